@@ -1,0 +1,2 @@
+//! oxds.
+fn main() {}

@@ -1,0 +1,2 @@
+//! interop.
+fn main() {}
