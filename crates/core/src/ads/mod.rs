@@ -1,0 +1,1 @@
+//! The client's machine: one per xDS server.

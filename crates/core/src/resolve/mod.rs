@@ -1,0 +1,1 @@
+//! LDS → RDS → CDS → EDS into one configuration.

@@ -1,0 +1,1 @@
+//! Parse-don't-validate views of the resources a data plane uses.

@@ -1,0 +1,1 @@
+//! What a server serves: immutable, persistent, encoded once.

@@ -1,0 +1,1 @@
+//! What a client asked for: one set of rules for both protocol variants.

@@ -1,0 +1,93 @@
+//! Instants without a clock.
+//!
+//! A machine never asks what time it is: its driver says so with every call. Drivers measure from any fixed point
+//! (usually their own start); tests simply count.
+
+use std::{
+    fmt,
+    ops::{Add, AddAssign, Sub},
+    time::Duration,
+};
+
+/// A point in time, as the distance from an epoch that only the driver knows.
+///
+/// Instants of one machine must come from one driver and must not go backwards; a machine that sees time stand still
+/// or jump ahead stays correct, it only acts later or earlier.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Instant(Duration);
+
+impl Instant {
+    /// The epoch itself.
+    pub const EPOCH: Self = Self(Duration::ZERO);
+
+    /// The instant `since_epoch` after the driver's epoch.
+    #[must_use]
+    pub const fn from_epoch(since_epoch: Duration) -> Self {
+        Self(since_epoch)
+    }
+
+    /// The distance from the driver's epoch.
+    #[must_use]
+    pub const fn since_epoch(self) -> Duration {
+        self.0
+    }
+
+    /// How long ago `earlier` was, or zero if it is later than `self`.
+    #[must_use]
+    pub const fn saturating_since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "+{:?}", self.0)
+    }
+}
+
+/// Saturates: a deadline beyond the end of time is the end of time.
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(by))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, by: Duration) {
+        *self = *self + by;
+    }
+}
+
+/// Saturates at zero, as [`Instant::saturating_since`].
+impl Sub for Instant {
+    type Output = Duration;
+
+    fn sub(self, earlier: Self) -> Duration {
+        self.saturating_since(earlier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_saturates_at_both_ends() {
+        let second = Duration::from_secs(1);
+        let later = Instant::EPOCH + second;
+        assert_eq!(later - Instant::EPOCH, second);
+        assert_eq!(Instant::EPOCH - later, Duration::ZERO);
+        let end = Instant::from_epoch(Duration::MAX);
+        assert_eq!(end + second, end);
+    }
+
+    #[test]
+    fn an_instant_shows_its_distance() {
+        assert_eq!(
+            format!("{:?}", Instant::EPOCH + Duration::from_millis(1500)),
+            "+1.5s"
+        );
+    }
+}
