@@ -1,1 +1,37 @@
-//! oxds-types.
+//! What the rest of oxds means by a resource: its kind, its name, its bytes, its version, and the
+//! ways it is written down.
+//!
+//! ```text
+//!   YAML JSON text binary                                 the wire
+//!        │                                                    │
+//!    codec::decode ── schema, validate, reference ──►  discovery::Any  ──► version::Version
+//!        ▲                                                    │
+//!    codec::encode ◄───────────────────────────────────────────┘
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`kind`] | the table of resource kinds: type URLs, services, order |
+//! | [`name`] | legacy and `xdstp://` resource names, in canonical form |
+//! | [`discovery`] | the discovery envelope, with bodies as shared [`Bytes`](bytes::Bytes) |
+//! | [`version`] | content hashes: of a resource, and of a set of resources |
+//! | [`codec`] | files and texts to resources, and back |
+//! | [`reference`](mod@reference) | which resources a resource needs |
+//! | [`error`] | what is wrong with a file, and where |
+//!
+//! It does not talk to anybody: no sockets, no tasks, no clocks. And it never re-encodes what it
+//! did not create: the bytes of a resource that came in binary form stay as they came.
+
+pub mod codec;
+pub mod discovery;
+pub mod error;
+pub mod kind;
+pub mod name;
+pub mod reference;
+pub mod version;
+
+pub use error::{Error, Position};
+pub use kind::{ApiVersion, Kind};
+pub use name::ResourceName;
+pub use reference::Reference;
+pub use version::{Fingerprint, Version};

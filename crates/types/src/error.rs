@@ -1,0 +1,118 @@
+//! What is wrong with a file, and where.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A place in a text: both count from 1; columns count characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Position {
+    /// Line.
+    pub line: u32,
+    /// Column.
+    pub column: u32,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// One finding about a file. `Display` is one line that editors and `grep` understand:
+/// `file:line:column: error: field.path: reason`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Error {
+    /// The file, as the caller named it.
+    pub file: Option<Arc<Path>>,
+    /// The place, where it is known.
+    pub position: Option<Position>,
+    /// Name of the resource, where it is known.
+    pub resource: Option<String>,
+    /// Path to the field (`load_assignment.endpoints[0].…`); empty for the document itself.
+    pub path: String,
+    /// What is wrong.
+    pub reason: Reason,
+    /// The lines around the place, with a mark under it.
+    pub(crate) snippet: Option<Arc<str>>,
+}
+
+/// What is wrong, sorted by what the operator has to mend.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The text is not what its format allows.
+    #[error("{0}")]
+    Syntax(String),
+    /// The file is larger, deeper or more entangled than the limits allow.
+    #[error("{0}")]
+    TooLarge(String),
+    /// A value does not fit its field.
+    #[error("{0}")]
+    Value(String),
+    /// The message has no such field.
+    #[error("unknown field `{field}` in {message}")]
+    UnknownField {
+        /// As written (or its number, in binary form).
+        field: String,
+        /// Full name of the message.
+        message: String,
+    },
+    /// `@type` is missing where it is needed.
+    #[error("no `@type`")]
+    NoType,
+    /// The descriptors know no such message.
+    #[error("unknown message type `{0}`")]
+    UnknownType(String),
+    /// The resource has no name.
+    #[error("{0} without a name")]
+    NoName(String),
+    /// A rule of the API (`validate.rules`) does not hold.
+    #[error("{rule} does not hold{}{value}", if value.is_empty() { "" } else { ", value is " })]
+    Rule {
+        /// The rule, as the API writes it: `uint32.lte = 65535`.
+        rule: String,
+        /// The value, shortened.
+        value: String,
+    },
+    /// The field is deprecated (a warning).
+    #[error("deprecated field")]
+    Deprecated,
+}
+
+impl Error {
+    /// The lines around the place with a mark under it, where the place is known.
+    #[must_use]
+    pub fn snippet(&self) -> Option<&str> {
+        self.snippet.as_deref()
+    }
+
+    /// Whether it is only worth a warning.
+    #[must_use]
+    pub fn is_warning(&self) -> bool {
+        matches!(self.reason, Reason::Deprecated)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{}:", file.display())?;
+            if let Some(position) = self.position {
+                write!(f, "{position}:")?;
+            }
+            f.write_str(" ")?;
+        }
+        f.write_str(if self.is_warning() {
+            "warning: "
+        } else {
+            "error: "
+        })?;
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        self.reason.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {}

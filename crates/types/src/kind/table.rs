@@ -1,0 +1,238 @@
+//! The table itself: one row per kind, in the order in which changes are sent.
+
+/// A discovery service of one kind, or the aggregated one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Service {
+    /// Full name of the gRPC service.
+    pub name: &'static str,
+    /// The bidirectional SotW method.
+    pub stream: Option<&'static str>,
+    /// The bidirectional delta method.
+    pub delta: Option<&'static str>,
+    /// The unary method.
+    pub fetch: Option<&'static str>,
+    /// The HTTP path of the unary method in JSON (`google.api.http`).
+    pub rest: Option<&'static str>,
+}
+
+/// The aggregated discovery service, v3 and v2.
+pub const ADS: [Service; 2] = [
+    Service {
+        name: "envoy.service.discovery.v3.AggregatedDiscoveryService",
+        stream: Some("StreamAggregatedResources"),
+        delta: Some("DeltaAggregatedResources"),
+        fetch: None,
+        rest: None,
+    },
+    Service {
+        name: "envoy.service.discovery.v2.AggregatedDiscoveryService",
+        stream: Some("StreamAggregatedResources"),
+        delta: Some("DeltaAggregatedResources"),
+        fetch: None,
+        rest: None,
+    },
+];
+
+pub(super) struct Known {
+    pub(super) short_name: &'static str,
+    pub(super) v3_url: &'static str,
+    pub(super) v2_url: Option<&'static str>,
+    pub(super) full_state: bool,
+    pub(super) v3_service: Service,
+    pub(super) v2_service: Option<Service>,
+}
+
+/// Stream, delta and unary methods that differ only in their last word, as all but three do.
+macro_rules! service {
+    ($name:literal, $noun:literal, $rest:literal) => {
+        Service {
+            name: $name,
+            stream: Some(concat!("Stream", $noun)),
+            delta: Some(concat!("Delta", $noun)),
+            fetch: Some(concat!("Fetch", $noun)),
+            rest: Some($rest),
+        }
+    };
+    ($name:literal, delta $noun:literal) => {
+        Service {
+            name: $name,
+            stream: None,
+            delta: Some(concat!("Delta", $noun)),
+            fetch: None,
+            rest: None,
+        }
+    };
+}
+
+macro_rules! url {
+    ($message:literal) => {
+        concat!("type.googleapis.com/", $message)
+    };
+}
+
+/// Indexed by the constants of `Kind`; a test holds the two together.
+pub(super) static KNOWN: [Known; 11] = [
+    Known {
+        short_name: "cds",
+        v3_url: url!("envoy.config.cluster.v3.Cluster"),
+        v2_url: Some(url!("envoy.api.v2.Cluster")),
+        full_state: true,
+        v3_service: service!(
+            "envoy.service.cluster.v3.ClusterDiscoveryService",
+            "Clusters",
+            "/v3/discovery:clusters"
+        ),
+        v2_service: Some(service!(
+            "envoy.api.v2.ClusterDiscoveryService",
+            "Clusters",
+            "/v2/discovery:clusters"
+        )),
+    },
+    Known {
+        short_name: "eds",
+        v3_url: url!("envoy.config.endpoint.v3.ClusterLoadAssignment"),
+        v2_url: Some(url!("envoy.api.v2.ClusterLoadAssignment")),
+        full_state: false,
+        v3_service: service!(
+            "envoy.service.endpoint.v3.EndpointDiscoveryService",
+            "Endpoints",
+            "/v3/discovery:endpoints"
+        ),
+        v2_service: Some(service!(
+            "envoy.api.v2.EndpointDiscoveryService",
+            "Endpoints",
+            "/v2/discovery:endpoints"
+        )),
+    },
+    Known {
+        short_name: "leds",
+        v3_url: url!("envoy.config.endpoint.v3.LbEndpoint"),
+        v2_url: None,
+        full_state: false,
+        v3_service: service!(
+            "envoy.service.endpoint.v3.LocalityEndpointDiscoveryService",
+            delta "LocalityEndpoints"
+        ),
+        v2_service: None,
+    },
+    Known {
+        short_name: "lds",
+        v3_url: url!("envoy.config.listener.v3.Listener"),
+        v2_url: Some(url!("envoy.api.v2.Listener")),
+        full_state: true,
+        v3_service: service!(
+            "envoy.service.listener.v3.ListenerDiscoveryService",
+            "Listeners",
+            "/v3/discovery:listeners"
+        ),
+        v2_service: Some(service!(
+            "envoy.api.v2.ListenerDiscoveryService",
+            "Listeners",
+            "/v2/discovery:listeners"
+        )),
+    },
+    Known {
+        short_name: "rds",
+        v3_url: url!("envoy.config.route.v3.RouteConfiguration"),
+        v2_url: Some(url!("envoy.api.v2.RouteConfiguration")),
+        full_state: false,
+        v3_service: service!(
+            "envoy.service.route.v3.RouteDiscoveryService",
+            "Routes",
+            "/v3/discovery:routes"
+        ),
+        v2_service: Some(service!(
+            "envoy.api.v2.RouteDiscoveryService",
+            "Routes",
+            "/v2/discovery:routes"
+        )),
+    },
+    Known {
+        short_name: "srds",
+        v3_url: url!("envoy.config.route.v3.ScopedRouteConfiguration"),
+        v2_url: Some(url!("envoy.api.v2.ScopedRouteConfiguration")),
+        full_state: false,
+        v3_service: service!(
+            "envoy.service.route.v3.ScopedRoutesDiscoveryService",
+            "ScopedRoutes",
+            "/v3/discovery:scoped-routes"
+        ),
+        v2_service: Some(service!(
+            "envoy.api.v2.ScopedRoutesDiscoveryService",
+            "ScopedRoutes",
+            "/v2/discovery:scoped-routes"
+        )),
+    },
+    Known {
+        short_name: "vhds",
+        v3_url: url!("envoy.config.route.v3.VirtualHost"),
+        v2_url: Some(url!("envoy.api.v2.route.VirtualHost")),
+        full_state: false,
+        v3_service: service!(
+            "envoy.service.route.v3.VirtualHostDiscoveryService",
+            delta "VirtualHosts"
+        ),
+        v2_service: Some(service!(
+            "envoy.api.v2.VirtualHostDiscoveryService",
+            delta "VirtualHosts"
+        )),
+    },
+    Known {
+        short_name: "sds",
+        v3_url: url!("envoy.extensions.transport_sockets.tls.v3.Secret"),
+        v2_url: Some(url!("envoy.api.v2.auth.Secret")),
+        full_state: false,
+        v3_service: service!(
+            "envoy.service.secret.v3.SecretDiscoveryService",
+            "Secrets",
+            "/v3/discovery:secrets"
+        ),
+        v2_service: Some(service!(
+            "envoy.service.discovery.v2.SecretDiscoveryService",
+            "Secrets",
+            "/v2/discovery:secrets"
+        )),
+    },
+    Known {
+        short_name: "rtds",
+        v3_url: url!("envoy.service.runtime.v3.Runtime"),
+        v2_url: Some(url!("envoy.service.discovery.v2.Runtime")),
+        full_state: false,
+        v3_service: service!(
+            "envoy.service.runtime.v3.RuntimeDiscoveryService",
+            "Runtime",
+            "/v3/discovery:runtime"
+        ),
+        v2_service: Some(service!(
+            "envoy.service.discovery.v2.RuntimeDiscoveryService",
+            "Runtime",
+            "/v2/discovery:runtime"
+        )),
+    },
+    Known {
+        short_name: "ecds",
+        v3_url: url!("envoy.config.core.v3.TypedExtensionConfig"),
+        v2_url: None,
+        full_state: false,
+        v3_service: service!(
+            "envoy.service.extension.v3.ExtensionConfigDiscoveryService",
+            "ExtensionConfigs",
+            "/v3/discovery:extension_configs"
+        ),
+        v2_service: None,
+    },
+    Known {
+        short_name: "rlsc",
+        v3_url: url!("ratelimit.config.ratelimit.v3.RateLimitConfig"),
+        v2_url: None,
+        full_state: false,
+        v3_service: Service {
+            name: "ratelimit.service.ratelimit.v3.RateLimitConfigDiscoveryService",
+            stream: Some("StreamRlsConfigs"),
+            delta: None,
+            fetch: Some("FetchRlsConfigs"),
+            rest: None,
+        },
+        v2_service: None,
+    },
+];
