@@ -1,2 +1,145 @@
-//! interop.
-fn main() {}
+//! Scenarios between oxds and real peers. `interop/run` installs the peers and starts this runner.
+//!
+//! ```text
+//! oxds-interop OXDS INTEROP_DIR [FILTER]      OXDS: the binary; FILTER: part of a scenario's name
+//! ```
+//!
+//! One scenario after the other: each has its own folder, processes and ports, prints one line, and
+//! leaves its folder behind only if it failed. Nothing is skipped; what cannot run fails.
+#![allow(
+    clippy::print_stdout,
+    reason = "the report is the purpose of this program"
+)]
+
+mod backend;
+mod calls;
+mod config;
+mod http;
+mod peers;
+mod process;
+mod scenarios;
+mod wait;
+mod wire;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use peers::Peers;
+use scenarios::Scenario;
+
+/// What a step of a scenario comes to. Errors are for people; nothing branches on them.
+pub(crate) type Fallible<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// What one scenario may use.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    pub(crate) peers: Arc<Peers>,
+    /// The scenario's own folder: configuration, logs, bootstrap files.
+    pub(crate) dir: PathBuf,
+}
+
+/// Longer than the sum of the deadlines a passing scenario can meet; a hang ends here.
+const SCENARIO_LIMIT: Duration = Duration::from_secs(90);
+/// How much of each log a failure shows.
+const TAIL: usize = 25;
+/// How much of each line.
+const WIDTH: usize = 300;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    tokio::select! {
+        outcome = run() => outcome.unwrap_or_else(|error| {
+            println!("FAIL {error}");
+            ExitCode::FAILURE
+        }),
+        // Dropping what runs kills its processes.
+        () = interrupted() => ExitCode::from(130),
+    }
+}
+
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        return;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+async fn run() -> Fallible<ExitCode> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(oxds), Some(interop)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: oxds-interop OXDS INTEROP_DIR [FILTER]".into());
+    };
+    let filter = arguments.next().unwrap_or_default();
+    let peers = Arc::new(Peers::find(Path::new(&oxds), Path::new(&interop))?);
+    let chosen: Vec<_> = scenarios::all()
+        .into_iter()
+        .filter(|s| s.name.contains(&filter))
+        .collect();
+    if chosen.is_empty() {
+        return Err(format!("no scenario matches {filter:?}").into());
+    }
+    let (mut passed, mut failed) = (0, 0);
+    for scenario in chosen {
+        if one(&scenario, &peers).await? {
+            passed += 1;
+        } else {
+            failed += 1;
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    Ok(if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Runs one scenario and prints its line.
+async fn one(scenario: &Scenario, peers: &Arc<Peers>) -> Fallible<bool> {
+    let dir = tempfile::Builder::new().prefix("oxds-interop-").tempdir()?;
+    let context = Context {
+        peers: Arc::clone(peers),
+        dir: dir.path().to_owned(),
+    };
+    let started = Instant::now();
+    let ended = tokio::time::timeout(SCENARIO_LIMIT, (scenario.run)(context)).await;
+    let seconds = started.elapsed().as_secs_f32();
+    let error = match ended {
+        Ok(Ok(())) => {
+            println!("ok   {:<52} {seconds:5.1}s", scenario.name);
+            return Ok(true);
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("hung for {SCENARIO_LIMIT:?}"),
+    };
+    println!("FAIL {:<52} {seconds:5.1}s\n     {error}", scenario.name);
+    let kept = dir.keep();
+    show_logs(&kept)?;
+    println!("     all of it: {}", kept.display());
+    Ok(false)
+}
+
+/// The last lines of each log in the folder.
+fn show_logs(dir: &Path) -> Fallible {
+    let mut logs: Vec<_> = std::fs::read_dir(dir)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "log"))
+        .collect();
+    logs.sort();
+    for log in logs {
+        println!("     --- {}", log.file_name().unwrap_or_default().display());
+        let bytes = std::fs::read(&log)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<_> = text.lines().collect();
+        for line in &lines[lines.len().saturating_sub(TAIL)..] {
+            println!("     {}", line.chars().take(WIDTH).collect::<String>());
+        }
+    }
+    Ok(())
+}

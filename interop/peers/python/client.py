@@ -1,0 +1,52 @@
+"""A load generator on gRPC C-core: unary calls to an xds:/// target until stdin closes.
+
+It prints one line per finished call: "ok BACKEND" or "err CODE MESSAGE", as its Go twin does.
+
+    GRPC_XDS_BOOTSTRAP=file client.py TARGET METHOD WORKERS
+"""
+
+import json
+import sys
+import threading
+import time
+
+import grpc
+
+# Longer than any wait the scenarios cause on purpose: a call that meets it was lost.
+DEADLINE = 15.0
+# One worker stays near 300 calls a second, which two cores can serve beside all the rest.
+PAUSE = 0.003
+
+
+def call(method):
+    try:
+        return "ok " + method(b"", timeout=DEADLINE).decode()
+    except grpc.RpcError as error:
+        return f"err {error.code().name} {json.dumps(error.details())}"
+
+
+def work(method, stopped):
+    while not stopped.is_set():
+        # One write per line: lines of several threads must not mix.
+        sys.stdout.write(call(method) + "\n")
+        sys.stdout.flush()
+        time.sleep(PAUSE)
+
+
+def main():
+    target, path, workers = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    channel = grpc.insecure_channel(target)
+    method = channel.unary_unary(path)
+    stopped = threading.Event()
+    threads = [threading.Thread(target=work, args=(method, stopped)) for _ in range(workers)]
+    for thread in threads:
+        thread.start()
+    sys.stdin.read()
+    stopped.set()
+    for thread in threads:
+        thread.join()
+    channel.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+//! The configuration that scenarios write: a folder of YAML, edited as an operator would.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use crate::Fallible;
+
+/// The name of every scenario's listener, and so the `xds:///` target of gRPC clients.
+pub(crate) const LISTENER: &str = "shop";
+/// The name of the route configuration that the listener refers to.
+pub(crate) const ROUTES: &str = "shop-routes";
+
+/// A folder that a control plane serves.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// An empty folder below a scenario's own.
+    pub(crate) fn create(dir: &Path) -> Fallible<Self> {
+        let path = dir.join("resources");
+        std::fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Writes one file, in place, of several YAML documents.
+    pub(crate) fn write(&self, file: &str, documents: &[String]) -> Fallible {
+        Ok(std::fs::write(self.0.join(file), documents.join("---\n"))?)
+    }
+}
+
+/// A listener with a socket, for Envoy; the system chooses its port.
+pub(crate) fn socket_listener() -> String {
+    let manager = connection_manager("  ");
+    format!(
+        r#""@type": type.googleapis.com/envoy.config.listener.v3.Listener
+name: {LISTENER}
+address:
+  socket_address: {{ address: 127.0.0.1, port_value: 0 }}
+filter_chains:
+- filters:
+  - name: envoy.filters.network.http_connection_manager
+    typed_config:
+    {manager}
+"#
+    )
+}
+
+/// A listener without one, for gRPC clients.
+pub(crate) fn api_listener() -> String {
+    let manager = connection_manager("");
+    format!(
+        r#""@type": type.googleapis.com/envoy.config.listener.v3.Listener
+name: {LISTENER}
+api_listener:
+  api_listener:
+  {manager}
+"#
+    )
+}
+
+fn connection_manager(indent: &str) -> String {
+    format!(
+        r#"{INDENT}"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+stat_prefix: ingress
+rds:
+  route_config_name: {ROUTES}
+  config_source: {{ ads: {{}}, resource_api_version: V3 }}
+http_filters:
+- name: envoy.filters.http.router
+  typed_config:
+    "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"#,
+        INDENT = "  "
+    )
+    .replace('\n', &format!("\n    {indent}"))
+}
+
+/// Every request to one cluster, or to several by weight. A call that met a dying connection is
+/// retried, so that a scenario may demand that none is lost.
+pub(crate) fn routes(weights: &[(&str, u32)]) -> String {
+    let mut clusters = String::new();
+    for (name, weight) in weights {
+        let _ = write!(
+            clusters,
+            "\n          - {{ name: {name}, weight: {weight} }}"
+        );
+    }
+    format!(
+        r#""@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+name: {ROUTES}
+virtual_hosts:
+- name: all
+  domains: ["*"]
+  routes:
+  - match: {{ prefix: "" }}
+    route:
+      weighted_clusters:
+        clusters:{clusters}
+      retry_policy: {{ retry_on: unavailable, num_retries: 3 }}
+"#
+    )
+}
+
+/// A cluster whose endpoints come over ADS.
+pub(crate) fn cluster(name: &str) -> String {
+    cluster_with(name, "lb_policy: ROUND_ROBIN")
+}
+
+/// The same with a field of the caller's choice.
+pub(crate) fn cluster_with(name: &str, field: &str) -> String {
+    format!(
+        r#""@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: {name}
+type: EDS
+eds_cluster_config:
+  eds_config: {{ ads: {{}}, resource_api_version: V3 }}
+connect_timeout: 1s
+{field}
+"#
+    )
+}
+
+/// A cluster's endpoints: one locality per entry, each of the next priority.
+pub(crate) fn assignment(cluster: &str, priorities: &[&[SocketAddr]]) -> String {
+    let mut yaml = format!(
+        r#""@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+cluster_name: {cluster}
+endpoints:
+"#
+    );
+    for (priority, addresses) in priorities.iter().enumerate() {
+        let _ = write!(
+            yaml,
+            r"- priority: {priority}
+  locality: {{ region: here, zone: z{priority} }}
+  load_balancing_weight: 1
+  lb_endpoints:
+"
+        );
+        for address in *addresses {
+            let (ip, port) = (address.ip(), address.port());
+            let _ = writeln!(
+                yaml,
+                "  - endpoint: {{ address: {{ socket_address: {{ address: {ip}, port_value: {port} }} }} }}"
+            );
+        }
+    }
+    yaml
+}

@@ -1,0 +1,104 @@
+//! The tiniest HTTP/1 client: for admin and status pages, and for load through a proxy.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt, Empty};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::Fallible;
+use crate::calls::Calls;
+
+/// A page that takes longer than this is a failure.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Between two requests of one worker: near 300 a second, which two cores can serve beside the rest.
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// A kept-alive connection.
+struct Connection(SendRequest<Empty<Bytes>>);
+
+impl Connection {
+    async fn open(address: SocketAddr) -> Fallible<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Self(sender))
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    async fn get(&mut self, path: &str) -> Fallible<(StatusCode, Bytes)> {
+        self.0.ready().await?;
+        let request = Request::get(path)
+            .header(header::HOST, "interop")
+            .body(Empty::new())?;
+        let response = self.0.send_request(request).await?;
+        let status = response.status();
+        Ok((status, response.into_body().collect().await?.to_bytes()))
+    }
+}
+
+/// One GET on a connection of its own; any status but 200 is an error that shows the body.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> Fallible<Bytes> {
+    let exchange = async { Connection::open(address).await?.get(path).await };
+    let (status, body) = timeout(LIMIT, exchange)
+        .await
+        .map_err(|_| format!("GET {path}: late"))??;
+    if status == StatusCode::OK {
+        return Ok(body);
+    }
+    Err(format!("GET {path}: {status}: {}", String::from_utf8_lossy(&body)).into())
+}
+
+/// GETs of `/` until dropped, by `workers` kept-alive connections.
+#[derive(Debug)]
+pub(crate) struct HttpLoad {
+    pub(crate) calls: Calls,
+    _workers: tokio::task::JoinSet<()>,
+}
+
+impl HttpLoad {
+    pub(crate) fn start(address: SocketAddr, workers: usize) -> Self {
+        let calls = Calls::default();
+        let workers = (0..workers).map(|_| work(address, calls.clone())).collect();
+        Self {
+            calls,
+            _workers: workers,
+        }
+    }
+}
+
+async fn work(address: SocketAddr, calls: Calls) {
+    let mut kept = None;
+    loop {
+        let exchange = async {
+            // A peer may close a connection between two requests; that fails nothing.
+            if kept.as_ref().is_none_or(Connection::is_closed) {
+                kept = Some(Connection::open(address).await?);
+            }
+            match &mut kept {
+                Some(connection) => connection.get("/").await,
+                None => Err("no connection".into()),
+            }
+        };
+        let outcome = match timeout(LIMIT, exchange).await {
+            Ok(Ok((StatusCode::OK, body))) => Ok(String::from_utf8_lossy(&body).into_owned()),
+            Ok(Ok((status, body))) => Err(format!("{status} {}", String::from_utf8_lossy(&body))),
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err("timeout".to_owned()),
+        };
+        if outcome.is_err() {
+            kept = None;
+        }
+        calls.record(outcome);
+        tokio::time::sleep(PAUSE).await;
+    }
+}

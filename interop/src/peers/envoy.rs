@@ -1,0 +1,110 @@
+//! Envoy as a client of the control plane.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::process::Process;
+use crate::wait::until;
+use crate::{Context, Fallible, http};
+
+/// From start to serving.
+const START: Duration = Duration::from_secs(20);
+
+/// What the scenarios add to the bootstrap file under test: an admin port of the system's choice.
+const ADMIN: &str = "admin: { address: { socket_address: { address: 127.0.0.1, port_value: 0 } } }";
+
+/// A running Envoy.
+#[derive(Debug)]
+pub(crate) struct Envoy {
+    process: Process,
+    admin: SocketAddr,
+}
+
+impl Envoy {
+    /// Starts Envoy with a bootstrap file and waits until its admin page answers.
+    pub(crate) async fn start(cx: &Context, bootstrap: &Path) -> Fallible<Self> {
+        let address_file = cx.dir.join("envoy.admin");
+        let mut command = Command::new(&cx.peers.envoy);
+        command
+            .arg("-c")
+            .arg(bootstrap)
+            .args(["--config-yaml", ADMIN]);
+        command.arg("--admin-address-path").arg(&address_file);
+        command.args([
+            "--concurrency",
+            "1",
+            "--disable-hot-restart",
+            "--log-level",
+            "info",
+        ]);
+        let mut process = Process::spawn("envoy", command, &cx.dir, |_| ())?;
+        let admin = until("Envoy's admin address", START, async || {
+            process.running()?;
+            let address = std::fs::read_to_string(&address_file)?
+                .trim()
+                .parse::<SocketAddr>()?;
+            Ok(Some(address))
+        })
+        .await?;
+        Ok(Self { process, admin })
+    }
+
+    /// Where a listener that it got over LDS listens.
+    pub(crate) async fn listener(&mut self, name: &str) -> Fallible<SocketAddr> {
+        let what = format!("Envoy's listener {name}");
+        until(&what, START, async || {
+            self.process.running()?;
+            let page = json(self.admin, "/listeners?format=json").await?;
+            let status = page["listener_statuses"].as_array().into_iter().flatten();
+            let found = status.into_iter().find(|listener| listener["name"] == name);
+            found
+                .map(|listener| socket_address(&listener["local_address"]))
+                .transpose()
+        })
+        .await
+    }
+
+    /// One counter or gauge.
+    pub(crate) async fn stat(&self, name: &str) -> Fallible<u64> {
+        let page = http::get(self.admin, "/stats").await?;
+        let page = String::from_utf8_lossy(&page);
+        let value = page
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        Ok(value.ok_or_else(|| format!("no stat {name}"))?.parse()?)
+    }
+
+    /// `/config_dump`, endpoints included.
+    pub(crate) async fn config_dump(&self) -> Fallible<Value> {
+        json(self.admin, "/config_dump?include_eds").await
+    }
+
+    /// The names of the clusters it got over CDS.
+    pub(crate) async fn clusters(&self) -> Fallible<Vec<String>> {
+        let dump = self.config_dump().await?;
+        let clusters = dump["configs"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|config| config["dynamic_active_clusters"].as_array())
+            .flatten();
+        Ok(clusters
+            .filter_map(|c| c["cluster"]["name"].as_str().map(str::to_owned))
+            .collect())
+    }
+}
+
+async fn json(admin: SocketAddr, path: &str) -> Fallible<Value> {
+    Ok(serde_json::from_slice(&http::get(admin, path).await?)?)
+}
+
+fn socket_address(address: &Value) -> Fallible<SocketAddr> {
+    let socket = &address["socket_address"];
+    let ip = socket["address"].as_str().ok_or("no address")?;
+    let port = socket["port_value"].as_u64().ok_or("no port")?;
+    Ok(SocketAddr::new(ip.parse()?, u16::try_from(port)?))
+}

@@ -1,0 +1,78 @@
+//! gRPC clients in other languages: a load generator each, with one command line for all.
+
+use std::path::Path;
+
+use tokio::process::Command;
+
+use crate::backend::METHOD;
+use crate::calls::Calls;
+use crate::config::LISTENER;
+use crate::process::Process;
+use crate::{Context, Fallible};
+
+/// Calls under way at once.
+const WORKERS: &str = "3";
+
+/// Which implementation of gRPC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Grpc {
+    /// C-core, by way of Python.
+    Core,
+    Go,
+}
+
+impl Grpc {
+    /// Its name within a scenario's.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Core => "grpc_core",
+            Self::Go => "grpc_go",
+        }
+    }
+
+    /// What it says of a cluster with `lb_policy: MAGLEV`, which the API allows and gRPC does not know.
+    pub(crate) fn refusal_of_maglev(self) -> &'static str {
+        match self {
+            Self::Core => "LB policy is not supported",
+            Self::Go => "unexpected lbPolicy MAGLEV",
+        }
+    }
+
+    /// Starts calling `xds:///shop` with the bootstrap file.
+    pub(crate) fn call(self, cx: &Context, bootstrap: &Path) -> Fallible<GrpcLoad> {
+        let mut command = match self {
+            Self::Core => {
+                let mut python = Command::new(&cx.peers.python);
+                python.arg(&cx.peers.python_client);
+                python
+            }
+            Self::Go => Command::new(&cx.peers.go_client),
+        };
+        command.args([&format!("xds:///{LISTENER}"), METHOD, WORKERS]);
+        command.env("GRPC_XDS_BOOTSTRAP", bootstrap);
+        // Only ADS's own log: what each implementation says of every call would drown it.
+        command
+            .env("GRPC_VERBOSITY", "ERROR")
+            .env("GRPC_GO_LOG_SEVERITY_LEVEL", "warning");
+        let calls = Calls::default();
+        let record = calls.clone();
+        let process = Process::spawn(self.name(), command, &cx.dir, move |line| {
+            if let Some(backend) = line.strip_prefix("ok ") {
+                record.record(Ok(backend.to_owned()));
+            } else if let Some(failure) = line.strip_prefix("err ") {
+                record.record(Err(failure.to_owned()));
+            }
+        })?;
+        Ok(GrpcLoad {
+            calls,
+            _process: process,
+        })
+    }
+}
+
+/// A client that calls until it is dropped.
+#[derive(Debug)]
+pub(crate) struct GrpcLoad {
+    pub(crate) calls: Calls,
+    _process: Process,
+}

@@ -1,0 +1,48 @@
+//! The peers: where their programs are, and one module for how each is run.
+
+pub(crate) mod envoy;
+pub(crate) mod grpc;
+pub(crate) mod oxds;
+
+use std::path::{Path, PathBuf};
+
+use crate::Fallible;
+
+/// The programs under test, all of which must be there: a missing peer is a failure.
+#[derive(Clone, Debug)]
+pub(crate) struct Peers {
+    pub(crate) oxds: PathBuf,
+    pub(crate) envoy: PathBuf,
+    pub(crate) python: PathBuf,
+    pub(crate) python_client: PathBuf,
+    pub(crate) go_client: PathBuf,
+    pub(crate) go_control_plane: PathBuf,
+}
+
+impl Peers {
+    /// As `interop/run` installs them: below `interop/.peers`.
+    pub(crate) fn find(oxds: &Path, interop: &Path) -> Fallible<Self> {
+        let installed = interop.join(".peers");
+        let peers = Self {
+            oxds: oxds.to_owned(),
+            envoy: installed.join("bin/envoy"),
+            python: installed.join("venv/bin/python"),
+            python_client: interop.join("peers/python/client.py"),
+            go_client: installed.join("bin/client"),
+            go_control_plane: installed.join("bin/control-plane"),
+        };
+        for program in [
+            &peers.oxds,
+            &peers.envoy,
+            &peers.python,
+            &peers.python_client,
+            &peers.go_client,
+            &peers.go_control_plane,
+        ] {
+            if !program.exists() {
+                return Err(format!("missing peer: {}", program.display()).into());
+            }
+        }
+        Ok(peers)
+    }
+}

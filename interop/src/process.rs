@@ -1,0 +1,121 @@
+//! A peer's process: its output goes to a log file, its stdout can be awaited line by line, and it
+//! dies with its handle.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::Fallible;
+use crate::wait::until;
+
+/// A running process. Dropping it kills the process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Process {
+    /// Starts `command` and logs both its streams to `dir/name.log`; `each` sees every stdout line.
+    pub(crate) fn spawn(
+        name: &str,
+        mut command: Command,
+        dir: &Path,
+        mut each: impl FnMut(&str) + Send + 'static,
+    ) -> Fallible<Self> {
+        let path = dir.join(format!("{name}.log"));
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(&path)?;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log.try_clone()?)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|e| {
+                format!(
+                    "{name}: cannot start {:?}: {e}",
+                    command.as_std().get_program()
+                )
+            })?;
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        if let Some(stdout) = child.stdout.take() {
+            let lines = Arc::clone(&lines);
+            let mut log = tokio::fs::File::from_std(log);
+            tokio::spawn(async move {
+                let mut reader = BufReader::new(stdout).lines();
+                while let Ok(Some(line)) = reader.next_line().await {
+                    each(&line);
+                    let _ = log.write_all(format!("{line}\n").as_bytes()).await;
+                    lines
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(line);
+                }
+                let _ = log.flush().await;
+            });
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            child,
+            lines,
+        })
+    }
+
+    /// Waits for a stdout line that begins with `prefix` and returns what follows it.
+    pub(crate) async fn line(&mut self, prefix: &str, limit: Duration) -> Fallible<String> {
+        let what = format!("{}: a line \"{prefix}…\"", self.name);
+        until(&what, limit, async || {
+            let found = self.find(prefix);
+            match found {
+                None => self.running().map(|()| None),
+                found => Ok(found),
+            }
+        })
+        .await
+    }
+
+    /// The first stdout line so far that begins with `prefix`, without it.
+    pub(crate) fn find(&self, prefix: &str) -> Option<String> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines
+            .iter()
+            .find_map(|line| line.strip_prefix(prefix))
+            .map(|rest| rest.trim().to_owned())
+    }
+
+    /// An error if the process has ended by itself.
+    pub(crate) fn running(&mut self) -> Fallible {
+        match self.child.try_wait()? {
+            Some(status) => Err(format!("{} ended: {status}", self.name).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// SIGKILL, and waits for the end: what it held (its port) is free afterwards.
+    pub(crate) async fn kill(mut self) -> Fallible {
+        Ok(self.child.kill().await?)
+    }
+}
+
+/// Runs a command to its end and returns its stdout; its stderr is part of the error.
+pub(crate) async fn output(mut command: Command) -> Fallible<Vec<u8>> {
+    let program = PathBuf::from(command.as_std().get_program());
+    let output = command
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{}: {}\n{stderr}", program.display(), output.status).into())
+}

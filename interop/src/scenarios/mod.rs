@@ -1,0 +1,52 @@
+//! The scenarios, by peer.
+
+mod envoy;
+mod grpc;
+
+use std::fmt;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::{Context, Fallible};
+
+/// How long anything that must happen may take: many times what it takes, for a busy machine.
+const SOON: Duration = Duration::from_secs(20);
+/// How many calls in a row must agree before traffic counts as moved.
+const SETTLED: usize = 60;
+
+/// A named scenario.
+pub(crate) struct Scenario {
+    pub(crate) name: String,
+    pub(crate) run: Box<dyn Fn(Context) -> Ending>,
+}
+
+/// How a scenario comes out. It stays on the runner's own thread, so it need not be `Send`.
+type Ending = Pin<Box<dyn Future<Output = Fallible>>>;
+
+impl Scenario {
+    fn new<F>(name: String, run: impl Fn(Context) -> F + 'static) -> Self
+    where
+        F: Future<Output = Fallible> + 'static,
+    {
+        Self {
+            name,
+            run: Box::new(move |context| Box::pin(run(context))),
+        }
+    }
+}
+
+impl fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scenario")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// All of them, in the order in which they run.
+pub(crate) fn all() -> Vec<Scenario> {
+    [envoy::scenarios(), grpc::scenarios()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
