@@ -1,0 +1,97 @@
+//! Response bodies: an RPC lasts until its body ended or was dropped.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use tokio::time::Sleep;
+
+use crate::status;
+use crate::subchannel::InFlight;
+
+type Item = Option<Result<Frame<Bytes>, tonic::Status>>;
+
+/// The answer of an endpoint, or nothing where the status came with the headers.
+///
+/// Dropping it before its end cancels the RPC (`RST_STREAM`).
+#[derive(Default)]
+pub struct ResponseBody {
+    open: Option<Open>,
+}
+
+/// What an unfinished RPC holds; released as one at its end.
+struct Open {
+    incoming: Incoming,
+    deadline: Option<Pin<Box<Sleep>>>,
+    _in_flight: InFlight,
+}
+
+impl ResponseBody {
+    pub(crate) fn new(
+        incoming: Incoming,
+        in_flight: InFlight,
+        deadline: Option<Pin<Box<Sleep>>>,
+    ) -> Self {
+        // A trailers-only answer is over already.
+        let open = (!incoming.is_end_stream()).then_some(Open {
+            incoming,
+            deadline,
+            _in_flight: in_flight,
+        });
+        Self { open }
+    }
+}
+
+impl Open {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Item> {
+        match Pin::new(&mut self.incoming).poll_frame(cx) {
+            Poll::Ready(frame) => {
+                Poll::Ready(frame.map(|frame| frame.map_err(|error| status::of_transport(&error))))
+            }
+            Poll::Pending => match &mut self.deadline {
+                Some(sleep) if sleep.as_mut().poll(cx).is_ready() => Poll::Ready(Some(Err(
+                    status::deadline_exceeded("waiting for the rest of the response"),
+                ))),
+                _ => Poll::Pending,
+            },
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = tonic::Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Item> {
+        let Some(open) = &mut self.open else {
+            return Poll::Ready(None);
+        };
+        let polled = open.poll_frame(cx);
+        let over = match &polled {
+            Poll::Ready(Some(Ok(frame))) => frame.is_trailers(),
+            Poll::Ready(_) => true,
+            Poll::Pending => false,
+        };
+        if over {
+            self.open = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.open.as_ref().is_none_or(|open| open.incoming.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.open.as_ref().map_or_else(|| SizeHint::with_exact(0), |open| open.incoming.size_hint())
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseBody").field("open", &self.open.is_some()).finish()
+    }
+}
