@@ -45,7 +45,10 @@ impl Deadline {
 /// `TimeoutValue TimeoutUnit` of the gRPC protocol: at most 8 digits, one of `H M S m u n`.
 /// A malformed value is ignored, as the server would not know it either.
 fn parse(value: &HeaderValue) -> Option<Duration> {
-    let (digits, unit) = value.to_str().ok()?.split_at_checked(value.len().checked_sub(1)?)?;
+    let (digits, unit) = value
+        .to_str()
+        .ok()?
+        .split_at_checked(value.len().checked_sub(1)?)?;
     if digits.is_empty() || digits.len() > 8 || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }

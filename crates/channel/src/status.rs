@@ -18,7 +18,9 @@ pub(crate) fn of_transport(error: &hyper::Error) -> Status {
         Some(h2::Reason::REFUSED_STREAM | h2::Reason::HTTP_1_1_REQUIRED) | None => {
             Code::Unavailable
         }
-        Some(h2::Reason::NO_ERROR) if source::<h2::Error>(error).is_some_and(h2::Error::is_go_away) => {
+        Some(h2::Reason::NO_ERROR)
+            if source::<h2::Error>(error).is_some_and(h2::Error::is_go_away) =>
+        {
             Code::Unavailable
         }
         Some(_) => Code::Internal,
@@ -63,8 +65,10 @@ fn source<'a, T: Error + 'static>(error: &'a hyper::Error) -> Option<&'a T> {
     sources(error).find_map(|cause| cause.downcast_ref())
 }
 
-fn sources<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |cause| cause.source())
+fn sources<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&cause| cause.source())
 }
 
 /// All causes in one line.

@@ -41,6 +41,14 @@ impl RequestBody {
         Ok(Self { taken, rest })
     }
 
+    #[cfg(test)]
+    pub(crate) fn empty() -> Self {
+        Self {
+            taken: [None, None],
+            rest: tonic::body::Body::empty(),
+        }
+    }
+
     /// A copy that shares the data, if the body is known to its end: then it can be sent again.
     pub(crate) fn replay(&self) -> Option<Self> {
         if !self.rest.is_end_stream() || self.taken[1].is_some() {

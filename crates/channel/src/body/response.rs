@@ -1,6 +1,7 @@
 //! Response bodies: an RPC lasts until its body ended or was dropped.
 
 use std::fmt;
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -47,17 +48,16 @@ impl ResponseBody {
 
 impl Open {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Item> {
-        match Pin::new(&mut self.incoming).poll_frame(cx) {
-            Poll::Ready(frame) => {
-                Poll::Ready(frame.map(|frame| frame.map_err(|error| status::of_transport(&error))))
-            }
-            Poll::Pending => match &mut self.deadline {
-                Some(sleep) if sleep.as_mut().poll(cx).is_ready() => Poll::Ready(Some(Err(
-                    status::deadline_exceeded("waiting for the rest of the response"),
-                ))),
-                _ => Poll::Pending,
-            },
+        if let Poll::Ready(frame) = Pin::new(&mut self.incoming).poll_frame(cx) {
+            let frame = frame.map(|frame| frame.map_err(|error| status::of_transport(&error)));
+            return Poll::Ready(frame);
         }
+        if let Some(sleep) = &mut self.deadline {
+            std::task::ready!(sleep.as_mut().poll(cx));
+            let late = status::deadline_exceeded("waiting for the rest of the response");
+            return Poll::Ready(Some(Err(late)));
+        }
+        Poll::Pending
     }
 }
 
@@ -82,16 +82,22 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.open.as_ref().is_none_or(|open| open.incoming.is_end_stream())
+        self.open
+            .as_ref()
+            .is_none_or(|open| open.incoming.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.open.as_ref().map_or_else(|| SizeHint::with_exact(0), |open| open.incoming.size_hint())
+        self.open
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), |open| open.incoming.size_hint())
     }
 }
 
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseBody").field("open", &self.open.is_some()).finish()
+        f.debug_struct("ResponseBody")
+            .field("open", &self.open.is_some())
+            .finish()
     }
 }

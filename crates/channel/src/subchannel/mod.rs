@@ -22,6 +22,8 @@ mod backoff;
 mod connection;
 mod preface;
 mod task;
+#[cfg(test)]
+mod tests;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -146,7 +148,11 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.subchannel.shared.lock().watchers.retain(|watcher| watcher.id != self.id);
+        self.subchannel
+            .shared
+            .lock()
+            .watchers
+            .retain(|watcher| watcher.id != self.id);
     }
 }
 
@@ -172,6 +178,8 @@ impl Shared {
 
 impl fmt::Debug for Subchannel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subchannel").field("address", &self.shared.address).finish_non_exhaustive()
+        f.debug_struct("Subchannel")
+            .field("address", &self.shared.address)
+            .finish_non_exhaustive()
     }
 }

@@ -126,7 +126,11 @@ impl EchoBackend {
     }
 
     fn stop(&self, how: Stop) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let running = self
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(running) = running {
             running.accepting.abort();
             running.stop.send_replace(how);
@@ -147,7 +151,12 @@ fn serve(listener: TcpListener, address: SocketAddr, shared: Arc<Shared>) -> Run
             let Ok((socket, _)) = listener.accept().await else {
                 continue;
             };
-            tokio::spawn(connection(socket, address, Arc::clone(&shared), stopped.clone()));
+            tokio::spawn(connection(
+                socket,
+                address,
+                Arc::clone(&shared),
+                stopped.clone(),
+            ));
         }
     });
     Running { stop, accepting }
@@ -175,7 +184,9 @@ async fn connection(
     drop(socket.set_nodelay(true));
     let max_streams = shared.max_streams.load(Ordering::Relaxed);
     let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder.timer(TokioTimer::new()).max_concurrent_streams((max_streams > 0).then_some(max_streams));
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams((max_streams > 0).then_some(max_streams));
     let service = service::Echo::new(address, shared);
     let serving = builder.serve_connection(TokioIo::new(socket), service);
     tokio::pin!(serving);

@@ -1,0 +1,166 @@
+//! Subchannels against real sockets.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout;
+
+use super::*;
+use crate::body::RequestBody;
+use crate::pool::{Pool, Security};
+use crate::testing::EchoBackend;
+
+const SOON: Duration = Duration::from_secs(10);
+
+struct Watched {
+    watch: Watch,
+    changes: UnboundedReceiver<u64>,
+}
+
+impl Watched {
+    fn new(address: SocketAddr) -> Self {
+        let (tell, changes) = unbounded_channel();
+        let subchannel = Subchannel::spawn(address, Keepalive::default());
+        let watch = subchannel.watch(7, tell);
+        Self { watch, changes }
+    }
+
+    fn subchannel(&self) -> &Arc<Subchannel> {
+        self.watch.subchannel()
+    }
+
+    async fn until(&mut self, wanted: impl Fn(&State) -> bool) -> State {
+        timeout(SOON, async {
+            loop {
+                let state = self.subchannel().state();
+                if wanted(&state) {
+                    return state;
+                }
+                assert_eq!(self.changes.recv().await, Some(7));
+            }
+        })
+        .await
+        .expect("the state is reached")
+    }
+
+    async fn ready(&mut self) -> Connections {
+        self.subchannel().connect();
+        match self.until(|state| matches!(state, State::Ready(_))).await {
+            State::Ready(connections) => connections,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+async fn eventually(what: impl Fn() -> bool) {
+    let wait = async {
+        while !what() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(SOON, wait)
+        .await
+        .expect("the condition holds in the end");
+}
+
+async fn call(connection: &Arc<Connection>) -> Result<(), hyper::Error> {
+    let _in_flight = connection.begin();
+    let request = http::Request::post("http://test/echo.Echo/Call").body(RequestBody::empty());
+    let response = connection.sender().send_request(request.unwrap()).await?;
+    response.into_body().collect().await.map(drop)
+}
+
+#[tokio::test]
+async fn ready_after_the_servers_preface() {
+    let backend = EchoBackend::start().await.unwrap();
+    let mut endpoint = Watched::new(backend.address());
+    assert!(matches!(endpoint.subchannel().state(), State::Idle));
+    let connections = endpoint.ready().await;
+    call(&connections[0]).await.unwrap();
+    assert_eq!(backend.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_listener_that_says_nothing_is_not_ready() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut endpoint = Watched::new(listener.local_addr().unwrap());
+    endpoint.subchannel().connect();
+    let (silent, _) = listener.accept().await.unwrap();
+    assert!(matches!(endpoint.subchannel().state(), State::Connecting));
+    drop(silent);
+    let state = endpoint
+        .until(|state| matches!(state, State::TransientFailure(_)))
+        .await;
+    let State::TransientFailure(error) = state else {
+        unreachable!()
+    };
+    assert!(
+        error.to_string().contains("preface") || error.to_string().contains("reset"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_killed_backend_is_noticed_and_found_again() {
+    let backend = EchoBackend::start().await.unwrap();
+    let mut endpoint = Watched::new(backend.address());
+    endpoint.ready().await;
+    backend.kill();
+    endpoint.until(|state| matches!(state, State::Idle)).await;
+    endpoint.subchannel().connect();
+    endpoint
+        .until(|state| matches!(state, State::TransientFailure(_)))
+        .await;
+    backend.restart().await.unwrap();
+    endpoint.until(|state| matches!(state, State::Idle)).await;
+    let connections = endpoint.ready().await;
+    call(&connections[0]).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_rpc_under_way_outlives_the_subchannel_but_nothing_else_does() {
+    let backend = EchoBackend::start().await.unwrap();
+    backend.set_delay(Duration::from_millis(200));
+    let mut endpoint = Watched::new(backend.address());
+    let connection = endpoint.ready().await.remove(0);
+    let rpc = tokio::spawn(async move { call(&connection).await });
+    eventually(|| backend.calls() == 1).await;
+    drop(endpoint);
+    rpc.await.unwrap().unwrap();
+    eventually(|| backend.connections() == 0).await;
+}
+
+#[tokio::test]
+async fn a_full_connection_gets_company() {
+    let backend = EchoBackend::start().await.unwrap();
+    backend.set_max_streams(2);
+    let mut endpoint = Watched::new(backend.address());
+    let first = endpoint.ready().await.remove(0);
+    assert!(first.has_room());
+    let _calls = [first.begin(), first.begin()];
+    assert!(!first.has_room());
+    endpoint.subchannel().grow();
+    endpoint
+        .until(|state| matches!(state, State::Ready(open) if open.len() == 2))
+        .await;
+    // Still room on the second one: no third.
+    endpoint.subchannel().grow();
+    endpoint.subchannel().connect();
+    eventually(|| backend.connections() == 2).await;
+}
+
+#[tokio::test]
+async fn channels_of_a_pool_share_subchannels_while_one_lives() {
+    let backend = EchoBackend::start().await.unwrap();
+    let pool = Pool::new();
+    let one = pool.subchannel(backend.address(), Security::Plaintext);
+    let two = pool
+        .clone()
+        .subchannel(backend.address(), Security::Plaintext);
+    assert!(Arc::ptr_eq(&one, &two));
+    let before = Arc::downgrade(&one);
+    drop((one, two));
+    assert!(before.upgrade().is_none());
+}
