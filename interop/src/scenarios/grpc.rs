@@ -26,6 +26,9 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         add("killed_control_plane_loses_no_call", |cx, g| {
             Box::pin(killed_control_plane_loses_no_call(cx, g))
         });
+        add("replaced_cluster_loses_no_call", |cx, g| {
+            Box::pin(replaced_cluster_loses_no_call(cx, g))
+        });
         add("nack_is_visible", |cx, g| Box::pin(nack_is_visible(cx, g)));
     }
     all
@@ -118,6 +121,29 @@ async fn calls_follow_priorities(cx: Context, grpc: Grpc) -> Fallible {
 
     let _near = Backend::start_on("near", address).await?;
     mesh.served_by(&["near"]).await?;
+    mesh.load.calls.none_failed_since(0)
+}
+
+/// Given calls to blue,
+/// when one edit deletes blue and moves the route to green, a cluster the client has not heard of,
+/// then calls move to green, and none is lost (S-52 with subscriptions by name: the route cannot wait
+/// for a cluster that only the route makes the client ask for).
+async fn replaced_cluster_loses_no_call(cx: Context, grpc: Grpc) -> Fallible {
+    let (blue, green) = (
+        Backend::start("blue").await?,
+        Backend::start("green").await?,
+    );
+    let only = |name: &str, backend: &Backend| {
+        [
+            routes(&[(name, 1)]),
+            cluster(name),
+            assignment(name, &[&[backend.address]]),
+        ]
+    };
+    let mesh = Mesh::start(&cx, grpc, &only("blue", &blue)).await?;
+    mesh.served_by(&["blue"]).await?;
+    mesh.folder.write("mesh.yaml", &only("green", &green))?;
+    mesh.served_by(&["green"]).await?;
     mesh.load.calls.none_failed_since(0)
 }
 
