@@ -79,9 +79,15 @@ impl Calls {
         .await
     }
 
-    /// An error that shows the failed calls since `mark`, if there are any.
-    pub(crate) fn none_failed_since(&self, mark: usize) -> Fallible {
-        let counts = self.since(mark);
+    /// An error that shows the failed calls, if there are any.
+    pub(crate) fn none_failed(&self) -> Fallible {
+        self.none_failed_but(|_| false)
+    }
+
+    /// The same, but for failures that no control plane could prevent.
+    pub(crate) fn none_failed_but(&self, excused: impl Fn(&str) -> bool) -> Fallible {
+        let mut counts = self.since(0);
+        counts.failures.retain(|failure| !excused(failure));
         if counts.failures.is_empty() {
             return Ok(());
         }

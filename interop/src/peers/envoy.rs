@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::net::TcpStream;
 use tokio::process::Command;
 
 use crate::process::Process;
@@ -53,7 +54,8 @@ impl Envoy {
         Ok(Self { process, admin })
     }
 
-    /// Where a listener that it got over LDS listens.
+    /// Where a listener that it got over LDS accepts connections: it is bound, and listed, before its
+    /// workers start.
     pub(crate) async fn listener(&mut self, name: &str) -> Fallible<SocketAddr> {
         let what = format!("Envoy's listener {name}");
         until(&what, START, async || {

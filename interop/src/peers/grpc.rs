@@ -38,6 +38,13 @@ impl Grpc {
         }
     }
 
+    /// Whether a failure is the client's own, whatever its control plane does. grpc-go puts a new
+    /// config selector into force before the balancer learns of the clusters it selects
+    /// (`ClientConn.applyServiceConfigAndBalancer`), so a call between the two finds no picker.
+    pub(crate) fn is_own_race(self, failure: &str) -> bool {
+        matches!(self, Self::Go) && failure.contains("unknown cluster selected for RPC")
+    }
+
     /// Starts calling `xds:///shop` with the bootstrap file.
     pub(crate) fn call(self, cx: &Context, bootstrap: &Path) -> Fallible<GrpcLoad> {
         let mut command = match self {

@@ -190,7 +190,7 @@ async fn folder_reaches_backends(cx: Context, protocol: Protocol) -> Fallible {
     mesh.served_by(&["blue", "green"]).await?;
     let counts = mesh.load.calls.next(400, SOON).await?;
     counts.expect_share("blue", 0.5)?;
-    mesh.load.calls.none_failed_since(0)
+    mesh.load.calls.none_failed()
 }
 
 /// Given load on blue,
@@ -210,7 +210,7 @@ async fn edit_shifts_traffic(cx: Context, protocol: Protocol) -> Fallible {
     mesh.folder
         .write("mesh.yaml", &resources(&[("green", 1)], &mesh.blue, &red))?;
     mesh.served_by(&["red"]).await?;
-    mesh.load.calls.none_failed_since(0)
+    mesh.load.calls.none_failed()
 }
 
 /// Given load on blue,
@@ -231,7 +231,7 @@ async fn removed_cluster_leaves_after_its_route(cx: Context, protocol: Protocol)
     )?;
     mesh.served_by(&["green"]).await?;
     mesh.has_clusters(&["green"]).await?;
-    mesh.load.calls.none_failed_since(0)?;
+    mesh.load.calls.none_failed()?;
 
     let seen = mesh.wire.since(mark);
     let acked = route_acknowledged(&seen).ok_or("the new route was never acknowledged")?;
@@ -309,7 +309,7 @@ async fn poisoned_resource_is_nacked_once(cx: Context, protocol: Protocol) -> Fa
     mesh.has_clusters(&["blue", "extra", "green", "poison"])
         .await?;
     mesh.oxds.reports_no(REFUSAL, SOON).await?;
-    mesh.load.calls.none_failed_since(0)
+    mesh.load.calls.none_failed()
 }
 
 fn times_sent(wire: &Wire, mark: usize, name: &str) -> usize {
@@ -339,7 +339,7 @@ async fn restart_resends_nothing(cx: Context, protocol: Protocol) -> Fallible {
     mesh.folder
         .write("mesh.yaml", &resources(&[("blue", 1)], &red, &mesh.green))?;
     mesh.served_by(&["red"]).await?;
-    mesh.load.calls.none_failed_since(0)?;
+    mesh.load.calls.none_failed()?;
 
     let mut sent = mesh.wire.responses_since(mark);
     match protocol {
