@@ -1,1 +1,197 @@
 //! What a server serves: immutable, persistent, encoded once.
+//!
+//! ```text
+//!  ChangeSet ──apply──▶ Snapshot (revision)
+//!                         └─ per kind: Published ── Collection   persistent map name → Resource, version
+//!                                        │
+//!                                        ├─ log                 names changed, by revision; trimmed
+//!                                        └─ memo                Difference since an older Collection, and
+//!                                                               encoded bodies: made once, shared by all
+//! ```
+//!
+//! The cost of a change follows the size of the change, not of the configuration, and is not paid once per client
+//! (DESIGN §3):
+//!
+//! - applying a change set touches what it names; all the rest is shared with the snapshot before;
+//! - what changed since revision E is read from the log, or, once the log was trimmed beyond E, from the parts that
+//!   two persistent maps do not share;
+//! - a body (the resources of a response, encoded) is made once per (kind, form, from, to) and shared as `Bytes`.
+//!
+//! [`Counters`] say how often each of these happened, so that a test can hold the promise without a clock.
+//!
+//! A snapshot at revision zero says that nothing has been loaded yet: a session answers nothing from it. An empty
+//! configuration that *was* loaded has revision one, and is answered (S-26, S-27).
+
+mod body;
+mod change;
+mod collection;
+mod counters;
+mod difference;
+mod log;
+mod published;
+mod resource;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use oxds_types::Kind;
+
+pub use body::{Body, Form, Protocol};
+pub use change::{ChangeSet, Changed};
+pub use collection::Collection;
+pub use counters::{Counters, Counts};
+pub use difference::{Change, Difference};
+pub use published::Published;
+pub use resource::Resource;
+
+pub(crate) use body::removal_field;
+use published::Settings;
+pub(crate) use resource::put_field;
+
+/// Orders the states of one lineage of snapshots: each that differs from the one before has the next number.
+///
+/// It counts within one process and is never sent to a client; versions are (S-29).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct Revision(pub(crate) u64);
+
+impl Revision {
+    /// Nothing has been loaded yet.
+    pub const UNLOADED: Self = Self(0);
+
+    /// As a number, for logs and metrics.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// Everything that is served, at one revision. Immutable: share it as `Arc<Snapshot>`.
+#[derive(Debug)]
+pub struct Snapshot {
+    revision: Revision,
+    /// Sorted in the order in which kinds are sent.
+    kinds: BTreeMap<Kind, Arc<Published>>,
+    /// Stands in for every kind of which there has never been a resource.
+    empty: Arc<Published>,
+    settings: Arc<Settings>,
+}
+
+impl Snapshot {
+    /// The state before anything was loaded, with the default limits.
+    #[must_use]
+    pub fn unloaded() -> Arc<Self> {
+        Self::with_limits(Limits::default())
+    }
+
+    /// The state before anything was loaded.
+    #[must_use]
+    pub fn with_limits(limits: Limits) -> Arc<Self> {
+        let settings = Arc::new(Settings {
+            limits,
+            counters: Counters::default(),
+        });
+        Arc::new(Self {
+            revision: Revision::UNLOADED,
+            kinds: BTreeMap::new(),
+            empty: Arc::new(Published::empty(&settings)),
+            settings,
+        })
+    }
+
+    /// The state after `changes`, and what differs: all of it or nothing (S-69).
+    ///
+    /// Costs O(changes × log of the number of resources). An upsert whose content is already served changes nothing;
+    /// when nothing at all differs, the same snapshot comes back.
+    #[must_use]
+    pub fn apply(self: &Arc<Self>, changes: ChangeSet) -> (Arc<Self>, Vec<Changed>) {
+        let revision = Revision(self.revision.0 + 1);
+        let mut kinds = self.kinds.clone();
+        let mut changed = Vec::new();
+        for (kind, of_kind) in changes.by_kind() {
+            let before = self.kind(&kind);
+            if let Some((after, names)) = before.apply(revision, of_kind) {
+                changed.extend(names.iter().map(|name| Changed {
+                    kind: kind.clone(),
+                    name: name.clone(),
+                }));
+                kinds.insert(kind, Arc::new(after));
+            }
+        }
+        if changed.is_empty() && self.is_loaded() {
+            return (Arc::clone(self), changed);
+        }
+        let empty = Arc::clone(&self.empty);
+        let settings = Arc::clone(&self.settings);
+        (
+            Arc::new(Self {
+                revision,
+                kinds,
+                empty,
+                settings,
+            }),
+            changed,
+        )
+    }
+
+    /// This state's place in the lineage.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Whether anything, be it an empty configuration, has been loaded.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.revision != Revision::UNLOADED
+    }
+
+    /// The state of one kind; an empty one if there has never been a resource of it.
+    #[must_use]
+    pub fn kind(&self, kind: &Kind) -> &Arc<Published> {
+        self.kinds.get(kind).unwrap_or(&self.empty)
+    }
+
+    /// The kinds of which there is, or was, a resource, in the order in which they are sent.
+    pub fn kinds(&self) -> impl Iterator<Item = (&Kind, &Arc<Published>)> {
+        self.kinds.iter()
+    }
+
+    /// The resource of this kind and name.
+    #[must_use]
+    pub fn get(&self, kind: &Kind, name: &str) -> Option<&Arc<Resource>> {
+        self.kind(kind).collection().get(name)
+    }
+
+    /// What has been done so far to serve this lineage of snapshots.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.settings.counters
+    }
+}
+
+/// How much a lineage of snapshots keeps and sends at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Names that the change log of a kind keeps. Beyond it, finding what changed costs a walk over what two maps do
+    /// not share; a session that is so far behind is rare, and is about to be sent far more than that. The default,
+    /// 16,384, is 400 KB per kind.
+    pub log_names: usize,
+    /// Differences between older states and the current one that are kept for sessions which fell behind. They fall
+    /// behind together (a burst, a pause), so a few serve them all: 32.
+    pub differences: usize,
+    /// A response is split before it grows beyond this, where the protocol allows it (S-50). gRPC's own default limit
+    /// for a received message is 4 MiB; this stays well below it.
+    pub message_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            log_names: 16_384,
+            differences: 32,
+            message_bytes: 3_500_000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

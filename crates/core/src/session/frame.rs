@@ -1,0 +1,231 @@
+//! A gRPC message in parts, so that what many streams share is never copied.
+
+use std::{io::IoSlice, sync::Arc};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use oxds_types::{Kind, Version};
+use smallvec::SmallVec;
+
+use super::Nonce;
+use crate::snapshot::{Body, Protocol, removal_field};
+
+/// A response, ready to be written to the stream.
+#[derive(Debug, Clone)]
+pub struct Transmit {
+    /// The kind of its resources.
+    pub kind: Kind,
+    /// Its nonce: unique on the stream (S-28).
+    pub nonce: Nonce,
+    /// Its `version_info` or `system_version_info`.
+    pub version: Version,
+    /// Resources in it.
+    pub resources: usize,
+    /// Removed names in it.
+    pub removed: usize,
+    /// Its bytes.
+    pub frame: Frame,
+}
+
+/// A length-prefixed gRPC message: `[header][shared fields …][fields of this stream]`.
+///
+/// Protobuf lets fields stand in any order and concatenates repeated ones, so the nonce, the only thing that differs
+/// from stream to stream, stands last, and all before it is shared. Read it as a [`Buf`]: no part is copied.
+#[derive(Debug, Clone, Default)]
+pub struct Frame {
+    /// Written from the end of the reading: the next part is the last one here.
+    parts: SmallVec<[Bytes; 4]>,
+    /// Bytes left.
+    len: usize,
+}
+
+/// The gRPC message prefix: one byte that says "not compressed", four of length.
+const HEADER: usize = 5;
+
+impl Frame {
+    /// Bytes of the whole, the gRPC header included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing is left to read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The parts in order.
+    pub fn parts(&self) -> impl ExactSizeIterator<Item = &Bytes> {
+        self.parts.iter().rev()
+    }
+
+    /// The protobuf message in one piece: for tests, and for transports that cannot gather.
+    #[must_use]
+    pub fn message(&self) -> Bytes {
+        let mut whole = self.clone();
+        whole.advance(HEADER.min(whole.len));
+        let len = whole.remaining();
+        whole.copy_to_bytes(len)
+    }
+}
+
+impl Buf for Frame {
+    fn remaining(&self) -> usize {
+        self.len
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.parts.last().map_or(&[], |part| part)
+    }
+
+    fn advance(&mut self, mut by: usize) {
+        assert!(by <= self.len, "advanced beyond the end");
+        self.len -= by;
+        while let Some(part) = self.parts.last_mut() {
+            if by < part.len() {
+                part.advance(by);
+                return;
+            }
+            by -= part.len();
+            self.parts.pop();
+        }
+    }
+
+    fn chunks_vectored<'a>(&'a self, into: &mut [IoSlice<'a>]) -> usize {
+        let mut filled = 0;
+        for (slot, part) in into.iter_mut().zip(self.parts()) {
+            *slot = IoSlice::new(part);
+            filled += 1;
+        }
+        filled
+    }
+}
+
+/// Puts a response together.
+#[derive(Debug)]
+pub(super) struct Response {
+    protocol: Protocol,
+    shared: SmallVec<[Bytes; 4]>,
+    /// Elements of `removed_resources` that concern this stream only.
+    removals: BytesMut,
+    pub(super) resources: usize,
+    pub(super) removed: usize,
+    pub(super) bytes: usize,
+}
+
+/// What stands in a response besides its resources.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Envelope<'a> {
+    pub(super) type_url: &'a str,
+    pub(super) version: Version,
+    pub(super) nonce: Nonce,
+    /// The encoded `control_plane` message.
+    pub(super) control_plane: &'a [u8],
+}
+
+impl Response {
+    pub(super) fn new(protocol: Protocol) -> Self {
+        Self {
+            protocol,
+            shared: SmallVec::new(),
+            removals: BytesMut::new(),
+            resources: 0,
+            removed: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(super) fn push_body(&mut self, body: &Body) {
+        self.resources += body.resources;
+        self.removed += body.removed;
+        self.push(body.bytes.clone());
+    }
+
+    pub(super) fn push_element(&mut self, element: Bytes) {
+        self.resources += 1;
+        self.push(element);
+    }
+
+    pub(super) fn push_removal(&mut self, name: &Arc<str>) {
+        self.removed += 1;
+        removal_field(&mut self.removals, name);
+        self.bytes += name.len();
+    }
+
+    fn push(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.bytes += bytes.len();
+            self.shared.push(bytes);
+        }
+    }
+
+    pub(super) fn finish(self, envelope: Envelope<'_>) -> Frame {
+        let mut own = BytesMut::with_capacity(HEADER + self.removals.len() + 192);
+        own.put_bytes(0, HEADER);
+        own.put_slice(&self.removals);
+        let fields = Fields::of(self.protocol);
+        put_string(&mut own, fields.type_url, envelope.type_url.as_bytes());
+        put_string(
+            &mut own,
+            fields.version,
+            envelope.version.as_str().as_bytes(),
+        );
+        put_string(&mut own, fields.control_plane, envelope.control_plane);
+        let mut digits = [0; Nonce::DIGITS];
+        put_string(
+            &mut own,
+            fields.nonce,
+            envelope.nonce.digits(&mut digits).as_bytes(),
+        );
+
+        let shared: usize = self.shared.iter().map(Bytes::len).sum();
+        let message = own.len() - HEADER + shared;
+        // gRPC has 32 bits for it. A larger message cannot be sent; its length is then cut, and the client refuses it.
+        let prefix = u32::try_from(message).unwrap_or(u32::MAX);
+        own[1..HEADER].copy_from_slice(&prefix.to_be_bytes());
+
+        let mut own = own.freeze();
+        let header = own.split_to(HEADER);
+        let mut parts = SmallVec::with_capacity(self.shared.len() + 2);
+        parts.push(own);
+        parts.extend(self.shared.into_iter().rev());
+        parts.push(header);
+        Frame {
+            parts,
+            len: HEADER + message,
+        }
+    }
+}
+
+/// Field numbers of `discovery.proto`, where the two responses differ.
+struct Fields {
+    version: u32,
+    type_url: u32,
+    nonce: u32,
+    control_plane: u32,
+}
+
+impl Fields {
+    fn of(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Sotw => Self {
+                version: 1,
+                type_url: 4,
+                nonce: 5,
+                control_plane: 6,
+            },
+            Protocol::Delta => Self {
+                version: 1,
+                type_url: 4,
+                nonce: 5,
+                control_plane: 7,
+            },
+        }
+    }
+}
+
+fn put_string(out: &mut BytesMut, field: u32, bytes: &[u8]) {
+    if !bytes.is_empty() {
+        crate::snapshot::put_field(out, field, bytes);
+    }
+}

@@ -1,0 +1,77 @@
+//! All resources of one kind at one revision.
+
+use std::sync::Arc;
+
+use imbl::OrdMap;
+use oxds_types::{Fingerprint, Version};
+
+use super::{Resource, Revision};
+
+/// All resources of one kind, at the revision that last changed one of them.
+///
+/// A session that receives all of a kind remembers what it was sent as one `Arc` of this: the map is persistent, so
+/// two collections share whatever did not change between them.
+#[derive(Debug, Clone, Default)]
+pub struct Collection {
+    pub(super) revision: Revision,
+    pub(super) resources: OrdMap<Arc<str>, Arc<Resource>>,
+    pub(super) fingerprint: Fingerprint,
+}
+
+impl Collection {
+    /// When one of the resources last changed.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The version of the whole: a hash of all names and their versions, whatever the way there (S-29).
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.fingerprint.version()
+    }
+
+    /// As [`version`](Self::version), open for a few resources more.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// The resource of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Resource>> {
+        self.resources.get(name)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.resources.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.resources.is_empty()
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Resource>> {
+        self.resources.values()
+    }
+
+    pub(super) fn insert(&mut self, resource: Arc<Resource>) {
+        self.fingerprint.add(resource.name(), &resource.version());
+        if let Some(old) = self.resources.insert(resource.name().clone(), resource) {
+            self.fingerprint.remove(old.name(), &old.version());
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: &str) -> bool {
+        let removed = self.resources.remove(name);
+        if let Some(old) = &removed {
+            self.fingerprint.remove(old.name(), &old.version());
+        }
+        removed.is_some()
+    }
+}

@@ -1,0 +1,139 @@
+//! What lies between two states of a kind.
+
+use std::sync::{Arc, OnceLock};
+
+use imbl::ordmap::DiffItem;
+use oxds_types::ApiVersion;
+
+use super::{Body, Collection, Form, Protocol, Resource, Revision, log::Log, published::Settings};
+
+/// One name whose resource is not the same in two states.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// The name.
+    pub name: Arc<str>,
+    /// What it was; `None`: it did not exist.
+    pub old: Option<Arc<Resource>>,
+    /// What it is; `None`: it does not exist any more. Never equal to `old`.
+    pub new: Option<Arc<Resource>>,
+}
+
+/// What lies between an older state of a kind and the current one, found once and shared by all sessions that are at
+/// the older one. What was changed and changed back is not in it.
+#[derive(Debug)]
+pub struct Difference {
+    from: Revision,
+    to: Arc<Collection>,
+    changes: Box<[Change]>,
+    /// By API version: how sessions of the delta variant are told.
+    upserts: [OnceLock<Arc<[Body]>>; 2],
+    removals: OnceLock<Body>,
+    settings: Arc<Settings>,
+}
+
+impl Difference {
+    pub(super) fn between(
+        from: &Collection,
+        to: &Arc<Collection>,
+        log: &Log,
+        settings: &Arc<Settings>,
+    ) -> Self {
+        let changes = match log.since(from.revision) {
+            Some(names) => changed_names(from, to, names.map(Arc::clone).collect(), settings),
+            None => changed_entries(from, to, settings),
+        };
+        Self {
+            from: from.revision,
+            to: Arc::clone(to),
+            changes,
+            upserts: Default::default(),
+            removals: OnceLock::new(),
+            settings: Arc::clone(settings),
+        }
+    }
+
+    /// The revision of the older state.
+    #[must_use]
+    pub fn from(&self) -> Revision {
+        self.from
+    }
+
+    /// The newer state.
+    #[must_use]
+    pub fn to(&self) -> &Arc<Collection> {
+        &self.to
+    }
+
+    /// The names that differ, in order, each once.
+    #[must_use]
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// The resources that are new or different, for the delta variant; split where they exceed the message limit.
+    pub fn upserts(&self, api: ApiVersion) -> &Arc<[Body]> {
+        self.upserts[usize::from(api == ApiVersion::V2)].get_or_init(|| {
+            let resources = self.changes.iter().filter_map(|change| change.new.as_ref());
+            self.settings.counters.encoded();
+            self.settings.counters.visited(self.changes.len());
+            let form = Form {
+                protocol: Protocol::Delta,
+                api,
+            };
+            Body::upserts(resources, form, self.settings.limits.message_bytes)
+        })
+    }
+
+    /// The names that are gone, for the delta variant.
+    pub fn removals(&self) -> &Body {
+        self.removals.get_or_init(|| {
+            let gone = self.changes.iter().filter(|change| change.new.is_none());
+            Body::removals(gone.map(|change| &change.name))
+        })
+    }
+}
+
+fn changed_names(
+    from: &Collection,
+    to: &Collection,
+    mut names: Vec<Arc<str>>,
+    settings: &Settings,
+) -> Box<[Change]> {
+    settings.counters.visited(names.len());
+    names.sort_unstable();
+    names.dedup();
+    let changes = names.into_iter().filter_map(|name| {
+        let (old, new) = (from.get(&name).cloned(), to.get(&name).cloned());
+        Change::unless_same(name, old, new)
+    });
+    changes.collect()
+}
+
+/// By walking the parts that the two maps do not share.
+fn changed_entries(from: &Collection, to: &Collection, settings: &Settings) -> Box<[Change]> {
+    let changes: Box<[Change]> = from
+        .resources
+        .diff(&to.resources)
+        .filter_map(|item| match item {
+            DiffItem::Add(name, new) => Change::unless_same(name.clone(), None, Some(new.clone())),
+            DiffItem::Remove(name, old) => {
+                Change::unless_same(name.clone(), Some(old.clone()), None)
+            }
+            DiffItem::Update { old, new } => {
+                Change::unless_same(new.0.clone(), Some(old.1.clone()), Some(new.1.clone()))
+            }
+        })
+        .collect();
+    settings.counters.visited(changes.len());
+    changes
+}
+
+impl Change {
+    fn unless_same(
+        name: Arc<str>,
+        old: Option<Arc<Resource>>,
+        new: Option<Arc<Resource>>,
+    ) -> Option<Self> {
+        (old != new).then_some(Self { name, old, new })
+    }
+}

@@ -1,0 +1,156 @@
+//! One kind of a snapshot, with what its sessions share.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::{
+    Body, Collection, Counters, Difference, Form, Limits, Revision, change::OfKind, log::Log,
+};
+
+/// What all states of a lineage have in common.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) limits: Limits,
+    pub(super) counters: Counters,
+}
+
+/// The state of one kind in a snapshot: its resources, what changed lately, and what was encoded for sessions.
+///
+/// Dropped with its snapshot, and the encoded bodies with it. A session therefore never keeps one; it keeps the
+/// [`Collection`].
+#[derive(Debug)]
+pub struct Published {
+    collection: Arc<Collection>,
+    /// The state right before: nearly every session is there when a change comes.
+    previous: Revision,
+    log: Log,
+    settings: Arc<Settings>,
+    /// By form: everything there is. Made once, read without a lock.
+    full: [OnceLock<Arc<[Body]>>; Form::COUNT],
+    /// From `previous`. Made once, read without a lock.
+    step: OnceLock<Arc<Difference>>,
+    /// From older states: the latest few that were asked for.
+    older: Mutex<Vec<Arc<Difference>>>,
+}
+
+impl Published {
+    pub(super) fn empty(settings: &Arc<Settings>) -> Self {
+        Self::new(
+            Collection::default(),
+            Revision::UNLOADED,
+            Log::new(),
+            settings,
+        )
+    }
+
+    fn new(collection: Collection, previous: Revision, log: Log, settings: &Arc<Settings>) -> Self {
+        Self {
+            collection: Arc::new(collection),
+            previous,
+            log,
+            settings: Arc::clone(settings),
+            full: Default::default(),
+            step: OnceLock::new(),
+            older: Mutex::default(),
+        }
+    }
+
+    /// The state after `changes`, and the names that differ; `None` if none does.
+    pub(super) fn apply(
+        &self,
+        revision: Revision,
+        changes: OfKind,
+    ) -> Option<(Self, Arc<[Arc<str>]>)> {
+        let mut collection = Collection::clone(&self.collection);
+        let mut changed = Vec::new();
+        for (name, new) in changes {
+            self.settings.counters.visited(1);
+            match new {
+                Some(new) => {
+                    self.settings.counters.hashed(1);
+                    if collection
+                        .get(&name)
+                        .is_some_and(|old| old.is_same_as(&new))
+                    {
+                        continue;
+                    }
+                    collection.insert(new);
+                }
+                None if collection.remove(&name) => {}
+                None => continue,
+            }
+            changed.push(name);
+        }
+        if changed.is_empty() {
+            return None;
+        }
+        collection.revision = revision;
+        let changed: Arc<[Arc<str>]> = changed.into();
+        let log = self.log.push(
+            revision,
+            Arc::clone(&changed),
+            self.settings.limits.log_names,
+        );
+        Some((
+            Self::new(collection, self.collection.revision, log, &self.settings),
+            changed,
+        ))
+    }
+
+    /// The resources.
+    #[must_use]
+    pub fn collection(&self) -> &Arc<Collection> {
+        &self.collection
+    }
+
+    /// The limit to which responses are split.
+    pub(crate) fn message_limit(&self) -> usize {
+        self.settings.limits.message_bytes
+    }
+
+    /// The names that changed after `since`, some of them repeatedly. `None`: too long ago for the log.
+    pub(crate) fn changed_since(&self, since: Revision) -> Option<impl Iterator<Item = &Arc<str>>> {
+        let names = self.log.since(since)?;
+        Some(names.inspect(|_| self.settings.counters.visited(1)))
+    }
+
+    /// What lies between an older state and this one. `from` must be of the same kind and lineage.
+    #[must_use]
+    pub fn difference(&self, from: &Arc<Collection>) -> Arc<Difference> {
+        let find = || {
+            Arc::new(Difference::between(
+                from,
+                &self.collection,
+                &self.log,
+                &self.settings,
+            ))
+        };
+        if from.revision == self.previous {
+            return Arc::clone(self.step.get_or_init(find));
+        }
+        // Found under the lock, so that sessions which fell behind together find it once. A poisoned list is a list
+        // of what was found before the panic, all of it complete.
+        let mut older = self.older.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = older.iter().find(|known| known.from() == from.revision) {
+            return Arc::clone(known);
+        }
+        if older.len() >= self.settings.limits.differences.max(1) {
+            older.remove(0);
+        }
+        let found = find();
+        older.push(Arc::clone(&found));
+        found
+    }
+
+    /// Everything there is. SotW needs it in one piece; delta has it split where it exceeds the message limit.
+    pub fn full(&self, form: Form) -> &Arc<[Body]> {
+        self.full[form.index()].get_or_init(|| {
+            let limit = match form.protocol {
+                super::Protocol::Sotw => usize::MAX,
+                super::Protocol::Delta => self.settings.limits.message_bytes,
+            };
+            self.settings.counters.encoded();
+            self.settings.counters.visited(self.collection.len());
+            Body::upserts(self.collection.iter(), form, limit)
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! A resource, encoded once for every response that will ever carry it.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use oxds_types::{ApiVersion, Kind, Reference, Version};
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+
+use super::{Form, Protocol};
+
+// Field numbers of `discovery.proto`. `resources` is field 2 of both responses, and the body is field 2 of
+// `Resource`: so the element of a SotW response is, byte for byte, the tail of the element of a delta response.
+const RESOURCES: u32 = 2;
+const RESOURCE_VERSION: u32 = 1;
+const RESOURCE_BODY: u32 = 2;
+const RESOURCE_NAME: u32 = 3;
+const ANY_TYPE_URL: u32 = 1;
+const ANY_VALUE: u32 = 2;
+
+/// One immutable resource: kind, name, content and the version that is a hash of the content.
+///
+/// ```text
+///  delta element:  [resources, len] [version] [name] [resource, len] [type_url] [value]
+///  SotW element:                                     [resources, len] [type_url] [value]
+/// ```
+///
+/// The bytes of the content are kept as they were given, and are never encoded again.
+pub struct Resource {
+    kind: Kind,
+    name: Arc<str>,
+    version: Version,
+    // Not on the wire: a client starts to count when it sees a TTL, so it may only be sent by a server that also
+    // sends heartbeats (S-49).
+    ttl: Option<Duration>,
+    references: Arc<[Reference]>,
+    delta: Bytes,
+    /// Where the SotW element begins in `delta`.
+    sotw_at: usize,
+    /// Where the content begins in `delta`.
+    value_at: usize,
+}
+
+impl Resource {
+    /// A resource whose content is this encoded message of its kind.
+    ///
+    /// Replicas that are given equal bytes agree on the version (S-29): give canonical ones.
+    #[must_use]
+    pub fn new(kind: Kind, name: impl Into<Arc<str>>, value: &[u8]) -> Self {
+        let name = name.into();
+        let version = Version::of(value);
+        let delta = encode(kind.type_url(), &name, version, value);
+        let value_at = delta.len() - value.len();
+        let any_len = any_len(kind.type_url(), value);
+        let sotw_at = delta.len() - field_len(RESOURCES, any_len);
+        Self {
+            kind,
+            name,
+            version,
+            ttl: None,
+            references: Arc::from([]),
+            delta,
+            sotw_at,
+            value_at,
+        }
+    }
+
+    /// What this resource needs, for the order in which changes are sent (S-51, S-52).
+    #[must_use]
+    pub fn with_references(mut self, references: impl Into<Arc<[Reference]>>) -> Self {
+        self.references = references.into();
+        self
+    }
+
+    /// How long a client may keep the resource without hearing of it (S-49).
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The hash of its content.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// How long a client may keep it without hearing of it.
+    #[must_use]
+    pub fn ttl(&self) -> Option<Duration> {
+        self.ttl
+    }
+
+    /// What it needs.
+    #[must_use]
+    pub fn references(&self) -> &[Reference] {
+        &self.references
+    }
+
+    /// The content: the encoded message, as it was given.
+    #[must_use]
+    pub fn value(&self) -> Bytes {
+        self.delta.slice(self.value_at..)
+    }
+
+    /// One element of a response's `resources`, with its field key. Shared, not copied, in the current API version.
+    pub(crate) fn element(&self, form: Form) -> Bytes {
+        match (form.protocol, form.api) {
+            (Protocol::Delta, ApiVersion::V3) => self.delta.clone(),
+            (Protocol::Sotw, ApiVersion::V3) => self.delta.slice(self.sotw_at..),
+            // The outer type URL is translated; the `Any`s inside, and fields that v2 lacks, are S-62 and S-63.
+            (protocol, ApiVersion::V2) => {
+                let type_url = self
+                    .kind
+                    .type_url_in(ApiVersion::V2)
+                    .unwrap_or(self.kind.type_url());
+                let value = self.value();
+                let delta = encode(type_url, &self.name, self.version, &value);
+                match protocol {
+                    Protocol::Delta => delta,
+                    Protocol::Sotw => {
+                        delta.slice(delta.len() - field_len(RESOURCES, any_len(type_url, &value))..)
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Equal to a client: versions are content hashes, so the bytes need not be looked at.
+impl PartialEq for Resource {
+    fn eq(&self, other: &Self) -> bool {
+        (self.version, self.ttl) == (other.version, other.ttl)
+            && self.kind == other.kind
+            && self.name == other.name
+    }
+}
+
+impl Eq for Resource {}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Resource({} {}@{})", self.kind, self.name, self.version)
+    }
+}
+
+fn encode(type_url: &str, name: &str, version: Version, value: &[u8]) -> Bytes {
+    let any_len = any_len(type_url, value);
+    let resource_len = field_len(RESOURCE_VERSION, version.as_str().len())
+        + field_len(RESOURCE_NAME, name.len())
+        + field_len(RESOURCE_BODY, any_len);
+    let mut out = BytesMut::with_capacity(field_len(RESOURCES, resource_len));
+    put_header(&mut out, RESOURCES, resource_len);
+    put_field(&mut out, RESOURCE_VERSION, version.as_str().as_bytes());
+    put_field(&mut out, RESOURCE_NAME, name.as_bytes());
+    put_header(&mut out, RESOURCE_BODY, any_len);
+    put_field(&mut out, ANY_TYPE_URL, type_url.as_bytes());
+    // The value is the last field even when it is empty, where proto3 would leave it out: its place is known then.
+    put_field(&mut out, ANY_VALUE, value);
+    out.freeze()
+}
+
+fn any_len(type_url: &str, value: &[u8]) -> usize {
+    field_len(ANY_TYPE_URL, type_url.len()) + field_len(ANY_VALUE, value.len())
+}
+
+/// Length of a length-delimited field of `len` bytes, key and length included.
+pub(crate) fn field_len(field: u32, len: usize) -> usize {
+    key_len(field) + encoded_len_varint(len as u64) + len
+}
+
+pub(crate) fn put_field(out: &mut BytesMut, field: u32, bytes: &[u8]) {
+    put_header(out, field, bytes.len());
+    out.put_slice(bytes);
+}
+
+fn put_header(out: &mut BytesMut, field: u32, len: usize) {
+    encode_key(field, WireType::LengthDelimited, out);
+    encode_varint(len as u64, out);
+}
