@@ -67,10 +67,7 @@ impl Published {
             match new {
                 Some(new) => {
                     self.settings.counters.hashed(1);
-                    if collection
-                        .get(&name)
-                        .is_some_and(|old| old.is_same_as(&new))
-                    {
+                    if collection.get(&name) == Some(&new) {
                         continue;
                     }
                     collection.insert(new);
