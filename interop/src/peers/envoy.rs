@@ -63,9 +63,12 @@ impl Envoy {
             let page = json(self.admin, "/listeners?format=json").await?;
             let status = page["listener_statuses"].as_array().into_iter().flatten();
             let found = status.into_iter().find(|listener| listener["name"] == name);
-            found
-                .map(|listener| socket_address(&listener["local_address"]))
-                .transpose()
+            let Some(listener) = found else {
+                return Ok(None);
+            };
+            let address = socket_address(&listener["local_address"])?;
+            TcpStream::connect(address).await?;
+            Ok(Some(address))
         })
         .await
     }
