@@ -119,8 +119,8 @@ pub(super) struct Envelope<'a> {
     pub(super) type_url: &'a str,
     pub(super) version: Version,
     pub(super) nonce: Nonce,
-    /// The encoded `control_plane` message.
-    pub(super) control_plane: &'a [u8],
+    /// Names this control plane; empty: it is left out.
+    pub(super) identifier: &'a str,
 }
 
 impl Response {
@@ -152,6 +152,10 @@ impl Response {
         self.bytes += name.len();
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.resources == 0 && self.removed == 0
+    }
+
     fn push(&mut self, bytes: Bytes) {
         if !bytes.is_empty() {
             self.bytes += bytes.len();
@@ -170,7 +174,15 @@ impl Response {
             fields.version,
             envelope.version.as_str().as_bytes(),
         );
-        put_string(&mut own, fields.control_plane, envelope.control_plane);
+        if !envelope.identifier.is_empty() {
+            let mut control_plane = BytesMut::with_capacity(envelope.identifier.len() + 8);
+            put_string(
+                &mut control_plane,
+                IDENTIFIER,
+                envelope.identifier.as_bytes(),
+            );
+            put_string(&mut own, fields.control_plane, &control_plane);
+        }
         let mut digits = [0; Nonce::DIGITS];
         put_string(
             &mut own,
@@ -196,6 +208,9 @@ impl Response {
         }
     }
 }
+
+/// `ControlPlane.identifier`.
+const IDENTIFIER: u32 = 1;
 
 /// Field numbers of `discovery.proto`, where the two responses differ.
 struct Fields {

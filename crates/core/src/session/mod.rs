@@ -1,17 +1,54 @@
 //! The server's machine: one per stream.
+//!
+//! ```text
+//!                    handle_request                        poll_transmit(snapshot)
+//!   DiscoveryRequest ──────────────▶ ┌───────────────────┐ ──────────────────────▶ Transmit { nonce, frame, … }
+//!                                    │ Session           │
+//!                    handle_timeout  │  Watch  per kind, │ poll_event
+//!   the time has come ─────────────▶ │  in sending order │ ──────────────────────▶ Event: Watched, Acked, Nacked, …
+//!                                    │                   │ poll_timeout
+//!                                    └───────────────────┘ ──────────────────────▶ when to call handle_timeout
+//! ```
+//!
+//! # The call contract
+//!
+//! After a request, a timeout, or a change of the snapshot that the session asked to be woken for
+//! ([`Event::Watched`]): call `handle_*` if there is one, then [`poll_transmit`](Session::poll_transmit) with the
+//! snapshot that is current *now* until it returns `None`, then [`poll_event`](Session::poll_event) until it returns
+//! `None`, then arm one timer for [`poll_timeout`](Session::poll_timeout).
+//!
+//! A session keeps no snapshot, so an idle one pins none; every snapshot it is shown must be of one lineage (made by
+//! `apply` from the one before), and never an older one than before.
+//!
+//! # What it promises
+//!
+//! - SotW and delta are two encodings of one [`Subscription`](crate::subscription::Subscription).
+//! - A response is outstanding per kind until it is answered, and only one, but for names that the client asks for
+//!   meanwhile; those are served at once (S-16, S-44).
+//! - Rejection is decided by `error_detail` alone, staleness by the nonce alone.
+//! - What was rejected is not sent again until it changes (S-17, S-46).
+//! - Nothing is sent before what it depends on was accepted, and nothing removed while something that the client has
+//!   refers to it, both bounded in time (S-51 … S-55).
+//! - Memory: a client that asked for everything costs one cursor per kind; one that asked by name costs those names.
+//!   Limits are in [`Config`].
 
 mod config;
 mod error;
 mod event;
 mod frame;
 mod nonce;
+mod ordering;
 mod request;
 mod status;
+mod watch;
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use envoy_types::pb::envoy::config::core::v3::Node;
-use oxds_types::Kind;
+use oxds_types::{ApiVersion, Kind};
 
 pub use config::{Config, Scope, UnknownKinds};
 pub use error::StreamError;
@@ -21,18 +58,39 @@ pub use nonce::Nonce;
 pub use request::Request;
 pub use status::{KindStatus, Nack, Rejection, ResourceStatus};
 
+use self::{
+    frame::Envelope,
+    ordering::Peers,
+    request::{Names, Parsed},
+    watch::{Claims, Draft, Watch},
+};
 use crate::{
-    snapshot::{Protocol, Snapshot},
+    snapshot::{Form, Protocol, Snapshot},
+    subscription::{self, WildcardChange},
     time::Instant,
 };
 
 /// The server's side of one xDS stream.
+///
+/// See the [module](self) for when to call what.
 #[derive(Debug)]
 pub struct Session {
+    // Fixed when the stream opens.
     protocol: Protocol,
     scope: Scope,
     config: Arc<Config>,
+
+    // From the client.
     node: Option<Box<Node>>,
+    /// In the order in which kinds are sent.
+    watches: Vec<Watch>,
+    /// Assignments to be sent whatever the client says it has: their clusters changed while it was away (S-54). Kept
+    /// until the client asks for assignments at all.
+    owed: BTreeSet<Arc<str>>,
+
+    // To the driver.
+    nonce: Nonce,
+    events: VecDeque<Event>,
 }
 
 impl Session {
@@ -44,60 +102,227 @@ impl Session {
             scope,
             config,
             node: None,
+            watches: Vec::new(),
+            owed: BTreeSet::new(),
+            nonce: Nonce::default(),
+            events: VecDeque::new(),
         }
     }
 
     /// A message arrived. An error ends the stream: map it to a gRPC status.
-    pub fn handle_request(&mut self, _now: Instant, _request: Request) -> Result<(), StreamError> {
+    pub fn handle_request(&mut self, now: Instant, request: Request) -> Result<(), StreamError> {
+        let request = Parsed::new(request, self.protocol)?;
+        // Only the first message has to say who speaks (S-22); a later one cannot change it (S-60).
+        if self.node.is_none() {
+            self.node = request.node.map(Box::new);
+        }
+        let (kind, api) = self.resolve(&request.type_url)?;
+        request.names.check(&kind, &self.config)?;
+        let at = self.watch_for(&kind, api)?;
+        let watch = &mut self.watches[at];
+        watch.form.api = api;
+        self.events
+            .extend(watch.settle(now, &request.nonce, request.error.as_ref(), &self.config));
+
+        let is_first = !watch.subscription.is_asked();
+        let change = watch.ask(&request.names);
+        if watch.subscription.len() > self.config.max_names {
+            return Err(StreamError::TooManyNames {
+                kind,
+                limit: self.config.max_names,
+            });
+        }
+        if is_first {
+            self.begin(at, request.names);
+        }
+        self.announce(&kind, change);
         Ok(())
     }
 
     /// The time that [`poll_timeout`](Self::poll_timeout) named has come.
-    pub fn handle_timeout(&mut self, _now: Instant) {}
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for watch in &mut self.watches {
+            watch.expire(now, &self.config, &mut self.events);
+        }
+    }
 
     /// The next response to write, given what is served now. Poll until `None`: after every request, timeout, and
     /// change that the session asked to be woken for.
-    pub fn poll_transmit(&mut self, _now: Instant, _snapshot: &Snapshot) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self, now: Instant, snapshot: &Snapshot) -> Option<Transmit> {
+        if !snapshot.is_loaded() {
+            self.watches.iter_mut().for_each(Watch::keep_waiting);
+            return None;
+        }
+        self.handle_timeout(now);
+        for at in 0..self.watches.len() {
+            let (before, rest) = self.watches.split_at_mut(at);
+            let Some((watch, after)) = rest.split_first_mut() else {
+                break;
+            };
+            let peers = Peers {
+                before,
+                after,
+                snapshot,
+            };
+            if let Some(draft) = watch.poll(now, snapshot.kind(&watch.kind), &peers) {
+                return Some(self.transmit(now, at, draft));
+            }
+        }
         None
     }
 
     /// The next event. Poll until `None` after every other call.
     pub fn poll_event(&mut self) -> Option<Event> {
-        None
+        self.events.pop_front()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        None
+        self.watches
+            .iter()
+            .filter_map(|watch| watch.deadline(&self.config))
+            .min()
     }
 
-    /// Who the client is: what its first message said (S-22).
-    #[must_use]
-    pub fn node(&self) -> Option<&Node> {
-        self.node.as_deref()
+    /// The kind that a request is about, and the version of the API in which it asks.
+    fn resolve(&self, type_url: &str) -> Result<(Kind, ApiVersion), StreamError> {
+        match (&self.scope, type_url) {
+            (Scope::Aggregated, "") => return Err(StreamError::MissingTypeUrl),
+            (Scope::Single(kind), "") => return Ok((kind.clone(), ApiVersion::V3)),
+            _ => {}
+        }
+        let (asked, api) = Kind::from_type_url(type_url)
+            .ok_or_else(|| StreamError::MalformedTypeUrl(excerpt(type_url)))?;
+        match &self.scope {
+            Scope::Single(served) if *served != asked => Err(StreamError::WrongKind {
+                asked: excerpt(type_url),
+                served: served.clone(),
+            }),
+            _ => Ok((asked, api)),
+        }
     }
 
-    /// Every kind that the client asked for on this stream, in the order in which they are sent.
-    #[must_use]
-    pub fn status(&self) -> Vec<KindStatus> {
-        Vec::new()
+    /// Where the watch of a kind is; a new one if there was none.
+    fn watch_for(&mut self, kind: &Kind, api: ApiVersion) -> Result<usize, StreamError> {
+        let at = match self.watches.binary_search_by(|watch| watch.kind.cmp(kind)) {
+            Ok(at) => return Ok(at),
+            Err(at) => at,
+        };
+        if self.watches.len() >= self.config.max_kinds {
+            return Err(StreamError::TooManyKinds {
+                limit: self.config.max_kinds,
+            });
+        }
+        if !(self.config.is_known)(kind) {
+            if self.config.unknown_kinds == UnknownKinds::Refuse {
+                return Err(StreamError::UnknownKind(excerpt(kind.type_url())));
+            }
+            self.events.push_back(Event::UnknownKind(kind.clone()));
+        }
+        let form = Form {
+            protocol: self.protocol,
+            api,
+        };
+        self.watches.insert(at, Watch::new(kind.clone(), form));
+        Ok(at)
     }
 
-    /// What the client has of one resource; `None` if it did not ask for it.
-    #[must_use]
-    pub fn resource_status(&self, _kind: &Kind, _name: &str) -> Option<ResourceStatus> {
-        None
+    /// What is particular to the first request of a kind.
+    fn begin(&mut self, at: usize, names: Names) {
+        let watch = &mut self.watches[at];
+        match names {
+            Names::Sotw { version, .. } if !version.is_empty() => {
+                watch.claim(Claims::Version(version));
+            }
+            Names::Delta {
+                initial_versions, ..
+            } if !initial_versions.is_empty() => {
+                watch.claim(Claims::Resources(initial_versions));
+            }
+            _ => {}
+        }
+        if watch.kind == Kind::ENDPOINT {
+            watch.disclaim(&std::mem::take(&mut self.owed));
+        }
+        // A kind that is not known here is answered, be it with nothing (S-59). So is a delta client that named
+        // something, and a SotW client of a full-state kind: absence tells it something. To other SotW clients an
+        // empty response tells nothing (S-8).
+        let absence_tells = self.protocol == Protocol::Delta || watch.kind.is_full_state();
+        if !(self.config.is_known)(&watch.kind) || absence_tells && !watch.subscription.is_empty() {
+            watch.owe_answer();
+        }
     }
 
-    /// What the client rejected and has not got a better version of since, by name.
-    pub fn rejections(&self, _kind: &Kind) -> impl Iterator<Item = (&Arc<str>, &Rejection)> {
-        std::iter::empty()
+    /// Tells the driver what to wake the session for.
+    fn announce(&mut self, kind: &Kind, change: subscription::Change) {
+        let gained = change.wildcard == Some(WildcardChange::Gained);
+        let lost = change.wildcard == Some(WildcardChange::Lost);
+        let named = |names: Vec<Arc<str>>| names.into_iter().map(Interest::Name);
+        let watched = gained
+            .then_some(Interest::All)
+            .into_iter()
+            .chain(named(change.added));
+        let unwatched = lost
+            .then_some(Interest::All)
+            .into_iter()
+            .chain(named(change.dropped));
+        self.events
+            .extend(watched.map(|interest| Event::Watched(kind.clone(), interest)));
+        self.events
+            .extend(unwatched.map(|interest| Event::Unwatched(kind.clone(), interest)));
     }
 
-    /// Whether the client has accepted all that `snapshot` holds for it.
-    #[must_use]
-    pub fn is_in_sync(&self, _snapshot: &Snapshot) -> bool {
-        true
+    /// Gives a response its nonce, and what it means for other kinds.
+    fn transmit(&mut self, now: Instant, at: usize, draft: Draft) -> Transmit {
+        self.nonce = self.nonce.next();
+        let nonce = self.nonce;
+        let Draft {
+            response,
+            version,
+            content,
+            rewarm,
+        } = draft;
+        let is_first = self.watches[at].record.sent.is_none();
+        self.rewarm(rewarm, is_first);
+        let watch = &mut self.watches[at];
+        let (resources, removed) = (response.resources, response.removed);
+        let frame = response.finish(Envelope {
+            type_url: watch
+                .kind
+                .type_url_in(watch.form.api)
+                .unwrap_or(watch.kind.type_url()),
+            version,
+            nonce,
+            identifier: self.config.identifier.as_deref().unwrap_or_default(),
+        });
+        watch.sent(now, nonce, version, content);
+        Transmit {
+            kind: watch.kind.clone(),
+            nonce,
+            version,
+            resources,
+            removed,
+            frame,
+        }
     }
+
+    /// Clusters change: their assignments follow, so that warming ends (S-54).
+    fn rewarm(&mut self, assignments: Vec<Arc<str>>, is_first: bool) {
+        match self
+            .watches
+            .iter_mut()
+            .find(|watch| watch.kind == Kind::ENDPOINT)
+        {
+            Some(watch) => assignments.iter().for_each(|name| watch.rewarm(name)),
+            // After a reconnect, the client is about to say which assignments it has. Later it has none.
+            None if is_first => self.owed.extend(assignments),
+            None => {}
+        }
+    }
+}
+
+/// Enough of a client's text to recognise it by.
+fn excerpt(text: &str) -> String {
+    text.chars().take(128).collect()
 }

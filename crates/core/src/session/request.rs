@@ -1,6 +1,15 @@
-//! What arrives.
+//! What arrives, and how the two variants are one.
 
-use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
+use std::collections::HashMap;
+
+use envoy_types::pb::{envoy::config::core::v3::Node, google::rpc::Status};
+use oxds_types::{
+    Kind,
+    discovery::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator},
+};
+
+use super::{Config, StreamError};
+use crate::snapshot::Protocol;
 
 /// A message of the client.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,5 +29,106 @@ impl From<DiscoveryRequest> for Request {
 impl From<DeltaDiscoveryRequest> for Request {
     fn from(request: DeltaDiscoveryRequest) -> Self {
         Self::Delta(request)
+    }
+}
+
+/// A request, with what both variants have in common taken apart from what they have not.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) node: Option<Node>,
+    pub(super) type_url: String,
+    /// The response that this answers; empty if none.
+    pub(super) nonce: String,
+    /// Present in a rejection.
+    pub(super) error: Option<Status>,
+    pub(super) names: Names,
+}
+
+/// How a request speaks of the subscription.
+#[derive(Debug)]
+pub(super) enum Names {
+    /// All that is asked for.
+    Sotw { names: Vec<String>, version: String },
+    /// What is asked for besides, or not any more.
+    Delta {
+        subscribe: Vec<String>,
+        unsubscribe: Vec<String>,
+        initial_versions: HashMap<String, String>,
+    },
+}
+
+impl Parsed {
+    pub(super) fn new(request: Request, protocol: Protocol) -> Result<Self, StreamError> {
+        match (request, protocol) {
+            (Request::Sotw(request), Protocol::Sotw) => Ok(Self {
+                node: request.node,
+                type_url: request.type_url,
+                nonce: request.response_nonce,
+                error: request.error_detail,
+                names: Names::Sotw {
+                    names: with_locators(request.resource_names, request.resource_locators),
+                    version: request.version_info,
+                },
+            }),
+            (Request::Delta(request), Protocol::Delta) => Ok(Self {
+                node: request.node,
+                type_url: request.type_url,
+                nonce: request.response_nonce,
+                error: request.error_detail,
+                names: Names::Delta {
+                    subscribe: with_locators(
+                        request.resource_names_subscribe,
+                        request.resource_locators_subscribe,
+                    ),
+                    unsubscribe: with_locators(
+                        request.resource_names_unsubscribe,
+                        request.resource_locators_unsubscribe,
+                    ),
+                    initial_versions: request.initial_resource_versions,
+                },
+            }),
+            _ => Err(StreamError::WrongProtocol),
+        }
+    }
+}
+
+/// A locator without dynamic parameters is another way to write a name.
+fn with_locators(mut names: Vec<String>, locators: Vec<ResourceLocator>) -> Vec<String> {
+    names.extend(locators.into_iter().map(|locator| locator.name));
+    names
+}
+
+impl Names {
+    /// Whether a client may say this much (S-60).
+    pub(super) fn check(&self, kind: &Kind, config: &Config) -> Result<(), StreamError> {
+        let (names, besides): (&[String], &[String]) = match self {
+            Self::Sotw { names, .. } => (names, &[]),
+            Self::Delta {
+                subscribe,
+                unsubscribe,
+                ..
+            } => (subscribe, unsubscribe),
+        };
+        if names.len().max(besides.len()) > config.max_names {
+            return Err(StreamError::TooManyNames {
+                kind: kind.clone(),
+                limit: config.max_names,
+            });
+        }
+        let longest = names
+            .iter()
+            .chain(besides)
+            .map(String::len)
+            .max()
+            .unwrap_or(0);
+        if longest > config.max_name_len {
+            let limit = config.max_name_len;
+            return Err(StreamError::NameTooLong {
+                kind: kind.clone(),
+                len: longest,
+                limit,
+            });
+        }
+        Ok(())
     }
 }

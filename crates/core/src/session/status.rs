@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use envoy_types::pb::envoy::config::core::v3::Node;
 use oxds_types::{ApiVersion, Kind, Version};
 
-use crate::time::Instant;
+use super::{Session, watch::Watch};
+use crate::{snapshot::Snapshot, time::Instant};
 
 /// What one kind's part of a stream looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,4 +64,90 @@ pub struct ResourceStatus {
     pub acked: Option<Version>,
     /// Present if what was sent last was rejected.
     pub rejected: Option<Rejection>,
+}
+
+impl Session {
+    /// Who the client is: what its first message said (S-22).
+    #[must_use]
+    pub fn node(&self) -> Option<&Node> {
+        self.node.as_deref()
+    }
+
+    /// Every kind that the client asked for on this stream, in the order in which they are sent.
+    #[must_use]
+    pub fn status(&self) -> Vec<KindStatus> {
+        self.watches.iter().map(KindStatus::of).collect()
+    }
+
+    /// What the client has of one resource; `None` if it did not ask for it.
+    #[must_use]
+    pub fn resource_status(&self, kind: &Kind, name: &str) -> Option<ResourceStatus> {
+        let watch = self.watch(kind).filter(|watch| watch.covers(name))?;
+        let (sent, acked) = watch.versions(name);
+        let rejected = watch
+            .record
+            .rejections
+            .get(name)
+            .map(|rejected| rejected.what.clone());
+        Some(ResourceStatus {
+            sent,
+            acked,
+            rejected,
+        })
+    }
+
+    /// What the client asked for by name, in order.
+    pub fn names(&self, kind: &Kind) -> impl Iterator<Item = &Arc<str>> {
+        self.watch(kind)
+            .into_iter()
+            .flat_map(|watch| watch.subscription.iter())
+            .map(|(name, _)| name)
+    }
+
+    /// What the client rejected and has not accepted a better version of since, by name.
+    pub fn rejections(&self, kind: &Kind) -> impl Iterator<Item = (&Arc<str>, &Rejection)> {
+        let rejections = self
+            .watch(kind)
+            .into_iter()
+            .flat_map(|watch| &watch.record.rejections);
+        rejections.map(|(name, rejected)| (name, &rejected.what))
+    }
+
+    /// Whether the client has accepted all that `snapshot` holds for it.
+    #[must_use]
+    pub fn is_in_sync(&self, snapshot: &Snapshot) -> bool {
+        self.watches
+            .iter()
+            .all(|watch| watch.has_accepted_all(snapshot.kind(&watch.kind)))
+    }
+
+    /// How many entries the session keeps: names, and exceptions from "the client has it all". This is what its memory
+    /// grows with (P-8).
+    #[must_use]
+    pub fn footprint(&self) -> usize {
+        self.owed.len()
+            + self.events.len()
+            + self.watches.iter().map(Watch::footprint).sum::<usize>()
+    }
+
+    fn watch(&self, kind: &Kind) -> Option<&Watch> {
+        self.watches.iter().find(|watch| watch.kind == *kind)
+    }
+}
+
+impl KindStatus {
+    fn of(watch: &Watch) -> Self {
+        Self {
+            kind: watch.kind.clone(),
+            api: watch.form.api,
+            wildcard: watch.subscription.is_wildcard(),
+            names: watch.subscription.len(),
+            sent: watch.record.sent,
+            acked: watch.record.acked,
+            waiting_since: watch.waiting_since(),
+            nack: watch.record.nack.clone(),
+            acks: watch.record.acks,
+            nacks: watch.record.nacks,
+        }
+    }
 }

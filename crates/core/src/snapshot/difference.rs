@@ -70,6 +70,14 @@ impl Difference {
         &self.changes
     }
 
+    /// Whether this name differs.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.changes
+            .binary_search_by(|change| (*change.name).cmp(name))
+            .is_ok()
+    }
+
     /// The resources that are new or different, for the delta variant; split where they exceed the message limit.
     pub fn upserts(&self, api: ApiVersion) -> &Arc<[Body]> {
         self.upserts[usize::from(api == ApiVersion::V2)].get_or_init(|| {
@@ -129,6 +137,12 @@ fn changed_entries(from: &Collection, to: &Collection, settings: &Settings) -> B
 }
 
 impl Change {
+    /// Whether the name did not exist before.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.old.is_none()
+    }
+
     fn unless_same(
         name: Arc<str>,
         old: Option<Arc<Resource>>,

@@ -1,0 +1,398 @@
+//! One kind on one stream: what is asked for, what is owed, what was sent, what is known.
+//!
+//! ```text
+//!            request: names, "*"                poll                          request: nonce of the response
+//!   ┌──────┐ ─────────────────▶ ┌─────┐ ─────────────────▶ ┌─────────────┐ ─────────────────▶ ┌──────┐
+//!   │ idle │                    │ due │                    │ outstanding │   ACK or NACK      │ idle │
+//!   └──────┘ ─────────────────▶ └─────┘ ◀───────────────── └─────────────┘                    └──────┘
+//!            change of the                request: new names
+//!            snapshot                     (served at once, S-16, S-44)
+//! ```
+//!
+//! While a response is outstanding, changes of the snapshot wait: they coalesce into the difference between what was
+//! sent and what there is by then. So a slow client costs one cursor, and nothing is queued for it.
+//!
+//! What was sent is kept in one of two ways. A client that asked for everything has a cursor, [`All`]: the collection
+//! it was last brought to, however large. A client that asked by name has a state per name, in its
+//! [`Subscription`]. `wildcard` and `named` turn each into the next response; `settle` takes the client's answers.
+
+mod named;
+mod ordering;
+mod settle;
+mod wildcard;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use oxds_types::{Kind, Version};
+use smallvec::SmallVec;
+
+use super::{
+    Nack, Nonce, Rejection,
+    frame::Response,
+    ordering::{Patience, Peers},
+    request::Names,
+};
+use crate::{
+    snapshot::{Body, Collection, Difference, Form, Protocol, Published, Resource, Revision},
+    subscription::{self, Subscription, WildcardChange},
+    time::Instant,
+};
+
+/// Responses that may be outstanding when the client keeps asking for new names without answering. Changes of the
+/// snapshot never add to it.
+const MAX_OUTSTANDING: usize = 4;
+
+/// One kind on one stream. All of it resets with the stream.
+#[derive(Debug)]
+pub(super) struct Watch {
+    // Asked for: changed by requests only.
+    pub(super) kind: Kind,
+    pub(super) form: Form,
+    pub(super) subscription: Subscription,
+
+    // Owed: added to by requests and changes, taken from by responses.
+    /// Names to look at. With a wildcard: names to be sent whatever the cursor says.
+    due: BTreeSet<Arc<str>>,
+    /// A response is owed even if there is nothing to put in it, so that the client stops waiting (S-27, S-31).
+    answer_owed: bool,
+    /// The request that caused it cannot wait for the outstanding response (S-16).
+    urgent: bool,
+    /// What the client says it has from an earlier stream. Used for the first answer only.
+    claims: Option<Claims>,
+
+    // Sent.
+    /// Present while everything is asked for.
+    all: Option<All>,
+    /// Without a wildcard: changes up to here are in `due`.
+    seen: Revision,
+    outstanding: SmallVec<[Outstanding; 1]>,
+    /// The latest response that was answered.
+    answered: Nonce,
+
+    // Held back (make before break).
+    /// What the client still has, though the snapshot does not.
+    held: BTreeMap<Arc<str>, HeldRemoval>,
+    /// Since when updates have waited for what they depend on.
+    blocked: Option<Patience>,
+    /// Clusters that the client has accepted lately, and until when their assignments may still be asked for.
+    recent: BTreeMap<Arc<str>, Instant>,
+
+    // Known.
+    pub(super) record: Record,
+}
+
+/// What the client said it has.
+#[derive(Debug)]
+pub(super) enum Claims {
+    /// SotW: the version of the whole.
+    Version(String),
+    /// Delta: `initial_resource_versions`.
+    Resources(HashMap<String, String>),
+}
+
+/// What a client that asked for everything was sent.
+#[derive(Debug, Default)]
+struct All {
+    /// What it was brought to; `None`: it has to be sent everything.
+    cursor: Option<Arc<Collection>>,
+    /// What it accepted. Equal to the cursor if it is in sync.
+    acked: Option<Arc<Collection>>,
+    /// SotW: the version of what was sent, which is the cursor's unless removals are held.
+    version: Option<Version>,
+    /// Delta: what is left of a response that was split.
+    rest: Option<Rest>,
+}
+
+/// The parts of a split response that are still to be sent.
+#[derive(Debug)]
+struct Rest {
+    parts: Arc<[Body]>,
+    next: usize,
+    step: Step,
+}
+
+/// How a client that asked for everything gets from where it is to where it should be.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// It is there.
+    None,
+    /// It has to be told this.
+    Since(Arc<Difference>),
+    /// It has to be told everything.
+    Everything,
+}
+
+/// A removal that waits until nothing at the client refers to the resource.
+#[derive(Debug)]
+struct HeldRemoval {
+    resource: Arc<Resource>,
+    patience: Patience,
+}
+
+/// A response without an answer.
+#[derive(Debug)]
+struct Outstanding {
+    nonce: Nonce,
+    sent_at: Instant,
+    version: Version,
+    content: Content,
+}
+
+/// What was in a response.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// What brings a client that asked for everything to `to`.
+    All {
+        to: Arc<Collection>,
+        /// Whether it is there now: not while parts of it are still to come.
+        completes: bool,
+        step: Step,
+        /// Resources and removals besides.
+        extra: Vec<Told>,
+    },
+    /// Resources and removals by name.
+    Named(Vec<Told>),
+}
+
+/// A name, and what the client was told about it; `None`: that it does not exist.
+pub(super) type Told = (Arc<str>, Option<Arc<Resource>>);
+
+/// A response, before it has a nonce.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) response: Response,
+    pub(super) version: Version,
+    pub(super) content: Content,
+    /// Assignments whose clusters change with this response (S-54).
+    pub(super) rewarm: Vec<Arc<str>>,
+}
+
+/// What the client answered.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    pub(super) sent: Option<Version>,
+    pub(super) acked: Option<Version>,
+    pub(super) nack: Option<Nack>,
+    pub(super) acks: u64,
+    pub(super) nacks: u64,
+    /// What was rejected and not replaced since: small, as rejections are rare.
+    pub(super) rejections: BTreeMap<Arc<str>, Rejected>,
+}
+
+/// A rejection, and what the client goes on with.
+#[derive(Debug)]
+pub(super) struct Rejected {
+    pub(super) what: Rejection,
+    /// What the client has instead.
+    pub(super) accepted: Option<Arc<Resource>>,
+}
+
+impl Watch {
+    pub(super) fn new(kind: Kind, form: Form) -> Self {
+        Self {
+            kind,
+            form,
+            subscription: Subscription::new(),
+            due: BTreeSet::new(),
+            answer_owed: false,
+            urgent: false,
+            claims: None,
+            all: None,
+            seen: Revision::UNLOADED,
+            outstanding: SmallVec::new(),
+            answered: Nonce::default(),
+            held: BTreeMap::new(),
+            blocked: None,
+            recent: BTreeMap::new(),
+            record: Record::default(),
+        }
+    }
+
+    /// What the first request of this kind says the client has from an earlier stream.
+    pub(super) fn claim(&mut self, claims: Claims) {
+        self.claims = Some(claims);
+    }
+
+    /// The first request is answered with what there is, even if that is nothing.
+    pub(super) fn owe_answer(&mut self) {
+        self.answer_owed = true;
+    }
+
+    /// There was nothing to answer from when the client asked. It has been waiting, so it is answered even if it turns
+    /// out to be up to date (S-26).
+    pub(super) fn keep_waiting(&mut self) {
+        if matches!(self.claims, Some(Claims::Version(_))) {
+            self.claims = None;
+        }
+    }
+
+    /// The part of a request that changes the subscription.
+    pub(super) fn ask(&mut self, names: &Names) -> subscription::Change {
+        let legacy = subscription::has_legacy_wildcard(&self.kind);
+        let change = match names {
+            Names::Sotw { names, .. } => self.subscription.replace(names, legacy),
+            Names::Delta {
+                subscribe,
+                unsubscribe,
+                ..
+            } => self.subscription.update(subscribe, unsubscribe, legacy),
+        };
+        self.resubscribe(&change);
+        change
+    }
+
+    /// The subscription changed: what is owed now?
+    fn resubscribe(&mut self, change: &subscription::Change) {
+        match change.wildcard {
+            Some(WildcardChange::Gained | WildcardChange::Repeated) => {
+                let acked = self.all.take().and_then(|all| all.acked);
+                self.all = Some(All {
+                    acked,
+                    ..All::default()
+                });
+                self.due.clear();
+                self.answer_owed = true;
+                self.urgent = true;
+            }
+            Some(WildcardChange::Lost) => self.leave_wildcard(),
+            None => {}
+        }
+        let asked = || change.added.iter().chain(&change.repeated);
+        self.urgent |= asked().next().is_some();
+        if self.all.is_some() {
+            // Named besides the wildcard: sent (again), since the client asks for it. Not any more: sent too, so that
+            // the client knows whether it still has it through the wildcard (S-39; delta only, SotW need not).
+            self.due.extend(asked().cloned());
+            if self.form.protocol == Protocol::Delta {
+                self.due.extend(change.dropped.iter().cloned());
+                self.urgent |= !change.dropped.is_empty();
+            }
+            return;
+        }
+        for name in &change.repeated {
+            // The client lost it: what was sent does not count (S-35), nor what it thought of it.
+            if let Some(state) = self.subscription.get_mut(name) {
+                state.sent = subscription::Sent::Nothing;
+            }
+            self.record.rejections.remove(name);
+        }
+        self.due.extend(asked().cloned());
+        for name in &change.dropped {
+            self.due.remove(name);
+            self.held.remove(name);
+            self.record.rejections.remove(name);
+        }
+    }
+
+    /// From the cursor to a state for each name that stays.
+    fn leave_wildcard(&mut self) {
+        let Some(all) = self.all.take() else { return };
+        self.due.clear();
+        self.answer_owed = false;
+        // Of a response that is only half sent, nobody knows what has arrived.
+        let cursor = all.cursor.filter(|_| all.rest.is_none());
+        self.seen = cursor
+            .as_ref()
+            .map_or(Revision::UNLOADED, |cursor| cursor.revision());
+        for (name, state) in self.subscription.iter_mut() {
+            if let Some(cursor) = &cursor {
+                state.sent = cursor.get(name).cloned().into();
+            } else {
+                self.due.insert(Arc::clone(name));
+            }
+            state.acked = all
+                .acked
+                .as_ref()
+                .and_then(|acked| acked.get(name))
+                .cloned();
+        }
+        self.held.clear();
+        let subscription = &self.subscription;
+        self.record
+            .rejections
+            .retain(|name, _| subscription.has_name(name));
+    }
+
+    /// The next response, if there is something to say and it may be said now.
+    pub(super) fn poll(
+        &mut self,
+        now: Instant,
+        head: &Published,
+        peers: &Peers<'_>,
+    ) -> Option<Draft> {
+        let waiting = self.outstanding.len();
+        if waiting > 0 && (!self.urgent || waiting >= MAX_OUTSTANDING) {
+            return None;
+        }
+        let draft = match self.all.take() {
+            Some(mut all) => {
+                let draft = self.poll_all(now, &mut all, head, peers);
+                self.all = Some(all);
+                draft
+            }
+            None => self.poll_named(now, head, peers),
+        };
+        self.urgent = false;
+        if draft.is_some() {
+            self.answer_owed = false;
+        }
+        draft
+    }
+
+    /// The response was sent.
+    pub(super) fn sent(&mut self, now: Instant, nonce: Nonce, version: Version, content: Content) {
+        self.record.sent = Some(version);
+        self.outstanding.push(Outstanding {
+            nonce,
+            sent_at: now,
+            version,
+            content,
+        });
+    }
+
+    /// The cluster of this assignment changes: the client needs the assignment again, changed or not (S-54).
+    pub(super) fn rewarm(&mut self, name: &Arc<str>) {
+        if self.all.is_some() {
+            if self.form.protocol == Protocol::Delta {
+                self.due.insert(Arc::clone(name));
+            }
+        } else if let Some(state) = self.subscription.get_mut(name) {
+            state.sent = subscription::Sent::Nothing;
+            self.due.insert(Arc::clone(name));
+        }
+    }
+
+    /// What the client says it has of these does not count (S-54, after a reconnect).
+    pub(super) fn disclaim(&mut self, names: &BTreeSet<Arc<str>>) {
+        if let Some(Claims::Resources(versions)) = &mut self.claims {
+            versions.retain(|name, _| !names.contains(name.as_str()));
+        }
+    }
+
+    /// Since when the oldest response has been without an answer.
+    pub(super) fn waiting_since(&self) -> Option<Instant> {
+        self.outstanding
+            .first()
+            .map(|outstanding| outstanding.sent_at)
+    }
+
+    /// Entries that this watch keeps: what its memory grows with.
+    pub(super) fn footprint(&self) -> usize {
+        let outstanding = self
+            .outstanding
+            .iter()
+            .map(|outstanding| match &outstanding.content {
+                Content::All { extra, .. } => 1 + extra.len(),
+                Content::Named(told) => 1 + told.len(),
+            });
+        self.subscription.len()
+            + self.due.len()
+            + self.held.len()
+            + self.recent.len()
+            + self.record.rejections.len()
+            + outstanding.sum::<usize>()
+    }
+}

@@ -1,0 +1,238 @@
+//! The next response to a client that asked by name.
+
+use std::{collections::BTreeSet, mem, sync::Arc};
+
+use oxds_types::Fingerprint;
+
+use super::{Claims, Content, Draft, Told, Watch};
+use crate::{
+    session::{frame::Response, ordering::Peers},
+    snapshot::{Collection, Protocol, Published, Resource},
+    subscription::{NameState, Sent},
+    time::Instant,
+};
+
+/// What a due name needs.
+enum Verdict {
+    /// Nothing: the client was told what there is.
+    Settled,
+    /// The resource.
+    Send(Arc<Resource>),
+    /// To be told that what it has does not exist any more.
+    Gone(Arc<Resource>),
+    /// To be told that there is no such thing (S-34).
+    Missing,
+}
+
+impl Verdict {
+    fn of(state: &NameState, there_is: Option<&Arc<Resource>>) -> Self {
+        match (&state.sent, there_is) {
+            // Also what was sent and rejected: the same content is not sent again (S-17, S-46).
+            (Sent::Resource(sent), Some(resource)) if sent == resource => Self::Settled,
+            (_, Some(resource)) => Self::Send(Arc::clone(resource)),
+            (Sent::Resource(sent), None) => Self::Gone(Arc::clone(sent)),
+            (Sent::Absent, None) => Self::Settled,
+            (Sent::Nothing, None) => Self::Missing,
+        }
+    }
+}
+
+impl Watch {
+    pub(super) fn poll_named(
+        &mut self,
+        now: Instant,
+        head: &Published,
+        peers: &Peers<'_>,
+    ) -> Option<Draft> {
+        self.note_changes(head);
+        self.believe_claims(head.collection());
+        if self.form.protocol == Protocol::Sotw && self.kind.is_full_state() {
+            self.tell_all_named(now, head, peers)
+        } else {
+            self.tell_due(now, head, peers)
+        }
+    }
+
+    /// Adds the names that changed since the last look to those that are due: by the log if it is shorter than the
+    /// subscription, else all of them.
+    fn note_changes(&mut self, head: &Published) {
+        let revision = head.collection().revision();
+        if revision == self.seen {
+            return;
+        }
+        let changed = head.changed_since(self.seen);
+        self.seen = revision;
+        if let Some(mut changed) = changed {
+            let few = self.subscription.len();
+            let mut read = changed
+                .by_ref()
+                .take(few)
+                .filter(|&n| self.subscription.has_name(n));
+            self.due.extend(read.by_ref().cloned());
+            if changed.next().is_none() {
+                return;
+            }
+        }
+        self.due
+            .extend(self.subscription.iter().map(|(name, _)| Arc::clone(name)));
+    }
+
+    /// What the client has from an earlier stream in the version that there is, it need not be sent (S-42, S-43).
+    fn believe_claims(&mut self, there_is: &Collection) {
+        let Some(Claims::Resources(claimed)) = self.claims.take() else {
+            return;
+        };
+        for (name, version) in claimed {
+            let Some(resource) = there_is.get(&name) else {
+                continue;
+            };
+            if resource.version() != *version {
+                continue;
+            }
+            if let Some(state) = self.subscription.get_mut(&name) {
+                state.sent = Sent::Resource(Arc::clone(resource));
+                state.acked = Some(Arc::clone(resource));
+                self.due.remove(&*name);
+                self.subscription.share_name(resource.name());
+            }
+        }
+    }
+
+    /// Delta, and SotW for kinds where a response need not be complete: the names that are due (S-7 … S-11, S-34).
+    fn tell_due(&mut self, now: Instant, head: &Published, peers: &Peers<'_>) -> Option<Draft> {
+        let to = head.collection();
+        let delta = self.form.protocol == Protocol::Delta;
+        let mut response = Response::new(self.form.protocol);
+        let mut told: Vec<Told> = Vec::new();
+        let mut replaced = Vec::new();
+        let mut later = BTreeSet::new();
+        let mut waits = false;
+        for name in mem::take(&mut self.due) {
+            let Some(state) = self.subscription.get(&name) else {
+                continue;
+            };
+            match Verdict::of(state, to.get(&name)) {
+                Verdict::Settled => {
+                    self.held.remove(&name);
+                }
+                Verdict::Send(resource) => {
+                    if self.lacks_dependency(&resource, peers) {
+                        waits = true;
+                        later.insert(name);
+                        continue;
+                    }
+                    let element = resource.element(self.form);
+                    if response.resources > 0
+                        && response.bytes + element.len() > head.message_limit()
+                    {
+                        later.insert(name);
+                        continue;
+                    }
+                    response.push_element(element);
+                    if state.acked.is_some() {
+                        replaced.push(Arc::clone(&resource));
+                    }
+                    told.push((Arc::clone(resource.name()), Some(resource)));
+                }
+                Verdict::Gone(resource) => {
+                    if self.is_needed(now, &resource, peers) {
+                        later.insert(name);
+                    } else {
+                        told.push((name, None));
+                    }
+                }
+                Verdict::Missing => told.push((name, None)),
+            }
+        }
+        self.due = later;
+        self.note_waiting(now, waits);
+        for (name, resource) in &told {
+            self.held.remove(name);
+            if resource.is_none() && delta {
+                response.push_removal(name);
+            }
+            if let Some(state) = self.subscription.get_mut(name) {
+                state.sent = resource.clone().into();
+                if resource.is_some() {
+                    self.subscription.share_name(name);
+                }
+            }
+        }
+        if response.is_empty() && !self.answer_owed {
+            return None;
+        }
+        let rewarm = self.rewarmed(replaced.iter());
+        Some(Draft {
+            response,
+            version: to.version(),
+            content: Content::Named(told),
+            rewarm,
+        })
+    }
+
+    /// SotW, LDS and CDS: all that was asked for, as soon as one of it has to be told (S-6). Absence is removal.
+    fn tell_all_named(
+        &mut self,
+        now: Instant,
+        head: &Published,
+        peers: &Peers<'_>,
+    ) -> Option<Draft> {
+        let to = head.collection();
+        let mut changed = self.answer_owed;
+        let mut updates = Vec::new();
+        let mut later = BTreeSet::new();
+        for name in &self.due.clone() {
+            let Some(state) = self.subscription.get(name) else {
+                continue;
+            };
+            match Verdict::of(state, to.get(name)) {
+                Verdict::Settled => {
+                    self.held.remove(name);
+                }
+                Verdict::Send(resource) => updates.push(resource),
+                Verdict::Gone(resource) => {
+                    if self.is_needed(now, &resource, peers) {
+                        later.insert(Arc::clone(name));
+                    } else {
+                        self.held.remove(name);
+                        changed = true;
+                    }
+                }
+                Verdict::Missing => changed = true,
+            }
+        }
+        if self.must_wait(now, updates.iter(), peers) {
+            return None;
+        }
+        self.due = later;
+        if !changed && updates.is_empty() {
+            return None;
+        }
+        let mut response = Response::new(Protocol::Sotw);
+        let mut told: Vec<Told> = Vec::new();
+        let mut fingerprint = Fingerprint::default();
+        for (name, state) in self.subscription.iter_mut() {
+            let there_is = to.get(name);
+            let held = self.held.get(name).map(|held| &held.resource);
+            if let Some(resource) = there_is.or(held) {
+                response.push_element(resource.element(self.form));
+                fingerprint.add(name, &resource.version());
+            }
+            if there_is.is_some() || held.is_none() {
+                state.sent = there_is.cloned().into();
+                told.push((Arc::clone(name), there_is.cloned()));
+            }
+        }
+        for resource in &updates {
+            self.held.remove(resource.name());
+            self.subscription.share_name(resource.name());
+        }
+        let rewarm = self.rewarmed(updates.iter());
+        Some(Draft {
+            response,
+            version: fingerprint.version(),
+            content: Content::Named(told),
+            rewarm,
+        })
+    }
+}

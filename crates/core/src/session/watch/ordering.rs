@@ -1,0 +1,249 @@
+//! What make-before-break asks of one kind: what its client has, and what has to wait.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use oxds_types::Kind;
+
+use super::{HeldRemoval, Step, Watch};
+use crate::{
+    session::{
+        Config, Event, Held,
+        ordering::{Patience, Peers},
+    },
+    snapshot::{Collection, Difference, Published, Resource},
+    time::Instant,
+};
+
+// What other kinds ask.
+impl Watch {
+    /// Whether the client has accepted all that there is for it, and nothing is under way.
+    pub(in crate::session) fn is_settled(&self, head: &Published) -> bool {
+        let revision = head.collection().revision();
+        let quiet = self.due.is_empty()
+            && self.outstanding.is_empty()
+            && self.held.is_empty()
+            && self.recent.is_empty()
+            && self.record.rejections.is_empty();
+        quiet
+            && match &self.all {
+                Some(all) => all
+                    .acked
+                    .as_ref()
+                    .is_some_and(|acked| acked.revision() == revision),
+                None => self.seen == revision,
+            }
+    }
+
+    /// Whether the client has accepted all that there is for it.
+    pub(in crate::session) fn has_accepted_all(&self, head: &Published) -> bool {
+        if self.is_settled(head) {
+            return true;
+        }
+        let idle = self.outstanding.is_empty() && self.record.rejections.is_empty();
+        let there_is = head.collection();
+        idle && match &self.all {
+            // A state that differs in what this client is not told, or was told before.
+            Some(all) => all
+                .acked
+                .as_ref()
+                .is_some_and(|acked| acked.version() == there_is.version()),
+            None => {
+                let mut names = self.subscription.iter();
+                names.all(|(name, state)| state.acked.as_ref() == there_is.get(name))
+            }
+        }
+    }
+
+    /// Whether the client asked for this name, be it through the wildcard.
+    pub(in crate::session) fn covers(&self, name: &str) -> bool {
+        self.all.is_some() || self.subscription.has_name(name)
+    }
+
+    /// Whether the client asked for this name and has not accepted any version of it.
+    pub(in crate::session) fn lacks(&self, name: &str) -> bool {
+        // Answered, and not to blame: a response was rejected for the sake of another resource in it.
+        let answered = self.outstanding.is_empty() && !self.record.rejections.contains_key(name);
+        match &self.all {
+            Some(all) => {
+                let has =
+                    |c: &Option<Arc<Collection>>| c.as_ref().is_some_and(|c| c.get(name).is_some());
+                !(has(&all.acked) || answered && all.rest.is_none() && has(&all.cursor))
+            }
+            None => self.subscription.get(name).is_some_and(|state| {
+                state.acked.is_none() && !(answered && state.sent.resource().is_some())
+            }),
+        }
+    }
+
+    /// Whether the client learnt of this cluster so lately that it may not have asked for its assignment yet.
+    pub(in crate::session) fn is_recent(&self, name: &str) -> bool {
+        self.recent.contains_key(name)
+    }
+
+    /// Whether a copy that the client has, and that is about to change or to go, refers to this resource.
+    pub(in crate::session) fn refers_to(&self, kind: &Kind, name: &str, head: &Published) -> bool {
+        if self.is_settled(head) {
+            return false;
+        }
+        let refers = |resource: &Arc<Resource>| {
+            let mut references = resource.references().iter();
+            references.any(|reference| reference.kind == *kind && *reference.name == *name)
+        };
+        let mut held = self.held.values().map(|held| &held.resource);
+        let mut kept = self
+            .record
+            .rejections
+            .values()
+            .filter_map(|r| r.accepted.as_ref());
+        held.any(refers)
+            || kept.any(refers)
+            || match &self.all {
+                Some(all) => [&all.acked, &all.cursor].into_iter().flatten().any(|had| {
+                    had.revision() != head.collection().revision()
+                        && head
+                            .difference(had)
+                            .changes()
+                            .iter()
+                            .filter_map(|c| c.old.as_ref())
+                            .any(refers)
+                }),
+                None => self.subscription.iter().any(|(name, state)| {
+                    let there_is = head.collection().get(name);
+                    let copies = [state.acked.as_ref(), state.sent.resource()];
+                    copies
+                        .into_iter()
+                        .flatten()
+                        .any(|copy| Some(copy) != there_is && refers(copy))
+                }),
+            }
+    }
+}
+
+// What this kind has to do.
+impl Watch {
+    /// Whether these updates have to wait; remembers since when.
+    pub(super) fn must_wait<'a>(
+        &mut self,
+        now: Instant,
+        mut updates: impl Iterator<Item = &'a Arc<Resource>>,
+        peers: &Peers<'_>,
+    ) -> bool {
+        let waits =
+            !peers.are_settled() && updates.any(|update| self.lacks_dependency(update, peers));
+        self.note_waiting(now, waits);
+        waits
+    }
+
+    /// Whether this update has to wait, and has not waited too long.
+    pub(super) fn lacks_dependency(&self, resource: &Resource, peers: &Peers<'_>) -> bool {
+        !self.blocked.is_some_and(Patience::is_over) && peers.lack(resource)
+    }
+
+    /// The patience of what waits starts when it begins to wait, and ends when all of it went.
+    pub(super) fn note_waiting(&mut self, now: Instant, waits: bool) {
+        self.blocked = waits.then(|| self.blocked.unwrap_or(Patience::since(now)));
+    }
+
+    /// Whether the removal of a resource that the client has must wait; remembers since when.
+    pub(super) fn is_needed(
+        &mut self,
+        now: Instant,
+        resource: &Arc<Resource>,
+        peers: &Peers<'_>,
+    ) -> bool {
+        let name = resource.name();
+        let over = self
+            .held
+            .get(name)
+            .is_some_and(|held| held.patience.is_over());
+        if over || !peers.need(&self.kind, name) {
+            return false;
+        }
+        self.held
+            .entry(Arc::clone(name))
+            .or_insert_with(|| HeldRemoval {
+                resource: Arc::clone(resource),
+                patience: Patience::since(now),
+            });
+        true
+    }
+
+    /// Holds the removals of a step that something at the client still needs.
+    pub(super) fn hold_removals(&mut self, now: Instant, step: &Difference, peers: &Peers<'_>) {
+        for change in step.changes() {
+            let held = match (&change.old, &change.new) {
+                (Some(old), None) => self.is_needed(now, old, peers),
+                _ => false,
+            };
+            if !held {
+                self.held.remove(&change.name);
+            }
+        }
+    }
+
+    /// Ends the holding of what nothing needs any more, or what was held for too long. What came back in the
+    /// meantime stays: the step that brings it back ends it.
+    pub(super) fn release(&mut self, there_is: &Collection, peers: &Peers<'_>) -> Vec<Arc<str>> {
+        let may_go = |name: &Arc<str>, held: &HeldRemoval| {
+            there_is.get(name).is_none()
+                && (held.patience.is_over() || !peers.need(&self.kind, name))
+        };
+        let released = self.held.iter().filter(|(name, held)| may_go(name, held));
+        let released: Vec<Arc<str>> = released.map(|(name, _)| Arc::clone(name)).collect();
+        released
+            .iter()
+            .for_each(|name| drop(self.held.remove(name)));
+        released
+    }
+
+    /// Time passes: what has been held for too long goes with the next response.
+    pub(in crate::session) fn expire(
+        &mut self,
+        now: Instant,
+        config: &Config,
+        events: &mut VecDeque<Event>,
+    ) {
+        let mut report = |held| {
+            events.push_back(Event::HeldTooLong {
+                kind: self.kind.clone(),
+                held,
+            });
+        };
+        for (name, held) in &mut self.held {
+            if held.patience.ends(now, config.hold) {
+                report(Held::Removal(Arc::clone(name)));
+            }
+        }
+        if self
+            .blocked
+            .as_mut()
+            .is_some_and(|patience| patience.ends(now, config.hold))
+        {
+            report(Held::Update);
+        }
+        self.recent.retain(|_, until| *until > now);
+    }
+
+    /// When [`expire`](Self::expire) has something to do next.
+    pub(in crate::session) fn deadline(&self, config: &Config) -> Option<Instant> {
+        let held = self.held.values().map(|held| held.patience);
+        let holding = held
+            .chain(self.blocked)
+            .filter_map(|p| p.deadline(config.hold));
+        holding.chain(self.recent.values().copied()).min()
+    }
+}
+
+impl Step {
+    /// The resources that a step brings.
+    pub(super) fn updates<'a>(
+        &'a self,
+        all: &'a Collection,
+    ) -> Box<dyn Iterator<Item = &'a Arc<Resource>> + 'a> {
+        match self {
+            Self::None => Box::new(std::iter::empty()),
+            Self::Since(step) => Box::new(step.changes().iter().filter_map(|c| c.new.as_ref())),
+            Self::Everything => Box::new(all.iter()),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The client's answers: what it accepted, what it rejected.
+
+use std::sync::Arc;
+
+use envoy_types::pb::google::rpc::Status;
+use oxds_types::{Kind, Version};
+
+use super::{Content, Outstanding, Rejected, Step, Watch};
+use crate::{
+    session::{Config, Event, Nack, Nonce, Rejection},
+    snapshot::Resource,
+    time::Instant,
+};
+
+/// What of a NACK's message is kept.
+const MAX_REASON: usize = 4096;
+
+/// If the message of a NACK names nobody, this many are still put under suspicion; of more, nothing is known.
+const MAX_SUSPECTS: usize = 32;
+
+impl Watch {
+    /// The part of a request that answers a response: staleness is decided by the nonce alone, rejection by
+    /// `error_detail` alone (S-15, S-17, S-19, S-47).
+    pub(in crate::session) fn settle(
+        &mut self,
+        now: Instant,
+        nonce: &str,
+        error: Option<&Status>,
+        config: &Config,
+    ) -> Option<Event> {
+        if nonce.is_empty() {
+            return None;
+        }
+        let nonce = Nonce::parse(nonce);
+        let at = nonce.and_then(|nonce| self.outstanding.iter().position(|o| o.nonce == nonce));
+        let Some(at) = at else {
+            // A request may repeat the nonce that it answered before, to change the subscription (S-9).
+            return (nonce != Some(self.answered)).then(|| Event::StaleNonce(self.kind.clone()));
+        };
+        // The stream is ordered: what came before and was not answered will not be.
+        let answered = self.outstanding.drain(..=at).next_back()?;
+        self.answered = answered.nonce;
+        Some(match error {
+            None => self.accept(now, answered, config),
+            Some(error) => self.reject(now, &answered, &error.message, config),
+        })
+    }
+
+    fn accept(&mut self, now: Instant, answered: Outstanding, config: &Config) -> Event {
+        self.record.acks += 1;
+        self.record.acked = Some(answered.version);
+        self.record.nack = None;
+        let rejections = &mut self.record.rejections;
+        match answered.content {
+            Content::All {
+                to,
+                completes,
+                step,
+                extra,
+            } => {
+                match &step {
+                    Step::None => {}
+                    Step::Everything => rejections.clear(),
+                    Step::Since(step) => {
+                        rejections.retain(|name, _| !step.has(name));
+                        if self.kind == Kind::CLUSTER {
+                            let until = now + config.follow_up;
+                            let new = step.changes().iter().filter(|change| change.is_new());
+                            self.recent
+                                .extend(new.map(|new| (Arc::clone(&new.name), until)));
+                        }
+                    }
+                }
+                extra
+                    .iter()
+                    .for_each(|(name, _)| drop(rejections.remove(name)));
+                if let (true, Some(all)) = (completes, &mut self.all) {
+                    all.acked = Some(to);
+                }
+            }
+            Content::Named(told) => {
+                for (name, resource) in told {
+                    rejections.remove(&name);
+                    if let Some(state) = self.subscription.get_mut(&name) {
+                        state.acked = resource;
+                    }
+                }
+            }
+        }
+        let after = now - answered.sent_at;
+        Event::Acked {
+            kind: self.kind.clone(),
+            version: answered.version,
+            after,
+        }
+    }
+
+    fn reject(
+        &mut self,
+        now: Instant,
+        answered: &Outstanding,
+        message: &str,
+        config: &Config,
+    ) -> Event {
+        let version = answered.version;
+        let reason: Arc<str> = truncated(message).into();
+        let blamed = blame(answered, &reason);
+        let resources = blamed
+            .iter()
+            .map(|resource| Arc::clone(resource.name()))
+            .collect();
+        for resource in blamed {
+            self.remember_rejection(now, &resource, &reason, config);
+        }
+        self.record.nacks += 1;
+        self.record.nack = Some(Nack {
+            version,
+            reason: Arc::clone(&reason),
+            at: now,
+        });
+        Event::Nacked {
+            kind: self.kind.clone(),
+            version,
+            reason,
+            resources,
+        }
+    }
+
+    fn remember_rejection(
+        &mut self,
+        now: Instant,
+        resource: &Arc<Resource>,
+        reason: &Arc<str>,
+        config: &Config,
+    ) {
+        let name = resource.name();
+        let rejections = &self.record.rejections;
+        if rejections.len() >= config.max_rejections && !rejections.contains_key(name) {
+            return;
+        }
+        let accepted = match (&self.all, rejections.get(name)) {
+            // Rejected twice in a row: what the client goes on with is what it went on with then.
+            (_, Some(before)) => before.accepted.clone(),
+            (Some(all), None) => all
+                .acked
+                .as_ref()
+                .and_then(|acked| acked.get(name))
+                .cloned(),
+            (None, None) => self
+                .subscription
+                .get(name)
+                .and_then(|state| state.acked.clone()),
+        };
+        let what = Rejection {
+            version: resource.version(),
+            reason: Arc::clone(reason),
+            at: now,
+        };
+        self.record
+            .rejections
+            .insert(Arc::clone(name), Rejected { what, accepted });
+    }
+
+    /// The version of a resource that was sent last, and the one that was accepted last.
+    pub(in crate::session) fn versions(&self, name: &str) -> (Option<Version>, Option<Version>) {
+        let version = |resource: &Arc<Resource>| resource.version();
+        let (sent, acked) = match &self.all {
+            Some(all) => {
+                let held = self.held.get(name).map(|held| &held.resource);
+                let of = |c: &Option<Arc<_>>| c.as_ref().and_then(|c| in_collection(c, name));
+                (
+                    held.map(version).or(of(&all.cursor)),
+                    held.map(version).or(of(&all.acked)),
+                )
+            }
+            None => {
+                let state = self.subscription.get(name);
+                let sent = state.and_then(|state| state.sent.resource()).map(version);
+                (
+                    sent,
+                    state.and_then(|state| state.acked.as_ref()).map(version),
+                )
+            }
+        };
+        match self.record.rejections.get(name) {
+            Some(rejected) => (sent, rejected.accepted.as_ref().map(version)),
+            None => (sent, acked),
+        }
+    }
+}
+
+fn in_collection(collection: &crate::snapshot::Collection, name: &str) -> Option<Version> {
+    collection.get(name).map(|resource| resource.version())
+}
+
+/// The resources of a rejected response that the client means: those that its message names, as Envoy's and gRPC's
+/// messages do; if it names none of them, all, unless they are too many for that to say anything.
+fn blame(answered: &Outstanding, reason: &str) -> Vec<Arc<Resource>> {
+    let named = |resource: &Arc<Resource>| mentions(reason, resource.name());
+    let mut suspects = Vec::new();
+    let mut blamed = Vec::new();
+    let mut consider = |resource: &Arc<Resource>| {
+        if named(resource) {
+            blamed.push(Arc::clone(resource));
+        } else if suspects.len() <= MAX_SUSPECTS {
+            suspects.push(Arc::clone(resource));
+        }
+    };
+    let told = match &answered.content {
+        Content::All {
+            to, step, extra, ..
+        } => {
+            step.updates(to).for_each(&mut consider);
+            extra
+        }
+        Content::Named(told) => told,
+    };
+    told.iter()
+        .filter_map(|(_, resource)| resource.as_ref())
+        .for_each(consider);
+    match (blamed.is_empty(), suspects.len() <= MAX_SUSPECTS) {
+        (false, _) => blamed,
+        (true, true) => suspects,
+        (true, false) => Vec::new(),
+    }
+}
+
+/// Whether `text` has `name` as a word of its own: `api` is not mentioned by `api-v2`.
+fn mentions(text: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '|');
+    !name.is_empty()
+        && text.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + name.len()..]);
+            !before.chars().next_back().is_some_and(is_part)
+                && !after.chars().next().is_some_and(is_part)
+        })
+}
+
+fn truncated(text: &str) -> &str {
+    let mut end = text.len().min(MAX_REASON);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_mentioned_as_a_word() {
+        let text = "Error adding/updating cluster(s) api-v2: field x, shop.cart: no endpoints";
+        assert!(mentions(text, "api-v2") && mentions(text, "shop.cart"));
+        assert!(!mentions(text, "api") && !mentions(text, "v2") && !mentions(text, ""));
+    }
+
+    #[test]
+    fn a_reason_is_cut_between_characters() {
+        let long = "ä".repeat(MAX_REASON);
+        let cut = truncated(&long);
+        assert!(cut.len() <= MAX_REASON && cut.chars().all(|c| c == 'ä'));
+    }
+}

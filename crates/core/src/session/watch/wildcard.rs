@@ -1,0 +1,318 @@
+//! The next response to a client that asked for everything.
+
+use std::{collections::HashMap, sync::Arc};
+
+use oxds_types::Kind;
+
+use super::{All, Claims, Content, Draft, Rest, Step, Told, Watch};
+use crate::{
+    session::{frame::Response, ordering::Peers},
+    snapshot::{Collection, Difference, Protocol, Published, Resource},
+    time::Instant,
+};
+
+impl Step {
+    fn difference(&self) -> Option<&Arc<Difference>> {
+        match self {
+            Self::Since(difference) => Some(difference),
+            Self::None | Self::Everything => None,
+        }
+    }
+
+    /// Whether this name is part of the step.
+    fn has(&self, name: &str) -> bool {
+        self.difference()
+            .is_some_and(|difference| difference.has(name))
+    }
+}
+
+impl All {
+    /// The client is at `to`, having been told all that there is to tell.
+    fn advance(&mut self, to: &Arc<Collection>) {
+        let at = |place: &Option<Arc<Collection>>| place.as_ref().map(|c| c.revision());
+        // Nothing that it is told lies between: what it accepted, it accepted for this state too.
+        if at(&self.acked) == at(&self.cursor) {
+            self.acked = Some(Arc::clone(to));
+        }
+        self.cursor = Some(Arc::clone(to));
+    }
+}
+
+impl Watch {
+    pub(super) fn poll_all(
+        &mut self,
+        now: Instant,
+        all: &mut All,
+        head: &Published,
+        peers: &Peers<'_>,
+    ) -> Option<Draft> {
+        if all.rest.is_some() {
+            return self.next_part(all);
+        }
+        let to = head.collection();
+        let step = match &all.cursor {
+            Some(cursor) if cursor.revision() == to.revision() => Step::None,
+            Some(cursor) => Step::Since(head.difference(cursor)),
+            None => Step::Everything,
+        };
+        if self.is_up_to_date_by_claim(all, &step, to) {
+            return None;
+        }
+        if self.must_wait(now, step.updates(to), peers) {
+            return None;
+        }
+        let released = self.release(to, peers);
+        if let Some(difference) = step.difference() {
+            self.hold_removals(now, difference, peers);
+        }
+        match self.form.protocol {
+            Protocol::Sotw => self.tell_whole(all, head, step),
+            Protocol::Delta => self.tell_step(all, head, step, &released),
+        }
+    }
+
+    /// SotW, a new stream: the version is a hash of all there is, so a client that has this version of the whole needs
+    /// no answer (S-24).
+    fn is_up_to_date_by_claim(&mut self, all: &mut All, step: &Step, to: &Arc<Collection>) -> bool {
+        let version = to.version();
+        let claimed = match (step, &self.claims) {
+            (Step::Everything, Some(Claims::Version(claimed))) => version == **claimed,
+            _ => false,
+        };
+        if claimed {
+            self.claims = None;
+            self.answer_owed = false;
+            self.due.clear();
+            all.cursor = Some(Arc::clone(to));
+            all.acked = Some(Arc::clone(to));
+            all.version = Some(version);
+            self.record.sent = Some(version);
+            self.record.acked = Some(version);
+        }
+        claimed
+    }
+
+    /// SotW: all there is, and what is held besides (S-1, S-3 … S-5). Absence is removal.
+    fn tell_whole(&mut self, all: &mut All, head: &Published, step: Step) -> Option<Draft> {
+        let to = head.collection();
+        let mut fingerprint = to.fingerprint();
+        for (name, held) in &self.held {
+            fingerprint.add(name, &held.resource.version());
+        }
+        let version = fingerprint.version();
+        let asked = self.answer_owed || !self.due.is_empty() || matches!(step, Step::Everything);
+        if !asked && all.version == Some(version) {
+            all.advance(to);
+            return None;
+        }
+        self.claims = None;
+        self.due.clear();
+        let mut response = Response::new(Protocol::Sotw);
+        for body in head.full(self.form).iter() {
+            response.push_body(body);
+        }
+        for held in self.held.values() {
+            response.push_element(held.resource.element(self.form));
+        }
+        all.cursor = Some(Arc::clone(to));
+        all.version = Some(version);
+        let rewarm = match &step {
+            Step::Since(_) => self.rewarmed(step.updates(to)),
+            // On a new stream, the client asks for the assignments again anyway.
+            Step::None | Step::Everything => Vec::new(),
+        };
+        let content = Content::All {
+            to: Arc::clone(to),
+            completes: true,
+            step,
+            extra: Vec::new(),
+        };
+        Some(Draft {
+            response,
+            version,
+            content,
+            rewarm,
+        })
+    }
+
+    /// Delta: what changed since the cursor, and names that are owed besides.
+    fn tell_step(
+        &mut self,
+        all: &mut All,
+        head: &Published,
+        mut step: Step,
+        released: &[Arc<str>],
+    ) -> Option<Draft> {
+        let to = head.collection();
+        let mut response = Response::new(Protocol::Delta);
+        let mut rewarm = Vec::new();
+        let mut parts = None;
+        if let (Step::Everything, Some(Claims::Resources(claimed))) = (&step, self.claims.take()) {
+            self.due.extend(differing(&claimed, to));
+            rewarm = self.rewarmed(self.due.iter().filter_map(|name| to.get(name)));
+            step = Step::None;
+        }
+        match &step {
+            Step::None => {}
+            Step::Since(difference) => {
+                parts = Some(difference.upserts(self.form.api));
+                self.push_removals(&mut response, difference);
+                rewarm = self.rewarmed(step.updates(to));
+            }
+            Step::Everything => {
+                parts = Some(head.full(self.form));
+                // What exists comes with the rest (S-28); what does not has to be said.
+                self.due.retain(|name| to.get(name).is_none());
+            }
+        }
+        if let Some(parts) = parts {
+            parts.first().inspect(|part| response.push_body(part));
+            if parts.len() > 1 {
+                let step = step.clone();
+                all.rest = Some(Rest {
+                    parts: Arc::clone(parts),
+                    next: 1,
+                    step,
+                });
+            }
+        }
+        for name in released {
+            response.push_removal(name);
+        }
+        let mut extra: Vec<Told> = released
+            .iter()
+            .map(|name| (Arc::clone(name), None))
+            .collect();
+        self.push_due(&mut response, &mut extra, head, &step);
+
+        if response.is_empty() && !self.answer_owed {
+            all.advance(to);
+            return None;
+        }
+        all.cursor = Some(Arc::clone(to));
+        let completes = all.rest.is_none() && self.due.is_empty();
+        let content = Content::All {
+            to: Arc::clone(to),
+            completes,
+            step,
+            extra,
+        };
+        Some(Draft {
+            response,
+            version: to.version(),
+            content,
+            rewarm,
+        })
+    }
+
+    /// The removals of a step, but for those that are held.
+    fn push_removals(&self, response: &mut Response, difference: &Difference) {
+        let held = |name: &Arc<str>| self.held.contains_key(name);
+        let gone = || {
+            difference
+                .changes()
+                .iter()
+                .filter(|change| change.new.is_none())
+        };
+        if self.held.is_empty() || !gone().any(|change| held(&change.name)) {
+            response.push_body(difference.removals());
+        } else {
+            for change in gone().filter(|change| !held(&change.name)) {
+                response.push_removal(&change.name);
+            }
+        }
+    }
+
+    /// Names to be sent whatever the cursor says (S-35, S-39), up to the message limit.
+    fn push_due(
+        &mut self,
+        response: &mut Response,
+        extra: &mut Vec<Told>,
+        head: &Published,
+        step: &Step,
+    ) {
+        while let Some(name) = self.due.pop_first() {
+            if step.has(&name) && !self.held.contains_key(&name)
+                || extra.iter().any(|(told, _)| *told == name)
+            {
+                continue;
+            }
+            let resource = head.collection().get(&name).cloned();
+            match &resource {
+                Some(resource) => {
+                    let element = resource.element(self.form);
+                    if !response.is_empty() && response.bytes + element.len() > head.message_limit()
+                    {
+                        self.due.insert(name);
+                        return;
+                    }
+                    response.push_element(element);
+                }
+                None => {
+                    self.held.remove(&name);
+                    response.push_removal(&name);
+                }
+            }
+            extra.push((name, resource));
+        }
+    }
+
+    /// Delta: the next part of a response that was split (S-50).
+    fn next_part(&mut self, all: &mut All) -> Option<Draft> {
+        let to = Arc::clone(all.cursor.as_ref()?);
+        let rest = all.rest.as_mut()?;
+        let mut response = Response::new(Protocol::Delta);
+        response.push_body(rest.parts.get(rest.next)?);
+        rest.next += 1;
+        let step = rest.step.clone();
+        let completes = rest.next == rest.parts.len();
+        if completes {
+            all.rest = None;
+        }
+        let version = to.version();
+        let content = Content::All {
+            to,
+            completes,
+            step,
+            extra: Vec::new(),
+        };
+        Some(Draft {
+            response,
+            version,
+            content,
+            rewarm: Vec::new(),
+        })
+    }
+
+    /// The assignments of these resources, if they are clusters.
+    pub(super) fn rewarmed<'a>(
+        &self,
+        resources: impl Iterator<Item = &'a Arc<Resource>>,
+    ) -> Vec<Arc<str>> {
+        if self.kind != Kind::CLUSTER {
+            return Vec::new();
+        }
+        resources
+            .flat_map(|cluster| cluster.references())
+            .filter(|reference| reference.kind == Kind::ENDPOINT)
+            .map(|reference| Arc::clone(&reference.name))
+            .collect()
+    }
+}
+
+/// The names of which the client does not have what there is, or has what there is not (S-42).
+fn differing(claimed: &HashMap<String, String>, to: &Collection) -> Vec<Arc<str>> {
+    let has = |resource: &Resource| {
+        claimed
+            .get(&**resource.name())
+            .is_some_and(|version| resource.version() == **version)
+    };
+    let missing = to
+        .iter()
+        .filter(|resource| !has(resource))
+        .map(|r| Arc::clone(r.name()));
+    let gone = claimed.keys().filter(|name| to.get(name).is_none());
+    missing
+        .chain(gone.map(|name| Arc::from(name.as_str())))
+        .collect()
+}

@@ -1,0 +1,14 @@
+//! Scenarios of the machines, named after the items of `spec/server.md` and `spec/client.md` that they show.
+//!
+//! Everything is decoded from the frames that a driver would write, and nothing sleeps: time is counted.
+
+mod support;
+
+mod cost;
+mod delta;
+mod edges;
+mod limits;
+mod order;
+mod pair;
+mod sotw;
+mod streams;

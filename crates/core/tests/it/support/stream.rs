@@ -1,0 +1,343 @@
+//! One stream, seen from the client: what it sends, and what it gets, decoded.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use envoy_types::pb::{envoy::config::core::v3::Node, google::rpc::Status};
+use oxds_core::{
+    session::{Config, Event, Scope, Session, StreamError, Transmit},
+    snapshot::Protocol,
+    time::Instant,
+};
+use oxds_types::{
+    Kind,
+    discovery::{
+        DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
+    },
+};
+use prost::Message;
+
+use super::World;
+
+/// A response, decoded.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reply {
+    pub(crate) type_url: String,
+    pub(crate) version: String,
+    pub(crate) nonce: String,
+    /// The contents (`"A=1"`), in the order in which they came.
+    pub(crate) resources: Vec<String>,
+    pub(crate) removed: Vec<String>,
+    /// Delta: name and version of each resource.
+    pub(crate) names: Vec<(String, String)>,
+    /// Who says so.
+    pub(crate) identifier: Option<String>,
+}
+
+impl Reply {
+    pub(crate) fn decode(protocol: Protocol, transmit: &Transmit) -> Self {
+        let message = transmit.frame.message();
+        assert_eq!(
+            message.len() + 5,
+            transmit.frame.len(),
+            "the gRPC header has five bytes"
+        );
+        let reply = match protocol {
+            Protocol::Sotw => Self::sotw(DiscoveryResponse::decode(message).unwrap()),
+            Protocol::Delta => Self::delta(DeltaDiscoveryResponse::decode(message).unwrap()),
+        };
+        assert_eq!(reply.nonce, transmit.nonce.to_string());
+        assert_eq!(reply.version, transmit.version.to_string());
+        assert_eq!(reply.resources.len(), transmit.resources);
+        assert_eq!(reply.removed.len(), transmit.removed);
+        // S-28: no name twice.
+        let mut seen: Vec<&str> = reply.resources.iter().map(|text| name_of(text)).collect();
+        seen.extend(reply.removed.iter().map(String::as_str));
+        seen.sort_unstable();
+        assert!(
+            seen.windows(2).all(|pair| pair[0] != pair[1]),
+            "a name twice: {reply:?}"
+        );
+        reply
+    }
+
+    fn sotw(response: DiscoveryResponse) -> Self {
+        let type_url = response.type_url;
+        let contents = response.resources.into_iter().map(|any| {
+            assert_eq!(any.type_url, type_url);
+            String::from_utf8(any.value.to_vec()).unwrap()
+        });
+        Self {
+            resources: contents.collect(),
+            type_url: type_url.clone(),
+            version: response.version_info,
+            nonce: response.nonce,
+            removed: Vec::new(),
+            names: Vec::new(),
+            identifier: response.control_plane.map(|plane| plane.identifier),
+        }
+    }
+
+    fn delta(response: DeltaDiscoveryResponse) -> Self {
+        let mut resources = Vec::new();
+        let mut names = Vec::new();
+        for resource in response.resources {
+            let any = resource.resource.expect("a resource has a body");
+            assert_eq!(any.type_url, response.type_url);
+            let text = String::from_utf8(any.value.to_vec()).unwrap();
+            assert_eq!(resource.name, name_of(&text));
+            resources.push(text);
+            names.push((resource.name, resource.version));
+        }
+        Self {
+            type_url: response.type_url,
+            version: response.system_version_info,
+            nonce: response.nonce,
+            resources,
+            removed: response.removed_resources,
+            names,
+            identifier: response.control_plane.map(|plane| plane.identifier),
+        }
+    }
+
+    /// The kind's short name.
+    pub(crate) fn kind(&self) -> &'static str {
+        let (kind, _) = Kind::from_type_url(&self.type_url).unwrap();
+        kind.short_name().unwrap()
+    }
+}
+
+/// The name in `"A=1"`.
+pub(crate) fn name_of(text: &str) -> &str {
+    text.split_once('=').map_or(text, |(name, _)| name)
+}
+
+/// A client that says only what a scenario makes it say.
+pub(crate) struct Stream {
+    pub(crate) session: Session,
+    pub(crate) now: Instant,
+    protocol: Protocol,
+    /// SotW: what each request of a kind repeats.
+    asked: HashMap<Kind, Asked>,
+}
+
+#[derive(Default, Clone)]
+struct Asked {
+    names: Vec<String>,
+    version: String,
+    nonce: String,
+}
+
+impl Stream {
+    pub(crate) fn sotw() -> Self {
+        Self::open(Protocol::Sotw, Scope::Aggregated, Config::default())
+    }
+
+    pub(crate) fn delta() -> Self {
+        Self::open(Protocol::Delta, Scope::Aggregated, Config::default())
+    }
+
+    pub(crate) fn open(protocol: Protocol, scope: Scope, config: Config) -> Self {
+        Self {
+            session: Session::new(protocol, scope, Arc::new(config)),
+            now: Instant::EPOCH,
+            protocol,
+            asked: HashMap::new(),
+        }
+    }
+
+    /// Everything that the server has to say now.
+    pub(crate) fn poll(&mut self, world: &World) -> Vec<Reply> {
+        let mut replies = Vec::new();
+        while let Some(transmit) = self.session.poll_transmit(self.now, &world.snapshot) {
+            let reply = Reply::decode(self.protocol, &transmit);
+            let asked = self.asked.entry(transmit.kind).or_default();
+            asked.nonce.clone_from(&reply.nonce);
+            replies.push(reply);
+            assert!(replies.len() < 1000, "the session never stops sending");
+        }
+        replies
+    }
+
+    /// The only thing that the server has to say now.
+    #[track_caller]
+    pub(crate) fn reply(&mut self, world: &World) -> Reply {
+        let mut replies = self.poll(world);
+        assert_eq!(replies.len(), 1, "one reply expected: {replies:?}");
+        replies.remove(0)
+    }
+
+    #[track_caller]
+    pub(crate) fn silent(&mut self, world: &World) {
+        assert_eq!(self.poll(world), [], "nothing expected");
+    }
+
+    /// The reply, acknowledged.
+    #[track_caller]
+    pub(crate) fn take(&mut self, world: &World) -> Reply {
+        let reply = self.reply(world);
+        self.ack(&reply);
+        reply
+    }
+
+    /// All replies, each acknowledged as it comes, until there is nothing more.
+    pub(crate) fn drain(&mut self, world: &World) -> Vec<Reply> {
+        let mut all = Vec::new();
+        loop {
+            let replies = self.poll(world);
+            if replies.is_empty() {
+                return all;
+            }
+            replies.iter().for_each(|reply| self.ack(reply));
+            all.extend(replies);
+        }
+    }
+
+    /// Time passes; timers fire as they come due.
+    pub(crate) fn pass(&mut self, by: Duration) {
+        let end = self.now + by;
+        while let Some(deadline) = self
+            .session
+            .poll_timeout()
+            .filter(|deadline| *deadline <= end)
+        {
+            self.now = self.now.max(deadline);
+            self.session.handle_timeout(self.now);
+            assert_ne!(
+                self.session.poll_timeout(),
+                Some(deadline),
+                "a timer that fires for ever"
+            );
+        }
+        self.now = end;
+    }
+
+    pub(crate) fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.session.poll_event()).collect()
+    }
+
+    /// SotW: asks for these names from now on.
+    pub(crate) fn ask(&mut self, kind: &Kind, names: &[&str]) {
+        let asked = self.asked.entry(kind.clone()).or_default();
+        asked.names = list(names);
+        let request = asked.request(kind);
+        self.send(request);
+    }
+
+    /// SotW: as [`ask`](Self::ask), on a new stream, with the version that an earlier one left.
+    pub(crate) fn ask_again(&mut self, kind: &Kind, names: &[&str], version: &str) {
+        self.asked.entry(kind.clone()).or_default().version = version.to_owned();
+        self.ask(kind, names);
+    }
+
+    /// SotW: changes what the next request of the kind repeats, but sends nothing.
+    pub(crate) fn will_ask(&mut self, kind: &Kind, names: &[&str]) {
+        self.asked.entry(kind.clone()).or_default().names = list(names);
+    }
+
+    /// Delta: subscribes and unsubscribes.
+    pub(crate) fn change(&mut self, kind: &Kind, subscribe: &[&str], unsubscribe: &[&str]) {
+        self.send(delta(kind, subscribe, unsubscribe));
+    }
+
+    /// Delta: a first request that says what the client has.
+    pub(crate) fn resume(&mut self, kind: &Kind, subscribe: &[&str], has: &[(String, String)]) {
+        let mut request = delta(kind, subscribe, &[]);
+        request.initial_resource_versions = has.iter().cloned().collect();
+        self.send(request);
+    }
+
+    pub(crate) fn ack(&mut self, reply: &Reply) {
+        self.answer(reply, None);
+    }
+
+    pub(crate) fn nack(&mut self, reply: &Reply, reason: &str) {
+        let status = Status {
+            code: 3,
+            message: reason.to_owned(),
+            ..Status::default()
+        };
+        self.answer(reply, Some(status));
+    }
+
+    fn answer(&mut self, reply: &Reply, error: Option<Status>) {
+        let (kind, _) = Kind::from_type_url(&reply.type_url).unwrap();
+        match self.protocol {
+            Protocol::Sotw => {
+                let asked = self.asked.entry(kind.clone()).or_default();
+                if error.is_none() {
+                    asked.version.clone_from(&reply.version);
+                }
+                let mut request = asked.request(&kind);
+                request.type_url.clone_from(&reply.type_url);
+                request.response_nonce.clone_from(&reply.nonce);
+                request.error_detail = error;
+                self.send(request);
+            }
+            Protocol::Delta => {
+                let mut request = delta(&kind, &[], &[]);
+                request.type_url.clone_from(&reply.type_url);
+                request.response_nonce.clone_from(&reply.nonce);
+                request.error_detail = error;
+                self.send(request);
+            }
+        }
+    }
+
+    pub(crate) fn send(&mut self, request: impl Into<oxds_core::session::Request>) {
+        self.try_send(request)
+            .expect("a request that the session takes");
+    }
+
+    pub(crate) fn try_send(
+        &mut self,
+        request: impl Into<oxds_core::session::Request>,
+    ) -> Result<(), StreamError> {
+        self.session.handle_request(self.now, request.into())
+    }
+}
+
+impl Asked {
+    fn request(&self, kind: &Kind) -> DiscoveryRequest {
+        DiscoveryRequest {
+            type_url: kind.type_url().to_owned(),
+            resource_names: self.names.clone(),
+            version_info: self.version.clone(),
+            response_nonce: self.nonce.clone(),
+            ..DiscoveryRequest::default()
+        }
+    }
+}
+
+/// A SotW request as a first one would be.
+pub(crate) fn sotw(kind: &Kind, names: &[&str]) -> DiscoveryRequest {
+    DiscoveryRequest {
+        type_url: kind.type_url().to_owned(),
+        resource_names: list(names),
+        ..DiscoveryRequest::default()
+    }
+}
+
+/// A delta request as a first one would be.
+pub(crate) fn delta(
+    kind: &Kind,
+    subscribe: &[&str],
+    unsubscribe: &[&str],
+) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        type_url: kind.type_url().to_owned(),
+        resource_names_subscribe: list(subscribe),
+        resource_names_unsubscribe: list(unsubscribe),
+        ..DeltaDiscoveryRequest::default()
+    }
+}
+
+pub(crate) fn node(id: &str) -> Option<Node> {
+    Some(Node {
+        id: id.to_owned(),
+        ..Node::default()
+    })
+}
+
+pub(crate) fn list(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}

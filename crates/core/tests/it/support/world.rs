@@ -1,0 +1,95 @@
+//! What is served, in a notation short enough to read in a scenario.
+
+use std::sync::Arc;
+
+use oxds_core::snapshot::{ChangeSet, Changed, Limits, Resource, Snapshot};
+use oxds_types::{Kind, Reference};
+
+/// What is served now.
+pub(crate) struct World {
+    pub(crate) snapshot: Arc<Snapshot>,
+}
+
+/// A change set in the making.
+#[derive(Default)]
+pub(crate) struct Edit(ChangeSet);
+
+/// A resource that needs others: `"A=1"` with these references.
+pub(crate) fn resource(kind: Kind, text: &str, needs: &[(Kind, &str)]) -> Arc<Resource> {
+    let (name, _) = text.split_once('=').expect("name=content");
+    let references: Vec<_> = needs
+        .iter()
+        .map(|(kind, name)| Reference {
+            kind: kind.clone(),
+            name: Arc::from(*name),
+        })
+        .collect();
+    // The content is the whole text, so that a SotW reply, which carries no names, shows whose it is.
+    Arc::new(Resource::new(kind, name, text.as_bytes()).with_references(references))
+}
+
+impl World {
+    /// Loaded, and empty.
+    pub(crate) fn empty() -> Self {
+        Self::unloaded().and(Edit::default())
+    }
+
+    /// Nothing loaded yet.
+    pub(crate) fn unloaded() -> Self {
+        Self {
+            snapshot: Snapshot::unloaded(),
+        }
+    }
+
+    /// Loaded, and empty, with limits.
+    pub(crate) fn with_limits(limits: Limits) -> Self {
+        Self {
+            snapshot: Snapshot::with_limits(limits),
+        }
+        .and(Edit::default())
+    }
+
+    /// One kind with these resources: `["A=1", "B=1"]`.
+    pub(crate) fn of(kind: &Kind, texts: &[&str]) -> Self {
+        let mut world = Self::empty();
+        world.set(kind, texts);
+        world
+    }
+
+    fn and(mut self, edit: Edit) -> Self {
+        self.apply(edit);
+        self
+    }
+
+    /// One change set: each `"A=2"` is set, each `"-A"` removed.
+    pub(crate) fn set(&mut self, kind: &Kind, texts: &[&str]) -> Vec<Changed> {
+        self.apply(
+            texts
+                .iter()
+                .fold(Edit::default(), |edit, text| edit.set(kind, text)),
+        )
+    }
+
+    pub(crate) fn apply(&mut self, edit: Edit) -> Vec<Changed> {
+        let (snapshot, changed) = self.snapshot.apply(edit.0);
+        self.snapshot = snapshot;
+        changed
+    }
+}
+
+impl Edit {
+    /// Sets `"A=2"` or removes `"-A"`.
+    pub(crate) fn set(mut self, kind: &Kind, text: &str) -> Self {
+        match text.strip_prefix('-') {
+            Some(name) => self.0.removals.push((kind.clone(), Arc::from(name))),
+            None => self.0.upserts.push(resource(kind.clone(), text, &[])),
+        }
+        self
+    }
+
+    /// Sets a resource that needs others.
+    pub(crate) fn with(mut self, kind: &Kind, text: &str, needs: &[(Kind, &str)]) -> Self {
+        self.0.upserts.push(resource(kind.clone(), text, needs));
+        self
+    }
+}
