@@ -1,0 +1,332 @@
+//! What is held of each watched resource, and what its watchers have been told.
+//!
+//! ```text
+//!                 ┌──────────── valid ────────────┐
+//!                 ▼                               │
+//!  Requested ─ valid ─► Acked ─ invalid ─► Nacked (data kept)
+//!   │  │  │               │ deleted
+//!   │  │  └─ invalid ─► Nacked (no data)
+//!   │  └─ 15 s of silence ─► DoesNotExist ─ valid ─► Acked
+//!   └─ server lost: an error, and still Requested
+//! ```
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use oxds_types::Kind;
+
+use super::{Event, Reason, WatchError};
+use crate::resource::Resource;
+use crate::time::Instant;
+
+/// The state of a watched resource: `envoy.admin.v3.ClientResourceStatus` (gRFC A40, A88).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CacheState {
+    /// Asked for; no answer yet.
+    Requested,
+    /// There is none.
+    DoesNotExist,
+    /// Held, and up to date.
+    Acked,
+    /// The last update was rejected; what came before it, if anything, is held.
+    Nacked,
+}
+
+/// A watched resource, for who wants to look (CSDS).
+#[derive(Debug, Clone)]
+pub struct Cached<'a> {
+    /// Its state.
+    pub state: CacheState,
+    /// What is held.
+    pub held: Option<&'a Held>,
+    /// What was wrong with the last update.
+    pub error: Option<&'a WatchError>,
+}
+
+/// A resource that was accepted.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// Its bytes, as they came.
+    pub value: Bytes,
+    /// Its view.
+    pub resource: Resource,
+    /// The version of the response that brought it.
+    pub version: String,
+    /// When it came.
+    pub updated: Instant,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    entries: BTreeMap<Kind, BTreeMap<Arc<str>, Entry>>,
+    events: VecDeque<Event>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    watchers: usize,
+    held: Option<Held>,
+    /// There is none, or it was rejected, or the server is lost; the last of these.
+    error: Option<WatchError>,
+    rejected: bool,
+    /// When silence is an answer. Runs while a live stream has asked (gRFC A57).
+    silence: Option<Instant>,
+    /// The deletion was ignored (gRFC A53).
+    kept: bool,
+}
+
+impl Cache {
+    /// Adds a watcher. `true` if it is the first.
+    pub(super) fn watch(&mut self, kind: &Kind, name: &Arc<str>) -> bool {
+        let entries = self.entries.entry(kind.clone()).or_default();
+        let entry = entries.entry(Arc::clone(name)).or_default();
+        entry.watchers += 1;
+        entry.watchers == 1
+    }
+
+    /// Removes a watcher. `true` if it was the last: the entry is gone (C-116).
+    pub(super) fn unwatch(&mut self, kind: &Kind, name: &str) -> bool {
+        let Some(entries) = self.entries.get_mut(kind) else {
+            return false;
+        };
+        let Some(entry) = entries.get_mut(name) else {
+            return false;
+        };
+        entry.watchers -= 1;
+        let last = entry.watchers == 0;
+        if last {
+            entries.remove(name);
+        }
+        last
+    }
+
+    /// What a new watcher is to be told at once (C-107).
+    pub(super) fn current(&self, kind: &Kind, name: &str) -> Vec<Event> {
+        let Some((name, entry)) = self.entry(kind, name) else {
+            return Vec::new();
+        };
+        let told = match (&entry.held, &entry.error) {
+            (Some(held), _) => Ok(held.resource.clone()),
+            (None, Some(error)) => Err(error.clone()),
+            (None, None) => return Vec::new(),
+        };
+        let mut events = vec![changed(kind, name, told)];
+        if let (Some(_), Some(error)) = (&entry.held, &entry.error) {
+            events.push(ambient(kind, name, Some(error.clone())));
+        }
+        events
+    }
+
+    pub(super) fn cached(&self, kind: &Kind, name: &str) -> Option<Cached<'_>> {
+        self.entry(kind, name).map(|(_, entry)| entry.cached())
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Kind, &Arc<str>, Cached<'_>)> {
+        self.entries.iter().flat_map(|(kind, entries)| {
+            entries
+                .iter()
+                .map(move |(name, entry)| (kind, name, entry.cached()))
+        })
+    }
+
+    /// The bytes held of a resource: an update that equals them changes nothing (C-86).
+    pub(super) fn value(&self, kind: &Kind, name: &str) -> Option<&Bytes> {
+        let (_, entry) = self.entry(kind, name)?;
+        entry.held.as_ref().map(|held| &held.value)
+    }
+
+    /// A server has been asked for these; from now on its silence counts.
+    pub(super) fn requested(
+        &mut self,
+        kind: &Kind,
+        names: &[String],
+        now: Instant,
+        patience: Duration,
+    ) {
+        for name in names {
+            if let Some(entry) = self.entry_mut(kind, name)
+                && entry.is_open()
+                && entry.silence.is_none()
+            {
+                entry.silence = Some(now + patience);
+            }
+        }
+    }
+
+    /// A valid resource that is not the one held.
+    pub(super) fn accept(&mut self, kind: &Kind, name: &Arc<str>, held: Held) {
+        let Some(entry) = self.entry_mut(kind, name) else {
+            return;
+        };
+        let told = Ok(held.resource.clone());
+        entry.held = Some(held);
+        entry.settle();
+        self.events.push_back(changed(kind, name, told));
+    }
+
+    /// The resource held came again (C-86, C-111).
+    pub(super) fn confirm(&mut self, kind: &Kind, name: &Arc<str>, version: &str) {
+        let Some(entry) = self.entry_mut(kind, name) else {
+            return;
+        };
+        if let Some(held) = &mut entry.held {
+            version.clone_into(&mut held.version);
+        }
+        if entry.settle() {
+            self.events.push_back(ambient(kind, name, None));
+        }
+    }
+
+    /// An invalid update (gRFC A46): what is held stays in use.
+    pub(super) fn reject(&mut self, kind: &Kind, name: &Arc<str>, error: WatchError) {
+        if let Some(entry) = self.entry_mut(kind, name) {
+            entry.rejected = true;
+            entry.silence = None;
+            self.fail(kind, name, error);
+        }
+    }
+
+    /// The server no longer has it. `true` if the deletion is new.
+    pub(super) fn delete(&mut self, kind: &Kind, name: &Arc<str>, error: WatchError) -> bool {
+        let Some(entry) = self.entry_mut(kind, name) else {
+            return false;
+        };
+        if entry.held.take().is_none() {
+            return false;
+        }
+        entry.settle();
+        self.fail(kind, name, error);
+        true
+    }
+
+    /// The server no longer has it, but what it had stays in use (gRFC A53). `true` if the deletion is new.
+    pub(super) fn ignore_deletion(&mut self, kind: &Kind, name: &str) -> bool {
+        let entry = self
+            .entry_mut(kind, name)
+            .filter(|entry| entry.held.is_some());
+        entry.is_some_and(|entry| !std::mem::replace(&mut entry.kept, true))
+    }
+
+    /// The stream to the server ended: silence on it means nothing any more.
+    pub(super) fn handle_closed(&mut self) {
+        for entry in self.entries.values_mut().flat_map(BTreeMap::values_mut) {
+            entry.silence = None;
+        }
+    }
+
+    /// The server cannot be reached: an error for whom nothing is held, a remark for the others (C-91).
+    pub(super) fn handle_unreachable(&mut self, error: impl Fn(&Kind, &str) -> WatchError) {
+        let names = self.entries.iter().flat_map(|(kind, entries)| {
+            entries
+                .keys()
+                .map(move |name| (kind.clone(), Arc::clone(name)))
+        });
+        for (kind, name) in names.collect::<Vec<_>>() {
+            let error = error(&kind, &name);
+            self.fail(&kind, &name, error);
+        }
+    }
+
+    pub(super) fn handle_timeout(
+        &mut self,
+        now: Instant,
+        error: impl Fn(&Kind, &str) -> WatchError,
+    ) {
+        let mut silent = Vec::new();
+        for (kind, entries) in &mut self.entries {
+            for (name, entry) in entries {
+                if entry.silence.is_some_and(|at| at <= now) {
+                    entry.silence = None;
+                    silent.push((kind.clone(), Arc::clone(name)));
+                }
+            }
+        }
+        for (kind, name) in silent {
+            let error = error(&kind, &name);
+            self.fail(&kind, &name, error);
+        }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let entries = self.entries.values().flat_map(BTreeMap::values);
+        entries.filter_map(|entry| entry.silence).min()
+    }
+
+    pub(super) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Tells watchers of an error, once: repeating it says nothing new (C-110).
+    fn fail(&mut self, kind: &Kind, name: &Arc<str>, error: WatchError) {
+        let Some(entry) = self.entry_mut(kind, name) else {
+            return;
+        };
+        if entry.error.as_ref() == Some(&error) {
+            return;
+        }
+        entry.error = Some(error.clone());
+        let event = match entry.held.is_some() {
+            true => ambient(kind, name, Some(error)),
+            false => changed(kind, name, Err(error)),
+        };
+        self.events.push_back(event);
+    }
+
+    fn entry(&self, kind: &Kind, name: &str) -> Option<(&Arc<str>, &Entry)> {
+        self.entries.get(kind)?.get_key_value(name)
+    }
+
+    fn entry_mut(&mut self, kind: &Kind, name: &str) -> Option<&mut Entry> {
+        self.entries.get_mut(kind)?.get_mut(name)
+    }
+}
+
+impl Entry {
+    /// No server has answered for it yet.
+    fn is_open(&self) -> bool {
+        self.held.is_none() && self.state() == CacheState::Requested
+    }
+
+    /// An answer came: nothing is wrong any more. `true` if something was.
+    fn settle(&mut self) -> bool {
+        self.silence = None;
+        self.rejected = false;
+        self.kept = false;
+        self.error.take().is_some()
+    }
+
+    fn state(&self) -> CacheState {
+        match (&self.held, self.error.as_ref().map(|error| error.reason)) {
+            _ if self.rejected => CacheState::Nacked,
+            (Some(_), _) => CacheState::Acked,
+            (None, Some(Reason::DoesNotExist)) => CacheState::DoesNotExist,
+            (None, _) => CacheState::Requested,
+        }
+    }
+
+    fn cached(&self) -> Cached<'_> {
+        Cached {
+            state: self.state(),
+            held: self.held.as_ref(),
+            error: self.error.as_ref(),
+        }
+    }
+}
+
+fn changed(kind: &Kind, name: &Arc<str>, resource: Result<Resource, WatchError>) -> Event {
+    Event::Changed {
+        kind: kind.clone(),
+        name: Arc::clone(name),
+        resource,
+    }
+}
+
+fn ambient(kind: &Kind, name: &Arc<str>, error: Option<WatchError>) -> Event {
+    Event::Ambient {
+        kind: kind.clone(),
+        name: Arc::clone(name),
+        error,
+    }
+}

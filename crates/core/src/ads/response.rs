@@ -1,0 +1,145 @@
+//! Judging a response: which resources are valid, and which rule the others break.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes};
+use oxds_types::Kind;
+use oxds_types::discovery::{Any, Resource as Wrapper};
+use prost::Message;
+use prost::encoding::{WireType, decode_key, decode_varint};
+
+use crate::resource::{Invalid, Resource};
+
+/// What a SotW response may wrap its resources in.
+const WRAPPERS: [&str; 2] = [
+    "envoy.service.discovery.v3.Resource",
+    "envoy.api.v2.Resource",
+];
+
+/// The resources of a response.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    /// By name: bytes and view, or `None` if the bytes are those held already.
+    pub(super) accepted: Vec<(Arc<str>, Option<(Bytes, Resource)>)>,
+    pub(super) rejected: Vec<Invalid>,
+    names: HashSet<Arc<str>>,
+}
+
+/// Judges every resource on its own: a bad one does not spoil the others (gRFC A46).
+pub(super) fn judge<'a>(
+    kind: &Kind,
+    resources: &[Any],
+    held: impl Fn(&str) -> Option<&'a Bytes>,
+) -> Judged {
+    let mut judged = Judged::default();
+    for (index, any) in resources.iter().enumerate() {
+        match resource(kind, any, &held) {
+            Ok((name, resource)) => {
+                judged.names.insert(Arc::clone(&name));
+                judged.accepted.push((name, resource));
+            }
+            Err(invalid) => {
+                judged.names.extend(invalid.name.clone());
+                let nameless = invalid.name.is_none();
+                judged.rejected.push(if nameless {
+                    invalid.at_index("resources", index)
+                } else {
+                    invalid
+                });
+            }
+        }
+    }
+    judged
+}
+
+type Accepted = (Arc<str>, Option<(Bytes, Resource)>);
+
+fn resource<'a>(
+    kind: &Kind,
+    any: &Any,
+    held: impl Fn(&str) -> Option<&'a Bytes>,
+) -> Result<Accepted, Invalid> {
+    let (wrapped_name, any) = unwrap(any)?;
+    let Some((found, _)) = Kind::from_type_url(&any.type_url) else {
+        return Err(Invalid::new("must not be empty").at("type_url"));
+    };
+    if found != *kind {
+        let rule = format!("must be a {}, not a {}", kind.message(), found.message());
+        return Err(Invalid::new(rule).at("type_url"));
+    }
+    // A name that can be told without decoding the whole spares us that when nothing changed.
+    let peeked = wrapped_name.as_deref().or_else(|| first_field(&any.value));
+    if let Some(name) = peeked
+        && held(name) == Some(&any.value)
+    {
+        return Ok((name.into(), None));
+    }
+    let (own_name, resource) = Resource::parse(kind, &any.value).map_err(|mut invalid| {
+        invalid.name = invalid
+            .name
+            .or_else(|| peeked.filter(|name| !name.is_empty()).map(Into::into));
+        invalid
+    })?;
+    let name = wrapped_name.map(Arc::from).or(own_name);
+    let name = name.ok_or_else(|| Invalid::new("must be wrapped in a Resource with a name"))?;
+    Ok((name, Some((any.value.clone(), resource))))
+}
+
+/// Takes a resource out of the wrapper that it may come in (client feature `xds.config.resource-in-sotw`).
+fn unwrap(any: &Any) -> Result<(Option<String>, Any), Invalid> {
+    let message = any.type_url.rsplit('/').next().unwrap_or_default();
+    if !WRAPPERS.contains(&message) {
+        return Ok((None, any.clone()));
+    }
+    let wrapper = Wrapper::decode(any.value.clone())?;
+    let name = Some(wrapper.name).filter(|name| !name.is_empty());
+    match wrapper.resource {
+        Some(inner) => Ok((name, inner)),
+        None => {
+            let invalid = Invalid::new("must be set").at("resource");
+            Err(match name {
+                Some(name) => invalid.of(&name),
+                None => invalid,
+            })
+        }
+    }
+}
+
+/// The text in field 1, if it is the first: the name, in every kind that has a view.
+fn first_field(value: &Bytes) -> Option<&str> {
+    let mut rest = &value[..];
+    let (1, WireType::LengthDelimited) = decode_key(&mut rest).ok()? else {
+        return None;
+    };
+    let len = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
+    let start = value.len() - rest.remaining();
+    std::str::from_utf8(value.get(start..start.checked_add(len)?)?).ok()
+}
+
+/// The rule and where it is broken, without the name that the error's own text has already.
+pub(super) fn without_name(invalid: &Invalid) -> String {
+    let mut invalid = invalid.clone();
+    invalid.name = None;
+    invalid.to_string()
+}
+
+impl Judged {
+    /// Whether the response holds the name, valid or not (C-104).
+    pub(super) fn names(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    /// The detail of the NACK, if there is one: every bad resource and its reason.
+    pub(super) fn nack(&self, kind: &Kind) -> Option<String> {
+        if self.rejected.is_empty() {
+            return None;
+        }
+        let reasons: Vec<String> = self.rejected.iter().map(Invalid::to_string).collect();
+        Some(format!(
+            "invalid {}: {}",
+            kind.message(),
+            reasons.join("; ")
+        ))
+    }
+}

@@ -1,0 +1,281 @@
+//! One server's side of the client: the stream, its subscriptions, and what is acknowledged.
+//!
+//! ```text
+//!            wanted                 opened                 response
+//!   Idle ─────────────► Opening ─────────────► Open ─────────────────► Open, answered
+//!    ▲                     │ failed             │ closed                 │ closed
+//!    │ nothing wanted      ▼                    ▼ (an error)             ▼ (none)
+//!    └──────────────── Backoff ◄────────────────┴────────────────────────┘
+//!                          │ time has come ──► Opening
+//! ```
+//!
+//! Fields are grouped by when they reset: the nonce goes with the stream; the accepted version survives it
+//! (xDS protocol, "ACK/NACK and versioning").
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use oxds_types::Kind;
+use oxds_types::discovery::{DiscoveryRequest, Node, Status};
+
+use super::backoff::Backoff;
+use crate::time::Instant;
+
+/// `google.rpc.Code.INVALID_ARGUMENT`: the code of every NACK (gRFC A46).
+const INVALID_ARGUMENT: i32 = 3;
+
+/// What the driver is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Transmit {
+    /// Connect and open a stream; then call `handle_opened` or `handle_closed`. A stream is open as soon as requests
+    /// can be written to it: a server may send its headers with its first response only (C-64).
+    Open,
+    /// Write this request to the stream.
+    Request(Box<DiscoveryRequest>),
+    /// Close the stream and the connection, or give up opening them: nothing is wanted any more.
+    Close,
+}
+
+/// The SotW stream to one server.
+#[derive(Debug)]
+pub(super) struct Stream {
+    node: Node,
+    kinds: BTreeMap<Kind, KindState>,
+    phase: Phase,
+    backoff: Backoff,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing is wanted.
+    Idle,
+    /// Something is; the driver has yet to be told.
+    Wanted,
+    /// The driver is connecting.
+    Opening,
+    Open {
+        /// The first request has gone; it alone carries the node.
+        introduced: bool,
+        /// A response has come: the end of this stream will be no error.
+        answered: bool,
+    },
+    Backoff {
+        until: Instant,
+    },
+    /// Nothing is wanted any more; the driver has yet to be told.
+    Unwanted,
+}
+
+#[derive(Debug, Default)]
+struct KindState {
+    names: BTreeSet<Arc<str>>,
+
+    // Survives the stream.
+    version: String,
+
+    // Reset with the stream.
+    nonce: String,
+    /// Names have been sent on it. Before that, an empty list would mean everything (C-75).
+    has_named: bool,
+    /// A request is due.
+    due: bool,
+    /// The request that is due is a NACK, for this reason.
+    nack: Option<String>,
+}
+
+/// How a stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Before any response: the server is unreachable, or as good as.
+    Unanswered,
+    /// After one: servers close streams as they see fit (gRFC A57).
+    Answered,
+    /// It was not wanted any more.
+    Unwanted,
+}
+
+impl Stream {
+    pub(super) fn new(node: Node) -> Self {
+        Self {
+            node,
+            kinds: BTreeMap::new(),
+            phase: Phase::Idle,
+            backoff: Backoff::default(),
+        }
+    }
+
+    pub(super) fn subscribe(&mut self, kind: &Kind, name: Arc<str>) {
+        let state = self.kinds.entry(kind.clone()).or_default();
+        state.due |= state.names.insert(name);
+        self.phase = match self.phase {
+            Phase::Idle => Phase::Wanted,
+            // The driver has not heard of the end yet, so there was none.
+            Phase::Unwanted => Phase::Wanted,
+            phase => phase,
+        };
+    }
+
+    pub(super) fn unsubscribe(&mut self, kind: &Kind, name: &str) {
+        if let Some(state) = self.kinds.get_mut(kind) {
+            state.due |= state.names.remove(name);
+        }
+        if self.kinds.values().all(|state| state.names.is_empty()) {
+            self.phase = match self.phase {
+                Phase::Idle | Phase::Wanted | Phase::Backoff { .. } => Phase::Idle,
+                _ => Phase::Unwanted,
+            };
+            self.reset_stream();
+        }
+    }
+
+    /// Whether the kind was ever subscribed to: responses of other kinds are not ours to judge (C-78).
+    pub(super) fn knows(&self, kind: &Kind) -> bool {
+        self.kinds.contains_key(kind)
+    }
+
+    pub(super) fn is_subscribed(&self, kind: &Kind, name: &str) -> bool {
+        self.kinds
+            .get(kind)
+            .is_some_and(|state| state.names.contains(name))
+    }
+
+    pub(super) fn names(&self, kind: &Kind) -> impl Iterator<Item = &Arc<str>> {
+        self.kinds
+            .get(kind)
+            .into_iter()
+            .flat_map(|state| &state.names)
+    }
+
+    /// The version of the kind that was accepted last.
+    pub(super) fn version(&self, kind: &Kind) -> &str {
+        self.kinds.get(kind).map_or("", |state| &state.version)
+    }
+
+    pub(super) fn handle_opened(&mut self) {
+        if self.phase == Phase::Opening {
+            self.phase = Phase::Open {
+                introduced: false,
+                answered: false,
+            };
+        }
+    }
+
+    /// Answers a response: an ACK, or a NACK for this reason. `false` if no stream is open, so that the response is
+    /// a late one.
+    pub(super) fn handle_response(
+        &mut self,
+        kind: &Kind,
+        version: String,
+        nonce: String,
+        nack: Option<String>,
+    ) -> bool {
+        let Phase::Open { answered, .. } = &mut self.phase else {
+            return false;
+        };
+        *answered = true;
+        self.backoff.reset();
+        if let Some(state) = self.kinds.get_mut(kind) {
+            // A NACK repeats the version before (DEC-3).
+            if nack.is_none() {
+                state.version = version;
+            }
+            state.nonce = nonce;
+            state.nack = nack;
+            state.due = true;
+        }
+        true
+    }
+
+    /// Anything that is no response at all still shows that the server answers.
+    pub(super) fn handle_unknown_kind(&mut self) {
+        if let Phase::Open { answered, .. } = &mut self.phase {
+            *answered = true;
+            self.backoff.reset();
+        }
+    }
+
+    pub(super) fn handle_closed(&mut self, now: Instant, random: u64) -> Ended {
+        let ended = match self.phase {
+            Phase::Open { answered: true, .. } => Ended::Answered,
+            Phase::Open { .. } | Phase::Opening => Ended::Unanswered,
+            _ => return Ended::Unwanted,
+        };
+        // Even a server that answers and hangs up is not called again at once (DEC of C-89).
+        self.phase = Phase::Backoff {
+            until: now + self.backoff.next(random),
+        };
+        self.reset_stream();
+        ended
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if let Phase::Backoff { until } = self.phase
+            && until <= now
+        {
+            self.phase = Phase::Wanted;
+        }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Backoff { until } => Some(until),
+            _ => None,
+        }
+    }
+
+    pub(super) fn poll_transmit(&mut self) -> Option<Transmit> {
+        match &mut self.phase {
+            Phase::Wanted => {
+                self.phase = Phase::Opening;
+                Some(Transmit::Open)
+            }
+            Phase::Unwanted => {
+                self.phase = Phase::Idle;
+                Some(Transmit::Close)
+            }
+            Phase::Open { introduced, .. } => {
+                let (kind, state) = self.kinds.iter_mut().find(|(_, state)| state.is_due())?;
+                let node = (!std::mem::replace(introduced, true)).then(|| self.node.clone());
+                Some(Transmit::Request(Box::new(state.request(kind, node))))
+            }
+            _ => None,
+        }
+    }
+
+    fn reset_stream(&mut self) {
+        for state in self.kinds.values_mut() {
+            state.nonce.clear();
+            state.nack = None;
+            state.has_named = false;
+            state.due = !state.names.is_empty();
+        }
+    }
+}
+
+impl KindState {
+    fn is_due(&self) -> bool {
+        self.due && (self.has_named || !self.names.is_empty())
+    }
+
+    fn request(&mut self, kind: &Kind, node: Option<Node>) -> DiscoveryRequest {
+        self.due = false;
+        self.has_named = true;
+        DiscoveryRequest {
+            version_info: self.version.clone(),
+            node,
+            resource_names: self
+                .names
+                .iter()
+                .map(|name| name.as_ref().to_owned())
+                .collect(),
+            type_url: kind.type_url().to_owned(),
+            response_nonce: self.nonce.clone(),
+            error_detail: self.nack.take().map(|message| Status {
+                code: INVALID_ARGUMENT,
+                message,
+                details: Vec::new(),
+            }),
+            ..DiscoveryRequest::default()
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Comparing texts with or without case.
+
+/// A text to compare with; ASCII case counts or does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    text: Box<str>,
+    ignore_case: bool,
+}
+
+impl Text {
+    /// The text, and whether case is ignored in comparisons.
+    #[must_use]
+    pub fn new(text: &str, ignore_case: bool) -> Self {
+        Self {
+            text: text.into(),
+            ignore_case,
+        }
+    }
+
+    pub(super) fn is(&self, other: &str) -> bool {
+        self.same(other.as_bytes())
+    }
+
+    pub(super) fn begins(&self, other: &str) -> bool {
+        other
+            .as_bytes()
+            .get(..self.text.len())
+            .is_some_and(|start| self.same(start))
+    }
+
+    pub(super) fn ends(&self, other: &str) -> bool {
+        let start = other.len().checked_sub(self.text.len());
+        start.is_some_and(|start| self.same(&other.as_bytes()[start..]))
+    }
+
+    pub(super) fn is_in(&self, other: &str) -> bool {
+        match self.ignore_case {
+            false => other.contains(&*self.text),
+            true => {
+                let mut windows = other.as_bytes().windows(self.text.len().max(1));
+                self.text.is_empty() || windows.any(|window| self.same(window))
+            }
+        }
+    }
+
+    fn same(&self, other: &[u8]) -> bool {
+        match self.ignore_case {
+            false => self.text.as_bytes() == other,
+            true => self.text.as_bytes().eq_ignore_ascii_case(other),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! EDS: the endpoints of a cluster, by priority and locality.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::config::core::v3::{
+    Address, HealthStatus, Locality as LocalityProto, address, socket_address::PortSpecifier,
+};
+use envoy_types::pb::envoy::config::endpoint::v3::{
+    ClusterLoadAssignment, LbEndpoint, LocalityLbEndpoints,
+    cluster_load_assignment::policy::DropOverload, lb_endpoint::HostIdentifier,
+};
+use envoy_types::pb::envoy::r#type::v3::{FractionalPercent, fractional_percent::DenominatorType};
+use prost::Message;
+
+use super::Invalid;
+use super::invalid::Within;
+use crate::lb::{Drop, PerMillion};
+
+/// The endpoints of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Localities by priority, the highest first. Each has a weight above zero; the weights of a priority add up
+    /// within 32 bits, and so do those of a locality's endpoints.
+    pub priorities: Vec<Vec<Locality>>,
+    /// RPCs to drop, in the order in which they are drawn (gRFC A27).
+    pub drops: Vec<Drop>,
+}
+
+/// Endpoints in one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Locality {
+    /// Which place.
+    pub id: Arc<LocalityId>,
+    /// Its share of its priority's traffic; above zero.
+    pub weight: u32,
+    /// Those that may be used.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// A place: unique within a priority.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct LocalityId {
+    /// A large area.
+    pub region: String,
+    /// A part of it.
+    pub zone: String,
+    /// A part of that.
+    pub sub_zone: String,
+}
+
+/// `region/zone/sub_zone`, without empty parts at the end.
+impl fmt::Display for LocalityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.region)?;
+        match (self.zone.as_str(), self.sub_zone.as_str()) {
+            ("", "") => Ok(()),
+            (zone, "") => write!(f, "/{zone}"),
+            (zone, sub_zone) => write!(f, "/{zone}/{sub_zone}"),
+        }
+    }
+}
+
+/// A server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    /// Unique within the cluster.
+    pub address: SocketAddr,
+    /// Its share of its locality's traffic, where a policy asks; above zero.
+    pub weight: u32,
+}
+
+impl Assignment {
+    pub(super) fn from_bytes(value: &[u8]) -> Result<Self, Invalid> {
+        let proto = ClusterLoadAssignment::decode(value)?;
+        if proto.cluster_name.is_empty() {
+            return Err(Invalid::new("must not be empty").at("cluster_name"));
+        }
+        Self::from_proto(&proto).map_err(|invalid| invalid.of(&proto.cluster_name))
+    }
+
+    fn from_proto(proto: &ClusterLoadAssignment) -> Result<Self, Invalid> {
+        let mut addresses = HashSet::new();
+        let mut by_priority: BTreeMap<u32, Vec<Locality>> = BTreeMap::new();
+        for (index, place) in proto.endpoints.iter().enumerate() {
+            let Some(locality) =
+                Locality::from_proto(place, &mut addresses).within_index("endpoints", index)?
+            else {
+                continue;
+            };
+            let others = by_priority.entry(place.priority).or_default();
+            if others.iter().any(|other| other.id == locality.id) {
+                let rule = format!(
+                    "has the locality {} twice in priority {}",
+                    locality.id, place.priority
+                );
+                return Err(Invalid::new(rule).at_index("endpoints", index));
+            }
+            others.push(locality);
+        }
+        let overloads = proto
+            .policy
+            .iter()
+            .flat_map(|policy| &policy.drop_overloads);
+        let drops = overloads
+            .enumerate()
+            .map(|(index, drop)| overload(drop).within_index("policy.drop_overloads", index))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            name: proto.cluster_name.as_str().into(),
+            priorities: without_gaps(by_priority)?,
+            drops,
+        })
+    }
+
+    /// Every endpoint, whatever its priority and locality.
+    pub fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        let localities = self.priorities.iter().flatten();
+        localities.flat_map(|locality| &locality.endpoints)
+    }
+}
+
+fn without_gaps(by_priority: BTreeMap<u32, Vec<Locality>>) -> Result<Vec<Vec<Locality>>, Invalid> {
+    let mut priorities = Vec::with_capacity(by_priority.len());
+    for (expected, (priority, localities)) in (0..).zip(by_priority) {
+        if priority != expected {
+            let rule = format!("have priority {priority} but not {expected}");
+            return Err(Invalid::new(rule).at("endpoints"));
+        }
+        if !sum_fits(localities.iter().map(|locality| locality.weight)) {
+            let rule = format!("of priority {priority} have weights of more than 32 bits in all");
+            return Err(Invalid::new(rule).at("endpoints"));
+        }
+        priorities.push(localities);
+    }
+    Ok(priorities)
+}
+
+impl Locality {
+    /// `None` for a locality that is not used: without a weight, or with a weight of zero (gRFC A27).
+    fn from_proto(
+        proto: &LocalityLbEndpoints,
+        addresses: &mut HashSet<SocketAddr>,
+    ) -> Result<Option<Self>, Invalid> {
+        let id = proto
+            .locality
+            .as_ref()
+            .ok_or_else(|| Invalid::new("must be set").at("locality"))?;
+        let Some(weight) = proto
+            .load_balancing_weight
+            .map(|weight| weight.value)
+            .filter(|w| *w > 0)
+        else {
+            return Ok(None);
+        };
+        let mut endpoints = Vec::with_capacity(proto.lb_endpoints.len());
+        for (index, endpoint) in proto.lb_endpoints.iter().enumerate() {
+            let within = |invalid: Invalid| invalid.at_index("lb_endpoints", index);
+            let parsed = Endpoint::from_proto(endpoint).map_err(within)?;
+            if !addresses.insert(parsed.address) {
+                let rule = format!("has the address {} of another endpoint", parsed.address);
+                return Err(within(Invalid::new(rule)));
+            }
+            if is_usable(endpoint.health_status) {
+                endpoints.push(parsed);
+            }
+        }
+        if !sum_fits(endpoints.iter().map(|endpoint| endpoint.weight)) {
+            return Err(Invalid::new("have weights of more than 32 bits in all").at("lb_endpoints"));
+        }
+        Ok(Some(Self {
+            id: Arc::new(id.into()),
+            weight,
+            endpoints,
+        }))
+    }
+}
+
+impl From<&LocalityProto> for LocalityId {
+    fn from(proto: &LocalityProto) -> Self {
+        Self {
+            region: proto.region.clone(),
+            zone: proto.zone.clone(),
+            sub_zone: proto.sub_zone.clone(),
+        }
+    }
+}
+
+impl Endpoint {
+    fn from_proto(proto: &LbEndpoint) -> Result<Self, Invalid> {
+        let weight = match proto.load_balancing_weight.map(|weight| weight.value) {
+            Some(0) => return Err(Invalid::new("must not be zero").at("load_balancing_weight")),
+            weight => weight.unwrap_or(1),
+        };
+        let Some(HostIdentifier::Endpoint(endpoint)) = &proto.host_identifier else {
+            return Err(Invalid::new("must be set").at("endpoint"));
+        };
+        let address = socket_address(endpoint.address.as_ref()).within("endpoint.address")?;
+        Ok(Self { address, weight })
+    }
+}
+
+/// An IP literal and a port (gRFC A27); names are for logical DNS clusters.
+fn socket_address(address: Option<&Address>) -> Result<SocketAddr, Invalid> {
+    let Some(address::Address::SocketAddress(socket)) = address.and_then(|a| a.address.as_ref())
+    else {
+        return Err(Invalid::new("must be set").at("socket_address"));
+    };
+    let ip: IpAddr = socket.address.parse().map_err(|_| {
+        let rule = format!("must be an IP address, not {:?}", socket.address);
+        Invalid::new(rule).at("socket_address.address")
+    })?;
+    let port = match socket.port_specifier {
+        Some(PortSpecifier::PortValue(port)) => u16::try_from(port).ok(),
+        _ => None,
+    };
+    let port =
+        port.ok_or_else(|| Invalid::new("must be below 65536").at("socket_address.port_value"))?;
+    Ok(SocketAddr::new(ip, port))
+}
+
+/// Others are left out: gRPC does no health checks of its own here (gRFC A27).
+fn is_usable(health: i32) -> bool {
+    matches!(
+        HealthStatus::try_from(health),
+        Ok(HealthStatus::Unknown | HealthStatus::Healthy)
+    )
+}
+
+fn sum_fits(mut weights: impl Iterator<Item = u32>) -> bool {
+    weights.try_fold(0_u32, u32::checked_add).is_some()
+}
+
+fn overload(proto: &DropOverload) -> Result<Drop, Invalid> {
+    if proto.category.is_empty() {
+        return Err(Invalid::new("must not be empty").at("category"));
+    }
+    let share = proto
+        .drop_percentage
+        .as_ref()
+        .map_or(Ok(PerMillion::NONE), per_million);
+    Ok(Drop {
+        category: proto.category.as_str().into(),
+        share: share.within("drop_percentage")?,
+    })
+}
+
+/// More than the whole is the whole (gRFC A27).
+pub(super) fn per_million(percent: &FractionalPercent) -> Result<PerMillion, Invalid> {
+    let scale = match DenominatorType::try_from(percent.denominator) {
+        Ok(DenominatorType::Hundred) => 10_000,
+        Ok(DenominatorType::TenThousand) => 100,
+        Ok(DenominatorType::Million) => 1,
+        Err(_) => return Err(Invalid::new("is unknown").at("denominator")),
+    };
+    Ok(PerMillion::saturating(
+        percent.numerator.saturating_mul(scale),
+    ))
+}

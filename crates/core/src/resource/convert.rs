@@ -1,0 +1,46 @@
+//! Well-known types that several views read.
+
+use std::time::Duration;
+
+use envoy_types::pb::envoy::config::core::v3::{
+    ConfigSource, config_source::ConfigSourceSpecifier,
+};
+use envoy_types::pb::envoy::r#type::matcher::v3::RegexMatcher;
+use envoy_types::pb::google::protobuf;
+use regex::{Regex, RegexBuilder};
+
+use super::Invalid;
+
+/// A duration that protobuf allows and that is not negative.
+pub(super) fn duration(duration: &protobuf::Duration) -> Result<Duration, Invalid> {
+    /// `google.protobuf.Duration`: ten thousand years.
+    const MOST_SECONDS: u64 = 315_576_000_000;
+    let parts = (
+        u64::try_from(duration.seconds),
+        u32::try_from(duration.nanos),
+    );
+    match parts {
+        (Ok(seconds), Ok(nanos)) if seconds <= MOST_SECONDS && nanos < 1_000_000_000 => {
+            Ok(Duration::new(seconds, nanos))
+        }
+        _ => Err(Invalid::new("must be a duration that is not negative")),
+    }
+}
+
+/// Compiles a regular expression that must match the whole of a text (gRFC A28).
+pub(super) fn full_match(matcher: &RegexMatcher) -> Result<Regex, Invalid> {
+    /// Compiled expressions live as long as the configuration; regex's own default is 10 MiB each.
+    const MOST_COMPILED_BYTES: usize = 1 << 20;
+    RegexBuilder::new(&format!("^(?:{})$", matcher.regex))
+        .size_limit(MOST_COMPILED_BYTES)
+        .build()
+        .map_err(|error| Invalid::new(format!("is no regular expression: {error}")).at("regex"))
+}
+
+/// gRPC takes resources from the control plane that sent the one in hand: `ads`, or `self` (gRFC A27, A47).
+pub(super) fn same_server(source: Option<&ConfigSource>) -> Result<(), Invalid> {
+    match source.and_then(|source| source.config_source_specifier.as_ref()) {
+        Some(ConfigSourceSpecifier::Ads(_) | ConfigSourceSpecifier::Self_(_)) => Ok(()),
+        _ => Err(Invalid::new("must be ads or self")),
+    }
+}

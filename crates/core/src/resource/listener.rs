@@ -1,0 +1,183 @@
+//! LDS: the root of a channel's configuration.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use envoy_types::pb::envoy::config::listener::v3::Listener as ListenerProto;
+use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
+    HttpConnectionManager, HttpFilter, http_connection_manager::RouteSpecifier,
+    http_filter::ConfigType,
+};
+use envoy_types::pb::google::protobuf::Any;
+use prost::Message;
+
+use super::convert::{duration, same_server};
+use super::invalid::Within;
+use super::{Invalid, RouteConfig};
+
+/// A listener, as a gRPC client sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listener {
+    /// Its name.
+    pub name: Arc<str>,
+    /// `None` for a listener with a socket: valid, but of no use to a channel (C-178).
+    pub api: Option<ApiListener>,
+}
+
+/// What a listener tells a client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiListener {
+    /// Where the routes are.
+    pub routes: RouteSource,
+    /// Bound on every RPC's duration unless a route says otherwise; zero is none (gRFC A31).
+    pub max_stream_duration: Option<Duration>,
+}
+
+/// Where a listener has its routes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RouteSource {
+    /// In a resource of this name.
+    Rds(Arc<str>),
+    /// In the listener itself.
+    Inline(Arc<RouteConfig>),
+}
+
+const HTTP_CONNECTION_MANAGERS: [&str; 2] = [
+    "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+    "envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager",
+];
+const ROUTER: &str = "envoy.extensions.filters.http.router.v3.Router";
+
+impl Listener {
+    pub(super) fn from_bytes(value: &[u8]) -> Result<Self, Invalid> {
+        let proto = ListenerProto::decode(value)?;
+        if proto.name.is_empty() {
+            return Err(Invalid::new("must not be empty").at("name"));
+        }
+        let api = match &proto.api_listener {
+            None => None,
+            Some(api) => Some(
+                ApiListener::from_any(api.api_listener.as_ref())
+                    .within("api_listener.api_listener")
+                    .map_err(|invalid| invalid.of(&proto.name))?,
+            ),
+        };
+        // A client cannot use a socket listener; that it has an address is what tells it from an empty message.
+        if api.is_none() && proto.address.is_none() {
+            return Err(Invalid::new("must be set")
+                .at("api_listener")
+                .of(&proto.name));
+        }
+        Ok(Self {
+            name: proto.name.into(),
+            api,
+        })
+    }
+}
+
+impl ApiListener {
+    fn from_any(any: Option<&Any>) -> Result<Self, Invalid> {
+        let any = any.ok_or_else(|| Invalid::new("must be set"))?;
+        let v3 = match HTTP_CONNECTION_MANAGERS
+            .iter()
+            .position(|known| message(any) == *known)
+        {
+            Some(index) => index == 0,
+            None => {
+                let found = message(any);
+                return Err(Invalid::new(format!(
+                    "must be an HttpConnectionManager, not {found:?}"
+                )));
+            }
+        };
+        let manager = HttpConnectionManager::decode(&*any.value)?;
+        // Both decide from whom a request seems to come, which a client cannot honour (gRFC A41).
+        if manager.xff_num_trusted_hops != 0 {
+            return Err(Invalid::new("must be zero").at("xff_num_trusted_hops"));
+        }
+        if !manager.original_ip_detection_extensions.is_empty() {
+            return Err(Invalid::new("must be empty").at("original_ip_detection_extensions"));
+        }
+        // Filters and durations are features of v3 listeners (gRFC A31, A39; C-59).
+        let mut max_stream_duration = None;
+        if v3 {
+            filters(&manager.http_filters)?;
+            let options = manager.common_http_protocol_options.as_ref();
+            max_stream_duration = options
+                .and_then(|options| options.max_stream_duration.as_ref())
+                .map(duration)
+                .transpose()
+                .within("common_http_protocol_options.max_stream_duration")?;
+        }
+        Ok(Self {
+            routes: RouteSource::from_specifier(manager.route_specifier)?,
+            max_stream_duration,
+        })
+    }
+}
+
+impl RouteSource {
+    fn from_specifier(specifier: Option<RouteSpecifier>) -> Result<Self, Invalid> {
+        match specifier {
+            Some(RouteSpecifier::Rds(rds)) => {
+                same_server(rds.config_source.as_ref()).within("rds.config_source")?;
+                match rds.route_config_name.as_str() {
+                    "" => Err(Invalid::new("must not be empty").at("rds.route_config_name")),
+                    name => Ok(Self::Rds(name.into())),
+                }
+            }
+            Some(RouteSpecifier::RouteConfig(inline)) => {
+                let routes = RouteConfig::from_proto(inline).within("route_config")?;
+                Ok(Self::Inline(Arc::new(routes)))
+            }
+            Some(RouteSpecifier::ScopedRoutes(_)) => {
+                Err(Invalid::new("is not supported").at("scoped_routes"))
+            }
+            None => Err(Invalid::new("must be rds or route_config").at("route_specifier")),
+        }
+    }
+}
+
+/// The router must be there, and last; what a client cannot run must be optional (gRFC A39).
+fn filters(filters: &[HttpFilter]) -> Result<(), Invalid> {
+    let Some(last) = filters.len().checked_sub(1) else {
+        return Err(Invalid::new("must not be empty").at("http_filters"));
+    };
+    let mut names = HashSet::new();
+    for (index, filter) in filters.iter().enumerate() {
+        let fault = |rule: String| Err(Invalid::new(rule).at_index("http_filters", index));
+        if filter.name.is_empty() {
+            return fault("must have a name".to_owned());
+        }
+        if !names.insert(&filter.name) {
+            return fault(format!(
+                "has the name {:?} of a filter before it",
+                filter.name
+            ));
+        }
+        let kind = match &filter.config_type {
+            Some(ConfigType::TypedConfig(any)) => message(any),
+            _ => "",
+        };
+        match (kind == ROUTER, index == last) {
+            (true, true) => {}
+            (true, false) => return fault("is terminal, so it must be the last".to_owned()),
+            (false, true) => {
+                return fault("is not terminal, so it must not be the last".to_owned());
+            }
+            (false, false) if filter.is_optional => {}
+            (false, false) => {
+                return fault(format!(
+                    "{:?} of type {kind:?} is not supported",
+                    filter.name
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn message(any: &Any) -> &str {
+    any.type_url.rsplit('/').next().unwrap_or_default()
+}
