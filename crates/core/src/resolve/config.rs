@@ -88,6 +88,15 @@ impl XdsConfig {
         let mut routes = self.routes.routes.iter();
         routes.find(|route| route.matcher.matches(path, headers, &mut random))
     }
+
+    /// The names of the assignments that are in use.
+    pub(super) fn assignments(&self) -> impl Iterator<Item = Arc<str>> {
+        let clusters = self
+            .clusters
+            .iter()
+            .filter_map(|entry| entry.config.as_ref().ok());
+        clusters.filter_map(|config| Some(Arc::clone(&config.assignment.as_ref()?.name)))
+    }
 }
 
 impl RouteTable {

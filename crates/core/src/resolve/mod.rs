@@ -1,7 +1,273 @@
-//! LDS → RDS → CDS → EDS into one configuration.
+//! LDS → RDS → CDS → EDS into one configuration (gRFC A74).
+//!
+//! ```text
+//!  handle_resource ─► ┌──────────────────────────────────────────────┐ ─► poll_command: watch, unwatch
+//!                     │ listener ─► routes ─► clusters ─► assignments │
+//!                     │      next plan ── complete ──► plan in use    │ ─► poll_config: a whole configuration,
+//!                     └──────────────────────────────────────────────┘    or why there is none
+//! ```
+//!
+//! A *plan* is a listener, its routes, and the clusters that they name. The plan in use goes on serving, its clusters
+//! and endpoints up to date, until all that the next one names has been answered for: a configuration is never
+//! partial and never torn. What neither plan needs is unwatched.
+//!
+//! It does not know where resources come from (that is [`ads`](crate::ads)) and does not pick (that is
+//! [`lb`](crate::lb)).
 
 mod config;
+mod plan;
+mod slots;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use oxds_types::Kind;
 
 pub use config::{
     ClusterConfig, ClusterEntry, CompiledAction, CompiledRoute, RouteTable, XdsConfig,
 };
+
+use crate::ads::{Reason, WatchError};
+use crate::resource::{Assignment, Cluster, Listener, Resource, RouteConfig, RouteSource};
+use plan::Plan;
+use slots::{Slot, Slots};
+
+/// What the resolver needs of the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Watch this resource and pass on what becomes of it.
+    Watch(Kind, Arc<str>),
+    /// Watch it no longer.
+    Unwatch(Kind, Arc<str>),
+}
+
+/// What a channel is to use from now on.
+pub type Resolution = Result<Arc<XdsConfig>, WatchError>;
+
+/// Follows the resources of one target.
+#[derive(Debug)]
+pub struct Resolver {
+    listener_name: Arc<str>,
+    authority: String,
+
+    listeners: Slots<Listener>,
+    route_configs: Slots<RouteConfig>,
+    clusters: Slots<Cluster>,
+    assignments: Slots<Assignment>,
+
+    /// Complete, and in use.
+    plan: Option<Plan>,
+    /// Awaited: names something that has not been answered for.
+    next: Option<Plan>,
+
+    current: Option<Resolution>,
+    revision: u64,
+    announced: bool,
+    commands: VecDeque<Command>,
+}
+
+impl Resolver {
+    /// Resolves `listener_name` for RPCs to `authority`, the data-plane authority that virtual hosts are chosen by.
+    #[must_use]
+    pub fn new(listener_name: impl Into<Arc<str>>, authority: impl Into<String>) -> Self {
+        let mut resolver = Self {
+            listener_name: listener_name.into(),
+            authority: authority.into(),
+            listeners: Slots::default(),
+            route_configs: Slots::default(),
+            clusters: Slots::default(),
+            assignments: Slots::default(),
+            plan: None,
+            next: None,
+            current: None,
+            revision: 0,
+            announced: true,
+            commands: VecDeque::new(),
+        };
+        let name = Arc::clone(&resolver.listener_name);
+        resolver.listeners.want([name], &mut resolver.commands);
+        resolver
+    }
+
+    /// A watched resource changed. Others are ignored: their unwatch is still on its way.
+    pub fn handle_resource(
+        &mut self,
+        kind: &Kind,
+        name: &str,
+        resource: Result<Resource, WatchError>,
+    ) {
+        let known = if *kind == Kind::LISTENER {
+            self.listeners.set(name, resource)
+        } else if *kind == Kind::ROUTE {
+            self.route_configs.set(name, resource)
+        } else if *kind == Kind::CLUSTER {
+            self.clusters.set(name, resource)
+        } else {
+            *kind == Kind::ENDPOINT && self.assignments.set(name, resource)
+        };
+        if known {
+            self.settle();
+        }
+    }
+
+    /// The next thing to ask of the client. Poll until `None` after every other call.
+    pub fn poll_command(&mut self) -> Option<Command> {
+        self.commands.pop_front()
+    }
+
+    /// The configuration in use, once after each time that it changed.
+    pub fn poll_config(&mut self) -> Option<Resolution> {
+        match std::mem::replace(&mut self.announced, true) {
+            true => None,
+            false => self.current.clone(),
+        }
+    }
+
+    fn settle(&mut self) {
+        match self.target() {
+            Target::Unknown => {}
+            Target::Failed(error) => {
+                // The listener or its routes are gone: nothing to serve by, until they come back.
+                self.plan = None;
+                self.next = None;
+                self.announce(Err(error));
+            }
+            Target::Plan(plan) => self.next = Some(plan),
+        }
+        self.watch();
+        if self
+            .next
+            .as_ref()
+            .is_some_and(|plan| plan.is_complete(&self.clusters, &self.assignments))
+        {
+            self.plan = self.next.take();
+            // What only the plan before needed is let go.
+            self.watch();
+        }
+        self.publish();
+    }
+
+    /// Where listener and routes now point.
+    fn target(&self) -> Target {
+        let listener = match self.listeners.get(&self.listener_name) {
+            Slot::Waiting => return Target::Unknown,
+            Slot::Failed(error) => return Target::Failed(error.clone()),
+            Slot::Got(listener) => listener,
+        };
+        let Some(api) = &listener.api else {
+            return self.unusable("is a listener with a socket, not one for clients");
+        };
+        let routes = match &api.routes {
+            RouteSource::Inline(routes) => routes,
+            RouteSource::Rds(name) => match self.route_configs.get(name) {
+                Slot::Waiting => return Target::Unknown,
+                Slot::Failed(error) => return Target::Failed(error.clone()),
+                Slot::Got(routes) => routes,
+            },
+        };
+        let before = [self.plan.as_ref(), self.next.as_ref()]
+            .into_iter()
+            .flatten();
+        match Plan::new(listener, routes, &self.authority, before) {
+            Some(plan) => Target::Plan(plan),
+            None => self.unusable(&format!("has no virtual host for {:?}", self.authority)),
+        }
+    }
+
+    fn unusable(&self, why: &str) -> Target {
+        let text = format!(
+            "{} {:?} {why}",
+            Kind::LISTENER.message(),
+            self.listener_name
+        );
+        Target::Failed(WatchError::new(Reason::Unusable, text))
+    }
+
+    /// Watches what the plans need, and nothing else. Routes in use stay watched until their successors are (C-222).
+    fn watch(&mut self) {
+        let wanted_routes = match self.listeners.get(&self.listener_name) {
+            Slot::Got(listener) => listener.api.as_ref().and_then(|api| match &api.routes {
+                RouteSource::Rds(name) => Some(Arc::clone(name)),
+                RouteSource::Inline(_) => None,
+            }),
+            _ => None,
+        };
+        let plans = || {
+            [self.plan.as_ref(), self.next.as_ref()]
+                .into_iter()
+                .flatten()
+        };
+        let routes: Vec<_> = wanted_routes
+            .into_iter()
+            .chain(plans().filter_map(Plan::rds_name))
+            .collect();
+        let clusters: Vec<_> = plans()
+            .flat_map(|plan| plan.clusters().iter().cloned())
+            .collect();
+        self.route_configs.want(routes, &mut self.commands);
+        self.clusters.want(clusters, &mut self.commands);
+        let assignments = self
+            .clusters
+            .values()
+            .map(|cluster| Arc::clone(&cluster.eds_service_name));
+        // A cluster that is renamed to another assignment is served by the one before until the new one is there.
+        let in_use = self
+            .current
+            .iter()
+            .flatten()
+            .flat_map(|config| config.assignments());
+        let assignments: Vec<_> = assignments.chain(in_use).collect();
+        self.assignments.want(assignments, &mut self.commands);
+    }
+
+    /// Makes a configuration of the plan in use; parts that did not change are the same `Arc`s as before.
+    fn publish(&mut self) {
+        let Some(plan) = &self.plan else { return };
+        let before = self
+            .current
+            .as_ref()
+            .and_then(|current| current.as_ref().ok());
+        let entries = plan.entries(&self.clusters, &self.assignments, before.map(AsRef::as_ref));
+        if before
+            .is_some_and(|before| plan.is_of(before) && same_entries(&before.clusters, &entries))
+        {
+            return;
+        }
+        self.revision += 1;
+        let config = plan.config(self.revision, entries);
+        self.announce(Ok(Arc::new(config)));
+        // The assignments that the configuration before held may be needed no longer.
+        self.watch();
+    }
+
+    fn announce(&mut self, resolution: Resolution) {
+        if let (Some(Err(before)), Err(error)) = (&self.current, &resolution)
+            && before == error
+        {
+            return;
+        }
+        self.current = Some(resolution);
+        self.announced = false;
+    }
+}
+
+/// Where listener and routes point.
+enum Target {
+    /// Not answered for yet.
+    Unknown,
+    /// Nowhere.
+    Failed(WatchError),
+    Plan(Plan),
+}
+
+fn same_entries(before: &[ClusterEntry], after: &[ClusterEntry]) -> bool {
+    before.len() == after.len()
+        && before.iter().zip(after).all(|(a, b)| {
+            a.name == b.name
+                && match (&a.config, &b.config) {
+                    (Ok(a), Ok(b)) => Arc::ptr_eq(a, b),
+                    (Err(a), Err(b)) => a == b,
+                    _ => false,
+                }
+        })
+}
