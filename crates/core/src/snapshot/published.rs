@@ -2,8 +2,11 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use oxds_types::ApiVersion;
+
 use super::{
-    Body, Collection, Counters, Difference, Form, Limits, Revision, change::OfKind, log::Log,
+    Body, Collection, Counters, Difference, Form, Limits, Protocol, Revision, change::OfKind,
+    log::Log,
 };
 
 /// What all states of a lineage have in common.
@@ -26,6 +29,8 @@ pub struct Published {
     settings: Arc<Settings>,
     /// By form: everything there is. Made once, read without a lock.
     full: [OnceLock<Arc<[Body]>>; Form::COUNT],
+    /// By API version: where each resource ends in the full SotW body. Made only if somebody refused one.
+    ends: [OnceLock<Box<[(Arc<str>, usize)]>>; 2],
     /// From `previous`. Made once, read without a lock.
     step: OnceLock<Arc<Difference>>,
     /// From older states: the latest few that were asked for.
@@ -49,6 +54,7 @@ impl Published {
             log,
             settings: Arc::clone(settings),
             full: Default::default(),
+            ends: Default::default(),
             step: OnceLock::new(),
             older: Mutex::default(),
         }
@@ -142,12 +148,54 @@ impl Published {
     pub fn full(&self, form: Form) -> &Arc<[Body]> {
         self.full[form.index()].get_or_init(|| {
             let limit = match form.protocol {
-                super::Protocol::Sotw => usize::MAX,
-                super::Protocol::Delta => self.settings.limits.message_bytes,
+                Protocol::Sotw => usize::MAX,
+                Protocol::Delta => self.settings.limits.message_bytes,
             };
             self.settings.counters.encoded();
             self.settings.counters.visited(self.collection.len());
             Body::upserts(self.collection.iter(), form, limit)
         })
+    }
+
+    /// SotW: everything there is but these, in pieces of the one body that all sessions share.
+    pub(crate) fn full_without<'a>(
+        &self,
+        api: ApiVersion,
+        names: impl Iterator<Item = &'a Arc<str>>,
+    ) -> Vec<Body> {
+        let form = Form {
+            protocol: Protocol::Sotw,
+            api,
+        };
+        let [whole] = &**self.full(form) else {
+            return Vec::new();
+        };
+        let ends =
+            self.ends[usize::from(api == ApiVersion::V2)].get_or_init(|| self.find_ends(form));
+        let end = |index: usize| index.checked_sub(1).map_or(0, |before| ends[before].1);
+        let piece = |from: usize, to: usize| Body {
+            bytes: whole.bytes.slice(end(from)..end(to)),
+            resources: to - from,
+            removed: 0,
+        };
+        let mut pieces = Vec::new();
+        let mut from = 0;
+        for name in names {
+            if let Ok(at) = ends.binary_search_by(|(other, _)| other.cmp(name)) {
+                pieces.push(piece(from, at));
+                from = at + 1;
+            }
+        }
+        pieces.push(piece(from, ends.len()));
+        pieces
+    }
+
+    fn find_ends(&self, form: Form) -> Box<[(Arc<str>, usize)]> {
+        self.settings.counters.visited(self.collection.len());
+        let ends = self.collection.iter().scan(0, |end, resource| {
+            *end += resource.element(form).len();
+            Some((Arc::clone(resource.name()), *end))
+        });
+        ends.collect()
     }
 }

@@ -186,8 +186,20 @@ pub(super) struct Record {
 #[derive(Debug)]
 pub(super) struct Rejected {
     pub(super) what: Rejection,
+    /// The client's message names it, so it alone is meant; else it is one of several suspects.
+    certain: bool,
     /// What the client has instead.
     pub(super) accepted: Option<Arc<Resource>>,
+}
+
+impl Rejected {
+    /// What the client is to be told of this resource in a full state, which cannot leave it out for being old news:
+    /// what it goes on with, so that the rejected content is not sent twice (S-80). `None`: there is something else
+    /// to tell.
+    fn instead_of(&self, there_is: Option<&Arc<Resource>>) -> Option<Option<&Arc<Resource>>> {
+        let same = there_is.is_some_and(|resource| resource.version() == self.what.version);
+        (same && self.certain).then_some(self.accepted.as_ref())
+    }
 }
 
 impl Watch {
@@ -254,6 +266,8 @@ impl Watch {
                     ..All::default()
                 });
                 self.due.clear();
+                // It asks for all of it again, whatever it thought of it.
+                self.record.rejections.clear();
                 self.answer_owed = true;
                 self.urgent = true;
             }
@@ -355,6 +369,9 @@ impl Watch {
 
     /// The cluster of this assignment changes: the client needs the assignment again, changed or not (S-54).
     pub(super) fn rewarm(&mut self, name: &Arc<str>) {
+        if let Some(Claims::Resources(claimed)) = &mut self.claims {
+            claimed.remove(&**name);
+        }
         if self.all.is_some() {
             if self.form.protocol == Protocol::Delta {
                 self.due.insert(Arc::clone(name));

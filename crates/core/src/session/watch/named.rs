@@ -134,14 +134,10 @@ impl Watch {
                     }
                     told.push((Arc::clone(resource.name()), Some(resource)));
                 }
-                Verdict::Gone(resource) => {
-                    if self.is_needed(now, &resource, peers) {
-                        later.insert(name);
-                    } else {
-                        told.push((name, None));
-                    }
+                Verdict::Gone(resource) if delta && self.is_needed(now, &resource, peers) => {
+                    later.insert(name);
                 }
-                Verdict::Missing => told.push((name, None)),
+                Verdict::Gone(_) | Verdict::Missing => told.push((name, None)),
             }
         }
         self.due = later;
@@ -158,7 +154,8 @@ impl Watch {
                 }
             }
         }
-        if response.is_empty() && !self.answer_owed {
+        // An answer that is owed waits with what it is about.
+        if response.is_empty() && (waits || !self.answer_owed) {
             return None;
         }
         let rewarm = self.rewarmed(replaced.iter());
@@ -211,14 +208,17 @@ impl Watch {
         let mut response = Response::new(Protocol::Sotw);
         let mut told: Vec<Told> = Vec::new();
         let mut fingerprint = Fingerprint::default();
+        let rejections = &self.record.rejections;
         for (name, state) in self.subscription.iter_mut() {
             let there_is = to.get(name);
             let held = self.held.get(name).map(|held| &held.resource);
-            if let Some(resource) = there_is.or(held) {
+            let instead = rejections.get(name).and_then(|r| r.instead_of(there_is));
+            let tell = instead.unwrap_or(there_is.or(held));
+            if let Some(resource) = tell {
                 response.push_element(resource.element(self.form));
                 fingerprint.add(name, &resource.version());
             }
-            if there_is.is_some() || held.is_none() {
+            if instead.is_none() && (there_is.is_some() || held.is_none()) {
                 state.sent = there_is.cloned().into();
                 told.push((Arc::clone(name), there_is.cloned()));
             }

@@ -47,10 +47,13 @@ impl Watch {
                 .acked
                 .as_ref()
                 .is_some_and(|acked| acked.version() == there_is.version()),
-            None => {
-                let mut names = self.subscription.iter();
-                names.all(|(name, state)| state.acked.as_ref() == there_is.get(name))
-            }
+            None => self
+                .subscription
+                .iter()
+                .all(|(name, state)| match there_is.get(name) {
+                    Some(resource) => state.acked.as_ref() == Some(resource),
+                    None => state.sent.resource().is_none(),
+                }),
         }
     }
 
@@ -61,8 +64,11 @@ impl Watch {
 
     /// Whether the client asked for this name and has not accepted any version of it.
     pub(in crate::session) fn lacks(&self, name: &str) -> bool {
+        if let Some(rejected) = self.record.rejections.get(name) {
+            return rejected.accepted.is_none();
+        }
         // Answered, and not to blame: a response was rejected for the sake of another resource in it.
-        let answered = self.outstanding.is_empty() && !self.record.rejections.contains_key(name);
+        let answered = self.outstanding.is_empty();
         match &self.all {
             Some(all) => {
                 let has =
@@ -152,12 +158,13 @@ impl Watch {
         peers: &Peers<'_>,
     ) -> bool {
         let name = resource.name();
-        let over = self
-            .held
-            .get(name)
-            .is_some_and(|held| held.patience.is_over());
-        if over || !peers.need(&self.kind, name) {
-            return false;
+        match self.held.get(name) {
+            Some(held) if held.patience.is_over() => return false,
+            // A client that asks by name first accepts what refers elsewhere, then asks for what it refers to, and
+            // only then lets go of this: it says when (gRPC A74).
+            Some(_) if self.all.is_none() => return true,
+            _ if !peers.need(&self.kind, name) => return false,
+            _ => {}
         }
         self.held
             .entry(Arc::clone(name))

@@ -58,18 +58,16 @@ impl Watch {
                 step,
                 extra,
             } => {
-                match &step {
-                    Step::None => {}
-                    Step::Everything => rejections.clear(),
-                    Step::Since(step) => {
-                        rejections.retain(|name, _| !step.has(name));
-                        if self.kind == Kind::CLUSTER {
-                            let until = now + config.follow_up;
-                            let new = step.changes().iter().filter(|change| change.is_new());
-                            self.recent
-                                .extend(new.map(|new| (Arc::clone(&new.name), until)));
-                        }
-                    }
+                // A rejection outlives what says nothing about it: another resource changed, and this one did not.
+                rejections.retain(|name, rejected| {
+                    to.get(name)
+                        .is_some_and(|there_is| there_is.version() == rejected.what.version)
+                });
+                if let (Step::Since(step), true) = (&step, self.kind == Kind::CLUSTER) {
+                    let until = now + config.follow_up;
+                    let new = step.changes().iter().filter(|change| change.is_new());
+                    self.recent
+                        .extend(new.map(|new| (Arc::clone(&new.name), until)));
                 }
                 extra
                     .iter()
@@ -104,13 +102,19 @@ impl Watch {
     ) -> Event {
         let version = answered.version;
         let reason: Arc<str> = truncated(message).into();
-        let blamed = blame(answered, &reason);
+        let (blamed, certain) = blame(answered, &reason);
         let resources = blamed
             .iter()
             .map(|resource| Arc::clone(resource.name()))
             .collect();
         for resource in blamed {
-            self.remember_rejection(now, &resource, &reason, config);
+            let reason = Arc::clone(&reason);
+            let what = Rejection {
+                version: resource.version(),
+                reason,
+                at: now,
+            };
+            self.remember_rejection(resource.name(), what, certain, config);
         }
         self.record.nacks += 1;
         self.record.nack = Some(Nack {
@@ -128,12 +132,11 @@ impl Watch {
 
     fn remember_rejection(
         &mut self,
-        now: Instant,
-        resource: &Arc<Resource>,
-        reason: &Arc<str>,
+        name: &Arc<str>,
+        what: Rejection,
+        certain: bool,
         config: &Config,
     ) {
-        let name = resource.name();
         let rejections = &self.record.rejections;
         if rejections.len() >= config.max_rejections && !rejections.contains_key(name) {
             return;
@@ -151,14 +154,12 @@ impl Watch {
                 .get(name)
                 .and_then(|state| state.acked.clone()),
         };
-        let what = Rejection {
-            version: resource.version(),
-            reason: Arc::clone(reason),
-            at: now,
+        let rejected = Rejected {
+            what,
+            certain,
+            accepted,
         };
-        self.record
-            .rejections
-            .insert(Arc::clone(name), Rejected { what, accepted });
+        self.record.rejections.insert(Arc::clone(name), rejected);
     }
 
     /// The version of a resource that was sent last, and the one that was accepted last.
@@ -194,8 +195,9 @@ fn in_collection(collection: &crate::snapshot::Collection, name: &str) -> Option
 }
 
 /// The resources of a rejected response that the client means: those that its message names, as Envoy's and gRPC's
-/// messages do; if it names none of them, all, unless they are too many for that to say anything.
-fn blame(answered: &Outstanding, reason: &str) -> Vec<Arc<Resource>> {
+/// messages do; if it names none of them, all, unless they are too many for that to say anything. And whether that is
+/// certain.
+fn blame(answered: &Outstanding, reason: &str) -> (Vec<Arc<Resource>>, bool) {
     let named = |resource: &Arc<Resource>| mentions(reason, resource.name());
     let mut suspects = Vec::new();
     let mut blamed = Vec::new();
@@ -218,22 +220,34 @@ fn blame(answered: &Outstanding, reason: &str) -> Vec<Arc<Resource>> {
     told.iter()
         .filter_map(|(_, resource)| resource.as_ref())
         .for_each(consider);
-    match (blamed.is_empty(), suspects.len() <= MAX_SUSPECTS) {
-        (false, _) => blamed,
-        (true, true) => suspects,
-        (true, false) => Vec::new(),
+    match (blamed.is_empty(), suspects.len()) {
+        (false, _) => (blamed, true),
+        (true, ..=MAX_SUSPECTS) => {
+            let certain = suspects.len() == 1;
+            (suspects, certain)
+        }
+        (true, _) => (Vec::new(), false),
     }
 }
 
-/// Whether `text` has `name` as a word of its own: `api` is not mentioned by `api-v2`.
+/// Whether `text` has `name` as a word of its own: neither `api-v2` nor `api.v2` mentions `api`, but the end of a
+/// sentence does.
 fn mentions(text: &str, name: &str) -> bool {
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '|');
     !name.is_empty()
         && text.match_indices(name).any(|(at, _)| {
             let (before, after) = (&text[..at], &text[at + name.len()..]);
-            !before.chars().next_back().is_some_and(is_part)
-                && !after.chars().next().is_some_and(is_part)
+            !goes_on(before.chars().rev()) && !goes_on(after.chars())
         })
+}
+
+/// Whether a word does not end where this text begins.
+fn goes_on(mut text: impl Iterator<Item = char>) -> bool {
+    let joins = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '|');
+    match text.next() {
+        Some('.') => text.next().is_some_and(joins),
+        Some(next) => joins(next),
+        None => false,
+    }
 }
 
 fn truncated(text: &str) -> &str {
@@ -253,6 +267,8 @@ mod tests {
         let text = "Error adding/updating cluster(s) api-v2: field x, shop.cart: no endpoints";
         assert!(mentions(text, "api-v2") && mentions(text, "shop.cart"));
         assert!(!mentions(text, "api") && !mentions(text, "v2") && !mentions(text, ""));
+        assert!(!mentions(text, "shop") && !mentions(text, "cart"));
+        assert!(mentions("cannot use shop.", "shop"));
     }
 
     #[test]

@@ -19,6 +19,15 @@ impl Step {
         }
     }
 
+    /// Whether there is nothing in it.
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Since(difference) => difference.changes().is_empty(),
+            Self::Everything => false,
+        }
+    }
+
     /// Whether this name is part of the step.
     fn has(&self, name: &str) -> bool {
         self.difference()
@@ -66,7 +75,7 @@ impl Watch {
             self.hold_removals(now, difference, peers);
         }
         match self.form.protocol {
-            Protocol::Sotw => self.tell_whole(all, head, step),
+            Protocol::Sotw => self.tell_whole(all, head, step, &released),
             Protocol::Delta => self.tell_step(all, head, step, &released),
         }
     }
@@ -93,27 +102,61 @@ impl Watch {
     }
 
     /// SotW: all there is, and what is held besides (S-1, S-3 … S-5). Absence is removal.
-    fn tell_whole(&mut self, all: &mut All, head: &Published, step: Step) -> Option<Draft> {
+    fn tell_whole(
+        &mut self,
+        all: &mut All,
+        head: &Published,
+        step: Step,
+        released: &[Arc<str>],
+    ) -> Option<Draft> {
         let to = head.collection();
-        let mut fingerprint = to.fingerprint();
-        for (name, held) in &self.held {
-            fingerprint.add(name, &held.resource.version());
-        }
-        let version = fingerprint.version();
         let asked = self.answer_owed || !self.due.is_empty() || matches!(step, Step::Everything);
+        if !asked && released.is_empty() && step.is_empty() {
+            all.advance(to);
+            return None;
+        }
+        let instead = self
+            .record
+            .rejections
+            .iter()
+            .filter_map(|(name, rejected)| {
+                rejected
+                    .instead_of(to.get(name))
+                    .map(|instead| (name, &rejected.what.version, instead))
+            });
+        let instead: Vec<_> = instead.collect();
+        let held = self.held.values().map(|held| &held.resource);
+        let besides: Vec<_> = held
+            .chain(instead.iter().filter_map(|(.., copy)| *copy))
+            .collect();
+
+        let mut fingerprint = to.fingerprint();
+        instead
+            .iter()
+            .for_each(|(name, version, _)| fingerprint.remove(name, version));
+        besides
+            .iter()
+            .for_each(|copy| fingerprint.add(copy.name(), &copy.version()));
+        let version = fingerprint.version();
         if !asked && all.version == Some(version) {
             all.advance(to);
             return None;
         }
+        let mut response = Response::new(Protocol::Sotw);
+        if instead.is_empty() {
+            head.full(self.form)
+                .iter()
+                .for_each(|body| response.push_body(body));
+        } else {
+            let names = instead.iter().map(|(name, ..)| *name);
+            let pieces = head.full_without(self.form.api, names);
+            pieces.iter().for_each(|body| response.push_body(body));
+        }
+        besides
+            .iter()
+            .for_each(|copy| response.push_element(copy.element(self.form)));
         self.claims = None;
         self.due.clear();
-        let mut response = Response::new(Protocol::Sotw);
-        for body in head.full(self.form).iter() {
-            response.push_body(body);
-        }
-        for held in self.held.values() {
-            response.push_element(held.resource.element(self.form));
-        }
         all.cursor = Some(Arc::clone(to));
         all.version = Some(version);
         let rewarm = match &step {

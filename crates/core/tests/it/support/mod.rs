@@ -3,5 +3,5 @@
 pub(crate) mod stream;
 pub(crate) mod world;
 
-pub(crate) use stream::{Reply, Stream};
-pub(crate) use world::World;
+pub(crate) use stream::Stream;
+pub(crate) use world::{Edit, World};

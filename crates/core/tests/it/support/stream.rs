@@ -192,6 +192,12 @@ impl Stream {
         }
     }
 
+    /// What there is now, acknowledged; what comes of that is left for later.
+    pub(crate) fn ack_all(&mut self, world: &World) {
+        let replies = self.poll(world);
+        replies.iter().for_each(|reply| self.ack(reply));
+    }
+
     /// Time passes; timers fire as they come due.
     pub(crate) fn pass(&mut self, by: Duration) {
         let end = self.now + by;
