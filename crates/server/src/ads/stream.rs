@@ -1,0 +1,283 @@
+//! The driver of a session: bytes in, time in, snapshots in; frames and events out.
+
+use std::future::Future as _;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+
+use bytes::Bytes;
+use http_body::Body as _;
+use oxds_core::session::{Config, Event, Frame, Request, Scope, Session, StreamError};
+use oxds_core::snapshot::Protocol;
+use oxds_core::time::Instant;
+use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
+use prost::Message as _;
+use tokio::time::Sleep;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tonic::Status;
+use tonic::body::Body;
+use tracing::{debug, info, warn};
+
+use super::clock::Clock;
+use super::decoder::Decoder;
+use super::streams::{Open, Place, Streams};
+use crate::cache::{Cache, Watcher};
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+
+/// Messages read before the stream yields to others of its thread (S-60: a request flood).
+const BATCH: usize = 32;
+
+/// What all streams of a server share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) cache: Cache,
+    pub(crate) config: Arc<Config>,
+    pub(crate) limits: Limits,
+    pub(crate) streams: Arc<Streams>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Clock,
+    /// Cancelled when the server begins to shut down.
+    pub(crate) closing: CancellationToken,
+}
+
+/// One ADS stream.
+pub(super) struct Stream {
+    context: Arc<Context>,
+    open: Arc<Open>,
+    place: Place,
+    watcher: Watcher,
+    requests: Body,
+    decoder: Decoder,
+    timer: Pin<Box<Sleep>>,
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Until the first request: when patience ends.
+    first_request: Option<Instant>,
+}
+
+impl Stream {
+    /// Takes a call's request body, unless the server is full.
+    pub(super) fn open(
+        context: &Arc<Context>,
+        protocol: Protocol,
+        peer: Option<SocketAddr>,
+        requests: Body,
+    ) -> Result<Self, Status> {
+        let now = context.clock.now();
+        let session = Session::new(protocol, Scope::Aggregated, Arc::clone(&context.config));
+        let open = Arc::new(Open::new(peer, protocol, now, session));
+        let limit = context.limits.streams;
+        let place = context.streams.enter(&open, limit).ok_or_else(|| {
+            Status::resource_exhausted(format!("{limit} streams are open, which is the limit"))
+        })?;
+        context.metrics.stream_opened(protocol);
+        debug!(stream = place.id(), ?peer, ?protocol, "stream opened");
+        let first_request = now + context.limits.first_request;
+        Ok(Self {
+            open,
+            place,
+            watcher: context.cache.enrol(),
+            requests,
+            decoder: Decoder::new(context.limits.message_bytes),
+            timer: Box::pin(tokio::time::sleep_until(context.clock.at(first_request))),
+            closing: Box::pin(context.closing.clone().cancelled_owned()),
+            first_request: Some(first_request),
+            context: Arc::clone(context),
+        })
+    }
+
+    /// Does all there is to do; ready when the stream ends.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut TaskContext<'_>,
+        mut transmit: impl FnMut(Frame),
+    ) -> Poll<Status> {
+        // First of all: whatever is published from here on wakes this task again.
+        self.watcher.register(cx.waker());
+        let status = ready!(self.run(cx, &mut transmit));
+        self.handle_events();
+        debug!(stream = self.place.id(), %status, "stream ended");
+        Poll::Ready(status)
+    }
+
+    fn run(&mut self, cx: &mut TaskContext<'_>, transmit: &mut impl FnMut(Frame)) -> Poll<Status> {
+        if let Poll::Ready(status) = self.read(cx) {
+            return Poll::Ready(status);
+        }
+        if self.closing.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Status::unavailable("the server is shutting down"));
+        }
+        for _ in 0..BATCH {
+            self.transmit(transmit);
+            if let Err(status) = ready!(self.poll_timer(cx)) {
+                return Poll::Ready(status);
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Hands every request that has arrived to the session; ready when the stream ends.
+    fn read(&mut self, cx: &mut TaskContext<'_>) -> Poll<Status> {
+        for _ in 0..BATCH {
+            match self.decoder.next() {
+                Err(status) => return Poll::Ready(status),
+                Ok(Some(message)) => {
+                    if let Err(status) = self.handle(message) {
+                        return Poll::Ready(status);
+                    }
+                    continue;
+                }
+                Ok(None) => {}
+            }
+            match ready!(Pin::new(&mut self.requests).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.decoder.push(&data);
+                    }
+                }
+                Some(Err(status)) => return Poll::Ready(Status::cancelled(status.to_string())),
+                None if self.decoder.is_torn() => {
+                    return Poll::Ready(Status::invalid_argument("the last request is incomplete"));
+                }
+                // The client has said all it has to say, and no acknowledgement can come any more.
+                None => return Poll::Ready(Status::ok("")),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn handle(&mut self, message: Bytes) -> Result<(), Status> {
+        let request: Request = match self.open.protocol {
+            Protocol::Sotw => DiscoveryRequest::decode(message).map(Into::into),
+            Protocol::Delta => DeltaDiscoveryRequest::decode(message).map(Into::into),
+        }
+        .map_err(|error| Status::invalid_argument(format!("no discovery request: {error}")))?;
+        self.context.metrics.request();
+        let now = self.context.clock.now();
+        let mut session = self.open.session();
+        session
+            .handle_request(now, request)
+            .map_err(|error| status(&error))?;
+        if self.first_request.take().is_some() {
+            let node = session.node();
+            let id = node.map_or("", |node| &node.id);
+            let cluster = node.map_or("", |node| &node.cluster);
+            info!(stream = self.place.id(), peer = ?self.open.peer, id, cluster, "client");
+        }
+        Ok(())
+    }
+
+    /// Waits for the next timeout; ready when one was handled, or ended the stream.
+    fn poll_timer(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Status>> {
+        let timeout = self.open.session().poll_timeout();
+        let Some(next) = timeout.into_iter().chain(self.first_request).min() else {
+            return Poll::Pending;
+        };
+        let at = self.context.clock.at(next);
+        if self.timer.deadline() != at {
+            self.timer.as_mut().reset(at);
+        }
+        ready!(self.timer.as_mut().poll(cx));
+        // The runtime's timer has a coarser grain than the machine's time.
+        let now = self.context.clock.now().max(next);
+        if self.first_request.is_some_and(|deadline| deadline <= now) {
+            return Poll::Ready(Err(Status::deadline_exceeded("no request came")));
+        }
+        self.open.session().handle_timeout(now);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends all that the session wants to send, until what it watches and what it saw agree.
+    fn transmit(&mut self, transmit: &mut impl FnMut(Frame)) {
+        loop {
+            let snapshot = self.context.cache.load();
+            let mut session = self.open.session();
+            while let Some(out) = session.poll_transmit(self.context.clock.now(), &snapshot) {
+                self.context.metrics.response(&out);
+                let (kind, version, nonce) = (&out.kind, out.version, out.nonce);
+                let (resources, removed) = (out.resources, out.removed);
+                debug!(stream = self.place.id(), %kind, %version, %nonce, resources, removed, "sent");
+                transmit(out.frame);
+            }
+            drop(session);
+            let revision = snapshot.revision();
+            drop(snapshot);
+            // A name that is watched only since now may have changed after the snapshot was loaded.
+            let watched_more = self.handle_events();
+            if !watched_more || self.context.cache.load().revision() == revision {
+                return;
+            }
+        }
+    }
+
+    /// Acts on the session's events; whether it watches something new.
+    fn handle_events(&mut self) -> bool {
+        let mut watched_more = false;
+        let stream = self.place.id();
+        let mut session = self.open.session();
+        while let Some(event) = session.poll_event() {
+            self.context.metrics.event(&event);
+            match event {
+                Event::Watched(kind, interest) => {
+                    self.watcher.watch(kind, interest);
+                    watched_more = true;
+                }
+                Event::Unwatched(kind, interest) => self.watcher.unwatch(kind, interest),
+                Event::Acked {
+                    kind,
+                    version,
+                    after,
+                } => {
+                    debug!(stream, %kind, %version, ?after, "accepted");
+                }
+                Event::Nacked {
+                    kind,
+                    version,
+                    reason,
+                    resources,
+                } => {
+                    warn!(stream, %kind, %version, ?resources, %reason, "rejected by the client");
+                }
+                Event::StaleNonce(kind) => debug!(stream, %kind, "stale nonce"),
+                Event::UnknownKind(kind) => warn!(stream, %kind, "asked for an unknown kind"),
+                Event::HeldTooLong { kind, held } => {
+                    warn!(stream, %kind, ?held, "sent although the client was not ready for it");
+                }
+            }
+        }
+        watched_more
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.context.metrics.stream_closed(self.open.protocol);
+    }
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream")
+            .field("open", &self.open)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The one place where a broken protocol becomes a gRPC status.
+fn status(error: &StreamError) -> Status {
+    let text = error.to_string();
+    match error {
+        StreamError::MissingTypeUrl
+        | StreamError::MalformedTypeUrl(_)
+        | StreamError::WrongKind { .. }
+        | StreamError::NameTooLong { .. } => Status::invalid_argument(text),
+        StreamError::UnknownKind(_) => Status::unimplemented(text),
+        StreamError::WrongProtocol => Status::internal(text),
+        StreamError::TooManyKinds { .. } | StreamError::TooManyNames { .. } => {
+            Status::resource_exhausted(text)
+        }
+    }
+}

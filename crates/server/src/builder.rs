@@ -1,0 +1,153 @@
+//! Setting a server up.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use oxds_core::session::Config;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::ads::{Clock, Context, Streams};
+use crate::cache::Cache;
+use crate::limits::Limits;
+use crate::metrics::Metrics;
+use crate::server::Server;
+use crate::store::{Health, Store};
+
+/// Feeds a cache from a store until the store ends.
+pub(crate) type Feed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+type StartFeed = dyn FnOnce(Cache, Arc<Health>) -> Feed + Send;
+
+/// What a server is made of. Begin with [`Server::builder`].
+#[must_use = "a builder does nothing until it is bound"]
+#[derive(Default)]
+pub struct Builder {
+    grpc: Option<SocketAddr>,
+    http: Option<SocketAddr>,
+    cache: Cache,
+    config: Config,
+    limits: Limits,
+    store: Option<Box<StartFeed>>,
+}
+
+/// An address could not be bound.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {source}")]
+pub struct BindError {
+    /// The address that was asked for.
+    pub address: SocketAddr,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl Builder {
+    /// Where ADS, health and reflection are served; port 0 lets the system choose. Without it: `127.0.0.1:0`.
+    pub fn grpc(mut self, address: SocketAddr) -> Self {
+        self.grpc = Some(address);
+        self
+    }
+
+    /// Where metrics and status are served; port 0 lets the system choose. Without it they are not.
+    pub fn http(mut self, address: SocketAddr) -> Self {
+        self.http = Some(address);
+        self
+    }
+
+    /// Serves this cache, which the caller keeps a handle of. Without it the server has one of its own.
+    pub fn cache(mut self, cache: Cache) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// Feeds the cache from a store.
+    pub fn store(mut self, mut store: impl Store) -> Self {
+        self.store = Some(Box::new(|cache, health| {
+            Box::pin(async move {
+                while let Some(update) = store.next().await {
+                    crate::server::log_update(&update);
+                    cache.apply(update.changes);
+                    health.record(update.findings, update.took);
+                }
+                health.end();
+            })
+        }));
+        self
+    }
+
+    /// What sessions grant their clients: names, kinds, patience.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// What the server grants its clients: sizes, streams, times.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Names the replica in every response (S-65).
+    pub fn identifier(mut self, identifier: impl Into<String>) -> Self {
+        self.config.identifier = Some(identifier.into());
+        self
+    }
+
+    /// Binds the addresses. Clients can connect from here on; they are answered by [`Server::run`].
+    pub async fn bind(self) -> Result<Server, BindError> {
+        let grpc = bind(self.grpc.unwrap_or_else(|| ([127, 0, 0, 1], 0).into())).await?;
+        let http = match self.http {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        let health = Arc::new(Health::default());
+        let feed = self
+            .store
+            .map(|store| store(self.cache.clone(), Arc::clone(&health)));
+        let context = Arc::new(Context {
+            cache: self.cache,
+            config: Arc::new(self.config),
+            limits: self.limits,
+            streams: Arc::new(Streams::default()),
+            metrics: Arc::new(Metrics::default()),
+            clock: Clock::start(),
+            closing: CancellationToken::new(),
+        });
+        Ok(Server {
+            grpc,
+            http,
+            context,
+            health,
+            feed,
+        })
+    }
+}
+
+/// Tokio sets SO_REUSEADDR, so that a successor can bind the port of a process that has just died.
+async fn bind(address: SocketAddr) -> Result<Bound, BindError> {
+    let listen = async {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok(Bound { listener, address })
+    };
+    listen.await.map_err(|source| BindError { address, source })
+}
+
+/// A listener, and where it turned out to listen.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) listener: TcpListener,
+    pub(crate) address: SocketAddr,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("grpc", &self.grpc)
+            .field("http", &self.http)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,183 @@
+//! The reverse index: who must be woken when a resource changes.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::task::AtomicWaker;
+use oxds_core::session::Interest;
+use oxds_core::snapshot::Changed;
+use oxds_types::Kind;
+
+/// Names a session within the index.
+pub(super) type Id = u64;
+
+/// Entered by sessions when their subscription changes, read by the writer when resources do.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    entries: Mutex<Entries>,
+    wakeups: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    next: Id,
+    sessions: HashMap<Id, Arc<AtomicWaker>>,
+    kinds: HashMap<Kind, Watchers>,
+}
+
+/// Who watches a kind.
+#[derive(Debug, Default)]
+struct Watchers {
+    all: HashSet<Id>,
+    names: HashMap<Arc<str>, HashSet<Id>>,
+}
+
+impl Index {
+    pub(super) fn enrol(&self) -> (Id, Arc<AtomicWaker>) {
+        let mut entries = self.lock();
+        let id = entries.next;
+        entries.next += 1;
+        let waker = Arc::new(AtomicWaker::new());
+        entries.sessions.insert(id, Arc::clone(&waker));
+        (id, waker)
+    }
+
+    pub(super) fn insert(&self, id: Id, kind: &Kind, interest: &Interest) {
+        let mut entries = self.lock();
+        let watchers = entries.kinds.entry(kind.clone()).or_default();
+        match interest {
+            Interest::All => watchers.all.insert(id),
+            Interest::Name(name) => watchers
+                .names
+                .entry(Arc::clone(name))
+                .or_default()
+                .insert(id),
+        };
+    }
+
+    pub(super) fn remove(&self, id: Id, kind: &Kind, interest: &Interest) {
+        self.lock().remove(id, kind, interest);
+    }
+
+    /// Forgets a session and all that it was entered under.
+    pub(super) fn strike(&self, id: Id, watched: &HashSet<(Kind, Interest)>) {
+        let mut entries = self.lock();
+        entries.sessions.remove(&id);
+        for (kind, interest) in watched {
+            entries.remove(id, kind, interest);
+        }
+    }
+
+    /// Wakes whoever watches any of these, once each.
+    pub(super) fn wake(&self, changed: &[Changed]) {
+        let entries = self.lock();
+        let mut concerned: HashSet<Id> = HashSet::new();
+        let mut whole_kinds: HashSet<&Kind> = HashSet::new();
+        for Changed { kind, name } in changed {
+            let Some(watchers) = entries.kinds.get(kind) else {
+                continue;
+            };
+            if whole_kinds.insert(kind) {
+                concerned.extend(&watchers.all);
+            }
+            concerned.extend(watchers.names.get(name).into_iter().flatten());
+        }
+        self.count(concerned.len());
+        for waker in concerned.iter().filter_map(|id| entries.sessions.get(id)) {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn wake_all(&self) {
+        let entries = self.lock();
+        self.count(entries.sessions.len());
+        entries.sessions.values().for_each(|waker| waker.wake());
+    }
+
+    pub(super) fn wakeups(&self) -> u64 {
+        self.wakeups.load(Relaxed)
+    }
+
+    fn count(&self, woken: usize) {
+        self.wakeups.fetch_add(woken as u64, Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        // Each change of the entries is complete in itself, so a panic leaves nothing torn.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entries {
+    /// Takes what has no watcher any more out of the maps: names come and go, and must not pile up.
+    fn remove(&mut self, id: Id, kind: &Kind, interest: &Interest) {
+        let Some(watchers) = self.kinds.get_mut(kind) else {
+            return;
+        };
+        match interest {
+            Interest::All => {
+                watchers.all.remove(&id);
+            }
+            Interest::Name(name) => {
+                if let Some(ids) = watchers.names.get_mut(name) {
+                    ids.remove(&id);
+                    if ids.is_empty() {
+                        watchers.names.remove(name);
+                    }
+                }
+            }
+        }
+        if watchers.all.is_empty() && watchers.names.is_empty() {
+            self.kinds.remove(kind);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(kind: Kind, name: &str) -> Changed {
+        Changed {
+            kind,
+            name: name.into(),
+        }
+    }
+
+    /// Given one session on all clusters, one on cluster a, one on cluster b,
+    /// when a changes, only those concerned are woken; a change that concerns one twice wakes it once.
+    #[test]
+    fn only_those_concerned_are_woken() {
+        let index = Index::default();
+        let [all, a, b] = [index.enrol().0, index.enrol().0, index.enrol().0];
+        let name = |name: &str| Interest::Name(name.into());
+        index.insert(all, &Kind::CLUSTER, &Interest::All);
+        index.insert(a, &Kind::CLUSTER, &name("a"));
+        index.insert(b, &Kind::CLUSTER, &name("b"));
+
+        index.wake(&[changed(Kind::CLUSTER, "a")]);
+        assert_eq!(index.wakeups(), 2);
+        index.wake(&[changed(Kind::LISTENER, "a")]);
+        assert_eq!(index.wakeups(), 2);
+        index.wake(&[changed(Kind::CLUSTER, "a"), changed(Kind::CLUSTER, "b")]);
+        assert_eq!(index.wakeups(), 5);
+    }
+
+    /// Given sessions that came, watched and went, nothing of them is left.
+    #[test]
+    fn what_is_struck_out_leaves_nothing() {
+        let index = Index::default();
+        let (id, _) = index.enrol();
+        let watched = HashSet::from([
+            (Kind::CLUSTER, Interest::All),
+            (Kind::ENDPOINT, Interest::Name("a".into())),
+        ]);
+        for (kind, interest) in &watched {
+            index.insert(id, kind, interest);
+        }
+        index.strike(id, &watched);
+        let entries = index.lock();
+        assert!(entries.sessions.is_empty() && entries.kinds.is_empty());
+    }
+}

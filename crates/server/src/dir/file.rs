@@ -1,0 +1,130 @@
+//! One file: from its bytes to resources, or to what is wrong with it.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use oxds_core::snapshot::Resource;
+use oxds_types::codec::{self, Format, LoadedResource};
+use oxds_types::error::Reason;
+use oxds_types::{Error, Position};
+
+use crate::store::{Finding, Severity};
+
+/// A resource and where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Item {
+    pub(super) resource: Arc<Resource>,
+    pub(super) position: Option<Position>,
+}
+
+/// Reads a file. `Ok` holds warnings beside the resources; `Err` at least one error.
+pub(super) fn read(
+    path: &Path,
+    options: &codec::Options,
+) -> Result<(Vec<Item>, Vec<Finding>), Vec<Finding>> {
+    let format = Format::from_path(path)
+        .ok_or_else(|| vec![finding(path, "unreadable", "not a resource file")])?;
+    let bytes = bytes(path, options)?;
+    let loaded = codec::decode(path, format, &bytes, options).map_err(|errors| {
+        errors
+            .iter()
+            .map(|error| translate(path, error))
+            .collect::<Vec<_>>()
+    })?;
+    let warnings = loaded
+        .iter()
+        .flat_map(|resource| &resource.warnings)
+        .map(|warning| Finding {
+            severity: Severity::Warning,
+            ..translate(path, warning)
+        })
+        .collect();
+    Ok((loaded.into_iter().map(item).collect(), warnings))
+}
+
+/// The file's bytes, if it is one and not too large. A pipe or a device is never opened: that could wait for ever.
+fn bytes(path: &Path, options: &codec::Options) -> Result<Vec<u8>, Vec<Finding>> {
+    let refuse = |rule, message: &str| vec![finding(path, rule, message)];
+    let unreadable = |error: std::io::Error| refuse("unreadable", &error.to_string());
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(refuse(
+            "unreadable",
+            "is a folder, but named like a resource file",
+        ));
+    }
+    if !metadata.is_file() {
+        return Err(refuse("unreadable", "is not a regular file"));
+    }
+    let limit = options.max_bytes as u64;
+    let mut bytes = Vec::new();
+    // One byte more than allowed: the file may have grown since.
+    File::open(path)
+        .and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > limit {
+        let message = format!("larger than {limit} bytes, which is the limit");
+        return Err(refuse("too-large", &message));
+    }
+    Ok(bytes)
+}
+
+fn item(loaded: LoadedResource) -> Item {
+    let mut resource = Resource::new(loaded.kind, loaded.name, &loaded.any.value)
+        .with_references(loaded.references);
+    if let Some(ttl) = loaded.ttl {
+        resource = resource.with_ttl(ttl);
+    }
+    Item {
+        resource: Arc::new(resource),
+        position: loaded.position,
+    }
+}
+
+/// An error about a file as a whole.
+pub(super) fn finding(path: &Path, rule: &'static str, message: &str) -> Finding {
+    Finding {
+        severity: Severity::Error,
+        file: PathBuf::from(path),
+        position: None,
+        resource: None,
+        path: String::new(),
+        rule,
+        message: message.to_owned(),
+        snippet: None,
+    }
+}
+
+fn translate(file: &Path, error: &Error) -> Finding {
+    Finding {
+        severity: if error.is_warning() {
+            Severity::Warning
+        } else {
+            Severity::Error
+        },
+        file: PathBuf::from(file),
+        position: error.position,
+        resource: error.resource.clone(),
+        path: error.path.clone(),
+        rule: rule(&error.reason),
+        message: error.reason.to_string(),
+        snippet: error.snippet().map(str::to_owned),
+    }
+}
+
+fn rule(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Syntax(_) => "syntax",
+        Reason::TooLarge(_) => "too-large",
+        Reason::Value(_) => "value",
+        Reason::UnknownField { .. } => "unknown-field",
+        Reason::NoType => "no-type",
+        Reason::UnknownType(_) => "unknown-type",
+        Reason::NoName(_) => "no-name",
+        Reason::Rule { .. } => "rule",
+        Reason::Deprecated => "deprecated",
+        _ => "other",
+    }
+}

@@ -1,0 +1,346 @@
+//! What the folder holds: each file's last good resources, merged so that each has one owner.
+//!
+//! ```text
+//!             read fails                       reads well
+//!  ┌──────┐ ◀──────────── file changed ───────────────────▶ ┌───────────┐
+//!  │ kept │                                                 │ candidate │
+//!  └──────┘ ◀────── another file owns one of its names ──── └───────────┘
+//!   last good state                                               │ no name is another file's
+//!   stays served                                                  ▼
+//!                                                            ┌────────┐
+//!                                                            │ served │
+//!                                                            └────────┘
+//! ```
+//!
+//! A name that moves from one file to another within one change has one owner before and one after, so it moves.
+//! A name in two files belongs to the one that had it; the other file changes nothing until one of them is mended.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use oxds_core::snapshot::ChangeSet;
+use oxds_types::Kind;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use super::Options;
+use super::file::{self, Item, finding};
+use super::scan::{Scan, Stamp};
+use super::watch::Dirty;
+use crate::store::{Finding, Severity};
+
+type Key = (Kind, Arc<str>);
+
+/// A folder's state between two changes.
+#[derive(Debug)]
+pub(super) struct Folder {
+    root: PathBuf,
+    options: Options,
+    files: BTreeMap<Arc<Path>, FileState>,
+    /// Which file a served resource comes from.
+    owners: HashMap<Key, Arc<Path>>,
+    /// What the last full walk could not enter.
+    unwalked: Vec<Finding>,
+}
+
+#[derive(Debug, Default)]
+struct FileState {
+    stamp: Stamp,
+    served: Vec<Item>,
+    /// What it held when read last, as long as that cannot be served because of other files.
+    candidate: Option<Vec<Item>>,
+    /// What is wrong with the file itself.
+    findings: Vec<Finding>,
+    /// What is wrong between it and others.
+    conflicts: Vec<Finding>,
+}
+
+/// What a look at the folder found.
+#[derive(Debug, Default)]
+struct Found {
+    gone: Vec<Arc<Path>>,
+    /// To be read.
+    changed: Vec<(Arc<Path>, Stamp)>,
+}
+
+impl Folder {
+    pub(super) fn new(root: &Path, options: Options) -> Self {
+        Self {
+            root: root.into(),
+            options,
+            files: BTreeMap::new(),
+            owners: HashMap::new(),
+            unwalked: Vec::new(),
+        }
+    }
+
+    /// How many files there are.
+    pub(super) fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Reads what changed; returns what is served differently, and all that is wrong now.
+    pub(super) fn refresh(&mut self, dirty: &Dirty) -> (ChangeSet, Vec<Finding>) {
+        let Found { gone, changed } = match dirty {
+            Dirty::Everything => self.walk(false),
+            Dirty::Stamps => self.walk(true),
+            Dirty::Files(paths) => self.look(paths),
+        };
+        let mut changes = ChangeSet::default();
+        for path in gone {
+            if let Some(state) = self.files.remove(&path) {
+                self.disown(&path, &state.served, &mut changes);
+            }
+        }
+        self.read(changed);
+        self.settle(&mut changes);
+        (changes, self.findings())
+    }
+
+    /// The files that are gone, and those to be read, after a walk over all of them.
+    fn walk(&mut self, by_stamp: bool) -> Found {
+        let scan = Scan::of(&self.root);
+        // A folder that could not be entered hides its files; it did not delete them.
+        let hidden = |path: &Path| scan.findings.iter().any(|f| path.starts_with(&f.file));
+        let gone = self
+            .files
+            .keys()
+            .filter(|path| !scan.files.contains_key(&***path) && !hidden(path))
+            .cloned()
+            .collect();
+        let changed = scan
+            .files
+            .into_iter()
+            .filter(|(path, stamp)| {
+                !by_stamp
+                    || self
+                        .files
+                        .get(path.as_path())
+                        .is_none_or(|f| f.stamp != *stamp)
+            })
+            .map(|(path, stamp)| (Arc::from(path), stamp))
+            .collect();
+        self.unwalked = scan.findings;
+        Found { gone, changed }
+    }
+
+    /// The same for files that are known to have changed, without a walk.
+    fn look(&self, paths: &BTreeSet<PathBuf>) -> Found {
+        let mut found = Found::default();
+        for path in paths {
+            let path: Arc<Path> = Arc::from(path.as_path());
+            // A link that leads nowhere is there, and cannot be read; what is not there is gone.
+            if path.symlink_metadata().is_ok() {
+                let stamp = Stamp::of(&path);
+                found.changed.push((path, stamp));
+            } else {
+                found.gone.push(path);
+            }
+        }
+        found
+    }
+
+    /// Reads files in parallel; those that read well become candidates.
+    fn read(&mut self, changed: Vec<(Arc<Path>, Stamp)>) {
+        let (total, done) = (changed.len(), AtomicUsize::new(0));
+        let options = &self.options;
+        let outcomes: Vec<_> = changed
+            .into_par_iter()
+            .map(|(path, stamp)| {
+                let outcome = file::read(&path, &options.codec);
+                if let Some(progress) = &options.progress {
+                    progress(done.fetch_add(1, Relaxed) + 1, total);
+                }
+                (path, stamp, outcome)
+            })
+            .collect();
+        for (path, stamp, outcome) in outcomes {
+            let state = self.files.entry(path).or_default();
+            state.stamp = stamp;
+            state.conflicts.clear();
+            match outcome {
+                Ok((items, warnings)) => {
+                    state.candidate = Some(items);
+                    state.findings = warnings;
+                }
+                Err(errors) => {
+                    state.candidate = None;
+                    state.findings = errors;
+                }
+            }
+        }
+    }
+
+    /// Serves the candidates that own all their names.
+    fn settle(&mut self, changes: &mut ChangeSet) {
+        let candidates: BTreeSet<Arc<Path>> = self
+            .files
+            .iter()
+            .filter(|(_, state)| state.candidate.is_some())
+            .map(|(path, _)| Arc::clone(path))
+            .collect();
+        let mut accepted = candidates;
+        // Each round refuses one file at least. One that is refused keeps its old names, which may be in the way of
+        // another: hence more than one round.
+        loop {
+            let conflicts = self.conflicts(&accepted);
+            if conflicts.is_empty() {
+                break;
+            }
+            for (path, findings) in conflicts {
+                accepted.remove(&path);
+                if let Some(state) = self.files.get_mut(&path) {
+                    state.conflicts = findings;
+                }
+            }
+        }
+        for path in &accepted {
+            let Some(state) = self.files.get_mut(path) else {
+                continue;
+            };
+            state.conflicts.clear();
+            let served = state.candidate.take().unwrap_or_default();
+            let before = std::mem::replace(&mut state.served, served);
+            self.disown(path, &before, changes);
+        }
+        for path in accepted {
+            let Some(state) = self.files.get(&path) else {
+                continue;
+            };
+            for item in &state.served {
+                self.owners.insert(key(item), Arc::clone(&path));
+                changes.upserts.push(Arc::clone(&item.resource));
+            }
+        }
+    }
+
+    /// The candidates among `accepted` that claim a name which another file has, and why.
+    fn conflicts(&self, accepted: &BTreeSet<Arc<Path>>) -> BTreeMap<Arc<Path>, Vec<Finding>> {
+        let mut claims: HashMap<Key, (&Arc<Path>, &Item)> = HashMap::new();
+        let mut conflicts: BTreeMap<Arc<Path>, Vec<Finding>> = BTreeMap::new();
+        let mut refuse = |path: &Arc<Path>, item: &Item, other: &Path| {
+            conflicts
+                .entry(Arc::clone(path))
+                .or_default()
+                .push(duplicate(path, item, other));
+        };
+        for path in accepted {
+            let items = self
+                .files
+                .get(path)
+                .and_then(|state| state.candidate.as_ref());
+            for item in items.into_iter().flatten() {
+                let key = key(item);
+                let owner = self.owners.get(&key);
+                match (owner, claims.get(&key)) {
+                    // It stays with the file that has it and is not about to change.
+                    (Some(owner), _) if !accepted.contains(owner) => refuse(path, item, owner),
+                    (_, None) => {
+                        claims.insert(key, (path, item));
+                    }
+                    // Of two that claim it, the one that had it …
+                    (Some(owner), Some((other, others))) if owner == path && *other != path => {
+                        refuse(other, others, path);
+                        claims.insert(key, (path, item));
+                    }
+                    // … or else the first.
+                    (_, Some((other, _))) => refuse(path, item, other),
+                }
+            }
+        }
+        conflicts
+    }
+
+    /// Takes a file's names away from it. A removal that another file's upsert follows changes nothing.
+    fn disown(&mut self, path: &Path, items: &[Item], changes: &mut ChangeSet) {
+        for item in items {
+            let key = key(item);
+            if self.owners.get(&key).is_some_and(|owner| **owner == *path) {
+                self.owners.remove(&key);
+                changes.removals.push(key);
+            }
+        }
+    }
+
+    /// All that is wrong, by file and place.
+    fn findings(&self) -> Vec<Finding> {
+        let mut findings = self.unwalked.clone();
+        for (path, state) in &self.files {
+            findings.extend(state.findings.iter().chain(&state.conflicts).cloned());
+            findings.extend(
+                state
+                    .served
+                    .iter()
+                    .flat_map(|item| self.dangling(path, item)),
+            );
+        }
+        if self.owners.is_empty() && findings.is_empty() {
+            let empty = finding(&self.root, "empty", "there is no resource in this folder");
+            findings.push(Finding {
+                severity: Severity::Warning,
+                ..empty
+            });
+        }
+        findings.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
+        findings
+    }
+
+    /// A finding per reference of the resource that leads to nothing (S-70).
+    fn dangling<'a>(
+        &'a self,
+        path: &'a Path,
+        item: &'a Item,
+    ) -> impl Iterator<Item = Finding> + 'a {
+        let resource = &item.resource;
+        resource
+            .references()
+            .iter()
+            .filter(|to| {
+                !self
+                    .owners
+                    .contains_key(&(to.kind.clone(), Arc::clone(&to.name)))
+            })
+            .map(move |to| Finding {
+                severity: if self.options.strict {
+                    Severity::Error
+                } else {
+                    Severity::Warning
+                },
+                position: item.position,
+                resource: Some(resource.name().to_string()),
+                ..finding(
+                    path,
+                    "dangling",
+                    &format!(
+                        "{} {:?} refers to {} {:?}, which is not here",
+                        resource.kind(),
+                        resource.name(),
+                        to.kind,
+                        to.name
+                    ),
+                )
+            })
+    }
+}
+
+fn key(item: &Item) -> Key {
+    (
+        item.resource.kind().clone(),
+        Arc::clone(item.resource.name()),
+    )
+}
+
+fn duplicate(path: &Path, item: &Item, other: &Path) -> Finding {
+    let (kind, name) = (item.resource.kind(), item.resource.name());
+    let message = if path == other {
+        format!("{kind} {name:?} is in this file twice")
+    } else {
+        format!("{kind} {name:?} is in {} too", other.display())
+    };
+    Finding {
+        position: item.position,
+        resource: Some(name.to_string()),
+        ..finding(path, "duplicate", &message)
+    }
+}

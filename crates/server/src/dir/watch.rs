@@ -1,0 +1,218 @@
+//! When to look at the folder again: the system's reports, gathered until they pause.
+//!
+//! ```text
+//!  ┌───────┐ report ┌─────────┐ quiet for 50 ms, or 500 ms after the first ┌──────┐
+//!  │ Clean │ ─────▶ │ Dirtied │ ──────────────────────────────────────────▶ │ read │
+//!  └───────┘        └─────────┘                                             └──────┘
+//! ```
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use oxds_types::codec::Format;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tracing::warn;
+
+use super::Error;
+use super::scan::is_hidden;
+
+/// A save is several reports; the last of them is followed by this much silence (S-72).
+const QUIET: Duration = Duration::from_millis(50);
+/// Somebody who never stops writing is read all the same (S-72).
+const AT_MOST: Duration = Duration::from_millis(500);
+/// File systems exist that report nothing (network mounts, targets of links outside): a walk that often finds what
+/// was missed …
+const RESCAN: Duration = Duration::from_secs(30);
+/// … but takes at most this part of one core.
+const RESCAN_SHARE: u32 = 200;
+/// Paths remembered one by one; beyond, a walk over all is cheaper.
+const PATHS: usize = 10_000;
+
+/// What must be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Dirty {
+    /// These files, and no others.
+    Files(BTreeSet<PathBuf>),
+    /// Files whose stamp differs.
+    Stamps,
+    /// All files, whatever their stamp.
+    Everything,
+}
+
+/// A watched folder.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// Reports until it is dropped.
+    _watcher: RecommendedWatcher,
+    shared: Arc<Shared>,
+    rescan: Duration,
+    /// Nothing has been looked at yet.
+    unread: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    root: PathBuf,
+    dirty: Mutex<Option<Dirty>>,
+    reported: Notify,
+}
+
+/// Makes a store read all of its folder again.
+#[derive(Debug, Clone)]
+pub struct Reload(Arc<Shared>);
+
+impl Reload {
+    /// Does so, soon.
+    pub fn reload(&self) {
+        self.0.report(Dirty::Everything);
+    }
+}
+
+impl Watch {
+    pub(super) fn start(root: &Path) -> Result<Self, Error> {
+        let shared = Arc::new(Shared {
+            root: root.into(),
+            dirty: Mutex::default(),
+            reported: Notify::new(),
+        });
+        let reports = Arc::clone(&shared);
+        let unwatchable = |error: notify::Error| Error::Unwatchable {
+            path: root.into(),
+            reason: error.to_string(),
+        };
+        let mut watcher =
+            notify::recommended_watcher(move |event| reports.handle(event)).map_err(unwatchable)?;
+        watcher
+            .watch(root, RecursiveMode::Recursive)
+            .map_err(unwatchable)?;
+        Ok(Self {
+            _watcher: watcher,
+            shared,
+            rescan: RESCAN,
+            unread: true,
+        })
+    }
+
+    pub(super) fn reload(&self) -> Reload {
+        Reload(Arc::clone(&self.shared))
+    }
+
+    /// How long the last look took: the next walk waits in proportion.
+    pub(super) fn scanned(&mut self, took: Duration) {
+        self.rescan = RESCAN.max(took * RESCAN_SHARE);
+    }
+
+    /// Waits until something must be looked at, and the reports of it have paused. At first, that is everything, at
+    /// once.
+    pub(super) async fn changed(&mut self) -> Dirty {
+        if std::mem::take(&mut self.unread) {
+            self.shared.lock().take();
+            return Dirty::Everything;
+        }
+        let rescan = Instant::now() + self.rescan;
+        loop {
+            if timeout_at(rescan, self.shared.reported.notified())
+                .await
+                .is_err()
+            {
+                return Dirty::Stamps;
+            }
+            self.quiet().await;
+            // Empty if all that was reported had been looked at by then.
+            if let Some(dirty) = self.shared.lock().take() {
+                return dirty;
+            }
+        }
+    }
+
+    /// Waits until the reports pause.
+    async fn quiet(&self) {
+        let at_most = Instant::now() + AT_MOST;
+        loop {
+            let quiet = (Instant::now() + QUIET).min(at_most);
+            tokio::select! {
+                () = self.shared.reported.notified() => {}
+                () = sleep_until(quiet) => return,
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Called by the watcher's thread.
+    fn handle(&self, event: notify::Result<Event>) {
+        match event {
+            Ok(event) if is_mere_reading(event.kind) => {}
+            Ok(event) if event.need_rescan() => self.report(Dirty::Stamps),
+            Ok(event) => event
+                .paths
+                .iter()
+                .filter_map(|path| self.concerns(path))
+                .for_each(|dirty| {
+                    self.report(dirty);
+                }),
+            Err(error) => {
+                warn!(%error, folder = %self.root.display(), "a change could not be seen; looking at all files");
+                self.report(Dirty::Stamps);
+            }
+        }
+    }
+
+    /// What a report about a path makes dirty.
+    fn concerns(&self, path: &Path) -> Option<Dirty> {
+        // Kubernetes replaces what all files link to by renaming `..data`.
+        if path.file_name().is_some_and(|name| name == "..data") {
+            return Some(Dirty::Stamps);
+        }
+        let below = path.strip_prefix(&self.root).unwrap_or(path);
+        if below.ancestors().any(is_hidden) {
+            return None;
+        }
+        if Format::from_path(path).is_some() {
+            return Some(Dirty::Files(BTreeSet::from([path.to_owned()])));
+        }
+        // A folder that came or went, or something that is no more and may have been one.
+        (!path.is_file()).then_some(Dirty::Stamps)
+    }
+
+    fn report(&self, more: Dirty) {
+        let mut dirty = self.lock();
+        *dirty = Some(match dirty.take() {
+            None => more,
+            Some(before) => before.and(more),
+        });
+        drop(dirty);
+        self.reported.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Dirty>> {
+        self.dirty.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Dirty {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Everything, _) | (_, Self::Everything) => Self::Everything,
+            (Self::Files(mut files), Self::Files(more)) if files.len() + more.len() <= PATHS => {
+                files.extend(more);
+                Self::Files(files)
+            }
+            _ => Self::Stamps,
+        }
+    }
+}
+
+/// Our own reading is reported too, and must not lead to more of it.
+fn is_mere_reading(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
+        EventKind::Access(_) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,225 @@
+//! What the server counts, for Prometheus.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+
+use oxds_core::session::{Event, Transmit};
+use oxds_core::snapshot::Protocol;
+use oxds_types::Kind;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::registry::Registry;
+
+use crate::cache::Cache;
+use crate::store::Health;
+
+/// Counters that streams add to.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    streams: Family<ByProtocol, Gauge<i64, AtomicI64>>,
+    requests: Counter<u64, AtomicU64>,
+    responses: Family<ByKind, Counter>,
+    bytes: Family<ByKind, Counter>,
+    acks: Family<ByKind, Counter>,
+    nacks: Family<ByKind, Counter>,
+    stale_nonces: Family<ByKind, Counter>,
+    unknown_kinds: Counter,
+    held_too_long: Family<ByKind, Counter>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByProtocol {
+    protocol: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByKind {
+    kind: &'static str,
+}
+
+/// A client may make up kinds; it may not make up time series.
+fn by_kind(kind: &Kind) -> ByKind {
+    ByKind {
+        kind: kind.short_name().unwrap_or("other"),
+    }
+}
+
+/// How metrics and status name a protocol variant.
+pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Sotw => "sotw",
+        Protocol::Delta => "delta",
+    }
+}
+
+impl Metrics {
+    pub(crate) fn stream_opened(&self, protocol: Protocol) {
+        self.streams
+            .get_or_create(&ByProtocol {
+                protocol: protocol_name(protocol),
+            })
+            .inc();
+    }
+
+    pub(crate) fn stream_closed(&self, protocol: Protocol) {
+        self.streams
+            .get_or_create(&ByProtocol {
+                protocol: protocol_name(protocol),
+            })
+            .dec();
+    }
+
+    pub(crate) fn request(&self) {
+        self.requests.inc();
+    }
+
+    pub(crate) fn response(&self, response: &Transmit) {
+        let kind = by_kind(&response.kind);
+        self.responses.get_or_create(&kind).inc();
+        self.bytes
+            .get_or_create(&kind)
+            .inc_by(response.frame.len() as u64);
+    }
+
+    pub(crate) fn event(&self, event: &Event) {
+        let (family, kind) = match event {
+            Event::Acked { kind, .. } => (&self.acks, kind),
+            Event::Nacked { kind, .. } => (&self.nacks, kind),
+            Event::StaleNonce(kind) => (&self.stale_nonces, kind),
+            Event::HeldTooLong { kind, .. } => (&self.held_too_long, kind),
+            Event::UnknownKind(_) => {
+                self.unknown_kinds.inc();
+                return;
+            }
+            Event::Watched(..) | Event::Unwatched(..) => return,
+        };
+        family.get_or_create(&by_kind(kind)).inc();
+    }
+
+    /// All of it, and what is read off the cache and the store at each scrape.
+    pub(crate) fn registry(&self, cache: &Cache, health: &Arc<Health>) -> Registry {
+        let mut registry = Registry::with_prefix("oxds");
+        registry.register("streams", "Open ADS streams", self.streams.clone());
+        registry.register(
+            "requests",
+            "Discovery requests received",
+            self.requests.clone(),
+        );
+        registry.register(
+            "responses",
+            "Discovery responses sent",
+            self.responses.clone(),
+        );
+        registry.register(
+            "response_bytes",
+            "Bytes of discovery responses",
+            self.bytes.clone(),
+        );
+        registry.register("acks", "Responses accepted by clients", self.acks.clone());
+        registry.register("nacks", "Responses rejected by clients", self.nacks.clone());
+        let help = "Requests that answered an older response";
+        registry.register("stale_nonces", help, self.stale_nonces.clone());
+        let help = "Requests for types that are not known here";
+        registry.register("unknown_kinds", help, self.unknown_kinds.clone());
+        let help = "Changes sent although the client was not ready for them";
+        registry.register("held_too_long", help, self.held_too_long.clone());
+        registry.register_collector(Box::new(Scrape {
+            cache: cache.clone(),
+            health: Arc::clone(health),
+        }));
+        registry
+    }
+}
+
+/// A registry in the text format of Prometheus.
+pub(crate) fn render(registry: &Registry) -> Result<String, std::fmt::Error> {
+    let mut out = String::new();
+    text::encode(&mut out, registry)?;
+    Ok(out)
+}
+
+/// Numbers that others keep.
+#[derive(Debug)]
+struct Scrape {
+    cache: Cache,
+    health: Arc<Health>,
+}
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
+        let snapshot = self.cache.snapshot();
+        let counts = snapshot.counters().read();
+        let counters = [
+            ("wakeups", "Sessions woken by changes", self.cache.wakeups()),
+            ("encodes", "Shared response bodies encoded", counts.encodes),
+            ("hashes", "Resources hashed by change sets", counts.hashes),
+            (
+                "store_updates",
+                "Change sets taken from the store",
+                self.health.updates(),
+            ),
+        ];
+        for (name, help, value) in counters {
+            encode(&mut encoder, name, help, &ConstCounter::new(value))?;
+        }
+        let revision = ConstGauge::new(signed(snapshot.revision().get()));
+        encode(
+            &mut encoder,
+            "snapshot_revision",
+            "Number of the served snapshot",
+            &revision,
+        )?;
+        let (errors, warnings) = self.health.counts();
+        let errors = ConstGauge::new(signed(errors as u64));
+        encode(
+            &mut encoder,
+            "store_errors",
+            "Findings that keep files from being served",
+            &errors,
+        )?;
+        let warnings = ConstGauge::new(signed(warnings as u64));
+        encode(
+            &mut encoder,
+            "store_warnings",
+            "Findings that are only warned of",
+            &warnings,
+        )?;
+        let seconds = ConstGauge::new(self.health.load_time().as_secs_f64());
+        encode(
+            &mut encoder,
+            "store_load_seconds",
+            "Time the latest update took",
+            &seconds,
+        )?;
+
+        let gauge = ConstGauge::new(0_i64);
+        let mut resources = encoder.encode_descriptor(
+            "resources",
+            "Resources served",
+            None,
+            gauge.metric_type(),
+        )?;
+        for (kind, published) in snapshot.kinds() {
+            let labels = [("kind", kind.to_string())];
+            let count = ConstGauge::new(signed(published.collection().len() as u64));
+            count.encode(resources.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}
+
+fn encode(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &impl EncodeMetric,
+) -> Result<(), std::fmt::Error> {
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

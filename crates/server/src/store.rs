@@ -1,0 +1,152 @@
+//! Where resources come from.
+
+use std::fmt;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use oxds_core::snapshot::ChangeSet;
+use oxds_types::Position;
+
+/// A source of change sets, each of which is applied as one (S-69).
+///
+/// The first update is the whole initial state. A store that meets trouble says so in
+/// [`Update::findings`] and goes on serving its last good state; it ends only with its source.
+pub trait Store: Send + 'static {
+    /// The next update; `None` when no more can come.
+    fn next(&mut self) -> impl Future<Output = Option<Update>> + Send;
+}
+
+/// What a store yields.
+#[derive(Debug, Default)]
+pub struct Update {
+    /// What changed; may be empty.
+    pub changes: ChangeSet,
+    /// Everything that is wrong with the source now, not only what is new.
+    pub findings: Vec<Finding>,
+    /// How long the store took to make this.
+    pub took: Duration,
+}
+
+/// Something wrong with a store's content, and where.
+///
+/// `Display` is one line that editors and `grep` understand: `file:line:column: severity: path: message`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// How bad.
+    pub severity: Severity,
+    /// The file (or key) as the operator knows it.
+    pub file: PathBuf,
+    /// The place in it, where known.
+    pub position: Option<Position>,
+    /// The resource it is in, where known.
+    pub resource: Option<String>,
+    /// Path to the field; empty where none is to blame.
+    pub path: String,
+    /// Names the kind of trouble, for machines: `rule`, `unknown-field`, `duplicate`, …
+    pub rule: &'static str,
+    /// What is wrong, for people.
+    pub message: String,
+    /// The lines around the place, with a mark under it.
+    pub snippet: Option<String>,
+}
+
+/// How bad a [`Finding`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// What it is in is served; perhaps not for ever.
+    Warning,
+    /// What it is in is not served: the last good state is.
+    Error,
+}
+
+impl Severity {
+    /// `warning` or `error`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.file.display())?;
+        if let Some(position) = self.position {
+            write!(f, "{position}:")?;
+        }
+        write!(f, " {}: ", self.severity)?;
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// What is known of a store's state, for the status page and the metrics.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    state: Mutex<State>,
+    updates: AtomicU64,
+    ended: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    findings: Vec<Finding>,
+    took: Duration,
+}
+
+impl Health {
+    pub(crate) fn record(&self, findings: Vec<Finding>, took: Duration) {
+        *self.lock() = State { findings, took };
+        self.updates.fetch_add(1, Relaxed);
+    }
+
+    /// The store will yield nothing any more.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Relaxed);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Relaxed)
+    }
+
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        self.lock().findings.clone()
+    }
+
+    /// Errors and warnings.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let state = self.lock();
+        let errors = state
+            .findings
+            .iter()
+            .filter(|f| f.severity == Severity::Error)
+            .count();
+        (errors, state.findings.len() - errors)
+    }
+
+    pub(crate) fn updates(&self) -> u64 {
+        self.updates.load(Relaxed)
+    }
+
+    pub(crate) fn load_time(&self) -> Duration {
+        self.lock().took
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Replaced as a whole, never torn.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
