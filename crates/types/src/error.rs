@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::validate::Broken;
+
 /// A place in a text: both count from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Position {
@@ -16,6 +18,15 @@ pub struct Position {
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// Where a text ends.
+pub(crate) fn end_of(text: &str) -> Position {
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    Position {
+        line: text.matches('\n').count() as u32 + 1,
+        column: last.chars().count() as u32 + 1,
     }
 }
 
@@ -78,6 +89,15 @@ pub enum Reason {
     /// The field is deprecated (a warning).
     #[error("deprecated field")]
     Deprecated,
+}
+
+impl From<Broken> for Reason {
+    fn from(broken: Broken) -> Self {
+        Reason::Rule {
+            rule: broken.rule,
+            value: broken.value,
+        }
+    }
 }
 
 impl Error {

@@ -23,11 +23,15 @@
 //! did not create: the bytes of a resource that came in binary form stay as they came.
 
 pub mod codec;
+pub mod descriptor;
 pub mod discovery;
 pub mod error;
 pub mod kind;
 pub mod name;
+mod path;
 pub mod reference;
+mod schema;
+pub mod validate;
 pub mod version;
 
 pub use error::{Error, Position};

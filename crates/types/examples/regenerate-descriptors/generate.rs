@@ -1,0 +1,131 @@
+//! Makes the descriptor file of `oxds-types` from the locked `envoy-types`.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// `FileDescriptorSet.file`.
+const FILE: u64 = 1;
+/// `FileDescriptorProto.source_code_info`: comments and positions, four fifths of the whole.
+const SOURCE_CODE_INFO: u64 = 9;
+const VARINT: u64 = 0;
+const LENGTH_DELIMITED: u64 = 2;
+
+/// The descriptor set that `envoy-types` ships, without source information.
+pub(crate) fn generate() -> Result<Vec<u8>, Box<dyn Error>> {
+    let set = fs::read(source()?.join("src/generated/types.bin"))?;
+    strip(&set).ok_or_else(|| "types.bin is not a FileDescriptorSet".into())
+}
+
+/// Where cargo keeps the source of the `envoy-types` that the lock file names.
+fn source() -> Result<PathBuf, Box<dyn Error>> {
+    let rustc = run(Command::new("rustc").arg("-vV"))?;
+    let host = rustc
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .ok_or("rustc -vV names no host")?;
+    // For the host alone: the packages of other platforms need not be there.
+    let metadata = run(
+        Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args([
+                "metadata",
+                "--format-version=1",
+                "--locked",
+                "--filter-platform",
+                host,
+            ])
+            .arg("--manifest-path")
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")),
+    )?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
+    let manifest = metadata["packages"]
+        .as_array()
+        .and_then(|packages| packages.iter().find(|p| p["name"] == "envoy-types"))
+        .and_then(|package| package["manifest_path"].as_str())
+        .ok_or("cargo metadata lists no envoy-types")?;
+    Ok(Path::new(manifest)
+        .parent()
+        .ok_or("a manifest has a folder")?
+        .to_owned())
+}
+
+fn run(command: &mut Command) -> Result<String, Box<dyn Error>> {
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Works on the wire form: decoding into types that do not know the extensions in the options
+/// (`validate.rules`, …) would lose them.
+fn strip(set: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    for file in fields(set)? {
+        if file.number != FILE {
+            return None;
+        }
+        let kept = fields(file.body)?
+            .into_iter()
+            .filter(|f| f.number != SOURCE_CODE_INFO);
+        let body: Vec<u8> = kept.flat_map(|f| f.whole).copied().collect();
+        put_varint(&mut out, FILE << 3 | LENGTH_DELIMITED);
+        put_varint(&mut out, body.len() as u64);
+        out.extend(body);
+    }
+    Some(out)
+}
+
+struct Field<'a> {
+    number: u64,
+    /// Key, length and body.
+    whole: &'a [u8],
+    /// Empty for a number.
+    body: &'a [u8],
+}
+
+/// The fields of a message that has numbers (varints) and length-delimited fields only, as the
+/// two messages concerned.
+fn fields(mut input: &[u8]) -> Option<Vec<Field<'_>>> {
+    let mut fields = Vec::new();
+    while !input.is_empty() {
+        let start = input;
+        let key = varint(&mut input)?;
+        let len = match key & 7 {
+            VARINT => varint(&mut input).map(|_| 0)?,
+            LENGTH_DELIMITED => usize::try_from(varint(&mut input)?).ok()?,
+            _ => return None,
+        };
+        let (body, rest) = input.split_at_checked(len)?;
+        input = rest;
+        let whole = &start[..start.len() - rest.len()];
+        fields.push(Field {
+            number: key >> 3,
+            whole,
+            body,
+        });
+    }
+    Some(fields)
+}
+
+fn varint(input: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = input.split_first()?;
+        *input = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}

@@ -1,0 +1,164 @@
+//! The one encoding of a message: fields by number, maps by key, whatever order they were
+//! written in. Versions are hashes of it, so it must be the same on every replica.
+
+use prost::encoding::{WireType, encode_key, encode_varint};
+use prost_reflect::{DynamicMessage, Kind, MapKey, ReflectMessage, Value};
+
+use crate::schema::{Message, Shape, Type, WellKnown};
+use crate::validate::unpack;
+
+/// Appends the canonical encoding of `message`. Fields it does not know are left out.
+pub(crate) fn encode(schema: &'static Message, message: &DynamicMessage, out: &mut Vec<u8>) {
+    for (descriptor, value) in message.fields() {
+        let Some(field) = schema.field(descriptor.number()) else {
+            continue;
+        };
+        match (&field.shape, value) {
+            (Shape::One(ty), value) => put(field.number, ty, value, out),
+            (Shape::List(ty), Value::List(values)) if field.descriptor.is_packed() => {
+                encode_key(field.number, WireType::LengthDelimited, out);
+                delimited(out, |out| {
+                    values.iter().for_each(|value| put_bare(ty, value, out));
+                });
+            }
+            (Shape::List(ty), Value::List(values)) => {
+                values
+                    .iter()
+                    .for_each(|value| put(field.number, ty, value, out));
+            }
+            (
+                Shape::Map {
+                    key: kind,
+                    value: ty,
+                },
+                Value::Map(values),
+            ) => {
+                let mut entries: Vec<(&MapKey, &Value)> = values.iter().collect();
+                entries.sort_unstable_by_key(|(key, _)| *key);
+                for (key, value) in entries {
+                    encode_key(field.number, WireType::LengthDelimited, out);
+                    delimited(out, |out| {
+                        put_scalar(1, kind, &Value::from(key.clone()), out);
+                        put(2, ty, value, out);
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Makes what every `Any` in `message` holds canonical too, for messages read from a text: there
+/// nobody chose the bytes. An `Any` of unknown type stays as it is.
+pub(crate) fn normalise(schema: &'static Message, message: &mut DynamicMessage) {
+    for (descriptor, value) in message.fields_mut() {
+        let Some(field) = schema.field(descriptor.number()) else {
+            continue;
+        };
+        match (&field.shape, value) {
+            (Shape::One(ty), value) => normalise_value(ty, value),
+            (Shape::List(ty), Value::List(values)) => {
+                values
+                    .iter_mut()
+                    .for_each(|value| normalise_value(ty, value));
+            }
+            (Shape::Map { value: ty, .. }, Value::Map(values)) => {
+                values
+                    .values_mut()
+                    .for_each(|value| normalise_value(ty, value));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn normalise_value(ty: &'static Type, value: &mut Value) {
+    let (Some(schema), Value::Message(message)) = (ty.message(), value) else {
+        return;
+    };
+    if schema.well_known != Some(WellKnown::Any) {
+        return normalise(schema, message);
+    }
+    if let Some((schema, mut inner)) = unpack(message) {
+        normalise(schema, &mut inner);
+        *message = pack(message, schema, &inner);
+    }
+}
+
+/// An `Any` like `any`, holding `inner`.
+fn pack(any: &DynamicMessage, schema: &'static Message, inner: &DynamicMessage) -> DynamicMessage {
+    let mut packed = DynamicMessage::new(any.descriptor());
+    let mut value = Vec::new();
+    encode(schema, inner, &mut value);
+    packed.set_field_by_number(1, Value::String(type_url(schema)));
+    packed.set_field_by_number(2, Value::Bytes(value.into()));
+    packed
+}
+
+/// The type URL of what has this schema.
+pub(crate) fn type_url(schema: &Message) -> String {
+    format!("{}{}", crate::kind::TYPE_URL_PREFIX, schema.full_name())
+}
+
+fn put(number: u32, ty: &'static Type, value: &Value, out: &mut Vec<u8>) {
+    let (Some(schema), Value::Message(message)) = (ty.message(), value) else {
+        return put_scalar(number, &ty.kind, value, out);
+    };
+    encode_key(number, WireType::LengthDelimited, out);
+    delimited(out, |out| encode(schema, message, out));
+}
+
+fn put_scalar(number: u32, kind: &Kind, value: &Value, out: &mut Vec<u8>) {
+    encode_key(number, kind.wire_type(), out);
+    put_bare_scalar(kind, value, out);
+}
+
+/// An element of a packed list.
+fn put_bare(ty: &Type, value: &Value, out: &mut Vec<u8>) {
+    put_bare_scalar(&ty.kind, value, out);
+}
+
+fn put_bare_scalar(kind: &Kind, value: &Value, out: &mut Vec<u8>) {
+    match (kind, value) {
+        (Kind::Sint32, Value::I32(v)) => {
+            encode_varint(u64::from(((v << 1) ^ (v >> 31)) as u32), out);
+        }
+        (Kind::Sint64, Value::I64(v)) => encode_varint(((v << 1) ^ (v >> 63)) as u64, out),
+        (Kind::Sfixed32, Value::I32(v)) => out.extend_from_slice(&v.to_le_bytes()),
+        (Kind::Sfixed64, Value::I64(v)) => out.extend_from_slice(&v.to_le_bytes()),
+        (Kind::Fixed32, Value::U32(v)) => out.extend_from_slice(&v.to_le_bytes()),
+        (Kind::Fixed64, Value::U64(v)) => out.extend_from_slice(&v.to_le_bytes()),
+        // Negative numbers take ten bytes: protobuf extends the sign.
+        (_, Value::I32(v) | Value::EnumNumber(v)) => encode_varint(i64::from(*v) as u64, out),
+        (_, Value::I64(v)) => encode_varint(*v as u64, out),
+        (_, Value::U32(v)) => encode_varint(u64::from(*v), out),
+        (_, Value::U64(v)) => encode_varint(*v, out),
+        (_, Value::Bool(v)) => out.push(u8::from(*v)),
+        (_, Value::F32(v)) => out.extend_from_slice(&v.to_le_bytes()),
+        (_, Value::F64(v)) => out.extend_from_slice(&v.to_le_bytes()),
+        (_, Value::String(v)) => put_bytes(v.as_bytes(), out),
+        (_, Value::Bytes(v)) => put_bytes(v, out),
+        (_, Value::Message(_) | Value::List(_) | Value::Map(_)) => {}
+    }
+}
+
+fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    encode_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+/// Appends what `body` appends, behind its length. One byte is kept free for the length; where
+/// more are needed the body moves up, which is cheaper than measuring everything beforehand.
+fn delimited(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.push(0);
+    body(out);
+    let len = out.len() - start - 1;
+    if len < 0x80 {
+        out[start] = len as u8;
+        return;
+    }
+    let mut prefix = Vec::with_capacity(10);
+    encode_varint(len as u64, &mut prefix);
+    out.splice(start..=start, prefix);
+}

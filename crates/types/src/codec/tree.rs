@@ -1,0 +1,449 @@
+//! Messages from whatever speaks serde's data model: JSON and YAML alike, in the JSON mapping of
+//! proto3, straight from the parser's events into the message.
+//!
+//! `prost-reflect` can do so too, but then an error has no field path, what an `Any` holds is
+//! buffered and loses its place, and reading ends at the first unknown field.
+
+use std::fmt;
+
+use prost_reflect::{DynamicMessage, Kind, MapKey, Value};
+use serde::de::value::MapDeserializer;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::buffer::Node;
+use super::scalar::ScalarSeed;
+use super::walk::Walk;
+use super::{Options, canonical};
+use crate::error::Reason;
+use crate::path::Step;
+use crate::schema::{self, Field, Message, Shape, Type, WellKnown};
+use crate::validate::{self, Nested};
+
+/// What all seeds carry.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) walk: &'a Walk,
+    pub(super) options: &'a Options,
+}
+
+/// Reads a message.
+pub(super) struct MessageSeed<'a> {
+    pub(super) schema: &'static Message,
+    pub(super) context: Context<'a>,
+}
+
+impl<'de> DeserializeSeed<'de> for MessageSeed<'_> {
+    type Value = DynamicMessage;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        let Context { walk, .. } = self.context;
+        walk.nested(
+            || match (self.schema.well_known, self.schema.fields.first()) {
+                (Some(WellKnown::Any), _) => deserializer.deserialize_any(AnyVisitor {
+                    schema: self.schema,
+                    context: self.context,
+                }),
+                (
+                    Some(WellKnown::Wrapper),
+                    Some(Field {
+                        number,
+                        shape: Shape::One(ty),
+                        ..
+                    }),
+                ) => {
+                    let value = ScalarSeed {
+                        kind: &ty.kind,
+                        walk,
+                    }
+                    .deserialize(deserializer)?;
+                    let mut message = DynamicMessage::new(self.schema.descriptor.clone());
+                    message.set_field_by_number(*number, value);
+                    Ok(message)
+                }
+                (Some(_), _) => {
+                    DynamicMessage::deserialize(self.schema.descriptor.clone(), deserializer)
+                }
+                (None, _) => deserializer.deserialize_any(self),
+            },
+        )
+    }
+}
+
+impl<'de> Visitor<'de> for MessageSeed<'_> {
+    type Value = DynamicMessage;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the fields of {}", self.schema.full_name())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let mut message = DynamicMessage::new(self.schema.descriptor.clone());
+        fill(
+            &mut message,
+            self.schema,
+            map,
+            self.context,
+            &mut Vec::new(),
+        )?;
+        Ok(message)
+    }
+}
+
+/// Reads the (remaining) fields of a message. `seen` are the fields that were there before.
+fn fill<'de, A: MapAccess<'de>>(
+    message: &mut DynamicMessage,
+    schema: &'static Message,
+    mut map: A,
+    context: Context<'_>,
+    seen: &mut Vec<&'static Field>,
+) -> Result<(), A::Error> {
+    let walk = context.walk;
+    while let Some(key) = map.next_key_seed(KeySeed(schema))? {
+        let field = match key {
+            Key::Field(field) => field,
+            Key::Unknown(name) => {
+                unknown_field(schema, name, context);
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+        };
+        walk.at(Step::Field(&field.name), || {
+            let Some(value) = map.next_value_seed(FieldSeed { field, context })? else {
+                return Ok(());
+            };
+            if seen.iter().any(|earlier| earlier.number == field.number) {
+                return Err(walk.stop(Reason::Value("given twice".to_owned())));
+            }
+            let same_oneof =
+                |earlier: &&&Field| field.oneof.is_some() && earlier.oneof == field.oneof;
+            if let Some(other) = seen.iter().find(same_oneof) {
+                let reason = format!("at most one of `{}` and `{}`", other.name, field.name);
+                return Err(walk.stop(Reason::Value(reason)));
+            }
+            if field.deprecated {
+                walk.note(Reason::Deprecated);
+            }
+            seen.push(field);
+            // The seeds make values of the field's type; should one not, it is an error, no panic.
+            message
+                .try_set_field(&field.descriptor, value)
+                .map_err(A::Error::custom)
+        })?;
+    }
+    Ok(())
+}
+
+pub(super) fn unknown_field(schema: &Message, name: String, context: Context<'_>) {
+    if context.options.allow_unknown_fields {
+        return;
+    }
+    let message = schema.full_name().to_owned();
+    let reason = Reason::UnknownField {
+        field: name.clone(),
+        message,
+    };
+    context.walk.note_field(Step::Unknown(name), reason);
+}
+
+/// A key of an object, looked up without being copied.
+enum Key {
+    Field(&'static Field),
+    Unknown(String),
+}
+
+struct KeySeed(&'static Message);
+
+impl<'de> DeserializeSeed<'de> for KeySeed {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KeySeed {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Key, E> {
+        Ok(match self.0.field_named(name) {
+            Some(field) => Key::Field(field),
+            None => Key::Unknown(name.to_owned()),
+        })
+    }
+}
+
+/// Reads a field's value; `None` for null, which means unset.
+struct FieldSeed<'a> {
+    field: &'static Field,
+    context: Context<'a>,
+}
+
+impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
+    type Value = Option<Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_option(self)
+    }
+}
+
+impl<'de> Visitor<'de> for FieldSeed<'_> {
+    type Value = Option<Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the value of {}", self.field.name)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        self.visit_none()
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
+        match &self.field.shape {
+            // Here null is a value of its own.
+            Shape::One(Type {
+                kind: Kind::Message(value),
+                ..
+            }) if value.full_name() == "google.protobuf.Value" => {
+                let mut null = DynamicMessage::new(value.clone());
+                null.set_field_by_number(1, Value::EnumNumber(0));
+                Ok(Some(Value::Message(null)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        let context = self.context;
+        match &self.field.shape {
+            Shape::One(ty) => ValueSeed { ty, context }.deserialize(deserializer),
+            Shape::List(ty) => deserializer.deserialize_any(ListVisitor { ty, context }),
+            Shape::Map { key, value } => deserializer.deserialize_any(EntriesVisitor {
+                key,
+                ty: value,
+                context,
+            }),
+        }
+        .map(Some)
+    }
+}
+
+/// Reads one value: a scalar or a message.
+struct ValueSeed<'a> {
+    ty: &'static Type,
+    context: Context<'a>,
+}
+
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let context = self.context;
+        match self.ty.message() {
+            Some(schema) => MessageSeed { schema, context }
+                .deserialize(deserializer)
+                .map(Value::Message),
+            None => ScalarSeed {
+                kind: &self.ty.kind,
+                walk: context.walk,
+            }
+            .deserialize(deserializer),
+        }
+    }
+}
+
+struct ListVisitor<'a> {
+    ty: &'static Type,
+    context: Context<'a>,
+}
+
+impl<'de> Visitor<'de> for ListVisitor<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let (ty, context) = (self.ty, self.context);
+        let mut values = Vec::new();
+        loop {
+            let index = Step::Index(values.len());
+            match context
+                .walk
+                .at(index, || seq.next_element_seed(ValueSeed { ty, context }))?
+            {
+                Some(value) => values.push(value),
+                None => return Ok(Value::List(values)),
+            }
+        }
+    }
+}
+
+struct EntriesVisitor<'a> {
+    key: &'static Kind,
+    ty: &'static Type,
+    context: Context<'a>,
+}
+
+impl<'de> Visitor<'de> for EntriesVisitor<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let (ty, context) = (self.ty, self.context);
+        let mut entries = std::collections::HashMap::new();
+        while let Some(text) = map.next_key::<String>()? {
+            let value = context.walk.at(Step::Key(text.clone()), || {
+                map.next_value_seed(ValueSeed { ty, context })
+            })?;
+            let Some(key) = map_key(self.key, &text) else {
+                return Err(context
+                    .walk
+                    .stop(Reason::Value(format!("{text:?} is no key"))));
+            };
+            if entries.insert(key, value).is_some() {
+                return Err(context
+                    .walk
+                    .stop(Reason::Value(format!("key {text:?} given twice"))));
+            }
+        }
+        Ok(Value::Map(entries))
+    }
+}
+
+fn map_key(kind: &Kind, text: &str) -> Option<MapKey> {
+    Some(match kind {
+        Kind::Bool => MapKey::Bool(text.parse().ok()?),
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => MapKey::I32(text.parse().ok()?),
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => MapKey::I64(text.parse().ok()?),
+        Kind::Uint32 | Kind::Fixed32 => MapKey::U32(text.parse().ok()?),
+        Kind::Uint64 | Kind::Fixed64 => MapKey::U64(text.parse().ok()?),
+        _ => MapKey::String(text.to_owned()),
+    })
+}
+
+/// Reads an `Any`: what it holds is read, checked and encoded on the spot.
+struct AnyVisitor<'a> {
+    /// Of `Any` itself.
+    schema: &'static Message,
+    context: Context<'a>,
+}
+
+impl<'de> Visitor<'de> for AnyVisitor<'_> {
+    type Value = DynamicMessage;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with `@type`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let walk = self.context.walk;
+        let mut any = DynamicMessage::new(self.schema.descriptor.clone());
+        let Some((schema, inner)) = typed(map, self.context)? else {
+            return Ok(any);
+        };
+        validate::check(
+            schema,
+            &inner,
+            &mut walk.path(),
+            Nested::Skip,
+            &mut |path, broken| {
+                walk.note_at(path.clone(), broken.into());
+            },
+        );
+        let mut value = Vec::new();
+        canonical::encode(schema, &inner, &mut value);
+        any.set_field_by_number(1, Value::String(canonical::type_url(schema)));
+        any.set_field_by_number(2, Value::Bytes(value.into()));
+        Ok(any)
+    }
+}
+
+/// Reads an object that says its type with `@type`; `None` for an empty one.
+pub(super) fn typed<'de, A: MapAccess<'de>>(
+    mut map: A,
+    context: Context<'_>,
+) -> Result<Option<(&'static Message, DynamicMessage)>, A::Error> {
+    let mut early = Vec::new();
+    while let Some(key) = map.next_key::<String>()? {
+        if key != TYPE {
+            early.push((key, map.next_value::<Node>()?));
+            continue;
+        }
+        let schema = find_type(&map.next_value::<String>()?, context)?;
+        let message = typed_rest(schema, early, map, context)?;
+        return Ok(Some((schema, message)));
+    }
+    if early.is_empty() {
+        Ok(None)
+    } else {
+        Err(context.walk.stop(Reason::NoType))
+    }
+}
+
+/// The key that says what an object is.
+pub(super) const TYPE: &str = "@type";
+
+/// The schema that a type URL names.
+pub(super) fn find_type<E: Error>(url: &str, context: Context<'_>) -> Result<&'static Message, E> {
+    let schema = url
+        .rsplit_once('/')
+        .and_then(|(_, name)| schema::find(name));
+    schema.ok_or_else(|| context.walk.stop(Reason::UnknownType(url.to_owned())))
+}
+
+/// Reads a message of known type from the entries that came before its `@type` and those that
+/// are still to come.
+pub(super) fn typed_rest<'de, A: MapAccess<'de>>(
+    schema: &'static Message,
+    early: Vec<(String, Node)>,
+    map: A,
+    context: Context<'_>,
+) -> Result<DynamicMessage, A::Error> {
+    if schema.well_known.is_some() {
+        return well_known_rest(schema, early, map, context);
+    }
+    let mut message = DynamicMessage::new(schema.descriptor.clone());
+    let mut seen = Vec::new();
+    let early = MapDeserializer::new(early.into_iter());
+    fill(&mut message, schema, early, context, &mut seen)?;
+    fill(&mut message, schema, map, context, &mut seen)?;
+    Ok(message)
+}
+
+/// What has a JSON form of its own lies under `value`.
+fn well_known_rest<'de, A: MapAccess<'de>>(
+    schema: &'static Message,
+    early: Vec<(String, Node)>,
+    mut map: A,
+    context: Context<'_>,
+) -> Result<DynamicMessage, A::Error> {
+    let seed = || MessageSeed { schema, context };
+    let mut message = None;
+    for (key, node) in early {
+        match key.as_str() {
+            "value" => {
+                let node = serde::de::IntoDeserializer::into_deserializer(node);
+                message = Some(seed().deserialize(node)?);
+            }
+            _ => unknown_field(schema, key, context),
+        }
+    }
+    while let Some(key) = map.next_key::<String>()? {
+        match key.as_str() {
+            "value" => message = Some(map.next_value_seed(seed())?),
+            _ => {
+                map.next_value::<IgnoredAny>()?;
+                unknown_field(schema, key, context);
+            }
+        }
+    }
+    Ok(message.unwrap_or_else(|| DynamicMessage::new(schema.descriptor.clone())))
+}

@@ -1,0 +1,303 @@
+//! Which resources a resource needs: what `validate` looks for (S-70), and what make-before-break
+//! waits for (S-51, S-52).
+//!
+//! ```text
+//! listener ──► route configuration ──► cluster ──► assignment
+//!     │  └── inline routes, TCP proxy ──►  ▲  │
+//!     └── TLS contexts ──► secret ◄────────┼──┘
+//!                           aggregate ─────┘
+//! ```
+//! A resource that is read from a file by the client itself (`path`, `path_config_source`) is
+//! nobody's here. Routes that choose the cluster by a header or a plugin name none.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use prost::Message;
+
+use crate::Kind;
+
+mod slim;
+
+/// A resource named by another one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reference {
+    /// What is needed.
+    pub kind: Kind,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+/// `Cluster.DiscoveryType.EDS`.
+const TYPE_EDS: i32 = 3;
+
+/// The resources that an encoded resource of this kind names, sorted and without repetition.
+/// Bytes that do not decode name nothing.
+#[must_use]
+pub fn references(kind: &Kind, value: &[u8]) -> Vec<Reference> {
+    let mut found = Found::default();
+    match *kind {
+        Kind::LISTENER => found.message(value, Found::listener),
+        Kind::ROUTE => found.message(value, |f, m: &_| Found::route_configuration(f, m)),
+        Kind::SCOPED_ROUTE => found.message(value, |f, m: &_| Found::scoped_route(f, m)),
+        Kind::VIRTUAL_HOST => found.message(value, |f, m: &_| Found::virtual_host(f, m)),
+        Kind::CLUSTER => found.message(value, Found::cluster),
+        _ => {}
+    }
+    found
+        .0
+        .into_iter()
+        .map(|(kind, name)| Reference {
+            kind,
+            name: name.into(),
+        })
+        .collect()
+}
+
+#[derive(Default)]
+struct Found(BTreeSet<(Kind, String)>);
+
+impl Found {
+    /// Decodes and looks.
+    fn message<M: Message + Default>(&mut self, value: &[u8], look: impl Fn(&mut Self, &M)) {
+        if let Ok(message) = M::decode(value) {
+            look(self, &message);
+        }
+    }
+
+    fn add(&mut self, kind: Kind, name: &str) {
+        if !name.is_empty() {
+            self.0.insert((kind, name.to_owned()));
+        }
+    }
+
+    /// Names what is fetched from a management server.
+    fn add_from(&mut self, source: Option<&slim::ConfigSource>, kind: Kind, name: &str) {
+        if source.is_some_and(|s| s.path.is_none() && s.path_config_source.is_none()) {
+            self.add(kind, name);
+        }
+    }
+
+    fn listener(&mut self, listener: &slim::Listener) {
+        for chain in listener
+            .filter_chains
+            .iter()
+            .chain(&listener.default_filter_chain)
+        {
+            chain
+                .transport_socket
+                .iter()
+                .for_each(|socket| self.transport_socket(socket));
+            for filter in &chain.filters {
+                filter
+                    .typed_config
+                    .iter()
+                    .for_each(|config| self.filter(config));
+                self.extension(filter.config_discovery.as_ref(), &filter.name);
+            }
+        }
+        let api_listener = listener
+            .api_listener
+            .as_ref()
+            .and_then(|l| l.api_listener.as_ref());
+        api_listener
+            .into_iter()
+            .for_each(|config| self.filter(config));
+    }
+
+    fn extension(&mut self, source: Option<&slim::ExtensionConfigSource>, name: &str) {
+        let source = source.and_then(|source| source.config_source.as_ref());
+        self.add_from(source, Kind::EXTENSION_CONFIG, name);
+    }
+
+    fn filter(&mut self, config: &slim::Any) {
+        match config
+            .type_url
+            .rsplit_once('/')
+            .map_or("", |(_, name)| name)
+        {
+            "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+            | "envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager" => {
+                self.message(&config.value, Self::http_connection_manager);
+            }
+            "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"
+            | "envoy.config.filter.network.tcp_proxy.v2.TcpProxy" => {
+                self.message(&config.value, |found, proxy: &slim::TcpProxy| {
+                    found.add(Kind::CLUSTER, &proxy.cluster);
+                    proxy
+                        .weighted_clusters
+                        .iter()
+                        .for_each(|w| found.weighted_clusters(w));
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn http_connection_manager(&mut self, manager: &slim::HttpConnectionManager) {
+        if let Some(rds) = &manager.rds {
+            self.add_from(
+                rds.config_source.as_ref(),
+                Kind::ROUTE,
+                &rds.route_config_name,
+            );
+        }
+        manager
+            .route_config
+            .iter()
+            .for_each(|routes| self.route_configuration(routes));
+        let scopes = manager
+            .scoped_routes
+            .iter()
+            .filter_map(|s| s.scoped_route_configurations_list.as_ref());
+        for scope in scopes.flat_map(|list| &list.scoped_route_configurations) {
+            self.scoped_route(scope);
+        }
+        for filter in &manager.http_filters {
+            self.extension(filter.config_discovery.as_ref(), &filter.name);
+        }
+    }
+
+    fn scoped_route(&mut self, scope: &slim::ScopedRouteConfiguration) {
+        self.add(Kind::ROUTE, &scope.route_configuration_name);
+        scope
+            .route_configuration
+            .iter()
+            .for_each(|routes| self.route_configuration(routes));
+    }
+
+    fn route_configuration(&mut self, routes: &slim::RouteConfiguration) {
+        self.mirrors(&routes.request_mirror_policies);
+        routes
+            .virtual_hosts
+            .iter()
+            .for_each(|host| self.virtual_host(host));
+    }
+
+    fn virtual_host(&mut self, host: &slim::VirtualHost) {
+        self.mirrors(&host.request_mirror_policies);
+        for action in host.routes.iter().filter_map(|route| route.route.as_ref()) {
+            self.add(Kind::CLUSTER, &action.cluster);
+            action
+                .weighted_clusters
+                .iter()
+                .for_each(|w| self.weighted_clusters(w));
+            self.mirrors(&action.request_mirror_policies);
+        }
+    }
+
+    fn weighted_clusters(&mut self, weighted: &slim::WeightedCluster) {
+        weighted
+            .clusters
+            .iter()
+            .for_each(|cluster| self.add(Kind::CLUSTER, &cluster.name));
+    }
+
+    fn mirrors(&mut self, policies: &[slim::MirrorPolicy]) {
+        policies
+            .iter()
+            .for_each(|policy| self.add(Kind::CLUSTER, &policy.cluster));
+    }
+
+    fn cluster(&mut self, cluster: &slim::Cluster) {
+        if cluster.r#type == TYPE_EDS {
+            let eds = cluster.eds_cluster_config.clone().unwrap_or_default();
+            // Without a service name, the cluster's (`Cluster.EdsClusterConfig.service_name`).
+            let name = if eds.service_name.is_empty() {
+                &cluster.name
+            } else {
+                &eds.service_name
+            };
+            self.add_from(eds.eds_config.as_ref(), Kind::ENDPOINT, name);
+        }
+        let config = cluster
+            .cluster_type
+            .as_ref()
+            .and_then(|t| t.typed_config.as_ref());
+        if let Some(config) = config.filter(|c| {
+            c.type_url
+                .ends_with("/envoy.extensions.clusters.aggregate.v3.ClusterConfig")
+        }) {
+            self.message(
+                &config.value,
+                |found, aggregate: &slim::AggregateClusterConfig| {
+                    aggregate
+                        .clusters
+                        .iter()
+                        .for_each(|name| found.add(Kind::CLUSTER, name));
+                },
+            );
+        }
+        let matched = cluster.transport_socket_matches.iter();
+        for socket in matched
+            .filter_map(|m| m.transport_socket.as_ref())
+            .chain(&cluster.transport_socket)
+        {
+            self.transport_socket(socket);
+        }
+    }
+
+    /// TLS towards either side, whose contexts begin alike; inside other sockets (QUIC, proxy
+    /// protocol) it is not looked for.
+    fn transport_socket(&mut self, socket: &slim::TransportSocket) {
+        let Some(config) = &socket.typed_config else {
+            return;
+        };
+        if !config.type_url.ends_with("streamTlsContext") {
+            return;
+        }
+        self.message(&config.value, |found, tls: &slim::TlsContext| {
+            let Some(common) = &tls.common_tls_context else {
+                return;
+            };
+            let combined = common.combined_validation_context.iter();
+            let secrets = common
+                .tls_certificate_sds_secret_configs
+                .iter()
+                .chain(&common.validation_context_sds_secret_config)
+                .chain(combined.filter_map(|c| c.validation_context_sds_secret_config.as_ref()));
+            for secret in secrets {
+                found.add_from(secret.sds_config.as_ref(), Kind::SECRET, &secret.name);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::descriptor;
+
+    #[test]
+    fn slim_messages_agree_with_the_descriptors() {
+        for (message, fields) in slim::DECLARED {
+            let descriptor = descriptor::message(message).unwrap();
+            for (name, attribute) in *fields {
+                let name = name.trim_start_matches("r#");
+                let field = descriptor.get_field_by_name(name).unwrap();
+                let tag = format!("tag = \"{}\"", field.number());
+                assert!(attribute.ends_with(&tag), "{message}.{name}: {attribute}");
+                assert_eq!(
+                    attribute.contains("repeated"),
+                    field.is_list(),
+                    "{message}.{name}"
+                );
+            }
+        }
+        let (route, tcp) = (
+            descriptor::message("envoy.config.route.v3.WeightedCluster.ClusterWeight"),
+            descriptor::message(
+                "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.WeightedCluster.ClusterWeight",
+            ),
+        );
+        let name = |d: Option<prost_reflect::MessageDescriptor>| {
+            d.unwrap().get_field_by_name("name").unwrap().number()
+        };
+        assert_eq!(name(route), name(tcp));
+    }
+
+    #[test]
+    fn bytes_that_do_not_decode_name_nothing() {
+        assert_eq!(references(&Kind::CLUSTER, b"\xff\xff"), []);
+    }
+}

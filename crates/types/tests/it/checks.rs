@@ -1,0 +1,277 @@
+//! S-71: parses, unknown fields refused with path, rules hold, nested `Any`s too, deprecated
+//! fields warned.
+
+use std::path::Path;
+
+use oxds_types::codec::{Format, Options, decode};
+use oxds_types::error::Reason;
+use oxds_types::{Position, validate};
+use prost_reflect::DynamicMessage;
+
+use crate::{load, yaml, yaml_errors};
+
+const ASSIGNMENT: &str = "\
+'@type': type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+cluster_name: shop
+endpoints:
+- lb_endpoints:
+  - endpoint:
+      address:
+        socket_address: { address: 127.0.0.1, port_value: 8080 }
+";
+
+#[test]
+fn s71_a_broken_rule_is_told_with_file_line_column_path_rule_and_value() {
+    let text = ASSIGNMENT.replace("8080", "99999");
+    let errors = load(Format::Yaml, &text).unwrap_err();
+    assert_eq!(errors.len(), 1);
+    let error = &errors[0];
+    assert_eq!(
+        error.position,
+        Some(Position {
+            line: 7,
+            column: 47
+        })
+    );
+    assert_eq!(error.resource.as_deref(), Some("shop"));
+    let path = "endpoints[0].lb_endpoints[0].endpoint.address.socket_address.port_value";
+    assert_eq!(error.path, path);
+    let (rule, value) = ("uint32.lte = 65535".to_owned(), "99999".to_owned());
+    assert_eq!(error.reason, Reason::Rule { rule, value });
+    assert_eq!(
+        error.to_string(),
+        format!("test:7:47: error: {path}: uint32.lte = 65535 does not hold, value is 99999"),
+    );
+    assert_eq!(
+        error.snippet().unwrap(),
+        concat!(
+            "    5 |   - endpoint:\n",
+            "    6 |       address:\n",
+            "    7 |         socket_address: { address: 127.0.0.1, port_value: 99999 }\n",
+            "      |                                               ^\n",
+        ),
+    );
+}
+
+#[test]
+fn s71_all_unknown_fields_are_refused_with_path() {
+    let text = "\
+---
+'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: shop
+conect_timeout: 1s
+load_assignment:
+  cluster_name: shop
+  endpoints:
+  - lb_endpoint: []
+";
+    assert_eq!(
+        yaml_errors(text),
+        "test:4:1: error: conect_timeout: unknown field `conect_timeout` in envoy.config.cluster.v3.Cluster\n\
+         test:8:5: error: load_assignment.endpoints[0].lb_endpoint: unknown field `lb_endpoint` in envoy.config.endpoint.v3.LocalityLbEndpoints\n",
+    );
+}
+
+#[test]
+fn s71_unknown_fields_pass_when_allowed() {
+    let text = ASSIGNMENT.to_owned() + "not_yet_invented: { a: [1, 2] }\n";
+    let mut options = Options::default();
+    options.allow_unknown_fields = true;
+    let file = Path::new("test");
+    let loaded = decode(file, Format::Yaml, text.as_bytes(), &options).unwrap();
+    assert_eq!(loaded[0].version, yaml(ASSIGNMENT)[0].version);
+}
+
+#[test]
+fn s71_unknown_fields_in_binary_form_are_refused_by_number() {
+    // ClusterLoadAssignment { cluster_name: "shop", 1234: 1 } in an `Any`.
+    let body = b"\x0a\x04shop\x90\x4d\x01";
+    let url = b"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+    let mut any = vec![0x0a, url.len() as u8];
+    any.extend_from_slice(url);
+    any.extend_from_slice(&[0x12, body.len() as u8]);
+    any.extend_from_slice(body);
+    let file = Path::new("x.pb");
+    let errors = decode(file, Format::Binary, &any, &Options::default()).unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        "x.pb: error: 1234: unknown field `1234` in envoy.config.endpoint.v3.ClusterLoadAssignment",
+    );
+    let mut options = Options::default();
+    options.allow_unknown_fields = true;
+    let loaded = decode(file, Format::Binary, &any, &options).unwrap();
+    assert_eq!(
+        loaded[0].any.value.as_ref(),
+        body,
+        "binary bodies are kept as they came"
+    );
+}
+
+const LISTENER: &str = "\
+'@type': type.googleapis.com/envoy.config.listener.v3.Listener
+name: web
+address: { socket_address: { address: 0.0.0.0, port_value: 80 } }
+filter_chains:
+- filters:
+  - name: hcm
+    typed_config:
+      '@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+      stat_prefix: web
+      route_config:
+        virtual_hosts:
+        - name: all
+          domains: ['*']
+          routes:
+          - match: { prefix: / }
+            route: { cluster: shop }
+";
+
+#[test]
+fn s71_rules_hold_inside_any() {
+    assert_eq!(yaml(LISTENER).len(), 1);
+    let text = LISTENER.replace("domains: ['*']", "domains: []");
+    assert_eq!(
+        yaml_errors(&text),
+        "test:13:11: error: filter_chains[0].filters[0].typed_config.route_config.virtual_hosts[0].domains: \
+         repeated.min_items = 1 does not hold, value is 0 items\n",
+    );
+}
+
+#[test]
+fn s71_unknown_fields_are_refused_inside_any_whose_type_comes_last() {
+    let text = LISTENER
+        .replace("      '@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager\n", "")
+        + "      statprefix: x\n"
+        + "      '@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager\n";
+    let errors = yaml_errors(&text);
+    assert!(
+        errors.starts_with(
+            "test:16:7: error: filter_chains[0].filters[0].typed_config.statprefix: unknown field"
+        ),
+        "{errors}",
+    );
+    let good = text.replace("      statprefix: x\n", "");
+    assert_eq!(yaml(&good)[0].version, yaml(LISTENER)[0].version);
+}
+
+#[test]
+fn s71_a_oneof_must_be_set_where_the_api_says_so() {
+    let text = LISTENER.replace("match: { prefix: / }", "match: {}");
+    let errors = yaml_errors(&text);
+    let path =
+        "filter_chains[0].filters[0].typed_config.route_config.virtual_hosts[0].routes[0].match";
+    assert_eq!(
+        errors,
+        format!("test:15:13: error: {path}: oneof.required = path_specifier does not hold\n")
+    );
+}
+
+#[test]
+fn s71_a_value_that_does_not_fit_is_told_with_path() {
+    let text = ASSIGNMENT.replace("8080", "eighty");
+    let path = "endpoints[0].lb_endpoints[0].endpoint.address.socket_address.port_value";
+    assert_eq!(
+        yaml_errors(&text),
+        format!("test:7:47: error: {path}: \"eighty\" is not an unsigned 32-bit integer\n"),
+    );
+}
+
+#[test]
+fn s71_an_unknown_enum_value_is_told_with_those_there_are() {
+    let text = "\
+'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: shop
+type: ESD
+";
+    assert_eq!(
+        yaml_errors(text),
+        "test:3:1: error: type: \"ESD\" is none of STATIC, STRICT_DNS, LOGICAL_DNS, EDS, ORIGINAL_DST\n",
+    );
+}
+
+#[test]
+fn s71_deprecated_fields_are_warnings() {
+    let text = "\
+- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: one
+  type: STATIC
+- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: two
+  type: STATIC
+  http2_protocol_options: {}
+";
+    let loaded = yaml(text);
+    assert_eq!(loaded[0].warnings, []);
+    let warnings: Vec<String> = loaded[1].warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        ["test:7:3: warning: [1].http2_protocol_options: deprecated field"]
+    );
+    assert_eq!(loaded[1].warnings[0].resource.as_deref(), Some("two"));
+}
+
+#[test]
+fn s71_the_types_of_nested_messages_are_known_or_the_file_is_refused() {
+    let text = LISTENER.replace("v3.HttpConnectionManager", "v9.HttpConnectionManager");
+    assert!(
+        yaml_errors(&text).starts_with(
+            "test:7:5: error: filter_chains[0].filters[0].typed_config: unknown message type `type.googleapis.com/"
+        ),
+        "{}",
+        yaml_errors(&text),
+    );
+}
+
+#[test]
+fn s71_syntax_errors_have_line_and_column() {
+    for (format, text, place) in [
+        (Format::Yaml, "a: [1, 2\nb: 3\n", "test:"),
+        (Format::Yaml, "---\n# one\n---\na: b\nx: y: z\n", "test:5:"),
+        (
+            Format::Json,
+            "{\n  \"@type\": oops\n}",
+            "test:2:12: error: ",
+        ),
+        (
+            Format::Text,
+            "resources {\n  type_url: 7\n}",
+            "test:2:13: error: ",
+        ),
+    ] {
+        let errors = load(format, text).unwrap_err();
+        assert!(
+            errors[0].to_string().starts_with(place),
+            "{format:?}: {}",
+            errors[0]
+        );
+        assert!(errors[0].snippet().is_some());
+    }
+}
+
+#[test]
+fn s71_a_field_given_twice_is_an_error_in_either_spelling() {
+    let json = r#"{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+        "name": "a", "connectTimeout": "1s", "connect_timeout": "2s"}"#;
+    let errors = load(Format::Json, json).unwrap_err();
+    assert_eq!(errors[0].reason, Reason::Value("given twice".to_owned()));
+    assert_eq!(errors[0].path, "connect_timeout");
+    let yaml = yaml_errors(
+        "'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\nname: b\n",
+    );
+    assert!(yaml.contains("name"), "{yaml}");
+}
+
+#[test]
+fn s71_an_any_of_a_well_known_type_holds_its_value() {
+    let text = LISTENER.replace("'@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", "'@type': type.googleapis.com/google.protobuf.Struct\n      value: { a: 1 }");
+    let text = &text[..text.find("      stat_prefix").unwrap()];
+    assert_eq!(yaml(text).len(), 1);
+}
+
+#[test]
+fn s71_messages_can_be_checked_without_a_file() {
+    let descriptor = oxds_types::descriptor::message("envoy.config.core.v3.SocketAddress").unwrap();
+    let violations = validate::validate(&DynamicMessage::new(descriptor));
+    let paths: Vec<&str> = violations.iter().map(|v| v.path.as_str()).collect();
+    assert_eq!(paths, ["", "address"], "{violations:?}");
+}

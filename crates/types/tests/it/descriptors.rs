@@ -1,0 +1,108 @@
+//! The descriptors are complete, current, and agree with what is declared by hand.
+
+use oxds_types::kind::ADS;
+use oxds_types::{ApiVersion, Kind, descriptor};
+
+#[path = "../../examples/regenerate-descriptors/generate.rs"]
+mod generate;
+
+#[test]
+fn descriptors_are_those_of_the_locked_envoy_types() {
+    assert!(
+        descriptor::descriptor_set() == generate::generate().unwrap(),
+        "run `cargo run -p oxds-types --example regenerate-descriptors`"
+    );
+}
+
+#[test]
+fn options_keep_their_extensions() {
+    let field = |message: &str, field: &str| {
+        descriptor::message(message)
+            .unwrap()
+            .get_field_by_name(field)
+            .unwrap()
+            .options()
+    };
+    let extension = |name: &str| descriptor::pool().get_extension_by_name(name).unwrap();
+    let port = field("envoy.config.core.v3.SocketAddress", "port_value");
+    let rules = port.get_extension(&extension("validate.rules")).to_string();
+    assert!(rules.contains("uint32{lte:65535}"), "{rules}");
+
+    let cluster = descriptor::message("envoy.config.cluster.v3.Cluster").unwrap();
+    let versioning = cluster
+        .options()
+        .get_extension(&extension("udpa.annotations.versioning"))
+        .to_string();
+    assert!(versioning.contains("envoy.api.v2.Cluster"), "{versioning}");
+
+    let file = cluster.parent_file().options();
+    assert!(file.has_extension(&extension("udpa.annotations.file_status")));
+}
+
+/// Field numbers, kinds and labels of what `oxds_types::discovery` declares by hand.
+#[test]
+fn the_envelope_agrees_with_the_descriptors() {
+    let source = include_str!("../../src/discovery.rs");
+    let mut compared = 0;
+    for declaration in source.split("\npub struct ").skip(1) {
+        let (name, body) = declaration.split_once(" {").unwrap();
+        let message = match name {
+            "Any" => "google.protobuf.Any".to_owned(),
+            "CacheControl" => "envoy.service.discovery.v3.Resource.CacheControl".to_owned(),
+            "ParametrizedName" => "envoy.service.discovery.v3.ResourceName".to_owned(),
+            name => format!("envoy.service.discovery.v3.{name}"),
+        };
+        let message = descriptor::message(&message).unwrap();
+        let body = body.split("\n}").next().unwrap();
+        let declared: Vec<(&str, &str)> = body
+            .split("#[prost(")
+            .skip(1)
+            .map(|field| {
+                let (attribute, rest) = field.split_once(")]").unwrap();
+                let name = rest
+                    .trim()
+                    .strip_prefix("pub ")
+                    .unwrap()
+                    .split(':')
+                    .next()
+                    .unwrap();
+                (name, attribute)
+            })
+            .collect();
+        assert_eq!(declared.len(), message.fields().len(), "{name}");
+        for (field, attribute) in declared {
+            let descriptor = message.get_field_by_name(field).unwrap();
+            let tag = format!("tag = \"{}\"", descriptor.number());
+            assert!(attribute.ends_with(&tag), "{name}.{field}: {attribute}");
+            let repeated = descriptor.is_list() && !descriptor.is_map();
+            assert_eq!(attribute.contains("repeated"), repeated, "{name}.{field}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 48, "the test found all declarations");
+}
+
+/// The methods and messages that the table of kinds names exist.
+#[test]
+fn the_table_of_kinds_agrees_with_the_descriptors() {
+    let v3 = ApiVersion::V3;
+    let services = Kind::known()
+        .filter_map(|kind| kind.service(v3))
+        .chain([&ADS[0]]);
+    for service in services {
+        let descriptor = descriptor::pool()
+            .get_service_by_name(service.name)
+            .unwrap();
+        let methods: Vec<String> = descriptor.methods().map(|m| m.name().to_owned()).collect();
+        let mut named: Vec<&str> = [service.stream, service.delta, service.fetch]
+            .into_iter()
+            .flatten()
+            .collect();
+        assert_eq!(named.len(), methods.len(), "{}", service.name);
+        named.retain(|name| !methods.iter().any(|method| method == name));
+        assert_eq!(named, [""; 0], "{}", service.name);
+    }
+    for kind in Kind::known() {
+        assert!(descriptor::message(kind.message()).is_some(), "{kind}");
+    }
+}

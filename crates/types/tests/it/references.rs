@@ -1,0 +1,134 @@
+//! S-70: which resources a resource needs.
+
+use oxds_types::Kind;
+
+use crate::yaml;
+
+fn references(text: &str) -> Vec<(Kind, String)> {
+    yaml(text)[0]
+        .references
+        .iter()
+        .map(|r| (r.kind.clone(), r.name.to_string()))
+        .collect()
+}
+
+fn named(kind: &Kind, names: &[&str]) -> Vec<(Kind, String)> {
+    names
+        .iter()
+        .map(|name| (kind.clone(), (*name).to_owned()))
+        .collect()
+}
+
+#[test]
+fn s70_a_cluster_names_its_assignment_by_service_name_or_its_own() {
+    let cluster = |eds: &str| {
+        format!(
+            "{{ '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: c, type: EDS, eds_cluster_config: {{ {eds} }} }}"
+        )
+    };
+    assert_eq!(
+        references(&cluster("eds_config: { ads: {} }")),
+        named(&Kind::ENDPOINT, &["c"])
+    );
+    let service = "eds_config: { ads: {} }, service_name: s";
+    assert_eq!(
+        references(&cluster(service)),
+        named(&Kind::ENDPOINT, &["s"])
+    );
+    let file = "eds_config: { path_config_source: { path: /x } }";
+    assert_eq!(references(&cluster(file)), []);
+}
+
+#[test]
+fn s70_an_aggregate_names_its_clusters() {
+    let text = "
+'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: all
+lb_policy: CLUSTER_PROVIDED
+cluster_type:
+  name: envoy.clusters.aggregate
+  typed_config:
+    '@type': type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
+    clusters: [b, a]
+";
+    assert_eq!(references(text), named(&Kind::CLUSTER, &["a", "b"]));
+}
+
+#[test]
+fn s70_secrets_are_named_by_tls_contexts() {
+    let text = "
+'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: c
+type: STATIC
+transport_socket:
+  name: tls
+  typed_config:
+    '@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+    common_tls_context:
+      tls_certificate_sds_secret_configs:
+      - { name: cert, sds_config: { ads: {} } }
+      - { name: from-bootstrap }
+      validation_context_sds_secret_config: { name: ca, sds_config: { ads: {} } }
+";
+    assert_eq!(references(text), named(&Kind::SECRET, &["ca", "cert"]));
+}
+
+#[test]
+fn s70_routes_name_clusters() {
+    let text = "
+'@type': type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+name: r
+virtual_hosts:
+- name: v
+  domains: ['*']
+  routes:
+  - match: { prefix: /a }
+    route: { cluster: a, request_mirror_policies: [{ cluster: mirror }] }
+  - match: { prefix: /b }
+    route:
+      weighted_clusters:
+        clusters: [{ name: a, weight: 1 }, { name: b, weight: 9 }]
+  - match: { prefix: /c }
+    route: { cluster_header: x-cluster }
+  - match: { prefix: /d }
+    redirect: { host_redirect: x }
+";
+    assert_eq!(
+        references(text),
+        named(&Kind::CLUSTER, &["a", "b", "mirror"])
+    );
+}
+
+#[test]
+fn s70_listeners_name_route_configurations_and_clusters() {
+    let text = "
+'@type': type.googleapis.com/envoy.config.listener.v3.Listener
+name: l
+api_listener:
+  api_listener:
+    '@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+    stat_prefix: x
+    rds: { route_config_name: r, config_source: { ads: {} } }
+default_filter_chain:
+  filters:
+  - name: tcp
+    typed_config:
+      '@type': type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy
+      stat_prefix: x
+      weighted_clusters: { clusters: [{ name: t, weight: 1 }] }
+filter_chains:
+- filters:
+  - name: hcm
+    typed_config:
+      '@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+      stat_prefix: x
+      http_filters:
+      - { name: dynamic, config_discovery: { config_source: { ads: {} }, type_urls: [x] } }
+      route_config:
+        virtual_hosts: [{ name: v, domains: ['*'], routes: [{ match: { prefix: / }, route: { cluster: h } }] }]
+";
+    let mut expected = named(&Kind::CLUSTER, &["h", "t"]);
+    expected.extend(named(&Kind::ROUTE, &["r"]));
+    expected.extend(named(&Kind::EXTENSION_CONFIG, &["dynamic"]));
+    assert_eq!(references(text), expected);
+}
