@@ -1,1 +1,58 @@
-//! oxds-client.
+//! An xDS client: bootstrap, subscriptions, resolved configuration.
+//!
+//! ```text
+//!   Bootstrap ──► ClientPool ──► XdsClient ──────► Watch<Cluster>, RawWatch
+//!                                   │  ▲                one resource, as it changes
+//!                              ADS  │  │
+//!                                   ▼  │          ┌──► ConfigWatch
+//!                              control plane      │      a target's whole configuration
+//!                                     Target ─────┘
+//! ```
+//!
+//! The protocol is [`oxds_core::ads`], the configuration [`oxds_core::resolve`]; here are sockets, tasks and time.
+//! It does not route, balance or call: that is `oxds-channel`.
+//!
+//! Watch a cluster of any control plane:
+//!
+//! ```no_run
+//! use oxds_client::{Bootstrap, ClientPool, Update};
+//! use oxds_core::resource::Cluster;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let bootstrap = Bootstrap::builder("127.0.0.1:18000").node_id("me").build()?;
+//! let client = ClientPool::new(bootstrap).client("#watch");
+//! let mut clusters = client.watch::<Cluster>("checkout");
+//! while let Some(update) = clusters.next().await {
+//!     match update {
+//!         Update::Changed(Ok(cluster)) => println!("endpoints: {}", cluster.eds_service_name),
+//!         Update::Changed(Err(error)) => println!("none: {error}"),
+//!         Update::Ambient(remark) => println!("still the same, but: {remark:?}"),
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | what | status |
+//! |---|---|
+//! | ADS, state of the world, v3 | yes |
+//! | bootstrap from environment, JSON, code; authorities and name templates | yes |
+//! | one client per target | yes |
+//! | plaintext, TCP and Unix sockets | yes |
+//! | fallback between servers, federation of streams, delta, REST, files, TLS, LRS, CSDS | not yet |
+//!
+//! Every `next` is cancel-safe; dropping the last handle ends the client's task and closes its socket. Tracing
+//! targets: `oxds::ads` (streams closed, responses rejected; whole messages at trace level).
+
+pub mod bootstrap;
+mod client;
+mod random;
+mod resolve;
+pub mod target;
+pub mod transport;
+
+pub use bootstrap::{Bootstrap, BootstrapError};
+pub use client::{ClientPool, RawWatch, Update, Watch, XdsClient};
+pub use oxds_core::ads::{Reason, WatchError};
+pub use resolve::ConfigWatch;
+pub use target::{Target, TargetError};

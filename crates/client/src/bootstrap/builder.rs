@@ -1,0 +1,93 @@
+//! A bootstrap in code.
+
+use oxds_types::discovery::Node;
+
+use super::{Bootstrap, BootstrapError, Credentials, Features, Origin, Server, node};
+use crate::transport::ServerUri;
+
+/// Makes a [`Bootstrap`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Builder {
+    uris: Vec<String>,
+    features: Features,
+    node: Node,
+    listener_template: String,
+}
+
+impl Builder {
+    pub(super) fn new(server_uri: String) -> Self {
+        Self {
+            uris: vec![server_uri],
+            features: Features {
+                xds_v3: true,
+                ..Features::default()
+            },
+            node: node::anonymous(),
+            listener_template: "%s".to_owned(),
+        }
+    }
+
+    /// A server for when those before it cannot be reached (gRFC A71).
+    pub fn fallback_server(mut self, server_uri: impl Into<String>) -> Self {
+        self.uris.push(server_uri.into());
+        self
+    }
+
+    /// The node's id.
+    pub fn node_id(mut self, id: impl Into<String>) -> Self {
+        self.node.id = id.into();
+        self
+    }
+
+    /// The node's cluster.
+    pub fn cluster(mut self, cluster: impl Into<String>) -> Self {
+        self.node.cluster = cluster.into();
+        self
+    }
+
+    /// The node's metadata, a JSON object; anything else is none.
+    pub fn metadata(mut self, metadata: &serde_json::Value) -> Self {
+        self.node.metadata = metadata.as_object().map(node::structure);
+        self
+    }
+
+    /// What the servers are known to do.
+    pub fn features(mut self, features: Features) -> Self {
+        self.features = features;
+        self
+    }
+
+    /// How a channel's listener is named: `%s` stands for the target's service.
+    pub fn listener_template(mut self, template: impl Into<String>) -> Self {
+        self.listener_template = template.into();
+        self
+    }
+
+    /// The bootstrap.
+    ///
+    /// # Errors
+    /// A server's URI that is none.
+    pub fn build(self) -> Result<Bootstrap, BootstrapError> {
+        let servers = self.uris.into_iter().enumerate().map(|(index, uri)| {
+            let address = ServerUri::parse(&uri).map_err(|reason| BootstrapError::Field {
+                origin: Origin::Given,
+                path: format!("xds_servers[{index}].server_uri"),
+                reason,
+            })?;
+            Ok(Server {
+                uri,
+                address,
+                credentials: Credentials::Insecure,
+                features: self.features,
+            })
+        });
+        Ok(Bootstrap {
+            servers: servers.collect::<Result<_, _>>()?,
+            authorities: Default::default(),
+            node: self.node,
+            listener_template: self.listener_template,
+            server_listener_template: None,
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! The bootstrap: which control planes there are, and who asks them (gRFC A27, A47).
+//!
+//! ```text
+//!  GRPC_XDS_BOOTSTRAP (a file) ───────────┐
+//!  GRPC_XDS_BOOTSTRAP_CONFIG (the JSON) ──┼──► Bootstrap ──► ClientPool
+//!  Bootstrap::from_json, Builder ─────────┘
+//! ```
+
+mod builder;
+mod credentials;
+mod error;
+mod json;
+mod node;
+mod read;
+mod source;
+
+use std::collections::BTreeMap;
+
+use oxds_types::discovery::Node;
+
+pub use builder::Builder;
+pub use credentials::{CredentialTypes, Credentials};
+pub use error::{BootstrapError, Origin};
+pub use source::{CONFIG_VARIABLE, FILE_VARIABLE};
+
+use crate::transport::ServerUri;
+
+/// Which control planes there are, and who asks them. There is at least one server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bootstrap {
+    pub(crate) servers: Vec<Server>,
+    pub(crate) authorities: BTreeMap<String, Authority>,
+    pub(crate) node: Node,
+    pub(crate) listener_template: String,
+    pub(crate) server_listener_template: Option<String>,
+}
+
+/// One control plane.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Server {
+    /// Where it is, as written: a gRPC target.
+    pub uri: String,
+    /// Where it is, as read.
+    pub address: ServerUri,
+    /// How to connect to it.
+    pub credentials: Credentials,
+    /// What it is known to do.
+    pub features: Features,
+}
+
+/// `server_features` of one server; they are never shared between servers (C-20). Unknown ones are ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Features {
+    /// It speaks xDS v3 (gRFC A30).
+    pub xds_v3: bool,
+    /// What it deletes stays in use (gRFC A53).
+    pub ignore_resource_deletion: bool,
+    /// Its words on security are to be trusted (gRFC A81).
+    pub trusted_xds_server: bool,
+    /// Data errors drop what is held (gRFC A88).
+    pub fail_on_data_errors: bool,
+    /// Its silence means that it is slow, not that a resource is missing (gRFC A88).
+    pub resource_timer_is_transient_error: bool,
+}
+
+/// What is special about the names of one authority (gRFC A47).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Authority {
+    /// Its own servers; none means the top-level ones.
+    pub servers: Vec<Server>,
+    /// How a channel's listener is named.
+    pub listener_template: Option<String>,
+}
+
+impl Bootstrap {
+    /// A bootstrap in code.
+    #[must_use]
+    pub fn builder(server_uri: impl Into<String>) -> Builder {
+        Builder::new(server_uri.into())
+    }
+
+    /// Reads the JSON form.
+    ///
+    /// # Errors
+    /// Bad JSON with line and column; a wrong value with the path of its field.
+    pub fn from_json(json: &str) -> Result<Self, BootstrapError> {
+        Self::from_json_with(json, &CredentialTypes::default())
+    }
+
+    /// Reads the JSON form; `credentials` are the types of channel credentials that may be chosen.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json).
+    pub fn from_json_with(
+        json: &str,
+        credentials: &CredentialTypes,
+    ) -> Result<Self, BootstrapError> {
+        read::bootstrap(
+            json,
+            Origin::Given,
+            credentials,
+            source::fallback_is_on(|name| std::env::var(name).ok()),
+        )
+    }
+
+    /// Reads what `GRPC_XDS_BOOTSTRAP` (a file) or else `GRPC_XDS_BOOTSTRAP_CONFIG` (the JSON itself) says.
+    ///
+    /// # Errors
+    /// Neither is set; the file cannot be read (the other variable is then not looked at); or as
+    /// [`from_json`](Self::from_json).
+    pub fn from_env() -> Result<Self, BootstrapError> {
+        source::from_variables(|name| std::env::var(name).ok())
+    }
+
+    /// The control planes, the most wanted first.
+    #[must_use]
+    pub fn servers(&self) -> &[Server] {
+        &self.servers
+    }
+
+    /// The authorities that names and targets may have.
+    #[must_use]
+    pub fn authorities(&self) -> &BTreeMap<String, Authority> {
+        &self.authorities
+    }
+
+    /// Who asks: what the bootstrap says, and what this library says of itself.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// How the listener of a gRPC server is named, if it was said (gRFC A36).
+    #[must_use]
+    pub fn server_listener_template(&self) -> Option<&str> {
+        self.server_listener_template.as_deref()
+    }
+
+    /// The JSON form, as a gRPC client in any language reads it.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        json::bootstrap(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,270 @@
+//! Reads the JSON form, field by field, so that every complaint knows where it belongs.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::{
+    Authority, Bootstrap, BootstrapError, CredentialTypes, Features, Origin, Server, node,
+};
+use crate::target;
+use crate::transport::ServerUri;
+
+/// What is wrong, and where.
+pub(super) struct Fault {
+    path: String,
+    reason: String,
+}
+
+pub(super) fn bootstrap(
+    json: &str,
+    origin: Origin,
+    types: &CredentialTypes,
+    fallback: bool,
+) -> Result<Bootstrap, BootstrapError> {
+    let value: Value = match serde_json::from_str(json) {
+        Ok(value) => value,
+        Err(error) => {
+            return Err(BootstrapError::Syntax {
+                origin,
+                line: error.line(),
+                column: error.column(),
+                reason: without_position(&error.to_string()),
+            });
+        }
+    };
+    let reader = Reader { types, fallback };
+    reader
+        .bootstrap(At::root(&value))
+        .map_err(|Fault { path, reason }| {
+            let path = if path.is_empty() {
+                "the whole".to_owned()
+            } else {
+                path
+            };
+            BootstrapError::Field {
+                origin,
+                path,
+                reason,
+            }
+        })
+}
+
+fn without_position(text: &str) -> String {
+    text.split(" at line ").next().unwrap_or(text).to_owned()
+}
+
+struct Reader<'a> {
+    types: &'a CredentialTypes,
+    /// Whether servers beyond the first count (gRFC A71).
+    fallback: bool,
+}
+
+impl Reader<'_> {
+    fn bootstrap(&self, at: At<'_>) -> Result<Bootstrap, Fault> {
+        at.object()?;
+        let servers = match at.optional("xds_servers") {
+            Some(servers) => self.servers(servers)?,
+            None => return Err(at.field("xds_servers").fault("must be set")),
+        };
+        if servers.is_empty() {
+            return Err(at.field("xds_servers").fault("must not be empty"));
+        }
+        let authorities = at
+            .optional("authorities")
+            .map(|at| self.authorities(at))
+            .transpose()?;
+        let listener_template = at.text("client_default_listener_resource_name_template")?;
+        Ok(Bootstrap {
+            servers,
+            authorities: authorities.unwrap_or_default(),
+            node: at.optional("node").map_or_else(
+                || Ok(node::anonymous()),
+                |at| {
+                    at.object()?;
+                    node::read(at)
+                },
+            )?,
+            listener_template: listener_template.unwrap_or_else(|| "%s".to_owned()),
+            server_listener_template: at.text("server_listener_resource_name_template")?,
+        })
+    }
+
+    fn servers(&self, at: At<'_>) -> Result<Vec<Server>, Fault> {
+        let most = if self.fallback { usize::MAX } else { 1 };
+        at.items()?.take(most).map(|at| self.server(at)).collect()
+    }
+
+    fn server(&self, at: At<'_>) -> Result<Server, Fault> {
+        at.object()?;
+        let uri_at = at.field("server_uri");
+        let uri = at.text("server_uri")?.unwrap_or_default();
+        if uri.is_empty() {
+            return Err(uri_at.fault("must be set"));
+        }
+        let address = ServerUri::parse(&uri).map_err(|reason| uri_at.fault(&reason))?;
+        Ok(Server {
+            uri,
+            address,
+            credentials: self.credentials(&at.field("channel_creds"))?,
+            features: at
+                .optional("server_features")
+                .map(features)
+                .transpose()?
+                .unwrap_or_default(),
+        })
+    }
+
+    /// The first type that is known is the one, whatever comes of it (C-11, C-13).
+    fn credentials(&self, at: &At<'_>) -> Result<super::Credentials, Fault> {
+        if at.value.is_none() {
+            return Err(at.fault("must be set"));
+        }
+        let mut found = Vec::new();
+        for entry in at.items()? {
+            entry.object()?;
+            let Some(name) = entry.text("type")? else {
+                return Err(entry.field("type").fault("must be set"));
+            };
+            if let Some(make) = self.types.get(&name) {
+                let config = entry.optional("config");
+                return make(config.as_ref().and_then(|config| config.value))
+                    .map_err(|reason| entry.field("config").fault(&reason));
+            }
+            found.push(name);
+        }
+        let known = self.types.names();
+        let found = if found.is_empty() {
+            "none".to_owned()
+        } else {
+            found.join(", ")
+        };
+        Err(at.fault(&format!(
+            "has no type that is supported here ({known}), but {found}"
+        )))
+    }
+
+    fn authorities(&self, at: At<'_>) -> Result<BTreeMap<String, Authority>, Fault> {
+        at.object()?
+            .keys()
+            .map(|name| Ok((name.clone(), self.authority(name, at.field(name))?)))
+            .collect()
+    }
+
+    fn authority(&self, name: &str, at: At<'_>) -> Result<Authority, Fault> {
+        at.object()?;
+        let template_at = at.field("client_listener_resource_name_template");
+        let listener_template = at.text("client_listener_resource_name_template")?;
+        let start = format!("xdstp://{}/", target::encode(name));
+        if listener_template
+            .as_ref()
+            .is_some_and(|template| !template.starts_with(&start))
+        {
+            return Err(template_at.fault(&format!("must begin with {start:?}")));
+        }
+        let servers = at
+            .optional("xds_servers")
+            .map(|at| self.servers(at))
+            .transpose()?;
+        Ok(Authority {
+            servers: servers.unwrap_or_default(),
+            listener_template,
+        })
+    }
+}
+
+/// Any JSON may stand in the list; only the texts that are known count (C-19).
+fn features(at: At<'_>) -> Result<Features, Fault> {
+    let mut features = Features::default();
+    for item in at.items()? {
+        match item.value.and_then(Value::as_str) {
+            Some("xds_v3") => features.xds_v3 = true,
+            Some("ignore_resource_deletion") => features.ignore_resource_deletion = true,
+            Some("trusted_xds_server") => features.trusted_xds_server = true,
+            Some("fail_on_data_errors") => features.fail_on_data_errors = true,
+            Some("resource_timer_is_transient_error") => {
+                features.resource_timer_is_transient_error = true;
+            }
+            _ => {}
+        }
+    }
+    Ok(features)
+}
+
+/// A value and the path to it.
+pub(super) struct At<'a> {
+    path: String,
+    value: Option<&'a Value>,
+}
+
+impl<'a> At<'a> {
+    fn root(value: &'a Value) -> Self {
+        Self {
+            path: String::new(),
+            value: Some(value),
+        }
+    }
+
+    fn field(&self, name: &str) -> Self {
+        let path = if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        };
+        Self {
+            path,
+            value: self.value.and_then(|value| value.get(name)),
+        }
+    }
+
+    /// A field that is there; `null` is as good as absent.
+    pub(super) fn optional(&self, name: &str) -> Option<Self> {
+        Some(self.field(name)).filter(|field| field.value.is_some_and(|value| !value.is_null()))
+    }
+
+    pub(super) fn object(&self) -> Result<&'a Map<String, Value>, Fault> {
+        self.value
+            .and_then(Value::as_object)
+            .ok_or_else(|| self.fault("must be an object"))
+    }
+
+    fn items(&self) -> Result<impl Iterator<Item = At<'a>> + use<'a>, Fault> {
+        let items = self
+            .value
+            .and_then(Value::as_array)
+            .ok_or_else(|| self.fault("must be a list"))?;
+        let path = self.path.clone();
+        Ok(items.iter().enumerate().map(move |(index, item)| At {
+            path: format!("{path}[{index}]"),
+            value: Some(item),
+        }))
+    }
+
+    fn text(&self, name: &str) -> Result<Option<String>, Fault> {
+        let Some(field) = self.optional(name) else {
+            return Ok(None);
+        };
+        let text = field.value.and_then(Value::as_str);
+        text.map(|text| Some(text.to_owned()))
+            .ok_or_else(|| field.fault("must be a string"))
+    }
+
+    pub(super) fn text_or_empty(&self, name: &str) -> Result<String, Fault> {
+        Ok(self.text(name)?.unwrap_or_default())
+    }
+
+    /// Protobuf JSON allows both spellings.
+    pub(super) fn text_either(&self, name: &str, other: &str) -> Result<String, Fault> {
+        match self.text(name)? {
+            Some(text) => Ok(text),
+            None => self.text_or_empty(other),
+        }
+    }
+
+    fn fault(&self, reason: &str) -> Fault {
+        Fault {
+            path: self.path.clone(),
+            reason: reason.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A target's configuration, followed.
+
+use std::sync::Arc;
+
+use oxds_core::ads::{Event, WatchError};
+use oxds_core::resolve::{Command, Resolver, XdsConfig};
+
+use crate::client::{ClientPool, Watches};
+use crate::target::{Target, TargetError};
+
+/// Follows the configuration of one target. Dropping it ends its watches.
+#[derive(Debug)]
+pub struct ConfigWatch {
+    resolver: Resolver,
+    watches: Watches,
+}
+
+impl ConfigWatch {
+    /// Resolves a target with the pool's client for it. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    /// The bootstrap does not know the target's authority.
+    pub fn new(pool: &ClientPool, target: &Target) -> Result<Self, TargetError> {
+        let listener = target.listener_name(pool.bootstrap())?;
+        let client = pool.client(&target.to_string());
+        let mut watch = Self {
+            resolver: Resolver::new(listener, target.data_plane_authority()),
+            watches: client.watches(),
+        };
+        watch.obey();
+        Ok(watch)
+    }
+
+    /// The next configuration, whole, or why there is none; those that were not read in time are left out.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> Result<Arc<XdsConfig>, WatchError> {
+        loop {
+            // All that has arrived is one step, so that one response makes one configuration.
+            while let Some(event) = self.watches.take() {
+                self.take_in(event);
+            }
+            if let Some(resolution) = self.resolver.poll_config() {
+                return resolution;
+            }
+            match self.watches.next().await {
+                Some(event) => self.take_in(event),
+                // The runtime is shutting down; nothing will come.
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn take_in(&mut self, event: Event) {
+        // Ambient errors leave the configuration as it is; the client has logged them.
+        if let Event::Changed {
+            kind,
+            name,
+            resource,
+        } = event
+        {
+            self.resolver.handle_resource(&kind, &name, resource);
+            self.obey();
+        }
+    }
+
+    fn obey(&mut self) {
+        while let Some(command) = self.resolver.poll_command() {
+            match command {
+                Command::Watch(kind, name) => self.watches.add(&kind, &name),
+                Command::Unwatch(kind, name) => self.watches.remove(&kind, &name),
+            }
+        }
+    }
+}

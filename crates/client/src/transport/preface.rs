@@ -1,0 +1,168 @@
+//! Sees the server's connection preface pass by.
+//!
+//! hyper's handshake returns as soon as the *client's* preface is written, so a listener that
+//! accepts and then says nothing would look connected. gRPC calls a connection ready only when the
+//! server's SETTINGS frame (RFC 9113 §3.4) arrived. [`Preface`] wraps the socket, reads along until
+//! that first frame is complete, reports it, and from then on costs one branch per read.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
+
+const FRAME_HEADER: usize = 9;
+const SETTINGS_FRAME: u8 = 0x4;
+const SETTINGS_MAX_CONCURRENT_STREAMS: u16 = 0x3;
+
+/// What the server's first SETTINGS frame says that a pool needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `None`: the server sets no limit.
+    pub max_concurrent_streams: Option<u32>,
+}
+
+/// A socket whose first inbound frame is reported.
+#[derive(Debug)]
+pub struct Preface<T> {
+    io: T,
+    watch: Option<Watch>,
+}
+
+#[derive(Debug)]
+struct Watch {
+    seen: Vec<u8>,
+    tell: oneshot::Sender<Settings>,
+}
+
+impl<T> Preface<T> {
+    /// The receiver ends without a value when the peer's first frame is not SETTINGS.
+    pub(super) fn watch(io: T) -> (Self, oneshot::Receiver<Settings>) {
+        let (tell, settings) = oneshot::channel();
+        let seen = Vec::with_capacity(64);
+        let watch = Some(Watch { seen, tell });
+        (Self { io, watch }, settings)
+    }
+
+    fn saw(&mut self, bytes: &[u8]) {
+        let Some(mut watch) = self.watch.take() else {
+            return;
+        };
+        watch.seen.extend_from_slice(bytes);
+        match parse(&watch.seen) {
+            Parsed::Incomplete => self.watch = Some(watch),
+            // The dial may have timed out meanwhile: then nobody listens.
+            Parsed::Settings(settings) => drop(watch.tell.send(settings)),
+            Parsed::Other => {}
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Parsed {
+    Incomplete,
+    Settings(Settings),
+    Other,
+}
+
+fn parse(bytes: &[u8]) -> Parsed {
+    let Some((header, rest)) = bytes.split_at_checked(FRAME_HEADER) else {
+        return Parsed::Incomplete;
+    };
+    if header[3] != SETTINGS_FRAME {
+        return Parsed::Other;
+    }
+    let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
+    let Some(payload) = rest.get(..length) else {
+        return Parsed::Incomplete;
+    };
+    let max_concurrent_streams = payload
+        .chunks_exact(6)
+        .filter(|entry| u16::from_be_bytes([entry[0], entry[1]]) == SETTINGS_MAX_CONCURRENT_STREAMS)
+        .map(|entry| u32::from_be_bytes([entry[2], entry[3], entry[4], entry[5]]))
+        .next_back();
+    Parsed::Settings(Settings {
+        max_concurrent_streams,
+    })
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Preface<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
+        if self.watch.is_some() {
+            self.saw(&buf.filled()[before..]);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Preface<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_read_whatever_the_chunking() {
+        let frame = [
+            0, 0, 12, 4, 0, 0, 0, 0, 0, // header: 12 bytes of SETTINGS
+            0, 4, 0, 0, 255, 255, // INITIAL_WINDOW_SIZE
+            0, 3, 0, 0, 0, 200, // MAX_CONCURRENT_STREAMS
+        ];
+        for cut in 0..frame.len() {
+            assert_eq!(parse(&frame[..cut]), Parsed::Incomplete);
+        }
+        let expected = Settings {
+            max_concurrent_streams: Some(200),
+        };
+        assert_eq!(parse(&frame), Parsed::Settings(expected));
+    }
+
+    #[test]
+    fn empty_settings_mean_no_limit() {
+        let unlimited = Settings {
+            max_concurrent_streams: None,
+        };
+        let frame = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        assert_eq!(parse(&frame), Parsed::Settings(unlimited));
+    }
+
+    #[test]
+    fn another_protocol_is_told_apart() {
+        assert_eq!(parse(b"HTTP/1.1 400 Bad Request\r\n"), Parsed::Other);
+    }
+}
