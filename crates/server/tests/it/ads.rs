@@ -1,0 +1,218 @@
+//! What a well-behaved client sees.
+
+use oxds_server::Server;
+
+use crate::client::{
+    CDS, Client, DELTA, SOTW, Stream, ack, ack_delta, ask, subscribe,
+};
+use crate::{Running, cluster, removal, until, upsert};
+use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
+
+fn names(response: &DiscoveryResponse) -> Vec<String> {
+    // The name is field 1, and short: key, length, bytes.
+    let name = |value: &[u8]| String::from_utf8(value[2..2 + usize::from(value[1])].into()).unwrap();
+    let mut names: Vec<_> = response.resources.iter().map(|any| name(&any.value)).collect();
+    names.sort();
+    names
+}
+
+fn delta_names(response: &DeltaDiscoveryResponse) -> Vec<&str> {
+    let mut names: Vec<_> = response.resources.iter().map(|r| r.name.as_str()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Given clusters a, b, c; when a SotW client asks for all; then one response has them, with version and nonce.
+#[tokio::test]
+async fn s1_a_first_request_is_answered_with_everything() {
+    let server = Running::with_clusters(&["a", "b", "c"]).await;
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    stream.send(&ask(CDS, &[]));
+    let response = stream.sotw().await;
+    assert_eq!(names(&response), ["a", "b", "c"]);
+    assert_eq!(response.type_url, CDS);
+    assert!(!response.version_info.is_empty() && !response.nonce.is_empty());
+    assert!(response.resources.iter().all(|any| any.type_url == CDS));
+}
+
+/// Given a synced SotW client; when a cluster changes, is added, is removed; then each time the whole state comes.
+#[tokio::test]
+async fn s3_s4_s5_changes_reach_a_synced_client() {
+    let server = Running::with_clusters(&["a", "b"]).await;
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    stream.send(&ask(CDS, &[]));
+    stream.sotw_acked().await;
+
+    let mut changed = upsert(&[]);
+    changed.upserts.push(cluster("a", b"\x10\x03").into());
+    for (changes, expected) in [
+        (changed, vec!["a", "b"]),
+        (upsert(&["c"]), vec!["a", "b", "c"]),
+        (removal(&["b"]), vec!["a", "c"]),
+    ] {
+        server.cache.apply(changes);
+        let response = stream.sotw().await;
+        assert_eq!(names(&response), expected);
+        stream.send(&ack(&response));
+    }
+}
+
+/// Given clusters a, b; when a delta client asks for all; then both come with name and version; when a changes, a
+/// alone comes; when b goes, its name comes.
+#[tokio::test]
+async fn s30_s32_s33_delta_sends_what_changed() {
+    let server = Running::with_clusters(&["a", "b"]).await;
+    let mut stream = Stream::open(server.grpc, DELTA).await;
+    stream.send(&subscribe(CDS, &[]));
+    let response = stream.delta().await;
+    assert_eq!(delta_names(&response), ["a", "b"]);
+    assert!(response.resources.iter().all(|r| !r.version.is_empty()));
+    assert!(!response.nonce.is_empty());
+    stream.send(&ack_delta(&response));
+
+    let mut changed = upsert(&[]);
+    changed.upserts.push(cluster("a", b"\x10\x03").into());
+    server.cache.apply(changed);
+    let response = stream.delta().await;
+    assert_eq!(delta_names(&response), ["a"]);
+    stream.send(&ack_delta(&response));
+
+    server.cache.apply(removal(&["b"]));
+    let response = stream.delta().await;
+    assert_eq!((response.resources.len(), response.removed_resources), (0, vec!["b".to_owned()]));
+}
+
+/// Given a server into which nothing was loaded; when a client asks; then it waits; when an empty configuration is
+/// loaded, it is told that there is nothing (S-26, S-27).
+#[tokio::test]
+async fn s26_s27_a_client_waits_for_the_first_load() {
+    let server = Running::start(Server::builder()).await;
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    stream.send(&ask(CDS, &[]));
+    until("the session watches", async || {
+        let status = crate::pages::json(server.http).await;
+        (status["nodes"][0]["kinds"][0]["kind"] == "cds").then_some(())
+    })
+    .await;
+    server.cache.apply(upsert(&[]));
+    assert_eq!(names(&stream.sotw().await), [""; 0]);
+}
+
+/// Given a large state; when it is sent; then it arrives whole though it is sent in shared parts.
+#[tokio::test]
+async fn a_large_response_arrives_whole() {
+    let server = Running::start(Server::builder()).await;
+    let mut changes = upsert(&[]);
+    // Field 15, of 100 KB: some field the server need not know.
+    let mut rest = vec![0x7a, 0xa0, 0x8d, 0x06];
+    rest.extend(vec![b'x'; 100_000]);
+    changes.upserts.extend((0..50).map(|i| cluster(&format!("c{i:02}"), &rest).into()));
+    server.cache.apply(changes);
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    stream.send(&ask(CDS, &[]));
+    let response = stream.sotw().await;
+    assert_eq!(response.resources.len(), 50);
+    assert!(response.resources.iter().all(|any| any.value.ends_with(&rest)));
+}
+
+/// Given two streams on one connection; when one breaks the protocol, the other goes on (S-58).
+#[tokio::test]
+async fn s58_a_missing_type_url_ends_only_its_own_stream() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut client = Client::connect(server.grpc).await;
+    let (mut good, mut bad) = (client.open(SOTW).await, client.open(SOTW).await);
+    bad.send(&ask("", &[]));
+    let (code, message) = bad.status().await;
+    assert_eq!(code, 3, "{message}");
+    assert!(message.contains("type_url"), "{message}");
+    good.send(&ask(CDS, &[]));
+    assert_eq!(names(&good.sotw().await), ["a"]);
+}
+
+/// Given an ADS stream; when it asks for a type that is not known; then it gets an empty answer, and the rest of the
+/// stream works (S-59).
+#[tokio::test]
+async fn s59_an_unknown_type_is_answered() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    stream.send(&ask("type.googleapis.com/nobody.knows.This", &[]));
+    let response = stream.sotw().await;
+    assert_eq!(response.type_url, "type.googleapis.com/nobody.knows.This");
+    assert_eq!(response.resources.len(), 0);
+    stream.send(&ask(CDS, &[]));
+    assert_eq!(names(&stream.sotw().await), ["a"]);
+}
+
+/// Given a client that half-closes its stream; then the server ends it well.
+#[tokio::test]
+async fn a_half_closed_stream_ends_with_ok() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    stream.send(&ask(CDS, &[]));
+    stream.sotw().await;
+    stream.half_close();
+    assert_eq!(stream.status().await.0, 0);
+}
+
+/// Given a client that never reads; when the state changes many times; then others get every change at once, and
+/// what the stalled one gets in the end is the present state, not the history (S-76).
+#[tokio::test]
+async fn s76_a_stalled_reader_delays_nobody() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut stalled = Stream::open(server.grpc, SOTW).await;
+    let mut reader = Stream::open(server.grpc, SOTW).await;
+    for stream in [&stalled, &reader] {
+        stream.send(&ask(CDS, &[]));
+    }
+    stalled.sotw_acked().await;
+    reader.sotw_acked().await;
+
+    for round in 0..200_u8 {
+        let mut changes = upsert(&[]);
+        let mut rest = vec![0x7a, 0xa0, 0x8d, 0x06];
+        rest.extend(vec![round; 100_000]);
+        changes.upserts.push(cluster("a", &rest).into());
+        server.cache.apply(changes);
+        let response = reader.sotw().await;
+        assert!(response.resources[0].value.ends_with(&[round; 1000]));
+        reader.send(&ack(&response));
+    }
+    // Whatever it is sent first, after one acknowledgement it is up to date.
+    let first = stalled.sotw().await;
+    if !first.resources[0].value.ends_with(&[199; 1000]) {
+        stalled.send(&ack(&first));
+        assert!(stalled.sotw().await.resources[0].value.ends_with(&[199; 1000]));
+    }
+}
+
+/// Given open streams; when the server shuts down; then they end with a status, new connections are refused, and
+/// `run` returns well before its deadline (S-79).
+#[tokio::test]
+async fn s79_shutdown_ends_streams_and_returns() {
+    let mut server = Running::with_clusters(&["a"]).await;
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    stream.send(&ask(CDS, &[]));
+    stream.sotw().await;
+    server.stop();
+    let (code, message) = stream.status().await;
+    assert_eq!(code, 14, "{message}");
+    drop(stream);
+    tokio::time::timeout(std::time::Duration::from_secs(4), &mut server.task).await.unwrap().unwrap();
+    assert!(tokio::net::TcpStream::connect(server.grpc).await.is_err());
+}
+
+/// Given two wildcard clients of clusters and one of a listener; when a cluster changes; then two are woken.
+#[tokio::test]
+async fn only_those_whom_a_change_concerns_are_woken() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut streams = Vec::new();
+    for kind in [CDS, CDS, "type.googleapis.com/envoy.config.listener.v3.Listener"] {
+        let mut stream = Stream::open(server.grpc, SOTW).await;
+        stream.send(&ask(kind, &[]));
+        stream.sotw_acked().await;
+        streams.push(stream);
+    }
+    let before = server.cache.wakeups();
+    server.cache.apply(upsert(&["b"]));
+    assert_eq!(server.cache.wakeups() - before, 2);
+}

@@ -1,0 +1,205 @@
+//! A client of bare hyper: what goes over the wire is written here byte by byte.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::{HeaderMap, Request};
+use http_body::{Body, Frame};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use oxds_types::discovery::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Node,
+};
+use prost::Message;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::SOON;
+
+pub(crate) const SOTW: &str =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+pub(crate) const DELTA: &str =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+
+/// A request body that is fed by hand.
+pub(crate) struct Feed(mpsc::UnboundedReceiver<Bytes>);
+
+impl Body for Feed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+}
+
+/// A connection, on which streams can be opened.
+pub(crate) struct Client(SendRequest<Feed>);
+
+impl Client {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        let socket = TcpStream::connect(address).await.unwrap();
+        let (sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(socket)).await.unwrap();
+        tokio::spawn(connection);
+        Self(sender)
+    }
+
+    /// Opens a call. The response's headers must come without a request having been sent (C-64).
+    pub(crate) async fn open(&mut self, path: &str) -> Stream {
+        let (feed, body) = mpsc::unbounded_channel();
+        let request = Request::post(format!("http://test{path}"))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .body(Feed(body))
+            .unwrap();
+        let response = timeout(SOON, self.0.send_request(request)).await.unwrap().unwrap();
+        let headers = response.headers().clone();
+        Stream { feed: Some(feed), body: response.into_body(), buffer: BytesMut::new(), headers }
+    }
+}
+
+/// One call.
+pub(crate) struct Stream {
+    feed: Option<mpsc::UnboundedSender<Bytes>>,
+    body: Incoming,
+    buffer: BytesMut,
+    headers: HeaderMap,
+}
+
+impl Stream {
+    /// A stream on a connection of its own.
+    pub(crate) async fn open(address: SocketAddr, path: &str) -> Self {
+        Client::connect(address).await.open(path).await
+    }
+
+    /// Sends bytes that need not be a message.
+    pub(crate) fn send_raw(&self, bytes: impl Into<Bytes>) {
+        // The server may have ended the call, which the test will see.
+        let _ = self.feed.as_ref().unwrap().send(bytes.into());
+    }
+
+    pub(crate) fn send(&self, message: &impl Message) {
+        let mut bytes = BytesMut::new();
+        bytes.put_u8(0);
+        bytes.put_u32(u32::try_from(message.encoded_len()).unwrap());
+        message.encode(&mut bytes).unwrap();
+        self.send_raw(bytes.freeze());
+    }
+
+    /// Says that no request will follow.
+    pub(crate) fn half_close(&mut self) {
+        self.feed = None;
+    }
+
+    pub(crate) async fn sotw(&mut self) -> DiscoveryResponse {
+        self.message().await
+    }
+
+    /// The next response, acknowledged.
+    pub(crate) async fn sotw_acked(&mut self) -> DiscoveryResponse {
+        let response = self.sotw().await;
+        self.send(&ack(&response));
+        response
+    }
+
+    pub(crate) async fn delta(&mut self) -> DeltaDiscoveryResponse {
+        self.message().await
+    }
+
+    /// The next message.
+    pub(crate) async fn message<M: Message + Default>(&mut self) -> M {
+        timeout(SOON, async {
+            loop {
+                if let Some(message) = self.buffered() {
+                    return message;
+                }
+                let frame = self.body.frame().await.expect("the stream has ended").unwrap();
+                match frame.into_data() {
+                    Ok(data) => self.buffer.extend_from_slice(&data),
+                    Err(frame) => panic!("the stream has ended: {:?}", frame.trailers_ref()),
+                }
+            }
+        })
+        .await
+        .expect("no message came")
+    }
+
+    fn buffered<M: Message + Default>(&mut self) -> Option<M> {
+        let length = self.buffer.get(1..5)?.try_into().map(u32::from_be_bytes).unwrap() as usize;
+        if self.buffer.len() < 5 + length {
+            return None;
+        }
+        self.buffer.advance(5);
+        Some(M::decode(self.buffer.split_to(length)).unwrap())
+    }
+
+    /// The gRPC status and message with which the call ends.
+    pub(crate) async fn status(&mut self) -> (u32, String) {
+        timeout(SOON, async {
+            let mut found = self.headers.clone();
+            while let Some(frame) = self.body.frame().await {
+                if let Ok(trailers) = frame.unwrap().into_trailers() {
+                    found = trailers;
+                }
+            }
+            let text = |name| found.get(name).map_or("", |value| value.to_str().unwrap());
+            (text("grpc-status").parse().expect("no grpc-status"), text("grpc-message").to_owned())
+        })
+        .await
+        .expect("the stream does not end")
+    }
+}
+
+pub(crate) fn node() -> Option<Node> {
+    Some(Node { id: "test-1".into(), cluster: "tests".into(), ..Node::default() })
+}
+
+/// A first SotW request.
+pub(crate) fn ask(type_url: &str, names: &[&str]) -> DiscoveryRequest {
+    DiscoveryRequest {
+        node: node(),
+        type_url: type_url.into(),
+        resource_names: names.iter().map(|name| (*name).into()).collect(),
+        ..DiscoveryRequest::default()
+    }
+}
+
+/// The acknowledgement of a SotW response.
+pub(crate) fn ack(response: &DiscoveryResponse) -> DiscoveryRequest {
+    DiscoveryRequest {
+        type_url: response.type_url.clone(),
+        version_info: response.version_info.clone(),
+        response_nonce: response.nonce.clone(),
+        ..DiscoveryRequest::default()
+    }
+}
+
+/// A first delta request.
+pub(crate) fn subscribe(type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: node(),
+        type_url: type_url.into(),
+        resource_names_subscribe: names.iter().map(|name| (*name).into()).collect(),
+        ..DeltaDiscoveryRequest::default()
+    }
+}
+
+/// The acknowledgement of a delta response.
+pub(crate) fn ack_delta(response: &DeltaDiscoveryResponse) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        type_url: response.type_url.clone(),
+        response_nonce: response.nonce.clone(),
+        ..DeltaDiscoveryRequest::default()
+    }
+}

@@ -1,0 +1,94 @@
+//! The server over real sockets, asked by a client that is not ours: hyper, and messages cut by hand.
+
+mod ads;
+mod client;
+mod dir;
+mod hostile;
+mod pages;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oxds_core::snapshot::{ChangeSet, Resource};
+use oxds_server::{Builder, Cache, Server};
+use oxds_types::Kind;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// Anything that happens at all happens within this.
+pub(crate) const SOON: Duration = Duration::from_secs(10);
+
+/// A server that runs until it is dropped.
+pub(crate) struct Running {
+    pub(crate) grpc: SocketAddr,
+    pub(crate) http: SocketAddr,
+    pub(crate) cache: Cache,
+    stop: Option<oneshot::Sender<()>>,
+    pub(crate) task: JoinHandle<()>,
+}
+
+impl Running {
+    pub(crate) async fn start(builder: Builder) -> Self {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = builder.grpc(any).http(any).bind().await.unwrap();
+        let (stop, stopped) = oneshot::channel();
+        Self {
+            grpc: server.grpc_addr(),
+            http: server.http_addr().unwrap(),
+            cache: server.cache(),
+            stop: Some(stop),
+            task: tokio::spawn(server.run(async {
+                let _ = stopped.await;
+            })),
+        }
+    }
+
+    /// A server over a cache with these clusters.
+    pub(crate) async fn with_clusters(clusters: &[&str]) -> Self {
+        let running = Self::start(Server::builder()).await;
+        running.cache.apply(upsert(clusters));
+        running
+    }
+
+    /// Begins the shutdown.
+    pub(crate) fn stop(&mut self) {
+        self.stop.take();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A change set that adds clusters, named as they are encoded: field 1 is the name.
+pub(crate) fn upsert(clusters: &[&str]) -> ChangeSet {
+    let upserts = clusters.iter().map(|name| Arc::new(cluster(name, b""))).collect();
+    ChangeSet { upserts, ..ChangeSet::default() }
+}
+
+pub(crate) fn cluster(name: &str, rest: &[u8]) -> Resource {
+    let mut value = vec![0x0a, u8::try_from(name.len()).unwrap()];
+    value.extend_from_slice(name.as_bytes());
+    value.extend_from_slice(rest);
+    Resource::new(Kind::CLUSTER, name, &value)
+}
+
+pub(crate) fn removal(clusters: &[&str]) -> ChangeSet {
+    let removals = clusters.iter().map(|name| (Kind::CLUSTER, Arc::from(*name))).collect();
+    ChangeSet { removals, ..ChangeSet::default() }
+}
+
+/// Looks until `probe` yields something.
+pub(crate) async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    let deadline = tokio::time::Instant::now() + SOON;
+    loop {
+        if let Some(found) = probe().await {
+            return found;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{what}: not within {SOON:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,109 @@
+//! The HTTP port.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Empty};
+use hyper_util::rt::TokioIo;
+use oxds_server::Server;
+use oxds_types::discovery::Status;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+use crate::client::{CDS, SOTW, Stream, ack, ask};
+use crate::{Running, cluster, until, upsert};
+
+pub(crate) async fn get(address: SocketAddr, path: &str) -> (StatusCode, String) {
+    let socket = TcpStream::connect(address).await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(socket)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get(path).header("host", "test").body(Empty::<Bytes>::new()).unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    let status = response.status();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.into()).unwrap())
+}
+
+pub(crate) async fn json(address: SocketAddr) -> Value {
+    let (status, body) = get(address, "/status.json").await;
+    assert_eq!(status, StatusCode::OK);
+    serde_json::from_str(&body).unwrap()
+}
+
+/// Given a server; before the first load it is alive and not ready; then it is ready.
+#[tokio::test]
+async fn readiness_follows_the_first_load() {
+    let server = Running::start(Server::builder()).await;
+    assert_eq!(get(server.http, "/healthz").await.0, StatusCode::OK);
+    assert_eq!(get(server.http, "/readyz").await.0, StatusCode::SERVICE_UNAVAILABLE);
+    server.cache.apply(upsert(&[]));
+    assert_eq!(get(server.http, "/readyz").await.0, StatusCode::OK);
+}
+
+/// Given a client that accepted clusters, and rejects the next; then the status shows who it is, what it has and
+/// what it rejected, with its own words; and the metrics count it.
+#[tokio::test]
+async fn s17_a_rejection_is_shown_with_its_reason() {
+    let server = Running::start(Server::builder().identifier("replica-1")).await;
+    server.cache.apply(upsert(&["a"]));
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    stream.send(&ask(CDS, &[]));
+    let good = stream.sotw().await;
+    assert_eq!(good.control_plane.as_ref().unwrap().identifier, "replica-1");
+    stream.send(&ack(&good));
+    let mut changes = upsert(&[]);
+    changes.upserts.push(cluster("a", b"\x10\x03").into());
+    server.cache.apply(changes);
+    let bad = stream.sotw().await;
+    let mut nack = ack(&bad);
+    nack.version_info.clone_from(&good.version_info);
+    let message = "a: no such \"thing\"".to_owned();
+    nack.error_detail = Some(Status { code: 3, message, ..Status::default() });
+    stream.send(&nack);
+
+    let status = until("the rejection", async || {
+        let status = json(server.http).await;
+        (status["nodes"][0]["kinds"][0]["nacks"] == 1).then_some(status)
+    })
+    .await;
+    let node = &status["nodes"][0];
+    assert_eq!((&node["id"], &node["cluster"]), (&"test-1".into(), &"tests".into()));
+    assert_eq!(node["protocol"], "sotw");
+    let kind = &node["kinds"][0];
+    assert_eq!(kind["kind"], "cds");
+    assert_eq!(kind["wildcard"], true);
+    assert_eq!(kind["sent"], bad.version_info.as_str());
+    assert_eq!(kind["acknowledged"], good.version_info.as_str());
+    assert_eq!(kind["nack"]["reason"], "a: no such \"thing\"");
+    assert_eq!(kind["rejected"][0]["name"], "a");
+    assert_eq!(kind["rejected"][0]["reason"], "a: no such \"thing\"");
+    assert_eq!(status["snapshot"]["kinds"][0]["resources"], 1);
+
+    let (_, metrics) = get(server.http, "/metrics").await;
+    for line in [
+        r#"oxds_acks_total{kind="cds"} 1"#,
+        r#"oxds_nacks_total{kind="cds"} 1"#,
+        r#"oxds_responses_total{kind="cds"} 2"#,
+        r#"oxds_streams{protocol="sotw"} 1"#,
+        r#"oxds_resources{kind="cds"} 1"#,
+    ] {
+        assert!(metrics.contains(line), "{line} not in\n{metrics}");
+    }
+}
+
+/// Given a client that went; then it is not shown any more, and its streams are not counted.
+#[tokio::test]
+async fn a_client_that_went_is_not_shown() {
+    let server = Running::with_clusters(&["a"]).await;
+    let stream = Stream::open(server.grpc, SOTW).await;
+    assert_eq!(json(server.http).await["nodes"].as_array().unwrap().len(), 1);
+    drop(stream);
+    until("the client is gone", async || {
+        json(server.http).await["nodes"].as_array().unwrap().is_empty().then_some(())
+    })
+    .await;
+    let (_, metrics) = get(server.http, "/metrics").await;
+    assert!(metrics.contains(r#"oxds_streams{protocol="sotw"} 0"#), "{metrics}");
+}
