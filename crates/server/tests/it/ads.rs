@@ -2,16 +2,19 @@
 
 use oxds_server::Server;
 
-use crate::client::{
-    CDS, Client, DELTA, SOTW, Stream, ack, ack_delta, ask, subscribe,
-};
+use crate::client::{CDS, Client, DELTA, SOTW, Stream, ack, ack_delta, ask, subscribe};
 use crate::{Running, cluster, removal, until, upsert};
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
 
 fn names(response: &DiscoveryResponse) -> Vec<String> {
     // The name is field 1, and short: key, length, bytes.
-    let name = |value: &[u8]| String::from_utf8(value[2..2 + usize::from(value[1])].into()).unwrap();
-    let mut names: Vec<_> = response.resources.iter().map(|any| name(&any.value)).collect();
+    let name =
+        |value: &[u8]| String::from_utf8(value[2..2 + usize::from(value[1])].into()).unwrap();
+    let mut names: Vec<_> = response
+        .resources
+        .iter()
+        .map(|any| name(&any.value))
+        .collect();
     names.sort();
     names
 }
@@ -79,7 +82,10 @@ async fn s30_s32_s33_delta_sends_what_changed() {
 
     server.cache.apply(removal(&["b"]));
     let response = stream.delta().await;
-    assert_eq!((response.resources.len(), response.removed_resources), (0, vec!["b".to_owned()]));
+    assert_eq!(
+        (response.resources.len(), response.removed_resources),
+        (0, vec!["b".to_owned()])
+    );
 }
 
 /// Given a server into which nothing was loaded; when a client asks; then it waits; when an empty configuration is
@@ -106,13 +112,20 @@ async fn a_large_response_arrives_whole() {
     // Field 15, of 100 KB: some field the server need not know.
     let mut rest = vec![0x7a, 0xa0, 0x8d, 0x06];
     rest.extend(vec![b'x'; 100_000]);
-    changes.upserts.extend((0..50).map(|i| cluster(&format!("c{i:02}"), &rest).into()));
+    changes
+        .upserts
+        .extend((0..50).map(|i| cluster(&format!("c{i:02}"), &rest).into()));
     server.cache.apply(changes);
     let mut stream = Stream::open(server.grpc, SOTW).await;
     stream.send(&ask(CDS, &[]));
     let response = stream.sotw().await;
     assert_eq!(response.resources.len(), 50);
-    assert!(response.resources.iter().all(|any| any.value.ends_with(&rest)));
+    assert!(
+        response
+            .resources
+            .iter()
+            .all(|any| any.value.ends_with(&rest))
+    );
 }
 
 /// Given two streams on one connection; when one breaks the protocol, the other goes on (S-58).
@@ -181,7 +194,11 @@ async fn s76_a_stalled_reader_delays_nobody() {
     let first = stalled.sotw().await;
     if !first.resources[0].value.ends_with(&[199; 1000]) {
         stalled.send(&ack(&first));
-        assert!(stalled.sotw().await.resources[0].value.ends_with(&[199; 1000]));
+        assert!(
+            stalled.sotw().await.resources[0]
+                .value
+                .ends_with(&[199; 1000])
+        );
     }
 }
 
@@ -197,7 +214,10 @@ async fn s79_shutdown_ends_streams_and_returns() {
     let (code, message) = stream.status().await;
     assert_eq!(code, 14, "{message}");
     drop(stream);
-    tokio::time::timeout(std::time::Duration::from_secs(4), &mut server.task).await.unwrap().unwrap();
+    tokio::time::timeout(std::time::Duration::from_secs(4), &mut server.task)
+        .await
+        .unwrap()
+        .unwrap();
     assert!(tokio::net::TcpStream::connect(server.grpc).await.is_err());
 }
 
@@ -206,7 +226,11 @@ async fn s79_shutdown_ends_streams_and_returns() {
 async fn only_those_whom_a_change_concerns_are_woken() {
     let server = Running::with_clusters(&["a"]).await;
     let mut streams = Vec::new();
-    for kind in [CDS, CDS, "type.googleapis.com/envoy.config.listener.v3.Listener"] {
+    for kind in [
+        CDS,
+        CDS,
+        "type.googleapis.com/envoy.config.listener.v3.Listener",
+    ] {
         let mut stream = Stream::open(server.grpc, SOTW).await;
         stream.send(&ask(kind, &[]));
         stream.sotw_acked().await;

@@ -39,7 +39,9 @@ impl Body for Feed {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+        self.0
+            .poll_recv(cx)
+            .map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 }
 
@@ -49,8 +51,9 @@ pub(crate) struct Client(SendRequest<Feed>);
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).await.unwrap();
-        let (sender, connection) =
-            http2::handshake(TokioExecutor::new(), TokioIo::new(socket)).await.unwrap();
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
+            .await
+            .unwrap();
         tokio::spawn(connection);
         Self(sender)
     }
@@ -63,9 +66,17 @@ impl Client {
             .header("te", "trailers")
             .body(Feed(body))
             .unwrap();
-        let response = timeout(SOON, self.0.send_request(request)).await.unwrap().unwrap();
+        let response = timeout(SOON, self.0.send_request(request))
+            .await
+            .unwrap()
+            .unwrap();
         let headers = response.headers().clone();
-        Stream { feed: Some(feed), body: response.into_body(), buffer: BytesMut::new(), headers }
+        Stream {
+            feed: Some(feed),
+            body: response.into_body(),
+            buffer: BytesMut::new(),
+            headers,
+        }
     }
 }
 
@@ -124,7 +135,12 @@ impl Stream {
                 if let Some(message) = self.buffered() {
                     return message;
                 }
-                let frame = self.body.frame().await.expect("the stream has ended").unwrap();
+                let frame = self
+                    .body
+                    .frame()
+                    .await
+                    .expect("the stream has ended")
+                    .unwrap();
                 match frame.into_data() {
                     Ok(data) => self.buffer.extend_from_slice(&data),
                     Err(frame) => panic!("the stream has ended: {:?}", frame.trailers_ref()),
@@ -136,7 +152,12 @@ impl Stream {
     }
 
     fn buffered<M: Message + Default>(&mut self) -> Option<M> {
-        let length = self.buffer.get(1..5)?.try_into().map(u32::from_be_bytes).unwrap() as usize;
+        let length = self
+            .buffer
+            .get(1..5)?
+            .try_into()
+            .map(u32::from_be_bytes)
+            .unwrap() as usize;
         if self.buffer.len() < 5 + length {
             return None;
         }
@@ -154,7 +175,10 @@ impl Stream {
                 }
             }
             let text = |name| found.get(name).map_or("", |value| value.to_str().unwrap());
-            (text("grpc-status").parse().expect("no grpc-status"), text("grpc-message").to_owned())
+            (
+                text("grpc-status").parse().expect("no grpc-status"),
+                text("grpc-message").to_owned(),
+            )
         })
         .await
         .expect("the stream does not end")
@@ -162,7 +186,11 @@ impl Stream {
 }
 
 pub(crate) fn node() -> Option<Node> {
-    Some(Node { id: "test-1".into(), cluster: "tests".into(), ..Node::default() })
+    Some(Node {
+        id: "test-1".into(),
+        cluster: "tests".into(),
+        ..Node::default()
+    })
 }
 
 /// A first SotW request.

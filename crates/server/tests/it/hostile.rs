@@ -53,9 +53,11 @@ async fn s60_garbage_ends_its_stream() {
 #[tokio::test]
 async fn s59_an_unknown_method_is_refused() {
     let server = Running::with_clusters(&["a"]).await;
-    for path in
-        ["/envoy.service.discovery.v3.AggregatedDiscoveryService/Fetch", "/no.Such/Service", "/"]
-    {
+    for path in [
+        "/envoy.service.discovery.v3.AggregatedDiscoveryService/Fetch",
+        "/no.Such/Service",
+        "/",
+    ] {
         let mut stream = Stream::open(server.grpc, path).await;
         assert_eq!(stream.status().await.0, UNIMPLEMENTED, "{path}");
     }
@@ -98,7 +100,10 @@ async fn s77_streams_are_limited() {
     server.cache.apply(upsert(&["a"]));
     let first = Stream::open(server.grpc, SOTW).await;
     let _second = Stream::open(server.grpc, SOTW).await;
-    assert_eq!(Stream::open(server.grpc, SOTW).await.status().await.0, RESOURCE_EXHAUSTED);
+    assert_eq!(
+        Stream::open(server.grpc, SOTW).await.status().await.0,
+        RESOURCE_EXHAUSTED
+    );
     drop(first);
     until("a place is free", async || {
         let status = crate::pages::json(server.http).await;

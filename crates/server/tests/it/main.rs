@@ -65,8 +65,14 @@ impl Drop for Running {
 
 /// A change set that adds clusters, named as they are encoded: field 1 is the name.
 pub(crate) fn upsert(clusters: &[&str]) -> ChangeSet {
-    let upserts = clusters.iter().map(|name| Arc::new(cluster(name, b""))).collect();
-    ChangeSet { upserts, ..ChangeSet::default() }
+    let upserts = clusters
+        .iter()
+        .map(|name| Arc::new(cluster(name, b"")))
+        .collect();
+    ChangeSet {
+        upserts,
+        ..ChangeSet::default()
+    }
 }
 
 pub(crate) fn cluster(name: &str, rest: &[u8]) -> Resource {
@@ -77,8 +83,14 @@ pub(crate) fn cluster(name: &str, rest: &[u8]) -> Resource {
 }
 
 pub(crate) fn removal(clusters: &[&str]) -> ChangeSet {
-    let removals = clusters.iter().map(|name| (Kind::CLUSTER, Arc::from(*name))).collect();
-    ChangeSet { removals, ..ChangeSet::default() }
+    let removals = clusters
+        .iter()
+        .map(|name| (Kind::CLUSTER, Arc::from(*name)))
+        .collect();
+    ChangeSet {
+        removals,
+        ..ChangeSet::default()
+    }
 }
 
 /// Looks until `probe` yields something.
@@ -88,7 +100,10 @@ pub(crate) async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<
         if let Some(found) = probe().await {
             return found;
         }
-        assert!(tokio::time::Instant::now() < deadline, "{what}: not within {SOON:?}");
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "{what}: not within {SOON:?}"
+        );
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

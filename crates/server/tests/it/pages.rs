@@ -16,10 +16,14 @@ use crate::{Running, cluster, until, upsert};
 
 pub(crate) async fn get(address: SocketAddr, path: &str) -> (StatusCode, String) {
     let socket = TcpStream::connect(address).await.unwrap();
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(socket)).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket))
+        .await
+        .unwrap();
     tokio::spawn(connection);
-    let request = Request::get(path).header("host", "test").body(Empty::<Bytes>::new()).unwrap();
+    let request = Request::get(path)
+        .header("host", "test")
+        .body(Empty::<Bytes>::new())
+        .unwrap();
     let response = sender.send_request(request).await.unwrap();
     let status = response.status();
     let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -37,7 +41,10 @@ pub(crate) async fn json(address: SocketAddr) -> Value {
 async fn readiness_follows_the_first_load() {
     let server = Running::start(Server::builder()).await;
     assert_eq!(get(server.http, "/healthz").await.0, StatusCode::OK);
-    assert_eq!(get(server.http, "/readyz").await.0, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(
+        get(server.http, "/readyz").await.0,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
     server.cache.apply(upsert(&[]));
     assert_eq!(get(server.http, "/readyz").await.0, StatusCode::OK);
 }
@@ -60,7 +67,11 @@ async fn s17_a_rejection_is_shown_with_its_reason() {
     let mut nack = ack(&bad);
     nack.version_info.clone_from(&good.version_info);
     let message = "a: no such \"thing\"".to_owned();
-    nack.error_detail = Some(Status { code: 3, message, ..Status::default() });
+    nack.error_detail = Some(Status {
+        code: 3,
+        message,
+        ..Status::default()
+    });
     stream.send(&nack);
 
     let status = until("the rejection", async || {
@@ -69,7 +80,10 @@ async fn s17_a_rejection_is_shown_with_its_reason() {
     })
     .await;
     let node = &status["nodes"][0];
-    assert_eq!((&node["id"], &node["cluster"]), (&"test-1".into(), &"tests".into()));
+    assert_eq!(
+        (&node["id"], &node["cluster"]),
+        (&"test-1".into(), &"tests".into())
+    );
     assert_eq!(node["protocol"], "sotw");
     let kind = &node["kinds"][0];
     assert_eq!(kind["kind"], "cds");
@@ -98,12 +112,22 @@ async fn s17_a_rejection_is_shown_with_its_reason() {
 async fn a_client_that_went_is_not_shown() {
     let server = Running::with_clusters(&["a"]).await;
     let stream = Stream::open(server.grpc, SOTW).await;
-    assert_eq!(json(server.http).await["nodes"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        json(server.http).await["nodes"].as_array().unwrap().len(),
+        1
+    );
     drop(stream);
     until("the client is gone", async || {
-        json(server.http).await["nodes"].as_array().unwrap().is_empty().then_some(())
+        json(server.http).await["nodes"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+            .then_some(())
     })
     .await;
     let (_, metrics) = get(server.http, "/metrics").await;
-    assert!(metrics.contains(r#"oxds_streams{protocol="sotw"} 0"#), "{metrics}");
+    assert!(
+        metrics.contains(r#"oxds_streams{protocol="sotw"} 0"#),
+        "{metrics}"
+    );
 }
