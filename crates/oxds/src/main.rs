@@ -1,2 +1,35 @@
-//! oxds.
-fn main() {}
+//! `oxds`: xDS for people who run it.
+//!
+//! ```text
+//!  arguments ─► cli ─► commands::{serve, validate, bootstrap, call, demo, completions} ─► exit code
+//!                          │                                     │
+//!                       results: output (stdout)              logs: log (stderr)
+//! ```
+//!
+//! A command is a module with its arguments and a `run`. It returns an [`Exit`](exit::Exit), or a
+//! [`Failure`](exit::Failure) that says what is wrong and where; nothing else ends the process.
+
+mod cli;
+mod commands;
+mod exit;
+mod log;
+mod output;
+mod progress;
+mod signals;
+mod terminal;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match cli::parse() {
+        Ok(cli) => cli,
+        Err(exit) => return exit.into(),
+    };
+    match cli.run() {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            failure.report();
+            failure.exit.into()
+        }
+    }
+}

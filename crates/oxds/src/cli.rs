@@ -1,0 +1,156 @@
+//! The command line: global options, and the list of commands.
+
+use std::ffi::OsString;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{bootstrap, completions, serve, validate};
+use crate::exit::{Exit, Failure};
+use crate::log::LogFormat;
+
+const LONG_ABOUT: &str = "\
+xDS for people who run it: a control plane over a folder of YAML, and the tools around it.
+
+xDS is how Envoy and gRPC learn where services are and how to reach them. `oxds serve` answers \
+them from files.";
+
+const AFTER_LONG_HELP: &str = "\
+Begin here:
+  oxds validate ./config                       check a folder, as CI would
+  oxds serve ./config                          serve it, and follow its changes
+  oxds bootstrap grpc --server 127.0.0.1:18000 > bootstrap.json
+
+Results go to stdout, logs to stderr.
+
+Exit codes:
+  0  done, and all is well
+  1  done, and it is not: findings, failed calls, an address in use
+  2  not begun: wrong arguments, or an input they name is missing or malformed
+
+Environment:
+  RUST_LOG                    what is logged: `debug`, `oxds_server=debug,info`, …
+  NO_COLOR                    set to anything: no colours";
+
+/// xDS for people who run it
+#[derive(Debug, Parser)]
+#[command(
+    name = "oxds",
+    version,
+    long_about = LONG_ABOUT,
+    after_long_help = AFTER_LONG_HELP,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    /// The form of log lines on stderr
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
+    log_format: LogFormat,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Args),
+    Validate(validate::Args),
+    Bootstrap(bootstrap::Args),
+    Completions(completions::Args),
+}
+
+/// Reads the arguments of the process; help and mistakes are answered here.
+pub(crate) fn parse() -> Result<Cli, Exit> {
+    parse_from(std::env::args_os())
+}
+
+fn parse_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
+    Cli::try_parse_from(arguments).map_err(|error| {
+        // A closed stdout or stderr changes nothing about the answer.
+        let _ = error.print();
+        if error.use_stderr() {
+            Exit::Usage
+        } else {
+            Exit::Success
+        }
+    })
+}
+
+impl Cli {
+    /// Runs the command.
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        match self.command {
+            Command::Serve(args) => {
+                crate::log::start(self.log_format, "info");
+                serve::run(args)
+            }
+            Command::Validate(args) => {
+                crate::log::start(self.log_format, "warn");
+                validate::run(&args)
+            }
+            Command::Bootstrap(args) => bootstrap::run(&args),
+            Command::Completions(args) => completions::run(&args),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, Exit> {
+        parse_from(line.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_teaches_by_example() {
+        for command in Cli::command().get_subcommands_mut() {
+            let name = command.get_name().to_owned();
+            let help = command.render_long_help().to_string();
+            assert!(
+                help.contains("Examples:"),
+                "{name} has no examples:\n{help}"
+            );
+            assert!(help.contains(&format!("  oxds {name}")), "{name}:\n{help}");
+        }
+    }
+
+    #[test]
+    fn help_fits_a_screen_of_a_hundred_columns() {
+        let mut root = Cli::command();
+        let mut helps = vec![root.render_long_help().to_string()];
+        helps.extend(
+            root.get_subcommands_mut()
+                .map(|c| c.render_long_help().to_string()),
+        );
+        for line in helps.iter().flat_map(|help| help.lines()) {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
+    }
+
+    #[test]
+    fn global_options_stand_before_or_after_the_command() {
+        assert!(parse("oxds --log-format json validate x").is_ok());
+        assert!(parse("oxds validate x --log-format json").is_ok());
+    }
+
+    #[test]
+    fn mistakes_are_usage_errors() {
+        for line in ["oxds bogus", "oxds serve", "oxds validate x --format xml"] {
+            assert_eq!(parse(line).err(), Some(Exit::Usage), "{line}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `oxds completions`: scripts that make the shell complete our arguments.
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  oxds completions bash > /usr/share/bash-completion/completions/oxds
+  oxds completions zsh  > ~/.zfunc/_oxds
+  oxds completions fish > ~/.config/fish/completions/oxds.fish";
+
+/// Print a completion script for a shell
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The shell to complete in
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(
+        args.shell,
+        &mut crate::cli::Cli::command(),
+        "oxds",
+        &mut script,
+    );
+    Output::new().write(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Success)
+}

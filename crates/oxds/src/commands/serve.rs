@@ -1,0 +1,101 @@
+//! `oxds serve`: a control plane over a folder.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use oxds_server::{BindError, DirStore, Server};
+use tracing::info;
+
+use super::{dir_options, runtime, unreadable};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::signals::{self, Stop};
+
+const EXAMPLES: &str = "\
+Examples:
+  oxds serve ./config
+  oxds serve ./config --grpc 0.0.0.0:18000 --http 127.0.0.1:18001
+  oxds serve ./config --grpc 127.0.0.1:0 --http 127.0.0.1:0       # ports of the system's choice
+
+  curl http://127.0.0.1:18001/status.json      # who is connected, what they hold, what they refused
+  curl http://127.0.0.1:18001/metrics          # for Prometheus
+
+Once listening it prints the addresses, one per line: `grpc 127.0.0.1:18000`, `http 127.0.0.1:18001`.
+
+A saved file is served within a tenth of a second, together with the others saved with it. A file \
+with a mistake changes nothing of what it held before: the mistake is logged with its line, and \
+shown in /status.json and /metrics until mended.
+
+SIGTERM and SIGINT stop in order: calls end, clients go elsewhere. SIGHUP reads the folder again.";
+
+/// Serve a folder of resources to Envoy and gRPC clients, and follow its changes
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A folder of .yaml, .yml, .json, .textproto, .pb_text and .pb files, and of such folders
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Where clients connect: xDS, gRPC health and reflection
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18000")]
+    grpc: SocketAddr,
+    /// Where people and Prometheus look: /status.json, /metrics, /healthz, /readyz
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18001")]
+    http: SocketAddr,
+    /// Refuse references that lead nowhere, instead of warning
+    #[arg(long)]
+    strict: bool,
+    /// Pass fields that this version of the API does not know, instead of refusing the file
+    #[arg(long)]
+    allow_unknown_fields: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    runtime()?.block_on(serve(args))
+}
+
+async fn serve(args: Args) -> Result<Exit, Failure> {
+    let options = dir_options(args.allow_unknown_fields, args.strict);
+    let store = DirStore::open(args.dir, options).map_err(|error| unreadable(&error))?;
+    let (mut stop, mut hangup, reload) = (Stop::listen()?, signals::reload()?, store.reload());
+    let server = Server::builder()
+        .grpc(args.grpc)
+        .http(args.http)
+        .identifier(replica())
+        .store(store)
+        .bind()
+        .await
+        .map_err(|error| in_use(&error))?;
+
+    let mut output = Output::new();
+    output.line(&format!("grpc {}", server.grpc_addr()))?;
+    if let Some(http) = server.http_addr() {
+        output.line(&format!("http {http}"))?;
+    }
+    let reloading = async {
+        while hangup.recv().await.is_some() {
+            info!("SIGHUP: reading the folder again");
+            reload.reload();
+        }
+        std::future::pending::<()>().await;
+    };
+    let stopped = async {
+        tokio::select! {
+            signal = stop.next() => info!("{signal}: stopping"),
+            () = reloading => {}
+        }
+    };
+    server.run(stopped).await;
+    Ok(Exit::Success)
+}
+
+fn in_use(error: &BindError) -> Failure {
+    Failure::negative(error).hint("port 0 lets the system choose: --grpc 127.0.0.1:0")
+}
+
+/// What tells this process from its replicas, to clients that log whom they talk to.
+fn replica() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| std::env::var("HOSTNAME"))
+        .unwrap_or_default();
+    format!("oxds@{}", host.trim())
+}

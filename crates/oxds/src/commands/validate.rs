@@ -1,0 +1,156 @@
+//! `oxds validate`: what `oxds serve` would say about a folder, without serving it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use oxds_server::dir::{self, Report};
+use oxds_server::{Finding, Severity};
+use serde::Serialize;
+
+use super::{Format, dir_options, unreadable};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+const EXAMPLES: &str = "\
+Examples:
+  oxds validate ./config
+  oxds validate ./config --strict                    # in CI: references must lead somewhere
+  oxds validate ./config --format json | jq -r '.findings[].file'
+
+Checked are syntax, field names and types, the rules of the API (`validate.rules`), names used \
+twice, and whether the routes, clusters and endpoints that are named exist. A finding begins with \
+one line that editors understand: `file:line:column: error: field.path: reason`.
+
+Exit codes: 0 clean, 1 findings, 2 the folder cannot be read or the arguments are wrong.
+Warnings alone are clean, unless --strict.";
+
+/// Check a folder of resources, as `serve` would read it
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The folder
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// Let nothing pass: references that lead nowhere, deprecated fields, an empty folder
+    #[arg(long)]
+    strict: bool,
+    /// Pass fields that this version of the API does not know, instead of refusing the file
+    #[arg(long)]
+    allow_unknown_fields: bool,
+    /// The form of the findings on stdout
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    let options = dir_options(args.allow_unknown_fields, args.strict);
+    let report = dir::load(&args.dir, &options).map_err(|error| unreadable(&error))?;
+    let mut output = Output::new();
+    match args.format {
+        Format::Text => output.write(&text(&report))?,
+        Format::Json => output.json(&Json::of(&report))?,
+    }
+    let bad = report.count(Severity::Error) > 0 || args.strict && !report.findings.is_empty();
+    Ok(if bad { Exit::Negative } else { Exit::Success })
+}
+
+/// The findings, each with the lines it is about, and a line of counts.
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for finding in &report.findings {
+        text += &format!("{finding}\n");
+        for line in finding.snippet.iter().flat_map(|snippet| snippet.lines()) {
+            text += &format!("    {line}\n");
+        }
+    }
+    let kinds: Vec<_> = by_kind(report)
+        .into_iter()
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    let kinds = if kinds.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", kinds.join(", "))
+    };
+    text += &format!(
+        "{}, {}{kinds}: {}, {}\n",
+        counted(report.files, "file"),
+        counted(report.resources.len(), "resource"),
+        counted(report.count(Severity::Error), "error"),
+        counted(report.count(Severity::Warning), "warning"),
+    );
+    text
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+fn by_kind(report: &Report) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for resource in &report.resources {
+        let message = resource.kind().message();
+        let short = message.rsplit('.').next().unwrap_or(message);
+        *counts.entry(short.to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+/// The report, for machines. Fields are added over time, never renamed.
+#[derive(Debug, Serialize)]
+struct Json<'a> {
+    files: usize,
+    resources: BTreeMap<String, usize>,
+    errors: usize,
+    warnings: usize,
+    seconds: f64,
+    findings: Vec<JsonFinding<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonFinding<'a> {
+    severity: &'static str,
+    file: String,
+    line: Option<u32>,
+    column: Option<u32>,
+    resource: Option<&'a str>,
+    /// Path to the field.
+    path: &'a str,
+    rule: &'static str,
+    message: &'a str,
+}
+
+impl<'a> Json<'a> {
+    fn of(report: &'a Report) -> Self {
+        Self {
+            files: report.files,
+            resources: by_kind(report),
+            errors: report.count(Severity::Error),
+            warnings: report.count(Severity::Warning),
+            seconds: rounded(report.took),
+            findings: report.findings.iter().map(JsonFinding::of).collect(),
+        }
+    }
+}
+
+impl<'a> JsonFinding<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        Self {
+            severity: finding.severity.as_str(),
+            file: finding.file.display().to_string(),
+            line: finding.position.map(|at| at.line),
+            column: finding.position.map(|at| at.column),
+            resource: finding.resource.as_deref(),
+            path: &finding.path,
+            rule: finding.rule,
+            message: &finding.message,
+        }
+    }
+}
+
+/// To the millisecond.
+fn rounded(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e3).round() / 1e3
+}

@@ -1,0 +1,51 @@
+//! Results, on stdout.
+//!
+//! A reader that goes away (`oxds … | head`) is no error: what follows is dropped, and the exit
+//! code stays what it would have been. A full disk is an error.
+
+use std::io::{self, ErrorKind, Write};
+
+use crate::exit::Failure;
+
+/// Stdout, until its reader is gone.
+#[derive(Debug)]
+pub(crate) struct Output {
+    stdout: io::Stdout,
+    closed: bool,
+}
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self {
+            stdout: io::stdout(),
+            closed: false,
+        }
+    }
+
+    /// Writes and flushes, so that a program that reads along has it at once.
+    pub(crate) fn write(&mut self, text: &str) -> Result<(), Failure> {
+        if self.closed {
+            return Ok(());
+        }
+        let written = self.stdout.write_all(text.as_bytes());
+        match written.and_then(|()| self.stdout.flush()) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                self.closed = true;
+                Ok(())
+            }
+            Err(error) => Err(Failure::negative(format_args!("stdout: {error}"))),
+        }
+    }
+
+    /// A line.
+    pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
+        self.write(&format!("{line}\n"))
+    }
+
+    /// A value as pretty JSON, and a line end.
+    pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value).map_err(Failure::negative)?;
+        self.line(&text)
+    }
+}
