@@ -15,6 +15,7 @@ mod encode;
 mod inspect;
 mod json;
 mod locate;
+mod place;
 mod report;
 mod resource;
 mod scalar;
@@ -93,7 +94,8 @@ pub struct LoadedResource {
     pub references: Vec<Reference>,
     /// Findings that do not keep it from being served.
     pub warnings: Vec<Error>,
-    /// Where it begins in its file.
+    /// Where it begins in its file, where that is easily told: a document of its own, or an item
+    /// of a block sequence in YAML.
     pub position: Option<Position>,
 }
 

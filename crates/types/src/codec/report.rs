@@ -3,6 +3,7 @@
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
+use super::place::places;
 use super::resource::Draft;
 use super::walk::{Finding, Walk};
 use super::{LoadedResource, Read, locate};
@@ -103,9 +104,12 @@ impl Report {
             }
         }
         match read {
-            Ok(drafts) => drafts
-                .into_iter()
-                .for_each(|d| self.draft(d, &mut document, &mut warnings)),
+            Ok(drafts) => {
+                let places = places(text, drafts.len());
+                for (draft, place) in drafts.into_iter().zip(places) {
+                    self.draft(draft, place, &mut document, &mut warnings);
+                }
+            }
             Err((reason, position)) => {
                 // What breaks the text is where the parser says; what does not fit is at a path.
                 let (reason, path, position) = match (stopped, reason) {
@@ -124,12 +128,14 @@ impl Report {
     fn draft(
         &mut self,
         draft: Draft,
+        place: Option<Position>,
         document: &mut Document<'_>,
         warnings: &mut Vec<(Path, Error)>,
     ) {
         let path = draft.path.clone();
         match draft.finish() {
             Ok(mut resource) => {
+                resource.position = place.map(|place| document.in_file(place));
                 resource.warnings = warnings
                     .extract_if(.., |(at, _)| at.steps().starts_with(path.steps()))
                     .map(|(_, warning)| warning)
@@ -153,13 +159,9 @@ impl Report {
         reason: Reason,
     ) -> Error {
         let snippet = position.map(|position| document.snippet(position).into());
-        let offset = document.line as u32;
         Error {
             file: Some(Arc::clone(&self.file)),
-            position: position.map(|p| Position {
-                line: p.line + offset,
-                column: p.column,
-            }),
+            position: position.map(|position| document.in_file(position)),
             resource,
             path: path.to_string(),
             reason,
@@ -169,6 +171,14 @@ impl Report {
 }
 
 impl Document<'_> {
+    /// Lines are counted from the document's first; in files, from the file's.
+    fn in_file(&self, position: Position) -> Position {
+        Position {
+            line: position.line + self.line as u32,
+            ..position
+        }
+    }
+
     fn locate(&mut self, path: &Path) -> Option<Position> {
         if self.locating == Locating::No || self.text.len() > self.budget {
             return None;

@@ -1,7 +1,7 @@
 //! The rules that the API carries in its options (`validate.rules`, from protoc-gen-validate),
 //! checked over reflection.
 //!
-//! Rules are compiled once per message type ([`rules`]); checking a message looks at the fields
+//! Rules are compiled once per message type (`rules`); checking a message looks at the fields
 //! that are set, and at the few that must not be unset. What an `Any` holds is checked too, when
 //! the descriptors know it.
 
@@ -15,6 +15,7 @@ mod format;
 mod number;
 pub(crate) mod rules;
 mod string;
+mod time;
 
 use rules::FieldRules;
 

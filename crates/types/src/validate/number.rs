@@ -6,7 +6,7 @@ use envoy_types::pb::google::protobuf::{Duration, Timestamp};
 use envoy_types::pb::validate as pgv;
 
 use super::Broken;
-use super::rules::Nanos;
+use super::time::Nanos;
 
 /// Limits and sets of a type.
 #[derive(Debug)]

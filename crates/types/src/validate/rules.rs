@@ -1,7 +1,6 @@
 //! From `validate.FieldRules` to something that can be asked.
 
 use std::collections::HashSet;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use envoy_types::pb::validate as pgv;
@@ -13,6 +12,7 @@ use prost_reflect::{
 use super::Broken;
 use super::number::Range;
 use super::string::{BytesRules, StringRules};
+use super::time::{Nanos, NowRules};
 use crate::schema::Field;
 
 /// The rules of a message type.
@@ -99,19 +99,8 @@ enum Check {
     Duration(Range<Nanos>),
     Timestamp {
         range: Range<Nanos>,
-        now: Box<NowRules>,
+        now: NowRules,
     },
-}
-
-/// Seconds and nanoseconds as one number: any that protobuf can say fits.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-pub(super) struct Nanos(i128);
-
-#[derive(Debug)]
-struct NowRules {
-    before_now: bool,
-    after_now: bool,
-    within: Option<Nanos>,
 }
 
 impl FieldRules {
@@ -131,7 +120,7 @@ impl FieldRules {
         Some(compiled)
     }
 
-    fn from_pgv(rules: &pgv::FieldRules, kind: &Kind) -> FieldRules {
+    pub(super) fn from_pgv(rules: &pgv::FieldRules, kind: &Kind) -> FieldRules {
         let check = match &rules.r#type {
             None => Check::Nothing,
             Some(Rules::Float(r)) => Check::Float(r.into()),
@@ -165,11 +154,7 @@ impl FieldRules {
             Some(Rules::Duration(r)) => Check::Duration(r.into()),
             Some(Rules::Timestamp(r)) => Check::Timestamp {
                 range: r.into(),
-                now: Box::new(NowRules {
-                    before_now: r.lt_now(),
-                    after_now: r.gt_now(),
-                    within: r.within.as_ref().map(|d| Nanos::new(d.seconds, d.nanos)),
-                }),
+                now: NowRules::compile(r),
             },
         };
         let skip = rules.message.as_ref().is_some_and(pgv::MessageRules::skip);
@@ -255,7 +240,10 @@ impl FieldRules {
         let wrapped;
         let value = match (&self.check, value) {
             // Rules for scalars apply to what is in a wrapper.
-            (Check::Any(_) | Check::Duration(_) | Check::Timestamp { .. }, value) => value,
+            (
+                Check::Nothing | Check::Any(_) | Check::Duration(_) | Check::Timestamp { .. },
+                value,
+            ) => value,
             (_, Value::Message(message)) => match message.get_field_by_number(1) {
                 Some(inner) => {
                     wrapped = inner;
@@ -381,63 +369,6 @@ fn check_any(rules: &pgv::AnyRules, value: &DynamicMessage, broken: &mut dyn FnM
     }
     if rules.not_in.iter().any(|forbidden| forbidden == url) {
         broken(Broken::new(format!("any.not_in = {:?}", rules.not_in), url));
-    }
-}
-
-impl NowRules {
-    fn check(&self, value: Nanos, broken: &mut dyn FnMut(Broken)) {
-        if !(self.before_now || self.after_now || self.within.is_some()) {
-            return;
-        }
-        let since_epoch = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        let now = Nanos(since_epoch.as_nanos() as i128);
-        if self.before_now && value >= now {
-            broken(Broken::new("timestamp.lt_now", value.to_string()));
-        }
-        if self.after_now && value <= now {
-            broken(Broken::new("timestamp.gt_now", value.to_string()));
-        }
-        if let Some(within) = self
-            .within
-            .filter(|within| (value.0 - now.0).abs() > within.0)
-        {
-            broken(Broken::new(
-                format!("timestamp.within = {within}"),
-                value.to_string(),
-            ));
-        }
-    }
-}
-
-impl Nanos {
-    pub(super) fn new(seconds: i64, nanos: i32) -> Nanos {
-        Nanos(i128::from(seconds) * 1_000_000_000 + i128::from(nanos))
-    }
-
-    /// Of a `Duration` or a `Timestamp`: both have seconds and nanos, as fields 1 and 2.
-    fn of(message: &DynamicMessage) -> Nanos {
-        let seconds = message
-            .get_field_by_number(1)
-            .and_then(|v| v.as_i64())
-            .unwrap_or_default();
-        let nanos = message
-            .get_field_by_number(2)
-            .and_then(|v| v.as_i32())
-            .unwrap_or_default();
-        Nanos::new(seconds, nanos)
-    }
-}
-
-/// In seconds, as the JSON mapping writes durations.
-impl std::fmt::Display for Nanos {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (sign, nanos) = (if self.0 < 0 { "-" } else { "" }, self.0.unsigned_abs());
-        let text = format!(
-            "{sign}{}.{:09}",
-            nanos / 1_000_000_000,
-            nanos % 1_000_000_000
-        );
-        write!(f, "{}s", text.trim_end_matches('0').trim_end_matches('.'))
     }
 }
 

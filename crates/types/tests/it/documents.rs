@@ -48,6 +48,11 @@ fn s72_a_document_is_a_resource_a_list_or_a_response() {
     let loaded = yaml(&text);
     let names: Vec<&str> = loaded.iter().map(|resource| &*resource.name).collect();
     assert_eq!(names, ["one", "two", "three", "four", "five"]);
+    let line = |i: usize| loaded[i].position.map(|position| position.line);
+    assert_eq!(
+        [line(0), line(1), line(2), line(3), line(4)],
+        [1, 4, 5, 9, 13].map(Some)
+    );
     assert_eq!(loaded[2].kind, Kind::ENDPOINT);
     assert_eq!(loaded[2].any.type_url, Kind::ENDPOINT.type_url());
 }
