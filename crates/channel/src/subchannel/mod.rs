@@ -74,7 +74,15 @@ struct Inner {
 struct Watcher {
     id: u64,
     token: u64,
-    changes: mpsc::UnboundedSender<u64>,
+    changes: mpsc::UnboundedSender<Change>,
+}
+
+/// The state of a watched subchannel changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Given by the watcher.
+    pub(crate) token: u64,
+    pub(crate) address: SocketAddr,
 }
 
 /// Ends a watch when dropped.
@@ -123,11 +131,11 @@ impl Subchannel {
         self.shared.grow.notify_one();
     }
 
-    /// Sends `token` on `changes` after each change of state.
+    /// Sends a [`Change`] with `token` on `changes` after each change of state.
     pub(crate) fn watch(
         self: &Arc<Self>,
         token: u64,
-        changes: mpsc::UnboundedSender<u64>,
+        changes: mpsc::UnboundedSender<Change>,
     ) -> Watch {
         let mut inner = self.shared.lock();
         let id = inner.next_watcher;
@@ -167,8 +175,12 @@ impl Shared {
         let mut inner = self.lock();
         let before = std::mem::replace(&mut inner.state, state);
         for watcher in &inner.watchers {
+            let change = Change {
+                token: watcher.token,
+                address: self.address,
+            };
             // A channel that is gone is no reason to stop telling the others.
-            drop(watcher.changes.send(watcher.token));
+            drop(watcher.changes.send(change));
         }
         drop(inner);
         // Outside the lock: this may be the last handle to connections.

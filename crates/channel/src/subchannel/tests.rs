@@ -16,7 +16,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 struct Watched {
     watch: Watch,
-    changes: UnboundedReceiver<u64>,
+    changes: UnboundedReceiver<Change>,
 }
 
 impl Watched {
@@ -38,7 +38,7 @@ impl Watched {
                 if wanted(&state) {
                     return state;
                 }
-                assert_eq!(self.changes.recv().await, Some(7));
+                assert_eq!(self.changes.recv().await.unwrap().token, 7);
             }
         })
         .await

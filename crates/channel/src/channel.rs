@@ -1,0 +1,113 @@
+//! The handle that applications hold.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use tokio::task::AbortHandle;
+use tower_service::Service;
+
+use crate::body::ResponseBody;
+use crate::builder::Builder;
+use crate::call;
+use crate::routing::Shared;
+use crate::snapshot::ChannelStatus;
+
+/// A channel to the service behind an `xds:///` target.
+///
+/// Clones share everything: configuration, picks, connections. It is always ready: a call that has
+/// to wait (for the configuration, for a connection) waits in its own future, under its own deadline.
+///
+/// # Cancel safety
+///
+/// Dropping the future of a call, or a response body before its end, cancels the RPC and nothing
+/// else. Dropping the last clone ends the channel's tasks; RPCs whose answer has begun go on to
+/// their end, and their connections with them.
+#[derive(Clone)]
+pub struct XdsChannel {
+    handle: Arc<Handle>,
+}
+
+/// What all clones and the calls under way hold; the driver ends with it.
+struct Handle {
+    shared: Arc<Shared>,
+    driver: AbortHandle,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl XdsChannel {
+    /// A channel to `target`, as `xds:///service` or `xds://authority/service`.
+    pub fn builder(target: impl Into<String>) -> Builder {
+        Builder::new(target.into())
+    }
+
+    pub(crate) fn new(shared: Arc<Shared>, driver: AbortHandle) -> Self {
+        let handle = Arc::new(Handle { shared, driver });
+        Self { handle }
+    }
+
+    /// The target it was built with.
+    pub fn target(&self) -> &str {
+        &self.handle.shared.target
+    }
+
+    /// What the channel knows now: configuration, clusters, the state of each endpoint.
+    pub fn status(&self) -> ChannelStatus {
+        ChannelStatus::of(&self.handle.shared)
+    }
+}
+
+impl fmt::Debug for XdsChannel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("XdsChannel").field("target", &self.target()).finish_non_exhaustive()
+    }
+}
+
+impl<B> Service<Request<B>> for XdsChannel
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<tonic::codegen::StdError>,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = ResponseFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
+        // `Body::new` takes a `tonic::body::Body` as it is.
+        let request = request.map(tonic::body::Body::new);
+        let handle = Arc::clone(&self.handle);
+        ResponseFuture(Box::pin(async move { call::run(&handle.shared, request).await }))
+    }
+}
+
+/// The answer to come. A failure is an answer, too: headers with a `grpc-status`.
+#[must_use = "a call does nothing unless polled"]
+pub struct ResponseFuture(Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>);
+
+impl Future for ResponseFuture {
+    type Output = Result<Response<ResponseBody>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx).map(Ok)
+    }
+}
+
+impl fmt::Debug for ResponseFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
