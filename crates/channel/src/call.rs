@@ -13,20 +13,20 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::Poll;
 
 use http::header::USER_AGENT;
 use http::request::Parts;
+use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
-use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
 use crate::body::{RequestBody, ResponseBody};
 use crate::deadline::Deadline;
-use crate::routing::{Memo, Shared, Step, Ticket};
+use crate::picker::Ticket;
+use crate::routing::{Memo, Shared, Step};
 use crate::status;
 
 /// How often the endpoints may turn one request away unprocessed. An endpoint that is shutting down
@@ -38,10 +38,10 @@ const AGENT: HeaderValue =
 
 /// Carries out one RPC. A failure is an answer with a status, too.
 pub(crate) async fn run(
-    shared: Arc<Shared>,
+    shared: &Shared,
     request: Request<tonic::body::Body>,
 ) -> Response<ResponseBody> {
-    let answer = Call::new(&shared, &request).carry_out(request).await;
+    let answer = Call::new(shared, &request).carry_out(request).await;
     answer.unwrap_or_else(Status::into_http)
 }
 
@@ -75,7 +75,7 @@ impl<'a> Call<'a> {
         request: Request<tonic::body::Body>,
     ) -> Result<Response<ResponseBody>, Status> {
         let (mut head, body) = request.into_parts();
-        head.uri = self.absolute(head.uri);
+        head.uri = absolute(head.uri, &self.shared.authority)?;
         head.headers.entry(USER_AGENT).or_insert(AGENT);
         let mut body = prime(body).await?;
         let mut memo = Memo::default();
@@ -104,19 +104,21 @@ impl<'a> Call<'a> {
             let changed = self.shared.changed();
             match self.shared.step(head, memo) {
                 Step::Go(ticket) => {
-                    if let Some(limit) = memo.limit() {
-                        self.deadline.limit(self.started, limit);
-                    }
+                    self.limit(memo);
                     return Ok(ticket);
                 }
                 Step::Fail(status) => return Err(status),
                 Step::Wait(what) => {
-                    if let Some(limit) = memo.limit() {
-                        self.deadline.limit(self.started, limit);
-                    }
+                    self.limit(memo);
                     self.bound(changed, || what.to_string()).await?;
                 }
             }
+        }
+    }
+
+    fn limit(&mut self, memo: &Memo) {
+        if let Some(limit) = memo.limit {
+            self.deadline.limit(self.started, limit);
         }
     }
 
@@ -139,12 +141,14 @@ impl<'a> Call<'a> {
             picked,
         } = ticket;
         let sent = sender.try_send_request(request);
-        let answer = self.bound(sent, || format!("waiting for the answer of {picked}")).await;
+        let answer = self
+            .bound(sent, || format!("waiting for the answer of {picked}"))
+            .await;
         match answer.map_err(Unanswered::Failed)? {
             Ok(response) => {
                 let mut response = response
                     .map(|incoming| ResponseBody::new(incoming, in_flight, self.timer.take()));
-                if self.shared.reports_picks() {
+                if self.shared.report_picks {
                     response.extensions_mut().insert(picked);
                 }
                 Ok(response)
@@ -169,7 +173,35 @@ impl<'a> Call<'a> {
         tokio::select! {
             biased;
             output = future => Ok(output),
-            () = timer => Err(status::deadline_exceeded(&what())),
+            () = timer.as_mut() => Err(status::deadline_exceeded(&what())),
         }
+    }
+}
+
+/// The target's authority, unless the caller set one.
+fn absolute(uri: Uri, authority: &Authority) -> Result<Uri, Status> {
+    let mut parts = uri.into_parts();
+    parts.scheme.get_or_insert(Scheme::HTTP);
+    parts.authority.get_or_insert_with(|| authority.clone());
+    Uri::from_parts(parts).map_err(|error| Status::internal(format!("request URI: {error}")))
+}
+
+async fn prime(body: tonic::body::Body) -> Result<RequestBody, Status> {
+    let mut body = Some(body);
+    poll_fn(|cx| Poll::Ready(RequestBody::prime(body.take().unwrap_or_default(), cx))).await
+}
+
+fn unanswered(
+    mut error: TrySendError<Request<RequestBody>>,
+    replay: Option<RequestBody>,
+) -> Unanswered {
+    // hyper hands back what it did not send.
+    if let Some(request) = error.take_message() {
+        return Unanswered::Unsent(request.into_body());
+    }
+    let error = error.into_error();
+    match replay {
+        Some(replay) if status::never_processed(&error) => Unanswered::Unsent(replay),
+        _ => Unanswered::Failed(status::of_transport(&error)),
     }
 }

@@ -69,7 +69,9 @@ impl XdsChannel {
 
 impl fmt::Debug for XdsChannel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("XdsChannel").field("target", &self.target()).finish_non_exhaustive()
+        f.debug_struct("XdsChannel")
+            .field("target", &self.target())
+            .finish_non_exhaustive()
     }
 }
 
@@ -90,7 +92,9 @@ where
         // `Body::new` takes a `tonic::body::Body` as it is.
         let request = request.map(tonic::body::Body::new);
         let handle = Arc::clone(&self.handle);
-        ResponseFuture(Box::pin(async move { call::run(&handle.shared, request).await }))
+        ResponseFuture(Box::pin(
+            async move { call::run(&handle.shared, request).await },
+        ))
     }
 }
 

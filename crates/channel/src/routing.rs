@@ -1,16 +1,20 @@
 //! From a request to the cluster that serves it, as the request path reads it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use http::HeaderMap;
 use http::request::Parts;
 use http::uri::Authority;
+use oxds_core::lb::Headers;
 use oxds_core::resolve::XdsConfig;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use crate::picker::{Cluster, Pick, Ticket};
 use crate::random::random;
@@ -24,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) authority: Authority,
     pub(crate) report_picks: bool,
     routing: ArcSwap<Routing>,
+    revision: AtomicU64,
     changed: Notify,
 }
 
@@ -32,7 +37,7 @@ pub(crate) struct Shared {
 pub(crate) enum Routing {
     /// None yet: RPCs wait.
     Waiting,
-    /// The control plane says that there is none: RPCs fail with this.
+    /// There is none, says the control plane: RPCs fail with this (C-219).
     Failed(Status),
     Table(Table),
 }
@@ -47,7 +52,7 @@ pub(crate) struct Table {
 /// What one RPC remembers between looks.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
-    /// Chosen once (C-230).
+    /// Chosen once per RPC (C-230).
     cluster: Option<Arc<Cluster>>,
     /// The route's bound on the RPC's duration.
     pub(crate) limit: Option<Duration>,
@@ -73,36 +78,40 @@ impl Shared {
             authority,
             report_picks,
             routing: ArcSwap::from_pointee(Routing::Waiting),
+            revision: AtomicU64::new(0),
             changed: Notify::new(),
         }
     }
 
-    /// Puts a configuration into use and wakes the RPCs that wait.
+    /// Puts a configuration into use. RPCs that wait learn of it by [`wake`](Self::wake).
     pub(crate) fn set(&self, routing: Routing) {
         self.routing.store(Arc::new(routing));
-        self.wake();
+        self.revision.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn routing(&self) -> Arc<Routing> {
         self.routing.load_full()
     }
 
-    /// Some picker changed: RPCs that wait look again.
+    /// How many configurations were put into use.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Relaxed)
+    }
+
+    /// Something changed: RPCs that wait look again.
     pub(crate) fn wake(&self) {
         self.changed.notify_waiters();
     }
 
-    /// Resolves at the next change, counted from this call.
+    /// Resolves at the first [`wake`](Self::wake) after this call.
     pub(crate) fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
 
     /// Where the RPC goes, as far as known now.
     pub(crate) fn step(&self, head: &Parts, memo: &mut Memo) -> Step {
-        if let Some(cluster) = &memo.cluster {
-            if let Some(step) = step_in(cluster) {
-                return step;
-            }
+        if let Some(step) = memo.cluster.as_deref().and_then(step_in) {
+            return step;
         }
         let routing = self.routing.load();
         let table = match &**routing {
@@ -110,23 +119,53 @@ impl Shared {
             Routing::Failed(status) => return Step::Fail(status.clone()),
             Routing::Table(table) => table,
         };
-        let cluster = match table.choose(head, memo) {
-            Ok(cluster) => Arc::clone(cluster),
-            Err(status) => return Step::Fail(status),
+        let Some(cluster) = table.choose(head, memo) else {
+            let text = format!("no route of {} is for {}", self.target, head.uri.path());
+            return Step::Fail(status::of_control_plane(Code::Unavailable, text));
         };
-        memo.cluster = Some(Arc::clone(&cluster));
-        // A cluster is never gone while the table in use has it, but a newer one may be there now.
-        step_in(&cluster).unwrap_or(Step::Wait(WaitFor::Configuration))
+        memo.cluster = Some(Arc::clone(cluster));
+        // Only a newer table drops a cluster of this one; its wake is yet to come or just came.
+        step_in(cluster).unwrap_or(Step::Wait(WaitFor::Configuration))
     }
 }
 
-/// `None`: the configuration has dropped the cluster, the route must be matched again.
+/// `None`: the configuration has dropped the cluster, so the route must be matched again (C-231).
 fn step_in(cluster: &Cluster) -> Option<Step> {
     match cluster.pick() {
         Pick::Endpoint(ticket) => Some(Step::Go(ticket)),
         Pick::Wait => Some(Step::Wait(WaitFor::Connection(Arc::clone(&cluster.name)))),
         Pick::Fail(status) => Some(Step::Fail(status)),
         Pick::Gone => None,
+    }
+}
+
+impl Table {
+    /// The first route that matches, and one of its clusters; `None` also for a route whose action is
+    /// not a client's (C-229).
+    fn choose(&self, head: &Parts, memo: &mut Memo) -> Option<&Arc<Cluster>> {
+        let route = self
+            .config
+            .route(head.uri.path(), &Lookup(&head.headers), random)?;
+        memo.limit = route.limit;
+        let cluster = route.clusters.as_ref()?.pick(random());
+        self.clusters.get(*cluster)
+    }
+}
+
+/// The headers of a request, as routes match them (C-225).
+struct Lookup<'a>(&'a HeaderMap);
+
+impl Headers for Lookup<'_> {
+    fn get(&self, name: &str) -> Option<Cow<'_, str>> {
+        let mut values = self.0.get_all(name).iter().map(|value| value.to_str().ok());
+        let first = values.next()??;
+        let mut joined = Cow::Borrowed(first);
+        for value in values {
+            let joined = joined.to_mut();
+            joined.push(',');
+            joined.push_str(value?);
+        }
+        Some(joined)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use oxds_core::lb::Connectivity;
+
 use crate::picker::{Cluster, Picked, PickerState};
 use crate::routing::{Routing, Shared};
 use crate::subchannel::{State, Subchannel};
@@ -29,7 +31,7 @@ pub struct ClusterStatus {
     /// Where it stands as a whole.
     pub connectivity: Connectivity,
     /// The priority in use; `None` before the first.
-    pub priority: Option<u32>,
+    pub priority: Option<usize>,
     /// What RPCs to it fail with, if they fail.
     pub error: Option<String>,
     /// Every usable endpoint of its assignment, in order of priority.
@@ -65,9 +67,14 @@ impl ChannelStatus {
         let (error, clusters) = match &*routing {
             Routing::Waiting => (None, Vec::new()),
             Routing::Failed(status) => (Some(status.message().to_owned()), Vec::new()),
-            Routing::Table(table) => {
-                (None, table.clusters.iter().map(|cluster| ClusterStatus::of(cluster)).collect())
-            }
+            Routing::Table(table) => (
+                None,
+                table
+                    .clusters
+                    .iter()
+                    .map(|cluster| ClusterStatus::of(cluster))
+                    .collect(),
+            ),
         };
         Self {
             target: shared.target.to_string(),
@@ -84,9 +91,10 @@ impl ClusterStatus {
         let (connectivity, error) = match &picker.state {
             PickerState::Connecting | PickerState::Gone => (Connectivity::Connecting, None),
             PickerState::Ready(_) => (Connectivity::Ready, None),
-            PickerState::Failed(status) => {
-                (Connectivity::TransientFailure, Some(status.message().to_owned()))
-            }
+            PickerState::Failed(status) => (
+                Connectivity::TransientFailure,
+                Some(status.message().to_owned()),
+            ),
         };
         Self {
             name: Arc::clone(&cluster.name),
@@ -100,7 +108,10 @@ impl ClusterStatus {
 
 impl EndpointStatus {
     fn of(known: &Known) -> Self {
-        let state = known.subchannel.as_ref().map_or(State::Idle, |subchannel| subchannel.state());
+        let state = known
+            .subchannel
+            .as_ref()
+            .map_or(State::Idle, |subchannel| subchannel.state());
         let mut status = Self {
             endpoint: Arc::clone(&known.picked),
             connectivity: state.connectivity(),

@@ -100,15 +100,12 @@ impl Member {
     }
 }
 
-/// Round robin's own state: ready if one is, failed if all are (C-247).
-pub(super) fn aggregate<'a>(states: impl Iterator<Item = &'a MemberState>) -> Connectivity {
-    let mut aggregate = Connectivity::TransientFailure;
-    for state in states {
-        match state {
-            MemberState::Ready(_) => return Connectivity::Ready,
-            MemberState::Connecting => aggregate = Connectivity::Connecting,
-            MemberState::Failed(_) => {}
+impl MemberState {
+    pub(super) fn connectivity(&self) -> Connectivity {
+        match self {
+            Self::Connecting => Connectivity::Connecting,
+            Self::Ready(_) => Connectivity::Ready,
+            Self::Failed(_) => Connectivity::TransientFailure,
         }
     }
-    aggregate
 }

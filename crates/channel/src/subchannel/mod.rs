@@ -30,6 +30,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use oxds_core::lb::Connectivity;
 use smallvec::SmallVec;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -46,6 +47,17 @@ pub(crate) enum State {
     Connecting,
     Ready(Connections),
     TransientFailure(ConnectError),
+}
+
+impl State {
+    pub(crate) fn connectivity(&self) -> Connectivity {
+        match self {
+            Self::Idle => Connectivity::Idle,
+            Self::Connecting => Connectivity::Connecting,
+            Self::Ready(_) => Connectivity::Ready,
+            Self::TransientFailure(_) => Connectivity::TransientFailure,
+        }
+    }
 }
 
 /// One endpoint. Shared between the channels of a pool.
@@ -113,10 +125,6 @@ impl Subchannel {
         })
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.shared.address
-    }
-
     pub(crate) fn state(&self) -> State {
         self.shared.lock().state.clone()
     }
@@ -180,7 +188,7 @@ impl Shared {
                 address: self.address,
             };
             // A channel that is gone is no reason to stop telling the others.
-            drop(watcher.changes.send(change));
+            let _ = watcher.changes.send(change);
         }
         drop(inner);
         // Outside the lock: this may be the last handle to connections.

@@ -1,8 +1,11 @@
 //! A gRPC backend for tests, demonstrations and measurements.
 //!
 //! [`EchoBackend`] answers any method with the message it was sent, says in `x-backend` who it is,
-//! counts, and can be slow, refuse, drain or die when told to.
+//! counts, and can be slow, refuse, drain or die when told to. [`Script`] configures a channel without
+//! a control plane.
 
+mod client;
+mod script;
 mod service;
 
 use std::io;
@@ -16,6 +19,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+pub use client::{Call, call};
+pub use script::{Place, Script, broken, cluster, config, limited};
 
 /// The response header that names the backend by its address.
 pub const BACKEND_HEADER: &str = "x-backend";
@@ -194,10 +200,11 @@ async fn connection(
         tokio::select! {
             // How a connection of a test backend ended is the client's to notice.
             _ = &mut serving => return,
-            changed = stop.changed() => match *stop.borrow_and_update() {
-                Stop::Drain if changed.is_ok() => serving.as_mut().graceful_shutdown(),
-                Stop::No if changed.is_ok() => {}
-                _ => return,
+            // An error means that the handle is gone, which says Kill or Drain before it goes.
+            Ok(()) = stop.changed() => match *stop.borrow_and_update() {
+                Stop::No => {}
+                Stop::Drain => serving.as_mut().graceful_shutdown(),
+                Stop::Kill => return,
             },
         }
     }

@@ -1,0 +1,187 @@
+//! The channel's one task: turns configurations and connectivity into what the request path reads.
+//!
+//! ```text
+//!   configuration ─────┐
+//!   subchannel changed ─┼──▶ Driver ──▶ Table, Pickers (swapped in) ──▶ wake the RPCs that wait
+//!   failover timer ────┘       │
+//!                              └──▶ subchannels: connect, let go
+//! ```
+//!
+//! What happened at once is taken in at once: changes that are already there are drained before any
+//! picker is made, so a thousand endpoints that connect together do not cost a thousand pickers.
+
+mod cluster;
+mod members;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use oxds_core::resolve::XdsConfig;
+use oxds_core::time::Instant;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tonic::Status;
+
+use self::cluster::ClusterDriver;
+use self::members::Members;
+use crate::pool::Pool;
+use crate::routing::{Routing, Shared, Table};
+use crate::subchannel::Change;
+
+/// Where configurations come from.
+pub(crate) trait Source: Send + 'static {
+    /// The next configuration, or why there is none. Pends while nothing changes. Cancel-safe.
+    fn next(&mut self) -> impl Future<Output = Result<Arc<XdsConfig>, Status>> + Send;
+}
+
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    pool: Pool,
+    /// The clock's zero.
+    epoch: tokio::time::Instant,
+    /// By the token of their subchannels' changes.
+    clusters: HashMap<u64, ClusterDriver>,
+    by_name: HashMap<Arc<str>, u64>,
+    next_token: u64,
+    tell: UnboundedSender<Change>,
+    changes: UnboundedReceiver<Change>,
+}
+
+impl Driver {
+    pub(crate) fn new(shared: Arc<Shared>, pool: Pool) -> Self {
+        let (tell, changes) = mpsc::unbounded_channel();
+        Self {
+            shared,
+            pool,
+            epoch: tokio::time::Instant::now(),
+            clusters: HashMap::new(),
+            by_name: HashMap::new(),
+            next_token: 0,
+            tell,
+            changes,
+        }
+    }
+
+    /// Runs until dropped.
+    pub(crate) async fn run(mut self, mut source: impl Source) {
+        loop {
+            let timeout = self.timeout();
+            let timed_out = tokio::select! {
+                config = source.next() => {
+                    self.configure(config);
+                    false
+                }
+                Some(change) = self.changes.recv() => {
+                    self.take_in(change);
+                    false
+                }
+                () = sleep_until(timeout) => true,
+            };
+            self.settle(timed_out);
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_epoch(self.epoch.elapsed())
+    }
+
+    fn timeout(&self) -> Option<tokio::time::Instant> {
+        let now = self.now();
+        let first = self
+            .clusters
+            .values()
+            .filter_map(|cluster| cluster.poll_timeout(now))
+            .min()?;
+        Some(self.epoch + first.since_epoch())
+    }
+
+    fn take_in(&mut self, change: Change) {
+        let mut next = Some(change);
+        while let Some(change) = next {
+            // The cluster may be gone by the time its change is read.
+            if let Some(cluster) = self.clusters.get_mut(&change.token) {
+                cluster.refresh(change.address);
+            }
+            next = self.changes.try_recv().ok();
+        }
+    }
+
+    fn settle(&mut self, timed_out: bool) {
+        let now = self.now();
+        let mut changed = false;
+        for cluster in self.clusters.values_mut() {
+            changed |= cluster.settle(now, timed_out);
+        }
+        if changed {
+            self.shared.wake();
+        }
+    }
+
+    fn configure(&mut self, config: Result<Arc<XdsConfig>, Status>) {
+        match config {
+            Ok(config) => self.apply(config),
+            Err(status) => {
+                tracing::warn!(target: "oxds::channel", target = %self.shared.target, %status, "no configuration");
+                self.shared.set(Routing::Failed(status));
+                self.keep(&[]);
+            }
+        }
+        self.shared.wake();
+    }
+
+    /// Clusters first, then the table that names them, then the end of those it no longer names: an
+    /// RPC finds at every moment a cluster that is kept connected (C-231).
+    fn apply(&mut self, config: Arc<XdsConfig>) {
+        let now = self.now();
+        let tokens: Vec<_> = config
+            .clusters
+            .iter()
+            .map(|entry| self.token_of(&entry.name))
+            .collect();
+        let mut clusters = Vec::with_capacity(tokens.len());
+        for (entry, token) in config.clusters.iter().zip(&tokens) {
+            if let Some(cluster) = self.clusters.get_mut(token) {
+                cluster.configure(now, &entry.config);
+                cluster.settle(now, false);
+                clusters.push(Arc::clone(cluster.cluster()));
+            }
+        }
+        self.shared.set(Routing::Table(Table {
+            config,
+            clusters: clusters.into(),
+        }));
+        self.keep(&tokens);
+    }
+
+    /// The token of a cluster's driver, which is made where there is none.
+    fn token_of(&mut self, name: &Arc<str>) -> u64 {
+        if let Some(&token) = self.by_name.get(name) {
+            return token;
+        }
+        let token = self.next_token;
+        self.next_token += 1;
+        let members = Members::new(self.pool.clone(), token, self.tell.clone());
+        self.clusters
+            .insert(token, ClusterDriver::new(Arc::clone(name), members));
+        self.by_name.insert(Arc::clone(name), token);
+        token
+    }
+
+    fn keep(&mut self, tokens: &[u64]) {
+        let kept: HashSet<_> = tokens.iter().copied().collect();
+        self.by_name.retain(|_, token| kept.contains(token));
+        self.clusters.retain(|token, cluster| {
+            let keep = kept.contains(token);
+            if !keep {
+                cluster.close();
+            }
+            keep
+        });
+    }
+}
+
+async fn sleep_until(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,113 @@
+//! A client as tonic-build generates it takes the channel unchanged.
+
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use oxds_channel::testing::{BACKEND_HEADER, cluster, config};
+use tonic::body::Body;
+use tonic::client::GrpcService;
+use tonic::codegen::{Body as HttpBody, StdError};
+use tonic::{IntoRequest, IntoStreamingRequest, Response, Status, Streaming};
+
+use crate::support::{backends, channel};
+
+/// `message Text { string text = 1; }`
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct Text {
+    #[prost(string, tag = "1")]
+    pub(crate) text: String,
+}
+
+/// What tonic-build makes of `service Echo`, bounds and all.
+#[derive(Clone, Debug)]
+pub(crate) struct EchoClient<T> {
+    inner: tonic::client::Grpc<T>,
+}
+
+impl<T> EchoClient<T>
+where
+    T: GrpcService<Body>,
+    T::Error: Into<StdError>,
+    T::ResponseBody: HttpBody<Data = Bytes> + Send + 'static,
+    <T::ResponseBody as HttpBody>::Error: Into<StdError> + Send,
+{
+    pub(crate) fn new(inner: T) -> Self {
+        let inner = tonic::client::Grpc::new(inner);
+        Self { inner }
+    }
+
+    pub(crate) async fn unary(
+        &mut self,
+        request: impl IntoRequest<Text>,
+    ) -> Result<Response<Text>, Status> {
+        self.ready().await?;
+        let codec = tonic_prost::ProstCodec::default();
+        let path = PathAndQuery::from_static("/echo.Echo/Unary");
+        self.inner.unary(request.into_request(), path, codec).await
+    }
+
+    pub(crate) async fn stream(
+        &mut self,
+        request: impl IntoStreamingRequest<Message = Text>,
+    ) -> Result<Response<Streaming<Text>>, Status> {
+        self.ready().await?;
+        let codec = tonic_prost::ProstCodec::default();
+        let path = PathAndQuery::from_static("/echo.Echo/Stream");
+        self.inner
+            .streaming(request.into_streaming_request(), path, codec)
+            .await
+    }
+
+    async fn ready(&mut self) -> Result<(), Status> {
+        let ready = self.inner.ready().await;
+        ready.map_err(|error| Status::unknown(format!("Service was not ready: {}", error.into())))
+    }
+}
+
+fn text(text: &str) -> Text {
+    Text {
+        text: text.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_tonic_client_calls_and_streams() {
+    let [backend] = backends().await;
+    let (script, channel) = channel();
+    let one = cluster("one", &[&[("here", 1, &[backend.address()])]], 0);
+    script.set(config(&[("", &[(1, 0)])], vec![one]));
+    let mut client = EchoClient::new(channel);
+
+    let answer = client.unary(text("hello")).await.unwrap();
+    let name = answer
+        .metadata()
+        .get(BACKEND_HEADER)
+        .unwrap()
+        .to_str()
+        .unwrap();
+    assert_eq!(name, backend.address().to_string());
+    assert_eq!(answer.into_inner(), text("hello"));
+
+    let (say, said) = tokio::sync::mpsc::channel(1);
+    let said = tokio_stream::wrappers::ReceiverStream::new(said);
+    let mut answers = client.stream(said).await.unwrap().into_inner();
+    for word in ["to", "and", "fro"] {
+        say.send(text(word)).await.unwrap();
+        assert_eq!(answers.message().await.unwrap(), Some(text(word)));
+    }
+    drop(say);
+    assert_eq!(answers.message().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_status_of_the_backend_arrives_as_it_is() {
+    let [backend] = backends().await;
+    backend.set_status(8);
+    let (script, channel) = channel();
+    let one = cluster("one", &[&[("here", 1, &[backend.address()])]], 0);
+    script.set(config(&[("", &[(1, 0)])], vec![one]));
+    let status = EchoClient::new(channel)
+        .unary(text("hello"))
+        .await
+        .unwrap_err();
+    assert_eq!(status.code(), tonic::Code::ResourceExhausted);
+}

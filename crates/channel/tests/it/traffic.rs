@@ -1,0 +1,143 @@
+//! Where traffic goes within a cluster: turns, weights, drops, changes.
+
+use oxds_channel::testing::{cluster, config};
+use tonic::Code;
+
+use crate::support::{backends, call_once, channel, ready, spread};
+
+const ALL: &[(&str, &[(u32, usize)])] = &[("", &[(1, 0)])];
+
+#[tokio::test]
+async fn c247_ready_endpoints_take_turns() {
+    // given three endpoints in one locality, all connected
+    let [a, b, c] = backends().await;
+    let (script, channel) = channel();
+    let addresses = [a.address(), b.address(), c.address()];
+    script.set(config(
+        ALL,
+        vec![cluster("one", &[&[("here", 1, &addresses)]], 0)],
+    ));
+    ready(&channel, 3).await;
+    spread(&channel, 1).await;
+    // when thirty calls are made one after the other
+    let counts = spread(&channel, 30).await;
+    // then each takes ten
+    assert!(
+        addresses.iter().all(|address| counts[address] == 10),
+        "{counts:?}"
+    );
+}
+
+#[tokio::test]
+async fn c244_localities_share_by_weight_whatever_their_size() {
+    // given a locality of weight 3 with one endpoint and one of weight 1 with two
+    let [near, far1, far2] = backends().await;
+    let (script, channel) = channel();
+    let near_there: (_, _, &[_]) = ("near", 3, &[near.address()]);
+    let far = [far1.address(), far2.address()];
+    script.set(config(
+        ALL,
+        vec![cluster("one", &[&[near_there, ("far", 1, &far)]], 0)],
+    ));
+    ready(&channel, 3).await;
+    spread(&channel, 5).await;
+    // when
+    let counts = spread(&channel, 2000).await;
+    // then three of four go near: σ = √(2000·¾·¼) ≈ 19.4, allowed are six of them
+    let near = counts[&near.address()];
+    assert!(near.abs_diff(1500) < 117, "{counts:?}");
+    // and the far ones share what is left evenly
+    assert!(counts[&far[0]].abs_diff(counts[&far[1]]) <= 1, "{counts:?}");
+}
+
+#[tokio::test]
+async fn c244_a_locality_without_ready_endpoints_gets_nothing() {
+    let [up, down] = backends().await;
+    down.kill();
+    let (script, channel) = channel();
+    let places: &[_] = &[
+        ("up", 1, &[up.address()][..]),
+        ("down", 1_000_000, &[down.address()][..]),
+    ];
+    script.set(config(ALL, vec![cluster("one", &[places], 0)]));
+    let counts = spread(&channel, 20).await;
+    assert_eq!(counts[&up.address()], 20);
+}
+
+#[tokio::test]
+async fn c245_all_are_dropped_even_without_endpoints_and_none_at_zero() {
+    // given a cluster without endpoints that drops all
+    let (script, channel) = channel();
+    script.set(config(ALL, vec![cluster("one", &[], 1_000_000)]));
+    // then calls fail at once and say why
+    let status = call_once(&channel).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+    assert!(status.message().contains("dropped as overload"), "{status}");
+    // when it drops none and has an endpoint
+    let [a] = backends().await;
+    script.set(config(
+        ALL,
+        vec![cluster("one", &[&[("here", 1, &[a.address()])]], 0)],
+    ));
+    // then all arrive
+    tokio::task::yield_now().await;
+    while call_once(&channel).await.is_err() {}
+    assert_eq!(spread(&channel, 100).await[&a.address()], 100);
+}
+
+#[tokio::test]
+async fn c245_a_share_is_dropped() {
+    let [a] = backends().await;
+    let (script, channel) = channel();
+    script.set(config(
+        ALL,
+        vec![cluster("one", &[&[("here", 1, &[a.address()])]], 250_000)],
+    ));
+    let mut dropped = 0;
+    for _ in 0..2000 {
+        dropped += usize::from(call_once(&channel).await.is_err());
+    }
+    // σ = √(2000·¼·¾) ≈ 19.4, allowed are six of them
+    assert!(dropped.abs_diff(500) < 117, "{dropped}");
+}
+
+#[tokio::test]
+async fn c239_weighted_clusters_share_by_weight() {
+    let [a, b] = backends().await;
+    let (script, channel) = channel();
+    let clusters = vec![
+        cluster("a", &[&[("here", 1, &[a.address()])]], 0),
+        cluster("b", &[&[("here", 1, &[b.address()])]], 0),
+    ];
+    script.set(config(&[("", &[(90, 0), (10, 1)])], clusters));
+    let counts = spread(&channel, 2000).await;
+    // σ = √(2000·0.9·0.1) ≈ 13.4, allowed are six of them
+    assert!(counts[&b.address()].abs_diff(200) < 81, "{counts:?}");
+}
+
+#[tokio::test]
+async fn c239_a_cluster_that_fails_does_not_disturb_its_siblings() {
+    let [a, dead] = backends().await;
+    dead.kill();
+    let (script, channel) = channel();
+    let clusters = vec![
+        cluster("a", &[&[("here", 1, &[a.address()])]], 0),
+        cluster("dead", &[&[("here", 1, &[dead.address()])]], 0),
+    ];
+    script.set(config(&[("", &[(1, 0), (1, 1)])], clusters));
+    let (mut answered, mut failed) = (0, 0);
+    for _ in 0..200 {
+        match call_once(&channel).await {
+            Ok(address) => {
+                assert_eq!(address, a.address());
+                answered += 1;
+            }
+            Err(status) => {
+                assert_eq!(status.code(), Code::Unavailable);
+                assert!(status.message().starts_with("cluster dead:"), "{status}");
+                failed += 1;
+            }
+        }
+    }
+    assert!(answered > 50 && failed > 50, "{answered} {failed}");
+}
