@@ -111,5 +111,10 @@ fn authority(target: &str) -> Result<Authority, BuildError> {
         return Err(wrong("it names no service"));
     }
     let encoded = percent_encoding::utf8_percent_encode(path, RESERVED).to_string();
-    Authority::try_from(encoded).map_err(|_| wrong("the service is no authority"))
+    // The http crate has no percent-encoding in an authority: what it cannot carry becomes `_`.
+    let authority = Authority::try_from(encoded);
+    let plain = || path.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    authority
+        .or_else(|_| Authority::try_from(plain()))
+        .map_err(|_| wrong("the service is no authority"))
 }

@@ -18,10 +18,12 @@ pub(crate) enum Security {
     Plaintext,
 }
 
+type Entries = HashMap<(SocketAddr, Security), Weak<Subchannel>>;
+
 /// Subchannels by (address, security). Clones are the same pool.
 #[derive(Clone, Debug, Default)]
 pub struct Pool {
-    entries: Arc<Mutex<HashMap<(SocketAddr, Security), Weak<Subchannel>>>>,
+    entries: Arc<Mutex<Entries>>,
     keepalive: Keepalive,
 }
 

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use http::request::Parts;
 use http::uri::Authority;
 use oxds_core::lb::Headers;
-use oxds_core::resolve::XdsConfig;
+use oxds_core::resolve::{CompiledAction, XdsConfig};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tonic::{Code, Status};
@@ -146,9 +146,11 @@ impl Table {
         let route = self
             .config
             .route(head.uri.path(), &Lookup(&head.headers), random)?;
-        memo.limit = route.limit;
-        let cluster = route.clusters.as_ref()?.pick(random());
-        self.clusters.get(*cluster)
+        let CompiledAction::Forward { clusters, limit } = &route.action else {
+            return None;
+        };
+        memo.limit = *limit;
+        self.clusters.get(*clusters.pick(random()))
     }
 }
 

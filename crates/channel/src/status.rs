@@ -61,7 +61,7 @@ pub(crate) fn of_control_plane(code: Code, message: impl Into<String>) -> Status
     Status::new(code, message)
 }
 
-fn source<'a, T: Error + 'static>(error: &'a hyper::Error) -> Option<&'a T> {
+fn source<T: Error + 'static>(error: &hyper::Error) -> Option<&T> {
     sources(error).find_map(|cause| cause.downcast_ref())
 }
 

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use oxds_core::ads::WatchError;
 use oxds_core::lb::{Active, Connectivity, Priorities, Weighted};
-use oxds_core::resolve::{ClusterConfig, ClusterError};
+use oxds_core::resolve::ClusterConfig;
 use oxds_core::resource::{Assignment, Locality as LocalityConfig};
 use oxds_core::time::Instant;
 use tonic::Code;
@@ -16,7 +17,7 @@ use crate::snapshot::Known;
 use crate::status;
 
 /// What a configuration says of a cluster.
-type Config = Result<Arc<ClusterConfig>, ClusterError>;
+type Config = Result<Arc<ClusterConfig>, WatchError>;
 
 /// After [`configure`](Self::configure) or [`refresh`](Self::refresh), call
 /// [`settle`](Self::settle), and again when [`poll_timeout`](Self::poll_timeout) is over.

@@ -16,21 +16,22 @@ mod members;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use oxds_core::resolve::XdsConfig;
+use oxds_core::resolve::{Resolution, XdsConfig};
 use oxds_core::time::Instant;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tonic::Status;
+use tonic::Code;
 
 use self::cluster::ClusterDriver;
 use self::members::Members;
 use crate::pool::Pool;
 use crate::routing::{Routing, Shared, Table};
+use crate::status;
 use crate::subchannel::Change;
 
 /// Where configurations come from.
 pub(crate) trait Source: Send + 'static {
     /// The next configuration, or why there is none. Pends while nothing changes. Cancel-safe.
-    fn next(&mut self) -> impl Future<Output = Result<Arc<XdsConfig>, Status>> + Send;
+    fn next(&mut self) -> impl Future<Output = Resolution> + Send;
 }
 
 pub(crate) struct Driver {
@@ -116,12 +117,16 @@ impl Driver {
         }
     }
 
-    fn configure(&mut self, config: Result<Arc<XdsConfig>, Status>) {
+    fn configure(&mut self, config: Resolution) {
         match config {
             Ok(config) => self.apply(config),
-            Err(status) => {
-                tracing::warn!(target: "oxds::channel", target = %self.shared.target, %status, "no configuration");
-                self.shared.set(Routing::Failed(status));
+            Err(error) => {
+                tracing::warn!(target: "oxds::channel", channel = %self.shared.target, %error, "no configuration");
+                let text = error.to_string();
+                self.shared.set(Routing::Failed(status::of_control_plane(
+                    Code::Unavailable,
+                    text,
+                )));
                 self.keep(&[]);
             }
         }

@@ -127,9 +127,8 @@ async fn handshake(
         .map_err(failed)?;
     let settings = tokio::select! {
         settings = settings => settings.map_err(|_| ConnectError::NoPreface)?,
-        ended = &mut driver => {
-            return Err(ended.map_or_else(failed, |()| ConnectError::NoPreface));
-        }
+        // How it ended says less than when it did.
+        _ = &mut driver => return Err(ConnectError::NoPreface),
     };
     let connection = Connection {
         sender,

@@ -36,7 +36,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut stopped: Stopped) {
                     if young && died_young {
                         shared.enter(State::Connecting);
                         sleep(backoff.step(random())).await;
-                    } else if !young {
+                    } else {
                         backoff.reset();
                     }
                     died_young = young;

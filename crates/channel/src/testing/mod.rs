@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use client::{Call, call};
-pub use script::{Place, Script, broken, cluster, config, limited};
+pub use script::{ClusterSpec, Place, Resources, Script, broken, cluster, config, limited};
 
 /// The response header that names the backend by its address.
 pub const BACKEND_HEADER: &str = "x-backend";

@@ -1,29 +1,50 @@
 //! Configurations without a control plane.
 //!
-//! [`Script`] stands where the xDS client stands: what it is told to [`set`](Script::set) is what the
-//! channel is configured with.
+//! [`Script`] stands where the xDS client stands: the resources it is told to [`set`](Script::set) go
+//! through the resolver as if a control plane had sent them.
 
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_core::lb::{Drop, PathMatcher, PerMillion, RouteMatcher, Text, Weighted};
-use oxds_core::resolve::{ClusterConfig, ClusterEntry, ClusterError, CompiledRoute, XdsConfig};
-use oxds_core::resource::{Assignment, Cluster, Endpoint, Locality, LocalityId};
+use oxds_core::ads::{Reason, WatchError};
+use oxds_core::lb::{Domain, Drop, PathMatcher, PerMillion, RouteMatcher, Text};
+use oxds_core::resolve::{Command, Resolution, Resolver};
+use oxds_core::resource::{
+    Action, ApiListener, Assignment, Cluster, Endpoint, Forward, Listener, Locality, LocalityId,
+    Resource, Route, RouteConfig, RouteSource, StreamLimit, Target, VirtualHost,
+};
+use oxds_types::Kind;
 use tokio::sync::mpsc;
-use tonic::Status;
 
 use crate::builder::{BuildError, Builder};
 use crate::channel::XdsChannel;
 use crate::driver::Source;
 
-type Config = Result<Arc<XdsConfig>, Status>;
+const LISTENER: &str = "scripted";
 
 /// Configures one channel by hand.
 #[derive(Debug)]
 pub struct Script {
-    configs: mpsc::UnboundedSender<Config>,
+    resources: mpsc::UnboundedSender<Resources>,
 }
+
+/// What a control plane would hold for the channel.
+#[derive(Clone, Debug)]
+pub struct Resources(HashMap<(Kind, Arc<str>), Held>);
+
+type Held = Result<Resource, WatchError>;
+
+/// A cluster and its endpoints, or why it cannot be used.
+#[derive(Clone, Debug)]
+pub struct ClusterSpec {
+    name: Arc<str>,
+    endpoints: Result<Assignment, WatchError>,
+}
+
+/// A locality of a priority: name, weight, endpoints.
+pub type Place<'a> = (&'a str, u32, &'a [SocketAddr]);
 
 impl Script {
     /// A channel, and the script that configures it. Unconfigured at first.
@@ -31,100 +52,187 @@ impl Script {
     /// # Errors
     /// As [`Builder::build`].
     pub fn channel(builder: Builder) -> Result<(Self, XdsChannel), BuildError> {
-        let (configs, receiver) = mpsc::unbounded_channel();
-        let channel = builder.with_source(Scripted(receiver))?;
-        Ok((Self { configs }, channel))
+        let (resources, updates) = mpsc::unbounded_channel();
+        let channel = builder.with_source(Scripted {
+            updates,
+            held: Resources(HashMap::new()),
+            watched: HashSet::new(),
+            resolver: Resolver::new(LISTENER, "svc"),
+        })?;
+        Ok((Self { resources }, channel))
     }
 
-    /// Puts a configuration into use.
-    pub fn set(&self, config: XdsConfig) {
+    /// Replaces all resources.
+    pub fn set(&self, resources: Resources) {
         // A channel that is gone needs none.
-        drop(self.configs.send(Ok(Arc::new(config))));
+        let _ = self.resources.send(resources);
     }
 
-    /// Says that there is no configuration.
-    pub fn fail(&self, status: Status) {
-        drop(self.configs.send(Err(status)));
+    /// Says that there is no listener, in these words.
+    pub fn fail(&self, error: &str) {
+        let error = WatchError::new(Reason::DoesNotExist, error);
+        let listener = ((Kind::LISTENER, LISTENER.into()), Err(error));
+        self.set(Resources(HashMap::from([listener])));
     }
 }
 
-struct Scripted(mpsc::UnboundedReceiver<Config>);
+/// The resolver, and the answers to its watches.
+struct Scripted {
+    updates: mpsc::UnboundedReceiver<Resources>,
+    held: Resources,
+    watched: HashSet<(Kind, Arc<str>)>,
+    resolver: Resolver,
+}
 
 impl Source for Scripted {
-    async fn next(&mut self) -> Config {
-        match self.0.recv().await {
-            Some(config) => config,
-            // The last one stays in use.
-            None => std::future::pending().await,
+    async fn next(&mut self) -> Resolution {
+        loop {
+            if let Some(resolution) = self.resolver.poll_config() {
+                return resolution;
+            }
+            match self.updates.recv().await {
+                Some(resources) => self.update(resources),
+                // The last one stays in use.
+                None => std::future::pending().await,
+            }
         }
     }
 }
 
-/// A configuration: what a route sends where, and the clusters.
-///
-/// `routes` are path prefixes with weighted clusters, which they name by their index.
-pub fn config(routes: &[(&str, &[(u32, usize)])], clusters: Vec<ClusterEntry>) -> XdsConfig {
-    let routes = routes.iter().map(|&(prefix, clusters)| CompiledRoute {
-        matcher: RouteMatcher {
-            path: PathMatcher::Prefix(Text::new(prefix, false)),
-            headers: Vec::new(),
-            fraction: None,
-        },
-        limit: None,
-        clusters: Weighted::new(clusters.iter().copied()),
-    });
-    XdsConfig {
-        routes: routes.collect(),
-        clusters: clusters.into(),
+impl Scripted {
+    fn update(&mut self, resources: Resources) {
+        self.held = resources;
+        // Endpoints and clusters before what refers to them, as an ordered stream sends them.
+        for kind in [Kind::CLUSTER, Kind::ENDPOINT, Kind::LISTENER] {
+            let names = self.watched.iter().filter(|(watched, _)| *watched == kind);
+            for (kind, name) in names.cloned().collect::<Vec<_>>() {
+                self.answer(&kind, &name);
+            }
+            self.obey();
+        }
     }
+
+    fn obey(&mut self) {
+        while let Some(command) = self.resolver.poll_command() {
+            match command {
+                Command::Watch(kind, name) => {
+                    self.answer(&kind, &name);
+                    self.watched.insert((kind, name));
+                }
+                Command::Unwatch(kind, name) => {
+                    self.watched.remove(&(kind, name));
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, kind: &Kind, name: &Arc<str>) {
+        if let Some(resource) = self.held.0.get(&(kind.clone(), Arc::clone(name))) {
+            self.resolver.handle_resource(kind, name, resource.clone());
+        }
+    }
+}
+
+/// Resources: routes by path prefix to weighted clusters, which they name by their index.
+pub fn config(routes: &[(&str, &[(u32, usize)])], clusters: Vec<ClusterSpec>) -> Resources {
+    limited(routes, clusters, None)
 }
 
 /// The same, with a bound on every RPC's duration.
-pub fn limited(mut config: XdsConfig, limit: Duration) -> XdsConfig {
-    for route in &mut config.routes {
-        route.limit = Some(limit);
-    }
-    config
+pub fn limited(
+    routes: &[(&str, &[(u32, usize)])],
+    clusters: Vec<ClusterSpec>,
+    limit: Option<Duration>,
+) -> Resources {
+    let route = |&(prefix, targets): &(&str, &[(u32, usize)])| {
+        let targets = targets
+            .iter()
+            .map(|&(weight, index)| (Arc::clone(&clusters[index].name), weight));
+        Route {
+            matcher: RouteMatcher {
+                path: PathMatcher::Prefix(Text::new(prefix, false)),
+                headers: Vec::new(),
+                fraction: None,
+            },
+            action: Action::Forward(Forward {
+                target: Target::Weighted(targets.collect()),
+                limit: StreamLimit::default(),
+            }),
+        }
+    };
+    let host = VirtualHost {
+        name: "all".to_owned(),
+        domains: vec![Domain::Any],
+        routes: routes.iter().map(route).collect(),
+    };
+    let routes = RouteConfig {
+        name: "routes".into(),
+        virtual_hosts: vec![host],
+    };
+    let listener = Listener {
+        name: LISTENER.into(),
+        api: Some(ApiListener {
+            routes: RouteSource::Inline(Arc::new(routes)),
+            max_stream_duration: limit,
+        }),
+    };
+    let listener = Resource::Listener(Arc::new(listener));
+    let mut held = HashMap::from([((Kind::LISTENER, LISTENER.into()), Ok(listener))]);
+    held.extend(clusters.into_iter().flat_map(ClusterSpec::into_resources));
+    Resources(held)
 }
 
-/// A locality of a priority: name, weight, endpoints.
-pub type Place<'a> = (&'a str, u32, &'a [SocketAddr]);
-
 /// A cluster with the given priorities, of which a share of `dropped` per million is dropped.
-pub fn cluster(name: &str, priorities: &[&[Place<'_>]], dropped: u32) -> ClusterEntry {
+pub fn cluster(name: &str, priorities: &[&[Place<'_>]], dropped: u32) -> ClusterSpec {
     let drop = Drop {
         category: "overload".into(),
         share: PerMillion::saturating(dropped),
     };
-    let assignment = Assignment {
+    let levels = priorities
+        .iter()
+        .map(|level| level.iter().map(locality).collect());
+    let endpoints = Assignment {
         name: name.into(),
-        priorities: priorities
-            .iter()
-            .map(|level| level.iter().map(locality).collect())
-            .collect(),
+        priorities: levels.collect(),
         drops: vec![drop],
     };
-    let cluster = Cluster {
+    ClusterSpec {
         name: name.into(),
-        eds_service_name: name.into(),
-        lrs_server: None,
-        max_requests: 1024,
-    };
-    ClusterEntry {
-        name: name.into(),
-        config: Ok(Arc::new(ClusterConfig {
-            cluster: Arc::new(cluster),
-            assignment: Some(Arc::new(assignment)),
-            note: None,
-        })),
+        endpoints: Ok(endpoints),
     }
 }
 
 /// A cluster that cannot be used.
-pub fn broken(name: &str, error: &str) -> ClusterEntry {
-    ClusterEntry {
+pub fn broken(name: &str, error: &str) -> ClusterSpec {
+    ClusterSpec {
         name: name.into(),
-        config: Err(ClusterError(error.into())),
+        endpoints: Err(WatchError::new(Reason::Invalid, error)),
+    }
+}
+
+impl ClusterSpec {
+    fn into_resources(self) -> Vec<((Kind, Arc<str>), Held)> {
+        let Self { name, endpoints } = self;
+        let endpoints = match endpoints {
+            Ok(endpoints) => endpoints,
+            Err(error) => return vec![((Kind::CLUSTER, name), Err(error))],
+        };
+        let cluster = Cluster {
+            name: Arc::clone(&name),
+            eds_service_name: Arc::clone(&name),
+            lrs_server: None,
+            max_requests: 1024,
+        };
+        vec![
+            (
+                (Kind::CLUSTER, Arc::clone(&name)),
+                Ok(Resource::Cluster(Arc::new(cluster))),
+            ),
+            (
+                (Kind::ENDPOINT, name),
+                Ok(Resource::Assignment(Arc::new(endpoints))),
+            ),
+        ]
     }
 }
 

@@ -63,18 +63,15 @@ async fn c233_covers_the_answer_and_the_route_may_shorten_it() {
     let [slow] = backends().await;
     slow.set_delay(SOON);
     let (script, channel) = channel();
-    let config = config(
-        ALL,
-        vec![cluster("one", &[&[("here", 1, &[slow.address()])]], 0)],
-    );
-    script.set(config.clone());
+    let one = || vec![cluster("one", &[&[("here", 1, &[slow.address()])]], 0)];
+    script.set(config(ALL, one()));
     let status = call_for(&channel, Some(SHORT)).await;
     assert_late(
         &status,
         &format!("waiting for the answer of {}", slow.address()),
     );
     // when the route allows less than the application
-    script.set(limited(config.clone(), SHORT));
+    script.set(limited(ALL, one(), Some(SHORT)));
     crate::support::eventually(|| channel.status().revision == 2).await;
     assert_late(
         &call_for(&channel, Some(SOON)).await,
@@ -83,7 +80,7 @@ async fn c233_covers_the_answer_and_the_route_may_shorten_it() {
     // or the application says nothing
     assert_late(&call_for(&channel, None).await, "waiting for the answer");
     // and when the route allows more, the application's holds
-    script.set(limited(config, SOON));
+    script.set(limited(ALL, one(), Some(SOON)));
     crate::support::eventually(|| channel.status().revision == 3).await;
     assert_late(
         &call_for(&channel, Some(SHORT)).await,

@@ -28,7 +28,7 @@ fn traffic(
     })
 }
 
-fn priorities(levels: &[&[SocketAddr]]) -> oxds_core::resolve::XdsConfig {
+fn priorities(levels: &[&[SocketAddr]]) -> oxds_channel::testing::Resources {
     let levels: Vec<Vec<_>> = levels
         .iter()
         .map(|level| vec![("here", 1, *level)])

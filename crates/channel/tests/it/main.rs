@@ -1,5 +1,11 @@
 //! Channels over real sockets, configured by a script instead of a control plane.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests fail by panicking, too"
+)]
+
 mod deadline;
 mod failover;
 mod lifetime;

@@ -1,7 +1,7 @@
 //! From a request to its cluster, and configurations that change or fail.
 
 use oxds_channel::testing::{broken, cluster, config};
-use tonic::{Code, Status};
+use tonic::Code;
 
 use crate::support::{backends, call_once, call_path, channel, spread};
 
@@ -44,7 +44,7 @@ async fn c219_without_a_listener_rpcs_fail_with_the_cause_and_recover() {
     });
     tokio::task::yield_now().await;
     // when there is none
-    script.fail(Status::unavailable("listener svc: does not exist"));
+    script.fail("listener svc: does not exist");
     // then it fails, as do new ones
     for status in [
         waiting.await.unwrap().unwrap_err(),
