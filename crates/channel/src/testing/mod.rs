@@ -26,7 +26,7 @@ pub use script::{ClusterSpec, Place, Resources, Script, broken, cluster, config,
 /// The response header that names the backend by its address.
 pub const BACKEND_HEADER: &str = "x-backend";
 
-/// A gRPC server on a loopback port of the system's choice. Stops when dropped.
+/// A gRPC server on a loopback port. Stops when dropped.
 #[derive(Debug)]
 pub struct EchoBackend {
     address: SocketAddr,
@@ -64,7 +64,12 @@ enum Stop {
 impl EchoBackend {
     /// Starts on a free port.
     pub async fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Self::start_on((Ipv4Addr::LOCALHOST, 0).into()).await
+    }
+
+    /// Starts on a given address.
+    pub async fn start_on(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::default());
         let running = Mutex::new(Some(serve(listener, address, Arc::clone(&shared))));
