@@ -100,6 +100,35 @@ impl From<Broken> for Reason {
     }
 }
 
+impl Reason {
+    /// The same without what would fill the log: a file may hold a name of a megabyte.
+    pub(crate) fn clipped(self) -> Reason {
+        match self {
+            Reason::Syntax(text) => Reason::Syntax(clip(text)),
+            Reason::TooLarge(text) => Reason::TooLarge(clip(text)),
+            Reason::Value(text) => Reason::Value(clip(text)),
+            Reason::UnknownField { field, message } => Reason::UnknownField {
+                field: clip(field),
+                message,
+            },
+            Reason::UnknownType(url) => Reason::UnknownType(clip(url)),
+            Reason::NoType | Reason::NoName(_) | Reason::Deprecated => self,
+            // The value is short already.
+            Reason::Rule { .. } => self,
+        }
+    }
+}
+
+/// Cuts a text that is longer than what anybody reads.
+pub(crate) fn clip(mut text: String) -> String {
+    const LIMIT: usize = 400;
+    if let Some((end, _)) = text.char_indices().nth(LIMIT) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
 impl Error {
     /// The lines around the place with a mark under it, where the place is known.
     #[must_use]

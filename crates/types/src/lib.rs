@@ -15,9 +15,33 @@
 //! | [`name`] | legacy and `xdstp://` resource names, in canonical form |
 //! | [`discovery`] | the discovery envelope, with bodies as shared [`Bytes`](bytes::Bytes) |
 //! | [`version`] | content hashes: of a resource, and of a set of resources |
+//! | [`descriptor`] | the descriptors of every message of the API |
 //! | [`codec`] | files and texts to resources, and back |
+//! | [`validate`](mod@validate) | the API's own rules (`validate.rules`), checked over reflection |
 //! | [`reference`](mod@reference) | which resources a resource needs |
 //! | [`error`] | what is wrong with a file, and where |
+//!
+//! ```
+//! use std::path::Path;
+//! use oxds_types::Kind;
+//! use oxds_types::codec::{Format, Options, decode};
+//!
+//! let file = "
+//! '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+//! name: shop
+//! connect_timeout: 0s
+//! ";
+//! let errors = decode(Path::new("shop.yaml"), Format::Yaml, file.as_bytes(), &Options::default());
+//! assert_eq!(
+//!     errors.unwrap_err()[0].to_string(),
+//!     "shop.yaml:4:1: error: connect_timeout: duration.gt = 0s does not hold, value is 0s",
+//! );
+//!
+//! let file = file.replace("0s", "3s");
+//! let loaded = decode(Path::new("shop.yaml"), Format::Yaml, file.as_bytes(), &Options::default());
+//! let shop = &loaded.unwrap()[0];
+//! assert_eq!((&shop.kind, &*shop.name), (&Kind::CLUSTER, "shop"));
+//! ```
 //!
 //! It does not talk to anybody: no sockets, no tasks, no clocks. And it never re-encodes what it
 //! did not create: the bytes of a resource that came in binary form stay as they came.

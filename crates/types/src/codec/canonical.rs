@@ -18,7 +18,9 @@ pub(crate) fn encode(schema: &'static Message, message: &DynamicMessage, out: &m
             (Shape::List(ty), Value::List(values)) if field.descriptor.is_packed() => {
                 encode_key(field.number, WireType::LengthDelimited, out);
                 delimited(out, |out| {
-                    values.iter().for_each(|value| put_bare(ty, value, out));
+                    values
+                        .iter()
+                        .for_each(|value| put_bare(&ty.kind, value, out));
                 });
             }
             (Shape::List(ty), Value::List(values)) => {
@@ -110,15 +112,11 @@ fn put(number: u32, ty: &'static Type, value: &Value, out: &mut Vec<u8>) {
 
 fn put_scalar(number: u32, kind: &Kind, value: &Value, out: &mut Vec<u8>) {
     encode_key(number, kind.wire_type(), out);
-    put_bare_scalar(kind, value, out);
+    put_bare(kind, value, out);
 }
 
-/// An element of a packed list.
-fn put_bare(ty: &Type, value: &Value, out: &mut Vec<u8>) {
-    put_bare_scalar(&ty.kind, value, out);
-}
-
-fn put_bare_scalar(kind: &Kind, value: &Value, out: &mut Vec<u8>) {
+/// Without its key: so are the elements of a packed list.
+fn put_bare(kind: &Kind, value: &Value, out: &mut Vec<u8>) {
     match (kind, value) {
         (Kind::Sint32, Value::I32(v)) => {
             encode_varint(u64::from(((v << 1) ^ (v >> 31)) as u32), out);

@@ -1,4 +1,22 @@
 //! Files and texts to resources, and back.
+//!
+//! ```text
+//!            yaml ─┐                        ┌─ validate (rules)
+//!                  ├─► document ─► tree ────┤                    ┌─► resource
+//!            json ─┘   (shapes)  (messages) └─ canonical (bytes) ┤
+//!                                                                ├─► report: resources,
+//!   text, binary ────► whole ─► inspect, validate ───────────────┘    or errors with places
+//! ```
+//! JSON and YAML are one reader over serde: it goes straight from the parser's events to messages,
+//! notes what is wrong on the way (`walk`), and knows the field path of everything. A place in the
+//! text is looked up only when there is something to say (`locate`).
+//!
+//! | limit | why |
+//! |---|---|
+//! | [`Options::max_bytes`] | a file is read into memory |
+//! | messages 100 deep, YAML 200, JSON 128 | the stack; and clients decode no deeper |
+//! | a million nodes out of aliases | bombs |
+//! | 100 findings per document, of 400 characters | logs |
 
 use std::path::Path;
 use std::sync::Arc;
@@ -62,7 +80,8 @@ impl Format {
 #[non_exhaustive]
 pub struct Options {
     /// Pass fields that the descriptors do not know (`--allow-unknown-fields`) instead of
-    /// refusing the file.
+    /// refusing the file. From text they are left out; bodies in binary form keep them. Text
+    /// format has no way to pass over them: there they are errors still.
     pub allow_unknown_fields: bool,
     /// Files above this size are refused unread.
     pub max_bytes: usize,

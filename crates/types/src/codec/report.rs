@@ -7,7 +7,7 @@ use super::place::places;
 use super::resource::Draft;
 use super::walk::{Finding, Walk};
 use super::{LoadedResource, Read, locate};
-use crate::error::Reason;
+use crate::error::{Reason, clip};
 use crate::path::Path;
 use crate::{Error, Position};
 
@@ -162,9 +162,9 @@ impl Report {
         Error {
             file: Some(Arc::clone(&self.file)),
             position: position.map(|position| document.in_file(position)),
-            resource,
-            path: path.to_string(),
-            reason,
+            resource: resource.map(clip),
+            path: clip(path.to_string()),
+            reason: reason.clipped(),
             snippet,
         }
     }

@@ -17,6 +17,7 @@ use super::tree::Context;
 use crate::Position;
 use crate::discovery;
 use crate::error::{self, Reason};
+use crate::kind::TYPE_URL_PREFIX;
 use crate::path::{Path, Step};
 use crate::schema::{self, Message};
 use crate::validate::{self, Nested};
@@ -102,10 +103,10 @@ fn check_depth(text: &str) -> Result<(), Failure> {
 /// Reads a file in binary form.
 pub(super) fn read_binary(bytes: &[u8], context: Context<'_>) -> Result<Vec<Draft>, Failure> {
     let read = || {
-        // Field 1 is the type URL of an `Any`, and the version of a response, which has no slash.
+        // Field 1 is the type URL of an `Any`, and the version of a response.
         let any = discovery::Any::decode(bytes)
             .ok()
-            .filter(|any| any.type_url.contains('/'));
+            .filter(|any| any.type_url.starts_with(TYPE_URL_PREFIX));
         let schema =
             find(if any.is_some() { ANY } else { RESPONSE }).map_err(|(reason, _)| reason)?;
         let message = decode(schema, Bytes::copy_from_slice(bytes))?;

@@ -89,6 +89,25 @@ fn messages_nest_no_deeper_than_clients_decode() {
 }
 
 #[test]
+fn findings_are_limited_in_length() {
+    let long = "x".repeat(1 << 20);
+    let cluster = "'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster";
+    for text in [
+        long.clone(),
+        format!("'@type': t/{long}"),
+        format!("{cluster}\nname: c\n? {long}\n: 1\n"),
+        format!("{cluster}\nname: {long}\ntype: {long}\n"),
+        format!("{cluster}\nname: {long}\nconnect_timeout: {long}\n"),
+        format!("{cluster}\nname: {{ a: {long}\n"),
+    ] {
+        for error in load(Format::Yaml, &text).unwrap_err() {
+            let length = format!("{error}{error:?}{}", error.snippet().unwrap_or_default()).len();
+            assert!(length < 10_000, "{length}");
+        }
+    }
+}
+
+#[test]
 fn findings_are_limited_in_number() {
     let mut text =
         "'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: c\n".to_owned();
