@@ -60,7 +60,7 @@ impl ConfigWatch {
             resource,
         } = event
         {
-            self.resolver.handle_resource(&kind, &name, resource);
+            self.resolver.handle_resource(&kind, &name, &resource);
             self.obey();
         }
     }

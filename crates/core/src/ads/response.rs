@@ -20,8 +20,7 @@ const WRAPPERS: [&str; 2] = [
 /// The resources of a response.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    /// By name: bytes and view, or `None` if the bytes are those held already.
-    pub(super) accepted: Vec<(Arc<str>, Option<(Bytes, Resource)>)>,
+    pub(super) accepted: Vec<Accepted>,
     pub(super) rejected: Vec<Invalid>,
     names: HashSet<Arc<str>>,
 }
@@ -53,6 +52,7 @@ pub(super) fn judge<'a>(
     judged
 }
 
+/// A name, its bytes and their view, or `None` if the bytes are those held already.
 type Accepted = (Arc<str>, Option<(Bytes, Resource)>);
 
 fn resource<'a>(

@@ -94,7 +94,7 @@ impl Resolver {
         &mut self,
         kind: &Kind,
         name: &str,
-        resource: Result<Resource, WatchError>,
+        resource: &Result<Resource, WatchError>,
     ) {
         let known = if *kind == Kind::LISTENER {
             self.listeners.set(name, resource)

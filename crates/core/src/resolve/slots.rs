@@ -55,7 +55,7 @@ impl<T: View> Slots<T> {
     }
 
     /// Takes over a resource; `false` if it is not watched.
-    pub(super) fn set(&mut self, name: &str, resource: Result<Resource, WatchError>) -> bool {
+    pub(super) fn set(&mut self, name: &str, resource: &Result<Resource, WatchError>) -> bool {
         let Some(slot) = self.slots.get_mut(name) else {
             return false;
         };

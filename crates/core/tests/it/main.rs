@@ -11,6 +11,7 @@
 
 mod support;
 
+mod ads;
 mod delta;
 mod order;
 mod sotw;

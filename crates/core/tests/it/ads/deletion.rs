@@ -1,0 +1,131 @@
+//! C-100 – C-106: when absence means that a resource is gone.
+
+use oxds_core::ads::CacheState;
+use oxds_types::Kind;
+
+use super::{Played, assignment, bad_cluster, cluster};
+
+#[test]
+fn c100_a_cluster_that_was_there_and_is_left_out_is_deleted_and_told_once() {
+    let (mut played, _) = Played::watching_clusters(&["a", "b"]);
+    played.respond(
+        &Kind::CLUSTER,
+        "v1",
+        "n1",
+        vec![cluster("a", ""), cluster("b", "")],
+    );
+    played.events();
+    played.respond(&Kind::CLUSTER, "v2", "n2", vec![cluster("a", "")]);
+    let events = played.events();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(
+        events[0].starts_with("b: error: ") && events[0].contains("does not exist"),
+        "{events:?}"
+    );
+    assert_eq!(
+        played.client.cached(&Kind::CLUSTER, "b").unwrap().state,
+        CacheState::DoesNotExist
+    );
+    played.respond(&Kind::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
+    assert!(played.events().is_empty());
+    played.respond(
+        &Kind::CLUSTER,
+        "v4",
+        "n4",
+        vec![cluster("a", ""), cluster("b", "")],
+    );
+    assert_eq!(played.events(), ["b: changed"]);
+}
+
+#[test]
+fn c101_an_assignment_that_is_left_out_stays() {
+    let mut played = Played::new();
+    played.watch(Kind::ENDPOINT, "a");
+    played.watch(Kind::ENDPOINT, "b");
+    played.open();
+    played.request();
+    played.respond(
+        &Kind::ENDPOINT,
+        "v1",
+        "n1",
+        vec![assignment("a"), assignment("b")],
+    );
+    played.events();
+    played.respond(&Kind::ENDPOINT, "v2", "n2", vec![]);
+    assert!(played.events().is_empty());
+    assert_eq!(
+        played.client.cached(&Kind::ENDPOINT, "b").unwrap().state,
+        CacheState::Acked
+    );
+}
+
+#[test]
+fn c102_an_empty_response_deletes_every_cluster() {
+    let (mut played, _) = Played::watching_clusters(&["a", "b"]);
+    played.respond(
+        &Kind::CLUSTER,
+        "v1",
+        "n1",
+        vec![cluster("a", ""), cluster("b", "")],
+    );
+    played.events();
+    played.respond(&Kind::CLUSTER, "v2", "n2", vec![]);
+    assert_eq!(played.events().len(), 2);
+    assert_eq!(played.request().error_detail, None);
+}
+
+#[test]
+fn c103_what_has_not_come_yet_is_not_deleted_by_its_absence() {
+    let (mut played, _) = Played::watching_clusters(&["a", "b"]);
+    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    assert_eq!(played.events(), ["a: changed"]);
+    assert_eq!(
+        played.client.cached(&Kind::CLUSTER, "b").unwrap().state,
+        CacheState::Requested
+    );
+    played.wait(std::time::Duration::from_secs(15));
+    assert!(
+        played.events()[0].starts_with("b: error: "),
+        "its clock went on"
+    );
+}
+
+#[test]
+fn c104_an_invalid_resource_is_there_nonetheless() {
+    let (mut played, _) = Played::watching_clusters(&["a"]);
+    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.events();
+    played.respond(&Kind::CLUSTER, "v2", "n2", vec![bad_cluster("a")]);
+    assert!(
+        played.events()[0].starts_with("a: ambient: "),
+        "rejected, not deleted"
+    );
+    let cached = played.client.cached(&Kind::CLUSTER, "a").unwrap();
+    assert!(cached.state == CacheState::Nacked && cached.held.is_some());
+}
+
+#[test]
+fn c106_a_server_whose_deletions_are_ignored_is_reported_once_per_deletion() {
+    let mut played = Played::with(|config| config.ignore_resource_deletion = true);
+    played.watch(Kind::CLUSTER, "a");
+    played.open();
+    played.request();
+    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.events();
+    for nonce in ["n2", "n3"] {
+        played.respond(&Kind::CLUSTER, "v2", nonce, vec![]);
+    }
+    assert_eq!(played.events(), ["a: deletion ignored"]);
+    assert!(
+        played
+            .client
+            .cached(&Kind::CLUSTER, "a")
+            .unwrap()
+            .held
+            .is_some()
+    );
+    played.respond(&Kind::CLUSTER, "v3", "n4", vec![cluster("a", "new")]);
+    assert_eq!(played.events(), ["a: changed"]);
+    played.respond(&Kind::CLUSTER, "v4", "n5", vec![]);
+    assert_eq!(played.events(), ["a: deletion ignored"]);
+}

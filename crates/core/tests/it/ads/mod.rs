@@ -1,0 +1,193 @@
+//! The client's machine, played against a server that the scenario speaks for.
+
+mod acknowledgement;
+mod deletion;
+mod errors;
+mod streams;
+mod subscription;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use envoy_types::pb::envoy::config::cluster::v3::{
+    Cluster, cluster::ClusterDiscoveryType, cluster::DiscoveryType, cluster::EdsClusterConfig,
+};
+use envoy_types::pb::envoy::config::core::v3::{
+    AggregatedConfigSource, ConfigSource, config_source::ConfigSourceSpecifier,
+};
+use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use oxds_core::ads::{Client, Config, Event, Transmit};
+use oxds_core::time::Instant;
+use oxds_types::Kind;
+use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse, Node};
+use prost::Message;
+
+/// A client and the time.
+pub(crate) struct Played {
+    pub(crate) client: Client,
+    pub(crate) now: Instant,
+}
+
+impl Played {
+    pub(crate) fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut Config)) -> Self {
+        let node = Node {
+            id: "node-1".to_owned(),
+            ..Node::default()
+        };
+        let mut config = Config::new("cp:18000", node);
+        change(&mut config);
+        Self {
+            client: Client::new(config),
+            now: Instant::EPOCH,
+        }
+    }
+
+    /// A client that watches these clusters on an open stream, and has sent its first request.
+    pub(crate) fn watching_clusters(names: &[&str]) -> (Self, DiscoveryRequest) {
+        let mut played = Self::new();
+        for name in names {
+            played.watch(Kind::CLUSTER, name);
+        }
+        played.open();
+        let request = played.request();
+        (played, request)
+    }
+
+    pub(crate) fn watch(&mut self, kind: Kind, name: &str) -> Vec<String> {
+        self.client
+            .watch(&kind, &Arc::from(name))
+            .iter()
+            .map(told)
+            .collect()
+    }
+
+    pub(crate) fn unwatch(&mut self, kind: Kind, name: &str) {
+        self.client.unwatch(&kind, name);
+    }
+
+    /// The driver connects as it is told to.
+    pub(crate) fn open(&mut self) {
+        assert_eq!(self.transmit(), Some(Transmit::Open));
+        self.client.handle_opened();
+    }
+
+    pub(crate) fn close(&mut self, cause: &str) {
+        self.client.handle_closed(self.now, cause, u64::MAX / 2);
+    }
+
+    pub(crate) fn transmit(&mut self) -> Option<Transmit> {
+        self.client.poll_transmit(self.now)
+    }
+
+    /// The one request that is due.
+    pub(crate) fn request(&mut self) -> DiscoveryRequest {
+        let request = self.requests();
+        assert_eq!(request.len(), 1, "one request is due, not {request:?}");
+        request.into_iter().next().unwrap()
+    }
+
+    pub(crate) fn requests(&mut self) -> Vec<DiscoveryRequest> {
+        let mut requests = Vec::new();
+        while let Some(transmit) = self.transmit() {
+            match transmit {
+                Transmit::Request(request) => requests.push(*request),
+                other => panic!("not a request: {other:?}"),
+            }
+        }
+        requests
+    }
+
+    pub(crate) fn respond(&mut self, kind: &Kind, version: &str, nonce: &str, resources: Vec<Any>) {
+        let response = DiscoveryResponse {
+            version_info: version.to_owned(),
+            nonce: nonce.to_owned(),
+            type_url: kind.type_url().to_owned(),
+            resources,
+            ..DiscoveryResponse::default()
+        };
+        self.client.handle_response(self.now, response);
+    }
+
+    pub(crate) fn wait(&mut self, time: Duration) {
+        self.now += time;
+        self.client.handle_timeout(self.now);
+    }
+
+    /// What watchers are told, in words.
+    pub(crate) fn events(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.client.poll_event())
+            .map(|event| told(&event))
+            .collect()
+    }
+}
+
+fn told(event: &Event) -> String {
+    match event {
+        Event::Changed {
+            name,
+            resource: Ok(_),
+            ..
+        } => format!("{name}: changed"),
+        Event::Changed {
+            name,
+            resource: Err(error),
+            ..
+        } => format!("{name}: error: {error}"),
+        Event::Ambient {
+            name,
+            error: Some(error),
+            ..
+        } => format!("{name}: ambient: {error}"),
+        Event::Ambient {
+            name, error: None, ..
+        } => format!("{name}: current"),
+        Event::DeletionIgnored { name, .. } => format!("{name}: deletion ignored"),
+    }
+}
+
+pub(crate) fn any(kind: &Kind, message: &impl Message) -> Any {
+    Any {
+        type_url: kind.type_url().to_owned(),
+        value: Bytes::from(message.encode_to_vec()),
+    }
+}
+
+/// A valid cluster; `service` tells contents apart.
+pub(crate) fn cluster(name: &str, service: &str) -> Any {
+    let ads = ConfigSource {
+        config_source_specifier: Some(ConfigSourceSpecifier::Ads(AggregatedConfigSource {})),
+        ..ConfigSource::default()
+    };
+    let cluster = Cluster {
+        name: name.to_owned(),
+        cluster_discovery_type: Some(ClusterDiscoveryType::Type(DiscoveryType::Eds as i32)),
+        eds_cluster_config: Some(EdsClusterConfig {
+            eds_config: Some(ads),
+            service_name: service.to_owned(),
+        }),
+        ..Cluster::default()
+    };
+    any(&Kind::CLUSTER, &cluster)
+}
+
+/// A cluster that breaks a rule: its endpoints come from nowhere.
+pub(crate) fn bad_cluster(name: &str) -> Any {
+    let cluster = Cluster {
+        name: name.to_owned(),
+        ..Cluster::default()
+    };
+    any(&Kind::CLUSTER, &cluster)
+}
+
+pub(crate) fn assignment(name: &str) -> Any {
+    let assignment = ClusterLoadAssignment {
+        cluster_name: name.to_owned(),
+        ..Default::default()
+    };
+    any(&Kind::ENDPOINT, &assignment)
+}
