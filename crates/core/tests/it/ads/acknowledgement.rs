@@ -85,7 +85,7 @@ fn c70_a_subscription_change_after_a_nack_is_no_nack() {
     played.request();
     played.respond(&Kind::CLUSTER, "v2", "n2", vec![bad_cluster("a")]);
     assert!(played.request().error_detail.is_some());
-    played.watch(Kind::CLUSTER, "b");
+    played.watch(&Kind::CLUSTER, "b");
     let change = played.request();
     assert_eq!(
         (change.version_info.as_str(), change.response_nonce.as_str()),
@@ -98,8 +98,8 @@ fn c70_a_subscription_change_after_a_nack_is_no_nack() {
 #[test]
 fn c71_versions_and_nonces_of_two_types_are_apart() {
     let mut played = Played::new();
-    played.watch(Kind::CLUSTER, "a");
-    played.watch(Kind::ENDPOINT, "a");
+    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&Kind::ENDPOINT, "a");
     played.open();
     assert_eq!(played.requests().len(), 2);
     played.respond(&Kind::CLUSTER, "c1", "1", vec![cluster("a", "")]);
@@ -137,9 +137,9 @@ fn c78_a_response_of_a_type_that_was_never_asked_for_is_not_answered() {
 #[test]
 fn c79_a_type_without_subscriptions_left_is_still_acknowledged() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.watch(Kind::ENDPOINT, "a");
+    played.watch(&Kind::ENDPOINT, "a");
     played.requests();
-    played.unwatch(Kind::CLUSTER, "a");
+    played.unwatch(&Kind::CLUSTER, "a");
     played.requests();
     played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     let ack = played.request();

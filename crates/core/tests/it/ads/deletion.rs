@@ -40,8 +40,8 @@ fn c100_a_cluster_that_was_there_and_is_left_out_is_deleted_and_told_once() {
 #[test]
 fn c101_an_assignment_that_is_left_out_stays() {
     let mut played = Played::new();
-    played.watch(Kind::ENDPOINT, "a");
-    played.watch(Kind::ENDPOINT, "b");
+    played.watch(&Kind::ENDPOINT, "a");
+    played.watch(&Kind::ENDPOINT, "b");
     played.open();
     played.request();
     played.respond(
@@ -107,7 +107,7 @@ fn c104_an_invalid_resource_is_there_nonetheless() {
 #[test]
 fn c106_a_server_whose_deletions_are_ignored_is_reported_once_per_deletion() {
     let mut played = Played::with(|config| config.ignore_resource_deletion = true);
-    played.watch(Kind::CLUSTER, "a");
+    played.watch(&Kind::CLUSTER, "a");
     played.open();
     played.request();
     played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);

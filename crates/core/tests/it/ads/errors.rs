@@ -21,12 +21,12 @@ fn c109_an_invalid_update_is_a_remark_where_data_is_held_and_an_error_elsewhere(
     let events = played.events();
     assert!(events[0].starts_with("a: ambient: "), "{events:?}");
     assert!(events[1].starts_with("b: error: "), "{events:?}");
-    let told = played.watch(Kind::CLUSTER, "a");
+    let told = played.watch(&Kind::CLUSTER, "a");
     assert!(
         told[0] == "a: changed" && told[1].starts_with("a: ambient: "),
         "{told:?}"
     );
-    let told = played.watch(Kind::CLUSTER, "b");
+    let told = played.watch(&Kind::CLUSTER, "b");
     assert!(
         told.len() == 1 && told[0].starts_with("b: error: "),
         "{told:?}"

@@ -51,14 +51,14 @@ impl Played {
     pub(crate) fn watching_clusters(names: &[&str]) -> (Self, DiscoveryRequest) {
         let mut played = Self::new();
         for name in names {
-            played.watch(Kind::CLUSTER, name);
+            played.watch(&Kind::CLUSTER, name);
         }
         played.open();
         let request = played.request();
         (played, request)
     }
 
-    pub(crate) fn watch(&mut self, kind: Kind, name: &str) -> Vec<String> {
+    pub(crate) fn watch(&mut self, kind: &Kind, name: &str) -> Vec<String> {
         self.client
             .watch(&kind, &Arc::from(name))
             .iter()
@@ -66,8 +66,8 @@ impl Played {
             .collect()
     }
 
-    pub(crate) fn unwatch(&mut self, kind: Kind, name: &str) {
-        self.client.unwatch(&kind, name);
+    pub(crate) fn unwatch(&mut self, kind: &Kind, name: &str) {
+        self.client.unwatch(kind, name);
     }
 
     /// The driver connects as it is told to.

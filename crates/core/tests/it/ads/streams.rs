@@ -12,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 #[test]
 fn c72_a_new_stream_begins_without_nonces_but_with_the_accepted_versions() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
-    played.watch(Kind::ENDPOINT, "a");
+    played.watch(&Kind::ENDPOINT, "a");
     played.requests();
     played.respond(
         &Kind::CLUSTER,
@@ -21,7 +21,7 @@ fn c72_a_new_stream_begins_without_nonces_but_with_the_accepted_versions() {
         vec![cluster("a", ""), cluster("b", "")],
     );
     played.request();
-    played.unwatch(Kind::ENDPOINT, "a");
+    played.unwatch(&Kind::ENDPOINT, "a");
     played.request();
     played.close("gone");
     played.wait(2 * SECOND);
@@ -59,7 +59,7 @@ fn c72_an_acknowledgement_that_was_due_goes_down_with_its_stream() {
 #[test]
 fn c89_attempts_are_a_second_apart_and_then_ever_longer_until_a_response_comes() {
     let mut played = Played::new();
-    played.watch(Kind::CLUSTER, "a");
+    played.watch(&Kind::CLUSTER, "a");
     let mut delays = Vec::new();
     for _ in 0..14 {
         assert_eq!(played.transmit(), Some(Transmit::Open));
@@ -96,7 +96,7 @@ fn c89_attempts_are_a_second_apart_and_then_ever_longer_until_a_response_comes()
 fn c89_jitter_is_a_fifth_either_way() {
     for (random, expected) in [(0, 0.8), (u64::MAX, 1.2)] {
         let mut played = Played::new();
-        played.watch(Kind::CLUSTER, "a");
+        played.watch(&Kind::CLUSTER, "a");
         played.transmit();
         played.client.handle_closed(played.now, "refused", random);
         let delay = played
@@ -146,7 +146,7 @@ fn c91_an_unreachable_server_is_an_error_where_nothing_is_held_and_a_remark_else
 #[test]
 fn c94_the_clock_of_a_resource_starts_when_a_live_stream_has_asked() {
     let mut played = Played::new();
-    played.watch(Kind::CLUSTER, "a");
+    played.watch(&Kind::CLUSTER, "a");
     assert_eq!(played.transmit(), Some(Transmit::Open));
     played.wait(60 * SECOND);
     assert!(
@@ -183,7 +183,7 @@ fn c95_an_answer_stops_the_clock_and_a_new_stream_starts_it_anew() {
 #[test]
 fn c96_silence_means_that_there_is_none_and_what_comes_late_is_welcome() {
     let mut played = Played::new();
-    played.watch(Kind::ENDPOINT, "a");
+    played.watch(&Kind::ENDPOINT, "a");
     played.open();
     played.request();
     assert_eq!(
@@ -207,10 +207,10 @@ fn c96_silence_means_that_there_is_none_and_what_comes_late_is_welcome() {
 #[test]
 fn c108_who_comes_while_the_server_is_lost_is_told_so() {
     let mut played = Played::new();
-    played.watch(Kind::CLUSTER, "a");
+    played.watch(&Kind::CLUSTER, "a");
     played.transmit();
     played.close("connection refused");
-    let told = played.watch(Kind::CLUSTER, "b");
+    let told = played.watch(&Kind::CLUSTER, "b");
     assert_eq!(told.len(), 1);
     assert!(told[0].contains("connection refused"), "{told:?}");
 }

@@ -9,10 +9,10 @@ use super::{Played, assignment, cluster};
 fn c63_nothing_happens_before_the_first_watch_and_all_ends_with_the_last() {
     let mut played = Played::new();
     assert_eq!(played.transmit(), None);
-    played.watch(Kind::CLUSTER, "a");
+    played.watch(&Kind::CLUSTER, "a");
     played.open();
     played.request();
-    played.unwatch(Kind::CLUSTER, "a");
+    played.unwatch(&Kind::CLUSTER, "a");
     assert_eq!(played.transmit(), Some(Transmit::Close));
     assert_eq!(played.transmit(), None);
 }
@@ -20,8 +20,8 @@ fn c63_nothing_happens_before_the_first_watch_and_all_ends_with_the_last() {
 #[test]
 fn c65_the_node_goes_on_the_first_request_of_each_stream_and_on_no_other() {
     let mut played = Played::new();
-    played.watch(Kind::CLUSTER, "a");
-    played.watch(Kind::ENDPOINT, "a");
+    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&Kind::ENDPOINT, "a");
     for _ in 0..2 {
         played.open();
         let nodes: Vec<_> = played
@@ -45,7 +45,7 @@ fn c74_a_further_name_is_asked_for_with_all_others_at_the_current_version_and_no
     let (mut played, _) = Played::watching_clusters(&["w"]);
     played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("w", "")]);
     played.request();
-    played.watch(Kind::CLUSTER, "x");
+    played.watch(&Kind::CLUSTER, "x");
     let request = played.request();
     assert_eq!(request.resource_names, ["w", "x"]);
     assert_eq!(
@@ -60,36 +60,36 @@ fn c74_a_further_name_is_asked_for_with_all_others_at_the_current_version_and_no
 #[test]
 fn c75_names_are_taken_back_and_the_last_one_by_an_empty_list() {
     let (mut played, _) = Played::watching_clusters(&["w", "x"]);
-    played.watch(Kind::ENDPOINT, "w");
+    played.watch(&Kind::ENDPOINT, "w");
     played.requests();
-    played.unwatch(Kind::CLUSTER, "w");
+    played.unwatch(&Kind::CLUSTER, "w");
     assert_eq!(played.request().resource_names, ["x"]);
-    played.unwatch(Kind::CLUSTER, "x");
+    played.unwatch(&Kind::CLUSTER, "x");
     assert!(played.request().resource_names.is_empty());
 }
 
 #[test]
 fn c75_an_empty_list_is_never_the_first_request_of_a_type() {
     let mut played = Played::new();
-    played.watch(Kind::ENDPOINT, "w");
+    played.watch(&Kind::ENDPOINT, "w");
     played.open();
     played.request();
     // Watched and unwatched before anything could be sent: an empty list would ask for everything.
-    played.watch(Kind::CLUSTER, "w");
-    played.unwatch(Kind::CLUSTER, "w");
+    played.watch(&Kind::CLUSTER, "w");
+    played.unwatch(&Kind::CLUSTER, "w");
     assert!(played.requests().is_empty());
 }
 
 #[test]
 fn c76_a_type_that_is_used_again_goes_on_with_its_latest_nonce() {
     let (mut played, _) = Played::watching_clusters(&["w"]);
-    played.watch(Kind::ENDPOINT, "w");
+    played.watch(&Kind::ENDPOINT, "w");
     played.requests();
     played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("w", "")]);
     played.request();
-    played.unwatch(Kind::CLUSTER, "w");
+    played.unwatch(&Kind::CLUSTER, "w");
     played.request();
-    played.watch(Kind::CLUSTER, "x");
+    played.watch(&Kind::CLUSTER, "x");
     let request = played.request();
     assert_eq!(request.response_nonce, "n1");
     assert_eq!(request.resource_names, ["x"]);
@@ -99,9 +99,9 @@ fn c76_a_type_that_is_used_again_goes_on_with_its_latest_nonce() {
 fn c77_watches_of_one_moment_make_one_request() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     for name in ["b", "c", "d"] {
-        played.watch(Kind::CLUSTER, name);
+        played.watch(&Kind::CLUSTER, name);
     }
-    played.unwatch(Kind::CLUSTER, "c");
+    played.unwatch(&Kind::CLUSTER, "c");
     assert_eq!(played.request().resource_names, ["a", "b", "d"]);
 }
 
@@ -110,21 +110,21 @@ fn c107_a_new_watcher_of_what_is_held_is_told_at_once_and_nothing_is_sent() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.request();
-    assert_eq!(played.watch(Kind::CLUSTER, "a"), ["a: changed"]);
+    assert_eq!(played.watch(&Kind::CLUSTER, "a"), ["a: changed"]);
     assert!(played.requests().is_empty());
 }
 
 #[test]
 fn c116_after_the_last_watcher_the_next_one_starts_afresh() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.watch(Kind::ENDPOINT, "a");
+    played.watch(&Kind::ENDPOINT, "a");
     played.requests();
     played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.requests();
-    played.unwatch(Kind::CLUSTER, "a");
+    played.unwatch(&Kind::CLUSTER, "a");
     assert!(played.request().resource_names.is_empty());
     assert!(
-        played.watch(Kind::CLUSTER, "a").is_empty(),
+        played.watch(&Kind::CLUSTER, "a").is_empty(),
         "nothing is held any more"
     );
     assert_eq!(played.request().resource_names, ["a"]);
@@ -133,9 +133,9 @@ fn c116_after_the_last_watcher_the_next_one_starts_afresh() {
 #[test]
 fn c117_two_watchers_are_one_subscription_and_one_may_leave() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.watch(Kind::CLUSTER, "a");
+    played.watch(&Kind::CLUSTER, "a");
     assert!(played.requests().is_empty());
-    played.unwatch(Kind::CLUSTER, "a");
+    played.unwatch(&Kind::CLUSTER, "a");
     assert!(played.requests().is_empty());
     played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     assert_eq!(played.events(), ["a: changed"]);
@@ -144,7 +144,7 @@ fn c117_two_watchers_are_one_subscription_and_one_may_leave() {
 #[test]
 fn names_of_every_kind_are_kept_apart() {
     let mut played = Played::new();
-    played.watch(Kind::ENDPOINT, "a");
+    played.watch(&Kind::ENDPOINT, "a");
     played.open();
     played.request();
     played.respond(&Kind::ENDPOINT, "v1", "n1", vec![assignment("a")]);
