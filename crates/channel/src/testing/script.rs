@@ -128,7 +128,7 @@ impl Scripted {
 
     fn answer(&mut self, kind: &Kind, name: &Arc<str>) {
         if let Some(resource) = self.held.0.get(&(kind.clone(), Arc::clone(name))) {
-            self.resolver.handle_resource(kind, name, resource.clone());
+            self.resolver.handle_resource(kind, name, resource);
         }
     }
 }
