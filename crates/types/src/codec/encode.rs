@@ -128,14 +128,14 @@ impl Serialize for TypedView {
 
 /// A message in the JSON mapping, under the names of the proto files, as Envoy's documentation
 /// has them. `prost-reflect` can write it too, but shuffles maps.
-struct MessageView<'a> {
-    schema: &'static Message,
-    message: &'a DynamicMessage,
+pub(super) struct MessageView<'a> {
+    pub(super) schema: &'static Message,
+    pub(super) message: &'a DynamicMessage,
 }
 
 impl MessageView<'_> {
     /// The one field that stands for the whole: the map of a `Struct`, the list of a `ListValue`,
-    /// the alternative of a `Value`.
+    /// the alternative of a `Value`, the scalar of a wrapper.
     fn only<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let set = self.message.fields().next();
         let number = set
@@ -187,7 +187,8 @@ impl Serialize for MessageView<'_> {
                 }
                 None => Err(S::Error::custom("an Any of unknown type")),
             },
-            Some(_) => match self.schema.full_name() {
+            Some(WellKnown::Wrapper) => self.only(serializer),
+            Some(WellKnown::Other) => match self.schema.full_name() {
                 "google.protobuf.Struct" | "google.protobuf.ListValue" => self.only(serializer),
                 "google.protobuf.Value" => match self.message.fields().next() {
                     Some(_) => self.only(serializer),

@@ -207,3 +207,6 @@ fn with_enough_stack(read: impl FnOnce() + Send) {
 
 /// What reading a document gives: resources, or why it ended, and where.
 type Read = Result<Vec<Draft>, (Reason, Option<Position>)>;
+
+#[cfg(test)]
+mod tests;

@@ -212,6 +212,12 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
                 null.set_field_by_number(1, Value::EnumNumber(0));
                 Ok(Some(Value::Message(null)))
             }
+            Shape::One(Type {
+                kind: Kind::Enum(value),
+                ..
+            }) if value.full_name() == "google.protobuf.NullValue" => {
+                Ok(Some(Value::EnumNumber(0)))
+            }
             _ => Ok(None),
         }
     }

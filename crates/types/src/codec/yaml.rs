@@ -67,15 +67,23 @@ pub(super) fn read(
     text: &str,
     context: Context<'_>,
 ) -> Result<Vec<Draft>, (Reason, Option<Position>)> {
+    serde_saphyr::with_deserializer_from_str_with_options(
+        text,
+        options(text.len()),
+        |deserializer| DocumentSeed(context).deserialize(deserializer),
+    )
+    .map_err(|error| (reason(&error), error.location().map(position)))
+}
+
+/// How a text of this size is read.
+pub(super) fn options(bytes: usize) -> serde_saphyr::Options {
     let mut options = serde_saphyr::Options::default();
+    // As in YAML 1.2: `NO` is a text, and may be the name of an enum value.
     options.strict_booleans = true;
     options.with_snippet = false;
     options.alias_limits.max_total_replayed_events = MAX_REPLAYED_EVENTS;
-    options.budget = Some(budget(text.len()));
-    serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| {
-        DocumentSeed(context).deserialize(deserializer)
-    })
-    .map_err(|error| (reason(&error), error.location().map(position)))
+    options.budget = Some(budget(bytes));
+    options
 }
 
 /// Limits that follow the size of the text, which is limited itself: what a text may contain
