@@ -61,23 +61,53 @@ impl Client {
     /// Opens a call. The response's headers must come without a request having been sent (C-64).
     pub(crate) async fn open(&mut self, path: &str) -> Stream {
         let (feed, body) = mpsc::unbounded_channel();
+        let response = self.call(path, Feed(body)).await;
+        Stream {
+            feed: Some(feed),
+            headers: response.headers().clone(),
+            body: response.into_body(),
+            buffer: BytesMut::new(),
+        }
+    }
+
+    /// Makes a unary call.
+    pub(crate) async fn unary<M: Message + Default>(
+        &mut self,
+        path: &str,
+        request: &impl Message,
+    ) -> M {
+        let (feed, body) = mpsc::unbounded_channel();
+        feed.send(framed(request)).unwrap();
+        drop(feed);
+        let body = self.call(path, Feed(body)).await.into_body();
+        let bytes = timeout(SOON, body.collect())
+            .await
+            .unwrap()
+            .unwrap()
+            .to_bytes();
+        M::decode(&bytes[5..]).unwrap()
+    }
+
+    async fn call(&mut self, path: &str, body: Feed) -> http::Response<Incoming> {
         let request = Request::post(format!("http://test{path}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
-            .body(Feed(body))
+            .body(body)
             .unwrap();
-        let response = timeout(SOON, self.0.send_request(request))
+        timeout(SOON, self.0.send_request(request))
             .await
+            .expect("no response")
             .unwrap()
-            .unwrap();
-        let headers = response.headers().clone();
-        Stream {
-            feed: Some(feed),
-            body: response.into_body(),
-            buffer: BytesMut::new(),
-            headers,
-        }
     }
+}
+
+/// A message with gRPC's prefix.
+fn framed(message: &impl Message) -> Bytes {
+    let mut bytes = BytesMut::new();
+    bytes.put_u8(0);
+    bytes.put_u32(u32::try_from(message.encoded_len()).unwrap());
+    message.encode(&mut bytes).unwrap();
+    bytes.freeze()
 }
 
 /// One call.
@@ -101,11 +131,7 @@ impl Stream {
     }
 
     pub(crate) fn send(&self, message: &impl Message) {
-        let mut bytes = BytesMut::new();
-        bytes.put_u8(0);
-        bytes.put_u32(u32::try_from(message.encoded_len()).unwrap());
-        message.encode(&mut bytes).unwrap();
-        self.send_raw(bytes.freeze());
+        self.send_raw(framed(message));
     }
 
     /// Says that no request will follow.

@@ -1,1 +1,533 @@
-//! The folder store.
+//! The folder store, as an operator meets it: files are edited, and what is served follows.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use oxds_server::dir::{self, Error, Options, Report};
+use oxds_server::{DirStore, Severity, Store, Update};
+use oxds_types::Kind;
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use crate::SOON;
+
+fn cluster(name: &str) -> String {
+    format!(
+        r#""@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: {name}
+type: STATIC
+"#
+    )
+}
+
+fn changed(name: &str) -> String {
+    format!("{}connect_timeout: 3s\n", cluster(name))
+}
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let dir = TempDir::new().unwrap();
+    for (name, text) in files {
+        write(dir.path(), name, text);
+    }
+    dir
+}
+
+fn write(dir: &Path, name: &str, text: &str) {
+    let path = dir.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn load(dir: &TempDir) -> Report {
+    dir::load(dir.path(), &Options::default()).unwrap()
+}
+
+fn names(report: &Report) -> BTreeSet<&str> {
+    report
+        .resources
+        .iter()
+        .map(|resource| &**resource.name())
+        .collect()
+}
+
+/// The findings as lines, without the folder's own path.
+fn lines(dir: &TempDir, findings: &[oxds_server::Finding]) -> Vec<String> {
+    let root = format!("{}/", dir.path().display());
+    findings
+        .iter()
+        .map(|finding| finding.to_string().replace(&root, ""))
+        .collect()
+}
+
+/// A store and what it served so far.
+struct Watched {
+    dir: TempDir,
+    store: DirStore,
+    served: BTreeSet<String>,
+    findings: Vec<String>,
+}
+
+impl Watched {
+    async fn start(files: &[(&str, &str)]) -> Self {
+        let dir = folder(files);
+        let store = DirStore::open(dir.path(), Options::default()).unwrap();
+        let (served, findings) = (BTreeSet::new(), Vec::new());
+        let mut watched = Self {
+            dir,
+            store,
+            served,
+            findings,
+        };
+        watched.next().await;
+        watched
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        write(self.path(), name, text);
+    }
+
+    /// The next update, kept account of. Returns what it added or changed, and removed, by name.
+    async fn next(&mut self) -> (Vec<String>, Vec<String>) {
+        let update = timeout(SOON, self.store.next())
+            .await
+            .expect("no update came")
+            .unwrap();
+        self.account(update)
+    }
+
+    fn account(&mut self, update: Update) -> (Vec<String>, Vec<String>) {
+        self.findings = lines(&self.dir, &update.findings);
+        let upserts: Vec<_> = update
+            .changes
+            .upserts
+            .iter()
+            .map(|r| r.name().to_string())
+            .collect();
+        let mut removals: Vec<_> = update
+            .changes
+            .removals
+            .iter()
+            .map(|(_, name)| name.to_string())
+            .collect();
+        removals.retain(|name| !upserts.contains(name));
+        for name in &removals {
+            self.served.remove(name);
+        }
+        self.served.extend(upserts.iter().cloned());
+        (upserts, removals)
+    }
+
+    /// Asserts that no update comes that changes anything: the save before was one change set, not two.
+    async fn assert_quiet(&mut self) {
+        // Ten times the quiet period after which a second change set would come.
+        if let Ok(Some(update)) = timeout(Duration::from_millis(500), self.store.next()).await {
+            assert!(update.changes.is_empty(), "{update:?}");
+        }
+    }
+
+    fn serves(&self, expected: &[&str]) {
+        assert_eq!(
+            self.served.iter().map(String::as_str).collect::<Vec<_>>(),
+            expected
+        );
+    }
+}
+
+/// Given a file of each format and of each form of document, at several depths, and files that are none of ours;
+/// then all resources are found, and nothing else is read.
+#[test]
+fn s72_every_format_and_form_is_read() {
+    let list = format!(
+        "- {}\n- {}\n",
+        r#"{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: list-1}"#,
+        r#"{"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster, name: list-2}"#
+    );
+    let json = r#"{"resources": [{"@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "json"}]}"#;
+    let dir = folder(&[
+        ("one.yaml", &cluster("one")),
+        (
+            "two.yml",
+            &format!("{}---\n{}", cluster("two"), cluster("three")),
+        ),
+        ("deep/er/list.yaml", &list),
+        ("a.json", json),
+        (".hidden.yaml", "not: read"),
+        (".git/x.yaml", "not: read"),
+        ("one.yaml~", "not: read"),
+        ("README.md", "not: read"),
+    ]);
+    let report = load(&dir);
+    assert_eq!(lines(&dir, &report.findings), [""; 0]);
+    let expected = ["json", "list-1", "list-2", "one", "three", "two"];
+    assert_eq!(names(&report), BTreeSet::from(expected));
+    assert_eq!(report.files, 4);
+    assert!(
+        report
+            .resources
+            .iter()
+            .all(|resource| *resource.kind() == Kind::CLUSTER)
+    );
+}
+
+/// Given a syntax error, an unknown field and a broken rule, each in its file; then each is reported with its place,
+/// and the good file is read all the same (S-71, S-73).
+#[test]
+fn s71_s73_what_is_wrong_is_named_with_its_place() {
+    let dir = folder(&[
+        ("good.yaml", &cluster("good")),
+        ("syntax.yaml", "name: [unclosed\n"),
+        (
+            "unknown.yaml",
+            &format!("{}conect_timeout: 1s\n", cluster("a")),
+        ),
+        (
+            "rule.yaml",
+            &format!("{}connect_timeout: 0s\n", cluster("b")),
+        ),
+    ]);
+    let report = load(&dir);
+    assert_eq!(names(&report), BTreeSet::from(["good"]));
+    assert_eq!(report.count(Severity::Error), 3);
+    let rules: Vec<_> = report.findings.iter().map(|finding| finding.rule).collect();
+    assert_eq!(rules, ["rule", "syntax", "unknown-field"]);
+    let lines = lines(&dir, &report.findings);
+    assert!(
+        lines[0].starts_with("rule.yaml:4:") && lines[0].contains("connect_timeout"),
+        "{lines:?}"
+    );
+    assert!(lines[1].starts_with("syntax.yaml:"), "{lines:?}");
+    assert!(
+        lines[2].starts_with("unknown.yaml:4:1: error:"),
+        "{lines:?}"
+    );
+    assert!(lines[2].contains("conect_timeout"), "{lines:?}");
+}
+
+/// Given one name in two files; then the first file has it, and the error at the second names both.
+#[test]
+fn s72_a_name_twice_names_both_files() {
+    let dir = folder(&[("a.yaml", &cluster("x")), ("b.yaml", &changed("x"))]);
+    let report = load(&dir);
+    assert_eq!(report.resources.len(), 1);
+    let [line] = &lines(&dir, &report.findings)[..] else {
+        panic!("{report:?}")
+    };
+    assert!(
+        line.starts_with("b.yaml:") && line.contains("error: cds \"x\" is in "),
+        "{line}"
+    );
+    assert!(line.contains("a.yaml too"), "{line}");
+
+    let dir = folder(&[("a.yaml", &format!("{}---\n{}", cluster("x"), cluster("x")))]);
+    let report = load(&dir);
+    assert_eq!(report.resources.len(), 0);
+    assert!(
+        lines(&dir, &report.findings)[0].contains("in this file twice"),
+        "{report:?}"
+    );
+}
+
+/// Given a route to a cluster that is not there; then that is a warning, and with `strict` an error (S-70).
+#[test]
+fn s70_a_dangling_reference_is_a_warning_or_an_error() {
+    let route = r#""@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+name: r
+virtual_hosts:
+- { name: all, domains: ["*"], routes: [{ match: { prefix: / }, route: { cluster: missing } }] }
+"#;
+    let dir = folder(&[("r.yaml", route)]);
+    let report = load(&dir);
+    assert_eq!(names(&report), BTreeSet::from(["r"]));
+    assert_eq!(
+        (
+            report.count(Severity::Warning),
+            report.count(Severity::Error)
+        ),
+        (1, 0)
+    );
+    let line = &lines(&dir, &report.findings)[0];
+    assert!(
+        line.starts_with("r.yaml:") && line.contains("warning: ") && line.contains("missing"),
+        "{line}"
+    );
+
+    let mut strict = Options::default();
+    strict.strict = true;
+    assert_eq!(
+        dir::load(dir.path(), &strict)
+            .unwrap()
+            .count(Severity::Error),
+        1
+    );
+}
+
+/// Given a folder that does not exist, a file in its place, an empty folder; then each is told apart.
+#[test]
+fn s72_a_missing_folder_is_an_error_and_an_empty_one_is_not() {
+    let dir = folder(&[("file.yaml", &cluster("a"))]);
+    let missing = dir.path().join("nowhere");
+    let error = dir::load(&missing, &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("nowhere"), "{error}");
+    assert!(matches!(error, Error::Unreadable { .. }));
+    assert!(matches!(
+        DirStore::open(&missing, Options::default()),
+        Err(Error::Unreadable { .. })
+    ));
+    let file = dir.path().join("file.yaml");
+    assert_eq!(
+        dir::load(&file, &Options::default()).unwrap_err(),
+        Error::NotAFolder(file)
+    );
+
+    let empty = folder(&[]);
+    let report = load(&empty);
+    assert_eq!((report.resources.len(), report.findings.len()), (0, 1));
+    assert_eq!(report.findings[0].severity, Severity::Warning);
+}
+
+/// Given what cannot be read (a link to nowhere, a folder named like a file, a pipe, a file above the limit) and
+/// links that run in a circle; then each is reported, nothing hangs, and the rest is read.
+#[cfg(unix)]
+#[test]
+fn s72_what_cannot_be_read_is_reported() {
+    use std::os::unix::fs::symlink;
+    let dir = folder(&[
+        ("good.yaml", &cluster("good")),
+        ("sub/also.yaml", &cluster("also")),
+    ]);
+    symlink("nowhere", dir.path().join("dangling.yaml")).unwrap();
+    symlink("itself.yaml", dir.path().join("itself.yaml")).unwrap();
+    symlink("..", dir.path().join("sub/up")).unwrap();
+    fs::create_dir(dir.path().join("folder.yaml")).unwrap();
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(dir.path().join("pipe.yaml"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    let big = fs::File::create(dir.path().join("big.yaml")).unwrap();
+    big.set_len(51 << 20).unwrap();
+
+    let mut options = Options::default();
+    options.codec.max_bytes = 50 << 20;
+    let report = dir::load(dir.path(), &options).unwrap();
+    assert_eq!(names(&report), BTreeSet::from(["good", "also"]));
+    let found: Vec<_> = report
+        .findings
+        .iter()
+        .map(|f| {
+            (
+                f.file.strip_prefix(dir.path()).unwrap().to_str().unwrap(),
+                f.rule,
+            )
+        })
+        .collect();
+    let expected = [
+        ("big.yaml", "too-large"),
+        ("dangling.yaml", "unreadable"),
+        ("folder.yaml", "unreadable"),
+        ("itself.yaml", "unreadable"),
+        ("pipe.yaml", "unreadable"),
+        ("sub/up", "loop"),
+    ];
+    assert_eq!(found, expected);
+}
+
+/// Given a served file; when it is saved in each of the ways in which editors save; then each save is exactly one
+/// change set with the one resource.
+#[tokio::test]
+async fn s72_each_save_pattern_is_one_change_set() {
+    let mut watched = Watched::start(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]).await;
+    let path = watched.path().join("a.yaml");
+    let temporary = watched.path().join(".a.yaml.swp");
+    let backup = watched.path().join("a.yaml~");
+    let saves: [(&str, &dyn Fn(&str)); 5] = [
+        ("in place", &|text| fs::write(&path, text).unwrap()),
+        ("in place, in pieces", &|text| {
+            use std::io::Write as _;
+            let mut file = fs::File::create(&path).unwrap();
+            for byte in text.as_bytes().chunks(16) {
+                file.write_all(byte).unwrap();
+                file.flush().unwrap();
+            }
+        }),
+        ("write another, rename over it", &|text| {
+            fs::write(&temporary, text).unwrap();
+            fs::rename(&temporary, &path).unwrap();
+        }),
+        ("rename away, create", &|text| {
+            fs::rename(&path, &backup).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::remove_file(&backup).unwrap();
+        }),
+        ("delete, create", &|text| {
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, text).unwrap();
+        }),
+    ];
+    for (how, save) in saves {
+        let text = format!("{}alt_stat_name: \"{how}\"\n", cluster("a"));
+        save(&text);
+        let (upserts, removals) = watched.next().await;
+        assert_eq!((upserts, removals), (vec!["a".to_owned()], vec![]), "{how}");
+        watched.assert_quiet().await;
+    }
+    watched.serves(&["a", "b"]);
+}
+
+/// Given a served file; when it is broken, its resources stay served and the error is told, while another file's
+/// change applies; when it is mended, its change applies and the error is gone; when it is deleted, so are its
+/// resources (S-73).
+#[tokio::test]
+async fn s73_a_broken_file_keeps_what_it_held() {
+    let mut watched = Watched::start(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]).await;
+    watched.write("a.yaml", "name: [unclosed\n");
+    watched.write("c.yaml", &cluster("c"));
+    assert_eq!(watched.next().await, (vec!["c".to_owned()], vec![]));
+    watched.serves(&["a", "b", "c"]);
+    assert!(
+        watched.findings[0].starts_with("a.yaml:"),
+        "{:?}",
+        watched.findings
+    );
+
+    watched.write("a.yaml", &changed("a"));
+    assert_eq!(watched.next().await.0, ["a"]);
+    assert_eq!(watched.findings, [""; 0]);
+
+    fs::remove_file(watched.path().join("a.yaml")).unwrap();
+    assert_eq!(watched.next().await, (vec![], vec!["a".to_owned()]));
+    watched.serves(&["b", "c"]);
+}
+
+/// Given a name that another file takes; then it stays with the file that had it, and goes over when that file lets
+/// go of it; a move within one save is no gap.
+#[tokio::test]
+async fn s72_a_name_moves_between_files() {
+    let mut watched = Watched::start(&[("b.yaml", &cluster("x"))]).await;
+    watched.write("a.yaml", &changed("x"));
+    assert_eq!(watched.next().await, (vec![], vec![]));
+    assert!(
+        watched.findings[0].starts_with("a.yaml:"),
+        "{:?}",
+        watched.findings
+    );
+
+    fs::remove_file(watched.path().join("b.yaml")).unwrap();
+    assert_eq!(watched.next().await, (vec!["x".to_owned()], vec![]));
+    assert_eq!(watched.findings, [""; 0]);
+
+    fs::rename(watched.path().join("a.yaml"), watched.path().join("c.yaml")).unwrap();
+    assert_eq!(watched.next().await, (vec!["x".to_owned()], vec![]));
+    watched.serves(&["x"]);
+}
+
+/// Given a folder that is watched; when folders below it come, are filled, are renamed and go; then what is served
+/// follows.
+#[tokio::test]
+async fn s72_folders_come_and_go() {
+    let mut watched = Watched::start(&[("a.yaml", &cluster("a"))]).await;
+    watched.write("new.d/deep/b.yaml", &cluster("b"));
+    while !watched.served.contains("b") {
+        watched.next().await;
+    }
+    // The new folder is watched, too.
+    watched.write("new.d/deep/c.yaml", &cluster("c"));
+    while !watched.served.contains("c") {
+        watched.next().await;
+    }
+    let elsewhere = TempDir::new().unwrap();
+    fs::rename(watched.path().join("new.d"), elsewhere.path().join("new.d")).unwrap();
+    while watched.served.len() > 1 {
+        watched.next().await;
+    }
+    watched.serves(&["a"]);
+}
+
+/// Given files in the manner of a Kubernetes ConfigMap, where all lead through one link; when the link is replaced;
+/// then all changes come as one change set.
+#[cfg(unix)]
+#[tokio::test]
+async fn s69_a_config_map_is_replaced_as_one() {
+    use std::os::unix::fs::symlink;
+    let dir = folder(&[
+        ("..1/a.yaml", &cluster("a")),
+        ("..1/b.yaml", &cluster("b")),
+        ("..2/a.yaml", &changed("a")),
+        ("..2/b.yaml", &changed("b")),
+    ]);
+    symlink("..1", dir.path().join("..data")).unwrap();
+    for file in ["a.yaml", "b.yaml"] {
+        symlink(format!("..data/{file}"), dir.path().join(file)).unwrap();
+    }
+    let store = DirStore::open(dir.path(), Options::default()).unwrap();
+    let (served, findings) = (BTreeSet::new(), Vec::new());
+    let mut watched = Watched {
+        dir,
+        store,
+        served,
+        findings,
+    };
+    watched.next().await;
+    watched.serves(&["a", "b"]);
+
+    symlink("..2", watched.path().join("..data_tmp")).unwrap();
+    fs::rename(
+        watched.path().join("..data_tmp"),
+        watched.path().join("..data"),
+    )
+    .unwrap();
+    let (mut upserts, removals) = watched.next().await;
+    upserts.sort();
+    assert_eq!(
+        (upserts, removals),
+        (vec!["a".to_owned(), "b".to_owned()], vec![])
+    );
+}
+
+/// Given a store; when it is told to reload, it reads everything again, and what did not change is no change to what
+/// is served.
+#[tokio::test]
+async fn a_reload_reads_everything_again() {
+    let mut watched = Watched::start(&[("a.yaml", &cluster("a"))]).await;
+    let cache = oxds_server::Cache::new();
+    watched.store.reload().reload();
+    let update = timeout(SOON, watched.store.next()).await.unwrap().unwrap();
+    let first = cache.apply(update.changes);
+    watched.store.reload().reload();
+    let update = timeout(SOON, watched.store.next()).await.unwrap().unwrap();
+    assert_eq!(update.changes.upserts.len(), 1);
+    assert_eq!(cache.apply(update.changes).revision(), first.revision());
+}
+
+/// Given 2,000 files; then they load, progress is told to its end, and one changed file is read alone (S-75).
+#[tokio::test]
+async fn s75_progress_is_told_and_one_file_is_read_alone() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    let dir = folder(&[]);
+    for i in 0..2000 {
+        write(dir.path(), &format!("{i}.yaml"), &cluster(&format!("c{i}")));
+    }
+    let read = Arc::new(AtomicUsize::new(0));
+    let mut options = Options::default();
+    let count = Arc::clone(&read);
+    options.progress = Some(Arc::new(move |_, _| {
+        count.fetch_add(1, SeqCst);
+    }));
+    let mut store = DirStore::open(dir.path(), options).unwrap();
+    let update = timeout(SOON, store.next()).await.unwrap().unwrap();
+    assert_eq!(update.changes.upserts.len(), 2000);
+    assert_eq!(read.swap(0, SeqCst), 2000);
+    write(dir.path(), "7.yaml", &changed("c7"));
+    let update = timeout(SOON, store.next()).await.unwrap().unwrap();
+    assert_eq!(update.changes.upserts.len(), 1);
+    assert_eq!(read.load(SeqCst), 1);
+}

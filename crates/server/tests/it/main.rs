@@ -5,6 +5,7 @@ mod client;
 mod dir;
 mod hostile;
 mod pages;
+mod services;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
