@@ -117,7 +117,7 @@ impl Reader<'_> {
 
     /// The first type that is known is the one, whatever comes of it (C-11, C-13).
     fn credentials(&self, at: &At<'_>) -> Result<super::Credentials, Fault> {
-        if at.value.is_none() {
+        if at.value.is_none_or(Value::is_null) {
             return Err(at.fault("must be set"));
         }
         let mut found = Vec::new();

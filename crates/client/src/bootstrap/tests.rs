@@ -1,1 +1,409 @@
-//! Tests.
+//! C-1 – C-14, C-19 – C-25, C-28 – C-35: what a bootstrap may say.
+
+use envoy_types::pb::google::protobuf::value::Kind;
+use serde_json::json;
+
+use super::source::{CONFIG_VARIABLE, FILE_VARIABLE, from_variables};
+use super::*;
+use crate::transport::Place;
+
+fn server(uri: &str) -> serde_json::Value {
+    json!({ "server_uri": uri, "channel_creds": [{ "type": "insecure" }] })
+}
+
+fn minimal() -> serde_json::Value {
+    json!({ "xds_servers": [server("cp:1")] })
+}
+
+fn with(field: &str, value: serde_json::Value) -> serde_json::Value {
+    let mut whole = minimal();
+    whole[field] = value;
+    whole
+}
+
+fn read(json: &serde_json::Value) -> Result<Bootstrap, BootstrapError> {
+    Bootstrap::from_json(&json.to_string())
+}
+
+fn error(json: &serde_json::Value) -> String {
+    read(json).unwrap_err().to_string()
+}
+
+/// Reads with these variables and no others.
+fn environment(variables: &[(&str, &str)]) -> Result<Bootstrap, BootstrapError> {
+    from_variables(|name| {
+        let found = variables.iter().find(|(variable, _)| *variable == name);
+        found.map(|(_, value)| (*value).to_owned())
+    })
+}
+
+#[test]
+fn c1_the_file_is_used_and_the_inline_variable_not_looked_at() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(
+        file.path(),
+        json!({ "xds_servers": [server("file:1")] }).to_string(),
+    )
+    .unwrap();
+    let path = file.path().to_str().unwrap();
+    let bootstrap =
+        environment(&[(FILE_VARIABLE, path), (CONFIG_VARIABLE, "not even JSON")]).unwrap();
+    assert_eq!(bootstrap.servers()[0].uri, "file:1");
+    let inline = json!({ "xds_servers": [server("inline:1")] }).to_string();
+    let bootstrap = environment(&[(CONFIG_VARIABLE, &inline)]).unwrap();
+    assert_eq!(bootstrap.servers()[0].uri, "inline:1");
+}
+
+#[test]
+fn c2_an_unreadable_file_is_an_error_that_names_it() {
+    let inline = minimal().to_string();
+    let variables = [
+        (FILE_VARIABLE, "/does/not/exist.json"),
+        (CONFIG_VARIABLE, inline.as_str()),
+    ];
+    let error = environment(&variables).unwrap_err().to_string();
+    assert!(
+        error.contains("/does/not/exist.json") && error.contains(FILE_VARIABLE),
+        "{error}"
+    );
+}
+
+#[test]
+fn c3_without_either_variable_the_error_names_both() {
+    let error = environment(&[]).unwrap_err();
+    assert_eq!(error, BootstrapError::Missing);
+    let text = error.to_string();
+    assert!(
+        text.contains(FILE_VARIABLE) && text.contains(CONFIG_VARIABLE),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn c4_pools_with_different_bootstraps_live_side_by_side() {
+    let pool = |uri: &str| crate::ClientPool::new(Bootstrap::builder(uri).build().unwrap());
+    let (one, two) = (pool("one:1"), pool("two:2"));
+    assert_eq!(one.client("xds:///a").bootstrap().servers()[0].uri, "one:1");
+    assert_eq!(two.client("xds:///a").bootstrap().servers()[0].uri, "two:2");
+}
+
+#[test]
+fn c6_what_is_wrong_is_named_by_line_or_field() {
+    let syntax = Bootstrap::from_json("{\n  \"xds_servers\": [,]\n}")
+        .unwrap_err()
+        .to_string();
+    assert!(syntax.starts_with("bootstrap:2:19: "), "{syntax}");
+    for (json, path) in [
+        (json!([]), "the whole"),
+        (with("node", json!("me")), "node"),
+        (with("node", json!({ "id": 7 })), "node.id"),
+        (
+            with("node", json!({ "locality": { "zone": [] } })),
+            "node.locality.zone",
+        ),
+        (with("xds_servers", json!({})), "xds_servers"),
+        (with("xds_servers", json!(["cp:1"])), "xds_servers[0]"),
+        (with("authorities", json!([])), "authorities"),
+        (
+            with("client_default_listener_resource_name_template", json!(1)),
+            "client_default_listener_resource_name_template",
+        ),
+    ] {
+        let error = error(&json);
+        assert!(
+            error.starts_with(&format!("bootstrap: {path}: ")),
+            "{path}: {error}"
+        );
+    }
+}
+
+#[test]
+fn c7_unknown_keys_are_ignored_everywhere() {
+    let mut json = with("node", json!({ "id": "me", "later": 1 }));
+    json["later"] = json!({});
+    json["xds_servers"][0]["later"] = json!([]);
+    json["authorities"] = json!({ "a": { "later": true } });
+    read(&json).unwrap();
+}
+
+#[test]
+fn c8_servers_are_required_at_the_top_even_if_every_authority_has_its_own() {
+    for servers in [json!(null), json!([])] {
+        let mut json = with("xds_servers", servers);
+        json["authorities"] = json!({ "a": { "xds_servers": [server("cp:1")] } });
+        assert!(
+            error(&json).contains("xds_servers: must"),
+            "{}",
+            error(&json)
+        );
+    }
+}
+
+#[test]
+fn c9_a_server_has_a_uri() {
+    for uri in [json!(null), json!("")] {
+        let json = with(
+            "xds_servers",
+            json!([{ "server_uri": uri, "channel_creds": [{ "type": "insecure" }] }]),
+        );
+        assert_eq!(
+            error(&json),
+            "bootstrap: xds_servers[0].server_uri: must be set"
+        );
+    }
+    assert!(
+        error(&with("xds_servers", json!([server("not a uri")])))
+            .contains("xds_servers[0].server_uri")
+    );
+}
+
+#[test]
+fn c10_a_uri_is_a_grpc_target() {
+    let bootstrap = read(&with(
+        "xds_servers",
+        json!([server("unix:///etc/istio/xds")]),
+    ))
+    .unwrap();
+    assert_eq!(
+        bootstrap.servers()[0].address.place(),
+        &Place::Unix("/etc/istio/xds".into())
+    );
+}
+
+#[test]
+fn c11_c14_the_first_type_of_credentials_that_is_known_wins() {
+    let creds = json!([{ "type": "unknown" }, { "type": "insecure" }, { "type": "tls" }]);
+    let json = with(
+        "xds_servers",
+        json!([{ "server_uri": "cp:1", "channel_creds": creds }]),
+    );
+    assert_eq!(
+        read(&json).unwrap().servers()[0].credentials,
+        Credentials::Insecure
+    );
+}
+
+#[test]
+fn c12_without_a_known_type_the_bootstrap_is_rejected() {
+    for (creds, found) in [
+        (json!(null), "must be set"),
+        (json!([]), "but none"),
+        (
+            json!([{ "type": "other" }, { "type": "another" }]),
+            "but other, another",
+        ),
+    ] {
+        let json = with(
+            "xds_servers",
+            json!([{ "server_uri": "cp:1", "channel_creds": creds }]),
+        );
+        let error = error(&json);
+        assert!(
+            error.contains("xds_servers[0].channel_creds: ") && error.contains(found),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn c13_the_config_of_the_chosen_type_counts_and_no_other() {
+    let types = CredentialTypes::default().with("strict", |config| match config {
+        Some(config) if config["key"].is_string() => Ok(Credentials::Insecure),
+        _ => Err("must have a key".to_owned()),
+    });
+    let read = |creds: serde_json::Value| {
+        let json = with(
+            "xds_servers",
+            json!([{ "server_uri": "cp:1", "channel_creds": creds }]),
+        );
+        Bootstrap::from_json_with(&json.to_string(), &types)
+    };
+    let bad = json!({ "type": "strict", "config": {} });
+    let error = read(json!([{ "type": "unknown" }, bad, { "type": "insecure" }]))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("channel_creds[1].config: must have a key"),
+        "{error}"
+    );
+    read(json!([{ "type": "insecure" }, bad])).unwrap();
+    read(json!([{ "type": "strict", "config": { "key": "k" } }])).unwrap();
+}
+
+#[test]
+fn c19_c20_c21_features_are_kept_per_server_and_unknown_ones_ignored() {
+    let mut one = server("one:1");
+    one["server_features"] = json!([
+        "xds_v3",
+        7,
+        {},
+        "resource_timer_is_transient_failure",
+        "ignore_resource_deletion"
+    ]);
+    let mut two = server("two:2");
+    two["server_features"] = json!([
+        "fail_on_data_errors",
+        "resource_timer_is_transient_error",
+        "trusted_xds_server"
+    ]);
+    let bootstrap = read(&with("xds_servers", json!([one, two]))).unwrap();
+    let [one, two] = bootstrap.servers() else {
+        panic!("two servers")
+    };
+    assert_eq!(
+        one.features,
+        Features {
+            xds_v3: true,
+            ignore_resource_deletion: true,
+            ..Features::default()
+        }
+    );
+    assert_eq!(
+        two.features,
+        Features {
+            fail_on_data_errors: true,
+            resource_timer_is_transient_error: true,
+            trusted_xds_server: true,
+            ..Features::default()
+        }
+    );
+}
+
+#[test]
+fn c22_the_node_goes_out_as_it_was_written() {
+    let node = json!({
+        "id": "me", "cluster": "shop",
+        "locality": { "region": "r", "zone": "z", "sub_zone": "s" },
+        "metadata": { "null": null, "list": [1, "two", { "three": false }] },
+    });
+    let bootstrap = read(&with("node", node)).unwrap();
+    let node = bootstrap.node();
+    assert_eq!((node.id.as_str(), node.cluster.as_str()), ("me", "shop"));
+    let locality = node.locality.as_ref().unwrap();
+    assert_eq!(
+        (&*locality.region, &*locality.zone, &*locality.sub_zone),
+        ("r", "z", "s")
+    );
+    let metadata = &node.metadata.as_ref().unwrap().fields;
+    assert_eq!(metadata["null"].kind, Some(Kind::NullValue(0)));
+    let Some(Kind::ListValue(list)) = &metadata["list"].kind else {
+        panic!("a list")
+    };
+    assert_eq!(list.values[0].kind, Some(Kind::NumberValue(1.0)));
+    assert_eq!(
+        list.values[1].kind,
+        Some(Kind::StringValue("two".to_owned()))
+    );
+    let Some(Kind::StructValue(inner)) = &list.values[2].kind else {
+        panic!("an object")
+    };
+    assert_eq!(inner.fields["three"].kind, Some(Kind::BoolValue(false)));
+}
+
+#[test]
+fn c23_without_a_node_one_goes_out_that_says_what_the_client_is() {
+    let bootstrap = read(&minimal()).unwrap();
+    assert_eq!(bootstrap.node().id, "");
+    assert_eq!(bootstrap.node().user_agent_name, "oxds");
+}
+
+#[test]
+fn c24_a_file_does_not_speak_for_the_library() {
+    let node = json!({ "id": "me", "user_agent_name": "other", "client_features": ["lie"], "build_version": "0" });
+    let bootstrap = read(&with("node", node)).unwrap();
+    assert_eq!(bootstrap.node().user_agent_name, "oxds");
+    assert!(!bootstrap.node().client_features.contains(&"lie".to_owned()));
+}
+
+#[test]
+fn c25_the_client_says_which_features_it_has() {
+    let features = read(&minimal()).unwrap().node().client_features.clone();
+    for feature in [
+        "envoy.lb.does_not_support_overprovisioning",
+        "xds.config.resource-in-sotw",
+    ] {
+        assert!(features.iter().any(|known| known == feature), "{feature}");
+    }
+}
+
+#[test]
+fn c28_c29_an_authority_has_its_own_servers_or_none() {
+    let authorities = json!({ "a": {}, "b": { "xds_servers": [server("b:1")] } });
+    let bootstrap = read(&with("authorities", authorities)).unwrap();
+    assert!(bootstrap.authorities()["a"].servers.is_empty());
+    assert_eq!(bootstrap.authorities()["b"].servers[0].uri, "b:1");
+}
+
+#[test]
+fn c30_the_template_of_an_authority_names_it() {
+    let template = |template: &str| {
+        with(
+            "authorities",
+            json!({ "a b": { "client_listener_resource_name_template": template } }),
+        )
+    };
+    read(&template(
+        "xdstp://a%20b/envoy.config.listener.v3.Listener/%s",
+    ))
+    .unwrap();
+    for other in ["xdstp://a%20bc/x/%s", "xdstp://a%20b", "%s"] {
+        let error = error(&template(other));
+        assert!(
+            error.contains("must begin with \"xdstp://a%20b/\""),
+            "{other}: {error}"
+        );
+    }
+}
+
+#[test]
+fn c35_without_fallback_only_the_first_server_of_every_list_is_kept() {
+    let mut json = with("xds_servers", json!([server("one:1"), server("two:2")]));
+    json["authorities"] = json!({ "a": { "xds_servers": [server("three:3"), server("four:4")] } });
+    let json = json.to_string();
+    let variable = |fallback| {
+        let mut variables = vec![(CONFIG_VARIABLE, json.as_str())];
+        variables.extend(Option::map(fallback, |value| {
+            ("GRPC_EXPERIMENTAL_XDS_FALLBACK", value)
+        }));
+        let bootstrap = environment(&variables).unwrap();
+        (
+            bootstrap.servers().len(),
+            bootstrap.authorities()["a"].servers.len(),
+        )
+    };
+    assert_eq!(variable(Some("False")), (1, 1));
+    assert_eq!(variable(Some("junk")), (2, 2));
+    assert_eq!(variable(None), (2, 2));
+}
+
+#[test]
+fn a_bootstrap_that_is_written_reads_back_the_same() {
+    let json = json!({
+        "xds_servers": [server("one:1"), server("unix:/two")],
+        "node": { "id": "me", "cluster": "c", "locality": { "zone": "z" }, "metadata": { "a": [null, 1.5] } },
+        "authorities": { "a": { "xds_servers": [server("three:3")], "client_listener_resource_name_template": "xdstp://a/%s" } },
+        "client_default_listener_resource_name_template": "x/%s",
+        "server_listener_resource_name_template": "server/%s",
+    });
+    let bootstrap = read(&json).unwrap();
+    assert_eq!(
+        Bootstrap::from_json(&bootstrap.to_json()).unwrap(),
+        bootstrap
+    );
+}
+
+#[test]
+fn a_builder_makes_what_a_file_would_say() {
+    let built = Bootstrap::builder("one:1")
+        .fallback_server("two:2")
+        .node_id("me")
+        .cluster("c")
+        .build()
+        .unwrap();
+    assert_eq!(Bootstrap::from_json(&built.to_json()).unwrap(), built);
+    let error = Bootstrap::builder("no uri")
+        .build()
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("xds_servers[0].server_uri"), "{error}");
+}

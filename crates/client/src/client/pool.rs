@@ -30,14 +30,8 @@ impl ClientPool {
     /// # Errors
     /// As [`Bootstrap::from_env`].
     pub fn from_env() -> Result<Self, BootstrapError> {
-        static POOL: OnceLock<ClientPool> = OnceLock::new();
-        match POOL.get() {
-            Some(pool) => Ok(pool.clone()),
-            None => {
-                let pool = Self::new(Bootstrap::from_env()?);
-                Ok(POOL.get_or_init(|| pool).clone())
-            }
-        }
+        static POOL: ReadOnce = ReadOnce(OnceLock::new());
+        POOL.get(Bootstrap::from_env)
     }
 
     /// The pool's bootstrap.
@@ -57,5 +51,49 @@ impl ClientPool {
         let client = XdsClient::new(Arc::clone(&self.bootstrap));
         clients.insert(target.to_owned(), Arc::downgrade(&client.inner));
         client
+    }
+}
+
+/// A pool whose bootstrap is read once.
+struct ReadOnce(OnceLock<ClientPool>);
+
+impl ReadOnce {
+    fn get(
+        &self,
+        read: impl FnOnce() -> Result<Bootstrap, BootstrapError>,
+    ) -> Result<ClientPool, BootstrapError> {
+        match self.0.get() {
+            Some(pool) => Ok(pool.clone()),
+            None => {
+                let pool = ClientPool::new(read()?);
+                Ok(self.0.get_or_init(|| pool).clone())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c5_a_bootstrap_that_was_read_is_never_read_again() {
+        let pool = ReadOnce(OnceLock::new());
+        assert!(pool.get(|| Err(BootstrapError::Missing)).is_err());
+        let first = pool.get(|| Bootstrap::builder("one:1").build()).unwrap();
+        let second = pool.get(|| Bootstrap::builder("two:2").build()).unwrap();
+        assert_eq!(first.bootstrap().servers()[0].uri, "one:1");
+        assert!(Arc::ptr_eq(first.bootstrap(), second.bootstrap()));
+    }
+
+    #[tokio::test]
+    async fn c146_one_client_per_target_for_as_long_as_it_is_used() {
+        let pool = ClientPool::new(Bootstrap::builder("one:1").build().unwrap());
+        let (one, same, other) = (pool.client("a"), pool.client("a"), pool.client("b"));
+        assert!(Arc::ptr_eq(&one.inner, &same.inner));
+        assert!(!Arc::ptr_eq(&one.inner, &other.inner));
+        let gone = Arc::downgrade(&one.inner);
+        drop((one, same));
+        assert_eq!(gone.strong_count(), 0);
     }
 }
