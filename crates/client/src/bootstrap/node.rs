@@ -28,8 +28,11 @@ pub(super) fn anonymous() -> Node {
 }
 
 /// What a file says of user agent, features or build is not its to say (C-24); unknown fields are ignored (C-7).
-pub(super) fn read(at: At<'_>) -> Result<Node, Fault> {
-    let locality = at.optional("locality").map(locality).transpose()?;
+pub(super) fn read(at: &At<'_>) -> Result<Node, Fault> {
+    let locality = at
+        .optional("locality")
+        .map(|at| locality(&at))
+        .transpose()?;
     let metadata = at
         .optional("metadata")
         .map(|at| at.object().map(structure))
@@ -43,7 +46,7 @@ pub(super) fn read(at: At<'_>) -> Result<Node, Fault> {
     })
 }
 
-fn locality(at: At<'_>) -> Result<Locality, Fault> {
+fn locality(at: &At<'_>) -> Result<Locality, Fault> {
     at.object()?;
     Ok(Locality {
         region: at.text_or_empty("region")?,

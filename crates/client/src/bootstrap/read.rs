@@ -35,7 +35,7 @@ pub(super) fn bootstrap(
     };
     let reader = Reader { types, fallback };
     reader
-        .bootstrap(At::root(&value))
+        .bootstrap(&At::root(&value))
         .map_err(|Fault { path, reason }| {
             let path = if path.is_empty() {
                 "the whole".to_owned()
@@ -61,10 +61,10 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn bootstrap(&self, at: At<'_>) -> Result<Bootstrap, Fault> {
+    fn bootstrap(&self, at: &At<'_>) -> Result<Bootstrap, Fault> {
         at.object()?;
         let servers = match at.optional("xds_servers") {
-            Some(servers) => self.servers(servers)?,
+            Some(servers) => self.servers(&servers)?,
             None => return Err(at.field("xds_servers").fault("must be set")),
         };
         if servers.is_empty() {
@@ -72,7 +72,7 @@ impl Reader<'_> {
         }
         let authorities = at
             .optional("authorities")
-            .map(|at| self.authorities(at))
+            .map(|at| self.authorities(&at))
             .transpose()?;
         let listener_template = at.text("client_default_listener_resource_name_template")?;
         Ok(Bootstrap {
@@ -82,7 +82,7 @@ impl Reader<'_> {
                 || Ok(node::anonymous()),
                 |at| {
                     at.object()?;
-                    node::read(at)
+                    node::read(&at)
                 },
             )?,
             listener_template: listener_template.unwrap_or_else(|| "%s".to_owned()),
@@ -90,12 +90,12 @@ impl Reader<'_> {
         })
     }
 
-    fn servers(&self, at: At<'_>) -> Result<Vec<Server>, Fault> {
+    fn servers(&self, at: &At<'_>) -> Result<Vec<Server>, Fault> {
         let most = if self.fallback { usize::MAX } else { 1 };
-        at.items()?.take(most).map(|at| self.server(at)).collect()
+        at.items()?.take(most).map(|at| self.server(&at)).collect()
     }
 
-    fn server(&self, at: At<'_>) -> Result<Server, Fault> {
+    fn server(&self, at: &At<'_>) -> Result<Server, Fault> {
         at.object()?;
         let uri_at = at.field("server_uri");
         let uri = at.text("server_uri")?.unwrap_or_default();
@@ -109,7 +109,7 @@ impl Reader<'_> {
             credentials: self.credentials(&at.field("channel_creds"))?,
             features: at
                 .optional("server_features")
-                .map(features)
+                .map(|at| features(&at))
                 .transpose()?
                 .unwrap_or_default(),
         })
@@ -144,14 +144,14 @@ impl Reader<'_> {
         )))
     }
 
-    fn authorities(&self, at: At<'_>) -> Result<BTreeMap<String, Authority>, Fault> {
+    fn authorities(&self, at: &At<'_>) -> Result<BTreeMap<String, Authority>, Fault> {
         at.object()?
             .keys()
-            .map(|name| Ok((name.clone(), self.authority(name, at.field(name))?)))
+            .map(|name| Ok((name.clone(), self.authority(name, &at.field(name))?)))
             .collect()
     }
 
-    fn authority(&self, name: &str, at: At<'_>) -> Result<Authority, Fault> {
+    fn authority(&self, name: &str, at: &At<'_>) -> Result<Authority, Fault> {
         at.object()?;
         let template_at = at.field("client_listener_resource_name_template");
         let listener_template = at.text("client_listener_resource_name_template")?;
@@ -164,7 +164,7 @@ impl Reader<'_> {
         }
         let servers = at
             .optional("xds_servers")
-            .map(|at| self.servers(at))
+            .map(|at| self.servers(&at))
             .transpose()?;
         Ok(Authority {
             servers: servers.unwrap_or_default(),
@@ -174,7 +174,7 @@ impl Reader<'_> {
 }
 
 /// Any JSON may stand in the list; only the texts that are known count (C-19).
-fn features(at: At<'_>) -> Result<Features, Fault> {
+fn features(at: &At<'_>) -> Result<Features, Fault> {
     let mut features = Features::default();
     for item in at.items()? {
         match item.value.and_then(Value::as_str) {
