@@ -113,8 +113,7 @@ pub struct LoadedResource {
     pub references: Vec<Reference>,
     /// Findings that do not keep it from being served.
     pub warnings: Vec<Error>,
-    /// Where it begins in its file, where that is easily told: a document of its own, or an item
-    /// of a block sequence in YAML.
+    /// Where it begins in its file, where that is easily told, as in JSON and usual YAML.
     pub position: Option<Position>,
 }
 

@@ -2,23 +2,56 @@
 
 use crate::Position;
 
-/// The places of `count` resources: of one, where the document begins; of the items of a block
-/// sequence (the document itself, or below `resources:`), where each begins. Nothing is told of
-/// other forms, such as JSON's lists.
+/// The places of `count` resources: of one, where the document begins; of a list (the document
+/// itself, or `resources:`), where each item begins. Where the text looks otherwise than expected,
+/// nothing is told.
 pub(super) fn places(text: &str, count: usize) -> Vec<Option<Position>> {
-    let mut items = items(text);
-    if items.len() == count && count > 0 {
-        return items.drain(..).map(Some).collect();
+    let begin = content(text).next();
+    if count <= 1 {
+        return vec![begin.map(position); count];
     }
-    let whole = (count == 1)
-        .then(|| content(text).next().map(position))
-        .flatten();
-    vec![whole; count]
+    let brackets = begin.is_some_and(|(_, line)| line.trim_start().starts_with(['[', '{']));
+    let items = if brackets {
+        bracketed_items(text)
+    } else {
+        dashed_items(text)
+    };
+    match items.len() == count {
+        true => items.into_iter().map(Some).collect(),
+        false => vec![None; count],
+    }
+}
+
+/// The objects of the outermost list of JSON: right in it, or in a list that a field of the
+/// outermost object has.
+fn bracketed_items(text: &str) -> Vec<Position> {
+    let mut items = Vec::new();
+    let (mut line, mut line_start) = (1, 0);
+    let (mut open, mut quoted, mut escaped) = (Vec::new(), false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '\n' => (line, line_start) = (line + 1, at + 1),
+            _ if escaped => escaped = false,
+            '\\' => escaped = quoted,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '{' | '[' => {
+                if c == '{' && matches!(open[..], ['['] | ['{', '[']) {
+                    let column = text[line_start..at].chars().count() as u32 + 1;
+                    items.push(Position { line, column });
+                }
+                open.push(c);
+            }
+            '}' | ']' => drop(open.pop()),
+            _ => {}
+        }
+    }
+    items
 }
 
 /// The dashes of the outermost block sequence. Whatever is inside an item, scalars of several
 /// lines too, is indented further than its dash.
-fn items(text: &str) -> Vec<Position> {
+fn dashed_items(text: &str) -> Vec<Position> {
     let mut lines = content(text)
         .skip_while(|(_, line)| !(line.starts_with("- ") || line.starts_with("resources:")))
         .skip_while(|(_, line)| line.starts_with("resources:"))
@@ -68,6 +101,7 @@ mod tests {
 
     #[test]
     fn one_resource_begins_with_its_document() {
+        assert_eq!(at("a: 1\nl:\n- x: 1\n", 1), [(1, 1)]);
         assert_eq!(at("# c\n---\n\nname: x\n", 1), [(4, 1)]);
         assert_eq!(at("{\n  \"name\": 1 }", 1), [(1, 1)]);
     }
@@ -99,8 +133,18 @@ mod tests {
     }
 
     #[test]
+    fn objects_of_a_json_list_begin_at_their_braces() {
+        let list = "[\n  {\"a\": [{}, \"\\\\\\\"{\"]},\n  {}\n]";
+        assert_eq!(at(list, 2), [(2, 3), (3, 3)]);
+        assert_eq!(
+            at("{\"version\": \"[{\", \"resources\": [{\"a\": {}}, {}]}", 2),
+            [(1, 33), (1, 44)]
+        );
+    }
+
+    #[test]
     fn nothing_is_told_of_what_is_not_understood() {
-        assert_eq!(at("[{}, {}]", 2), []);
         assert_eq!(at("resources: [{},\n{}]", 2), []);
+        assert_eq!(at("- a\n- b\n", 3), []);
     }
 }
