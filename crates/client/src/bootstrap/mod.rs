@@ -74,7 +74,6 @@ pub struct Authority {
 
 impl Bootstrap {
     /// A bootstrap in code.
-    #[must_use]
     pub fn builder(server_uri: impl Into<String>) -> Builder {
         Builder::new(server_uri.into())
     }

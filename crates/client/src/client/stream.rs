@@ -44,7 +44,7 @@ pub(super) enum AdsStream {
     Connecting(Opening<SendRequest<Body>>),
     /// The call is made; the server has yet to send its headers (C-64).
     Called(Live, Opening<Response<Streaming<DiscoveryResponse>>>),
-    Answering(Live, Streaming<DiscoveryResponse>),
+    Answering(Live, Box<Streaming<DiscoveryResponse>>),
 }
 
 /// What a live stream is written by.
@@ -90,7 +90,7 @@ impl AdsStream {
                         let Self::Called(live, _) = std::mem::replace(self, Self::Closed) else {
                             continue;
                         };
-                        *self = Self::Answering(live, response.into_inner());
+                        *self = Self::Answering(live, Box::new(response.into_inner()));
                     }
                     Err(status) => return self.close(&status),
                 },

@@ -133,12 +133,12 @@ impl Task {
             }
         }
         while let Some(event) = self.machine.poll_event() {
-            self.tell(event);
+            self.tell(&event);
         }
     }
 
-    fn tell(&self, event: Event) {
-        let (kind, name) = match &event {
+    fn tell(&self, event: &Event) {
+        let (kind, name) = match event {
             Event::Changed { kind, name, .. } | Event::Ambient { kind, name, .. } => (kind, name),
             Event::DeletionIgnored { kind, name } => {
                 tracing::warn!(target: "oxds::ads", %kind, name = %name, "the server deleted a resource that stays in use");
