@@ -51,7 +51,7 @@ fn s72_a_document_is_a_resource_a_list_or_a_response() {
     let line = |i: usize| loaded[i].position.map(|position| position.line);
     assert_eq!(
         [line(0), line(1), line(2), line(3), line(4)],
-        [1, 4, 5, 9, 13].map(Some)
+        [1, 4, 5, 7, 11].map(Some)
     );
     assert_eq!(loaded[2].kind, Kind::ENDPOINT);
     assert_eq!(loaded[2].any.type_url, Kind::ENDPOINT.type_url());
