@@ -57,7 +57,10 @@ pub(super) struct Watch {
 
 #[derive(Debug)]
 struct Shared {
+    /// As the operator named it, and as files below it are known.
     root: PathBuf,
+    /// As the system reports it.
+    absolute: PathBuf,
     dirty: Mutex<Option<Dirty>>,
     reported: Notify,
 }
@@ -75,20 +78,22 @@ impl Reload {
 
 impl Watch {
     pub(super) fn start(root: &Path) -> Result<Self, Error> {
-        let shared = Arc::new(Shared {
-            root: root.into(),
-            dirty: Mutex::default(),
-            reported: Notify::new(),
-        });
-        let reports = Arc::clone(&shared);
         let unwatchable = |error: notify::Error| Error::Unwatchable {
             path: root.into(),
             reason: error.to_string(),
         };
+        let absolute = std::path::absolute(root).map_err(|error| unwatchable(error.into()))?;
+        let shared = Arc::new(Shared {
+            root: root.into(),
+            absolute: absolute.clone(),
+            dirty: Mutex::default(),
+            reported: Notify::new(),
+        });
+        let reports = Arc::clone(&shared);
         let mut watcher =
             notify::recommended_watcher(move |event| reports.handle(event)).map_err(unwatchable)?;
         watcher
-            .watch(root, RecursiveMode::Recursive)
+            .watch(&absolute, RecursiveMode::Recursive)
             .map_err(unwatchable)?;
         Ok(Self {
             _watcher: watcher,
@@ -169,12 +174,12 @@ impl Shared {
         if path.file_name().is_some_and(|name| name == "..data") {
             return Some(Dirty::Stamps);
         }
-        let below = path.strip_prefix(&self.root).unwrap_or(path);
+        let below = path.strip_prefix(&self.absolute).unwrap_or(path);
         if below.ancestors().any(is_hidden) {
             return None;
         }
         if Format::from_path(path).is_some() {
-            return Some(Dirty::Files(BTreeSet::from([path.to_owned()])));
+            return Some(Dirty::Files(BTreeSet::from([self.root.join(below)])));
         }
         // A folder that came or went, or something that is no more and may have been one.
         (!path.is_file()).then_some(Dirty::Stamps)
@@ -214,5 +219,27 @@ fn is_mere_reading(kind: EventKind) -> bool {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
         EventKind::Access(_) => true,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s72_a_file_is_known_below_the_folder_as_it_was_named() {
+        let shared = Shared {
+            root: "config".into(),
+            absolute: "/home/.me/config".into(),
+            dirty: Mutex::default(),
+            reported: Notify::new(),
+        };
+        let dirty = shared.concerns(Path::new("/home/.me/config/a/b.yaml"));
+        let known = PathBuf::from("config/a/b.yaml");
+        assert_eq!(dirty, Some(Dirty::Files(BTreeSet::from([known]))));
+        assert_eq!(
+            shared.concerns(Path::new("/home/.me/config/.b.yaml.swp")),
+            None
+        );
     }
 }
