@@ -23,4 +23,5 @@ pub use oxds_core::lb::Connectivity;
 pub use picker::Picked;
 pub use pool::Pool;
 pub use snapshot::{ChannelStatus, ClusterStatus, EndpointStatus};
-pub use subchannel::Keepalive;
+pub use oxds_client::transport::Keepalive;
+pub use oxds_client::{Bootstrap, ClientPool, Target};

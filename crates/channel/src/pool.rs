@@ -6,9 +6,12 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use crate::subchannel::{Keepalive, Subchannel};
+use oxds_client::transport::Keepalive;
+use tokio::runtime::{Handle, Id};
+
+use crate::subchannel::Subchannel;
 
 /// How the connection is secured; part of the key, for connections that differ in it are not the
 /// same connection.
@@ -18,7 +21,8 @@ pub(crate) enum Security {
     Plaintext,
 }
 
-type Entries = HashMap<(SocketAddr, Security), Weak<Subchannel>>;
+/// A subchannel's task runs in the runtime that made it, so others have no use for it.
+type Entries = HashMap<(Id, SocketAddr, Security), Weak<Subchannel>>;
 
 /// Subchannels by (address, security). Clones are the same pool.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +37,12 @@ impl Pool {
         Self::default()
     }
 
+    /// The pool of all channels that are built without one.
+    pub(crate) fn of_process() -> Self {
+        static POOL: OnceLock<Pool> = OnceLock::new();
+        POOL.get_or_init(Self::new).clone()
+    }
+
     /// An empty pool whose connections are kept alive so.
     pub fn with_keepalive(keepalive: Keepalive) -> Self {
         Self {
@@ -41,10 +51,10 @@ impl Pool {
         }
     }
 
-    /// The endpoint's subchannel; an idle one where there was none.
+    /// The endpoint's subchannel; an idle one where there was none. Needs a tokio runtime.
     pub(crate) fn subchannel(&self, address: SocketAddr, security: Security) -> Arc<Subchannel> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (address, security);
+        let key = (Handle::current().id(), address, security);
         if let Some(known) = entries.get(&key).and_then(Weak::upgrade) {
             return known;
         }

@@ -9,11 +9,12 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use oxds_client::transport::DialError;
 use oxds_core::lb::Connectivity;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::pool::{Pool, Security};
-use crate::subchannel::{Change, ConnectError, Connections, State, Subchannel, Watch};
+use crate::subchannel::{Change, Connections, State, Subchannel, Watch};
 
 pub(super) struct Members {
     by_address: HashMap<SocketAddr, Member>,
@@ -32,7 +33,7 @@ pub(super) struct Member {
 pub(super) enum MemberState {
     Connecting,
     Ready(Connections),
-    Failed(ConnectError),
+    Failed(DialError),
 }
 
 impl Members {

@@ -20,7 +20,6 @@
 
 mod backoff;
 mod connection;
-mod preface;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -30,12 +29,12 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use oxds_client::transport::{DialError, Keepalive};
 use oxds_core::lb::Connectivity;
 use smallvec::SmallVec;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-pub use connection::Keepalive;
-pub(crate) use connection::{ConnectError, Connection, InFlight};
+pub(crate) use connection::{Connection, InFlight};
 
 /// The connections of a ready endpoint, oldest first.
 pub(crate) type Connections = SmallVec<[Arc<Connection>; 1]>;
@@ -46,7 +45,7 @@ pub(crate) enum State {
     Idle,
     Connecting,
     Ready(Connections),
-    TransientFailure(ConnectError),
+    TransientFailure(DialError),
 }
 
 impl State {

@@ -96,7 +96,7 @@ async fn a_listener_that_says_nothing_is_not_ready() {
     let State::TransientFailure(error) = state else {
         unreachable!()
     };
-    assert!(matches!(error, ConnectError::NoPreface), "{error}");
+    assert!(matches!(error, DialError::NoPreface), "{error}");
 }
 
 #[tokio::test]

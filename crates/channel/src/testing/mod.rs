@@ -62,12 +62,18 @@ enum Stop {
 }
 
 impl EchoBackend {
-    /// Starts on a free port.
+    /// Starts on a free port of the loopback interface.
+    ///
+    /// # Errors
+    /// As [`start_on`](Self::start_on).
     pub async fn start() -> io::Result<Self> {
         Self::start_on((Ipv4Addr::LOCALHOST, 0).into()).await
     }
 
-    /// Starts on a given address.
+    /// Starts where told.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
     pub async fn start_on(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;

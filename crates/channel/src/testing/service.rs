@@ -105,15 +105,19 @@ impl Body for EchoBody {
         let Self::Frames(incoming) = &mut *self else {
             return Poll::Ready(None);
         };
-        match std::task::ready!(Pin::new(incoming).poll_frame(cx)) {
-            Some(Ok(frame)) if frame.is_data() => Poll::Ready(Some(Ok(frame))),
-            Some(Err(error)) => Poll::Ready(Some(Err(error))),
-            Some(Ok(_)) | None => {
-                *self = Self::Ended;
-                let ok = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
-                Poll::Ready(Some(Ok(Frame::trailers(ok))))
+        loop {
+            match std::task::ready!(Pin::new(&mut *incoming).poll_frame(cx)) {
+                // The empty frame that ends many a request is not echoed: h2 takes a peer that sends
+                // many of them, other than at the end, for an attacker.
+                Some(Ok(frame)) if frame.data_ref().is_some_and(Bytes::is_empty) => {}
+                Some(Ok(frame)) if frame.is_data() => return Poll::Ready(Some(Ok(frame))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                Some(Ok(_)) | None => break,
             }
         }
+        *self = Self::Ended;
+        let ok = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
+        Poll::Ready(Some(Ok(Frame::trailers(ok))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -112,9 +112,8 @@ where
         .map_err(failed)?;
     let settings = tokio::select! {
         settings = settings => settings.map_err(|_| DialError::NoPreface)?,
-        ended = &mut driver => {
-            return Err(ended.map_or_else(failed, |()| DialError::NoPreface));
-        }
+        // When it ended says more than how.
+        _ = &mut driver => return Err(DialError::NoPreface),
     };
     Ok((Connected { sender, settings }, driver))
 }
