@@ -25,7 +25,7 @@ pub struct Builder {
 
 /// Why a channel could not be made. What goes wrong later, such as a control plane that does not
 /// answer, is told in the status of RPCs.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// The target is no xDS target, or names an authority that the bootstrap does not know.
@@ -95,7 +95,11 @@ impl Builder {
     pub(crate) fn with_source(self, source: impl Source) -> Result<XdsChannel, BuildError> {
         let target = Target::parse(&self.target)?;
         let runtime = in_runtime()?;
-        let shared = Arc::new(Shared::new(&self.target, authority(&target), self.report_picks));
+        let shared = Arc::new(Shared::new(
+            &self.target,
+            authority(&target),
+            self.report_picks,
+        ));
         let pool = self.pool.unwrap_or_else(Pool::of_process);
         let driver = Driver::new(Arc::clone(&shared), pool);
         let task = runtime.spawn(driver.run(source));

@@ -67,7 +67,10 @@ pub(crate) async fn dial(
     let connection = Connection {
         sender: connected.sender,
         in_flight: AtomicU32::new(0),
-        max_streams: connected.settings.max_concurrent_streams.unwrap_or(u32::MAX),
+        max_streams: connected
+            .settings
+            .max_concurrent_streams
+            .unwrap_or(u32::MAX),
     };
     Ok((Arc::new(connection), driver))
 }

@@ -64,7 +64,7 @@ async fn channels_of_one_pool_share_connections() {
 #[test]
 fn without_a_runtime_building_is_an_error() {
     let built = Script::channel(XdsChannel::builder("xds:///svc"));
-    assert_eq!(built.unwrap_err(), BuildError::NoRuntime);
+    assert!(matches!(built, Err(BuildError::NoRuntime)));
 }
 
 #[tokio::test]
@@ -79,7 +79,7 @@ async fn c37_targets_that_are_none_are_errors() {
         "xds://authority/",
     ] {
         let built = Script::channel(XdsChannel::builder(target));
-        assert!(matches!(built, Err(BuildError::Target { .. })), "{target}");
+        assert!(matches!(built, Err(BuildError::Target(_))), "{target}");
     }
     for target in [
         "xds:svc",
