@@ -85,8 +85,9 @@ pub struct Session {
     /// In the order in which kinds are sent.
     watches: Vec<Watch>,
     /// Assignments to be sent whatever the client says it has: their clusters changed while it was away (S-54). Kept
-    /// until the client asks for assignments at all.
+    /// until the client asks for assignments at all, but not for ever.
     owed: BTreeSet<Arc<str>>,
+    owed_until: Option<Instant>,
 
     // To the driver.
     nonce: Nonce,
@@ -104,6 +105,7 @@ impl Session {
             node: None,
             watches: Vec::new(),
             owed: BTreeSet::new(),
+            owed_until: None,
             nonce: Nonce::default(),
             events: VecDeque::new(),
         }
@@ -144,6 +146,10 @@ impl Session {
         for watch in &mut self.watches {
             watch.expire(now, &self.config, &mut self.events);
         }
+        if self.owed_until.is_some_and(|until| until <= now) {
+            self.owed.clear();
+            self.owed_until = None;
+        }
     }
 
     /// The next response to write, given what is served now. Poll until `None`: after every request, timeout, and
@@ -154,6 +160,18 @@ impl Session {
             return None;
         }
         self.handle_timeout(now);
+        self.poll_kinds(now, snapshot).or_else(|| {
+            // Looking at a later kind may have shown that nothing there needs what an earlier one holds.
+            let holding = self.watches.iter().any(Watch::is_holding);
+            if holding {
+                self.poll_kinds(now, snapshot)
+            } else {
+                None
+            }
+        })
+    }
+
+    fn poll_kinds(&mut self, now: Instant, snapshot: &Snapshot) -> Option<Transmit> {
         for at in 0..self.watches.len() {
             let (before, rest) = self.watches.split_at_mut(at);
             let Some((watch, after)) = rest.split_first_mut() else {
@@ -179,10 +197,11 @@ impl Session {
     /// When to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.watches
+        let deadlines = self
+            .watches
             .iter()
-            .filter_map(|watch| watch.deadline(&self.config))
-            .min()
+            .filter_map(|watch| watch.deadline(&self.config));
+        deadlines.chain(self.owed_until).min()
     }
 
     /// The kind that a request is about, and the version of the API in which it asks.
@@ -244,6 +263,7 @@ impl Session {
         }
         if watch.kind == Kind::ENDPOINT {
             watch.disclaim(&std::mem::take(&mut self.owed));
+            self.owed_until = None;
         }
         // A kind that is not known here is answered, be it with nothing (S-59). So is a delta client that named
         // something, and a SotW client of a full-state kind: absence tells it something. To other SotW clients an
@@ -284,7 +304,7 @@ impl Session {
             rewarm,
         } = draft;
         let is_first = self.watches[at].record.sent.is_none();
-        self.rewarm(rewarm, is_first);
+        self.rewarm(now, rewarm, is_first);
         let watch = &mut self.watches[at];
         let (resources, removed) = (response.resources, response.removed);
         let frame = response.finish(Envelope {
@@ -308,7 +328,7 @@ impl Session {
     }
 
     /// Clusters change: their assignments follow, so that warming ends (S-54).
-    fn rewarm(&mut self, assignments: Vec<Arc<str>>, is_first: bool) {
+    fn rewarm(&mut self, now: Instant, assignments: Vec<Arc<str>>, is_first: bool) {
         match self
             .watches
             .iter_mut()
@@ -316,7 +336,10 @@ impl Session {
         {
             Some(watch) => assignments.iter().for_each(|name| watch.rewarm(name)),
             // After a reconnect, the client is about to say which assignments it has. Later it has none.
-            None if is_first => self.owed.extend(assignments),
+            None if is_first && self.scope == Scope::Aggregated && !assignments.is_empty() => {
+                self.owed.extend(assignments);
+                self.owed_until = Some(now + self.config.hold);
+            }
             None => {}
         }
     }

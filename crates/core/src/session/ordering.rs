@@ -14,7 +14,7 @@
 //! Both are bounded by [`Config::hold`](super::Config::hold): then it goes anyway, and is reported (S-53). A kind that
 //! the client did not ask for delays nothing (S-55); a client that asks by name decides its own order, as gRPC does.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use oxds_types::{Kind, Reference};
 
@@ -66,7 +66,27 @@ impl Peers<'_> {
     /// Whether something that the client has and will not keep refers to this resource.
     pub(super) fn need(&self, kind: &Kind, name: &str) -> bool {
         let mut others = self.before.iter().chain(self.after);
+        others.any(|watch| {
+            watch.is_unanswered() || watch.refers_to(kind, name, self.snapshot.kind(&watch.kind))
+        })
+    }
+
+    /// As [`need`](Self::need), of what the client asked for by name.
+    pub(super) fn need_by_name(&self, kind: &Kind, name: &str) -> bool {
+        let mut others = self
+            .before
+            .iter()
+            .chain(self.after)
+            .filter(|watch| watch.is_by_name());
         others.any(|watch| watch.refers_to(kind, name, self.snapshot.kind(&watch.kind)))
+    }
+
+    /// Whether anything that the client asked for by name and has accepted refers to this resource, and will.
+    pub(super) fn keep_by_name(&self, kind: &Kind, name: &str) -> bool {
+        self.before
+            .iter()
+            .chain(self.after)
+            .any(|watch| watch.accepted_by_name(kind, name))
     }
 
     /// Whether all earlier kinds are where they should be, so that nothing can be missing.
@@ -79,9 +99,14 @@ impl Peers<'_> {
     /// Whether the client lacks something that `resource` depends on and that it will have.
     pub(super) fn lack(&self, resource: &Resource) -> bool {
         resource.references().iter().any(|reference| {
+            // What the client asks for by name, it asks for in its own order: it does not wait for what it did not ask
+            // for.
             let Some(watch) = self.earlier(&reference.kind) else {
                 return false;
             };
+            if !watch.covers(&reference.name) {
+                return false;
+            }
             let Some(needed) = self.snapshot.get(&reference.kind, &reference.name) else {
                 return false;
             };
@@ -94,14 +119,14 @@ impl Peers<'_> {
     }
 
     /// One step further: the assignment of a cluster that a route names. Without it the cluster does not warm.
-    fn lack_next(&self, watch: &Watch, needed: &Resource, next: &Reference) -> bool {
+    fn lack_next(&self, watch: &Watch, needed: &Arc<Resource>, next: &Reference) -> bool {
         if self.snapshot.get(&next.kind, &next.name).is_none() {
             return false;
         }
         match self.earlier(&next.kind) {
             Some(further) if further.covers(&next.name) => further.lacks(&next.name),
-            // Not asked for yet, but the client has just learnt of the cluster: it is about to ask.
-            _ => next.kind == Kind::ENDPOINT && watch.is_recent(needed.name()),
+            // Not asked for yet, but the client has just learnt of the cluster, or is about to: then it will ask.
+            _ => next.kind == Kind::ENDPOINT && watch.is_news(needed),
         }
     }
 

@@ -137,10 +137,14 @@ fn changed_entries(from: &Collection, to: &Collection, settings: &Settings) -> B
 }
 
 impl Change {
-    /// Whether the name did not exist before.
+    /// Whether the resource refers to something that it did not refer to before.
     #[must_use]
-    pub fn is_new(&self) -> bool {
-        self.old.is_none()
+    pub fn needs_more(&self) -> bool {
+        let references =
+            |side: &Option<Arc<Resource>>| side.as_ref().map(|r| r.references().to_vec());
+        let before = references(&self.old).unwrap_or_default();
+        let after = references(&self.new).unwrap_or_default();
+        after.iter().any(|needed| !before.contains(needed))
     }
 
     fn unless_same(

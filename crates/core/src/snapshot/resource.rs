@@ -108,6 +108,14 @@ impl Resource {
         &self.references
     }
 
+    /// Whether it needs this one.
+    #[must_use]
+    pub fn refers_to(&self, kind: &Kind, name: &str) -> bool {
+        self.references
+            .iter()
+            .any(|needed| needed.kind == *kind && *needed.name == *name)
+    }
+
     /// The content: the encoded message, as it was given.
     #[must_use]
     pub fn value(&self) -> Bytes {

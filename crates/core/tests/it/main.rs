@@ -14,4 +14,5 @@ mod support;
 mod ads;
 mod delta;
 mod order;
+mod pair;
 mod sotw;

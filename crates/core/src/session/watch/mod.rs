@@ -56,6 +56,8 @@ pub(super) struct Watch {
     // Owed: added to by requests and changes, taken from by responses.
     /// Names to look at. With a wildcard: names to be sent whatever the cursor says.
     due: BTreeSet<Arc<str>>,
+    /// Names whose parents change: to be sent again, changed or not, once what is outstanding is answered (S-54).
+    again: BTreeSet<Arc<str>>,
     /// A response is owed even if there is nothing to put in it, so that the client stops waiting (S-27, S-31).
     answer_owed: bool,
     /// The request that caused it cannot wait for the outstanding response (S-16).
@@ -77,8 +79,8 @@ pub(super) struct Watch {
     held: BTreeMap<Arc<str>, HeldRemoval>,
     /// Since when updates have waited for what they depend on.
     blocked: Option<Patience>,
-    /// Clusters that the client has accepted lately, and until when their assignments may still be asked for.
-    recent: BTreeMap<Arc<str>, Instant>,
+    /// Clusters that the client has accepted lately, and until when it may still ask for their assignments.
+    recent: Recent,
 
     // Known.
     pub(super) record: Record,
@@ -129,7 +131,17 @@ pub(super) enum Step {
 #[derive(Debug)]
 struct HeldRemoval {
     resource: Arc<Resource>,
+    /// What needs it was asked for by name, and so was it: the client lets go of it when it is done.
+    by_name: bool,
     patience: Patience,
+}
+
+/// What the client learnt of lately, and until when that is lately.
+#[derive(Debug, Default)]
+struct Recent {
+    names: BTreeMap<Arc<str>, Instant>,
+    /// On a new stream, nobody knows which of all were new to it.
+    all: Option<Instant>,
 }
 
 /// A response without an answer.
@@ -209,6 +221,7 @@ impl Watch {
             form,
             subscription: Subscription::new(),
             due: BTreeSet::new(),
+            again: BTreeSet::new(),
             answer_owed: false,
             urgent: false,
             claims: None,
@@ -218,7 +231,7 @@ impl Watch {
             answered: Nonce::default(),
             held: BTreeMap::new(),
             blocked: None,
-            recent: BTreeMap::new(),
+            recent: Recent::default(),
             record: Record::default(),
         }
     }
@@ -258,6 +271,7 @@ impl Watch {
 
     /// The subscription changed: what is owed now?
     fn resubscribe(&mut self, change: &subscription::Change) {
+        self.forget_claims(change);
         match change.wildcard {
             Some(WildcardChange::Gained | WildcardChange::Repeated) => {
                 let acked = self.all.take().and_then(|all| all.acked);
@@ -266,6 +280,7 @@ impl Watch {
                     ..All::default()
                 });
                 self.due.clear();
+                self.again.clear();
                 // It asks for all of it again, whatever it thought of it.
                 self.record.rejections.clear();
                 self.answer_owed = true;
@@ -296,8 +311,24 @@ impl Watch {
         self.due.extend(asked().cloned());
         for name in &change.dropped {
             self.due.remove(name);
+            self.again.remove(name);
             self.held.remove(name);
             self.record.rejections.remove(name);
+        }
+    }
+
+    /// What the client said it has, it said of what it asked for then.
+    fn forget_claims(&mut self, change: &subscription::Change) {
+        if change.wildcard.is_some() {
+            self.claims = None;
+        }
+        if let Some(Claims::Resources(claimed)) = &mut self.claims {
+            let names = change
+                .added
+                .iter()
+                .chain(&change.repeated)
+                .chain(&change.dropped);
+            names.for_each(|name| drop(claimed.remove(&**name)));
         }
     }
 
@@ -305,6 +336,7 @@ impl Watch {
     fn leave_wildcard(&mut self) {
         let Some(all) = self.all.take() else { return };
         self.due.clear();
+        self.again.clear();
         self.answer_owed = false;
         // Of a response that is only half sent, nobody knows what has arrived.
         let cursor = all.cursor.filter(|_| all.rest.is_none());
@@ -341,6 +373,9 @@ impl Watch {
         if waiting > 0 && (!self.urgent || waiting >= MAX_OUTSTANDING) {
             return None;
         }
+        if waiting == 0 {
+            self.send_again();
+        }
         let draft = match self.all.take() {
             Some(mut all) => {
                 let draft = self.poll_all(now, &mut all, head, peers);
@@ -372,13 +407,22 @@ impl Watch {
         if let Some(Claims::Resources(claimed)) = &mut self.claims {
             claimed.remove(&**name);
         }
-        if self.all.is_some() {
-            if self.form.protocol == Protocol::Delta {
-                self.due.insert(Arc::clone(name));
+        let tells_names = self.all.is_none() || self.form.protocol == Protocol::Delta;
+        if tells_names && self.covers(name) {
+            self.again.insert(Arc::clone(name));
+        }
+    }
+
+    fn send_again(&mut self) {
+        for name in std::mem::take(&mut self.again) {
+            // What the client refused, it would refuse again.
+            if self.record.rejections.contains_key(&name) {
+                continue;
             }
-        } else if let Some(state) = self.subscription.get_mut(name) {
-            state.sent = subscription::Sent::Nothing;
-            self.due.insert(Arc::clone(name));
+            if let (None, Some(state)) = (&self.all, self.subscription.get_mut(&name)) {
+                state.sent = subscription::Sent::Nothing;
+            }
+            self.due.insert(name);
         }
     }
 
@@ -407,8 +451,9 @@ impl Watch {
             });
         self.subscription.len()
             + self.due.len()
+            + self.again.len()
             + self.held.len()
-            + self.recent.len()
+            + self.recent.names.len()
             + self.record.rejections.len()
             + outstanding.sum::<usize>()
     }

@@ -104,7 +104,6 @@ impl Watch {
         let delta = self.form.protocol == Protocol::Delta;
         let mut response = Response::new(self.form.protocol);
         let mut told: Vec<Told> = Vec::new();
-        let mut replaced = Vec::new();
         let mut later = BTreeSet::new();
         let mut waits = false;
         for name in mem::take(&mut self.due) {
@@ -129,9 +128,6 @@ impl Watch {
                         continue;
                     }
                     response.push_element(element);
-                    if state.acked.is_some() {
-                        replaced.push(Arc::clone(&resource));
-                    }
                     told.push((Arc::clone(resource.name()), Some(resource)));
                 }
                 Verdict::Gone(resource) if delta && self.is_needed(now, &resource, peers) => {
@@ -158,7 +154,7 @@ impl Watch {
         if response.is_empty() && (waits || !self.answer_owed) {
             return None;
         }
-        let rewarm = self.rewarmed(replaced.iter());
+        let rewarm = self.rewarmed(told.iter().filter_map(|(_, resource)| resource.as_ref()));
         Some(Draft {
             response,
             version: to.version(),

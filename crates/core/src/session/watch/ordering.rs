@@ -4,13 +4,14 @@ use std::{collections::VecDeque, sync::Arc};
 
 use oxds_types::Kind;
 
-use super::{HeldRemoval, Step, Watch};
+use super::{HeldRemoval, Recent, Step, Told, Watch};
 use crate::{
     session::{
         Config, Event, Held,
         ordering::{Patience, Peers},
     },
     snapshot::{Collection, Difference, Published, Resource},
+    subscription::Sent,
     time::Instant,
 };
 
@@ -20,6 +21,7 @@ impl Watch {
     pub(in crate::session) fn is_settled(&self, head: &Published) -> bool {
         let revision = head.collection().revision();
         let quiet = self.due.is_empty()
+            && self.again.is_empty()
             && self.outstanding.is_empty()
             && self.held.is_empty()
             && self.recent.is_empty()
@@ -69,21 +71,73 @@ impl Watch {
         }
         // Answered, and not to blame: a response was rejected for the sake of another resource in it.
         let answered = self.outstanding.is_empty();
+        let has = match &self.all {
+            Some(all) => {
+                let has = |c: &Arc<Collection>| c.get(name).is_some();
+                let accepted = all.acked.as_ref().is_some_and(has);
+                match &all.cursor {
+                    // What a response that is under way removes, the client does not have.
+                    Some(cursor) => has(cursor) && (accepted || answered && all.rest.is_none()),
+                    None => accepted,
+                }
+            }
+            None => self
+                .subscription
+                .get(name)
+                .is_none_or(|state| match state.sent {
+                    Sent::Absent => false,
+                    Sent::Nothing => state.acked.is_some(),
+                    Sent::Resource(_) => state.acked.is_some() || answered,
+                }),
+        };
+        !has
+    }
+
+    /// Whether the client learnt of this cluster so lately that it may not have asked for its assignment yet, or has
+    /// still to learn of it.
+    pub(in crate::session) fn is_news(&self, cluster: &Arc<Resource>) -> bool {
+        let name = cluster.name();
+        let accepted = match &self.all {
+            Some(all) => all.acked.as_ref().and_then(|acked| acked.get(name)),
+            None => self
+                .subscription
+                .get(name)
+                .and_then(|state| state.acked.as_ref()),
+        };
+        let will_learn = accepted != Some(cluster) && !self.record.rejections.contains_key(name);
+        will_learn || self.recent.all.is_some() || self.recent.names.contains_key(name)
+    }
+
+    /// Whether the client asks by name.
+    pub(in crate::session) fn is_by_name(&self) -> bool {
+        self.all.is_none()
+    }
+
+    /// Whether something is due or under way that the client has not accepted in any version: what it has of this, it
+    /// has from an earlier stream, and nobody knows what that is.
+    pub(in crate::session) fn is_unanswered(&self) -> bool {
         match &self.all {
             Some(all) => {
-                let has =
-                    |c: &Option<Arc<Collection>>| c.as_ref().is_some_and(|c| c.get(name).is_some());
-                !(has(&all.acked) || answered && all.rest.is_none() && has(&all.cursor))
+                all.acked.is_none() && (all.cursor.is_none() || !self.outstanding.is_empty())
             }
-            None => self.subscription.get(name).is_some_and(|state| {
-                state.acked.is_none() && !(answered && state.sent.resource().is_some())
+            None if self.due.is_empty() && self.outstanding.is_empty() => false,
+            None => self.subscription.iter().any(|(name, state)| {
+                let sent = state.sent.resource().is_some() && !self.outstanding.is_empty();
+                state.acked.is_none() && (sent || self.due.contains(name))
             }),
         }
     }
 
-    /// Whether the client learnt of this cluster so lately that it may not have asked for its assignment yet.
-    pub(in crate::session) fn is_recent(&self, name: &str) -> bool {
-        self.recent.contains_key(name)
+    /// Whether something that was asked for by name, and accepted, refers to this resource.
+    pub(in crate::session) fn accepted_by_name(&self, kind: &Kind, name: &str) -> bool {
+        let accepted = self
+            .subscription
+            .iter()
+            .filter_map(|(_, state)| state.acked.as_ref());
+        self.all.is_none()
+            && accepted
+                .into_iter()
+                .any(|resource| resource.refers_to(kind, name))
     }
 
     /// Whether a copy that the client has, and that is about to change or to go, refers to this resource.
@@ -91,10 +145,7 @@ impl Watch {
         if self.is_settled(head) {
             return false;
         }
-        let refers = |resource: &Arc<Resource>| {
-            let mut references = resource.references().iter();
-            references.any(|reference| reference.kind == *kind && *reference.name == *name)
-        };
+        let refers = |resource: &Arc<Resource>| resource.refers_to(kind, name);
         let mut held = self.held.values().map(|held| &held.resource);
         let mut kept = self
             .record
@@ -158,20 +209,27 @@ impl Watch {
         peers: &Peers<'_>,
     ) -> bool {
         let name = resource.name();
-        match self.held.get(name) {
-            Some(held) if held.patience.is_over() => return false,
-            // A client that asks by name first accepts what refers elsewhere, then asks for what it refers to, and
-            // only then lets go of this: it says when (gRPC A74).
-            Some(_) if self.all.is_none() => return true,
-            _ if !peers.need(&self.kind, name) => return false,
-            _ => {}
+        if let Some(held) = self.held.get(name) {
+            // A client that asks by name accepts what refers elsewhere, then asks for what that needs, and only then
+            // lets go of this: it says when (gRFC A74).
+            let about_to_let_go = || held.by_name && !peers.keep_by_name(&self.kind, name);
+            return !held.patience.is_over() && (peers.need(&self.kind, name) || about_to_let_go());
         }
-        self.held
-            .entry(Arc::clone(name))
-            .or_insert_with(|| HeldRemoval {
-                resource: Arc::clone(resource),
-                patience: Patience::since(now),
-            });
+        // What the client refused, it does not have; it may have what was there before.
+        let has = match self.record.rejections.get(name) {
+            Some(rejected) => rejected.accepted.as_ref(),
+            None => Some(resource),
+        };
+        let Some(resource) = has.filter(|_| peers.need(&self.kind, name)).cloned() else {
+            return false;
+        };
+        let by_name = self.all.is_none() && peers.need_by_name(&self.kind, name);
+        let held = HeldRemoval {
+            resource,
+            by_name,
+            patience: Patience::since(now),
+        };
+        self.held.insert(Arc::clone(name), held);
         true
     }
 
@@ -228,7 +286,12 @@ impl Watch {
         {
             report(Held::Update);
         }
-        self.recent.retain(|_, until| *until > now);
+        self.recent.expire(now);
+    }
+
+    /// Whether a removal waits.
+    pub(in crate::session) fn is_holding(&self) -> bool {
+        !self.held.is_empty()
     }
 
     /// When [`expire`](Self::expire) has something to do next.
@@ -237,7 +300,38 @@ impl Watch {
         let holding = held
             .chain(self.blocked)
             .filter_map(|p| p.deadline(config.hold));
-        holding.chain(self.recent.values().copied()).min()
+        holding.chain(self.recent.deadlines()).min()
+    }
+}
+
+impl Recent {
+    /// The client accepted this.
+    pub(super) fn note(&mut self, step: &Step, extra: &[Told], until: Instant) {
+        match step {
+            Step::None => {}
+            Step::Since(step) => {
+                let new = step.changes().iter().filter(|change| change.needs_more());
+                self.names
+                    .extend(new.map(|new| (Arc::clone(&new.name), until)));
+            }
+            Step::Everything => self.all = Some(until),
+        }
+        let told = extra.iter().filter(|(_, resource)| resource.is_some());
+        self.names
+            .extend(told.map(|(name, _)| (Arc::clone(name), until)));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.all.is_none()
+    }
+
+    fn expire(&mut self, now: Instant) {
+        self.names.retain(|_, until| *until > now);
+        self.all = self.all.filter(|until| *until > now);
+    }
+
+    fn deadlines(&self) -> impl Iterator<Item = Instant> {
+        self.names.values().copied().chain(self.all)
     }
 }
 

@@ -63,11 +63,8 @@ impl Watch {
                     to.get(name)
                         .is_some_and(|there_is| there_is.version() == rejected.what.version)
                 });
-                if let (Step::Since(step), true) = (&step, self.kind == Kind::CLUSTER) {
-                    let until = now + config.follow_up;
-                    let new = step.changes().iter().filter(|change| change.is_new());
-                    self.recent
-                        .extend(new.map(|new| (Arc::clone(&new.name), until)));
+                if self.kind == Kind::CLUSTER {
+                    self.recent.note(&step, &extra, now + config.follow_up);
                 }
                 extra
                     .iter()

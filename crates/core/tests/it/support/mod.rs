@@ -1,5 +1,7 @@
 //! A world of resources, a stream onto it, and replies as a test wants to see them.
 
+pub(crate) mod link;
+pub(crate) mod model;
 pub(crate) mod stream;
 pub(crate) mod world;
 

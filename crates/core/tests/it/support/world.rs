@@ -28,6 +28,22 @@ pub(crate) fn resource(kind: Kind, text: &str, needs: &[(Kind, &str)]) -> Arc<Re
     Arc::new(Resource::new(kind, name, text.as_bytes()).with_references(references))
 }
 
+/// What a text says that its resource needs: `"A=1>X,Y"`.
+pub(crate) fn needs(text: &str) -> impl Iterator<Item = &str> {
+    text.split_once('>')
+        .into_iter()
+        .flat_map(|(_, needed)| needed.split(','))
+}
+
+/// The kind of what resources of this kind need.
+fn needed_kind(kind: &Kind) -> Kind {
+    match *kind {
+        Kind::LISTENER => Kind::ROUTE,
+        Kind::ROUTE => Kind::CLUSTER,
+        _ => Kind::ENDPOINT,
+    }
+}
+
 impl World {
     /// Loaded, and empty.
     pub(crate) fn empty() -> Self {
@@ -78,11 +94,15 @@ impl World {
 }
 
 impl Edit {
-    /// Sets `"A=2"` or removes `"-A"`.
+    /// Sets `"A=2"` or `"A=2>X,Y"`, or removes `"-A"`.
     pub(crate) fn set(mut self, kind: &Kind, text: &str) -> Self {
         match text.strip_prefix('-') {
             Some(name) => self.0.removals.push((kind.clone(), Arc::from(name))),
-            None => self.0.upserts.push(resource(kind.clone(), text, &[])),
+            None => {
+                let needed = needed_kind(kind);
+                let needs: Vec<_> = needs(text).map(|name| (needed.clone(), name)).collect();
+                self.0.upserts.push(resource(kind.clone(), text, &needs));
+            }
         }
         self
     }

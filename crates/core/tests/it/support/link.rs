@@ -1,0 +1,302 @@
+//! A session and a model client at the two ends of a link, on a virtual clock.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use oxds_core::{
+    session::{Config, Event, Request, Scope, Session},
+    snapshot::{Protocol, Snapshot},
+    time::Instant,
+};
+use oxds_types::Kind;
+
+use super::{
+    World,
+    model::{KINDS, Model, Style},
+    stream::{Reply, name_of},
+    world::needs,
+};
+
+/// Server and client, and what is on its way between them. Within a stream nothing overtakes anything; streams of
+/// different kinds do.
+pub(crate) struct Link {
+    pub(crate) world: World,
+    pub(crate) client: Model,
+    pub(crate) now: Instant,
+    scope: Vec<Scope>,
+    config: Arc<Config>,
+    protocol: Protocol,
+    /// One for an aggregated stream, one per kind otherwise. Empty: the link is down.
+    pub(crate) wires: Vec<Wire>,
+    /// The client does not read.
+    pub(crate) stalled: bool,
+    /// Whether what the order of an aggregated stream promises is checked.
+    checked: bool,
+}
+
+pub(crate) struct Wire {
+    pub(crate) session: Session,
+    to_server: VecDeque<(Instant, Request)>,
+    to_client: VecDeque<(Instant, Reply, Arc<Snapshot>)>,
+    delay: Duration,
+    /// Kinds of which a response has arrived on this stream.
+    begun: Vec<Kind>,
+}
+
+impl Link {
+    pub(crate) fn new(style: Style, protocol: Protocol, aggregated: bool, checked: bool) -> Self {
+        let scope = match aggregated {
+            true => vec![Scope::Aggregated],
+            false => KINDS.into_iter().map(Scope::Single).collect(),
+        };
+        Self {
+            world: World::empty(),
+            client: Model::new(style, protocol),
+            now: Instant::EPOCH,
+            scope,
+            config: Arc::new(Config::default()),
+            protocol,
+            wires: Vec::new(),
+            stalled: false,
+            checked,
+        }
+    }
+
+    pub(crate) fn disconnect(&mut self) {
+        self.wires.clear();
+    }
+
+    /// Connects, with these one-way delays.
+    pub(crate) fn connect(&mut self, delays: &[u64]) {
+        let delays = delays.iter().cycle().map(|&ms| Duration::from_millis(ms));
+        let wires = self.scope.iter().zip(delays).map(|(scope, delay)| Wire {
+            session: Session::new(self.protocol, scope.clone(), Arc::clone(&self.config)),
+            to_server: VecDeque::new(),
+            to_client: VecDeque::new(),
+            delay,
+            begun: Vec::new(),
+        });
+        self.wires = wires.collect();
+        let requests = self.client.connect();
+        self.send(requests);
+        self.serve();
+    }
+
+    pub(crate) fn send(&mut self, requests: Vec<Request>) {
+        if self.wires.is_empty() {
+            return;
+        }
+        for request in requests {
+            let type_url = match &request {
+                Request::Sotw(request) => &request.type_url,
+                Request::Delta(request) => &request.type_url,
+            };
+            let (kind, _) = Kind::from_type_url(type_url).unwrap();
+            let at = self
+                .scope
+                .iter()
+                .position(|scope| *scope == Scope::Single(kind.clone()));
+            let wire = &mut self.wires[at.unwrap_or(0)];
+            wire.to_server.push_back((self.now + wire.delay, request));
+        }
+    }
+
+    /// What a driver does after anything happened.
+    pub(crate) fn serve(&mut self) {
+        for wire in &mut self.wires {
+            let mut count = 0;
+            while let Some(transmit) = wire.session.poll_transmit(self.now, &self.world.snapshot) {
+                let reply = Reply::decode(self.protocol, &transmit);
+                let snapshot = Arc::clone(&self.world.snapshot);
+                wire.to_client
+                    .push_back((self.now + wire.delay, reply, snapshot));
+                count += 1;
+                assert!(count < 100, "the session never stops sending");
+            }
+            while let Some(event) = wire.session.poll_event() {
+                let late = matches!(event, Event::HeldTooLong { .. });
+                assert!(
+                    !late || !self.checked,
+                    "{event:?}, though nobody dawdles {:#?}",
+                    wire.session
+                );
+            }
+        }
+    }
+
+    /// Time passes, and all that happens meanwhile happens when it is due.
+    pub(crate) fn pass(&mut self, by: Duration) {
+        let end = self.now + by;
+        while let Some(next) = self.next_due().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            self.step();
+        }
+        self.now = end;
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let due = |wire: &Wire| {
+            let arrival = wire
+                .to_client
+                .front()
+                .map(|(at, ..)| *at)
+                .filter(|_| !self.stalled);
+            let request = wire.to_server.front().map(|(at, _)| *at);
+            [arrival, request, wire.session.poll_timeout()]
+                .into_iter()
+                .flatten()
+                .min()
+        };
+        self.wires.iter().filter_map(due).min()
+    }
+
+    fn step(&mut self) {
+        let mut answers = Vec::new();
+        for wire in &mut self.wires {
+            if wire.session.poll_timeout().is_some_and(|at| at <= self.now) {
+                wire.session.handle_timeout(self.now);
+                let again = wire.session.poll_timeout().is_some_and(|at| at <= self.now);
+                assert!(!again, "a timer that fires for ever");
+            }
+            while wire
+                .to_server
+                .front()
+                .is_some_and(|(at, _)| *at <= self.now)
+            {
+                let (_, request) = wire.to_server.pop_front().unwrap();
+                wire.session.handle_request(self.now, request).unwrap();
+            }
+            if !self.stalled
+                && wire
+                    .to_client
+                    .front()
+                    .is_some_and(|(at, ..)| *at <= self.now)
+            {
+                let (_, reply, snapshot) = wire.to_client.pop_front().unwrap();
+                if self.checked {
+                    check(&self.client, &reply, &snapshot, &wire.begun);
+                }
+                answers.extend(self.client.receive(&reply));
+                wire.begun
+                    .push(Kind::from_type_url(&reply.type_url).unwrap().0);
+            }
+        }
+        self.send(answers);
+        self.serve();
+    }
+
+    /// The client has what the server has for it.
+    pub(crate) fn check_converged(&self) {
+        let client = &self.client;
+        for kind in KINDS {
+            let names = client.names(&kind);
+            let there_is = self.world.snapshot.kind(&kind).collection();
+            let wanted = |name: &str| client.is_wildcard(&kind) || names.contains(name);
+            for resource in there_is.iter().filter(|resource| wanted(resource.name())) {
+                let text = text_of(&resource.value());
+                // Of what the client refuses, it has what it accepted before, or nothing.
+                if !text.contains("bad") {
+                    let has = client.texts(&kind).get(&**resource.name());
+                    assert_eq!(has, Some(&text), "{kind}, of {:?}", client.texts(&kind));
+                }
+            }
+            let can_remove = self.protocol == Protocol::Delta || kind.is_full_state();
+            for name in client.texts(&kind).keys().filter(|_| can_remove) {
+                assert!(
+                    there_is.get(name).is_some(),
+                    "{kind} {name} is gone, and still there"
+                );
+            }
+        }
+        // Streams of one kind know nothing of each other.
+        let warming = client
+            .warming
+            .iter()
+            .filter(|_| self.scope == [Scope::Aggregated]);
+        for cluster in warming {
+            for needed in needs(&client.texts(&Kind::CLUSTER)[cluster]) {
+                let assignment = self.world.snapshot.get(&Kind::ENDPOINT, needed);
+                let good = assignment.is_some_and(|a| !text_of(&a.value()).contains("bad"));
+                assert!(!good, "{cluster} warms for ever, though {needed} exists");
+            }
+        }
+        for wire in &self.wires {
+            assert_eq!(
+                wire.session.poll_timeout(),
+                None,
+                "nothing is left to wait for"
+            );
+            for status in wire.session.status() {
+                assert_eq!(status.waiting_since, None, "{status:?}");
+            }
+            let refused = KINDS
+                .iter()
+                .any(|kind| wire.session.rejections(kind).next().is_some());
+            assert!(refused || wire.session.is_in_sync(&self.world.snapshot));
+            let rejections: usize = KINDS
+                .iter()
+                .map(|kind| wire.session.rejections(kind).count())
+                .sum();
+            let names: usize = wire
+                .session
+                .status()
+                .iter()
+                .map(|status| status.names)
+                .sum();
+            assert!(
+                wire.session.footprint() <= names + rejections,
+                "exceptions are left over"
+            );
+        }
+    }
+}
+
+/// What an aggregated stream promises, of the response that is about to be taken (DESIGN §2): nothing arrives before
+/// what it depends on, nor is removed while something still refers to it.
+fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[Kind]) {
+    let (kind, _) = Kind::from_type_url(&reply.type_url).unwrap();
+    let clusters = client.texts(&Kind::CLUSTER);
+    if kind == Kind::ROUTE && client.is_wildcard(&Kind::CLUSTER) {
+        for needed in reply.resources.iter().flat_map(|text| needs(text)) {
+            let Some(cluster) = sent_from.get(&Kind::CLUSTER, needed) else {
+                continue;
+            };
+            assert!(
+                clusters.contains_key(needed),
+                "{reply:?} before cluster {needed}"
+            );
+            for assignment in needs(&text_of(&cluster.value())) {
+                let there_is = sent_from.get(&Kind::ENDPOINT, assignment).is_some();
+                let has = client.texts(&Kind::ENDPOINT).contains_key(assignment);
+                assert!(
+                    has || !there_is || client.ready.contains(needed),
+                    "{reply:?} before assignment {assignment}"
+                );
+            }
+        }
+    }
+    // On a new stream nobody knows what the client still has of the kinds that come later.
+    if kind == Kind::CLUSTER && begun.contains(&Kind::CLUSTER) {
+        for (route, text) in client.texts(&Kind::ROUTE) {
+            let stays = match sent_from.get(&Kind::ROUTE, route) {
+                Some(there_is) => text_of(&there_is.value()) == *text,
+                // It will never be told that the route is gone.
+                None => client.is_sotw(),
+            };
+            for needed in needs(text).filter(|needed| clusters.contains_key(*needed)) {
+                let present = reply.resources.iter().any(|text| name_of(text) == needed);
+                let removed = match client.is_sotw() {
+                    true => !present,
+                    false => reply.removed.iter().any(|name| name == needed),
+                };
+                assert!(
+                    stays || !removed,
+                    "{needed} is removed while {text} needs it"
+                );
+            }
+        }
+    }
+}
+
+fn text_of(value: &[u8]) -> String {
+    String::from_utf8(value.to_vec()).unwrap()
+}
