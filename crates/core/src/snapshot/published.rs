@@ -16,6 +16,9 @@ pub(super) struct Settings {
     pub(super) counters: Counters,
 }
 
+/// Names, in order, and where the element of each ends.
+type Ends = Box<[(Arc<str>, usize)]>;
+
 /// The state of one kind in a snapshot: its resources, what changed lately, and what was encoded for sessions.
 ///
 /// Dropped with its snapshot, and the encoded bodies with it. A session therefore never keeps one; it keeps the
@@ -30,7 +33,7 @@ pub struct Published {
     /// By form: everything there is. Made once, read without a lock.
     full: [OnceLock<Arc<[Body]>>; Form::COUNT],
     /// By API version: where each resource ends in the full SotW body. Made only if somebody refused one.
-    ends: [OnceLock<Box<[(Arc<str>, usize)]>>; 2],
+    ends: [OnceLock<Ends>; 2],
     /// From `previous`. Made once, read without a lock.
     step: OnceLock<Arc<Difference>>,
     /// From older states: the latest few that were asked for.
@@ -190,7 +193,7 @@ impl Published {
         pieces
     }
 
-    fn find_ends(&self, form: Form) -> Box<[(Arc<str>, usize)]> {
+    fn find_ends(&self, form: Form) -> Ends {
         self.settings.counters.visited(self.collection.len());
         let ends = self.collection.iter().scan(0, |end, resource| {
             *end += resource.element(form).len();

@@ -372,7 +372,10 @@ fn s23_kinds_do_not_touch_each_other() {
     stream.ask(&EDS, &["A"]);
     let replies = stream.poll(&world);
     assert_eq!(
-        replies.iter().map(|r| r.kind()).collect::<Vec<_>>(),
+        replies
+            .iter()
+            .map(crate::support::stream::Reply::kind)
+            .collect::<Vec<_>>(),
         ["cds", "eds"]
     );
     assert_ne!(replies[0].version, replies[1].version);

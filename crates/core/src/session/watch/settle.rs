@@ -5,7 +5,7 @@ use std::sync::Arc;
 use envoy_types::pb::google::rpc::Status;
 use oxds_types::{Kind, Version};
 
-use super::{Content, Outstanding, Rejected, Step, Watch};
+use super::{Content, Outstanding, Rejected, Watch};
 use crate::{
     session::{Config, Event, Nack, Nonce, Rejection},
     snapshot::Resource,
