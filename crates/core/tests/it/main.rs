@@ -12,7 +12,11 @@
 mod support;
 
 mod ads;
+mod cost;
 mod delta;
+mod edges;
+mod limits;
 mod order;
 mod pair;
 mod sotw;
+mod streams;

@@ -1,0 +1,245 @@
+//! What a change costs, counted rather than timed: P-1, P-2, P-4, P-8, P-10, P-13.
+
+use oxds_core::snapshot::{ChangeSet, Counts, Limits};
+use oxds_types::Kind;
+
+use crate::support::{Edit, Stream, World};
+
+const CDS: Kind = Kind::CLUSTER;
+const EDS: Kind = Kind::ENDPOINT;
+
+/// `size` resources of a kind.
+fn large(kind: &Kind, size: usize) -> World {
+    let mut world = World::empty();
+    let edit = (0..size).fold(Edit::default(), |edit, n| {
+        edit.set(kind, &format!("N{n:06}=0"))
+    });
+    world.apply(edit);
+    world
+}
+
+fn wildcard(world: &World, is_delta: bool) -> Stream {
+    let mut stream = if is_delta {
+        Stream::delta()
+    } else {
+        Stream::sotw()
+    };
+    if is_delta {
+        stream.change(&CDS, &[], &[]);
+    } else {
+        stream.ask(&CDS, &[]);
+    }
+    stream.drain(world);
+    stream.events();
+    stream
+}
+
+fn counted(world: &mut World, act: impl FnOnce(&mut World)) -> Counts {
+    let before = world.snapshot.counters().read();
+    act(world);
+    world.snapshot.counters().read() - before
+}
+
+#[test]
+fn p1_a_change_of_one_costs_the_same_whatever_the_number() {
+    let cost = |size: usize| {
+        let mut world = large(&CDS, size);
+        let mut stream = wildcard(&world, true);
+        counted(&mut world, |world| {
+            for n in 0..10 {
+                world.set(&CDS, &[&format!("N000007={}", n + 1)]);
+                assert_eq!(stream.take(world).resources.len(), 1);
+            }
+        })
+    };
+    let costs = [1_000, 10_000, 100_000].map(cost);
+    assert!(costs.iter().all(|cost| *cost == costs[0]), "{costs:?}");
+    assert_eq!((costs[0].hashes, costs[0].encodes), (10, 10));
+    assert!(costs[0].visits <= 30, "{costs:?}");
+}
+
+#[test]
+fn p2_a_thousand_sessions_share_one_encoding() {
+    let mut world = large(&CDS, 100);
+    let mut streams: Vec<_> = (0..1000).map(|_| wildcard(&world, true)).collect();
+    assert_eq!(
+        world.snapshot.counters().read().encodes,
+        1,
+        "of everything, for all of them"
+    );
+    let cost = counted(&mut world, |world| {
+        world.set(&CDS, &["N000007=1"]);
+        for stream in &mut streams {
+            assert_eq!(stream.take(world).resources, ["N000007=1"]);
+        }
+    });
+    assert_eq!((cost.hashes, cost.encodes), (1, 1), "{cost:?}");
+    assert!(cost.visits <= 3, "{cost:?}");
+}
+
+#[test]
+fn p5_a_full_state_exists_once() {
+    let mut world = large(&CDS, 1000);
+    let mut streams: Vec<_> = (0..100).map(|_| wildcard(&world, false)).collect();
+    world.set(&CDS, &["N000007=1"]);
+    let bodies: Vec<_> = streams
+        .iter_mut()
+        .map(|stream| {
+            let transmit = stream
+                .session
+                .poll_transmit(stream.now, &world.snapshot)
+                .unwrap();
+            let body = transmit
+                .frame
+                .parts()
+                .max_by_key(|part| part.len())
+                .unwrap()
+                .clone();
+            assert!(
+                transmit.frame.len() - body.len() < 100,
+                "only the envelope is its own"
+            );
+            body
+        })
+        .collect();
+    assert!(
+        bodies
+            .iter()
+            .all(|body| body.as_ptr() == bodies[0].as_ptr()),
+        "not one copied"
+    );
+}
+
+#[test]
+fn p4_a_session_looks_at_what_changed_and_at_no_more_than_it_asked_for() {
+    let mut world = large(&EDS, 10_000);
+    let mut stream = Stream::sotw();
+    stream.ask(&EDS, &["N000001", "N000002"]);
+    stream.drain(&world);
+    // It was not woken for ten thousand changes of others.
+    for n in 0..10_000 {
+        world.set(&EDS, &[&format!("N{:06}=1", n)]);
+    }
+    let cost = counted(&mut world, |world| {
+        assert_eq!(stream.take(world).resources, ["N000001=1", "N000002=1"]);
+    });
+    assert!(cost.visits < 10 && cost.encodes == 0, "{cost:?}");
+}
+
+#[test]
+fn p8_a_wildcard_session_in_sync_keeps_nothing_per_resource() {
+    let footprint = |size: usize, is_delta: bool| {
+        let mut world = large(&CDS, size);
+        let mut stream = wildcard(&world, is_delta);
+        world.set(&CDS, &["N000007=1", "-N000008", "new=1"]);
+        stream.take(&world);
+        stream.events();
+        stream.session.footprint()
+    };
+    for is_delta in [false, true] {
+        assert_eq!(
+            [10, 100, 10_000].map(|size| footprint(size, is_delta)),
+            [0, 0, 0]
+        );
+    }
+}
+
+#[test]
+fn p10_a_stalled_client_costs_one_response_however_long_it_stalls() {
+    let mut world = large(&CDS, 100);
+    let mut stream = wildcard(&world, true);
+    world.set(&CDS, &["N000001=1"]);
+    stream.reply(&world);
+    let footprint = stream.session.footprint();
+    for n in 0..1000 {
+        world.set(&CDS, &[&format!("N{:06}={n}", n % 100)]);
+        stream.silent(&world);
+    }
+    assert_eq!(stream.session.footprint(), footprint);
+}
+
+#[test]
+fn sessions_that_fell_behind_together_share_what_they_missed() {
+    let mut world = large(&CDS, 100);
+    let mut streams: Vec<_> = (0..100).map(|_| wildcard(&world, true)).collect();
+    for n in 0..50 {
+        world.set(&CDS, &[&format!("N{n:06}=1")]);
+    }
+    let cost = counted(&mut world, |world| {
+        for stream in &mut streams {
+            assert_eq!(stream.take(world).resources.len(), 50);
+        }
+    });
+    assert_eq!(cost.encodes, 1);
+    assert!(cost.visits <= 100, "{cost:?}");
+}
+
+#[test]
+fn beyond_the_log_the_difference_of_two_maps_says_the_same() {
+    for log_names in [0, 3, 1000] {
+        let limits = Limits {
+            log_names,
+            ..Limits::default()
+        };
+        let mut world = World::with_limits(limits);
+        world.set(&CDS, &["A=1", "B=1", "C=1", "D=1"]);
+        let mut all = wildcard(&world, true);
+        let mut some = Stream::delta();
+        some.change(&CDS, &["A", "C", "E"], &[]);
+        some.drain(&world);
+        for texts in [["A=2", "E=1"], ["-B", "C=2"], ["C=1", "D=2"], ["-F", "E=2"]] {
+            world.set(&CDS, &texts);
+        }
+        let reply = all.take(&world);
+        assert_eq!(
+            reply.resources,
+            ["A=2", "D=2", "E=2"],
+            "and not C, which is as it was"
+        );
+        assert_eq!(reply.removed, ["B"]);
+        assert_eq!(some.take(&world).resources, ["A=2", "E=2"]);
+    }
+}
+
+#[test]
+fn p11_replacing_all_with_one_changed_is_a_change_of_one() {
+    let mut world = large(&CDS, 1000);
+    let mut stream = wildcard(&world, true);
+    let edit = (0..1000).fold(Edit::default(), |edit, n| {
+        let content = usize::from(n == 7);
+        edit.set(&CDS, &format!("N{n:06}={content}"))
+    });
+    assert_eq!(world.apply(edit).len(), 1);
+    assert_eq!(stream.take(&world).resources, ["N000007=1"]);
+    // Nothing at all changed: not even the revision.
+    let (same, changed) = world.snapshot.apply(ChangeSet::default());
+    assert!(changed.is_empty() && same.revision() == world.snapshot.revision());
+}
+
+#[test]
+fn p13_one_poisoned_resource_is_sent_once_to_each_client() {
+    let mut world = large(&CDS, 100);
+    let mut streams: Vec<_> = (0..200).map(|n| wildcard(&world, n % 2 == 0)).collect();
+    world.set(&CDS, &["N000007=poison"]);
+    let mut sent = 0;
+    let mut poisoned = |reply: &crate::support::stream::Reply| {
+        sent += reply
+            .resources
+            .iter()
+            .filter(|text| *text == "N000007=poison")
+            .count();
+    };
+    for stream in &mut streams {
+        let reply = stream.reply(&world);
+        poisoned(&reply);
+        stream.nack(&reply, "cluster N000007: no good");
+        stream.silent(&world);
+    }
+    for n in 0..5 {
+        world.set(&CDS, &[&format!("N000001={n}x")]);
+        for stream in &mut streams {
+            stream.drain(&world).iter().for_each(&mut poisoned);
+        }
+    }
+    assert_eq!(sent, 200);
+}

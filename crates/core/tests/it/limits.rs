@@ -1,0 +1,180 @@
+//! Clients that break the protocol or ask for too much: S-58 … S-60.
+
+use oxds_core::{
+    session::{Config, Event, Request, Scope, StreamError, UnknownKinds},
+    snapshot::Protocol,
+};
+use oxds_types::Kind;
+
+use crate::support::{
+    Stream, World,
+    stream::{delta, sotw},
+};
+
+const CDS: Kind = Kind::CLUSTER;
+const EDS: Kind = Kind::ENDPOINT;
+
+fn aggregated(config: Config) -> Stream {
+    Stream::open(Protocol::Sotw, Scope::Aggregated, config)
+}
+
+#[test]
+fn s58_an_aggregated_request_says_what_it_asks_for() {
+    let mut stream = Stream::sotw();
+    let mut request = sotw(&CDS, &[]);
+    request.type_url = String::new();
+    assert_eq!(stream.try_send(request), Err(StreamError::MissingTypeUrl));
+    let mut request = sotw(&CDS, &[]);
+    request.type_url = "garbage".into();
+    assert_eq!(
+        stream.try_send(request),
+        Err(StreamError::MalformedTypeUrl("garbage".into()))
+    );
+}
+
+#[test]
+fn s58_a_stream_of_one_kind_carries_no_other() {
+    let world = World::of(&CDS, &["A=1"]);
+    let mut stream = Stream::open(Protocol::Sotw, Scope::Single(CDS), Config::default());
+    let error = stream.try_send(sotw(&EDS, &["A"])).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("type_url {:?} on a stream that carries cds", EDS.type_url())
+    );
+    // Without one, it means the one.
+    let mut request = sotw(&CDS, &[]);
+    request.type_url = String::new();
+    stream.send(request);
+    assert_eq!(stream.take(&world).resources, ["A=1"]);
+}
+
+#[test]
+fn s59_an_unknown_kind_is_answered_and_the_rest_works() {
+    let mut world = World::of(&CDS, &["A=1"]);
+    let (thing, _) = Kind::from_message("acme.v1.Thing");
+    for is_delta in [false, true] {
+        let mut stream = if is_delta {
+            Stream::delta()
+        } else {
+            Stream::sotw()
+        };
+        if is_delta {
+            stream.change(&thing, &["x"], &[]);
+            stream.change(&CDS, &[], &[]);
+        } else {
+            stream.ask(&thing, &["x"]);
+            stream.ask(&CDS, &[]);
+        }
+        assert!(stream.events().contains(&Event::UnknownKind(thing.clone())));
+        let replies = stream.poll(&world);
+        assert_eq!(replies.len(), 2);
+        assert_eq!(replies[0].resources, ["A=1"]);
+        assert_eq!(
+            (replies[1].type_url.as_str(), replies[1].resources.len()),
+            (thing.type_url(), 0)
+        );
+        replies.iter().for_each(|reply| stream.ack(reply));
+        stream.silent(&world);
+        // Should there be such a thing one day, it is served (S-61).
+        world.set(&thing, &["x=1"]);
+        assert_eq!(stream.take(&world).resources, ["x=1"]);
+        world.set(&thing, &["-x"]);
+    }
+}
+
+#[test]
+fn s59_an_unknown_kind_may_be_refused() {
+    let mut stream = aggregated(Config {
+        unknown_kinds: UnknownKinds::Refuse,
+        ..Config::default()
+    });
+    let (thing, _) = Kind::from_message("acme.v1.Thing");
+    let refused = Err(StreamError::UnknownKind(thing.type_url().into()));
+    assert_eq!(stream.try_send(sotw(&thing, &[])), refused);
+}
+
+#[test]
+fn s60_names_are_limited_in_number_and_length() {
+    let config = || Config {
+        max_names: 3,
+        max_name_len: 8,
+        ..Config::default()
+    };
+    let many = StreamError::TooManyNames {
+        kind: EDS,
+        limit: 3,
+    };
+    let long = StreamError::NameTooLong {
+        kind: EDS,
+        len: 9,
+        limit: 8,
+    };
+
+    let mut stream = aggregated(config());
+    stream.send(sotw(&EDS, &["a", "b", "c"]));
+    assert_eq!(
+        stream.try_send(sotw(&EDS, &["a", "b", "c", "d"])),
+        Err(many.clone())
+    );
+    assert_eq!(
+        stream.try_send(sotw(&EDS, &["123456789"])),
+        Err(long.clone())
+    );
+
+    let mut stream = Stream::open(Protocol::Delta, Scope::Aggregated, config());
+    stream.send(delta(&EDS, &["a", "b"], &[]));
+    stream.send(delta(&EDS, &["c"], &[]));
+    assert_eq!(stream.try_send(delta(&EDS, &["d"], &[])), Err(many));
+    assert_eq!(stream.try_send(delta(&EDS, &[], &["123456789"])), Err(long));
+}
+
+#[test]
+fn s60_kinds_are_limited_in_number() {
+    let mut stream = aggregated(Config {
+        max_kinds: 2,
+        ..Config::default()
+    });
+    stream.send(sotw(&CDS, &[]));
+    stream.send(sotw(&EDS, &["A"]));
+    let error = stream.try_send(sotw(&Kind::LISTENER, &[]));
+    assert_eq!(error, Err(StreamError::TooManyKinds { limit: 2 }));
+}
+
+#[test]
+fn s60_a_flood_of_requests_costs_a_bounded_number_of_responses() {
+    let mut world = World::empty();
+    let texts: Vec<String> = (0..1000).map(|n| format!("N{n}=1")).collect();
+    world.set(&EDS, &texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut stream = Stream::delta();
+    let mut replies = 0;
+    for n in 0..1000 {
+        stream.change(&EDS, &[&format!("N{n}")], &[]);
+        replies += stream.poll(&world).len();
+    }
+    assert!(replies <= 4, "{replies} without a single answer");
+}
+
+#[test]
+fn a_message_of_the_other_variant_is_the_drivers_mistake() {
+    let mut stream = Stream::sotw();
+    let request = Request::Delta(delta(&CDS, &[], &[]));
+    assert_eq!(stream.try_send(request), Err(StreamError::WrongProtocol));
+}
+
+#[test]
+fn a_long_reason_is_kept_in_part() {
+    let world = World::of(&CDS, &["A=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask(&CDS, &[]);
+    let reply = stream.reply(&world);
+    stream.nack(&reply, &"x".repeat(1_000_000));
+    assert!(
+        stream.session.status()[0]
+            .nack
+            .as_ref()
+            .unwrap()
+            .reason
+            .len()
+            <= 4096
+    );
+}

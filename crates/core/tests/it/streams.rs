@@ -1,0 +1,185 @@
+//! The stream itself: versions of the API, who answers, frames, status.
+
+use std::time::Duration;
+
+use bytes::Buf;
+use oxds_core::{
+    session::{Config, Event, Frame, Interest, Scope},
+    snapshot::Protocol,
+};
+use oxds_types::{ApiVersion, Kind};
+
+use crate::support::{
+    Stream, World,
+    stream::{delta, sotw},
+};
+
+const CDS: Kind = Kind::CLUSTER;
+const EDS: Kind = Kind::ENDPOINT;
+
+#[test]
+fn s1_s62_a_stream_is_answered_in_the_version_it_was_asked_in() {
+    let mut world = World::of(&CDS, &["A=1"]);
+    world.set(&EDS, &["A=1"]);
+    let v2 = |kind: &Kind| kind.type_url_in(ApiVersion::V2).unwrap().to_owned();
+    for is_delta in [false, true] {
+        let mut stream = if is_delta {
+            Stream::delta()
+        } else {
+            Stream::sotw()
+        };
+        for (kind, names) in [(CDS, &[][..]), (EDS, &["A"])] {
+            if is_delta {
+                let mut request = delta(&kind, names, &[]);
+                request.type_url = v2(&kind);
+                stream.send(request);
+            } else {
+                let mut request = sotw(&kind, names);
+                request.type_url = v2(&kind);
+                stream.will_ask(&kind, names);
+                stream.send(request);
+            }
+            // `Reply::decode` checks that the `Any`s inside agree.
+            let reply = stream.take(&world);
+            assert_eq!(
+                (reply.type_url, reply.resources),
+                (v2(&kind), vec!["A=1".into()])
+            );
+        }
+        world.set(&CDS, &["A=2"]);
+        assert_eq!(stream.take(&world).type_url, v2(&CDS));
+        world.set(&CDS, &["A=1"]);
+    }
+}
+
+#[test]
+fn s65_every_response_names_the_replica() {
+    let world = World::of(&CDS, &["A=1"]);
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        let config = Config {
+            identifier: Some("replica-7".into()),
+            ..Config::default()
+        };
+        let mut stream = Stream::open(protocol, Scope::Aggregated, config);
+        match protocol {
+            Protocol::Sotw => stream.ask(&CDS, &[]),
+            Protocol::Delta => stream.change(&CDS, &[], &[]),
+        }
+        assert_eq!(stream.take(&world).identifier.as_deref(), Some("replica-7"));
+    }
+}
+
+#[test]
+fn a_frame_is_a_grpc_message_however_it_is_read() {
+    let world = World::of(&CDS, &["A=1", "B=1"]);
+    let mut stream = Stream::delta();
+    stream.change(&CDS, &[], &[]);
+    let frame = stream
+        .session
+        .poll_transmit(stream.now, &world.snapshot)
+        .unwrap()
+        .frame;
+
+    let whole = frame.clone().copy_to_bytes(frame.remaining());
+    assert_eq!(whole[0], 0, "not compressed");
+    assert_eq!(
+        u32::from_be_bytes(whole[1..5].try_into().unwrap()) as usize,
+        whole.len() - 5
+    );
+    assert_eq!(whole.slice(5..), frame.message());
+
+    let mut slices = [std::io::IoSlice::new(&[]); 8];
+    let count = frame.chunks_vectored(&mut slices);
+    let gathered: Vec<u8> = slices[..count]
+        .iter()
+        .flat_map(|slice| slice.to_vec())
+        .collect();
+    assert_eq!(gathered, whole);
+
+    let mut byte_by_byte = frame.clone();
+    let mut read = Vec::new();
+    while byte_by_byte.has_remaining() {
+        read.push(byte_by_byte.get_u8());
+    }
+    assert_eq!(read, whole);
+    assert!(byte_by_byte.is_empty() && Frame::default().is_empty());
+}
+
+#[test]
+fn s68_what_a_client_has_can_be_read() {
+    let mut world = World::of(&CDS, &["A=1", "B=1"]);
+    let mut stream = Stream::delta();
+    stream.change(&CDS, &[], &[]);
+    stream.pass(Duration::from_secs(1));
+    let reply = stream.reply(&world);
+    let status = &stream.session.status()[0];
+    assert_eq!(
+        (status.kind.clone(), status.wildcard, status.names),
+        (CDS, true, 0)
+    );
+    assert_eq!(
+        (status.waiting_since, status.acked),
+        (Some(stream.now), None)
+    );
+    let of = |stream: &Stream, name| stream.session.resource_status(&CDS, name).unwrap();
+    assert!(of(&stream, "A").sent.is_some() && of(&stream, "A").acked.is_none());
+    stream.ack(&reply);
+    assert_eq!(of(&stream, "A").sent, of(&stream, "A").acked);
+    assert_eq!(
+        of(&stream, "Z"),
+        Default::default(),
+        "asked for, and not there"
+    );
+    assert_eq!(
+        stream.session.resource_status(&EDS, "A"),
+        None,
+        "not asked for"
+    );
+
+    assert!(stream.session.is_in_sync(&world.snapshot));
+    world.set(&EDS, &["A=1"]);
+    assert!(
+        stream.session.is_in_sync(&world.snapshot),
+        "not its business"
+    );
+    world.set(&CDS, &["A=2"]);
+    assert!(!stream.session.is_in_sync(&world.snapshot));
+    stream.pass(Duration::from_secs(1));
+    let reply = stream.reply(&world);
+    stream.pass(Duration::from_millis(20));
+    stream.ack(&reply);
+    let acked = stream.events().pop().unwrap();
+    assert!(matches!(acked, Event::Acked { after, .. } if after == Duration::from_millis(20)));
+    let status = &stream.session.status()[0];
+    assert_eq!(
+        (status.sent, status.acks, status.nacks),
+        (status.acked, 2, 0)
+    );
+}
+
+#[test]
+fn p4_a_session_says_what_it_wants_to_be_woken_for() {
+    let watched = |kind: &Kind, interest| Event::Watched(kind.clone(), interest);
+    let name = |name: &str| Interest::Name(name.into());
+    let mut stream = Stream::delta();
+    stream.change(&EDS, &["A", "B"], &[]);
+    stream.change(&CDS, &["*"], &[]);
+    assert_eq!(
+        stream.events(),
+        [
+            watched(&EDS, name("A")),
+            watched(&EDS, name("B")),
+            watched(&CDS, Interest::All)
+        ]
+    );
+    stream.change(&EDS, &["A", "C"], &["B"]);
+    stream.change(&CDS, &[], &["*"]);
+    assert_eq!(
+        stream.events(),
+        [
+            watched(&EDS, name("C")),
+            Event::Unwatched(EDS, name("B")),
+            Event::Unwatched(CDS, Interest::All),
+        ]
+    );
+}
