@@ -18,7 +18,6 @@
 //!
 //! Dropping the [`Subchannel`] ends its task; the socket closes when the last RPC on it is over.
 
-mod backoff;
 mod connection;
 mod task;
 #[cfg(test)]

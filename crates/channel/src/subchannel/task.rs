@@ -5,10 +5,10 @@ use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use oxds_core::ads::Backoff;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 
-use super::backoff::Backoff;
 use super::connection::{self, Connection, Driver};
 use super::{Connections, Shared, State};
 use crate::random::random;
@@ -35,7 +35,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut stopped: Stopped) {
                     let young = since.elapsed() < YOUNG;
                     if young && died_young {
                         shared.enter(State::Connecting);
-                        sleep(backoff.step(random())).await;
+                        sleep(backoff.next(random())).await;
                     } else {
                         backoff.reset();
                     }
@@ -43,7 +43,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut stopped: Stopped) {
                 }
                 Err(error) => {
                     shared.enter(State::TransientFailure(error));
-                    sleep(backoff.step(random())).await;
+                    sleep(backoff.next(random())).await;
                 }
             }
             shared.enter(State::Idle);

@@ -1,0 +1,254 @@
+//! What the scenarios share: a control plane over a folder, and resources to write into it.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use oxds_channel::testing::{Call, EchoBackend, call};
+use oxds_channel::{Bootstrap, Connectivity, Pool, XdsChannel};
+use oxds_server::{DirStore, Server, dir};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tonic::Status;
+
+/// Long enough for a loaded machine; nothing waits so long when all is well.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// `oxds-server` over a folder, in a runtime of its own: it can be killed as a process is.
+pub(crate) struct ControlPlane {
+    folder: TempDir,
+    address: SocketAddr,
+    running: Option<Runtime>,
+}
+
+impl ControlPlane {
+    pub(crate) fn start(yaml: &str) -> Self {
+        let mut control_plane = Self {
+            folder: tempfile::tempdir().unwrap(),
+            address: (Ipv4Addr::LOCALHOST, 0).into(),
+            running: None,
+        };
+        control_plane.write(yaml);
+        control_plane.restart();
+        control_plane
+    }
+
+    /// Replaces all resources, as one change.
+    pub(crate) fn write(&self, yaml: &str) {
+        let new = self.folder.path().join("all.tmp");
+        std::fs::write(&new, yaml).unwrap();
+        std::fs::rename(new, self.folder.path().join("all.yaml")).unwrap();
+    }
+
+    /// No shutdown: sockets just close.
+    pub(crate) fn kill(&mut self) {
+        if let Some(runtime) = self.running.take() {
+            runtime.shutdown_background();
+        }
+    }
+
+    /// Serves on the address that it had before.
+    pub(crate) fn restart(&mut self) {
+        self.kill();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let store = DirStore::open(self.folder.path(), dir::Options::default()).unwrap();
+        let address = self.address;
+        let (tell, told) = std::sync::mpsc::channel();
+        runtime.spawn(async move {
+            let server = Server::builder()
+                .grpc(address)
+                .store(store)
+                .bind()
+                .await
+                .unwrap();
+            tell.send(server.grpc_addr()).unwrap();
+            server.run(std::future::pending()).await;
+        });
+        self.address = told.recv_timeout(SOON).unwrap();
+        self.running = Some(runtime);
+    }
+
+    /// A channel to `xds:///svc` with connections of its own, which reports its picks.
+    pub(crate) fn channel(&self) -> XdsChannel {
+        channel_by(self.address)
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+pub(crate) fn channel_by(control_plane: SocketAddr) -> XdsChannel {
+    let bootstrap = Bootstrap::builder(control_plane.to_string()).node_id("test-node");
+    XdsChannel::builder("xds:///svc")
+        .bootstrap(bootstrap.build().unwrap())
+        .pool(Pool::new())
+        .report_picks(true)
+        .build()
+        .unwrap()
+}
+
+pub(crate) async fn backends<const N: usize>() -> [EchoBackend; N] {
+    let mut backends = Vec::new();
+    for _ in 0..N {
+        backends.push(EchoBackend::start().await.unwrap());
+    }
+    backends.try_into().unwrap()
+}
+
+/// A call that is expected to be answered soon, with the address that answered.
+pub(crate) async fn call_once(channel: &XdsChannel) -> Result<SocketAddr, Status> {
+    call_path(channel, "/echo.Echo/Call").await
+}
+
+pub(crate) async fn call_path(channel: &XdsChannel, path: &str) -> Result<SocketAddr, Status> {
+    let what = Call {
+        path,
+        timeout: Some(SOON),
+        ..Call::default()
+    };
+    let (message, picked) = call(channel, what).await?;
+    assert_eq!(message, "hello");
+    Ok(picked.unwrap().address)
+}
+
+/// How often each backend answered `n` calls.
+pub(crate) async fn spread(channel: &XdsChannel, n: usize) -> HashMap<SocketAddr, usize> {
+    let mut counts = HashMap::new();
+    for _ in 0..n {
+        *counts.entry(call_once(channel).await.unwrap()).or_default() += 1;
+    }
+    counts
+}
+
+/// Waits for a condition that nothing announces.
+pub(crate) async fn eventually(what: impl Fn() -> bool) {
+    let wait = async {
+        while !what() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(SOON, wait)
+        .await
+        .expect("the condition holds in the end");
+}
+
+/// Waits until the channel has so many ready endpoints.
+pub(crate) async fn ready(channel: &XdsChannel, endpoints: usize) {
+    eventually(|| {
+        let status = channel.status();
+        let all = status
+            .clusters
+            .iter()
+            .flat_map(|cluster| &cluster.endpoints);
+        let ready = all.filter(|endpoint| endpoint.connectivity == Connectivity::Ready);
+        ready.count() == endpoints
+    })
+    .await;
+    tokio::task::yield_now().await;
+}
+
+/// Resources as YAML documents.
+#[derive(Default)]
+pub(crate) struct Yaml(String);
+
+/// One locality of an assignment: name, weight, priority, endpoints with their health.
+pub(crate) type Place<'a> = (&'a str, u32, u32, &'a [(SocketAddr, &'a str)]);
+
+impl Yaml {
+    /// Listener `svc`, and its routes: match and action as flow mappings.
+    pub(crate) fn service(mut self, routes: &[(&str, &str)]) -> Self {
+        self.0.push_str(LISTENER);
+        for (matching, action) in routes {
+            writeln!(self.0, "  - {{ match: {matching}, route: {action} }}").unwrap();
+        }
+        self
+    }
+
+    /// A cluster and its endpoints.
+    pub(crate) fn cluster(self, name: &str, places: &[Place<'_>]) -> Self {
+        self.cluster_dropping(name, 0, places)
+    }
+
+    /// A cluster of whose calls so many per cent are dropped.
+    pub(crate) fn cluster_dropping(
+        mut self,
+        name: &str,
+        percent: u32,
+        places: &[Place<'_>],
+    ) -> Self {
+        let yaml = &mut self.0;
+        writeln!(
+            yaml,
+            "---\n\
+             \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n\
+             name: {name}\n\
+             type: EDS\n\
+             eds_cluster_config: {{ eds_config: {{ ads: {{}}, resource_api_version: V3 }} }}\n\
+             ---\n\
+             \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n\
+             cluster_name: {name}\n\
+             policy: {{ drop_overloads: [ {{ category: shed, drop_percentage: {{ numerator: {percent} }} }} ] }}\n\
+             endpoints:",
+        )
+        .unwrap();
+        for (region, weight, priority, endpoints) in places {
+            writeln!(
+                yaml,
+                "- locality: {{ region: {region} }}\n  \
+                   load_balancing_weight: {weight}\n  \
+                   priority: {priority}\n  \
+                   lb_endpoints:",
+            )
+            .unwrap();
+            for (address, health) in *endpoints {
+                let (ip, port) = (address.ip(), address.port());
+                writeln!(
+                    yaml,
+                    "  - endpoint: {{ address: {{ socket_address: {{ address: {ip}, port_value: {port} }} }} }}\n    \
+                         health_status: {health}",
+                )
+                .unwrap();
+            }
+        }
+        self
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The service with one route for everything to one cluster.
+pub(crate) fn one(cluster: &str, places: &[Place<'_>]) -> String {
+    let action = format!("{{ cluster: {cluster} }}");
+    let yaml = Yaml::default().service(&[("{ prefix: \"\" }", &action)]);
+    yaml.cluster(cluster, places).0
+}
+
+const LISTENER: &str = r#"
+"@type": type.googleapis.com/envoy.config.listener.v3.Listener
+name: svc
+api_listener:
+  api_listener:
+    "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+    stat_prefix: svc
+    rds: { route_config_name: svc-routes, config_source: { ads: {}, resource_api_version: V3 } }
+    http_filters:
+    - name: router
+      typed_config: { "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router }
+---
+"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+name: svc-routes
+virtual_hosts:
+- name: svc
+  domains: ["svc"]
+  routes:
+"#;
