@@ -53,37 +53,31 @@ pub(crate) fn encode(schema: &'static Message, message: &DynamicMessage, out: &m
 /// Makes what every `Any` in `message` holds canonical too, for messages read from a text: there
 /// nobody chose the bytes. An `Any` of unknown type stays as it is.
 pub(crate) fn normalise(schema: &'static Message, message: &mut DynamicMessage) {
+    if schema.well_known == Some(WellKnown::Any) {
+        if let Some((schema, mut inner)) = unpack(message) {
+            normalise(schema, &mut inner);
+            *message = pack(message, schema, &inner);
+        }
+        return;
+    }
     for (descriptor, value) in message.fields_mut() {
         let Some(field) = schema.field(descriptor.number()) else {
             continue;
         };
-        match (&field.shape, value) {
-            (Shape::One(ty), value) => normalise_value(ty, value),
-            (Shape::List(ty), Value::List(values)) => {
-                values
-                    .iter_mut()
-                    .for_each(|value| normalise_value(ty, value));
+        let (Shape::One(ty) | Shape::List(ty) | Shape::Map { value: ty, .. }) = &field.shape;
+        let Some(schema) = ty.message() else { continue };
+        match value {
+            Value::Message(message) => normalise(schema, message),
+            Value::List(values) => {
+                let messages = values.iter_mut().filter_map(Value::as_message_mut);
+                messages.for_each(|message| normalise(schema, message));
             }
-            (Shape::Map { value: ty, .. }, Value::Map(values)) => {
-                values
-                    .values_mut()
-                    .for_each(|value| normalise_value(ty, value));
+            Value::Map(values) => {
+                let messages = values.values_mut().filter_map(Value::as_message_mut);
+                messages.for_each(|message| normalise(schema, message));
             }
             _ => {}
         }
-    }
-}
-
-fn normalise_value(ty: &'static Type, value: &mut Value) {
-    let (Some(schema), Value::Message(message)) = (ty.message(), value) else {
-        return;
-    };
-    if schema.well_known != Some(WellKnown::Any) {
-        return normalise(schema, message);
-    }
-    if let Some((schema, mut inner)) = unpack(message) {
-        normalise(schema, &mut inner);
-        *message = pack(message, schema, &inner);
     }
 }
 

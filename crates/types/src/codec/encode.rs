@@ -192,7 +192,8 @@ impl Serialize for MessageView<'_> {
                 "google.protobuf.Struct" | "google.protobuf.ListValue" => self.only(serializer),
                 "google.protobuf.Value" => match self.message.fields().next() {
                     Some(_) => self.only(serializer),
-                    None => Err(S::Error::custom("an empty google.protobuf.Value")),
+                    // Says nothing; clients take it for null.
+                    None => serializer.serialize_unit(),
                 },
                 _ => self
                     .message
