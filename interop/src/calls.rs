@@ -84,7 +84,16 @@ impl Calls {
         self.none_failed_but(|_| false)
     }
 
-    /// The same, but for failures that no control plane could prevent.
+    /// The same, but for as many as can be under way when a backend dies.
+    pub(crate) fn at_most_failed(&self, limit: usize) -> Fallible {
+        let counts = self.since(0);
+        if counts.failures.len() <= limit {
+            return Ok(());
+        }
+        Err(format!("more than {limit} calls failed: {counts}").into())
+    }
+
+    /// As [`none_failed`](Self::none_failed), but for failures that no control plane could prevent.
     pub(crate) fn none_failed_but(&self, excused: impl Fn(&str) -> bool) -> Fallible {
         let mut counts = self.since(0);
         counts.failures.retain(|failure| !excused(failure));

@@ -31,6 +31,11 @@ impl Folder {
     pub(crate) fn write(&self, file: &str, documents: &[String]) -> Fallible {
         Ok(std::fs::write(self.0.join(file), documents.join("---\n"))?)
     }
+
+    /// Deletes one file.
+    pub(crate) fn remove(&self, file: &str) -> Fallible {
+        Ok(std::fs::remove_file(self.0.join(file))?)
+    }
 }
 
 /// A listener with a socket, for Envoy; the system chooses its port.

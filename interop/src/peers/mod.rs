@@ -1,6 +1,8 @@
 //! The peers: where their programs are, and one module for how each is run.
 
+pub(crate) mod channel;
 pub(crate) mod envoy;
+pub(crate) mod go_control_plane;
 pub(crate) mod grpc;
 pub(crate) mod oxds;
 

@@ -1,13 +1,15 @@
 //! `oxds` itself, run as an operator runs it: by its command line.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::config::Folder;
+use crate::backend::METHOD;
+use crate::calls::Counts;
+use crate::config::{Folder, LISTENER};
 use crate::process::{Process, output};
 use crate::wait::until;
 use crate::wire::Protocol;
@@ -59,48 +61,109 @@ impl Oxds {
         self.process.kill().await
     }
 
-    /// Waits until `/status.json` holds each of these texts.
-    pub(crate) async fn reports(&self, texts: &[&str], limit: Duration) -> Fallible {
-        until(&format!("{texts:?} in /status.json"), limit, async || {
-            let status = self.status().await?;
-            if texts.iter().all(|text| mentions(&status, text)) {
-                return Ok(Some(()));
-            }
-            Err(status.to_string().into())
-        })
-        .await
-    }
-
-    /// Waits until `/status.json` does not hold this text.
-    pub(crate) async fn reports_no(&self, text: &str, limit: Duration) -> Fallible {
-        until(&format!("no {text:?} in /status.json"), limit, async || {
-            let status = self.status().await?;
-            if mentions(&status, text) {
-                Err(status.to_string().into())
-            } else {
+    /// Waits until `/status.json` shows that a client rejected this resource, with these words among its reasons.
+    pub(crate) async fn reports_rejection(
+        &self,
+        resource: &str,
+        reason: &str,
+        limit: Duration,
+    ) -> Fallible {
+        let what = format!("the rejection of {resource} in /status.json");
+        until(&what, limit, async || {
+            let found = self.rejections().await?;
+            let wanted =
+                |(name, text): &(String, String)| name == resource && text.contains(reason);
+            if found.iter().any(wanted) {
                 Ok(Some(()))
+            } else {
+                Err(format!("{found:?}").into())
             }
         })
         .await
     }
 
-    async fn status(&self) -> Fallible<Value> {
-        Ok(serde_json::from_slice(
-            &http::get(self.http, "/status.json").await?,
-        )?)
+    /// Waits until it shows no rejection.
+    pub(crate) async fn reports_no_rejection(&self, limit: Duration) -> Fallible {
+        until("no rejection in /status.json", limit, async || {
+            let found = self.rejections().await?;
+            if found.is_empty() {
+                Ok(Some(()))
+            } else {
+                Err(format!("{found:?}").into())
+            }
+        })
+        .await
+    }
+
+    /// Name and reason of every rejected resource (`docs/status-json.md`).
+    async fn rejections(&self) -> Fallible<Vec<(String, String)>> {
+        let page = http::get(self.http, "/status.json").await?;
+        let status: Value = serde_json::from_slice(&page)?;
+        let kinds = items(&status["nodes"]).flat_map(|node| items(&node["kinds"]));
+        let rejected = kinds.flat_map(|kind| items(&kind["rejected"]));
+        Ok(rejected
+            .map(|r| (text(&r["name"]), text(&r["reason"])))
+            .collect())
     }
 }
 
-/// Whether any string of the document contains `text`.
-fn mentions(value: &Value, text: &str) -> bool {
-    match value {
-        Value::String(string) => string.contains(text),
-        Value::Array(items) => items.iter().any(|item| mentions(item, text)),
-        Value::Object(fields) => fields
-            .iter()
-            .any(|(k, v)| k.contains(text) || mentions(v, text)),
-        _ => false,
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// What `oxds call` reports.
+#[derive(Debug)]
+pub(crate) struct Report(Value);
+
+impl Report {
+    /// Calls answered, by the endpoint's address, and what the others failed with.
+    pub(crate) fn counts(&self) -> Counts {
+        let number = |value: &Value| {
+            value
+                .as_u64()
+                .map_or(0, |n| usize::try_from(n).unwrap_or(0))
+        };
+        let mut counts = Counts::default();
+        for endpoint in items(&self.0["endpoints"]) {
+            *counts
+                .by_backend
+                .entry(text(&endpoint["address"]))
+                .or_default() += number(&endpoint["ok"]);
+        }
+        for failure in items(&self.0["failures"]) {
+            let calls = number(&failure["calls"]);
+            counts
+                .failures
+                .extend((0..calls).map(|_| text(&failure["message"])));
+        }
+        counts
     }
+}
+
+/// Makes `n` calls with `oxds call`.
+pub(crate) async fn call(cx: &Context, bootstrap: &Path, n: usize) -> Fallible<Report> {
+    let mut command = Command::new(&cx.peers.oxds);
+    command.args([
+        "call",
+        &format!("xds:///{LISTENER}"),
+        METHOD,
+        "--format",
+        "json",
+    ]);
+    command.args([
+        "-n",
+        &n.to_string(),
+        "--concurrency",
+        "4",
+        "--timeout",
+        "15s",
+    ]);
+    command.env("GRPC_XDS_BOOTSTRAP", bootstrap);
+    Ok(Report(serde_json::from_slice(&output(command).await?)?))
 }
 
 /// Which of the two bootstrap files to print.

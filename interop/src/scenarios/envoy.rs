@@ -285,7 +285,7 @@ async fn poisoned_resource_is_nacked_once(cx: Context, protocol: Protocol) -> Fa
         "poison.yaml",
         &[cluster_with("poison", "lb_policy: CLUSTER_PROVIDED")],
     )?;
-    mesh.oxds.reports(&["poison", REFUSAL], SOON).await?;
+    mesh.oxds.reports_rejection("poison", REFUSAL, SOON).await?;
 
     // What does not concern clusters is still served …
     mesh.folder.write(
@@ -308,7 +308,7 @@ async fn poisoned_resource_is_nacked_once(cx: Context, protocol: Protocol) -> Fa
     )?;
     mesh.has_clusters(&["blue", "extra", "green", "poison"])
         .await?;
-    mesh.oxds.reports_no(REFUSAL, SOON).await?;
+    mesh.oxds.reports_no_rejection(SOON).await?;
     mesh.load.calls.none_failed()
 }
 

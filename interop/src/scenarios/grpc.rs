@@ -220,12 +220,12 @@ async fn nack_is_visible(cx: Context, grpc: Grpc) -> Fallible {
         &resources(cluster_with("blue", "lb_policy: MAGLEV")),
     )?;
     mesh.oxds
-        .reports(&["blue", grpc.refusal_of_maglev()], SOON)
+        .reports_rejection("blue", grpc.refusal_of_maglev(), SOON)
         .await?;
     mesh.load.calls.next(SETTLED, SOON).await?;
 
     mesh.folder
         .write("mesh.yaml", &resources(cluster("blue")))?;
-    mesh.oxds.reports_no(grpc.refusal_of_maglev(), SOON).await?;
+    mesh.oxds.reports_no_rejection(SOON).await?;
     mesh.load.calls.none_failed()
 }

@@ -1,0 +1,89 @@
+//! Our own client side: calls through an `XdsChannel`, in the runner's process.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use http::{HeaderMap, Request, Response, header};
+use http_body_util::{BodyExt, Full};
+use oxds_channel::{Bootstrap, ResponseBody, XdsChannel};
+use tokio::task::JoinSet;
+use tower_service::Service as _;
+
+use crate::Fallible;
+use crate::backend::METHOD;
+use crate::calls::{Calls, Outcome};
+use crate::config::LISTENER;
+
+/// Between two calls of one worker: near 300 a second, which two cores can serve beside the rest.
+const PAUSE: Duration = Duration::from_millis(3);
+/// Longer than any wait that the scenarios cause on purpose: a call that meets it was lost.
+const DEADLINE: &str = "15S";
+
+/// Calls `xds:///shop` until dropped.
+#[derive(Debug)]
+pub(crate) struct ChannelLoad {
+    pub(crate) calls: Calls,
+    _workers: JoinSet<()>,
+}
+
+impl ChannelLoad {
+    /// Calls under way at once.
+    pub(crate) const WORKERS: usize = 3;
+
+    /// Begins, with the bootstrap file.
+    pub(crate) fn start(bootstrap: &Path) -> Fallible<Self> {
+        let bootstrap = Bootstrap::from_json(&std::fs::read_to_string(bootstrap)?)?;
+        let channel = XdsChannel::builder(format!("xds:///{LISTENER}"))
+            .bootstrap(bootstrap)
+            .build()?;
+        let calls = Calls::default();
+        let workers = (0..Self::WORKERS)
+            .map(|_| work(channel.clone(), calls.clone()))
+            .collect();
+        Ok(Self {
+            calls,
+            _workers: workers,
+        })
+    }
+}
+
+async fn work(mut channel: XdsChannel, calls: Calls) {
+    loop {
+        let outcome = call(&mut channel)
+            .await
+            .unwrap_or_else(|error| Err(error.to_string()));
+        calls.record(outcome);
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn call(channel: &mut XdsChannel) -> Fallible<Outcome> {
+    let request = Request::post(METHOD)
+        .header(header::CONTENT_TYPE, "application/grpc")
+        .header(header::TE, "trailers")
+        .header("grpc-timeout", DEADLINE)
+        .body(Full::new(Bytes::from_static(&[0; 5])))?;
+    let Ok(response) = channel.call(request).await;
+    outcome(response).await
+}
+
+/// The message if the status, in the trailers or in the headers, is OK.
+async fn outcome(response: Response<ResponseBody>) -> Fallible<Outcome> {
+    let headers = response.headers().clone();
+    let body = response.into_body().collect().await?;
+    let trailers = body.trailers().cloned().unwrap_or_default();
+    let status = find(&trailers, &headers, "grpc-status").ok_or("no grpc-status")?;
+    if status != "0" {
+        let message = find(&trailers, &headers, "grpc-message").unwrap_or_default();
+        return Ok(Err(format!("{status} {message}")));
+    }
+    let mut message = body.to_bytes();
+    message.advance(message.len().min(5));
+    Ok(Ok(String::from_utf8_lossy(&message).into_owned()))
+}
+
+fn find(trailers: &HeaderMap, headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = trailers.get(name).or_else(|| headers.get(name))?;
+    Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+}

@@ -1,0 +1,51 @@
+//! A control plane on go-control-plane, for our own client side.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::config::Folder;
+use crate::process::Process;
+use crate::{Context, Fallible};
+
+/// From start to listening.
+const START: Duration = Duration::from_secs(10);
+
+/// A running go-control-plane. It serves a folder, as `oxds serve` does.
+#[derive(Debug)]
+pub(crate) struct GoControlPlane {
+    process: Process,
+    /// Where ADS is served.
+    pub(crate) grpc: SocketAddr,
+}
+
+impl GoControlPlane {
+    /// Serves `folder` on a port of the system's choice.
+    pub(crate) async fn serve(cx: &Context, folder: &Folder) -> Fallible<Self> {
+        Self::serve_on(cx, folder, SocketAddr::from(([127, 0, 0, 1], 0))).await
+    }
+
+    /// Serves `folder` on a given address: the restart of a process that had it.
+    pub(crate) async fn serve_on(
+        cx: &Context,
+        folder: &Folder,
+        address: SocketAddr,
+    ) -> Fallible<Self> {
+        let mut command = Command::new(&cx.peers.go_control_plane);
+        command.arg(folder.path()).arg(address.to_string());
+        let mut process = Process::spawn("go-control-plane", command, &cx.dir, |_| ())?;
+        let grpc = process.line("grpc ", START).await?.parse()?;
+        Ok(Self { process, grpc })
+    }
+
+    /// Waits for the first NACK and returns its kind and reason.
+    pub(crate) async fn nack(&mut self, limit: Duration) -> Fallible<String> {
+        self.process.line("nack ", limit).await
+    }
+
+    /// SIGKILL.
+    pub(crate) async fn kill(self) -> Fallible {
+        self.process.kill().await
+    }
+}
