@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bootstrap, completions, serve, validate};
+use crate::commands::{bootstrap, call, completions, demo, serve, validate};
 use crate::exit::{Exit, Failure};
 use crate::log::LogFormat;
 
@@ -12,13 +12,15 @@ const LONG_ABOUT: &str = "\
 xDS for people who run it: a control plane over a folder of YAML, and the tools around it.
 
 xDS is how Envoy and gRPC learn where services are and how to reach them. `oxds serve` answers \
-them from files.";
+them from files; `oxds call` asks as a gRPC client would.";
 
 const AFTER_LONG_HELP: &str = "\
 Begin here:
+  oxds demo                                    everything in one process, to look at and play with
   oxds validate ./config                       check a folder, as CI would
   oxds serve ./config                          serve it, and follow its changes
   oxds bootstrap grpc --server 127.0.0.1:18000 > bootstrap.json
+  GRPC_XDS_BOOTSTRAP=bootstrap.json oxds call xds:///checkout /shop.Checkout/Pay -n 100
 
 Results go to stdout, logs to stderr.
 
@@ -29,7 +31,9 @@ Exit codes:
 
 Environment:
   RUST_LOG                    what is logged: `debug`, `oxds_server=debug,info`, …
-  NO_COLOR                    set to anything: no colours";
+  NO_COLOR                    set to anything: no colours
+  GRPC_XDS_BOOTSTRAP          path of the bootstrap file, for `call`
+  GRPC_XDS_BOOTSTRAP_CONFIG   the bootstrap itself, if there is no file";
 
 /// xDS for people who run it
 #[derive(Debug, Parser)]
@@ -62,6 +66,8 @@ enum Command {
     Serve(serve::Args),
     Validate(validate::Args),
     Bootstrap(bootstrap::Args),
+    Call(call::Args),
+    Demo(demo::Args),
     Completions(completions::Args),
 }
 
@@ -95,6 +101,15 @@ impl Cli {
                 validate::run(&args)
             }
             Command::Bootstrap(args) => bootstrap::run(&args),
+            Command::Call(args) => {
+                crate::log::start(self.log_format, "error");
+                call::run(&args)
+            }
+            Command::Demo(args) => {
+                // The table owns the terminal; it shows by itself what goes wrong.
+                crate::log::start(self.log_format, "off");
+                demo::run(args)
+            }
             Command::Completions(args) => completions::run(&args),
         }
     }

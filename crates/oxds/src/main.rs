@@ -17,6 +17,7 @@ mod output;
 mod progress;
 mod signals;
 mod terminal;
+mod unary;
 
 use std::process::ExitCode;
 

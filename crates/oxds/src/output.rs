@@ -48,4 +48,9 @@ impl Output {
         let text = serde_json::to_string_pretty(value).map_err(Failure::negative)?;
         self.line(&text)
     }
+
+    /// Whether the reader is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
 }

@@ -6,3 +6,48 @@ pub(crate) fn colour_wanted() -> bool {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !no_color && !dumb
 }
+
+/// Dresses text, or leaves it plain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Style {
+    colour: bool,
+}
+
+impl Style {
+    pub(crate) const PLAIN: Self = Self { colour: false };
+
+    /// For a terminal: with colours, unless they are not wanted.
+    pub(crate) fn for_terminal() -> Self {
+        Self {
+            colour: colour_wanted(),
+        }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}

@@ -1,9 +1,14 @@
 //! The commands, one module each: `Args` is its part of the command line, `run` does it.
 
 pub(crate) mod bootstrap;
+pub(crate) mod call;
 pub(crate) mod completions;
+pub(crate) mod demo;
 pub(crate) mod serve;
 pub(crate) mod validate;
+
+use std::str::FromStr;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use oxds_server::dir;
@@ -41,4 +46,38 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::negative(format_args!("cannot start threads: {error}")))
+}
+
+/// Reads `500ms`, `10s`, `1.5s`, `2m`; a bare number would leave the unit to guessing.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| c.is_ascii_alphabetic());
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("a number and its unit: 500ms, 10s, 2m".to_owned()),
+    };
+    let number = f64::from_str(number).map_err(|error| format!("{number:?}: {error}"))?;
+    let duration = Duration::try_from_secs_f64(number * seconds).map_err(|e| e.to_string())?;
+    if duration.is_zero() {
+        return Err("must be longer than nothing".to_owned());
+    }
+    Ok(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for wrong in ["", "5", "s", "-1s", "1e400s", "0s", "5 parsecs", "naNs"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
 }

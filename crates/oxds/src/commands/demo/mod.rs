@@ -1,0 +1,256 @@
+//! `oxds demo`: everything in one process.
+//!
+//! ```text
+//!  folder ─► Watched store ─► server ─ ADS ─► channel per service ─► echo backends
+//!               │ plan                             │ who answered
+//!               └──────────► table, verdict ◄──────┘ (tally)
+//! ```
+
+mod folder;
+mod plan;
+mod screen;
+mod store;
+mod table;
+mod tally;
+mod traffic;
+mod verdict;
+
+use std::io::IsTerminal as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use oxds_client::{Bootstrap, ClientPool};
+use oxds_server::{DirStore, Server};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{interval, sleep};
+
+use screen::Screen;
+use store::{News, Watched};
+use table::Scene;
+use tally::TICK;
+use traffic::Traffic;
+use verdict::Verdict;
+
+use super::{dir_options, duration, runtime, unreadable};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::signals::Stop;
+use crate::terminal::Style;
+
+/// How long it runs when nobody looks and nobody said.
+const WITHOUT_TERMINAL: Duration = Duration::from_secs(10);
+
+const EXAMPLES: &str = "\
+Examples:
+  oxds demo                     # on a terminal: a live table, until Ctrl-C
+  oxds demo --for 10s           # then a summary; exit code 0 if the traffic was as configured
+  oxds demo ./my-shop           # over a folder of your own with endpoints on this machine
+
+It serves the folder, starts a small backend for every endpoint in it, and calls every listener in \
+it through an xds:/// channel. Edit a file: the traffic follows within a second.
+
+Without DIR it takes examples/shop of the repository you are in, else writes a copy of it to \
+./oxds-demo.
+
+Exit codes: 0 the calls were spread as the files say, within what chance allows; 1 they were not; \
+2 the folder cannot be used.";
+
+/// See it all at work: control plane, backends and client in one process
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The folder to serve [default: examples/shop, or a copy of it]
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Stop after so long, and say whether the traffic was as configured [default without a
+    /// terminal: 10s]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    duration: Option<Duration>,
+}
+
+pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
+    let live = std::io::stdout().is_terminal();
+    let limit = match args.duration {
+        None if live => None,
+        None => Some(WITHOUT_TERMINAL),
+        limit => limit,
+    };
+    let folder = folder::find(args.dir)?;
+    runtime()?.block_on(async {
+        let mut demo = Demo::start(folder).await?;
+        let mut output = Output::new();
+        demo.watch(&mut output, live, limit).await?;
+        let exit = match limit {
+            Some(_) => demo.conclude(&mut output, live)?,
+            None => Exit::Success,
+        };
+        demo.end().await;
+        Ok(exit)
+    })
+}
+
+/// Everything in one process.
+#[derive(Debug)]
+struct Demo {
+    folder: PathBuf,
+    edit: Option<PathBuf>,
+    grpc: SocketAddr,
+    http: SocketAddr,
+    news: watch::Receiver<News>,
+    traffic: Traffic,
+    stop_server: oneshot::Sender<()>,
+    server: JoinHandle<()>,
+}
+
+impl Demo {
+    async fn start(folder: PathBuf) -> Result<Self, Failure> {
+        let store = DirStore::open(&folder, dir_options(false, false));
+        let (store, mut news) = Watched::new(store.map_err(|error| unreadable(&error))?);
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = Server::builder()
+            .grpc(any)
+            .http(any)
+            .store(store)
+            .bind()
+            .await;
+        let server = server.map_err(Failure::negative)?;
+        let (grpc, http) = (server.grpc_addr(), server.http_addr().unwrap_or(any));
+        let (stop_server, stopped) = oneshot::channel();
+        let server = tokio::spawn(server.run(async {
+            // A sender that is gone says the same.
+            let _ = stopped.await;
+        }));
+        let read = news.changed().await;
+        read.map_err(|_| Failure::negative("the folder was not read"))?;
+        usable(&folder, &news.borrow())?;
+
+        let bootstrap = Bootstrap::builder(grpc.to_string()).node_id("demo").build();
+        let mut traffic = Traffic::new(ClientPool::new(bootstrap.map_err(Failure::negative)?))?;
+        traffic.follow(&news.borrow_and_update().plan)?;
+        Ok(Self {
+            edit: folder::file_to_edit(&folder),
+            folder,
+            grpc,
+            http,
+            news,
+            traffic,
+            stop_server,
+            server,
+        })
+    }
+
+    /// Shows what happens until the time is over, a signal comes, or nobody reads any more.
+    async fn watch(
+        &mut self,
+        output: &mut Output,
+        live: bool,
+        limit: Option<Duration>,
+    ) -> Result<(), Failure> {
+        let (mut stop, mut screen) = (Stop::listen()?, Screen::default());
+        let mut ticks = interval(TICK);
+        let end = sleep(limit.unwrap_or(Duration::MAX));
+        tokio::pin!(end);
+        if !live {
+            output.write(&self.scene(Style::PLAIN, |scene| scene.introduction()))?;
+        }
+        while !output.is_closed() {
+            tokio::select! {
+                () = &mut end => break,
+                _ = stop.next() => break,
+                Ok(()) = self.news.changed() => {
+                    self.traffic.tally().change(Instant::now());
+                    self.traffic.follow(&self.news.borrow_and_update().plan)?;
+                    if !live {
+                        output.write(&self.scene(Style::PLAIN, |scene| scene.configuration()))?;
+                    }
+                }
+                _ = ticks.tick() => {
+                    self.traffic.tally().tick();
+                    if live {
+                        let style = Style::for_terminal();
+                        let text = self.table(style);
+                        output.write(&screen.draw(&text))?;
+                    }
+                }
+            }
+        }
+        if live && limit.is_some() {
+            // The summary takes the place of the live table.
+            output.write(&screen.draw(""))?;
+        }
+        Ok(())
+    }
+
+    /// All of it.
+    fn table(&self, style: Style) -> String {
+        self.scene(style, |scene| {
+            scene.introduction() + &scene.services() + &scene.configuration()
+        })
+    }
+
+    fn scene(&self, style: Style, show: impl FnOnce(Scene<'_>) -> String) -> String {
+        show(Scene {
+            folder: &self.folder,
+            edit: self.edit.as_deref(),
+            grpc: self.grpc,
+            http: self.http,
+            news: &self.news.borrow(),
+            tally: &self.traffic.tally(),
+            now: Instant::now(),
+            style,
+        })
+    }
+
+    /// The summary, and whether the traffic was as configured.
+    fn conclude(&self, output: &mut Output, live: bool) -> Result<Exit, Failure> {
+        let style = if live {
+            Style::for_terminal()
+        } else {
+            Style::PLAIN
+        };
+        output.write(&if live {
+            self.table(style)
+        } else {
+            self.scene(style, |scene| scene.services() + &scene.configuration())
+        })?;
+        let verdict = Verdict::of(&self.news.borrow().plan, &self.traffic.tally());
+        output.write(&format!("\n{}", verdict.text(style)))?;
+        Ok(if verdict.is_good() {
+            Exit::Success
+        } else {
+            Exit::Negative
+        })
+    }
+
+    async fn end(self) {
+        drop(self.traffic);
+        // It is there until it is told.
+        let _ = self.stop_server.send(());
+        let _ = self.server.await;
+    }
+}
+
+/// Whether there is something to show.
+fn usable(folder: &Path, news: &News) -> Result<(), Failure> {
+    if let Some((address, why)) = news.without_backend.first_key_value() {
+        let hint = format!(
+            "give the endpoint another port in {}, or stop what listens on {address}",
+            folder.display()
+        );
+        return Err(Failure::negative(format_args!("{address}: {why}")).hint(hint));
+    }
+    if news.plan.services.is_empty() {
+        let findings: String = news
+            .findings
+            .iter()
+            .map(|finding| format!("\n  {finding}"))
+            .collect();
+        let folder = folder.display();
+        return Err(Failure::usage(format_args!(
+            "{folder} has no listener with an `api_listener`: there is nothing to call{findings}"
+        )));
+    }
+    Ok(())
+}

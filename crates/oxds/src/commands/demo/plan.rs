@@ -1,0 +1,160 @@
+//! What the resources say the traffic should be.
+//!
+//! Derived from the snapshot that the server serves, without the channel: the demo holds what the
+//! channel does against it.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use oxds_core::lb::{Headers, choose_virtual_host};
+use oxds_core::resource::{
+    Action, Assignment, Cluster, Listener, Locality, LocalityId, RouteConfig, RouteSource, Target,
+    View,
+};
+use oxds_core::snapshot::Snapshot;
+
+/// The method that the demo calls; the backends answer any.
+pub(super) const METHOD: &str = "/demo.Echo/Call";
+
+/// Every service of a snapshot: the API listeners, by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Plan {
+    pub(super) services: Vec<Service>,
+}
+
+/// What `xds:///name` should do.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Service {
+    pub(super) name: Arc<str>,
+    /// Where its calls should go, reserves included; or why that cannot be said.
+    pub(super) endpoints: Result<Vec<Endpoint>, String>,
+}
+
+/// An endpoint of a service.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Endpoint {
+    pub(super) cluster: Arc<str>,
+    pub(super) locality: Arc<LocalityId>,
+    pub(super) priority: usize,
+    pub(super) address: SocketAddr,
+    /// Of the service's calls; zero for a reserve.
+    pub(super) share: f64,
+}
+
+impl Plan {
+    /// Reads the resources.
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
+        let listeners = snapshot.kind(&Listener::KIND).collection();
+        let mut services = Vec::new();
+        for resource in listeners.iter() {
+            let name = Arc::clone(resource.name());
+            match Listener::parse(&resource.value()) {
+                // A listener with a socket is Envoy's business.
+                Ok(listener) if listener.api.is_none() => {}
+                Ok(listener) => services.push(Service {
+                    endpoints: endpoints(snapshot, &listener),
+                    name,
+                }),
+                Err(invalid) => services.push(Service {
+                    endpoints: Err(invalid.to_string()),
+                    name,
+                }),
+            }
+        }
+        Self { services }
+    }
+
+    /// Where a backend should be.
+    pub(super) fn addresses(&self) -> BTreeSet<SocketAddr> {
+        let endpoints = self
+            .services
+            .iter()
+            .flat_map(|s| s.endpoints.iter().flatten());
+        endpoints.map(|endpoint| endpoint.address).collect()
+    }
+}
+
+fn endpoints(snapshot: &Snapshot, listener: &Listener) -> Result<Vec<Endpoint>, String> {
+    let Some(api) = &listener.api else {
+        return Err(format!("listener {} has no api_listener", listener.name));
+    };
+    let routes = match &api.routes {
+        RouteSource::Inline(routes) => Arc::clone(routes),
+        RouteSource::Rds(name) => Arc::new(view::<RouteConfig>(snapshot, name)?),
+    };
+    let mut endpoints = Vec::new();
+    for (name, share) in clusters(&routes, &listener.name)? {
+        let cluster = view::<Cluster>(snapshot, &name)?;
+        let assignment = view::<Assignment>(snapshot, &cluster.eds_service_name)?;
+        add_cluster(&mut endpoints, &name, share, &assignment);
+    }
+    Ok(endpoints)
+}
+
+fn view<T: View>(snapshot: &Snapshot, name: &str) -> Result<T, String> {
+    let Some(resource) = snapshot.get(&T::KIND, name) else {
+        return Err(format!("there is no {} {name}", T::KIND));
+    };
+    T::parse(&resource.value()).map_err(|invalid| invalid.to_string())
+}
+
+/// The clusters of the first route that takes the demo's calls, and their shares.
+fn clusters(routes: &RouteConfig, authority: &str) -> Result<Vec<(Arc<str>, f64)>, String> {
+    let host = choose_virtual_host(&routes.virtual_hosts, authority)
+        .and_then(|index| routes.virtual_hosts.get(index))
+        .ok_or_else(|| format!("{}: no virtual host for {authority}", routes.name))?;
+    let mut matching = host.routes.iter();
+    let route = matching
+        .find(|route| route.matcher.matches(METHOD, &NoHeaders, || 0))
+        .ok_or_else(|| format!("{}: no route for {METHOD}", routes.name))?;
+    match &route.action {
+        Action::Unsupported => Err(format!("{}: the route forwards nowhere", routes.name)),
+        Action::Forward(forward) => Ok(match &forward.target {
+            Target::Cluster(name) => vec![(Arc::clone(name), 1.0)],
+            Target::Weighted(weighted) => {
+                let total: f64 = weighted.iter().map(|(_, weight)| f64::from(*weight)).sum();
+                let share = |(name, weight): &(Arc<str>, u32)| {
+                    (Arc::clone(name), f64::from(*weight) / total)
+                };
+                weighted.iter().map(share).collect()
+            }
+        }),
+    }
+}
+
+/// A cluster's calls go to its first priority that has endpoints (the backends of the demo do not
+/// fail), to its localities by weight, and evenly to the endpoints of each.
+fn add_cluster(all: &mut Vec<Endpoint>, cluster: &Arc<str>, share: f64, assignment: &Assignment) {
+    let usable = |localities: &Vec<Locality>| localities.iter().any(|l| !l.endpoints.is_empty());
+    let active = assignment.priorities.iter().position(usable);
+    for (priority, localities) in assignment.priorities.iter().enumerate() {
+        let with_endpoints = || localities.iter().filter(|l| !l.endpoints.is_empty());
+        let total: f64 = with_endpoints().map(|l| f64::from(l.weight)).sum();
+        for locality in with_endpoints() {
+            let of_locality = if active == Some(priority) {
+                share * f64::from(locality.weight) / total
+            } else {
+                0.0
+            };
+            let count = u32::try_from(locality.endpoints.len()).unwrap_or(u32::MAX);
+            all.extend(locality.endpoints.iter().map(|endpoint| Endpoint {
+                cluster: Arc::clone(cluster),
+                locality: Arc::clone(&locality.id),
+                priority,
+                address: endpoint.address,
+                share: of_locality / f64::from(count),
+            }));
+        }
+    }
+}
+
+/// The demo's calls carry no headers that a route could ask for.
+struct NoHeaders;
+
+impl Headers for NoHeaders {
+    fn get(&self, _: &str) -> Option<Cow<'_, str>> {
+        None
+    }
+}
