@@ -1,0 +1,177 @@
+//! `oxds call`.
+
+use std::path::Path;
+
+use oxds_channel::testing::EchoBackend;
+use serde_json::Value;
+
+use crate::support::{Ran, Serve, command, folder, oxds, shop, shop_on_free_ports};
+
+const METHOD: &str = "/shop.Checkout/Pay";
+
+fn call(bootstrap: &Path, arguments: &[&str]) -> Ran {
+    let mut command = command(["call"]);
+    command.args(arguments).env("GRPC_XDS_BOOTSTRAP", bootstrap);
+    command.output().expect("ran").into()
+}
+
+#[test]
+fn no_bootstrap_names_both_variables() {
+    let ran = oxds(["call", "xds:///checkout", METHOD]);
+    ran.expect(
+        2,
+        &[
+            "GRPC_XDS_BOOTSTRAP ",
+            "GRPC_XDS_BOOTSTRAP_CONFIG",
+            "oxds bootstrap grpc",
+        ],
+    );
+}
+
+#[test]
+fn a_bootstrap_that_is_not_there_is_named() {
+    let ran = call(
+        Path::new("/no/such/bootstrap.json"),
+        &["xds:///checkout", METHOD],
+    );
+    ran.expect(2, &["/no/such/bootstrap.json", "GRPC_XDS_BOOTSTRAP"]);
+}
+
+#[test]
+fn a_malformed_bootstrap_is_named_with_line_or_field() {
+    for (text, place) in [
+        ("{\n  \"xds_servers\": [,]\n}", "bootstrap.json:2:"),
+        ("{ \"xds_servers\": [] }", "xds_servers"),
+        (
+            "{ \"xds_servers\": [{ \"server_uri\": 5 }] }",
+            "xds_servers[0].server_uri",
+        ),
+        (
+            "{ \"xds_servers\": [{ \"server_uri\": \"a:1\" }] }",
+            "channel_creds",
+        ),
+    ] {
+        let dir = folder(&[("bootstrap.json", text)]);
+        let ran = call(
+            &dir.path().join("bootstrap.json"),
+            &["xds:///checkout", METHOD],
+        );
+        ran.expect(2, &["bootstrap.json", place]);
+    }
+}
+
+#[test]
+fn an_unreachable_control_plane_is_named_by_the_calls_that_fail() {
+    let file = oxds(["bootstrap", "grpc", "--server", "127.0.0.1:1"]).stdout;
+    let dir = folder(&[("bootstrap.json", &file)]);
+    let path = dir.path().join("bootstrap.json");
+    let ran = call(&path, &["xds:///checkout", METHOD, "--timeout", "2s"]);
+    ran.expect(1, &["UNAVAILABLE", "127.0.0.1:1"]);
+}
+
+#[test]
+fn mistakes_in_arguments() {
+    for wrong in [
+        &["checkout", METHOD][..],
+        &["xds:///checkout", "Pay"],
+        &["xds:///checkout", METHOD, "--data-hex", "0"],
+        &["xds:///checkout", METHOD, "--timeout", "5"],
+        &["xds:///checkout", METHOD, "-n", "0"],
+        &["xds:///checkout", METHOD, "--concurrency", "0"],
+    ] {
+        let file = oxds(["bootstrap", "grpc", "--server", "127.0.0.1:1"]).stdout;
+        let dir = folder(&[("bootstrap.json", &file)]);
+        call(&dir.path().join("bootstrap.json"), wrong).expect(2, &["error: "]);
+    }
+}
+
+/// A service that the control plane does not know, and one that it knows whose backends are down.
+#[test]
+fn failed_calls_say_why() {
+    let server = Serve::start(&shop());
+    let file = oxds(["bootstrap", "grpc", "--server", &server.grpc.to_string()]).stdout;
+    let dir = folder(&[("bootstrap.json", &file)]);
+    let path = dir.path().join("bootstrap.json");
+    let arguments = [
+        "xds:///nobody",
+        METHOD,
+        "--timeout",
+        "1s",
+        "--format",
+        "json",
+    ];
+    let ran = call(&path, &arguments);
+    ran.expect(1, &[]);
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(report["calls"], 1);
+    assert_eq!(report["statuses"].get("OK"), None);
+    assert_eq!(report["failures"][0]["calls"], 1);
+}
+
+/// Given the example and its backends, when 300 calls are made, then each is told with cluster,
+/// locality and address, and the reserve has none.
+#[test]
+fn calls_are_counted_by_endpoint() {
+    let shop = shop_on_free_ports();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let _backends = runtime.block_on(async {
+        let mut backends = Vec::new();
+        for endpoint in &shop.endpoints {
+            backends.push(EchoBackend::start_on(*endpoint).await.expect("a free port"));
+        }
+        backends
+    });
+    let server = Serve::start(shop.path());
+    let file = oxds(["bootstrap", "grpc", "--server", &server.grpc.to_string()]).stdout;
+    let dir = folder(&[("bootstrap.json", &file)]);
+    let path = dir.path().join("bootstrap.json");
+
+    let many = [
+        "-n",
+        "300",
+        "--concurrency",
+        "8",
+        "--data-hex",
+        "0a036f6e65",
+    ];
+    let arguments = [&["xds:///catalog", METHOD, "--format", "json"], &many[..]].concat();
+    let ran = call(&path, &arguments);
+    ran.expect(0, &[]);
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(report["calls"], 300);
+    assert_eq!(report["statuses"]["OK"], 300);
+    let endpoints = report["endpoints"].as_array().expect("endpoints");
+    let near: Vec<_> = shop.endpoints[4..6]
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    for endpoint in endpoints {
+        assert_eq!(endpoint["cluster"], "catalog");
+        assert_eq!(endpoint["locality"], "eu/b");
+        assert!(
+            near.iter().any(|near| endpoint["address"] == **near),
+            "{report:#}"
+        );
+    }
+    let calls = endpoints
+        .iter()
+        .map(|endpoint| endpoint["calls"].as_u64().expect("a count"));
+    assert_eq!(calls.sum::<u64>(), 300);
+    let (p50, p99) = (&report["latency_ms"]["p50"], &report["latency_ms"]["p99"]);
+    assert!(
+        p50.as_f64() > Some(0.0) && p99.as_f64() >= p50.as_f64(),
+        "{report:#}"
+    );
+
+    let text = call(&path, &["xds:///checkout", METHOD, "-n", "100"]);
+    text.expect(
+        0,
+        &[
+            "100 calls of /shop.Checkout/Pay",
+            "OK",
+            "checkout-v1",
+            "eu/a",
+            "p99",
+        ],
+    );
+}

@@ -1,0 +1,81 @@
+//! `oxds demo`.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use crate::support::{command, folder, oxds, shop_on_free_ports};
+
+#[test]
+fn the_traffic_is_as_configured() {
+    let dir = shop_on_free_ports();
+    let ran = oxds([
+        "demo".as_ref(),
+        dir.path().as_os_str(),
+        "--for".as_ref(),
+        "3s".as_ref(),
+    ]);
+    ran.expect(
+        0,
+        &[
+            "xds:///catalog",
+            "xds:///checkout",
+            "checkout-v2",
+            "as configured",
+        ],
+    );
+    assert_eq!(ran.stderr, "");
+}
+
+/// Given a running demo, when the split is edited, then the demo, which measures against the
+/// folder as it is at the end, still agrees.
+#[test]
+fn traffic_follows_an_edit() {
+    let dir = shop_on_free_ports();
+    let mut demo = command(["demo", "--for", "5s"])
+        .arg(dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut lines = BufReader::new(demo.stdout.take().expect("piped")).lines();
+    let mut line = || lines.next().expect("more").expect("UTF-8");
+    while !line().contains("status") {}
+    let routes = dir.path().join("checkout/routes.yaml");
+    let text = fs::read_to_string(&routes).expect("read");
+    let text = text
+        .replace("weight: 90", "weight: 30")
+        .replace("weight: 10 ", "weight: 70 ");
+    fs::write(&routes, text).expect("written");
+    while !line().contains("RouteConfiguration checkout-routes") {}
+    let rest: Vec<_> = lines.map(|line| line.expect("UTF-8")).collect();
+    let rest = rest.join("\n");
+    assert!(rest.contains("70.0%"), "{rest}");
+    assert!(
+        rest.contains("as configured") && !rest.contains("not as configured"),
+        "{rest}"
+    );
+    assert_eq!(demo.wait().expect("ended").code(), Some(0));
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_and_the_copy_is_there_to_be_edited() {
+    // Taken by us, or by somebody else: either way it is taken.
+    let _taken = TcpListener::bind("127.0.0.1:18101");
+    let dir = folder(&[]);
+    let ran: crate::support::Ran = command(["demo", "--for", "2s"])
+        .current_dir(dir.path())
+        .output()
+        .expect("ran")
+        .into();
+    ran.expect(1, &["error: 127.0.0.1:1810", "in use", "oxds-demo"]);
+    assert!(dir.path().join("oxds-demo/checkout/routes.yaml").is_file());
+}
+
+#[test]
+fn a_folder_with_nothing_to_call() {
+    let dir = folder(&[("a.yaml", "nonsense")]);
+    let ran = oxds(["demo".as_ref(), dir.path().as_os_str()]);
+    ran.expect(2, &["no listener", "a.yaml"]);
+    oxds(["demo", "/no/such/folder"]).expect(2, &["/no/such/folder"]);
+}

@@ -1,0 +1,15 @@
+//! The `oxds` binary, run as its users run it: exit codes, messages, signals.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "the helpers of tests fail as tests do; the lint only knows the tests themselves"
+)]
+
+mod bootstrap;
+mod call;
+mod demo;
+mod serve;
+mod support;
+mod terminal;
+mod validate;
+mod workspace;

@@ -1,0 +1,133 @@
+//! `oxds serve`.
+
+use std::fs;
+use std::net::TcpListener;
+
+use crate::support::{Serve, cluster, command, folder, oxds};
+
+#[test]
+fn the_addresses_are_printed_and_answer() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let server = Serve::start(dir.path());
+    assert_ne!(server.grpc.port(), 0);
+    server.shows("/readyz", "200 OK");
+    server.shows("/metrics", "# EOF");
+}
+
+#[test]
+fn s79_sigterm_and_sigint_end_it_in_order() {
+    for signal in ["TERM", "INT"] {
+        let dir = folder(&[("a.yaml", &cluster("a"))]);
+        let server = Serve::start(dir.path());
+        server.shows("/healthz", "200 OK");
+        server.signal(signal);
+        let (code, log) = server.end();
+        assert_eq!(code, Some(0), "{log}");
+        assert!(log.contains(&format!("SIG{signal}")), "{log}");
+    }
+}
+
+#[test]
+fn s79_sighup_reads_the_folder_again() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let server = Serve::start(dir.path());
+    server.shows("/readyz", "200 OK");
+    server.signal("HUP");
+    server.shows("/healthz", "200 OK");
+    server.signal("TERM");
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("SIGHUP"), "{log}");
+}
+
+/// The system reports absolute paths; a folder named relatively must follow its files all the same.
+#[test]
+fn s72_a_relative_folder_is_followed() {
+    let dir = folder(&[("config/a.yaml", &cluster("first"))]);
+    let arguments = [
+        "serve",
+        "config",
+        "--grpc",
+        "127.0.0.1:0",
+        "--http",
+        "127.0.0.1:0",
+    ];
+    let server = Serve::of(command(arguments).current_dir(dir.path()));
+    server.shows("/readyz", "200 OK");
+    // Renamed into place, then written in place: each is one change of the one file.
+    fs::write(dir.path().join("new"), "nonsense").expect("written");
+    fs::rename(dir.path().join("new"), dir.path().join("config/a.yaml")).expect("renamed");
+    server.shows("/status.json", "config/a.yaml");
+    fs::write(dir.path().join("config/a.yaml"), cluster("second")).expect("written");
+    server.shows("/status.json", "\"findings\":[]");
+}
+
+#[test]
+fn s73_a_mistake_is_shown_with_its_place_until_mended() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let server = Serve::start(dir.path());
+    server.shows("/readyz", "200 OK");
+    fs::write(
+        dir.path().join("a.yaml"),
+        cluster("a") + "lb_polizy: RANDOM\n",
+    )
+    .expect("written");
+    server.shows("/status.json", "lb_polizy");
+    fs::write(dir.path().join("a.yaml"), cluster("a")).expect("written");
+    server.shows("/status.json", "\"findings\":[]");
+    server.signal("TERM");
+    let (_, log) = server.end();
+    assert!(log.contains("a.yaml:4:1: error: lb_polizy"), "{log}");
+}
+
+#[test]
+fn a_folder_that_does_not_exist() {
+    let ran = oxds(["serve", "/no/such/folder"]);
+    ran.expect(2, &["error: ", "/no/such/folder", "No such file"]);
+    assert_eq!(ran.stdout, "", "no address is promised");
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let dir = folder(&[]);
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let taken = taken
+        .local_addr()
+        .map(|address| (address, taken))
+        .expect("bound");
+    let address = taken.0.to_string();
+    let arguments = ["--grpc", &address, "--http", "127.0.0.1:0"];
+    let ran: crate::support::Ran = command(["serve"])
+        .arg(dir.path())
+        .args(arguments)
+        .output()
+        .expect("ran")
+        .into();
+    ran.expect(1, &[&address, "in use", "tip: "]);
+}
+
+#[test]
+fn logs_are_json_when_asked() {
+    let dir = folder(&[("a.yaml", "nonsense")]);
+    let arguments = [
+        "--log-format",
+        "json",
+        "serve",
+        "--grpc",
+        "127.0.0.1:0",
+        "--http",
+        "127.0.0.1:0",
+    ];
+    let server = Serve::of(command(arguments).arg(dir.path()));
+    server.shows("/status.json", "a.yaml");
+    server.signal("TERM");
+    let (_, log) = server.end();
+    for line in log.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect(line);
+        assert!(
+            line["level"].is_string() && line["message"].is_string(),
+            "{line}"
+        );
+    }
+    assert!(log.lines().count() >= 2, "{log}");
+}

@@ -1,0 +1,219 @@
+//! Running the binary.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// The longest that anything here may take.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a finished run left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+        }
+    }
+}
+
+impl Ran {
+    /// It ended with this code, and said each of these on stdout or stderr.
+    #[track_caller]
+    pub(crate) fn expect(&self, code: i32, said: &[&str]) -> &Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        for text in said {
+            let all = format!("{}{}", self.stdout, self.stderr);
+            assert!(all.contains(text), "no {text:?} in {self:#?}");
+        }
+        assert!(!self.stderr.contains("panicked"), "{self:#?}");
+        self
+    }
+}
+
+/// The binary, with an environment of its own.
+pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(
+    arguments: impl IntoIterator<Item = S>,
+) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oxds"));
+    command.args(arguments).stdin(Stdio::null());
+    for variable in [
+        "RUST_LOG",
+        "GRPC_XDS_BOOTSTRAP",
+        "GRPC_XDS_BOOTSTRAP_CONFIG",
+        "NO_COLOR",
+    ] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Runs it to its end.
+pub(crate) fn oxds<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
+    command(arguments).output().expect("the binary runs").into()
+}
+
+/// A folder with these files.
+pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().expect("below the folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    dir
+}
+
+/// A cluster as YAML.
+pub(crate) fn cluster(name: &str) -> String {
+    format!(
+        "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: {name}\nconnect_timeout: 1s\n"
+    )
+}
+
+/// Where the example is.
+pub(crate) fn shop() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop")
+}
+
+/// A copy of the example on free ports, so that tests, demos and other checkouts do not meet.
+#[derive(Debug)]
+pub(crate) struct Shop {
+    pub(crate) dir: tempfile::TempDir,
+    /// In the place of 18101, 18102, …
+    pub(crate) endpoints: Vec<SocketAddr>,
+}
+
+impl Shop {
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+pub(crate) fn shop_on_free_ports() -> Shop {
+    let dir = folder(&[]);
+    // Held together, so that they differ; free again when the copy is made.
+    let listeners: Vec<_> = (0..7)
+        .map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"))
+        .collect();
+    let bound = listeners
+        .iter()
+        .map(|listener| listener.local_addr().expect("bound"));
+    let endpoints: Vec<_> = bound.collect();
+    for service in ["catalog", "checkout"] {
+        fs::create_dir(dir.path().join(service)).expect("a folder");
+        for kind in ["clusters", "endpoints", "listener", "routes"] {
+            let name = format!("{service}/{kind}.yaml");
+            let mut text = fs::read_to_string(shop().join(&name)).expect("the example");
+            for (index, endpoint) in endpoints.iter().enumerate() {
+                let port = format!("port_value: 1810{}", index + 1);
+                text = text.replace(&port, &format!("port_value: {}", endpoint.port()));
+            }
+            fs::write(dir.path().join(name), text).expect("a file");
+        }
+    }
+    Shop { dir, endpoints }
+}
+
+/// A running `oxds serve`, killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Serve {
+    child: Child,
+    pub(crate) grpc: SocketAddr,
+    pub(crate) http: SocketAddr,
+}
+
+impl Serve {
+    /// Serves a folder on free ports.
+    pub(crate) fn start(dir: &Path) -> Self {
+        Self::of(command(["serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]).arg(dir))
+    }
+
+    /// Starts the command and reads the two lines.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut address = |prefix: &str| -> SocketAddr {
+            let line = lines.next().expect("a line").expect("UTF-8");
+            let address = line
+                .strip_prefix(prefix)
+                .unwrap_or_else(|| panic!("{line:?}"));
+            address.parse().expect("an address")
+        };
+        let (grpc, http) = (address("grpc "), address("http "));
+        Self { child, grpc, http }
+    }
+
+    /// A page of the HTTP port.
+    pub(crate) fn page(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(self.http).expect("connected");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("read");
+        page
+    }
+
+    /// Waits until a page holds a text.
+    #[track_caller]
+    pub(crate) fn shows(&self, path: &str, text: &str) {
+        let (end, mut page) = (Instant::now() + PATIENCE, String::new());
+        while Instant::now() < end {
+            page = self.page(path);
+            if page.contains(text) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{path} never showed {text:?}, but {page}");
+    }
+
+    /// Sends a signal by name.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("sh")
+            .args(["-c", &format!("kill -{name} {id}")])
+            .status();
+        assert!(sent.expect("a shell").success());
+    }
+
+    /// Waits for its end: the exit code and what it logged.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        let end = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("waited") {
+                break status;
+            }
+            assert!(Instant::now() < end, "it does not stop");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let mut log = String::new();
+        let mut stderr = self.child.stderr.take().expect("piped");
+        stderr.read_to_string(&mut log).expect("UTF-8");
+        (status.code(), log)
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // It may have ended before.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,70 @@
+//! What every command does alike.
+
+use std::process::{Command, Stdio};
+
+use crate::support::{Ran, command, oxds, shop};
+
+#[test]
+fn without_a_command_it_says_what_there_is() {
+    oxds([] as [&str; 0]).expect(2, &["serve", "validate", "bootstrap", "call", "demo"]);
+    oxds(["--help"]).expect(0, &["Begin here:", "Exit codes:", "RUST_LOG", "NO_COLOR"]);
+    oxds(["--version"]).expect(0, &["oxds 0."]);
+}
+
+#[test]
+fn completions_for_each_shell() {
+    for shell in ["bash", "zsh", "fish"] {
+        oxds(["completions", shell]).expect(0, &["validate", "bootstrap", "oxds"]);
+    }
+    oxds(["completions", "cmd.exe"]).expect(2, &["possible values"]);
+}
+
+/// `oxds … | head -0`: no panic, no message, the exit code that it would have had.
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let oxds = env!("CARGO_BIN_EXE_oxds");
+    let shop = shop();
+    for arguments in ["completions bash", "bootstrap envoy --server a:1", "--help"] {
+        let script = format!("set -o pipefail; '{oxds}' {arguments} | true");
+        let ran: Ran = Command::new("bash")
+            .args(["-c", &script])
+            .output()
+            .expect("ran")
+            .into();
+        ran.expect(0, &[]);
+        assert_eq!(ran.stderr, "");
+    }
+    let validate = format!(
+        "set -o pipefail; '{oxds}' validate '{}' | true",
+        shop.display()
+    );
+    let ran: Ran = Command::new("bash")
+        .args(["-c", &validate])
+        .output()
+        .expect("ran")
+        .into();
+    ran.expect(0, &[]);
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let Ok(full) = full else { return };
+    let ran: Ran = command(["completions", "bash"])
+        .stdout(Stdio::from(full))
+        .output()
+        .expect("ran")
+        .into();
+    ran.expect(1, &["stdout: ", "No space left"]);
+}
+
+#[test]
+fn nothing_is_coloured_without_a_terminal() {
+    for arguments in [&["--help"][..], &["validate", "/no/such"]] {
+        let ran = oxds(arguments);
+        assert!(
+            !ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'),
+            "{ran:?}"
+        );
+    }
+}

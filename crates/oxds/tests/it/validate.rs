@@ -1,0 +1,144 @@
+//! `oxds validate`: every kind of bad input, by exit code and by the place it names.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::Value;
+
+use crate::support::{Ran, cluster, folder, oxds, shop};
+
+fn validate(files: &[(&str, &str)]) -> Ran {
+    let dir = folder(files);
+    oxds(["validate".as_ref(), dir.path().as_os_str()])
+}
+
+#[test]
+fn the_example_is_clean() {
+    let ran = oxds(["validate".as_ref(), shop().as_os_str(), "--strict".as_ref()]);
+    ran.expect(0, &["8 files, 10 resources", "0 errors, 0 warnings"]);
+}
+
+#[test]
+fn a_folder_that_does_not_exist() {
+    oxds(["validate", "/no/such/folder"]).expect(2, &["/no/such/folder", "No such file"]);
+}
+
+#[test]
+fn a_file_is_not_a_folder() {
+    let dir = folder(&[("a.yaml", "")]);
+    let file = dir.path().join("a.yaml");
+    oxds(["validate".as_ref(), file.as_os_str()]).expect(2, &["a.yaml is not a folder"]);
+}
+
+#[test]
+fn an_empty_folder_is_a_warning_and_strictly_a_finding() {
+    validate(&[]).expect(0, &["no resource in this folder", "1 warning"]);
+    let dir = folder(&[]);
+    let strict = oxds([
+        "validate".as_ref(),
+        dir.path().as_os_str(),
+        "--strict".as_ref(),
+    ]);
+    strict.expect(1, &["no resource in this folder"]);
+}
+
+#[test]
+fn a_syntax_error() {
+    validate(&[("a.yaml", "name: [1, 2\nother: x\n")]).expect(1, &["a.yaml:2:", "error: "]);
+    validate(&[("a.json", "{\"@type\": }")]).expect(1, &["a.json:1:", "error: "]);
+}
+
+#[test]
+fn an_unknown_field() {
+    let text = cluster("a") + "lb_polizy: RANDOM\n";
+    let ran = validate(&[("a.yaml", &text)]);
+    ran.expect(
+        1,
+        &[
+            "a.yaml:4:1: error: lb_polizy: unknown field `lb_polizy`",
+            "1 error",
+        ],
+    );
+    let dir = folder(&[("a.yaml", &text)]);
+    let dir = dir.path().as_os_str();
+    oxds(["validate".as_ref(), dir, "--allow-unknown-fields".as_ref()]).expect(0, &["0 errors"]);
+}
+
+#[test]
+fn a_broken_rule() {
+    let text = cluster("a").replace("connect_timeout: 1s", "connect_timeout: 0s");
+    validate(&[("a.yaml", &text)]).expect(1, &["a.yaml:3:", "connect_timeout", "does not hold"]);
+}
+
+#[test]
+fn a_name_twice_names_both_files() {
+    let ran = validate(&[
+        ("a.yaml", &cluster("same")),
+        ("sub/b.yaml", &cluster("same")),
+    ]);
+    ran.expect(1, &["b.yaml:", "\"same\"", "a.yaml too"]);
+}
+
+#[test]
+fn s70_a_dangling_reference_is_a_warning_and_strictly_an_error() {
+    let eds = cluster("a") + "type: EDS\neds_cluster_config: { eds_config: { ads: {} } }\n";
+    let dir = folder(&[("a.yaml", &eds)]);
+    let path = dir.path().as_os_str();
+    oxds(["validate".as_ref(), path]).expect(0, &["a.yaml:1:", "warning: ", "eds \"a\""]);
+    oxds(["validate".as_ref(), path, "--strict".as_ref()]).expect(1, &["error: ", "eds \"a\""]);
+}
+
+#[test]
+fn fifty_megabytes_of_resources_are_read_and_of_nonsense_refused() {
+    let many: String = (0..500_000).map(|n| format!("- {{ a: {n}, b: [1, 2, 3], c: some text that fills a line up to a hundred characters }}\n")).collect();
+    assert!(many.len() > 40_000_000, "{}", many.len());
+    let ran = validate(&[("big.yaml", &many), ("good.yaml", &cluster("good"))]);
+    ran.expect(1, &["big.yaml", "error: ", "1 resource"]);
+    assert!(ran.stdout.len() < 1_000_000, "findings are bounded");
+}
+
+#[test]
+fn a_symlink_loop_and_a_link_to_nowhere() {
+    let dir = folder(&[("good.yaml", &cluster("good"))]);
+    symlink(dir.path(), dir.path().join("loop")).expect("a link");
+    symlink("a.yaml", dir.path().join("a.yaml")).expect("a link");
+    symlink("/no/such/file", dir.path().join("b.yaml")).expect("a link");
+    let ran = oxds(["validate".as_ref(), dir.path().as_os_str()]);
+    ran.expect(1, &["/a.yaml: error: ", "/b.yaml: error: ", "1 resource"]);
+}
+
+/// Permissions do not bind root, which CI may be: a folder in a file's place is as unreadable.
+#[test]
+fn an_unreadable_file_keeps_the_others() {
+    let dir = folder(&[("good.yaml", &cluster("good"))]);
+    fs::create_dir(dir.path().join("bad.yaml")).expect("a folder");
+    let ran = oxds(["validate".as_ref(), dir.path().as_os_str()]);
+    ran.expect(1, &["bad.yaml: error: ", "1 resource"]);
+}
+
+#[test]
+fn json_is_one_document_with_places() {
+    let dir = folder(&[("a.yaml", &(cluster("a") + "lb_polizy: RANDOM\n"))]);
+    let path = dir.path().as_os_str();
+    let ran = oxds([
+        "validate".as_ref(),
+        path,
+        "--format".as_ref(),
+        "json".as_ref(),
+    ]);
+    ran.expect(1, &[]);
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let finding = &report["findings"][0];
+    assert_eq!(
+        (&finding["line"], &finding["column"]),
+        (&4.into(), &1.into())
+    );
+    assert_eq!(finding["severity"], "error");
+    assert_eq!(finding["path"], "lb_polizy");
+    assert!(
+        finding["file"]
+            .as_str()
+            .is_some_and(|file| file.ends_with("a.yaml"))
+    );
+    assert_eq!(report["errors"], 1);
+}
