@@ -1,2 +1,91 @@
-//! bench.
-fn main() {}
+//! Benchmarks of oxds against its peers, each peer measured in the same run.
+//!
+//! `bench/run` builds this program and calls it; one line per scenario comes out: id, ours, peer,
+//! ratio, target. The program starts itself again in *roles* (a backend, a client, a control
+//! plane), so that what is measured is one process that does one thing.
+//!
+//! | scenario | module |
+//! |---|---|
+//! | R-1, R-2: cost and latency of a unary RPC | [`rpc`] |
+//! | P-1: one of M clusters changes | [`push`] |
+//! | F-1: a folder of YAML until it is served | [`load`] |
+//! | F-2: a file saved until a client has it | [`follow`] |
+
+mod follow;
+mod load;
+mod push;
+mod report;
+mod roles;
+mod rpc;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Benchmarks of oxds against its peers.
+#[derive(Debug, Parser)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run scenarios and print the table.
+    Run(Plan),
+    /// Play one part of a scenario in a process of its own.
+    #[command(subcommand, hide = true)]
+    Role(roles::Role),
+}
+
+/// What to run, and for how long.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Plan {
+    /// Scenario ids, such as `R-1`; all when none is named.
+    ids: Vec<String>,
+    /// Short runs on small inputs: shows that every scenario works, measures nothing to quote.
+    #[arg(long)]
+    smoke: bool,
+}
+
+impl Plan {
+    fn wants(&self, id: &str) -> bool {
+        self.ids.is_empty()
+            || self
+                .ids
+                .iter()
+                .any(|wanted| wanted.eq_ignore_ascii_case(id))
+    }
+}
+
+fn main() -> ExitCode {
+    match Args::parse().command {
+        Command::Role(role) => role.play(),
+        Command::Run(plan) => run(&plan),
+    }
+}
+
+type Scenario = fn(&Plan, &mut report::Table) -> Result<(), String>;
+
+const SCENARIOS: &[(&[&str], Scenario)] = &[
+    (&["R-1", "R-2"], rpc::run),
+    (&["P-1"], push::run),
+    (&["F-1"], load::run),
+    (&["F-2"], follow::run),
+];
+
+fn run(plan: &Plan) -> ExitCode {
+    let mut table = report::Table::default();
+    let mut failed = false;
+    for (ids, scenario) in SCENARIOS {
+        if !ids.iter().any(|id| plan.wants(id)) {
+            continue;
+        }
+        if let Err(error) = scenario(plan, &mut table) {
+            table.note(&format!("{}: FAILED: {error}", ids.join(", ")));
+            failed = true;
+        }
+    }
+    ExitCode::from(u8::from(failed))
+}

@@ -1,0 +1,130 @@
+//! F-1: a folder of YAML until it is served, against parsing the YAML alone.
+//!
+//! Parsing alone reads the same files on as many threads and makes plain values of them: no schema, no validation,
+//! no encoding. Both are processes of their own and time themselves; they take turns.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use oxds_server::{Cache, DirStore, Server, dir};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::Plan;
+use crate::report::{Row, Table, Target, median};
+use crate::roles::{Part, Role};
+
+/// What a part showed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Took {
+    pub(crate) millis: f64,
+    pub(crate) resources: usize,
+}
+
+/// Resources in one file: a folder of 100,000 has 1,000 files.
+const PER_FILE: usize = 100;
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let (resources, rounds) = if plan.smoke { (1_000, 1) } else { (100_000, 5) };
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    write(folder.path(), resources).map_err(|error| error.to_string())?;
+    let (mut loads, mut parses) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let load = Role::Load {
+            folder: folder.path().to_owned(),
+        };
+        let load: Took = Part::start_measuring(&load)?.finish()?;
+        let parse = Role::Parse {
+            folder: folder.path().to_owned(),
+        };
+        let parse: Took = Part::start_measuring(&parse)?.finish()?;
+        if load.resources != resources || parse.resources != resources {
+            return Err(format!("{load:?} and {parse:?} of {resources} resources"));
+        }
+        loads.push(load.millis);
+        parses.push(parse.millis);
+    }
+    table.row(&Row {
+        id: "F-1",
+        what: &format!("{resources} resources, YAML to served (ms)"),
+        ours: median(loads),
+        peer: ("YAML alone", median(parses)),
+        target: Target::AtMost(2.0),
+    });
+    Ok(())
+}
+
+/// The role that loads and serves.
+pub(crate) async fn load(folder: &Path) -> Result<Took, String> {
+    let start = Instant::now();
+    let store = DirStore::open(folder, dir::Options::default()).map_err(|e| e.to_string())?;
+    let cache = Cache::new();
+    let server = Server::builder()
+        .grpc(([127, 0, 0, 1], 0).into())
+        .cache(cache.clone())
+        .store(store)
+        .bind()
+        .await
+        .map_err(|error| error.to_string())?;
+    let serving = tokio::spawn(server.run(std::future::pending()));
+    cache.loaded().await;
+    let millis = start.elapsed().as_secs_f64() * 1e3;
+    serving.abort();
+    let snapshot = cache.snapshot();
+    let resources = snapshot
+        .kinds()
+        .map(|(_, kind)| kind.collection().len())
+        .sum();
+    Ok(Took { millis, resources })
+}
+
+/// The role that parses alone.
+pub(crate) fn parse(folder: &Path) -> Result<Took, String> {
+    let start = Instant::now();
+    let files = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
+    let files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
+    let counts = files.par_iter().map(|file| {
+        let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
+        let documents: Vec<serde_json::Value> =
+            serde_saphyr::from_multiple(&text).map_err(|error| error.to_string())?;
+        Ok::<_, String>(documents.len())
+    });
+    let resources = counts.try_reduce(|| 0, |a, b| Ok(a + b))?;
+    Ok(Took {
+        millis: start.elapsed().as_secs_f64() * 1e3,
+        resources,
+    })
+}
+
+/// Clusters and their assignments, a document each.
+fn write(folder: &Path, resources: usize) -> std::io::Result<()> {
+    for first in (0..resources).step_by(PER_FILE) {
+        let mut text = String::new();
+        for index in first..(first + PER_FILE).min(resources) {
+            document(&mut text, index / 2, index % 2 == 0);
+        }
+        std::fs::write(folder.join(format!("{first:06}.yaml")), text)?;
+    }
+    Ok(())
+}
+
+fn document(text: &mut String, number: usize, cluster: bool) {
+    // Writing to a string cannot fail.
+    let _ = if cluster {
+        write!(
+            text,
+            "---\n\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: c{number}\n\
+             connect_timeout: 1s\ntype: EDS\neds_cluster_config: {{ eds_config: {{ ads: {{}} }} }}\n"
+        )
+    } else {
+        write!(
+            text,
+            "---\n\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n\
+             cluster_name: c{number}\nendpoints:\n- locality: {{ region: r, zone: z }}\n  \
+             load_balancing_weight: 1\n  lb_endpoints:\n  \
+             - endpoint: {{ address: {{ socket_address: {{ address: 10.0.0.1, port_value: 80 }} }} }}\n  \
+             - endpoint: {{ address: {{ socket_address: {{ address: 10.0.0.2, port_value: 80 }} }} }}\n"
+        )
+    };
+}

@@ -1,0 +1,153 @@
+//! P-1: one of M clusters changes, and one wildcard delta client is told.
+//!
+//! Both servers are processes that change a cluster for each line they read; the client writes the
+//! line and times until the response is in its hands. The cost must not grow with M, so the table
+//! has a line for 1,000, 10,000 and 100,000 clusters, and one for the growth from the first to the
+//! last. Peers: go-control-plane's snapshot cache and its linear cache.
+
+mod subscriber;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::Plan;
+use crate::report::{Row, Table, Target, percentile_micros};
+use crate::roles::{Part, Role};
+
+/// What a server showed at one size.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    p50_micros: f64,
+    p99_micros: f64,
+    cpu_micros_per_change: f64,
+}
+
+/// A server that can be measured at a size.
+struct Contestant {
+    name: &'static str,
+    start: Box<dyn Fn(usize) -> Result<Part, String>>,
+}
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let (sizes, changes): (&[usize], usize) = match plan.smoke {
+        true => (&[100, 1_000], 20),
+        false => (&[1_000, 10_000, 100_000], 500),
+    };
+    let contestants = contestants()?;
+    let mut all = Vec::new();
+    for contestant in &contestants {
+        let mut shown = Vec::new();
+        for &clusters in sizes {
+            shown.push(measure(contestant, clusters, changes)?);
+        }
+        all.push(shown);
+    }
+    print(table, sizes, &contestants, &all);
+    Ok(())
+}
+
+fn contestants() -> Result<Vec<Contestant>, String> {
+    let peer = PathBuf::from(
+        std::env::var_os("OXDS_BENCH_GO_CONTROL_PLANE")
+            .ok_or("OXDS_BENCH_GO_CONTROL_PLANE does not name the peer's binary: use bench/run")?,
+    );
+    let cache = |name, kind: &'static str| {
+        let peer = peer.clone();
+        Contestant {
+            name,
+            start: Box::new(move |clusters| {
+                let clusters = format!("-clusters={clusters}");
+                Part::start_program(&peer, &[format!("-cache={kind}"), clusters])
+            }),
+        }
+    };
+    Ok(vec![
+        Contestant {
+            name: "oxds",
+            start: Box::new(|clusters| Part::start(&Role::Clusters { clusters })),
+        },
+        cache("gcp snapshot", "snapshot"),
+        cache("gcp linear", "linear"),
+    ])
+}
+
+fn measure(contestant: &Contestant, clusters: usize, changes: usize) -> Result<Shown, String> {
+    let mut server = (contestant.start)(clusters)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let fail = |error: String| format!("{} with {clusters} clusters: {error}", contestant.name);
+    runtime.block_on(async {
+        let mut subscriber = subscriber::Subscriber::connect(server.hello())
+            .await
+            .map_err(fail)?;
+        subscriber.sync(clusters).await.map_err(fail)?;
+        // The first changes pay for caches and allocations that stay.
+        let warm_up = changes / 10;
+        let mut latencies: Vec<Duration> = Vec::with_capacity(changes);
+        let mut cpu_before = 0;
+        for change in 0..warm_up + changes {
+            if change == warm_up {
+                cpu_before = server.cpu_micros()?;
+            }
+            let start = std::time::Instant::now();
+            server.tell("change")?;
+            subscriber.next_change().await.map_err(fail)?;
+            if change >= warm_up {
+                latencies.push(start.elapsed());
+            }
+        }
+        let cpu = server.cpu_micros()? - cpu_before;
+        latencies.sort_unstable();
+        Ok(Shown {
+            p50_micros: percentile_micros(&latencies, 0.5),
+            p99_micros: percentile_micros(&latencies, 0.99),
+            cpu_micros_per_change: cpu as f64 / changes as f64,
+        })
+    })
+}
+
+fn print(table: &mut Table, sizes: &[usize], contestants: &[Contestant], all: &[Vec<Shown>]) {
+    let Some((ours, peers)) = all.split_first() else {
+        return;
+    };
+    for (peer, shown) in contestants.iter().skip(1).zip(peers) {
+        for (index, clusters) in sizes.iter().enumerate() {
+            let mut row = |what: String, figure: fn(&Shown) -> f64| {
+                table.row(&Row {
+                    id: "P-1",
+                    what: &what,
+                    ours: figure(&ours[index]),
+                    peer: (peer.name, figure(&shown[index])),
+                    target: Target::None,
+                });
+            };
+            row(format!("p50, {clusters} clusters (us)"), |s| s.p50_micros);
+            row(format!("p99, {clusters} clusters (us)"), |s| s.p99_micros);
+            row(format!("server CPU per change, {clusters} (us)"), |s| {
+                s.cpu_micros_per_change
+            });
+        }
+    }
+    let (first, last) = (&ours[0], &ours[ours.len() - 1]);
+    table.limit(
+        "P-1",
+        "p50 at the most clusters (us)",
+        last.p50_micros,
+        200.0,
+    );
+    table.limit(
+        "P-1",
+        "p99 at the most clusters (us)",
+        last.p99_micros,
+        1000.0,
+    );
+    let growth = last.cpu_micros_per_change / first.cpu_micros_per_change;
+    table.limit(
+        "P-1",
+        "growth of CPU per change, fewest to most",
+        growth,
+        1.5,
+    );
+}

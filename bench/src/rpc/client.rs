@@ -1,0 +1,111 @@
+//! The measured process: RPCs through one variant, for a time.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use cpu_time::ProcessTime;
+use http::uri::PathAndQuery;
+use serde::{Deserialize, Serialize};
+use tonic::body::Body;
+use tonic::client::{Grpc, GrpcService};
+use tonic::codegen::StdError;
+
+use super::Variant;
+use super::bytes_codec::BytesCodec;
+use super::variant::{HyperRoundRobin, balance_list, oxds, tonic_xds};
+use crate::report::percentile_micros;
+
+/// What one run of one variant showed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    /// User and system time of the client process per RPC.
+    pub(crate) cpu_micros_per_rpc: f64,
+    pub(crate) rpcs_per_second: f64,
+    pub(crate) p50_micros: f64,
+}
+
+/// Calls through `variant` with `in_flight` concurrent callers for `length`.
+pub(crate) async fn measure(
+    variant: Variant,
+    control_plane: &str,
+    backends: &[String],
+    in_flight: usize,
+    length: Duration,
+) -> Result<Measured, String> {
+    match variant {
+        Variant::Oxds => drive(oxds(control_plane)?, in_flight, length).await,
+        Variant::TonicXds => drive(tonic_xds(control_plane)?, in_flight, length).await,
+        Variant::BalanceList => drive(balance_list(backends)?, in_flight, length).await,
+        Variant::Hyper => drive(HyperRoundRobin::connect(backends).await?, in_flight, length).await,
+    }
+}
+
+/// Warms up, then runs the callers and counts.
+async fn drive<S>(service: S, in_flight: usize, length: Duration) -> Result<Measured, String>
+where
+    S: GrpcService<Body> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<StdError>,
+    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
+    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
+{
+    // Connecting and discovery happen here, out of sight of the clock.
+    callers(&service, in_flight, length / 5).await?;
+    let (cpu, wall) = (ProcessTime::now(), Instant::now());
+    let mut latencies = callers(&service, in_flight, length).await?;
+    let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
+    let rpcs = latencies.len() as f64;
+    latencies.sort_unstable();
+    Ok(Measured {
+        cpu_micros_per_rpc: cpu.as_secs_f64() * 1e6 / rpcs,
+        rpcs_per_second: rpcs / wall.as_secs_f64(),
+        p50_micros: percentile_micros(&latencies, 0.5),
+    })
+}
+
+async fn callers<S>(
+    service: &S,
+    in_flight: usize,
+    length: Duration,
+) -> Result<Vec<Duration>, String>
+where
+    S: GrpcService<Body> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<StdError>,
+    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
+    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
+{
+    let end = Instant::now() + length;
+    let callers: Vec<_> = (0..in_flight)
+        .map(|_| tokio::spawn(caller(Grpc::new(service.clone()), end)))
+        .collect();
+    let mut latencies = Vec::new();
+    for caller in callers {
+        latencies.extend(caller.await.map_err(|error| error.to_string())??);
+    }
+    Ok(latencies)
+}
+
+async fn caller<S>(mut grpc: Grpc<S>, end: Instant) -> Result<Vec<Duration>, String>
+where
+    S: GrpcService<Body>,
+    S::Error: Into<StdError>,
+    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
+    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
+{
+    let path = PathAndQuery::from_static("/bench.Echo/Unary");
+    let message = Bytes::from_static(&[7; 100]);
+    let mut latencies = Vec::with_capacity(1 << 16);
+    while Instant::now() < end {
+        let start = Instant::now();
+        grpc.ready()
+            .await
+            .map_err(|error| error.into().to_string())?;
+        let request = tonic::Request::new(message.clone());
+        grpc.unary(request, path.clone(), BytesCodec)
+            .await
+            .map_err(|s| s.to_string())?;
+        latencies.push(start.elapsed());
+    }
+    Ok(latencies)
+}

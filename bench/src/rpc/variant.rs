@@ -1,0 +1,135 @@
+//! The channels compared, and how each is opened.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use hyper::client::conn::http2::SendRequest;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use oxds_channel::XdsChannel;
+use oxds_client::Bootstrap;
+use tokio::net::TcpStream;
+use tonic::body::Body;
+use tonic::transport::{Channel, Endpoint};
+use tower_service::Service;
+
+/// One of the channels compared; ours comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Variant {
+    /// `oxds_channel::XdsChannel`.
+    Oxds,
+    /// `tonic_xds`, the Rust peer.
+    TonicXds,
+    /// `tonic::transport::Channel::balance_list`.
+    BalanceList,
+    /// Round robin over hyper connections and nothing else.
+    Hyper,
+}
+
+impl Variant {
+    /// Every variant, ours first.
+    pub(crate) const ALL: [Variant; 4] = [
+        Variant::Oxds,
+        Variant::TonicXds,
+        Variant::BalanceList,
+        Variant::Hyper,
+    ];
+
+    /// The name in the table.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Variant::Oxds => "oxds",
+            Variant::TonicXds => "tonic-xds",
+            Variant::BalanceList => "balance_list",
+            Variant::Hyper => "bare hyper",
+        }
+    }
+}
+
+/// Opens our channel.
+pub(crate) fn oxds(control_plane: &str) -> Result<XdsChannel, String> {
+    let bootstrap = Bootstrap::from_json(&bootstrap(control_plane)).map_err(|e| e.to_string())?;
+    XdsChannel::builder("xds:///bench")
+        .bootstrap(bootstrap)
+        .build()
+        .map_err(|e| e.to_string())
+}
+
+/// A bootstrap that names one insecure control plane.
+fn bootstrap(control_plane: &str) -> String {
+    format!(
+        r#"{{"xds_servers":[{{"server_uri":"{control_plane}","channel_creds":[{{"type":"insecure"}}],
+            "server_features":["xds_v3"]}}],"node":{{"id":"bench"}}}}"#
+    )
+}
+
+/// Opens a `balance_list` channel over `addresses`.
+pub(crate) fn balance_list(addresses: &[String]) -> Result<Channel, String> {
+    let endpoints: Vec<Endpoint> = addresses
+        .iter()
+        .map(|address| Endpoint::from_shared(format!("http://{address}")))
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())?;
+    Ok(Channel::balance_list(endpoints.into_iter()))
+}
+
+/// Opens a tonic-xds channel.
+pub(crate) fn tonic_xds(control_plane: &str) -> Result<tonic_xds::XdsChannelGrpc, String> {
+    let target = tonic_xds::XdsUri::parse("xds:///bench").map_err(|error| error.to_string())?;
+    let bootstrap = tonic_xds::BootstrapConfig::from_json(&bootstrap(control_plane))
+        .map_err(|error| error.to_string())?;
+    let config = tonic_xds::XdsChannelConfig::new(target).with_bootstrap(bootstrap);
+    tonic_xds::XdsChannelBuilder::new(config)
+        .build_grpc_channel()
+        .map_err(|error| error.to_string())
+}
+
+/// Round robin over hyper connections: what any channel pays at the least.
+#[derive(Debug, Clone)]
+pub(crate) struct HyperRoundRobin {
+    connections: Arc<[SendRequest<Body>]>,
+    next: Arc<AtomicUsize>,
+}
+
+impl HyperRoundRobin {
+    /// Connects to every address.
+    pub(crate) async fn connect(addresses: &[String]) -> Result<Self, String> {
+        let mut connections = Vec::new();
+        for address in addresses {
+            connections.push(
+                connect(address)
+                    .await
+                    .map_err(|e| format!("{address}: {e}"))?,
+            );
+        }
+        Ok(Self {
+            connections: connections.into(),
+            next: Arc::default(),
+        })
+    }
+}
+
+async fn connect(address: &str) -> Result<SendRequest<Body>, Box<dyn std::error::Error>> {
+    let socket = TcpStream::connect(address).await?;
+    socket.set_nodelay(true)?;
+    let (sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+impl Service<http::Request<Body>> for HyperRoundRobin {
+    type Response = http::Response<hyper::body::Incoming>;
+    type Error = hyper::Error;
+    type Future =
+        std::pin::Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let index = self.next.fetch_add(1, Ordering::Relaxed) % self.connections.len();
+        Box::pin(self.connections[index].clone().send_request(request))
+    }
+}
