@@ -259,7 +259,7 @@ impl Session {
             } if !initial_versions.is_empty() => {
                 watch.claim(Claims::Resources(initial_versions));
             }
-            _ => {}
+            Names::Sotw { .. } | Names::Delta { .. } => watch.claim_nothing(),
         }
         if watch.kind == Kind::ENDPOINT {
             watch.disclaim(&std::mem::take(&mut self.owed));

@@ -118,7 +118,7 @@ fn p4_a_session_looks_at_what_changed_and_at_no_more_than_it_asked_for() {
     stream.drain(&world);
     // It was not woken for ten thousand changes of others.
     for n in 0..10_000 {
-        world.set(&EDS, &[&format!("N{:06}=1", n)]);
+        world.set(&EDS, &[&format!("N{n:06}=1")]);
     }
     let cost = counted(&mut world, |world| {
         assert_eq!(stream.take(world).resources, ["N000001=1", "N000002=1"]);

@@ -16,6 +16,7 @@ mod cost;
 mod delta;
 mod edges;
 mod limits;
+mod machines;
 mod order;
 mod pair;
 mod sotw;

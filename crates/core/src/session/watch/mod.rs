@@ -64,6 +64,8 @@ pub(super) struct Watch {
     urgent: bool,
     /// What the client says it has from an earlier stream. Used for the first answer only.
     claims: Option<Claims>,
+    /// Its first request says that it has accepted nothing of this kind, on any stream.
+    fresh: bool,
 
     // Sent.
     /// Present while everything is asked for.
@@ -200,17 +202,43 @@ pub(super) struct Rejected {
     pub(super) what: Rejection,
     /// The client's message names it, so it alone is meant; else it is one of several suspects.
     certain: bool,
-    /// What the client has instead.
-    pub(super) accepted: Option<Arc<Resource>>,
+    pub(super) fallback: Fallback,
+    /// Other content was sent since, and not answered: the client may have that by now.
+    superseded: bool,
+}
+
+/// What a client has in place of what it rejected.
+#[derive(Debug, Clone)]
+pub(super) enum Fallback {
+    /// What it accepted before.
+    Resource(Arc<Resource>),
+    /// Nothing: it accepted a state in which there was none, or has never accepted any.
+    Nothing,
+    /// Perhaps something from an earlier stream.
+    Unknown,
+}
+
+impl Fallback {
+    pub(super) fn resource(&self) -> Option<&Arc<Resource>> {
+        match self {
+            Self::Resource(resource) => Some(resource),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
 }
 
 impl Rejected {
-    /// What the client is to be told of this resource in a full state, which cannot leave it out for being old news:
-    /// what it goes on with, so that the rejected content is not sent twice (S-80). `None`: there is something else
-    /// to tell.
+    /// What a full state says of this resource so that the rejected content is not sent twice (S-80): what the client
+    /// goes on with. `None`: what there is. Nothing may be left out that the client may have: that would remove it.
     fn instead_of(&self, there_is: Option<&Arc<Resource>>) -> Option<Option<&Arc<Resource>>> {
         let same = there_is.is_some_and(|resource| resource.version() == self.what.version);
-        (same && self.certain).then_some(self.accepted.as_ref())
+        let known = !matches!(self.fallback, Fallback::Unknown);
+        (same && self.certain && known && !self.superseded).then_some(self.fallback.resource())
+    }
+
+    /// A full state tells the client `there_is`.
+    fn supersede(&mut self, there_is: Option<&Arc<Resource>>) {
+        self.superseded |= there_is.is_none_or(|there_is| there_is.version() != self.what.version);
     }
 }
 
@@ -225,6 +253,7 @@ impl Watch {
             answer_owed: false,
             urgent: false,
             claims: None,
+            fresh: false,
             all: None,
             seen: Revision::UNLOADED,
             outstanding: SmallVec::new(),
@@ -239,6 +268,11 @@ impl Watch {
     /// What the first request of this kind says the client has from an earlier stream.
     pub(super) fn claim(&mut self, claims: Claims) {
         self.claims = Some(claims);
+    }
+
+    /// The first request of this kind says that the client has accepted nothing so far.
+    pub(super) fn claim_nothing(&mut self) {
+        self.fresh = true;
     }
 
     /// The first request is answered with what there is, even if that is nothing.

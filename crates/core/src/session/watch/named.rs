@@ -219,6 +219,8 @@ impl Watch {
                 told.push((Arc::clone(name), there_is.cloned()));
             }
         }
+        let rejections = self.record.rejections.iter_mut();
+        rejections.for_each(|(name, rejected)| rejected.supersede(to.get(name)));
         for resource in &updates {
             self.held.remove(resource.name());
             self.subscription.share_name(resource.name());

@@ -67,7 +67,7 @@ impl Watch {
     /// Whether the client asked for this name and has not accepted any version of it.
     pub(in crate::session) fn lacks(&self, name: &str) -> bool {
         if let Some(rejected) = self.record.rejections.get(name) {
-            return rejected.accepted.is_none();
+            return rejected.fallback.resource().is_none();
         }
         // Answered, and not to blame: a response was rejected for the sake of another resource in it.
         let answered = self.outstanding.is_empty();
@@ -151,7 +151,7 @@ impl Watch {
             .record
             .rejections
             .values()
-            .filter_map(|r| r.accepted.as_ref());
+            .filter_map(|r| r.fallback.resource());
         held.any(refers)
             || kept.any(refers)
             || match &self.all {
@@ -217,7 +217,7 @@ impl Watch {
         }
         // What the client refused, it does not have; it may have what was there before.
         let has = match self.record.rejections.get(name) {
-            Some(rejected) => rejected.accepted.as_ref(),
+            Some(rejected) => rejected.fallback.resource(),
             None => Some(resource),
         };
         let Some(resource) = has.filter(|_| peers.need(&self.kind, name)).cloned() else {

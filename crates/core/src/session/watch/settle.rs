@@ -5,7 +5,7 @@ use std::sync::Arc;
 use envoy_types::pb::google::rpc::Status;
 use oxds_types::{Kind, Version};
 
-use super::{Content, Outstanding, Rejected, Watch};
+use super::{Content, Fallback, Outstanding, Rejected, Watch};
 use crate::{
     session::{Config, Event, Nack, Nonce, Rejection},
     snapshot::Resource,
@@ -113,6 +113,11 @@ impl Watch {
             };
             self.remember_rejection(resource.name(), what, certain, config);
         }
+        // Of what else was sent in place of something rejected, nobody knows whether it was accepted.
+        for rejected in self.record.rejections.values_mut().filter(|r| r.superseded) {
+            rejected.fallback = Fallback::Unknown;
+            rejected.superseded = false;
+        }
         self.record.nacks += 1;
         self.record.nack = Some(Nack {
             version,
@@ -138,23 +143,33 @@ impl Watch {
         if rejections.len() >= config.max_rejections && !rejections.contains_key(name) {
             return;
         }
-        let accepted = match (&self.all, rejections.get(name)) {
+        let unknown = if self.fresh {
+            Fallback::Nothing
+        } else {
+            Fallback::Unknown
+        };
+        let fallback = match (&self.all, rejections.get(name)) {
             // Rejected twice in a row: what the client goes on with is what it went on with then.
-            (_, Some(before)) => before.accepted.clone(),
-            (Some(all), None) => all
-                .acked
-                .as_ref()
-                .and_then(|acked| acked.get(name))
-                .cloned(),
-            (None, None) => self
-                .subscription
-                .get(name)
-                .and_then(|state| state.acked.clone()),
+            (_, Some(before)) => before.fallback.clone(),
+            (Some(all), None) => all.acked.as_ref().map_or(unknown, |acked| {
+                acked
+                    .get(name)
+                    .cloned()
+                    .map_or(Fallback::Nothing, Fallback::Resource)
+            }),
+            (None, None) => {
+                let accepted = self
+                    .subscription
+                    .get(name)
+                    .and_then(|state| state.acked.clone());
+                accepted.map_or(unknown, Fallback::Resource)
+            }
         };
         let rejected = Rejected {
             what,
             certain,
-            accepted,
+            fallback,
+            superseded: false,
         };
         self.record.rejections.insert(Arc::clone(name), rejected);
     }
@@ -181,7 +196,7 @@ impl Watch {
             }
         };
         match self.record.rejections.get(name) {
-            Some(rejected) => (sent, rejected.accepted.as_ref().map(version)),
+            Some(rejected) => (sent, rejected.fallback.resource().map(version)),
             None => (sent, acked),
         }
     }

@@ -155,6 +155,8 @@ impl Watch {
         besides
             .iter()
             .for_each(|copy| response.push_element(copy.element(self.form)));
+        let rejections = self.record.rejections.iter_mut();
+        rejections.for_each(|(name, rejected)| rejected.supersede(to.get(name)));
         self.claims = None;
         self.due.clear();
         all.cursor = Some(Arc::clone(to));

@@ -172,6 +172,7 @@ impl Link {
                     .is_some_and(|(at, ..)| *at <= self.now)
             {
                 let (_, reply, snapshot) = wire.to_client.pop_front().unwrap();
+                check_nothing_is_lost(&self.client, &reply, &snapshot);
                 if self.checked {
                     check(&self.client, &reply, &snapshot, &wire.begun);
                 }
@@ -247,6 +248,20 @@ impl Link {
                 "exceptions are left over"
             );
         }
+    }
+}
+
+/// What the client acknowledged goes when it is gone at the server, and not because a newer version is refused.
+fn check_nothing_is_lost(client: &Model, reply: &Reply, sent_from: &Snapshot) {
+    let (kind, _) = Kind::from_type_url(&reply.type_url).unwrap();
+    let complete = client.is_sotw() && kind.is_full_state();
+    let told = |name: &str| reply.resources.iter().any(|text| name_of(text) == name);
+    for name in client.acknowledged(&kind) {
+        let removed = reply.removed.contains(name) || complete && !told(name);
+        assert!(
+            !removed || sent_from.get(&kind, name).is_none(),
+            "{name} is lost: {reply:?}"
+        );
     }
 }
 

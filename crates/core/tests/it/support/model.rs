@@ -52,6 +52,8 @@ pub(crate) struct Model {
 struct Held {
     /// By name: the text that is in use.
     texts: BTreeMap<String, String>,
+    /// Of these, those that were in a response that was acknowledged.
+    acknowledged: BTreeSet<String>,
     /// What the server has been asked for, on this stream.
     asked: BTreeSet<String>,
     /// SotW: repeated in every request; the version outlives the stream.
@@ -59,6 +61,8 @@ struct Held {
     nonce: String,
     /// Whether there was a request on this stream.
     open: bool,
+    /// SotW: whether the server can know what the client has: all that it accepted, it accepted on this stream.
+    known: bool,
 }
 
 impl Model {
@@ -86,6 +90,11 @@ impl Model {
     /// The texts in use.
     pub(crate) fn texts(&self, kind: &Kind) -> &BTreeMap<String, String> {
         &self.kinds[kind].texts
+    }
+
+    /// The names that the client has acknowledged.
+    pub(crate) fn acknowledged(&self, kind: &Kind) -> &BTreeSet<String> {
+        &self.kinds[kind].acknowledged
     }
 
     /// Whether the client asks for everything of the kind.
@@ -125,6 +134,7 @@ impl Model {
             held.asked.clear();
             held.nonce.clear();
             held.open = false;
+            held.known = held.version.is_empty();
         }
         self.ask()
     }
@@ -139,6 +149,7 @@ impl Model {
             let held = self.kinds.get_mut(&kind).unwrap();
             if !wildcard {
                 held.texts.retain(|name, _| names.contains(name));
+                held.acknowledged.retain(|name| names.contains(name));
             }
             if held.open && held.asked == names || !held.open && !wildcard && names.is_empty() {
                 continue;
@@ -209,7 +220,12 @@ impl Model {
         });
         if error.is_none() {
             held.version.clone_from(&reply.version);
+            held.known = true;
+            held.acknowledged
+                .extend(present.into_iter().map(str::to_owned));
         }
+        held.acknowledged
+            .retain(|name| held.texts.contains_key(name));
         let mut answer = vec![held.answer(&kind, self.protocol, error)];
         let follow_up = self.ask();
         if self.eager {
@@ -241,10 +257,10 @@ impl Model {
                 .get(&(kind.clone(), name.to_owned()))
                 .copied()
                 .unwrap_or(1);
-            // A full state by name goes out again for another name's sake, before the refusal has arrived.
-            let crossed = self.style == Style::ByName
-                && self.protocol == Protocol::Sotw
-                && kind.is_full_state();
+            // A full state goes out again for another name's sake: before the refusal has arrived, or since leaving it
+            // out might remove what the client has.
+            let complete = self.protocol == Protocol::Sotw && kind.is_full_state();
+            let crossed = complete && (self.style == Style::ByName || !self.kinds[kind].known);
             assert!(
                 *times <= asked || crossed,
                 "{text} was refused on this stream, and comes again"

@@ -1,0 +1,327 @@
+//! The client machine of this crate against its server machine, over a link that delays and breaks.
+//!
+//! The property: once the link heals and time passes, what the client holds of what it watches is what the server has.
+
+use std::{collections::BTreeMap, collections::VecDeque, sync::Arc, time::Duration};
+
+use envoy_types::pb::{
+    envoy::config::{
+        core::v3::Locality,
+        endpoint::v3::{ClusterLoadAssignment, LocalityLbEndpoints},
+    },
+    google::protobuf::UInt32Value,
+};
+use oxds_core::{
+    ads::{self, CacheState, Transmit},
+    session::{Config, Request, Scope, Session},
+    snapshot::{ChangeSet, Protocol, Resource, Snapshot},
+    time::Instant,
+};
+use oxds_types::{
+    Kind,
+    discovery::{Any, DiscoveryRequest, DiscoveryResponse, Node},
+    reference::references,
+};
+use proptest::prelude::*;
+use prost::Message;
+
+use crate::ads::{any, bad_cluster, cluster};
+
+/// One thing that happens. Numbers pick one of four names, or a content.
+#[derive(Debug, Clone)]
+enum Op {
+    Cluster(usize, Option<usize>),
+    Assignment(usize, Option<usize>),
+    Watch(bool, usize),
+    Unwatch(bool, usize),
+    Pass(u64),
+    Break,
+    Stall,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let content = || prop_oneof![1 => Just(None), 4 => (0..4usize).prop_map(Some)];
+    prop_oneof![
+        4 => (0..4usize, content()).prop_map(|(name, content)| Op::Cluster(name, content)),
+        3 => (0..4usize, content()).prop_map(|(name, content)| Op::Assignment(name, content)),
+        4 => (prop::bool::ANY, 0..4usize).prop_map(|(is_cluster, name)| Op::Watch(is_cluster, name)),
+        2 => (prop::bool::ANY, 0..4usize).prop_map(|(is_cluster, name)| Op::Unwatch(is_cluster, name)),
+        4 => (0..20_000u64).prop_map(Op::Pass),
+        1 => Just(Op::Break),
+        1 => Just(Op::Stall),
+    ]
+}
+
+const DELAY: Duration = Duration::from_millis(20);
+
+struct Pair {
+    now: Instant,
+    snapshot: Arc<Snapshot>,
+    client: ads::Client,
+    watched: BTreeMap<(Kind, String), usize>,
+    /// Present while a stream is open.
+    session: Option<Session>,
+    to_server: VecDeque<(Instant, DiscoveryRequest)>,
+    to_client: VecDeque<(Instant, DiscoveryResponse)>,
+    stalled: bool,
+    /// What stands for chance.
+    random: u64,
+}
+
+fn kind(is_cluster: bool) -> Kind {
+    if is_cluster {
+        Kind::CLUSTER
+    } else {
+        Kind::ENDPOINT
+    }
+}
+
+fn name(is_cluster: bool, number: usize) -> String {
+    let letter = if is_cluster { 'c' } else { 'e' };
+    format!("{letter}{number}")
+}
+
+/// Content 3 of a cluster breaks a rule.
+fn content(is_cluster: bool, number: usize, content: usize) -> Any {
+    let name = name(is_cluster, number);
+    match (is_cluster, content) {
+        (true, 3) => bad_cluster(&name),
+        (true, n) => cluster(&name, &format!("e{n}")),
+        (false, n) => {
+            let region = format!("region-{n}");
+            let locality = LocalityLbEndpoints {
+                locality: Some(Locality {
+                    region,
+                    ..Locality::default()
+                }),
+                load_balancing_weight: Some(UInt32Value { value: 1 }),
+                ..LocalityLbEndpoints::default()
+            };
+            let assignment = ClusterLoadAssignment {
+                cluster_name: name,
+                endpoints: vec![locality],
+                ..ClusterLoadAssignment::default()
+            };
+            any(&Kind::ENDPOINT, &assignment)
+        }
+    }
+}
+
+impl Pair {
+    fn new() -> Self {
+        let node = Node {
+            id: "node".to_owned(),
+            ..Node::default()
+        };
+        Self {
+            now: Instant::EPOCH,
+            snapshot: Snapshot::unloaded().apply(ChangeSet::default()).0,
+            client: ads::Client::new(ads::Config::new("cp:18000", node)),
+            watched: BTreeMap::new(),
+            session: None,
+            to_server: VecDeque::new(),
+            to_client: VecDeque::new(),
+            stalled: false,
+            random: 1,
+        }
+    }
+
+    fn change(&mut self, is_cluster: bool, number: usize, new: Option<usize>) {
+        let (kind, name) = (kind(is_cluster), name(is_cluster, number));
+        let mut changes = ChangeSet::default();
+        match new {
+            None => changes.removals.push((kind, name.into())),
+            Some(new) => {
+                let value = content(is_cluster, number, new).value;
+                let needed = references(&kind, &value);
+                let resource = Resource::new(kind, name, &value).with_references(needed);
+                changes.upserts.push(Arc::new(resource));
+            }
+        }
+        self.snapshot = self.snapshot.apply(changes).0;
+    }
+
+    fn watch(&mut self, is_cluster: bool, number: usize) {
+        let (kind, name) = (kind(is_cluster), name(is_cluster, number));
+        self.client.watch(&kind, &Arc::from(name.as_str()));
+        *self.watched.entry((kind, name)).or_default() += 1;
+    }
+
+    fn unwatch(&mut self, is_cluster: bool, number: usize) {
+        let key = (kind(is_cluster), name(is_cluster, number));
+        if let Some(watchers) = self.watched.get_mut(&key) {
+            self.client.unwatch(&key.0, &key.1);
+            *watchers -= 1;
+            self.watched.retain(|_, watchers| *watchers > 0);
+        }
+    }
+
+    fn close(&mut self, cause: &str) {
+        if self.session.take().is_some() {
+            self.to_server.clear();
+            self.to_client.clear();
+            self.random = self
+                .random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            self.client.handle_closed(self.now, cause, self.random);
+        }
+    }
+
+    /// What the two drivers do after anything happened.
+    fn drive(&mut self) {
+        while let Some(transmit) = self.client.poll_transmit(self.now) {
+            match transmit {
+                Transmit::Open => {
+                    let config = Arc::new(Config::default());
+                    self.session = Some(Session::new(Protocol::Sotw, Scope::Aggregated, config));
+                    self.client.handle_opened();
+                }
+                Transmit::Request(request) => {
+                    self.to_server.push_back((self.now + DELAY, *request));
+                }
+                Transmit::Close => {
+                    self.session = None;
+                    self.to_server.clear();
+                    self.to_client.clear();
+                }
+            }
+        }
+        while self.client.poll_event().is_some() {}
+        if let Some(session) = &mut self.session {
+            while let Some(transmit) = session.poll_transmit(self.now, &self.snapshot) {
+                let response = DiscoveryResponse::decode(transmit.frame.message()).unwrap();
+                self.to_client.push_back((self.now + DELAY, response));
+            }
+            while session.poll_event().is_some() {}
+        }
+    }
+
+    fn pass(&mut self, by: Duration) {
+        let end = self.now + by;
+        self.drive();
+        while let Some(next) = self.next_due().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            self.step();
+        }
+        self.now = end;
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let session = self.session.as_ref().and_then(Session::poll_timeout);
+        let arrival = self
+            .to_client
+            .front()
+            .map(|(at, _)| *at)
+            .filter(|_| !self.stalled);
+        let request = self.to_server.front().map(|(at, _)| *at);
+        [session, arrival, request, self.client.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    fn step(&mut self) {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= self.now);
+        if due(self.client.poll_timeout()) {
+            self.client.handle_timeout(self.now);
+        }
+        if let Some(session) = &mut self.session {
+            session.handle_timeout(self.now);
+        }
+        while self
+            .to_server
+            .front()
+            .is_some_and(|(at, _)| *at <= self.now)
+        {
+            let (_, request) = self.to_server.pop_front().unwrap();
+            let session = self.session.as_mut().unwrap();
+            session
+                .handle_request(self.now, Request::Sotw(request))
+                .unwrap();
+        }
+        if !self.stalled
+            && self
+                .to_client
+                .front()
+                .is_some_and(|(at, _)| *at <= self.now)
+        {
+            let (_, response) = self.to_client.pop_front().unwrap();
+            self.client.handle_response(self.now, response);
+        }
+        self.drive();
+    }
+
+    fn check(&self) {
+        for (kind, name) in self.watched.keys() {
+            let cached = self.client.cached(kind, name).unwrap();
+            let held = cached.held.map(|held| held.value.clone());
+            match self.snapshot.get(kind, name) {
+                Some(resource)
+                    if *kind == Kind::CLUSTER && resource.value() == bad_cluster(name).value =>
+                {
+                    // Confirmed, if the full state was sent again for another's sake: with what it goes on with.
+                    assert!(
+                        cached.state == CacheState::Nacked || held.is_some(),
+                        "{name}"
+                    );
+                    assert_ne!(held, Some(resource.value()), "{name}");
+                    let session = self.session.as_ref().unwrap();
+                    assert!(
+                        session
+                            .rejections(kind)
+                            .any(|(rejected, _)| **rejected == **name)
+                    );
+                }
+                Some(resource) => {
+                    assert_eq!(
+                        (cached.state, held),
+                        (CacheState::Acked, Some(resource.value()))
+                    );
+                }
+                // What was only ever refused has not come yet, so it cannot go (C-103).
+                None if kind.is_full_state() && cached.state == CacheState::Nacked => {
+                    assert_eq!(held, None, "{name}");
+                }
+                None if kind.is_full_state() => {
+                    assert_eq!(
+                        (cached.state, held),
+                        (CacheState::DoesNotExist, None),
+                        "{name}"
+                    );
+                }
+                // SotW cannot say that an assignment is gone.
+                None => assert_ne!(cached.state, CacheState::Requested, "{name}"),
+            }
+        }
+        let session = self.session.as_ref().filter(|_| !self.watched.is_empty());
+        assert!(session.is_none_or(|session| session.poll_timeout().is_none()));
+    }
+}
+
+proptest! {
+    // 256 cases, or as many as PROPTEST_CASES says.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn whatever_happened_the_client_machine_ends_up_with_what_there_is(
+        ops in prop::collection::vec(op(), 1..40),
+    ) {
+        let mut pair = Pair::new();
+        for op in ops {
+            match op {
+                Op::Cluster(number, new) => pair.change(true, number, new),
+                Op::Assignment(number, new) => pair.change(false, number, new),
+                Op::Watch(is_cluster, number) => pair.watch(is_cluster, number),
+                Op::Unwatch(is_cluster, number) => pair.unwatch(is_cluster, number),
+                Op::Pass(ms) => pair.pass(Duration::from_millis(ms)),
+                Op::Break => pair.close("broken"),
+                Op::Stall => pair.stalled = !pair.stalled,
+            }
+            pair.drive();
+        }
+        pair.stalled = false;
+        pair.pass(Duration::from_secs(600));
+        pair.check();
+    }
+}
