@@ -41,6 +41,7 @@ impl ConfigWatch {
             while let Some(event) = self.watches.take() {
                 self.take_in(event);
             }
+            self.obey();
             if let Some(resolution) = self.resolver.poll_config() {
                 return resolution;
             }
@@ -61,7 +62,6 @@ impl ConfigWatch {
         } = event
         {
             self.resolver.handle_resource(&kind, &name, &resource);
-            self.obey();
         }
     }
 

@@ -201,12 +201,17 @@ impl Cache {
         true
     }
 
-    /// The server no longer has it, but what it had stays in use (gRFC A53). `true` if the deletion is new.
-    pub(super) fn ignore_deletion(&mut self, kind: &Kind, name: &str) -> bool {
+    /// The server no longer has it, but what it had stays in use (gRFC A53).
+    pub(super) fn ignore_deletion(&mut self, kind: &Kind, name: &Arc<str>) {
         let entry = self
             .entry_mut(kind, name)
             .filter(|entry| entry.held.is_some());
-        entry.is_some_and(|entry| !std::mem::replace(&mut entry.kept, true))
+        if entry.is_some_and(|entry| !std::mem::replace(&mut entry.kept, true)) {
+            self.events.push_back(Event::DeletionIgnored {
+                kind: kind.clone(),
+                name: Arc::clone(name),
+            });
+        }
     }
 
     /// The stream to the server ended: silence on it means nothing any more.

@@ -48,6 +48,18 @@ pub struct Config {
     pub resource_timeout: Duration,
     /// Deleted listeners and clusters stay in use (gRFC A53).
     pub ignore_resource_deletion: bool,
+    /// What to make of a response that holds a name twice: accepted by default (DEC-4).
+    pub duplicates: Duplicates,
+}
+
+/// What to make of a response that holds a name twice. The protocol forbids it; gRPC does not look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Duplicates {
+    /// Nothing: duplicates are not looked for.
+    #[default]
+    Accept,
+    /// The response is rejected; the first one counts.
+    Reject,
 }
 
 impl Config {
@@ -59,6 +71,7 @@ impl Config {
             node,
             resource_timeout: Duration::from_secs(15),
             ignore_resource_deletion: false,
+            duplicates: Duplicates::default(),
         }
     }
 }
@@ -99,7 +112,6 @@ pub struct Client {
     config: Config,
     stream: Stream,
     cache: Cache,
-    ignored: Vec<Event>,
     /// The server could not be reached, and has not answered since.
     unreachable: Option<Arc<str>>,
 }
@@ -112,7 +124,6 @@ impl Client {
             stream: Stream::new(config.node.clone()),
             config,
             cache: Cache::default(),
-            ignored: Vec::new(),
             unreachable: None,
         }
     }
@@ -160,9 +171,15 @@ impl Client {
         let kind = match Kind::from_type_url(&response.type_url) {
             Some((kind, _)) if self.stream.knows(&kind) => kind,
             // C-78: neither an ACK nor a NACK would be right.
-            _ => return self.stream.handle_unknown_kind(),
+            _ => {
+                if self.stream.handle_unknown_kind() {
+                    self.unreachable = None;
+                }
+                return;
+            }
         };
-        let judged = response::judge(&kind, &response.resources, |name| {
+        let duplicates = self.config.duplicates;
+        let judged = response::judge(&kind, &response.resources, duplicates, |name| {
             self.cache.value(&kind, name)
         });
         let nack = judged.nack(&kind);
@@ -217,7 +234,7 @@ impl Client {
 
     /// The next event. Poll until `None` after every other call.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.ignored.pop().or_else(|| self.cache.poll_event())
+        self.cache.poll_event()
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
@@ -289,12 +306,7 @@ impl Client {
             .cloned();
         for name in absent.collect::<Vec<_>>() {
             if self.config.ignore_resource_deletion {
-                if self.cache.ignore_deletion(kind, &name) {
-                    self.ignored.push(Event::DeletionIgnored {
-                        kind: kind.clone(),
-                        name,
-                    });
-                }
+                self.cache.ignore_deletion(kind, &name);
                 continue;
             }
             let text = "does not exist: the server deleted it";

@@ -9,6 +9,7 @@ use oxds_types::discovery::{Any, Resource as Wrapper};
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
+use super::Duplicates;
 use crate::resource::{Invalid, Resource};
 
 /// What a SotW response may wrap its resources in.
@@ -22,6 +23,8 @@ const WRAPPERS: [&str; 2] = [
 pub(super) struct Judged {
     pub(super) accepted: Vec<Accepted>,
     pub(super) rejected: Vec<Invalid>,
+    /// Duplicates: wrong of the response, and nothing that a watcher should hear of.
+    twice: Vec<Invalid>,
     names: HashSet<Arc<str>>,
 }
 
@@ -29,14 +32,20 @@ pub(super) struct Judged {
 pub(super) fn judge<'a>(
     kind: &Kind,
     resources: &[Any],
+    duplicates: Duplicates,
     held: impl Fn(&str) -> Option<&'a Bytes>,
 ) -> Judged {
     let mut judged = Judged::default();
     for (index, any) in resources.iter().enumerate() {
         match resource(kind, any, &held) {
             Ok((name, resource)) => {
-                judged.names.insert(Arc::clone(&name));
-                judged.accepted.push((name, resource));
+                let first = judged.names.insert(Arc::clone(&name));
+                if first || duplicates == Duplicates::Accept {
+                    judged.accepted.push((name, resource));
+                } else {
+                    let twice = Invalid::new("is in the response twice");
+                    judged.twice.push(twice.of(&name));
+                }
             }
             Err(invalid) => {
                 judged.names.extend(invalid.name.clone());
@@ -132,10 +141,11 @@ impl Judged {
 
     /// The detail of the NACK, if there is one: every bad resource and its reason.
     pub(super) fn nack(&self, kind: &Kind) -> Option<String> {
-        if self.rejected.is_empty() {
+        let faults = self.rejected.iter().chain(&self.twice);
+        let reasons: Vec<String> = faults.map(Invalid::to_string).collect();
+        if reasons.is_empty() {
             return None;
         }
-        let reasons: Vec<String> = self.rejected.iter().map(Invalid::to_string).collect();
         Some(format!(
             "invalid {}: {}",
             kind.message(),

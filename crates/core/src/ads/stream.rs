@@ -4,10 +4,11 @@
 //!            wanted                 opened                 response
 //!   Idle ─────────────► Opening ─────────────► Open ─────────────────► Open, answered
 //!    ▲                     │ failed             │ closed                 │ closed
-//!    │ nothing wanted      ▼                    ▼ (an error)             ▼ (none)
+//!    │ time has come       ▼                    ▼ (an error)             ▼ (none)
 //!    └──────────────── Backoff ◄────────────────┴────────────────────────┘
-//!                          │ time has come ──► Opening
 //! ```
+//! Opening and Open go back to Idle when nothing is wanted any more. Whether something is wanted is looked at when
+//! the machine is polled: what is given up and wanted again in one moment disturbs nothing.
 //!
 //! Fields are grouped by when they reset: the nonce goes with the stream; the accepted version survives it
 //! (xDS protocol, "ACK/NACK and versioning").
@@ -32,7 +33,8 @@ pub enum Transmit {
     Open,
     /// Write this request to the stream.
     Request(Box<DiscoveryRequest>),
-    /// Close the stream and the connection, or give up opening them: nothing is wanted any more.
+    /// Close the stream and the connection, or give up opening them: nothing is wanted any more. Their end is not to
+    /// be reported.
     Close,
 }
 
@@ -47,10 +49,8 @@ pub(super) struct Stream {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is wanted.
+    /// Nothing is under way.
     Idle,
-    /// Something is; the driver has yet to be told.
-    Wanted,
     /// The driver is connecting.
     Opening,
     Open {
@@ -62,8 +62,6 @@ enum Phase {
     Backoff {
         until: Instant,
     },
-    /// Nothing is wanted any more; the driver has yet to be told.
-    Unwanted,
 }
 
 #[derive(Debug, Default)]
@@ -107,25 +105,16 @@ impl Stream {
     pub(super) fn subscribe(&mut self, kind: &Kind, name: Arc<str>) {
         let state = self.kinds.entry(kind.clone()).or_default();
         state.due |= state.names.insert(name);
-        self.phase = match self.phase {
-            Phase::Idle => Phase::Wanted,
-            // The driver has not heard of the end yet, so there was none.
-            Phase::Unwanted => Phase::Wanted,
-            phase => phase,
-        };
     }
 
     pub(super) fn unsubscribe(&mut self, kind: &Kind, name: &str) {
         if let Some(state) = self.kinds.get_mut(kind) {
             state.due |= state.names.remove(name);
         }
-        if self.kinds.values().all(|state| state.names.is_empty()) {
-            self.phase = match self.phase {
-                Phase::Idle | Phase::Wanted | Phase::Backoff { .. } => Phase::Idle,
-                _ => Phase::Unwanted,
-            };
-            self.reset_stream();
-        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.kinds.values().any(|state| !state.names.is_empty())
     }
 
     /// Whether the kind was ever subscribed to: responses of other kinds are not ours to judge (C-78).
@@ -186,12 +175,14 @@ impl Stream {
         true
     }
 
-    /// Anything that is no response at all still shows that the server answers.
-    pub(super) fn handle_unknown_kind(&mut self) {
-        if let Phase::Open { answered, .. } = &mut self.phase {
-            *answered = true;
-            self.backoff.reset();
-        }
+    /// A response that is not ours to judge still shows that the server answers. `false` if no stream is open.
+    pub(super) fn handle_unknown_kind(&mut self) -> bool {
+        let Phase::Open { answered, .. } = &mut self.phase else {
+            return false;
+        };
+        *answered = true;
+        self.backoff.reset();
+        true
     }
 
     pub(super) fn handle_closed(&mut self, now: Instant, random: u64) -> Ended {
@@ -212,25 +203,28 @@ impl Stream {
         if let Phase::Backoff { until } = self.phase
             && until <= now
         {
-            self.phase = Phase::Wanted;
+            self.phase = Phase::Idle;
         }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Backoff { until } => Some(until),
+            // A server is not called again early because someone left and came back meanwhile.
+            Phase::Backoff { until } if self.is_wanted() => Some(until),
             _ => None,
         }
     }
 
     pub(super) fn poll_transmit(&mut self) -> Option<Transmit> {
+        let wanted = self.is_wanted();
         match &mut self.phase {
-            Phase::Wanted => {
+            Phase::Idle if wanted => {
                 self.phase = Phase::Opening;
                 Some(Transmit::Open)
             }
-            Phase::Unwanted => {
+            Phase::Opening | Phase::Open { .. } if !wanted => {
                 self.phase = Phase::Idle;
+                self.reset_stream();
                 Some(Transmit::Close)
             }
             Phase::Open { introduced, .. } => {

@@ -58,6 +58,3 @@ impl Connectivity {
         of_all
     }
 }
-
-#[cfg(test)]
-mod tests;

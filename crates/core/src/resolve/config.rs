@@ -1,5 +1,6 @@
 //! The configuration of a channel: immutable, whole, compiled.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,12 +91,12 @@ impl XdsConfig {
     }
 
     /// The names of the assignments that are in use.
-    pub(super) fn assignments(&self) -> impl Iterator<Item = Arc<str>> {
+    pub(super) fn assignments(&self) -> impl Iterator<Item = &Arc<str>> {
         let clusters = self
             .clusters
             .iter()
             .filter_map(|entry| entry.config.as_ref().ok());
-        clusters.filter_map(|config| Some(Arc::clone(&config.assignment.as_ref()?.name)))
+        clusters.filter_map(|config| Some(&config.assignment.as_ref()?.name))
     }
 }
 
@@ -111,7 +112,7 @@ impl RouteTable {
             .api
             .as_ref()
             .and_then(|api| api.max_stream_duration);
-        let mut clusters = Vec::new();
+        let mut clusters = Indexes::default();
         let routes = host.routes.iter().map(|route| CompiledRoute {
             matcher: route.matcher.clone(),
             action: match &route.action {
@@ -128,23 +129,34 @@ impl RouteTable {
         Some(Self {
             virtual_host: host.name.clone(),
             routes: routes.collect(),
-            clusters,
+            clusters: clusters.names,
         })
     }
 }
 
-fn choice(target: &Target, clusters: &mut Vec<Arc<str>>) -> Option<Weighted<usize>> {
-    let mut index = |name: &Arc<str>| match clusters.iter().position(|known| known == name) {
-        Some(index) => index,
-        None => {
-            clusters.push(Arc::clone(name));
-            clusters.len() - 1
-        }
-    };
+/// Gives every cluster an index, in the order in which routes name them.
+#[derive(Debug, Default)]
+struct Indexes {
+    names: Vec<Arc<str>>,
+    by_name: BTreeMap<Arc<str>, usize>,
+}
+
+impl Indexes {
+    fn of(&mut self, name: &Arc<str>) -> usize {
+        *self.by_name.entry(Arc::clone(name)).or_insert_with(|| {
+            self.names.push(Arc::clone(name));
+            self.names.len() - 1
+        })
+    }
+}
+
+fn choice(target: &Target, clusters: &mut Indexes) -> Option<Weighted<usize>> {
     match target {
-        Target::Cluster(name) => Weighted::new([(1, index(name))]),
-        Target::Weighted(names) => {
-            Weighted::new(names.iter().map(|(name, weight)| (*weight, index(name))))
-        }
+        Target::Cluster(name) => Weighted::new([(1, clusters.of(name))]),
+        Target::Weighted(names) => Weighted::new(
+            names
+                .iter()
+                .map(|(name, weight)| (*weight, clusters.of(name))),
+        ),
     }
 }

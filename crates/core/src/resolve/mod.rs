@@ -9,7 +9,10 @@
 //!
 //! A *plan* is a listener, its routes, and the clusters that they name. The plan in use goes on serving, its clusters
 //! and endpoints up to date, until all that the next one names has been answered for: a configuration is never
-//! partial and never torn. What neither plan needs is unwatched.
+//! partial and never torn. What neither plan needs is unwatched. A lost server has not answered: as long as a plan is
+//! in use, it is waited for.
+//!
+//! Work is done when the resolver is polled, once for all that has been handled before.
 //!
 //! It does not know where resources come from (that is [`ads`](crate::ads)) and does not pick (that is
 //! [`lb`](crate::lb)).
@@ -30,7 +33,7 @@ pub use config::{
 use crate::ads::{Reason, WatchError};
 use crate::resource::{Assignment, Cluster, Listener, Resource, RouteConfig, RouteSource};
 use plan::Plan;
-use slots::{Slot, Slots};
+use slots::{Lost, Slot, Slots};
 
 /// What the resolver needs of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +67,16 @@ pub struct Resolver {
     revision: u64,
     announced: bool,
     commands: VecDeque<Command>,
+    news: Option<News>,
+}
+
+/// What has been handled since the last poll. The greater includes the lesser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum News {
+    /// Endpoints alone, which name nothing.
+    Endpoints,
+    /// Resources that name others.
+    Names,
 }
 
 impl Resolver {
@@ -83,6 +96,7 @@ impl Resolver {
             revision: 0,
             announced: true,
             commands: VecDeque::new(),
+            news: None,
         };
         let name = Arc::clone(&resolver.listener_name);
         resolver.listeners.want([name], &mut resolver.commands);
@@ -96,27 +110,33 @@ impl Resolver {
         name: &str,
         resource: &Result<Resource, WatchError>,
     ) {
-        let known = if *kind == Kind::LISTENER {
-            self.listeners.set(name, resource)
+        let news = if *kind == Kind::LISTENER {
+            self.listeners.set(name, resource).then_some(News::Names)
         } else if *kind == Kind::ROUTE {
-            self.route_configs.set(name, resource)
+            self.route_configs
+                .set(name, resource)
+                .then_some(News::Names)
         } else if *kind == Kind::CLUSTER {
-            self.clusters.set(name, resource)
+            self.clusters.set(name, resource).then_some(News::Names)
+        } else if *kind == Kind::ENDPOINT {
+            self.assignments
+                .set(name, resource)
+                .then_some(News::Endpoints)
         } else {
-            *kind == Kind::ENDPOINT && self.assignments.set(name, resource)
+            None
         };
-        if known {
-            self.settle();
-        }
+        self.news = self.news.max(news);
     }
 
     /// The next thing to ask of the client. Poll until `None` after every other call.
     pub fn poll_command(&mut self) -> Option<Command> {
+        self.settle();
         self.commands.pop_front()
     }
 
     /// The configuration in use, once after each time that it changed.
     pub fn poll_config(&mut self) -> Option<Resolution> {
+        self.settle();
         match std::mem::replace(&mut self.announced, true) {
             true => None,
             false => self.current.clone(),
@@ -124,45 +144,57 @@ impl Resolver {
     }
 
     fn settle(&mut self) {
-        match self.target() {
-            Target::Unknown => {}
-            Target::Failed(error) => {
-                // The listener or its routes are gone: nothing to serve by, until they come back.
-                self.plan = None;
-                self.next = None;
-                self.announce(Err(error));
+        let Some(news) = self.news.take() else { return };
+        if news == News::Names {
+            match self.target() {
+                Target::Unknown => {}
+                Target::Failed(error) => {
+                    // The listener or its routes are gone: nothing to serve by, until they come back.
+                    self.plan = None;
+                    self.next = None;
+                    self.announce(Err(error));
+                }
+                Target::Plan(plan) => self.next = Some(plan),
             }
-            Target::Plan(plan) => self.next = Some(plan),
+            self.watch();
         }
-        self.watch();
-        if self
-            .next
-            .as_ref()
-            .is_some_and(|plan| plan.is_complete(&self.clusters, &self.assignments))
-        {
-            self.plan = self.next.take();
+        let lost = self.lost();
+        let complete = |plan: &mut Plan| plan.is_complete(&self.clusters, &self.assignments, lost);
+        if let Some(next) = self.next.take_if(complete) {
+            self.plan = Some(next);
             // What only the plan before needed is let go.
             self.watch();
         }
         self.publish();
     }
 
+    /// Without a plan in use, whoever waits is to learn that the server is lost. With one, it goes on serving (C-166).
+    fn lost(&self) -> Lost {
+        match self.plan {
+            None => Lost::IsAnAnswer,
+            Some(_) => Lost::IsSilence,
+        }
+    }
+
     /// Where listener and routes now point.
     fn target(&self) -> Target {
-        let listener = match self.listeners.get(&self.listener_name) {
-            Slot::Waiting => return Target::Unknown,
-            Slot::Failed(error) => return Target::Failed(error.clone()),
-            Slot::Got(listener) => listener,
+        let lost = self.lost();
+        let listener = match self.listeners.get(&self.listener_name).answer(lost) {
+            None => return Target::Unknown,
+            Some(Err(error)) => return Target::Failed(error.clone()),
+            Some(Ok(listener)) => listener,
         };
+        let listener_name = &self.listener_name;
         let Some(api) = &listener.api else {
-            return self.unusable("is a listener with a socket, not one for clients");
+            let why = "is a listener with a socket, not one for clients";
+            return unusable(&Kind::LISTENER, listener_name, why);
         };
-        let routes = match &api.routes {
-            RouteSource::Inline(routes) => routes,
-            RouteSource::Rds(name) => match self.route_configs.get(name) {
-                Slot::Waiting => return Target::Unknown,
-                Slot::Failed(error) => return Target::Failed(error.clone()),
-                Slot::Got(routes) => routes,
+        let (routes, kind, name) = match &api.routes {
+            RouteSource::Inline(routes) => (routes, Kind::LISTENER, listener_name),
+            RouteSource::Rds(name) => match self.route_configs.get(name).answer(lost) {
+                None => return Target::Unknown,
+                Some(Err(error)) => return Target::Failed(error.clone()),
+                Some(Ok(routes)) => (routes, Kind::ROUTE, name),
             },
         };
         let before = [self.plan.as_ref(), self.next.as_ref()]
@@ -170,17 +202,11 @@ impl Resolver {
             .flatten();
         match Plan::new(listener, routes, &self.authority, before) {
             Some(plan) => Target::Plan(plan),
-            None => self.unusable(&format!("has no virtual host for {:?}", self.authority)),
+            None => {
+                let why = format!("has no virtual host for {:?}", self.authority);
+                unusable(&kind, name, &why)
+            }
         }
-    }
-
-    fn unusable(&self, why: &str) -> Target {
-        let text = format!(
-            "{} {:?} {why}",
-            Kind::LISTENER.message(),
-            self.listener_name
-        );
-        Target::Failed(WatchError::new(Reason::Unusable, text))
     }
 
     /// Watches what the plans need, and nothing else. Routes in use stay watched until their successors are (C-222).
@@ -215,7 +241,7 @@ impl Resolver {
             .current
             .iter()
             .flatten()
-            .flat_map(|config| config.assignments());
+            .flat_map(|config| config.assignments().cloned());
         let assignments: Vec<_> = assignments.chain(in_use).collect();
         self.assignments.want(assignments, &mut self.commands);
     }
@@ -235,9 +261,13 @@ impl Resolver {
         }
         self.revision += 1;
         let config = plan.config(self.revision, entries);
+        let same_assignments =
+            before.is_some_and(|before| before.assignments().eq(config.assignments()));
         self.announce(Ok(Arc::new(config)));
-        // The assignments that the configuration before held may be needed no longer.
-        self.watch();
+        if !same_assignments {
+            // Those that the configuration before held may be needed no longer.
+            self.watch();
+        }
     }
 
     fn announce(&mut self, resolution: Resolution) {
@@ -258,6 +288,11 @@ enum Target {
     /// Nowhere.
     Failed(WatchError),
     Plan(Plan),
+}
+
+fn unusable(kind: &Kind, name: &str, why: &str) -> Target {
+    let text = format!("{} {name:?} {why}", kind.message());
+    Target::Failed(WatchError::new(Reason::Unusable, text))
 }
 
 fn same_entries(before: &[ClusterEntry], after: &[ClusterEntry]) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::slots::{Slot, Slots};
+use super::slots::{Lost, Slots};
 use super::{ClusterConfig, ClusterEntry, RouteTable, XdsConfig};
 use crate::ads::WatchError;
 use crate::lb::choose_virtual_host;
@@ -57,32 +57,40 @@ impl Plan {
         &self,
         clusters: &Slots<Cluster>,
         assignments: &Slots<Assignment>,
+        lost: Lost,
     ) -> bool {
         self.clusters()
             .iter()
-            .all(|name| entry(name, clusters, assignments).is_some())
+            .all(|name| entry(name, clusters, assignments, lost).is_some())
     }
 
-    /// What is known of each cluster. One that is not answered for yet (its assignment has another name now) is as
-    /// it was before.
+    /// What is known of each cluster. One that is not answered for (its assignment has another name now, or the server
+    /// is lost) is as it was before.
     pub(super) fn entries(
         &self,
         clusters: &Slots<Cluster>,
         assignments: &Slots<Assignment>,
         before: Option<&XdsConfig>,
     ) -> Vec<ClusterEntry> {
-        let before = |name: &Arc<str>| {
-            let mut entries = before.into_iter().flat_map(|config| &config.clusters);
-            entries.find(|entry| entry.name == *name)
+        // Most often the routes are the same, and so are the indexes.
+        let before = |index: usize, name: &Arc<str>| {
+            let entries = before.map_or(&[][..], |config| &config.clusters);
+            let is_it = |entry: &&ClusterEntry| entry.name == *name;
+            let at_index = entries.get(index).filter(is_it);
+            at_index.or_else(|| entries.iter().find(is_it))
         };
-        let entries = self.clusters().iter().filter_map(|name| {
-            match (entry(name, clusters, assignments), before(name)) {
-                (Some(config), before) => Some(ClusterEntry {
-                    name: Arc::clone(name),
-                    config: config.map(|config| shared(config, before)),
-                }),
-                (None, before) => before.cloned(),
-            }
+        let entries = self.clusters().iter().enumerate();
+        let entries = entries.filter_map(|(index, name)| {
+            let before = before(index, name);
+            let known = |lost| entry(name, clusters, assignments, lost);
+            let fresh = |config: Result<ClusterConfig, _>| ClusterEntry {
+                name: Arc::clone(name),
+                config: config.map(|config| shared(config, before)),
+            };
+            known(Lost::IsSilence)
+                .map(fresh)
+                .or_else(|| before.cloned())
+                .or_else(|| known(Lost::IsAnAnswer).map(fresh))
         });
         entries.collect()
     }
@@ -109,16 +117,15 @@ fn entry(
     name: &str,
     clusters: &Slots<Cluster>,
     assignments: &Slots<Assignment>,
+    lost: Lost,
 ) -> Option<Result<ClusterConfig, WatchError>> {
-    let cluster = match clusters.get(name) {
-        Slot::Waiting => return None,
-        Slot::Failed(error) => return Some(Err(error.clone())),
-        Slot::Got(cluster) => Arc::clone(cluster),
+    let cluster = match clusters.get(name).answer(lost)? {
+        Ok(cluster) => Arc::clone(cluster),
+        Err(error) => return Some(Err(error.clone())),
     };
-    let (assignment, note) = match assignments.get(&cluster.eds_service_name) {
-        Slot::Waiting => return None,
-        Slot::Failed(error) => (None, Some(error.clone())),
-        Slot::Got(assignment) => (Some(Arc::clone(assignment)), None),
+    let (assignment, note) = match assignments.get(&cluster.eds_service_name).answer(lost)? {
+        Ok(assignment) => (Some(Arc::clone(assignment)), None),
+        Err(error) => (None, Some(error.clone())),
     };
     Some(Ok(ClusterConfig {
         cluster,

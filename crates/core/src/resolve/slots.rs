@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::Command;
-use crate::ads::WatchError;
+use crate::ads::{Reason, WatchError};
 use crate::resource::{Resource, View};
 
 /// What is known of a resource.
@@ -16,6 +16,31 @@ pub(super) enum Slot<T> {
     Got(Arc<T>),
     /// Why there is none.
     Failed(WatchError),
+}
+
+/// What to make of a server that cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// Its resources cannot be had.
+    IsAnAnswer,
+    /// It has yet to answer.
+    IsSilence,
+}
+
+impl<T> Slot<T> {
+    /// The resource, or why there is none; `None` while there is no answer.
+    pub(super) fn answer(&self, lost: Lost) -> Option<Result<&Arc<T>, &WatchError>> {
+        match self {
+            Self::Waiting => None,
+            Self::Failed(error)
+                if lost == Lost::IsSilence && error.reason == Reason::Unreachable =>
+            {
+                None
+            }
+            Self::Failed(error) => Some(Err(error)),
+            Self::Got(resource) => Some(Ok(resource)),
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -200,6 +200,12 @@ impl Endpoint {
             return Err(Invalid::new("must be set").at("endpoint"));
         };
         let address = socket_address(endpoint.address.as_ref()).within("endpoint.address")?;
+        // Checked, though only the first is used: the others are for Happy Eyeballs (gRFC A61).
+        for (index, additional) in endpoint.additional_addresses.iter().enumerate() {
+            socket_address(additional.address.as_ref())
+                .within("address")
+                .within_index("endpoint.additional_addresses", index)?;
+        }
         Ok(Self { address, weight })
     }
 }

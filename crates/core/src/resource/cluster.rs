@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::cluster::v3::{
-    Cluster as ClusterProto,
+    Cluster as ClusterProto, LoadBalancingPolicy, OutlierDetection,
     cluster::{ClusterDiscoveryType, DiscoveryType, EdsClusterConfig, LbPolicy},
 };
 use envoy_types::pb::envoy::config::core::v3::{
     ConfigSource, RoutingPriority, config_source::ConfigSourceSpecifier,
 };
+use envoy_types::pb::envoy::extensions::load_balancing_policies::wrr_locality::v3::WrrLocality;
 use prost::Message;
 
 use super::Invalid;
-use super::convert::same_server;
+use super::convert::{duration, same_server};
 use super::invalid::Within;
 
 /// A cluster whose endpoints come by EDS.
@@ -48,14 +49,17 @@ impl Cluster {
     }
 
     fn from_proto(proto: &ClusterProto) -> Result<Self, Invalid> {
+        load_balancing(proto)?;
+        security(proto)?;
+        if let Some(detection) = &proto.outlier_detection {
+            outlier_detection(detection).within("outlier_detection")?;
+        }
         Ok(Self {
             name: proto.name.as_str().into(),
             eds_service_name: eds_service_name(proto)?,
             lrs_server: lrs_server(proto.lrs_server.as_ref()).within("lrs_server")?,
             max_requests: max_requests(proto),
         })
-        .and_then(|cluster| load_balancing(proto).map(|()| cluster))
-        .and_then(|cluster| security(proto).map(|()| cluster))
     }
 }
 
@@ -115,38 +119,85 @@ fn max_requests(proto: &ClusterProto) -> u32 {
 
 /// Round robin; `load_balancing_policy`, where set, overrides `lb_policy` (gRFC A52).
 fn load_balancing(proto: &ClusterProto) -> Result<(), Invalid> {
-    const SUPPORTED: [&str; 2] = [
-        "envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin",
-        "envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality",
-    ];
-    let Some(policies) = &proto.load_balancing_policy else {
-        return match LbPolicy::try_from(proto.lb_policy) {
-            Ok(LbPolicy::RoundRobin) => Ok(()),
-            Ok(other) => {
-                let other = other.as_str_name();
-                Err(
-                    Invalid::new(format!("{other} is not supported, only ROUND_ROBIN is"))
-                        .at("lb_policy"),
-                )
-            }
-            Err(_) => Err(Invalid::new("is unknown").at("lb_policy")),
-        };
-    };
-    let types = policies
-        .policies
-        .iter()
-        .filter_map(|policy| {
-            policy
-                .typed_extension_config
-                .as_ref()?
-                .typed_config
-                .as_ref()
-        })
-        .map(|any| any.type_url.rsplit('/').next().unwrap_or_default());
-    match types.into_iter().any(|policy| SUPPORTED.contains(&policy)) {
-        true => Ok(()),
-        false => Err(Invalid::new("has no policy that is supported").at("load_balancing_policy")),
+    if let Some(policies) = &proto.load_balancing_policy {
+        let found = has_round_robin(policies, 0).and_then(|found| match found {
+            true => Ok(()),
+            false => Err(Invalid::new("has no policy that is supported")),
+        });
+        return found.within("load_balancing_policy");
     }
+    let rule = match LbPolicy::try_from(proto.lb_policy) {
+        Ok(LbPolicy::RoundRobin) => return Ok(()),
+        Ok(other) => format!(
+            "{} is not supported, only ROUND_ROBIN is",
+            other.as_str_name()
+        ),
+        Err(_) => "is unknown".to_owned(),
+    };
+    Err(Invalid::new(rule).at("lb_policy"))
+}
+
+/// Whether one of the policies is round robin, alone or within localities. Unknown ones are passed over.
+fn has_round_robin(policies: &LoadBalancingPolicy, depth: u32) -> Result<bool, Invalid> {
+    /// gRFC A52.
+    const DEEPEST: u32 = 16;
+    const ROUND_ROBIN: &str = "envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin";
+    const WRR_LOCALITY: &str =
+        "envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality";
+    if depth > DEEPEST {
+        return Err(Invalid::new(format!("is more than {DEEPEST} deep")));
+    }
+    for policy in &policies.policies {
+        let config = policy.typed_extension_config.as_ref();
+        let Some(any) = config.and_then(|config| config.typed_config.as_ref()) else {
+            continue;
+        };
+        let supported = match any.type_url.rsplit('/').next() {
+            Some(ROUND_ROBIN) => true,
+            Some(WRR_LOCALITY) => {
+                let locality = WrrLocality::decode(&*any.value)?;
+                match &locality.endpoint_picking_policy {
+                    Some(inner) => has_round_robin(inner, depth + 1)?,
+                    None => return Err(Invalid::new("must be set").at("endpoint_picking_policy")),
+                }
+            }
+            _ => false,
+        };
+        if supported {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Checked, so that what is invalid for every gRPC client is invalid here; ejecting endpoints is gRFC A50.
+fn outlier_detection(proto: &OutlierDetection) -> Result<(), Invalid> {
+    let durations = [
+        ("interval", &proto.interval),
+        ("base_ejection_time", &proto.base_ejection_time),
+        ("max_ejection_time", &proto.max_ejection_time),
+    ];
+    for (field, value) in durations {
+        value.as_ref().map(duration).transpose().within(field)?;
+    }
+    let percents = [
+        ("max_ejection_percent", proto.max_ejection_percent),
+        ("enforcing_success_rate", proto.enforcing_success_rate),
+        (
+            "failure_percentage_threshold",
+            proto.failure_percentage_threshold,
+        ),
+        (
+            "enforcing_failure_percentage",
+            proto.enforcing_failure_percentage,
+        ),
+    ];
+    for (field, value) in percents {
+        if value.is_some_and(|percent| percent.value > 100) {
+            return Err(Invalid::new("must not be above 100").at(field));
+        }
+    }
+    Ok(())
 }
 
 /// TLS to endpoints is gRFC A29: a cluster that asks for it must not be reached in plaintext instead.

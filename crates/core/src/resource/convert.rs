@@ -31,10 +31,15 @@ pub(super) fn duration(duration: &protobuf::Duration) -> Result<Duration, Invali
 pub(super) fn full_match(matcher: &RegexMatcher) -> Result<Regex, Invalid> {
     /// Compiled expressions live as long as the configuration; regex's own default is 10 MiB each.
     const MOST_COMPILED_BYTES: usize = 1 << 20;
-    RegexBuilder::new(&format!("^(?:{})$", matcher.regex))
-        .size_limit(MOST_COMPILED_BYTES)
-        .build()
-        .map_err(|error| Invalid::new(format!("is no regular expression: {error}")).at("regex"))
+    let compile = |regex: &str| {
+        RegexBuilder::new(regex)
+            .size_limit(MOST_COMPILED_BYTES)
+            .build()
+            .map_err(|error| Invalid::new(format!("is no regular expression: {error}")).at("regex"))
+    };
+    // On its own first: "a)|(b" is none, but would become one between the anchors.
+    compile(&matcher.regex)?;
+    compile(&format!("^(?:{})$", matcher.regex))
 }
 
 /// gRPC takes resources from the control plane that sent the one in hand: `ads`, or `self` (gRFC A27, A47).

@@ -139,12 +139,10 @@ impl RouteSource {
     }
 }
 
-/// The router must be there, and last; what a client cannot run must be optional (gRFC A39).
+/// The router must be there, and last; what a client cannot run must be optional, and is left out (gRFC A39).
 fn filters(filters: &[HttpFilter]) -> Result<(), Invalid> {
-    let Some(last) = filters.len().checked_sub(1) else {
-        return Err(Invalid::new("must not be empty").at("http_filters"));
-    };
     let mut names = HashSet::new();
+    let mut router = None;
     for (index, filter) in filters.iter().enumerate() {
         let fault = |rule: String| Err(Invalid::new(rule).at_index("http_filters", index));
         if filter.name.is_empty() {
@@ -160,14 +158,13 @@ fn filters(filters: &[HttpFilter]) -> Result<(), Invalid> {
             Some(ConfigType::TypedConfig(any)) => message(any),
             _ => "",
         };
-        match (kind == ROUTER, index == last) {
-            (true, true) => {}
-            (true, false) => return fault("is terminal, so it must be the last".to_owned()),
-            (false, true) => {
-                return fault("is not terminal, so it must not be the last".to_owned());
+        match (kind == ROUTER, router) {
+            (true, None) => router = Some(index),
+            (true, Some(first)) => {
+                return fault(format!("is a second router, after http_filters[{first}]"));
             }
-            (false, false) if filter.is_optional => {}
-            (false, false) => {
+            (false, _) if filter.is_optional => {}
+            (false, _) => {
                 return fault(format!(
                     "{:?} of type {kind:?} is not supported",
                     filter.name
@@ -175,7 +172,11 @@ fn filters(filters: &[HttpFilter]) -> Result<(), Invalid> {
             }
         }
     }
-    Ok(())
+    // Every other filter that is left out does not count, so a router that is there is the last.
+    match router {
+        Some(_) => Ok(()),
+        None => Err(Invalid::new("must end with a router").at("http_filters")),
+    }
 }
 
 fn message(any: &Any) -> &str {

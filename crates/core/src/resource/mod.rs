@@ -117,6 +117,3 @@ impl Resource {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,6 +3,7 @@
 pub(crate) mod link;
 pub(crate) mod model;
 pub(crate) mod stream;
+pub(crate) mod text;
 pub(crate) mod world;
 
 pub(crate) use stream::Stream;

@@ -1,0 +1,65 @@
+//! C-223: which virtual host serves an authority.
+
+use oxds_core::lb::choose_virtual_host;
+use oxds_core::resource::RouteConfig;
+
+use crate::support::text::accepted;
+
+/// The domains of the virtual host that is chosen out of these.
+fn chosen<'a>(hosts: &[&'a str], authority: &str) -> Option<&'a str> {
+    let text: String = hosts
+        .iter()
+        .map(|domains| {
+            let domains: String = domains
+                .split(' ')
+                .map(|d| format!("domains: '{d}' "))
+                .collect();
+            format!("virtual_hosts {{ name: 'h' {domains} }}")
+        })
+        .collect();
+    let config: RouteConfig = accepted(&format!("name: 'r' {text}"));
+    choose_virtual_host(&config.virtual_hosts, authority).map(|index| hosts[index])
+}
+
+#[test]
+fn c223_exact_before_longest_suffix_before_longest_prefix_before_any() {
+    let mut hosts = vec!["*", "a.*", "a.b.*", "*.d", "*.c.d", "a.b.c.d"];
+    for expected in ["a.b.c.d", "*.c.d", "*.d", "a.b.*", "a.*", "*"] {
+        assert_eq!(chosen(&hosts, "a.b.c.d"), Some(expected));
+        hosts.reverse();
+        assert_eq!(
+            chosen(&hosts, "a.b.c.d"),
+            Some(expected),
+            "whatever their order"
+        );
+        hosts.retain(|domain| *domain != expected);
+    }
+    assert_eq!(chosen(&hosts, "a.b.c.d"), None);
+}
+
+#[test]
+fn c223_the_best_domain_of_a_host_counts_and_the_first_host_on_ties() {
+    assert_eq!(chosen(&["x *", "y a.b"], "a.b"), Some("y a.b"));
+    assert_eq!(chosen(&["x a.b", "y a.b"], "a.b"), Some("x a.b"));
+    assert_eq!(chosen(&["x *", "y *"], "a.b"), Some("x *"));
+}
+
+#[test]
+fn c223_case_does_not_count_on_either_side() {
+    for domain in ["Foo.COM", "*.Com", "FOO.*"] {
+        assert_eq!(chosen(&[domain], "fOO.com"), Some(domain));
+    }
+}
+
+#[test]
+fn c223_a_star_stands_for_something() {
+    assert_eq!(chosen(&["*.foo.com"], "foo.com"), None);
+    assert_eq!(chosen(&["*.foo.com"], ".foo.com"), None);
+    assert_eq!(chosen(&["foo.*"], "foo."), None);
+    assert_eq!(chosen(&["*-x"], "a-x"), Some("*-x"));
+    assert_eq!(
+        chosen(&["foo.com"], "foo.com:80"),
+        None,
+        "a port is part of an authority"
+    );
+}

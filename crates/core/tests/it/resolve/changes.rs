@@ -1,0 +1,153 @@
+//! C-166, C-222, C-231: what is in use goes on until its successor is whole.
+
+use oxds_core::ads::Reason;
+use oxds_types::Kind;
+
+use super::{Played, assignment, cluster, cluster_of, listener, listener_with, routes, served_by};
+
+#[test]
+fn c222_other_routes_take_over_when_all_that_they_need_is_there() {
+    let (mut played, _) = Played::serving();
+    played.got(&Kind::LISTENER, &listener("r2"));
+    assert_eq!(played.commands(), ["watch rds r2"]);
+    played.silent();
+    played.got(&Kind::ROUTE, &routes("r2", "b"));
+    assert_eq!(played.commands(), ["watch cds b"]);
+    played.got(&Kind::CLUSTER, &cluster("b"));
+    assert_eq!(played.commands(), ["watch eds b"]);
+    played.silent();
+    played.got(&Kind::ENDPOINT, &assignment("b", 2));
+    assert_eq!(served_by(&played.config(), "/"), "b:2");
+    assert_eq!(
+        played.commands(),
+        ["unwatch rds r", "unwatch cds a", "unwatch eds a"]
+    );
+}
+
+#[test]
+fn c222_what_is_in_use_is_kept_up_to_date_while_its_successor_is_awaited() {
+    let (mut played, _) = Played::serving();
+    played.got(&Kind::ROUTE, &routes("r", "b"));
+    assert_eq!(played.commands(), ["watch cds b"]);
+    played.silent();
+    played.got(&Kind::ENDPOINT, &assignment("a", 7));
+    assert_eq!(served_by(&played.config(), "/"), "a:7");
+}
+
+#[test]
+fn c222_from_rds_to_routes_in_the_listener_and_back() {
+    let (mut played, _) = Played::serving();
+    let inline = listener_with(
+        "route_config { virtual_hosts { name: 'inline' domains: '*' routes { match { prefix: '' } route { cluster: 'a' } } } }",
+    );
+    played.got(&Kind::LISTENER, &inline);
+    assert_eq!(played.commands(), ["unwatch rds r"]);
+    assert_eq!(played.config().routes.virtual_host, "inline");
+
+    played.got(&Kind::LISTENER, &listener("r"));
+    assert_eq!(played.commands(), ["watch rds r"]);
+    played.silent();
+    played.got(&Kind::ROUTE, &routes("r", "a"));
+    assert_eq!(played.config().routes.virtual_host, "h");
+    assert!(played.commands().is_empty());
+}
+
+#[test]
+fn c222_a_cluster_with_another_assignment_is_served_by_the_one_before_until_then() {
+    let (mut played, _) = Played::serving();
+    played.got(&Kind::CLUSTER, &cluster_of("a", "new"));
+    assert_eq!(played.commands(), ["watch eds new"]);
+    played.silent();
+    played.got(&Kind::ENDPOINT, &assignment("new", 5));
+    assert_eq!(served_by(&played.config(), "/"), "a:5");
+    assert_eq!(played.commands(), ["unwatch eds a"]);
+}
+
+#[test]
+fn c222_a_change_taken_back_before_it_was_whole_changes_nothing() {
+    let (mut played, _) = Played::serving();
+    played.got(&Kind::ROUTE, &routes("r", "b"));
+    assert_eq!(played.commands(), ["watch cds b"]);
+    played.got(&Kind::ROUTE, &routes("r", "a"));
+    let config = played.config();
+    assert_eq!(served_by(&config, "/"), "a:1");
+    assert_eq!(played.commands(), ["unwatch cds b"]);
+    // What comes for it late is nobody's.
+    played.got(&Kind::CLUSTER, &cluster("b"));
+    played.silent();
+    assert!(played.commands().is_empty());
+}
+
+#[test]
+fn c231_a_cluster_is_dropped_with_the_routes_that_named_it_not_before() {
+    let (mut played, _) = Played::serving();
+    played.got(&Kind::ROUTE, &routes("r", "b"));
+    played.commands();
+    played.got(&Kind::CLUSTER, &cluster("b"));
+    played.commands();
+    // Still routed by the old routes, hence still there.
+    assert!(played.commands().is_empty());
+    played.got(&Kind::ENDPOINT, &assignment("b", 2));
+    let config = played.config();
+    assert_eq!(config.clusters.len(), 1);
+    assert_eq!(served_by(&config, "/a"), "b:2");
+}
+
+#[test]
+fn c166_a_server_lost_in_the_middle_of_a_change_leaves_the_old_routes_in_use() {
+    let (mut played, _) = Played::serving();
+    played.got(&Kind::ROUTE, &routes("r", "b"));
+    assert_eq!(played.commands(), ["watch cds b"]);
+    played.failed(
+        &Kind::CLUSTER,
+        "b",
+        Reason::Unreachable,
+        "connection refused",
+    );
+    played.silent();
+    // It comes back.
+    played.got(&Kind::CLUSTER, &cluster("b"));
+    played.commands();
+    played.failed(
+        &Kind::ENDPOINT,
+        "b",
+        Reason::Unreachable,
+        "connection refused",
+    );
+    played.silent();
+    played.got(&Kind::ENDPOINT, &assignment("b", 2));
+    assert_eq!(served_by(&played.config(), "/"), "b:2");
+}
+
+#[test]
+fn c166_so_does_one_lost_before_other_routes_or_another_assignment_came() {
+    let (mut played, _) = Played::serving();
+    played.got(&Kind::CLUSTER, &cluster_of("a", "new"));
+    played.commands();
+    played.failed(
+        &Kind::ENDPOINT,
+        "new",
+        Reason::Unreachable,
+        "connection refused",
+    );
+    played.silent();
+    played.got(&Kind::LISTENER, &listener("r2"));
+    played.commands();
+    played.failed(
+        &Kind::ROUTE,
+        "r2",
+        Reason::Unreachable,
+        "connection refused",
+    );
+    played.silent();
+    assert!(played.commands().is_empty());
+}
+
+#[test]
+fn c222_a_change_that_the_server_answers_with_an_error_is_made() {
+    let (mut played, _) = Played::serving();
+    played.got(&Kind::ROUTE, &routes("r", "b"));
+    played.commands();
+    played.failed(&Kind::CLUSTER, "b", Reason::DoesNotExist, "does not exist");
+    assert_eq!(served_by(&played.config(), "/"), "b: does not exist");
+}

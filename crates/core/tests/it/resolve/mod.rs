@@ -1,0 +1,175 @@
+//! From resources to one configuration, played against a client that the scenario speaks for.
+
+mod assembly;
+mod changes;
+mod failures;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use oxds_core::ads::{Reason, WatchError};
+use oxds_core::lb::Headers;
+use oxds_core::resolve::{Command, CompiledAction, Resolver, XdsConfig};
+use oxds_core::resource::Resource;
+use oxds_types::Kind;
+
+use crate::support::text;
+
+/// The resolver of listener `l` for RPCs to `svc`.
+struct Played {
+    resolver: Resolver,
+}
+
+impl Played {
+    fn new() -> Self {
+        Self {
+            resolver: Resolver::new("l", "svc"),
+        }
+    }
+
+    /// In use: listener `l`, routes `r`, which send everything to cluster `a`.
+    fn serving() -> (Self, Arc<XdsConfig>) {
+        let mut played = Self::new();
+        played.got(&Kind::LISTENER, &listener("r"));
+        played.commands();
+        played.got(&Kind::ROUTE, &routes("r", "a"));
+        played.commands();
+        played.got(&Kind::CLUSTER, &cluster("a"));
+        played.commands();
+        played.got(&Kind::ENDPOINT, &assignment("a", 1));
+        let config = played.config();
+        played.commands();
+        (played, config)
+    }
+
+    /// A resource comes.
+    fn got(&mut self, kind: &Kind, text: &str) {
+        let (name, resource) = Resource::parse(kind, &text::bytes(kind, text)).unwrap();
+        let name = name.unwrap();
+        self.resolver.handle_resource(kind, &name, &Ok(resource));
+    }
+
+    fn failed(&mut self, kind: &Kind, name: &str, reason: Reason, text: &str) {
+        let error = Err(WatchError::new(reason, text));
+        self.resolver.handle_resource(kind, name, &error);
+    }
+
+    /// What the client is asked for, in words.
+    fn commands(&mut self) -> Vec<String> {
+        let words = |command| {
+            let (verb, kind, name) = match command {
+                Command::Watch(kind, name) => ("watch", kind, name),
+                Command::Unwatch(kind, name) => ("unwatch", kind, name),
+            };
+            format!("{verb} {} {name}", kind.short_name().unwrap())
+        };
+        std::iter::from_fn(|| self.resolver.poll_command())
+            .map(words)
+            .collect()
+    }
+
+    /// The configuration that is announced.
+    fn config(&mut self) -> Arc<XdsConfig> {
+        match self.resolver.poll_config() {
+            Some(Ok(config)) => config,
+            other => panic!("no configuration: {other:?}"),
+        }
+    }
+
+    /// The error that is announced.
+    fn error(&mut self) -> String {
+        match self.resolver.poll_config() {
+            Some(Err(error)) => error.to_string(),
+            other => panic!("no error: {other:?}"),
+        }
+    }
+
+    /// Nothing is announced.
+    #[track_caller]
+    fn silent(&mut self) {
+        let announced = self.resolver.poll_config();
+        assert!(announced.is_none(), "announced {announced:?}");
+    }
+}
+
+struct NoHeaders;
+
+impl Headers for NoHeaders {
+    fn get(&self, _: &str) -> Option<Cow<'_, str>> {
+        None
+    }
+}
+
+/// The cluster that an RPC to a path is sent to, with what the configuration says of it: its endpoints' port, or an
+/// error.
+fn served_by(config: &XdsConfig, path: &str) -> String {
+    let route = config.route(path, &NoHeaders, || 0).expect("a route");
+    let CompiledAction::Forward { clusters, .. } = &route.action else {
+        return "unsupported".to_owned();
+    };
+    let entry = &config.clusters[*clusters.pick(0)];
+    match &entry.config {
+        Err(error) => format!("{}: {error}", entry.name),
+        Ok(config) => match (&config.assignment, &config.note) {
+            (Some(assignment), None) => {
+                let ports = assignment.endpoints().map(|e| e.address.port().to_string());
+                format!("{}:{}", entry.name, ports.collect::<Vec<_>>().join(","))
+            }
+            (None, Some(note)) => format!("{}: no endpoints: {note}", entry.name),
+            other => panic!("either endpoints or a note, not {other:?}"),
+        },
+    }
+}
+
+const ROUTER: &str = "http_filters { name: 'router' typed_config {
+    [type.googleapis.com/envoy.extensions.filters.http.router.v3.Router] {} } }";
+
+/// Listener `l` with this HttpConnectionManager.
+fn listener_with(manager: &str) -> String {
+    format!(
+        "name: 'l' api_listener {{ api_listener {{
+           [type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager]
+           {{ {manager} {ROUTER} }} }} }}"
+    )
+}
+
+/// Listener `l`, with its routes in this resource.
+fn listener(routes: &str) -> String {
+    listener_with(&format!(
+        "rds {{ route_config_name: '{routes}' config_source {{ ads {{}} }} }}"
+    ))
+}
+
+/// Routes of the virtual host for `svc`: each cluster by a path of its name, `/a` to `a`, and all else to the first.
+fn routes(name: &str, clusters: &str) -> String {
+    let by_path: String = clusters
+        .split(' ')
+        .map(|cluster| {
+            format!("routes {{ match {{ path: '/{cluster}' }} route {{ cluster: '{cluster}' }} }}")
+        })
+        .collect();
+    let first = clusters.split(' ').next().unwrap();
+    format!(
+        "name: '{name}' virtual_hosts {{ name: 'h' domains: 'svc' {by_path}
+           routes {{ match {{ prefix: '' }} route {{ cluster: '{first}' }} }} }}"
+    )
+}
+
+fn cluster(name: &str) -> String {
+    cluster_of(name, "")
+}
+
+/// A cluster whose assignment has a name of its own.
+fn cluster_of(name: &str, assignment: &str) -> String {
+    format!(
+        "name: '{name}' type: EDS eds_cluster_config {{ service_name: '{assignment}' eds_config {{ ads {{}} }} }}"
+    )
+}
+
+/// One endpoint, with this port.
+fn assignment(name: &str, port: u16) -> String {
+    format!(
+        "cluster_name: '{name}' endpoints {{ locality {{}} load_balancing_weight {{ value: 1 }}
+           lb_endpoints {{ endpoint {{ address {{ socket_address {{ address: '::1' port_value: {port} }} }} }} }} }}"
+    )
+}

@@ -1,0 +1,284 @@
+//! C-207 – C-216: assignments.
+
+use oxds_core::lb::PerMillion;
+use oxds_core::resource::Assignment;
+
+use crate::support::text::{accepted, rejected};
+
+/// An assignment with these localities.
+fn of(localities: &[String]) -> String {
+    format!("cluster_name: 'a' {}", localities.join(" "))
+}
+
+/// A locality `region`, with these fields.
+fn locality(region: &str, fields: &str) -> String {
+    format!("endpoints {{ locality {{ region: '{region}' }} {fields} }}")
+}
+
+fn weight(weight: u32) -> String {
+    format!("load_balancing_weight {{ value: {weight} }}")
+}
+
+fn endpoint(address: &str, fields: &str) -> String {
+    format!(
+        "lb_endpoints {{ endpoint {{ address {{ socket_address {{ address: '{address}' port_value: 80 }} }} }} {fields} }}"
+    )
+}
+
+/// What is wrong with an assignment of these localities.
+fn fault(localities: &[String]) -> String {
+    let error = rejected::<Assignment>(&of(localities));
+    let rule = error.strip_prefix("a: ");
+    rule.expect("the assignment is named").to_owned()
+}
+
+/// The addresses in use, by priority and locality.
+fn addresses(assignment: &Assignment) -> Vec<Vec<(String, Vec<String>)>> {
+    let of_locality = |locality: &oxds_core::resource::Locality| {
+        let endpoints = locality.endpoints.iter();
+        let addresses = endpoints.map(|endpoint| endpoint.address.to_string());
+        (locality.id.to_string(), addresses.collect())
+    };
+    let of_priority = |localities: &Vec<_>| localities.iter().map(of_locality).collect();
+    assignment.priorities.iter().map(of_priority).collect()
+}
+
+#[test]
+fn c207_an_assignment_and_its_localities_have_names() {
+    assert_eq!(
+        rejected::<Assignment>(""),
+        "cluster_name: must not be empty"
+    );
+    assert_eq!(
+        fault(&["endpoints { load_balancing_weight { value: 1 } }".to_owned()]),
+        "endpoints[0].locality: must be set"
+    );
+}
+
+#[test]
+fn c207_a_locality_without_weight_is_left_out() {
+    let assignment: Assignment = accepted(&of(&[
+        locality("none", &endpoint("10.0.0.1", "")),
+        locality(
+            "zero",
+            &format!("{} {}", weight(0), endpoint("10.0.0.2", "")),
+        ),
+        locality(
+            "some",
+            &format!("{} {}", weight(3), endpoint("10.0.0.3", "")),
+        ),
+    ]));
+    assert_eq!(
+        addresses(&assignment),
+        [[("some".to_owned(), vec!["10.0.0.3:80".to_owned()])]]
+    );
+    assert_eq!(assignment.priorities[0][0].weight, 3);
+}
+
+#[test]
+fn c208_the_weights_of_a_priority_add_up_within_32_bits() {
+    let heavy = |region: &str, priority: u32| {
+        locality(region, &format!("priority: {priority} {}", weight(1 << 31)))
+    };
+    // By priority, not over all of them.
+    accepted::<Assignment>(&of(&[heavy("a", 0), heavy("b", 1)]));
+    assert_eq!(
+        fault(&[heavy("a", 0), heavy("b", 0)]),
+        "endpoints: of priority 0 have weights of more than 32 bits in all"
+    );
+}
+
+#[test]
+fn c209_a_locality_is_in_a_priority_once_and_priorities_have_no_gaps() {
+    let at = |region: &str, priority: u32| {
+        locality(region, &format!("priority: {priority} {}", weight(1)))
+    };
+    let assignment: Assignment = accepted(&of(&[at("a", 1), at("b", 0), at("a", 0)]));
+    assert_eq!(
+        addresses(&assignment),
+        [
+            vec![("b".to_owned(), vec![]), ("a".to_owned(), vec![])],
+            vec![("a".to_owned(), vec![])]
+        ]
+    );
+    assert_eq!(
+        fault(&[at("a", 0), at("a", 0)]),
+        "endpoints[1]: has the locality a twice in priority 0"
+    );
+    assert_eq!(
+        fault(&[at("a", 0), at("b", 2)]),
+        "endpoints: have priority 2 but not 1"
+    );
+    assert_eq!(fault(&[at("a", 1)]), "endpoints: have priority 1 but not 0");
+}
+
+#[test]
+fn c210_the_weight_of_an_endpoint_is_above_zero_and_one_where_it_is_not_given() {
+    let place = |fields: &str| locality("a", &format!("{} {fields}", weight(1)));
+    let assignment: Assignment = accepted(&of(&[place(&format!(
+        "{} {}",
+        endpoint("10.0.0.1", ""),
+        endpoint("10.0.0.2", &weight(9))
+    ))]));
+    let weights: Vec<u32> = assignment
+        .endpoints()
+        .map(|endpoint| endpoint.weight)
+        .collect();
+    assert_eq!(weights, [1, 9]);
+    assert_eq!(
+        fault(&[place(&endpoint("10.0.0.1", &weight(0)))]),
+        "endpoints[0].lb_endpoints[0].load_balancing_weight: must not be zero"
+    );
+    let heavy = |address: &str| endpoint(address, &weight(u32::MAX));
+    assert_eq!(
+        fault(&[place(&format!(
+            "{} {}",
+            heavy("10.0.0.1"),
+            heavy("10.0.0.2")
+        ))]),
+        "endpoints[0].lb_endpoints: have weights of more than 32 bits in all"
+    );
+}
+
+#[test]
+fn c211_an_address_is_an_ip_address_and_a_port() {
+    let at = |endpoint: &str| {
+        [locality(
+            "a",
+            &format!("{} lb_endpoints {{ endpoint {{ {endpoint} }} }}", weight(1)),
+        )]
+    };
+    let within = "endpoints[0].lb_endpoints[0].endpoint.";
+    for (text, error) in [
+        (
+            "address { socket_address { address: 'host' port_value: 1 } }",
+            "address.socket_address.address: must be an IP address, not \"host\"",
+        ),
+        (
+            "address { socket_address { address: '::1' port_value: 65536 } }",
+            "address.socket_address.port_value: must be below 65536",
+        ),
+        (
+            "address { pipe { path: '/p' } }",
+            "address.socket_address: must be set",
+        ),
+        ("", "address.socket_address: must be set"),
+        (
+            "address { socket_address { address: '::1' port_value: 1 } }
+             additional_addresses { address { pipe { path: '/p' } } }",
+            "additional_addresses[0].address.socket_address: must be set",
+        ),
+    ] {
+        assert_eq!(fault(&at(text)), format!("{within}{error}"));
+    }
+    let v6 = "address { socket_address { address: '::1' port_value: 65535 } }
+        additional_addresses { address { socket_address { address: '10.0.0.1' port_value: 1 } } }";
+    let assignment: Assignment = accepted(&of(&at(v6)));
+    assert_eq!(
+        assignment.priorities[0][0].endpoints[0].address.to_string(),
+        "[::1]:65535"
+    );
+}
+
+#[test]
+fn c212_an_address_is_in_the_cluster_once() {
+    let at = |region: &str, priority: u32| {
+        let fields = format!(
+            "priority: {priority} {} {}",
+            weight(1),
+            endpoint("10.0.0.1", "")
+        );
+        locality(region, &fields)
+    };
+    assert_eq!(
+        fault(&[at("a", 0), at("b", 1)]),
+        "endpoints[1].lb_endpoints[0]: has the address 10.0.0.1:80 of another endpoint"
+    );
+}
+
+#[test]
+fn c213_endpoints_that_are_not_healthy_are_left_out() {
+    let states = [
+        "UNKNOWN",
+        "HEALTHY",
+        "UNHEALTHY",
+        "DRAINING",
+        "TIMEOUT",
+        "DEGRADED",
+    ];
+    let endpoints: String = (1..)
+        .zip(states)
+        .map(|(last, state)| {
+            endpoint(
+                &format!("10.0.0.{last}"),
+                &format!("health_status: {state}"),
+            )
+        })
+        .collect();
+    let assignment: Assignment =
+        accepted(&of(&[locality("a", &format!("{} {endpoints}", weight(1)))]));
+    let used: Vec<String> = assignment
+        .endpoints()
+        .map(|e| e.address.to_string())
+        .collect();
+    assert_eq!(used, ["10.0.0.1:80", "10.0.0.2:80"]);
+}
+
+#[test]
+fn c214_drops_keep_their_order_and_never_exceed_the_whole() {
+    let drops = "policy {
+        drop_overloads { category: 'z' drop_percentage { numerator: 5 } }
+        drop_overloads { category: 'a' drop_percentage { numerator: 5 denominator: TEN_THOUSAND } }
+        drop_overloads { category: 'm' drop_percentage { numerator: 5 denominator: MILLION } }
+        drop_overloads { category: 'all' drop_percentage { numerator: 4000000000 } }
+        drop_overloads { category: 'none' } }";
+    let assignment: Assignment = accepted(&format!("cluster_name: 'a' {drops}"));
+    let shares: Vec<_> = assignment
+        .drops
+        .iter()
+        .map(|drop| (&*drop.category, drop.share.get()))
+        .collect();
+    assert_eq!(
+        shares,
+        [
+            ("z", 50_000),
+            ("a", 500),
+            ("m", 5),
+            ("all", PerMillion::ALL.get()),
+            ("none", 0)
+        ]
+    );
+}
+
+#[test]
+fn c214_a_drop_has_a_category_and_a_known_denominator() {
+    let fault = |drop: &str| {
+        rejected::<Assignment>(&format!(
+            "cluster_name: 'a' policy {{ drop_overloads {{ {drop} }} }}"
+        ))
+    };
+    assert_eq!(
+        fault("drop_percentage { numerator: 5 }"),
+        "a: policy.drop_overloads[0].category: must not be empty"
+    );
+    assert_eq!(
+        fault("category: 'c' drop_percentage { denominator: 7 }"),
+        "a: policy.drop_overloads[0].drop_percentage.denominator: is unknown"
+    );
+}
+
+#[test]
+fn c215_overprovisioning_and_staleness_are_not_looked_at() {
+    let policy =
+        "policy { overprovisioning_factor { value: 100 } endpoint_stale_after { seconds: -7 } }";
+    accepted::<Assignment>(&format!("cluster_name: 'a' {policy}"));
+}
+
+#[test]
+fn c216_no_endpoints_are_valid_and_drops_are_kept() {
+    let assignment: Assignment = accepted(
+        "cluster_name: 'a' policy { drop_overloads { category: 'c' drop_percentage { numerator: 100 } } }",
+    );
+    assert!(assignment.priorities.is_empty());
+    assert_eq!(assignment.drops[0].share, PerMillion::ALL);
+}

@@ -1,0 +1,283 @@
+//! C-180 – C-189, C-191: route configurations. What their matchers then match is in `lb`.
+
+use std::time::Duration;
+
+use oxds_core::lb::PerMillion;
+use oxds_core::resource::{Action, RouteConfig, StreamLimit, Target};
+
+use crate::support::text::{accepted, rejected};
+
+/// A route configuration of one virtual host with these routes.
+fn routes(routes: &str) -> String {
+    format!("name: 'r' virtual_hosts {{ name: 'h' domains: '*' {routes} }}")
+}
+
+/// One route: a match, an action.
+fn route(matching: &str, action: &str) -> String {
+    routes(&format!("routes {{ match {{ {matching} }} {action} }}"))
+}
+
+const TO_C: &str = "route { cluster: 'c' }";
+
+/// What is wrong with the only route.
+fn fault(matching: &str, action: &str) -> String {
+    let error = rejected::<RouteConfig>(&route(matching, action));
+    let rule = error.strip_prefix("r: virtual_hosts[0].routes[0].");
+    rule.unwrap_or_else(|| panic!("{error}")).to_owned()
+}
+
+/// The actions that are left of these routes.
+fn actions(text: &str) -> Vec<Action> {
+    let config: RouteConfig = accepted(text);
+    let routes = config
+        .virtual_hosts
+        .into_iter()
+        .flat_map(|host| host.routes);
+    routes.map(|route| route.action).collect()
+}
+
+fn target(action: &str) -> Target {
+    match actions(&route("prefix: ''", action)).remove(0) {
+        Action::Forward(forward) => forward.target,
+        Action::Unsupported => panic!("{action} is supported"),
+    }
+}
+
+#[test]
+fn c180_every_virtual_host_is_checked() {
+    let error = rejected::<RouteConfig>(
+        "name: 'r'
+         virtual_hosts { name: 'mine' domains: '*' }
+         virtual_hosts { name: 'other' domains: 'x' routes { match {} } }",
+    );
+    assert_eq!(
+        error,
+        "r: virtual_hosts[1].routes[0].match.path_specifier: must be set to prefix, path or safe_regex"
+    );
+}
+
+#[test]
+fn c180_a_domain_has_its_star_at_one_end() {
+    let domains = |domains: &str| {
+        rejected::<RouteConfig>(&format!(
+            "name: 'r' virtual_hosts {{ name: 'h' {domains} }}"
+        ))
+    };
+    assert_eq!(
+        domains(""),
+        "r: virtual_hosts[0].domains: must not be empty"
+    );
+    for domain in ["a*b", "*a*", "**", ""] {
+        assert_eq!(
+            domains(&format!("domains: 'ok' domains: '{domain}'")),
+            format!(
+                "r: virtual_hosts[0].domains[1]: {domain:?} may have one *, at its beginning or its end"
+            )
+        );
+    }
+}
+
+#[test]
+fn c181_a_route_matches_by_prefix_path_or_regex() {
+    assert_eq!(
+        rejected::<RouteConfig>(&routes(&format!("routes {{ {TO_C} }}"))),
+        "r: virtual_hosts[0].routes[0].match: must be set"
+    );
+    for matching in ["", "connect_matcher {}", "path_separated_prefix: '/a'"] {
+        assert_eq!(
+            fault(matching, TO_C),
+            "match.path_specifier: must be set to prefix, path or safe_regex"
+        );
+    }
+}
+
+#[test]
+fn c181_a_regex_must_compile_by_itself() {
+    for regex in ["(", "a)|(b", "[z-a]"] {
+        let error = fault(&format!("safe_regex {{ regex: '{regex}' }}"), TO_C);
+        assert!(
+            error.starts_with("match.safe_regex.regex: is no regular expression: "),
+            "{regex}: {error}"
+        );
+    }
+}
+
+#[test]
+fn c120_a_regex_that_would_take_all_memory_is_rejected() {
+    let error = fault("safe_regex { regex: '((a{1000}){1000}){1000}' }", TO_C);
+    assert!(error.contains("is no regular expression"), "{error}");
+}
+
+#[test]
+fn c184_a_route_by_query_parameters_is_left_out() {
+    let text = routes(
+        "routes { match { prefix: '' query_parameters { name: 'q' } } route { cluster: 'out' } }
+         routes { match { prefix: '' } route { cluster: 'in' } }",
+    );
+    let kept = actions(&text);
+    assert_eq!(kept.len(), 1);
+    assert!(
+        matches!(&kept[0], Action::Forward(forward) if forward.target == Target::Cluster("in".into()))
+    );
+}
+
+#[test]
+fn c185_header_matchers_of_other_kinds_are_rejected() {
+    let header = |header: &str| fault(&format!("prefix: '' headers {{ {header} }}"), TO_C);
+    assert_eq!(
+        header("exact_match: 'x'"),
+        "match.headers[0].name: must not be empty"
+    );
+    assert_eq!(
+        header("name: 'h'"),
+        "match.headers[0].header_match_specifier: must be set"
+    );
+    for field in ["prefix_match", "suffix_match", "contains_match"] {
+        assert_eq!(
+            header(&format!("name: 'h' {field}: ''")),
+            format!("match.headers[0].{field}: must not be empty")
+        );
+    }
+    for field in ["prefix", "suffix", "contains"] {
+        assert_eq!(
+            header(&format!("name: 'h' string_match {{ {field}: '' }}")),
+            format!("match.headers[0].string_match.{field}: must not be empty")
+        );
+    }
+    assert_eq!(
+        header("name: 'h' string_match {}"),
+        "match.headers[0].string_match.match_pattern: must be set"
+    );
+    let error = header("name: 'h' string_match { safe_regex { regex: '(' } }");
+    assert!(
+        error.starts_with("match.headers[0].string_match.safe_regex.regex: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn c186_fractions_are_scaled_to_a_million() {
+    let fraction = |percent: &str| {
+        let text = route(
+            &format!("prefix: '' runtime_fraction {{ default_value {{ {percent} }} }}"),
+            TO_C,
+        );
+        accepted::<RouteConfig>(&text).virtual_hosts[0].routes[0]
+            .matcher
+            .fraction
+            .unwrap()
+            .get()
+    };
+    assert_eq!(fraction("numerator: 3"), 30_000);
+    assert_eq!(fraction("numerator: 3 denominator: TEN_THOUSAND"), 300);
+    assert_eq!(fraction("numerator: 3 denominator: MILLION"), 3);
+    assert_eq!(fraction("numerator: 101"), PerMillion::ALL.get());
+    assert_eq!(
+        fault(
+            "prefix: '' runtime_fraction { default_value { denominator: 7 } }",
+            TO_C
+        ),
+        "match.runtime_fraction.default_value.denominator: is unknown"
+    );
+}
+
+#[test]
+fn c187_actions_that_grpc_does_not_have_are_kept_and_fail() {
+    for action in [
+        "redirect {}",
+        "direct_response { status: 200 }",
+        "filter_action {}",
+        "non_forwarding_action {}",
+        "",
+    ] {
+        assert_eq!(
+            actions(&route("prefix: ''", action)),
+            [Action::Unsupported],
+            "{action}"
+        );
+    }
+}
+
+#[test]
+fn c188_a_cluster_has_a_name_and_other_ways_to_choose_one_are_left_out() {
+    assert_eq!(target(TO_C), Target::Cluster("c".into()));
+    assert_eq!(
+        fault("prefix: ''", "route { cluster: '' }"),
+        "route.cluster: must not be empty"
+    );
+    for action in [
+        "route { cluster_header: 'h' }",
+        "route { cluster_specifier_plugin: 'p' }",
+        "route {}",
+    ] {
+        assert_eq!(actions(&route("prefix: ''", action)), [], "{action}");
+    }
+}
+
+#[test]
+fn c189_weights_are_above_zero_and_add_up_within_32_bits() {
+    let weighted = |clusters: &[(&str, u32)]| {
+        let clusters: String = clusters
+            .iter()
+            .map(|(name, weight)| {
+                format!("clusters {{ name: '{name}' weight {{ value: {weight} }} }}")
+            })
+            .collect();
+        format!("route {{ weighted_clusters {{ {clusters} }} }}")
+    };
+    assert_eq!(
+        target(&weighted(&[("a", 90), ("none", 0), ("b", 10)])),
+        Target::Weighted(vec![("a".into(), 90), ("b".into(), 10)])
+    );
+    let whole = u32::MAX;
+    assert_eq!(
+        target(&weighted(&[("a", whole - 1), ("b", 1)])),
+        Target::Weighted(vec![("a".into(), whole - 1), ("b".into(), 1)])
+    );
+    let fault = |clusters: &[(&str, u32)]| fault("prefix: ''", &weighted(clusters));
+    let within = "route.weighted_clusters.clusters";
+    for none in [&[][..], &[("a", 0)]] {
+        assert_eq!(
+            fault(none),
+            format!("{within}: must have a weight above zero in all")
+        );
+    }
+    assert_eq!(
+        fault(&[("a", whole), ("b", 1)]),
+        format!("{within}: have weights of more than 32 bits in all")
+    );
+    assert_eq!(fault(&[("", 1)]), format!("{within}: must all have a name"));
+}
+
+#[test]
+fn c189_the_total_weight_that_a_resource_states_is_not_looked_at() {
+    let action = "route { weighted_clusters { clusters { name: 'a' weight { value: 1 } } total_weight { value: 7 } } }";
+    assert_eq!(target(action), Target::Weighted(vec![("a".into(), 1)]));
+}
+
+#[test]
+fn c191_the_bounds_on_a_streams_duration_are_read() {
+    let limit = |fields: &str| {
+        let action = format!("route {{ cluster: 'c' max_stream_duration {{ {fields} }} }}");
+        match actions(&route("prefix: ''", &action)).remove(0) {
+            Action::Forward(forward) => forward.limit,
+            Action::Unsupported => panic!("supported"),
+        }
+    };
+    assert_eq!(limit(""), StreamLimit::default());
+    assert_eq!(
+        limit("max_stream_duration { seconds: 2 } grpc_timeout_header_max { nanos: 5 }"),
+        StreamLimit {
+            max_stream_duration: Some(Duration::from_secs(2)),
+            grpc_timeout_header_max: Some(Duration::from_nanos(5)),
+        }
+    );
+    for field in ["max_stream_duration", "grpc_timeout_header_max"] {
+        let action =
+            format!("route {{ cluster: 'c' max_stream_duration {{ {field} {{ seconds: -1 }} }} }}");
+        assert_eq!(
+            fault("prefix: ''", &action),
+            format!("route.max_stream_duration.{field}: must be a duration that is not negative")
+        );
+    }
+}

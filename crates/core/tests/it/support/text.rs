@@ -1,0 +1,34 @@
+//! Resources as protobuf text: short enough to read in a scenario, and checked against the API's own descriptors.
+
+use bytes::Bytes;
+use oxds_core::resource::View;
+use oxds_types::Kind;
+use prost::Message;
+use prost_reflect::DynamicMessage;
+
+/// The bytes of a resource, as a control plane would send them.
+pub(crate) fn bytes(kind: &Kind, text: &str) -> Bytes {
+    let descriptor = oxds_types::descriptor::message(kind.message()).expect("a known message");
+    match DynamicMessage::parse_text_format(descriptor, text) {
+        Ok(message) => message.encode_to_vec().into(),
+        Err(error) => panic!("{error:?} in {text}"),
+    }
+}
+
+/// The view of a resource, or the rule that it breaks.
+pub(crate) fn parse<T: View>(text: &str) -> Result<T, String> {
+    T::parse(&bytes(&T::KIND, text)).map_err(|invalid| invalid.to_string())
+}
+
+/// The view of a valid resource.
+pub(crate) fn accepted<T: View>(text: &str) -> T {
+    parse(text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+/// The rule that a resource breaks.
+pub(crate) fn rejected<T: View>(text: &str) -> String {
+    match parse::<T>(text) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(error) => error,
+    }
+}
