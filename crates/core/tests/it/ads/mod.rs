@@ -60,7 +60,7 @@ impl Played {
 
     pub(crate) fn watch(&mut self, kind: &Kind, name: &str) -> Vec<String> {
         self.client
-            .watch(&kind, &Arc::from(name))
+            .watch(kind, &Arc::from(name))
             .iter()
             .map(told)
             .collect()
