@@ -1,5 +1,7 @@
 //! A control plane over a folder, as a program of its own: `cargo run -p oxds-server --example serve -- DIR`.
 
+#![allow(clippy::print_stderr, reason = "it tells its user where it listens")]
+
 use std::net::SocketAddr;
 
 use oxds_server::{DirStore, Server, dir};

@@ -1,5 +1,6 @@
 //! Setting a server up.
 
+use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -8,13 +9,14 @@ use std::sync::Arc;
 use oxds_core::session::Config;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
 
 use crate::ads::{Clock, Context, Streams};
 use crate::cache::Cache;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::server::Server;
-use crate::store::{Health, Store};
+use crate::store::{Finding, Health, Severity, Store, Update};
 
 /// Feeds a cache from a store until the store ends.
 pub(crate) type Feed = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -67,9 +69,10 @@ impl Builder {
         self.store = Some(Box::new(|cache, health| {
             Box::pin(async move {
                 while let Some(update) = store.next().await {
-                    crate::server::log_update(&update);
+                    log_changes(&update);
                     cache.apply(update.changes);
-                    health.record(update.findings, update.took);
+                    let before = health.record(update.findings, update.took);
+                    log_findings(&before, &health.findings());
                 }
                 health.end();
             })
@@ -149,5 +152,28 @@ impl std::fmt::Debug for Builder {
             .field("http", &self.http)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
+    }
+}
+
+fn log_changes(update: &Update) {
+    if !update.changes.is_empty() {
+        let (upserts, removals) = (update.changes.upserts.len(), update.changes.removals.len());
+        info!(upserts, removals, took = ?update.took, "the store has changed");
+    }
+}
+
+/// One line for each finding that is new; one that stays was told before.
+fn log_findings(before: &[Finding], now: &[Finding]) {
+    let known: HashSet<String> = before.iter().map(Finding::to_string).collect();
+    for finding in now {
+        let line = finding.to_string();
+        match finding.severity {
+            _ if known.contains(&line) => {}
+            Severity::Error => error!("{line}"),
+            Severity::Warning => warn!("{line}"),
+        }
+    }
+    if now.is_empty() && !before.is_empty() {
+        info!("all that was wrong in the store is mended");
     }
 }

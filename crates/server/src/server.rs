@@ -20,7 +20,7 @@ use crate::ads::{AdsService, Context, Peer};
 use crate::builder::{Bound, Builder, Feed};
 use crate::cache::Cache;
 use crate::pages::{Pages, router};
-use crate::store::{Health, Severity, Update};
+use crate::store::Health;
 
 /// After a failed accept (no file descriptors left, mostly) it is tried again this much later.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
@@ -216,19 +216,5 @@ async fn serve_pages(
             error!(%error, "the HTTP port failed");
         },
         () = abort.cancelled() => {}
-    }
-}
-
-/// One line per update, and one per finding.
-pub(crate) fn log_update(update: &Update) {
-    let (upserts, removals) = (update.changes.upserts.len(), update.changes.removals.len());
-    if !update.changes.is_empty() {
-        info!(upserts, removals, took = ?update.took, "store");
-    }
-    for finding in &update.findings {
-        match finding.severity {
-            Severity::Error => error!("{finding}"),
-            Severity::Warning => warn!("{finding}"),
-        }
     }
 }

@@ -108,9 +108,10 @@ struct State {
 }
 
 impl Health {
-    pub(crate) fn record(&self, findings: Vec<Finding>, took: Duration) {
-        *self.lock() = State { findings, took };
+    /// Returns what was found before.
+    pub(crate) fn record(&self, findings: Vec<Finding>, took: Duration) -> Vec<Finding> {
         self.updates.fetch_add(1, Relaxed);
+        std::mem::replace(&mut *self.lock(), State { findings, took }).findings
     }
 
     /// The store will yield nothing any more.

@@ -26,11 +26,13 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::Options;
 use super::file::{self, Item, finding};
+use super::references::{Referrers, dangling};
 use super::scan::{Scan, Stamp};
 use super::watch::Dirty;
 use crate::store::{Finding, Severity};
 
-type Key = (Kind, Arc<str>);
+/// What resources are told apart by.
+pub(super) type Key = (Kind, Arc<str>);
 
 /// A folder's state between two changes.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ pub(super) struct Folder {
     files: BTreeMap<Arc<Path>, FileState>,
     /// Which file a served resource comes from.
     owners: HashMap<Key, Arc<Path>>,
+    referrers: Referrers,
     /// What the last full walk could not enter.
     unwalked: Vec<Finding>,
 }
@@ -52,8 +55,10 @@ struct FileState {
     candidate: Option<Vec<Item>>,
     /// What is wrong with the file itself.
     findings: Vec<Finding>,
-    /// What is wrong between it and others.
+    /// Names in it that other files have.
     conflicts: Vec<Finding>,
+    /// References in it that lead to nothing.
+    dangling: Vec<Finding>,
 }
 
 /// What a look at the folder found.
@@ -71,6 +76,7 @@ impl Folder {
             options,
             files: BTreeMap::new(),
             owners: HashMap::new(),
+            referrers: Referrers::default(),
             unwalked: Vec::new(),
         }
     }
@@ -94,7 +100,9 @@ impl Folder {
             }
         }
         self.read(changed);
-        self.settle(&mut changes);
+        let accepted = self.accept();
+        self.serve(&accepted, &mut changes);
+        self.check_references(accepted, &changes);
         (changes, self.findings())
     }
 
@@ -172,21 +180,19 @@ impl Folder {
         }
     }
 
-    /// Serves the candidates that own all their names.
-    fn settle(&mut self, changes: &mut ChangeSet) {
-        let candidates: BTreeSet<Arc<Path>> = self
+    /// The candidates that own all their names.
+    fn accept(&mut self) -> BTreeSet<Arc<Path>> {
+        let candidates = self
             .files
             .iter()
-            .filter(|(_, state)| state.candidate.is_some())
-            .map(|(path, _)| Arc::clone(path))
-            .collect();
-        let mut accepted = candidates;
+            .filter(|(_, state)| state.candidate.is_some());
+        let mut accepted: BTreeSet<_> = candidates.map(|(path, _)| Arc::clone(path)).collect();
         // Each round refuses one file at least. One that is refused keeps its old names, which may be in the way of
         // another: hence more than one round.
         loop {
             let conflicts = self.conflicts(&accepted);
             if conflicts.is_empty() {
-                break;
+                return accepted;
             }
             for (path, findings) in conflicts {
                 accepted.remove(&path);
@@ -195,7 +201,11 @@ impl Folder {
                 }
             }
         }
-        for path in &accepted {
+    }
+
+    /// Serves the accepted candidates. All give their old names away before any takes its new ones.
+    fn serve(&mut self, accepted: &BTreeSet<Arc<Path>>, changes: &mut ChangeSet) {
+        for path in accepted {
             let Some(state) = self.files.get_mut(path) else {
                 continue;
             };
@@ -205,12 +215,41 @@ impl Folder {
             self.disown(path, &before, changes);
         }
         for path in accepted {
-            let Some(state) = self.files.get(&path) else {
-                continue;
-            };
-            for item in &state.served {
-                self.owners.insert(key(item), Arc::clone(&path));
+            for item in self
+                .files
+                .get(path)
+                .into_iter()
+                .flat_map(|state| &state.served)
+            {
+                self.owners.insert(key(item), Arc::clone(path));
+                self.referrers.add(path, item);
                 changes.upserts.push(Arc::clone(&item.resource));
+            }
+        }
+    }
+
+    /// Looks at the references of files that changed, and of those that refer to what came or went.
+    fn check_references(&mut self, mut files: BTreeSet<Arc<Path>>, changes: &ChangeSet) {
+        let removed = changes.removals.iter().cloned();
+        let added = changes
+            .upserts
+            .iter()
+            .map(|r| (r.kind().clone(), Arc::clone(r.name())));
+        for key in removed.chain(added) {
+            files.extend(self.referrers.of(&key).cloned());
+        }
+        let severity = if self.options.strict {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
+        for path in files {
+            if let Some(state) = self.files.get_mut(&path) {
+                let exists = |key: &Key| self.owners.contains_key(key);
+                let items = state.served.iter();
+                state.dangling = items
+                    .flat_map(|item| dangling(&path, item, severity, exists))
+                    .collect();
             }
         }
     }
@@ -255,6 +294,7 @@ impl Folder {
     /// Takes a file's names away from it. A removal that another file's upsert follows changes nothing.
     fn disown(&mut self, path: &Path, items: &[Item], changes: &mut ChangeSet) {
         for item in items {
+            self.referrers.remove(path, item);
             let key = key(item);
             if self.owners.get(&key).is_some_and(|owner| **owner == *path) {
                 self.owners.remove(&key);
@@ -266,14 +306,9 @@ impl Folder {
     /// All that is wrong, by file and place.
     fn findings(&self) -> Vec<Finding> {
         let mut findings = self.unwalked.clone();
-        for (path, state) in &self.files {
-            findings.extend(state.findings.iter().chain(&state.conflicts).cloned());
-            findings.extend(
-                state
-                    .served
-                    .iter()
-                    .flat_map(|item| self.dangling(path, item)),
-            );
+        for state in self.files.values() {
+            let all = [&state.findings, &state.conflicts, &state.dangling];
+            findings.extend(all.into_iter().flatten().cloned());
         }
         if self.owners.is_empty() && findings.is_empty() {
             let empty = finding(&self.root, "empty", "there is no resource in this folder");
@@ -284,43 +319,6 @@ impl Folder {
         }
         findings.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
         findings
-    }
-
-    /// A finding per reference of the resource that leads to nothing (S-70).
-    fn dangling<'a>(
-        &'a self,
-        path: &'a Path,
-        item: &'a Item,
-    ) -> impl Iterator<Item = Finding> + 'a {
-        let resource = &item.resource;
-        resource
-            .references()
-            .iter()
-            .filter(|to| {
-                !self
-                    .owners
-                    .contains_key(&(to.kind.clone(), Arc::clone(&to.name)))
-            })
-            .map(move |to| Finding {
-                severity: if self.options.strict {
-                    Severity::Error
-                } else {
-                    Severity::Warning
-                },
-                position: item.position,
-                resource: Some(resource.name().to_string()),
-                ..finding(
-                    path,
-                    "dangling",
-                    &format!(
-                        "{} {:?} refers to {} {:?}, which is not here",
-                        resource.kind(),
-                        resource.name(),
-                        to.kind,
-                        to.name
-                    ),
-                )
-            })
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod file;
 mod folder;
+mod references;
 mod scan;
 mod watch;
 

@@ -267,6 +267,30 @@ virtual_hosts:
     );
 }
 
+/// Given a watched route to a cluster of another file; when that file comes and goes; then so does the warning,
+/// though the route's file is not read again.
+#[tokio::test]
+async fn s70_a_warning_follows_the_file_that_is_referred_to() {
+    let route = r#""@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+name: r
+virtual_hosts:
+- { name: all, domains: ["*"], routes: [{ match: { prefix: / }, route: { cluster: c } }] }
+"#;
+    let mut watched = Watched::start(&[("r.yaml", route)]).await;
+    assert_eq!(watched.findings.len(), 1);
+    watched.write("c.yaml", &cluster("c"));
+    watched.next().await;
+    assert_eq!(watched.findings, [""; 0]);
+    fs::remove_file(watched.path().join("c.yaml")).unwrap();
+    watched.next().await;
+    assert_eq!(watched.findings.len(), 1, "{:?}", watched.findings);
+    assert!(
+        watched.findings[0].starts_with("r.yaml:"),
+        "{:?}",
+        watched.findings
+    );
+}
+
 /// Given a folder that does not exist, a file in its place, an empty folder; then each is told apart.
 #[test]
 fn s72_a_missing_folder_is_an_error_and_an_empty_one_is_not() {
