@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use oxds_client::{Bootstrap, ClientPool};
 use oxds_server::{DirStore, Server};
+use terminal_size::{Height, terminal_size};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{interval, sleep};
@@ -99,6 +100,8 @@ struct Demo {
     grpc: SocketAddr,
     http: SocketAddr,
     news: watch::Receiver<News>,
+    /// What the traffic was last measured anew for.
+    last_change: Option<Instant>,
     traffic: Traffic,
     stop_server: oneshot::Sender<()>,
     server: JoinHandle<()>,
@@ -135,6 +138,7 @@ impl Demo {
             grpc,
             http,
             news,
+            last_change: None,
             traffic,
             stop_server,
             server,
@@ -160,8 +164,7 @@ impl Demo {
                 () = &mut end => break,
                 _ = stop.next() => break,
                 Ok(()) = self.news.changed() => {
-                    self.traffic.tally().change(Instant::now());
-                    self.traffic.follow(&self.news.borrow_and_update().plan)?;
+                    self.take_in()?;
                     if !live {
                         output.write(&self.scene(Style::PLAIN, |scene| scene.configuration()))?;
                     }
@@ -171,16 +174,28 @@ impl Demo {
                     if live {
                         let style = Style::for_terminal();
                         let text = self.table(style);
-                        output.write(&screen.draw(&text))?;
+                        output.write(&screen.draw(&text, rows()))?;
                     }
                 }
             }
         }
         if live && limit.is_some() {
             // The summary takes the place of the live table.
-            output.write(&screen.draw(""))?;
+            output.write(&screen.draw("", rows()))?;
         }
         Ok(())
+    }
+
+    /// The folder was read again: calls what it names, and measures anew if anything is served
+    /// differently.
+    fn take_in(&mut self) -> Result<(), Failure> {
+        let news = self.news.borrow_and_update();
+        let change = news.changed.as_ref().map(|(at, _)| *at);
+        if change != self.last_change {
+            self.last_change = change;
+            self.traffic.tally().change(Instant::now());
+        }
+        self.traffic.follow(&news.plan)
     }
 
     /// All of it.
@@ -230,6 +245,12 @@ impl Demo {
         let _ = self.stop_server.send(());
         let _ = self.server.await;
     }
+}
+
+/// The height of the terminal.
+fn rows() -> Option<usize> {
+    let (_, Height(rows)) = terminal_size()?;
+    Some(usize::from(rows))
 }
 
 /// Whether there is something to show.
