@@ -98,10 +98,10 @@ impl Watched {
             .await
             .expect("no update came")
             .unwrap();
-        self.account(update)
+        self.account(&update)
     }
 
-    fn account(&mut self, update: Update) -> (Vec<String>, Vec<String>) {
+    fn account(&mut self, update: &Update) -> (Vec<String>, Vec<String>) {
         self.findings = lines(&self.dir, &update.findings);
         let upserts: Vec<_> = update
             .changes
@@ -372,7 +372,8 @@ async fn s72_each_save_pattern_is_one_change_set() {
     let path = watched.path().join("a.yaml");
     let temporary = watched.path().join(".a.yaml.swp");
     let backup = watched.path().join("a.yaml~");
-    let saves: [(&str, &dyn Fn(&str)); 5] = [
+    type Save<'a> = &'a dyn Fn(&str);
+    let saves: [(&str, Save); 5] = [
         ("in place", &|text| fs::write(&path, text).unwrap()),
         ("in place, in pieces", &|text| {
             use std::io::Write as _;

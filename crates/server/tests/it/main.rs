@@ -1,5 +1,8 @@
 //! The server over real sockets, asked by a client that is not ours: hyper, and messages cut by hand.
 
+// `allow-unwrap-in-tests` does not reach the helpers of an integration test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod ads;
 mod client;
 mod dir;
