@@ -11,9 +11,8 @@
 //! All of it happens on the caller's task. Both waits are for the same notification ("something
 //! changed"), and like the wait for the answer they are under the deadline.
 
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::task::Poll;
+use std::future::Future;
+use std::pin::{Pin, pin};
 
 use http::header::USER_AGENT;
 use http::request::Parts;
@@ -37,17 +36,26 @@ const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("grpc-rust-oxds/", env!("CARGO_PKG_VERSION")));
 
 /// Carries out one RPC. A failure is an answer with a status, too.
+///
+/// The body is taken before, outside the future: what a future holds, it moves when it is boxed.
 pub(crate) async fn run(
     shared: &Shared,
-    request: Request<tonic::body::Body>,
+    head: Parts,
+    body: Result<RequestBody, Status>,
 ) -> Response<ResponseBody> {
-    let answer = Call::new(shared, &request).carry_out(request).await;
+    let answer = match body {
+        Ok(body) => Call::new(shared, head).carry_out(body).await,
+        Err(status) => Err(status),
+    };
     answer.unwrap_or_else(Status::into_http)
 }
 
 struct Call<'a> {
     shared: &'a Shared,
-    started: Instant,
+    head: Parts,
+    memo: Memo,
+    /// The clock is read only for RPCs that wait or are limited by their route.
+    started: Option<Instant>,
     deadline: Deadline,
     /// Made at the first wait; goes along with the response.
     timer: Option<Pin<Box<Sleep>>>,
@@ -61,93 +69,77 @@ enum Unanswered {
 }
 
 impl<'a> Call<'a> {
-    fn new(shared: &'a Shared, request: &Request<tonic::body::Body>) -> Self {
+    fn new(shared: &'a Shared, head: Parts) -> Self {
         Self {
             shared,
-            started: Instant::now(),
-            deadline: Deadline::of_request(request.headers()),
+            deadline: Deadline::of_request(&head.headers),
+            head,
+            memo: Memo::default(),
+            started: None,
             timer: None,
         }
     }
 
-    async fn carry_out(
-        mut self,
-        request: Request<tonic::body::Body>,
-    ) -> Result<Response<ResponseBody>, Status> {
-        let (mut head, body) = request.into_parts();
-        head.uri = absolute(head.uri, &self.shared.authority)?;
-        head.headers.entry(USER_AGENT).or_insert(AGENT);
-        let mut body = prime(body).await?;
-        let mut memo = Memo::default();
-        let mut refusals = 0;
-        loop {
-            let ticket = self.ticket(&head, &mut memo).await?;
-            match self.attempt(&mut head, body, ticket).await {
+    async fn carry_out(mut self, mut body: RequestBody) -> Result<Response<ResponseBody>, Status> {
+        self.head.uri = absolute(std::mem::take(&mut self.head.uri), &self.shared.authority)?;
+        self.head.headers.entry(USER_AGENT).or_insert(AGENT);
+        for _ in 0..=MAX_REFUSALS {
+            let ticket = self.ticket().await?;
+            match self.attempt(body, ticket).await {
                 Ok(response) => return Ok(response),
-                Err(Unanswered::Unsent(again)) if refusals < MAX_REFUSALS => {
-                    refusals += 1;
-                    body = again;
-                }
-                Err(Unanswered::Unsent(_)) => {
-                    let text = "the backends keep refusing the request unprocessed";
-                    return Err(Status::unavailable(text));
-                }
+                Err(Unanswered::Unsent(again)) => body = again,
                 Err(Unanswered::Failed(status)) => return Err(status),
             }
         }
+        Err(Status::unavailable(
+            "the backends keep refusing the request unprocessed",
+        ))
     }
 
     /// Waits until an endpoint can take the request, or it is clear that none will.
-    async fn ticket(&mut self, head: &Parts, memo: &mut Memo) -> Result<Ticket, Status> {
+    async fn ticket(&mut self) -> Result<Ticket, Status> {
         loop {
             // Made before the look, so that a change between look and wait is not missed.
-            let changed = self.shared.changed();
-            match self.shared.step(head, memo) {
-                Step::Go(ticket) => {
-                    self.limit(memo);
-                    return Ok(ticket);
-                }
+            let shared = self.shared;
+            let changed = shared.changed();
+            let step = shared.step(&self.head, &mut self.memo);
+            if let Some(limit) = self.memo.limit {
+                let started = *self.started.get_or_insert_with(Instant::now);
+                self.deadline.limit(started, limit);
+            }
+            match step {
+                Step::Go(ticket) => return Ok(ticket),
                 Step::Fail(status) => return Err(status),
                 Step::Wait(what) => {
-                    self.limit(memo);
-                    self.bound(changed, || what.to_string()).await?;
+                    self.started.get_or_insert_with(Instant::now);
+                    self.bound(pin!(changed), || what.to_string()).await?;
                 }
             }
-        }
-    }
-
-    fn limit(&mut self, memo: &Memo) {
-        if let Some(limit) = memo.limit {
-            self.deadline.limit(self.started, limit);
         }
     }
 
     /// Sends the request to the endpoint of the ticket and waits for the head of the answer.
     async fn attempt(
         &mut self,
-        head: &mut Parts,
         body: RequestBody,
         ticket: Ticket,
     ) -> Result<Response<ResponseBody>, Unanswered> {
         let replay = body.replay();
-        self.deadline.write(&mut head.headers);
-        let mut request = Request::new(body);
-        *request.method_mut() = head.method.clone();
-        *request.uri_mut() = head.uri.clone();
-        *request.headers_mut() = head.headers.clone();
+        let request = self.request(body);
         let Ticket {
             mut sender,
             in_flight,
             picked,
         } = ticket;
-        let sent = sender.try_send_request(request);
+        let sent = pin!(sender.try_send_request(request));
         let answer = self
             .bound(sent, || format!("waiting for the answer of {picked}"))
             .await;
         match answer.map_err(Unanswered::Failed)? {
             Ok(response) => {
-                let mut response = response
-                    .map(|incoming| ResponseBody::new(incoming, in_flight, self.timer.take()));
+                let timer = self.timer.take();
+                let mut response =
+                    response.map(|incoming| ResponseBody::new(incoming, in_flight, timer));
                 if self.shared.report_picks {
                     response.extensions_mut().insert(picked);
                 }
@@ -157,10 +149,19 @@ impl<'a> Call<'a> {
         }
     }
 
+    fn request(&mut self, body: RequestBody) -> Request<RequestBody> {
+        self.deadline.write(&mut self.head.headers);
+        let mut request = Request::new(body);
+        *request.method_mut() = self.head.method.clone();
+        *request.uri_mut() = self.head.uri.clone();
+        *request.headers_mut() = self.head.headers.clone();
+        request
+    }
+
     /// Waits for `future`, but not beyond the deadline, which would be `what`'s fault.
     async fn bound<F: Future>(
         &mut self,
-        future: F,
+        future: Pin<&mut F>,
         what: impl FnOnce() -> String,
     ) -> Result<F::Output, Status> {
         let Some(end) = self.deadline.instant() else {
@@ -184,11 +185,6 @@ fn absolute(uri: Uri, authority: &Authority) -> Result<Uri, Status> {
     parts.scheme.get_or_insert(Scheme::HTTP);
     parts.authority.get_or_insert_with(|| authority.clone());
     Uri::from_parts(parts).map_err(|error| Status::internal(format!("request URI: {error}")))
-}
-
-async fn prime(body: tonic::body::Body) -> Result<RequestBody, Status> {
-    let mut body = Some(body);
-    poll_fn(|cx| Poll::Ready(RequestBody::prime(body.take().unwrap_or_default(), cx))).await
 }
 
 fn unanswered(

@@ -12,7 +12,7 @@ use http::{Request, Response};
 use tokio::task::AbortHandle;
 use tower_service::Service;
 
-use crate::body::ResponseBody;
+use crate::body::{RequestBody, ResponseBody};
 use crate::builder::Builder;
 use crate::call;
 use crate::routing::Shared;
@@ -89,12 +89,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture {
+        let (head, body) = request.into_parts();
         // `Body::new` takes a `tonic::body::Body` as it is.
-        let request = request.map(tonic::body::Body::new);
+        let body = RequestBody::take(tonic::body::Body::new(body));
         let handle = Arc::clone(&self.handle);
-        ResponseFuture(Box::pin(
-            async move { call::run(&handle.shared, request).await },
-        ))
+        ResponseFuture(Box::pin(async move {
+            call::run(&handle.shared, head, body).await
+        }))
     }
 }
 

@@ -1,12 +1,12 @@
-//! Request bodies: a unary request is taken whole before the endpoint is called.
+//! Request bodies: a unary request is taken whole before an endpoint is called.
 //!
-//! A front end's unary body is one frame that is ready when asked. [`RequestBody::prime`] asks once,
-//! on the caller's task. If that was all, the body is just [`Bytes`]: cheap to keep for a transparent
-//! retry (no copy), one virtual call less, and the end of the stream travels with the data instead of
-//! in an empty frame of its own. Any other body is passed on as it comes, behind what was taken.
+//! A front end's unary body is one frame that is ready when asked. [`RequestBody::take`] asks once, on
+//! the caller's task. If that was all, the body is just [`Bytes`]: cheap to keep for a transparent
+//! retry (no copy), no virtual calls, and the end of the stream travels with the data instead of in an
+//! empty frame of its own. Any other body is passed on as it comes, behind what was taken.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
@@ -15,53 +15,57 @@ type Item = Option<Result<Frame<Bytes>, tonic::Status>>;
 
 /// What hyper sends.
 #[derive(Debug)]
-pub(crate) struct RequestBody {
-    /// Frames taken from `rest` by `prime`, in order.
+pub(crate) enum RequestBody {
+    /// All of it; empty is no frame.
+    Whole(Bytes),
+    /// Boxed, so that calls with the other kind do not make room for it.
+    Stream(Box<Stream>),
+}
+
+/// Frames that were taken, and the rest.
+#[derive(Debug)]
+pub(crate) struct Stream {
     taken: [Option<Frame<Bytes>>; 2],
     rest: tonic::body::Body,
 }
 
 impl RequestBody {
     /// Takes what is ready now. An error of the body itself ends the call.
-    pub(crate) fn prime(
-        mut rest: tonic::body::Body,
-        cx: &mut Context<'_>,
-    ) -> Result<Self, tonic::Status> {
-        let mut taken = [None, None];
-        for slot in &mut taken {
-            match Pin::new(&mut rest).poll_frame(cx) {
-                Poll::Ready(Some(frame)) => *slot = Some(frame?),
-                Poll::Ready(None) => {
-                    rest = tonic::body::Body::empty();
-                    break;
-                }
-                Poll::Pending => break,
-            }
-        }
-        Ok(Self { taken, rest })
-    }
-
-    #[cfg(test)]
-    pub(crate) fn empty() -> Self {
-        Self {
-            taken: [None, None],
-            rest: tonic::body::Body::empty(),
-        }
-    }
-
-    /// A copy that shares the data, if the body is known to its end: then it can be sent again.
-    pub(crate) fn replay(&self) -> Option<Self> {
-        if !self.rest.is_end_stream() || self.taken[1].is_some() {
-            return None;
-        }
-        let data = match &self.taken[0] {
-            Some(frame) => Some(Frame::data(frame.data_ref()?.clone())),
-            None => None,
+    pub(crate) fn take(mut rest: tonic::body::Body) -> Result<Self, tonic::Status> {
+        // Whoever polls next, which is hyper, leaves its own waker.
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut next = || match Pin::new(&mut rest).poll_frame(&mut cx) {
+            Poll::Ready(frame) => frame.transpose().map(Poll::Ready),
+            Poll::Pending => Ok(Poll::Pending),
         };
-        Some(Self {
-            taken: [data, None],
-            rest: tonic::body::Body::empty(),
+        let first = match next()? {
+            Poll::Ready(None) => return Ok(Self::Whole(Bytes::new())),
+            Poll::Ready(first) => first,
+            Poll::Pending => return Ok(Self::stream([None, None], rest)),
+        };
+        let second = match next()? {
+            Poll::Ready(second) => second,
+            Poll::Pending => return Ok(Self::stream([first, None], rest)),
+        };
+        Ok(match (first.map(Frame::into_data), second) {
+            (Some(Ok(data)), None) => Self::Whole(data),
+            (first, second) => {
+                let first = first.map(|frame| frame.map_or_else(|frame| frame, Frame::data));
+                Self::stream([first, second], rest)
+            }
         })
+    }
+
+    fn stream(taken: [Option<Frame<Bytes>>; 2], rest: tonic::body::Body) -> Self {
+        Self::Stream(Box::new(Stream { taken, rest }))
+    }
+
+    /// A copy that shares the data, if all of it is known: then it can be sent again.
+    pub(crate) fn replay(&self) -> Option<Self> {
+        match self {
+            Self::Whole(data) => Some(Self::Whole(data.clone())),
+            Self::Stream(_) => None,
+        }
     }
 }
 
@@ -70,28 +74,34 @@ impl Body for RequestBody {
     type Error = tonic::Status;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Item> {
-        let this = &mut *self;
-        if let Some(frame) = this.taken.iter_mut().find_map(Option::take) {
-            return Poll::Ready(Some(Ok(frame)));
+        match &mut *self {
+            Self::Whole(data) if data.is_empty() => Poll::Ready(None),
+            Self::Whole(data) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
+            Self::Stream(stream) => match stream.taken.iter_mut().find_map(Option::take) {
+                Some(frame) => Poll::Ready(Some(Ok(frame))),
+                None => Pin::new(&mut stream.rest).poll_frame(cx),
+            },
         }
-        Pin::new(&mut this.rest).poll_frame(cx)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.taken.iter().all(Option::is_none) && self.rest.is_end_stream()
+        match self {
+            Self::Whole(data) => data.is_empty(),
+            Self::Stream(stream) => {
+                stream.taken.iter().all(Option::is_none) && stream.rest.is_end_stream()
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::task::Waker;
-
     use http_body_util::{BodyExt, Full, StreamBody};
 
     use super::*;
 
-    fn primed(body: tonic::body::Body) -> RequestBody {
-        RequestBody::prime(body, &mut Context::from_waker(Waker::noop())).unwrap()
+    fn taken(body: Full<Bytes>) -> RequestBody {
+        RequestBody::take(tonic::body::Body::new(body)).unwrap()
     }
 
     async fn collect(body: RequestBody) -> Bytes {
@@ -100,7 +110,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_unary_body_can_be_sent_again() {
-        let body = primed(tonic::body::Body::new(Full::from("message")));
+        let body = taken(Full::from("message"));
         let again = body.replay().unwrap();
         assert_eq!(collect(body).await, "message");
         assert!(again.replay().is_some());
@@ -109,18 +119,42 @@ mod tests {
 
     #[tokio::test]
     async fn a_unary_body_ends_with_its_data() {
-        let mut body = primed(tonic::body::Body::new(Full::from("message")));
+        let mut body = taken(Full::from("message"));
         assert!(!body.is_end_stream());
         body.frame().await.unwrap().unwrap();
         assert!(body.is_end_stream());
+        assert!(taken(Full::from("")).is_end_stream());
     }
 
     #[tokio::test]
     async fn a_stream_keeps_its_order_and_is_not_replayed() {
-        let frames = ["a", "b", "c"].map(|s| Ok::<_, tonic::Status>(Frame::data(Bytes::from(s))));
-        let stream = StreamBody::new(tokio_stream::iter(frames));
-        let body = primed(tonic::body::Body::new(stream));
-        assert!(body.replay().is_none());
-        assert_eq!(collect(body).await, "abc");
+        for n in 2..5 {
+            let frames =
+                (0..n).map(|i| Ok::<_, tonic::Status>(Frame::data(Bytes::from(i.to_string()))));
+            let stream = StreamBody::new(tokio_stream::iter(frames));
+            let body = RequestBody::take(tonic::body::Body::new(stream)).unwrap();
+            assert!(body.replay().is_none());
+            assert_eq!(collect(body).await, "01234"[..n]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_begins_later_is_a_stream() {
+        let (say, said) = tokio::sync::mpsc::channel(1);
+        let stream = StreamBody::new(tokio_stream::wrappers::ReceiverStream::new(said));
+        let body = RequestBody::take(tonic::body::Body::new(stream)).unwrap();
+        let collected = tokio::spawn(collect(body));
+        say.send(Ok::<_, tonic::Status>(Frame::data(Bytes::from("late"))))
+            .await
+            .unwrap();
+        drop(say);
+        assert_eq!(collected.await.unwrap(), "late");
+    }
+
+    #[test]
+    fn an_error_of_the_body_ends_the_call() {
+        let failing = tokio_stream::once(Err::<Frame<Bytes>, _>(tonic::Status::data_loss("gone")));
+        let body = RequestBody::take(tonic::body::Body::new(StreamBody::new(failing)));
+        assert_eq!(body.unwrap_err().code(), tonic::Code::DataLoss);
     }
 }

@@ -67,7 +67,8 @@ async fn eventually(what: impl Fn() -> bool) {
 
 async fn call(connection: &Arc<Connection>) -> Result<(), hyper::Error> {
     let _in_flight = connection.begin();
-    let request = http::Request::post("http://test/echo.Echo/Call").body(RequestBody::empty());
+    let request = http::Request::post("http://test/echo.Echo/Call")
+        .body(RequestBody::Whole(bytes::Bytes::new()));
     let response = connection.sender().send_request(request.unwrap()).await?;
     response.into_body().collect().await.map(drop)
 }
