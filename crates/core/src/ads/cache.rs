@@ -9,6 +9,7 @@
 //!   │  └─ 15 s of silence ─► DoesNotExist ─ valid ─► Acked
 //!   └─ server lost: an error, and still Requested
 //! ```
+//! An error that the server sends for a resource is to it what an invalid update is (`ReceivedError` for `Nacked`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub enum CacheState {
     Acked,
     /// The last update was rejected; what came before it, if anything, is held.
     Nacked,
+    /// The server answered with an error of its own; what came before it, if anything, is held.
+    ReceivedError,
 }
 
 /// A watched resource, for who wants to look (CSDS).
@@ -70,11 +73,21 @@ struct Entry {
     held: Option<Held>,
     /// There is none, or it was rejected, or the server is lost; the last of these.
     error: Option<WatchError>,
-    rejected: bool,
+    /// The last answer was no resource that could be used.
+    fault: Option<Fault>,
     /// When silence is an answer. Runs while a live stream has asked (gRFC A57).
     silence: Option<Instant>,
     /// The deletion was ignored (gRFC A53).
     kept: bool,
+}
+
+/// What was wrong with an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// We rejected the resource.
+    Rejected,
+    /// The server sent an error instead of it.
+    Reported,
 }
 
 impl Cache {
@@ -181,8 +194,17 @@ impl Cache {
 
     /// An invalid update (gRFC A46): what is held stays in use.
     pub(super) fn reject(&mut self, kind: &Kind, name: &Arc<str>, error: WatchError) {
+        self.handle_fault(Fault::Rejected, kind, name, error);
+    }
+
+    /// The server sent an error instead of the resource (gRFC A88): what is held stays in use.
+    pub(super) fn handle_reported(&mut self, kind: &Kind, name: &Arc<str>, error: WatchError) {
+        self.handle_fault(Fault::Reported, kind, name, error);
+    }
+
+    fn handle_fault(&mut self, fault: Fault, kind: &Kind, name: &Arc<str>, error: WatchError) {
         if let Some(entry) = self.entry_mut(kind, name) {
-            entry.rejected = true;
+            entry.fault = Some(fault);
             entry.silence = None;
             self.fail(kind, name, error);
         }
@@ -297,17 +319,20 @@ impl Entry {
     /// An answer came: nothing is wrong any more. `true` if something was.
     fn settle(&mut self) -> bool {
         self.silence = None;
-        self.rejected = false;
+        self.fault = None;
         self.kept = false;
         self.error.take().is_some()
     }
 
     fn state(&self) -> CacheState {
-        match (&self.held, self.error.as_ref().map(|error| error.reason)) {
-            _ if self.rejected => CacheState::Nacked,
-            (Some(_), _) => CacheState::Acked,
-            (None, Some(Reason::DoesNotExist)) => CacheState::DoesNotExist,
-            (None, _) => CacheState::Requested,
+        match (self.fault, &self.held, &self.error) {
+            (Some(Fault::Rejected), ..) => CacheState::Nacked,
+            (Some(Fault::Reported), ..) => CacheState::ReceivedError,
+            (None, Some(_), _) => CacheState::Acked,
+            (None, None, Some(error)) if error.reason == Reason::DoesNotExist => {
+                CacheState::DoesNotExist
+            }
+            (None, None, _) => CacheState::Requested,
         }
     }
 

@@ -19,7 +19,9 @@ pub enum Reason {
     DoesNotExist,
     /// The server sent one that breaks a rule.
     Invalid,
-    /// The server cannot be reached, or does not answer.
+    /// The server says that it is not for this client.
+    Denied,
+    /// The server cannot be reached, does not answer, or says that it cannot answer for now.
     Unreachable,
     /// The resource is there, but is of no use to who asked for it.
     Unusable,

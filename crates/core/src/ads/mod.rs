@@ -23,8 +23,9 @@ mod stream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use envoy_types::pb::google::rpc::Code;
 use oxds_types::Kind;
-use oxds_types::discovery::{DiscoveryResponse, Node};
+use oxds_types::discovery::{DiscoveryResponse, Node, Status};
 
 pub use backoff::Backoff;
 pub use cache::{CacheState, Cached, Held};
@@ -179,9 +180,10 @@ impl Client {
             }
         };
         let duplicates = self.config.duplicates;
-        let judged = response::judge(&kind, &response.resources, duplicates, |name| {
+        let mut judged = response::judge(&kind, &response.resources, duplicates, |name| {
             self.cache.value(&kind, name)
         });
+        judged.report(response.resource_errors);
         let nack = judged.nack(&kind);
         if !self
             .stream
@@ -290,6 +292,10 @@ impl Client {
             let error = error(&self.config, Reason::Invalid, &text, kind, name);
             self.cache.reject(kind, name, error);
         }
+        for (name, status) in judged.reported {
+            let error = reported(&self.config, &status, kind, &name);
+            self.cache.handle_reported(kind, &name, error);
+        }
     }
 
     /// Listeners and clusters that a response leaves out are gone (xDS protocol, "Deleting resources"): those that
@@ -323,6 +329,22 @@ impl Client {
 fn unreachable(config: &Config, cause: &str, kind: &Kind, name: &str) -> WatchError {
     let text = format!("cannot be had: {cause}");
     error(config, Reason::Unreachable, &text, kind, name)
+}
+
+/// What a server says of a resource instead of sending it (gRFC A88).
+fn reported(config: &Config, status: &Status, kind: &Kind, name: &str) -> WatchError {
+    let code = Code::try_from(status.code).unwrap_or(Code::Unknown);
+    let reason = match code {
+        Code::NotFound => Reason::DoesNotExist,
+        Code::PermissionDenied => Reason::Denied,
+        _ => Reason::Unreachable,
+    };
+    let text = format!(
+        "was answered with {}: {}",
+        code.as_str_name(),
+        status.message
+    );
+    error(config, reason, &text, kind, name)
 }
 
 /// Every text says what, whose, from where, and for whom (C-118).

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use oxds_types::Kind;
-use oxds_types::discovery::{Any, Resource as Wrapper};
+use oxds_types::discovery::{Any, Resource as Wrapper, ResourceError, Status};
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
@@ -25,6 +25,8 @@ pub(super) struct Judged {
     pub(super) rejected: Vec<Invalid>,
     /// Duplicates: wrong of the response, and nothing that a watcher should hear of.
     twice: Vec<Invalid>,
+    /// By name: what the server says instead of a resource (gRFC A88).
+    pub(super) reported: Vec<(Arc<str>, Status)>,
     names: HashSet<Arc<str>>,
 }
 
@@ -134,7 +136,19 @@ pub(super) fn without_name(invalid: &Invalid) -> String {
 }
 
 impl Judged {
-    /// Whether the response holds the name, valid or not (C-104).
+    /// Takes over what the response says of single resources. Where it holds the resource too, that counts.
+    pub(super) fn report(&mut self, errors: Vec<ResourceError>) {
+        for error in errors {
+            let name = error.resource_name.map(|name| Arc::from(name.name));
+            let Some(name) = name else { continue };
+            if self.names.insert(Arc::clone(&name)) {
+                let status = error.error_detail.unwrap_or_default();
+                self.reported.push((name, status));
+            }
+        }
+    }
+
+    /// Whether the response says anything of the name: valid, invalid (C-104) or an error of the server's own.
     pub(super) fn names(&self, name: &str) -> bool {
         self.names.contains(name)
     }

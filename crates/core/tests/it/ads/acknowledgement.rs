@@ -1,6 +1,7 @@
 //! C-66 – C-71, C-78 – C-86: what a response is answered with.
 
 use bytes::Bytes;
+use oxds_core::ads::Duplicates;
 use oxds_types::Kind;
 use oxds_types::discovery::{Any, Resource};
 use prost::Message;
@@ -235,4 +236,26 @@ fn c86_a_byte_identical_update_is_acknowledged_and_told_to_nobody() {
     assert!(played.events().is_empty());
     let cached = played.client.cached(&Kind::CLUSTER, "a").unwrap();
     assert_eq!(cached.held.unwrap().version, "v2");
+}
+
+#[test]
+fn c82_a_name_twice_is_rejected_where_that_is_asked_for() {
+    for (duplicates, reason) in [
+        (Duplicates::Accept, None),
+        (
+            Duplicates::Reject,
+            Some("invalid envoy.config.cluster.v3.Cluster: a: is in the response twice"),
+        ),
+    ] {
+        let mut played = Played::with(|config| config.duplicates = duplicates);
+        played.watch(&Kind::CLUSTER, "a");
+        played.open();
+        played.request();
+        let twice = vec![cluster("a", "first"), cluster("a", "second")];
+        played.respond(&Kind::CLUSTER, "v1", "n1", twice);
+        let detail = played.request().error_detail;
+        assert_eq!(detail.map(|detail| detail.message).as_deref(), reason);
+        // The resource itself is good, so watchers hear of no error.
+        assert_eq!(played.events()[0], "a: changed");
+    }
 }

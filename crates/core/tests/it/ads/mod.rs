@@ -3,6 +3,7 @@
 mod acknowledgement;
 mod deletion;
 mod errors;
+mod reported;
 mod streams;
 mod subscription;
 

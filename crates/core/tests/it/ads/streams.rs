@@ -214,3 +214,31 @@ fn c108_who_comes_while_the_server_is_lost_is_told_so() {
     assert_eq!(told.len(), 1);
     assert!(told[0].contains("connection refused"), "{told:?}");
 }
+
+#[test]
+fn c89_who_leaves_and_comes_back_does_not_shorten_the_wait() {
+    let (mut played, _) = Played::watching_clusters(&["a"]);
+    played.close("refused");
+    let until = played.client.poll_timeout().unwrap();
+    played.unwatch(&Kind::CLUSTER, "a");
+    assert_eq!(played.transmit(), None);
+    assert_eq!(played.client.poll_timeout(), None, "nobody waits");
+    played.watch(&Kind::CLUSTER, "b");
+    assert_eq!(played.transmit(), None);
+    assert_eq!(played.client.poll_timeout(), Some(until));
+    played.wait(until - played.now);
+    assert_eq!(played.transmit(), Some(Transmit::Open));
+}
+
+#[test]
+fn c108_any_response_shows_that_the_server_is_back() {
+    let (mut played, _) = Played::watching_clusters(&["a"]);
+    played.close("refused");
+    assert_eq!(played.watch(&Kind::CLUSTER, "b").len(), 1);
+    played.wait(Duration::from_secs(2));
+    played.open();
+    played.request();
+    // Of a kind that was never asked for.
+    played.respond(&Kind::LISTENER, "v1", "n1", vec![]);
+    assert!(played.watch(&Kind::CLUSTER, "c").is_empty());
+}

@@ -151,3 +151,40 @@ fn names_of_every_kind_are_kept_apart() {
     assert_eq!(played.events(), ["a: changed"]);
     assert!(played.client.cached(&Kind::CLUSTER, "a").is_none());
 }
+
+#[test]
+fn c77_a_watch_given_up_and_taken_again_in_one_moment_disturbs_nothing() {
+    let (mut played, _) = Played::watching_clusters(&["a"]);
+    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.request();
+    played.unwatch(&Kind::CLUSTER, "a");
+    played.watch(&Kind::CLUSTER, "a");
+    // The same stream goes on: neither closed nor opened, no node, no first request.
+    let request = played.request();
+    assert_eq!(request.response_nonce, "n1");
+    assert_eq!(request.resource_names, ["a"]);
+    assert!(request.node.is_none());
+}
+
+#[test]
+fn c77_nor_does_it_while_the_stream_is_being_opened() {
+    let mut played = Played::new();
+    played.watch(&Kind::CLUSTER, "a");
+    assert_eq!(played.transmit(), Some(Transmit::Open));
+    played.unwatch(&Kind::CLUSTER, "a");
+    played.watch(&Kind::CLUSTER, "b");
+    assert_eq!(played.transmit(), None);
+    played.client.handle_opened();
+    assert_eq!(played.request().resource_names, ["b"]);
+}
+
+#[test]
+fn c63_what_is_given_up_while_a_stream_is_being_opened_closes_it() {
+    let mut played = Played::new();
+    played.watch(&Kind::CLUSTER, "a");
+    assert_eq!(played.transmit(), Some(Transmit::Open));
+    played.unwatch(&Kind::CLUSTER, "a");
+    assert_eq!(played.transmit(), Some(Transmit::Close));
+    assert_eq!(played.transmit(), None);
+    assert_eq!(played.client.poll_timeout(), None);
+}

@@ -1,0 +1,103 @@
+//! C-115: errors that a server sends instead of resources (gRFC A88).
+
+use std::time::Duration;
+
+use oxds_core::ads::CacheState;
+use oxds_types::Kind;
+use oxds_types::discovery::{Any, DiscoveryResponse, ParametrizedName, ResourceError, Status};
+
+use super::{Played, cluster};
+
+const NOT_FOUND: i32 = 5;
+const UNAVAILABLE: i32 = 14;
+
+/// A response with these resources, and this error for a cluster.
+fn respond(played: &mut Played, nonce: &str, resources: Vec<Any>, name: &str, code: i32) {
+    let error = ResourceError {
+        resource_name: Some(ParametrizedName {
+            name: name.to_owned(),
+            ..ParametrizedName::default()
+        }),
+        error_detail: Some(Status {
+            code,
+            message: "so it is".to_owned(),
+            details: Vec::new(),
+        }),
+    };
+    let response = DiscoveryResponse {
+        version_info: nonce.to_owned(),
+        nonce: nonce.to_owned(),
+        type_url: Kind::CLUSTER.type_url().to_owned(),
+        resources,
+        resource_errors: vec![error],
+        ..DiscoveryResponse::default()
+    };
+    played.client.handle_response(played.now, response);
+}
+
+fn state(played: &Played, name: &str) -> CacheState {
+    played.client.cached(&Kind::CLUSTER, name).unwrap().state
+}
+
+#[test]
+fn c115_an_error_where_nothing_is_held_is_told_once_and_ends_the_wait() {
+    let (mut played, _) = Played::watching_clusters(&["a"]);
+    respond(&mut played, "n1", vec![], "a", NOT_FOUND);
+    let events = played.events();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(
+        events[0].starts_with("a: error: ") && events[0].contains("NOT_FOUND: so it is"),
+        "{events:?}"
+    );
+    assert_eq!(state(&played, "a"), CacheState::ReceivedError);
+    assert_eq!(played.client.poll_timeout(), None);
+    assert!(
+        played.request().error_detail.is_none(),
+        "it is no fault of the response"
+    );
+
+    respond(&mut played, "n2", vec![], "a", NOT_FOUND);
+    assert!(played.events().is_empty());
+    // Remembered for who comes later, until the resource comes.
+    assert!(played.watch(&Kind::CLUSTER, "a")[0].contains("NOT_FOUND"));
+    played.respond(&Kind::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
+    assert_eq!(played.events(), ["a: changed"]);
+    assert_eq!(state(&played, "a"), CacheState::Acked);
+}
+
+#[test]
+fn c115_an_error_where_something_is_held_is_a_remark_and_no_deletion() {
+    let (mut played, _) = Played::watching_clusters(&["a"]);
+    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.events();
+    respond(&mut played, "n2", vec![], "a", UNAVAILABLE);
+    let events = played.events();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(
+        events[0].starts_with("a: ambient: ") && events[0].contains("UNAVAILABLE: so it is"),
+        "{events:?}"
+    );
+    assert_eq!(state(&played, "a"), CacheState::ReceivedError);
+    played.respond(&Kind::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
+    assert_eq!(played.events(), ["a: current"]);
+}
+
+#[test]
+fn c115_a_resource_counts_before_an_error_for_it() {
+    let (mut played, _) = Played::watching_clusters(&["a"]);
+    respond(&mut played, "n1", vec![cluster("a", "")], "a", NOT_FOUND);
+    assert_eq!(played.events(), ["a: changed"]);
+    assert_eq!(state(&played, "a"), CacheState::Acked);
+}
+
+#[test]
+fn c115_an_error_for_what_was_not_asked_for_is_nobodys() {
+    let (mut played, _) = Played::watching_clusters(&["a"]);
+    respond(&mut played, "n1", vec![], "other", NOT_FOUND);
+    assert!(played.events().is_empty());
+    assert_eq!(
+        played.client.poll_timeout(),
+        Some(played.now + Duration::from_secs(15)),
+        "a is still waited for"
+    );
+}
