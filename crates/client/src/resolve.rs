@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oxds_core::ads::{Event, WatchError};
+use oxds_core::ads::{Event, Reason, WatchError};
 use oxds_core::resolve::{Command, Resolver, XdsConfig};
 
 use crate::client::{ClientPool, Watches};
@@ -13,6 +13,7 @@ use crate::target::{Target, TargetError};
 pub struct ConfigWatch {
     resolver: Resolver,
     watches: Watches,
+    node_id: String,
 }
 
 impl ConfigWatch {
@@ -26,6 +27,7 @@ impl ConfigWatch {
         let mut watch = Self {
             resolver: Resolver::new(listener, target.data_plane_authority()),
             watches: client.watches(),
+            node_id: pool.bootstrap().node().id.clone(),
         };
         watch.obey();
         Ok(watch)
@@ -43,13 +45,24 @@ impl ConfigWatch {
             }
             self.obey();
             if let Some(resolution) = self.resolver.poll_config() {
-                return resolution;
+                return resolution.map_err(|error| self.with_node(error));
             }
             match self.watches.next().await {
                 Some(event) => self.take_in(event),
                 // The runtime is shutting down; nothing will come.
                 None => std::future::pending().await,
             }
+        }
+    }
+
+    /// The resolver's own errors do not say for whom; those of resources do already (C-118).
+    fn with_node(&self, error: WatchError) -> WatchError {
+        match error.reason {
+            Reason::Unusable => WatchError::new(
+                Reason::Unusable,
+                format!("{error} [node {:?}]", self.node_id),
+            ),
+            _ => error,
         }
     }
 
