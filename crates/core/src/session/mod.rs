@@ -172,6 +172,7 @@ impl Session {
     }
 
     fn poll_kinds(&mut self, now: Instant, snapshot: &Snapshot) -> Option<Transmit> {
+        let aggregated = self.scope == Scope::Aggregated;
         for at in 0..self.watches.len() {
             let (before, rest) = self.watches.split_at_mut(at);
             let Some((watch, after)) = rest.split_first_mut() else {
@@ -181,6 +182,7 @@ impl Session {
                 before,
                 after,
                 snapshot,
+                aggregated,
             };
             if let Some(draft) = watch.poll(now, snapshot.kind(&watch.kind), &peers) {
                 return Some(self.transmit(now, at, draft));

@@ -60,6 +60,8 @@ pub(super) struct Peers<'a> {
     /// Those that are sent after it.
     pub(super) after: &'a [Watch],
     pub(super) snapshot: &'a Snapshot,
+    /// Whether other kinds may still be asked for on this stream.
+    pub(super) aggregated: bool,
 }
 
 impl Peers<'_> {
@@ -87,6 +89,16 @@ impl Peers<'_> {
             .iter()
             .chain(self.after)
             .any(|watch| watch.accepted_by_name(kind, name))
+    }
+
+    /// Whether all that may refer to clusters has been asked for, and answered.
+    pub(super) fn users_are_answered(&self) -> bool {
+        !self.after.iter().any(Watch::is_unanswered)
+    }
+
+    /// Whether something that may refer to clusters has been asked for, or never will be.
+    pub(super) fn users_are_asked_for(&self) -> bool {
+        !self.aggregated || self.after.iter().any(|watch| watch.kind >= Kind::LISTENER)
     }
 
     /// Whether all earlier kinds are where they should be, so that nothing can be missing.

@@ -204,6 +204,33 @@ fn s52_a_client_that_asks_by_name_says_itself_when_a_cluster_may_leave() {
 }
 
 #[test]
+fn s52_a_client_that_comes_back_by_name_learns_of_its_route_first() {
+    // While it was away, everything moved from X to Y.
+    let mut world = shop();
+    replace(&mut world);
+    let mut stream = Stream::sotw();
+    stream.ask_again(&CDS, &["X"], "what it had");
+    stream.silent(&world);
+    stream.ask_again(&RDS, &["main"], "what it had");
+    let route = stream.reply(&world);
+    assert_eq!(route.resources, ["main=2"]);
+    stream.ack(&route);
+    assert_eq!(stream.take(&world).resources, [""; 0], "now X may go");
+    stream.ask(&CDS, &["Y"]);
+    assert_eq!(stream.take(&world).resources, ["Y=1"]);
+}
+
+#[test]
+fn s53_a_client_that_comes_back_for_clusters_only_is_answered_soon() {
+    let world = World::of(&CDS, &["Y=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask_again(&CDS, &["X", "Y"], "what it had");
+    stream.silent(&world);
+    stream.pass(Config::default().follow_up);
+    assert_eq!(stream.take(&world).resources, ["Y=1"]);
+}
+
+#[test]
 fn s52_what_nothing_refers_to_leaves_at_once() {
     let mut world = shop();
     world.apply(Edit::default().with(&CDS, "Idle=1", &[]));

@@ -81,6 +81,8 @@ pub(super) struct Watch {
     held: BTreeMap<Arc<str>, HeldRemoval>,
     /// Since when updates have waited for what they depend on.
     blocked: Option<Patience>,
+    /// Since when the first answer is withheld, as it would take something away.
+    withheld: Option<Withheld>,
     /// Clusters that the client has accepted lately, and until when it may still ask for their assignments.
     recent: Recent,
 
@@ -136,6 +138,15 @@ struct HeldRemoval {
     /// What needs it was asked for by name, and so was it: the client lets go of it when it is done.
     by_name: bool,
     patience: Patience,
+}
+
+/// A first answer that waits for what the client asks of later kinds.
+#[derive(Debug, Clone, Copy)]
+struct Withheld {
+    /// How long they may take to be asked for.
+    to_ask: Patience,
+    /// How long they may take to be answered.
+    to_answer: Patience,
 }
 
 /// What the client learnt of lately, and until when that is lately.
@@ -212,7 +223,7 @@ pub(super) struct Rejected {
 pub(super) enum Fallback {
     /// What it accepted before.
     Resource(Arc<Resource>),
-    /// Nothing: it accepted a state in which there was none, or has never accepted any.
+    /// Nothing: it accepted a state in which there was none.
     Nothing,
     /// Perhaps something from an earlier stream.
     Unknown,
@@ -260,6 +271,7 @@ impl Watch {
             answered: Nonce::default(),
             held: BTreeMap::new(),
             blocked: None,
+            withheld: None,
             recent: Recent::default(),
             record: Record::default(),
         }
@@ -325,6 +337,8 @@ impl Watch {
         }
         let asked = || change.added.iter().chain(&change.repeated);
         self.urgent |= asked().next().is_some();
+        // Whatever it thought of it, it asks for it (again).
+        asked().for_each(|name| drop(self.record.rejections.remove(name)));
         if self.all.is_some() {
             // Named besides the wildcard: sent (again), since the client asks for it. Not any more: sent too, so that
             // the client knows whether it still has it through the wildcard (S-39; delta only, SotW need not).
@@ -336,11 +350,10 @@ impl Watch {
             return;
         }
         for name in &change.repeated {
-            // The client lost it: what was sent does not count (S-35), nor what it thought of it.
+            // The client lost it: what was sent does not count (S-35).
             if let Some(state) = self.subscription.get_mut(name) {
                 state.sent = subscription::Sent::Nothing;
             }
-            self.record.rejections.remove(name);
         }
         self.due.extend(asked().cloned());
         for name in &change.dropped {

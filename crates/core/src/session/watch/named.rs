@@ -172,6 +172,7 @@ impl Watch {
     ) -> Option<Draft> {
         let to = head.collection();
         let mut changed = self.answer_owed;
+        let mut missing = false;
         let mut updates = Vec::new();
         let mut later = BTreeSet::new();
         for name in &self.due.clone() {
@@ -191,10 +192,14 @@ impl Watch {
                         changed = true;
                     }
                 }
-                Verdict::Missing => changed = true,
+                Verdict::Missing => {
+                    missing = true;
+                    changed = true;
+                }
             }
         }
-        if self.must_wait(now, updates.iter(), peers) {
+        if self.withholds_answer(now, missing, peers) || self.must_wait(now, updates.iter(), peers)
+        {
             return None;
         }
         self.due = later;
@@ -208,7 +213,10 @@ impl Watch {
         for (name, state) in self.subscription.iter_mut() {
             let there_is = to.get(name);
             let held = self.held.get(name).map(|held| &held.resource);
-            let instead = rejections.get(name).and_then(|r| r.instead_of(there_is));
+            // Of what it asked for since, the client is told what there is.
+            let told_before = !matches!(state.sent, Sent::Nothing);
+            let rejected = rejections.get(name).filter(|_| told_before);
+            let instead = rejected.and_then(|rejected| rejected.instead_of(there_is));
             let tell = instead.unwrap_or(there_is.or(held));
             if let Some(resource) = tell {
                 response.push_element(resource.element(self.form));

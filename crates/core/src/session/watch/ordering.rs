@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use oxds_types::Kind;
 
-use super::{HeldRemoval, Recent, Step, Told, Watch};
+use super::{HeldRemoval, Recent, Step, Told, Watch, Withheld};
 use crate::{
     session::{
         Config, Event, Held,
@@ -66,6 +66,10 @@ impl Watch {
 
     /// Whether the client asked for this name and has not accepted any version of it.
     pub(in crate::session) fn lacks(&self, name: &str) -> bool {
+        if self.withheld.is_some() {
+            // It has been there before.
+            return false;
+        }
         if let Some(rejected) = self.record.rejections.get(name) {
             return rejected.fallback.resource().is_none();
         }
@@ -233,6 +237,28 @@ impl Watch {
         true
     }
 
+    /// A client comes back, on a new stream, and names a cluster that is gone meanwhile: the first answer would take it
+    /// away (SotW: absence is removal) before the client knows what refers elsewhere now.
+    pub(super) fn withholds_answer(
+        &mut self,
+        now: Instant,
+        missing: bool,
+        peers: &Peers<'_>,
+    ) -> bool {
+        let is_first =
+            missing && self.kind == Kind::CLUSTER && self.record.sent.is_none() && !self.fresh;
+        let new = Withheld {
+            to_ask: Patience::since(now),
+            to_answer: Patience::since(now),
+        };
+        let withheld = self.withheld.unwrap_or(new);
+        let to_ask = !peers.users_are_asked_for() && !withheld.to_ask.is_over();
+        let to_answer = !peers.users_are_answered() && !withheld.to_answer.is_over();
+        let waits = is_first && (to_ask || to_answer);
+        self.withheld = waits.then_some(withheld);
+        waits
+    }
+
     /// Holds the removals of a step that something at the client still needs.
     pub(super) fn hold_removals(&mut self, now: Instant, step: &Difference, peers: &Peers<'_>) {
         for change in step.changes() {
@@ -286,21 +312,30 @@ impl Watch {
         {
             report(Held::Update);
         }
+        if let Some(withheld) = &mut self.withheld {
+            withheld.to_ask.ends(now, config.follow_up);
+            if withheld.to_answer.ends(now, config.hold) {
+                report(Held::Update);
+            }
+        }
         self.recent.expire(now);
     }
 
-    /// Whether a removal waits.
+    /// Whether a removal waits for what later kinds need.
     pub(in crate::session) fn is_holding(&self) -> bool {
-        !self.held.is_empty()
+        !self.held.is_empty() || self.withheld.is_some()
     }
 
     /// When [`expire`](Self::expire) has something to do next.
     pub(in crate::session) fn deadline(&self, config: &Config) -> Option<Instant> {
         let held = self.held.values().map(|held| held.patience);
-        let holding = held
-            .chain(self.blocked)
-            .filter_map(|p| p.deadline(config.hold));
-        holding.chain(self.recent.deadlines()).min()
+        let withheld = self.withheld.map(|withheld| withheld.to_answer);
+        let holding = held.chain(self.blocked).chain(withheld);
+        let asking = self
+            .withheld
+            .and_then(|withheld| withheld.to_ask.deadline(config.follow_up));
+        let deadlines = holding.filter_map(|patience| patience.deadline(config.hold));
+        deadlines.chain(asking).chain(self.recent.deadlines()).min()
     }
 }
 

@@ -1,14 +1,14 @@
 //! The client's answers: what it accepted, what it rejected.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use envoy_types::pb::google::rpc::Status;
 use oxds_types::{Kind, Version};
 
-use super::{Content, Fallback, Outstanding, Rejected, Watch};
+use super::{Content, Fallback, Outstanding, Rejected, Step, Watch};
 use crate::{
     session::{Config, Event, Nack, Nonce, Rejection},
-    snapshot::Resource,
+    snapshot::{Protocol, Resource},
     time::Instant,
 };
 
@@ -42,7 +42,7 @@ impl Watch {
         self.answered = answered.nonce;
         Some(match error {
             None => self.accept(now, answered, config),
-            Some(error) => self.reject(now, &answered, &error.message, config),
+            Some(error) => self.reject(now, answered, &error.message, config),
         })
     }
 
@@ -50,38 +50,7 @@ impl Watch {
         self.record.acks += 1;
         self.record.acked = Some(answered.version);
         self.record.nack = None;
-        let rejections = &mut self.record.rejections;
-        match answered.content {
-            Content::All {
-                to,
-                completes,
-                step,
-                extra,
-            } => {
-                // A rejection outlives what says nothing about it: another resource changed, and this one did not.
-                rejections.retain(|name, rejected| {
-                    to.get(name)
-                        .is_some_and(|there_is| there_is.version() == rejected.what.version)
-                });
-                if self.kind == Kind::CLUSTER {
-                    self.recent.note(&step, &extra, now + config.follow_up);
-                }
-                extra
-                    .iter()
-                    .for_each(|(name, _)| drop(rejections.remove(name)));
-                if let (true, Some(all)) = (completes, &mut self.all) {
-                    all.acked = Some(to);
-                }
-            }
-            Content::Named(told) => {
-                for (name, resource) in told {
-                    rejections.remove(&name);
-                    if let Some(state) = self.subscription.get_mut(&name) {
-                        state.acked = resource;
-                    }
-                }
-            }
-        }
+        self.note_accepted(now, answered.content, &BTreeSet::new(), config);
         let after = now - answered.sent_at;
         Event::Acked {
             kind: self.kind.clone(),
@@ -93,14 +62,14 @@ impl Watch {
     fn reject(
         &mut self,
         now: Instant,
-        answered: &Outstanding,
+        answered: Outstanding,
         message: &str,
         config: &Config,
     ) -> Event {
         let version = answered.version;
         let reason: Arc<str> = truncated(message).into();
-        let (blamed, certain) = blame(answered, &reason);
-        let resources = blamed
+        let (blamed, certain) = self.blame(&answered, &reason);
+        let names: BTreeSet<_> = blamed
             .iter()
             .map(|resource| Arc::clone(resource.name()))
             .collect();
@@ -113,10 +82,12 @@ impl Watch {
             };
             self.remember_rejection(resource.name(), what, certain, config);
         }
-        // Of what else was sent in place of something rejected, nobody knows whether it was accepted.
-        for rejected in self.record.rejections.values_mut().filter(|r| r.superseded) {
-            rejected.fallback = Fallback::Unknown;
-            rejected.superseded = false;
+        if certain {
+            // Clients apply the good resources of a response that they reject for the sake of bad ones (gRFC A46;
+            // Envoy's CDS and LDS).
+            self.note_accepted(now, answered.content, &names, config);
+        } else {
+            self.note_uncertainty();
         }
         self.record.nacks += 1;
         self.record.nack = Some(Nack {
@@ -124,11 +95,62 @@ impl Watch {
             reason: Arc::clone(&reason),
             at: now,
         });
+        let resources = names.into_iter().collect();
         Event::Nacked {
             kind: self.kind.clone(),
             version,
             reason,
             resources,
+        }
+    }
+
+    /// The client has this now, but for `refused`.
+    fn note_accepted(
+        &mut self,
+        now: Instant,
+        content: Content,
+        refused: &BTreeSet<Arc<str>>,
+        config: &Config,
+    ) {
+        let rejections = &mut self.record.rejections;
+        match content {
+            Content::All {
+                to,
+                completes,
+                step,
+                extra,
+            } => {
+                // A rejection outlives what says nothing about it: another resource changed, and this one did not.
+                rejections.retain(|name, rejected| {
+                    let there_is = to.get(name).map(|there_is| there_is.version());
+                    refused.contains(name) || there_is == Some(rejected.what.version)
+                });
+                if self.kind == Kind::CLUSTER {
+                    self.recent.note(&step, &extra, now + config.follow_up);
+                }
+                let told = extra.iter().filter(|(name, _)| !refused.contains(name));
+                told.for_each(|(name, _)| drop(rejections.remove(name)));
+                if let (true, Some(all)) = (completes, &mut self.all) {
+                    all.acked = Some(to);
+                }
+            }
+            Content::Named(told) => {
+                for (name, resource) in told.into_iter().filter(|(name, _)| !refused.contains(name))
+                {
+                    rejections.remove(&name);
+                    if let Some(state) = self.subscription.get_mut(&name) {
+                        state.acked = resource;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The client rejected a response, and nobody knows what of it.
+    fn note_uncertainty(&mut self) {
+        for rejected in self.record.rejections.values_mut().filter(|r| r.superseded) {
+            rejected.fallback = Fallback::Unknown;
+            rejected.superseded = false;
         }
     }
 
@@ -140,18 +162,17 @@ impl Watch {
         config: &Config,
     ) {
         let rejections = &self.record.rejections;
+        // The client may have lost interest while the response was on its way.
+        if !self.covers(name) {
+            return;
+        }
         if rejections.len() >= config.max_rejections && !rejections.contains_key(name) {
             return;
         }
-        let unknown = if self.fresh {
-            Fallback::Nothing
-        } else {
-            Fallback::Unknown
-        };
         let fallback = match (&self.all, rejections.get(name)) {
             // Rejected twice in a row: what the client goes on with is what it went on with then.
             (_, Some(before)) => before.fallback.clone(),
-            (Some(all), None) => all.acked.as_ref().map_or(unknown, |acked| {
+            (Some(all), None) => all.acked.as_ref().map_or(Fallback::Unknown, |acked| {
                 acked
                     .get(name)
                     .cloned()
@@ -162,7 +183,7 @@ impl Watch {
                     .subscription
                     .get(name)
                     .and_then(|state| state.acked.clone());
-                accepted.map_or(unknown, Fallback::Resource)
+                accepted.map_or(Fallback::Unknown, Fallback::Resource)
             }
         };
         let rejected = Rejected {
@@ -172,6 +193,54 @@ impl Watch {
             superseded: false,
         };
         self.record.rejections.insert(Arc::clone(name), rejected);
+    }
+
+    /// The resources of a rejected response that the client means: those that its message names, as Envoy's and gRPC's
+    /// messages do; if it names none of them, all, unless they are too many for that to say anything. And whether that
+    /// is certain.
+    fn blame(&self, answered: &Outstanding, reason: &str) -> (Vec<Arc<Resource>>, bool) {
+        let mut suspects = Vec::new();
+        let mut blamed = Vec::new();
+        let mut consider = |resource: &Arc<Resource>| {
+            if mentions(reason, resource.name()) {
+                blamed.push(Arc::clone(resource));
+            } else if suspects.len() <= MAX_SUSPECTS {
+                suspects.push(Arc::clone(resource));
+            }
+        };
+        let mut is_whole = true;
+        let told = match &answered.content {
+            Content::All {
+                to, step, extra, ..
+            } => {
+                step.updates(to).for_each(&mut consider);
+                if self.form.protocol == Protocol::Sotw && matches!(step, Step::Since(_)) {
+                    // The rest of the full state was there before; only what was refused then may be refused again.
+                    is_whole = false;
+                    let before = self
+                        .record
+                        .rejections
+                        .keys()
+                        .filter_map(|name| to.get(name));
+                    before
+                        .filter(|resource| !step.has(resource.name()))
+                        .for_each(&mut consider);
+                }
+                extra
+            }
+            Content::Named(told) => told,
+        };
+        told.iter()
+            .filter_map(|(_, resource)| resource.as_ref())
+            .for_each(consider);
+        match (blamed.is_empty(), suspects.len()) {
+            (false, _) => (blamed, true),
+            (true, ..=MAX_SUSPECTS) => {
+                let certain = is_whole && suspects.len() == 1;
+                (suspects, certain)
+            }
+            (true, _) => (Vec::new(), false),
+        }
     }
 
     /// The version of a resource that was sent last, and the one that was accepted last.
@@ -204,42 +273,6 @@ impl Watch {
 
 fn in_collection(collection: &crate::snapshot::Collection, name: &str) -> Option<Version> {
     collection.get(name).map(|resource| resource.version())
-}
-
-/// The resources of a rejected response that the client means: those that its message names, as Envoy's and gRPC's
-/// messages do; if it names none of them, all, unless they are too many for that to say anything. And whether that is
-/// certain.
-fn blame(answered: &Outstanding, reason: &str) -> (Vec<Arc<Resource>>, bool) {
-    let named = |resource: &Arc<Resource>| mentions(reason, resource.name());
-    let mut suspects = Vec::new();
-    let mut blamed = Vec::new();
-    let mut consider = |resource: &Arc<Resource>| {
-        if named(resource) {
-            blamed.push(Arc::clone(resource));
-        } else if suspects.len() <= MAX_SUSPECTS {
-            suspects.push(Arc::clone(resource));
-        }
-    };
-    let told = match &answered.content {
-        Content::All {
-            to, step, extra, ..
-        } => {
-            step.updates(to).for_each(&mut consider);
-            extra
-        }
-        Content::Named(told) => told,
-    };
-    told.iter()
-        .filter_map(|(_, resource)| resource.as_ref())
-        .for_each(consider);
-    match (blamed.is_empty(), suspects.len()) {
-        (false, _) => (blamed, true),
-        (true, ..=MAX_SUSPECTS) => {
-            let certain = suspects.len() == 1;
-            (suspects, certain)
-        }
-        (true, _) => (Vec::new(), false),
-    }
 }
 
 /// Whether `text` has `name` as a word of its own: neither `api-v2` nor `api.v2` mentions `api`, but the end of a

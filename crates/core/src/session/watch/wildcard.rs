@@ -29,7 +29,7 @@ impl Step {
     }
 
     /// Whether this name is part of the step.
-    fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.difference()
             .is_some_and(|difference| difference.has(name))
     }

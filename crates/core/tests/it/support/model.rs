@@ -61,8 +61,8 @@ struct Held {
     nonce: String,
     /// Whether there was a request on this stream.
     open: bool,
-    /// SotW: whether the server can know what the client has: all that it accepted, it accepted on this stream.
-    known: bool,
+    /// SotW: refused in the first response of this stream, so the server cannot know what the client has instead.
+    unknown: BTreeSet<String>,
 }
 
 impl Model {
@@ -134,7 +134,7 @@ impl Model {
             held.asked.clear();
             held.nonce.clear();
             held.open = false;
-            held.known = held.version.is_empty();
+            held.unknown.clear();
         }
         self.ask()
     }
@@ -220,7 +220,6 @@ impl Model {
         });
         if error.is_none() {
             held.version.clone_from(&reply.version);
-            held.known = true;
             held.acknowledged
                 .extend(present.into_iter().map(str::to_owned));
         }
@@ -260,11 +259,16 @@ impl Model {
             // A full state goes out again for another name's sake: before the refusal has arrived, or since leaving it
             // out might remove what the client has.
             let complete = self.protocol == Protocol::Sotw && kind.is_full_state();
-            let crossed = complete && (self.style == Style::ByName || !self.kinds[kind].known);
+            let crossed = complete
+                && (self.style == Style::ByName || self.kinds[kind].unknown.contains(name));
             assert!(
                 *times <= asked || crossed,
                 "{text} was refused on this stream, and comes again"
             );
+            let held = self.kinds.get_mut(kind).unwrap();
+            if held.nonce.is_empty() {
+                held.unknown.insert(name.to_owned());
+            }
             bad.push(name.to_owned());
             return;
         }
