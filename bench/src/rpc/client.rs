@@ -1,9 +1,11 @@
 //! The measured process: RPCs through one variant, for a time.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cpu_time::ProcessTime;
+use http::Uri;
 use http::uri::PathAndQuery;
 use serde::{Deserialize, Serialize};
 use tonic::body::Body;
@@ -14,6 +16,13 @@ use super::Variant;
 use super::bytes_codec::BytesCodec;
 use super::variant::{HyperRoundRobin, balance_list, oxds, tonic_xds};
 use crate::report::percentile_micros;
+
+/// Bare hyper needs an absolute URI; the channels replace it or do not care.
+static ORIGIN: LazyLock<Uri> = LazyLock::new(|| Uri::from_static("http://bench"));
+
+/// How long a channel may take until it serves, and the pause between attempts.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What one run of one variant showed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,7 +58,8 @@ where
     S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
     <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
 {
-    // Connecting and discovery happen here, out of sight of the clock.
+    // Discovery, connecting and warming up happen out of sight of the clock.
+    discover(&service).await?;
     callers(&service, in_flight, length / 5).await?;
     let (cpu, wall) = (ProcessTime::now(), Instant::now());
     let mut latencies = callers(&service, in_flight, length).await?;
@@ -61,6 +71,43 @@ where
         rpcs_per_second: rpcs / wall.as_secs_f64(),
         p50_micros: percentile_micros(&latencies, 0.5),
     })
+}
+
+/// Calls until a call succeeds: some channels fail calls until they are configured, others let them wait.
+async fn discover<S>(service: &S) -> Result<(), String>
+where
+    S: GrpcService<Body> + Clone,
+    S::Error: Into<StdError>,
+    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
+    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
+{
+    let end = Instant::now() + PATIENCE;
+    let mut grpc = Grpc::with_origin(service.clone(), ORIGIN.clone());
+    loop {
+        match call(&mut grpc).await {
+            Ok(()) => return Ok(()),
+            Err(error) if Instant::now() >= end => return Err(error),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn call<S>(grpc: &mut Grpc<S>) -> Result<(), String>
+where
+    S: GrpcService<Body>,
+    S::Error: Into<StdError>,
+    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
+    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
+{
+    let path = PathAndQuery::from_static("/bench.Echo/Unary");
+    let request = tonic::Request::new(Bytes::from_static(&[7; 100]));
+    grpc.ready()
+        .await
+        .map_err(|error| error.into().to_string())?;
+    grpc.unary(request, path, BytesCodec)
+        .await
+        .map_err(|status| status.to_string())?;
+    Ok(())
 }
 
 async fn callers<S>(
@@ -77,7 +124,12 @@ where
 {
     let end = Instant::now() + length;
     let callers: Vec<_> = (0..in_flight)
-        .map(|_| tokio::spawn(caller(Grpc::new(service.clone()), end)))
+        .map(|_| {
+            tokio::spawn(caller(
+                Grpc::with_origin(service.clone(), ORIGIN.clone()),
+                end,
+            ))
+        })
         .collect();
     let mut latencies = Vec::new();
     for caller in callers {
@@ -93,18 +145,10 @@ where
     S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
     <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
 {
-    let path = PathAndQuery::from_static("/bench.Echo/Unary");
-    let message = Bytes::from_static(&[7; 100]);
     let mut latencies = Vec::with_capacity(1 << 16);
     while Instant::now() < end {
         let start = Instant::now();
-        grpc.ready()
-            .await
-            .map_err(|error| error.into().to_string())?;
-        let request = tonic::Request::new(message.clone());
-        grpc.unary(request, path.clone(), BytesCodec)
-            .await
-            .map_err(|s| s.to_string())?;
+        call(&mut grpc).await?;
         latencies.push(start.elapsed());
     }
     Ok(latencies)

@@ -120,7 +120,7 @@ fn service_folder(backends: &[String]) -> std::io::Result<tempfile::TempDir> {
     let folder = tempfile::tempdir()?;
     std::fs::write(
         folder.path().join("bench.yaml"),
-        format!("{}{endpoints}", SERVICE),
+        format!("{SERVICE}{endpoints}"),
     )?;
     Ok(folder)
 }
@@ -130,6 +130,7 @@ name: bench
 api_listener:
   api_listener:
     "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+    stat_prefix: bench
     rds: { route_config_name: bench, config_source: { ads: {} } }
     http_filters:
     - name: router

@@ -76,8 +76,10 @@ pub(crate) fn balance_list(addresses: &[String]) -> Result<Channel, String> {
 /// Opens a tonic-xds channel.
 pub(crate) fn tonic_xds(control_plane: &str) -> Result<tonic_xds::XdsChannelGrpc, String> {
     let target = tonic_xds::XdsUri::parse("xds:///bench").map_err(|error| error.to_string())?;
-    let bootstrap = tonic_xds::BootstrapConfig::from_json(&bootstrap(control_plane))
-        .map_err(|error| error.to_string())?;
+    // It takes a URL where gRPC's bootstrap has a target.
+    let bootstrap = bootstrap(&format!("http://{control_plane}"));
+    let bootstrap =
+        tonic_xds::BootstrapConfig::from_json(&bootstrap).map_err(|error| error.to_string())?;
     let config = tonic_xds::XdsChannelConfig::new(target).with_bootstrap(bootstrap);
     tonic_xds::XdsChannelBuilder::new(config)
         .build_grpc_channel()
