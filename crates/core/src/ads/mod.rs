@@ -1,7 +1,7 @@
 //! The client's machine: subscriptions to one xDS server over SotW ADS, and what came of them.
 //!
-//! Two parts, so that fallback between servers (gRFC A71) finds its place: [`stream`] is what one server has been
-//! asked and told; [`cache`] is what is held of each resource, whoever sent it. [`Client`] runs the one on the other.
+//! Two parts, so that fallback between servers (gRFC A71) finds its place: `stream` is what one server has been
+//! asked and told; `cache` is what is held of each resource, whoever sent it. [`Client`] runs the one on the other.
 //!
 //! ```text
 //!  watch, unwatch ─► ┌────────┐ ─► poll_transmit: open, request, close

@@ -1,1 +1,163 @@
+//! What a change set does, and what a resource looks like on the wire.
 
+use std::time::Duration;
+
+use oxds_types::{
+    ApiVersion,
+    discovery::{DeltaDiscoveryResponse, DiscoveryResponse},
+};
+use prost::Message;
+
+use super::*;
+
+const CDS: Kind = Kind::CLUSTER;
+
+fn resource(name: &str, content: &str) -> Arc<Resource> {
+    Arc::new(Resource::new(CDS, name, content.as_bytes()))
+}
+
+fn set(snapshot: &Arc<Snapshot>, name: &str, content: &str) -> (Arc<Snapshot>, Vec<Changed>) {
+    let upserts = vec![resource(name, content)];
+    snapshot.apply(ChangeSet {
+        upserts,
+        ..ChangeSet::default()
+    })
+}
+
+fn form(protocol: Protocol) -> Form {
+    Form {
+        protocol,
+        api: ApiVersion::V3,
+    }
+}
+
+#[test]
+fn s27_an_empty_configuration_is_a_loaded_one() {
+    let unloaded = Snapshot::unloaded();
+    let (loaded, changed) = unloaded.apply(ChangeSet::default());
+    assert!(!unloaded.is_loaded() && loaded.is_loaded() && changed.is_empty());
+}
+
+#[test]
+fn content_that_is_served_already_changes_nothing() {
+    let (one, changed) = set(&Snapshot::unloaded(), "A", "1");
+    assert_eq!(
+        changed,
+        [Changed {
+            kind: CDS,
+            name: "A".into()
+        }]
+    );
+    let (same, changed) = set(&one, "A", "1");
+    assert!(changed.is_empty() && Arc::ptr_eq(&one, &same));
+    let removals = vec![(CDS, "absent".into())];
+    let (same, _) = one.apply(ChangeSet {
+        removals,
+        ..ChangeSet::default()
+    });
+    assert!(Arc::ptr_eq(&one, &same));
+}
+
+#[test]
+fn s49_another_ttl_is_another_resource_of_the_same_version() {
+    let short = Resource::new(CDS, "A", b"1").with_ttl(Duration::from_secs(1));
+    assert_ne!(short, *resource("A", "1"));
+    assert_eq!(short.version(), resource("A", "1").version());
+}
+
+#[test]
+fn s69_removals_come_before_upserts_and_later_upserts_count() {
+    let (one, _) = set(&Snapshot::unloaded(), "A", "1");
+    let changes = ChangeSet {
+        upserts: vec![resource("A", "2"), resource("A", "3")],
+        removals: vec![(CDS, "A".into())],
+    };
+    assert!(!changes.is_empty());
+    let (after, changed) = one.apply(changes);
+    assert_eq!(changed.len(), 1);
+    assert_eq!(after.get(&CDS, "A").unwrap().value(), "3");
+    assert_eq!(
+        one.get(&CDS, "A").unwrap().value(),
+        "1",
+        "what was published stays as it was"
+    );
+}
+
+#[test]
+fn kinds_that_do_not_change_are_shared() {
+    let (one, _) = set(&Snapshot::unloaded(), "A", "1");
+    let other = Arc::new(Resource::new(Kind::LISTENER, "L", b"1"));
+    let (two, _) = one.apply(ChangeSet {
+        upserts: vec![other],
+        removals: vec![],
+    });
+    assert!(Arc::ptr_eq(one.kind(&CDS), two.kind(&CDS)));
+    assert_eq!(two.kinds().count(), 2);
+}
+
+#[test]
+fn a_resource_is_encoded_once_for_both_variants() {
+    let resource = resource("A", "content");
+    let delta = DeltaDiscoveryResponse::decode(resource.element(form(Protocol::Delta))).unwrap();
+    let [in_delta] = &delta.resources[..] else {
+        panic!("{delta:?}")
+    };
+    assert_eq!(
+        (&*in_delta.name, &*in_delta.version),
+        ("A", resource.version().as_str())
+    );
+
+    let sotw = DiscoveryResponse::decode(resource.element(form(Protocol::Sotw))).unwrap();
+    assert_eq!(sotw.resources, [in_delta.resource.clone().unwrap()]);
+    assert_eq!(
+        (&*sotw.resources[0].type_url, &*sotw.resources[0].value),
+        (CDS.type_url(), &b"content"[..])
+    );
+    let (whole, part) = (
+        resource.element(form(Protocol::Delta)),
+        resource.element(form(Protocol::Sotw)),
+    );
+    assert!(
+        whole.as_ptr_range().contains(&part.as_ptr()),
+        "the same bytes"
+    );
+}
+
+#[test]
+fn an_empty_message_is_a_resource_too() {
+    let resource = resource("A", "");
+    let sotw = DiscoveryResponse::decode(resource.element(form(Protocol::Sotw))).unwrap();
+    assert_eq!(sotw.resources[0].type_url, CDS.type_url());
+    assert_eq!(
+        (sotw.resources[0].value.len(), resource.value().len()),
+        (0, 0)
+    );
+}
+
+#[test]
+fn a_full_state_can_leave_some_out() {
+    let names = ["A", "B", "C", "D"].map(Arc::<str>::from);
+    let upserts = names.iter().map(|name| resource(name, name)).collect();
+    let (snapshot, _) = Snapshot::unloaded().apply(ChangeSet {
+        upserts,
+        removals: vec![],
+    });
+    let left = |out: &[usize]| {
+        let out = out.iter().map(|&index| &names[index]);
+        let pieces = snapshot.kind(&CDS).full_without(ApiVersion::V3, out);
+        let bytes: Vec<u8> = pieces.iter().flat_map(|body| body.bytes.to_vec()).collect();
+        let count: usize = pieces.iter().map(|body| body.resources).sum();
+        let response = DiscoveryResponse::decode(&bytes[..]).unwrap();
+        assert_eq!(response.resources.len(), count);
+        let values = response
+            .resources
+            .into_iter()
+            .map(|any| String::from_utf8(any.value.to_vec()));
+        values.map(Result::unwrap).collect::<String>()
+    };
+    assert_eq!(
+        [left(&[]), left(&[0]), left(&[1, 2]), left(&[3])],
+        ["ABCD", "BCD", "AD", "ABC"]
+    );
+    assert_eq!(left(&[0, 1, 2, 3]), "");
+}
