@@ -26,7 +26,10 @@
 //! - A response is outstanding per kind until it is answered, and only one, but for names that the client asks for
 //!   meanwhile; those are served at once (S-16, S-44).
 //! - Rejection is decided by `error_detail` alone, staleness by the nonce alone.
-//! - What was rejected is not sent again until it changes (S-17, S-46).
+//! - What was rejected is not sent again until it changes (S-17, S-46). A SotW full state, which goes out again for the
+//!   sake of others, carries in its place what the client accepted before (S-80); the one exception is a resource that
+//!   was refused in the first response of a stream, as nobody knows then what leaving it out would remove.
+//! - Nothing that a client acknowledged is lost to it before it is gone here.
 //! - Nothing is sent before what it depends on was accepted, and nothing removed while something that the client has
 //!   refers to it, both bounded in time (S-51 … S-55).
 //! - Memory: a client that asked for everything costs one cursor per kind; one that asked by name costs those names.

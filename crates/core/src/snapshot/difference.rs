@@ -140,11 +140,9 @@ impl Change {
     /// Whether the resource refers to something that it did not refer to before.
     #[must_use]
     pub fn needs_more(&self) -> bool {
-        let references =
-            |side: &Option<Arc<Resource>>| side.as_ref().map(|r| r.references().to_vec());
-        let before = references(&self.old).unwrap_or_default();
-        let after = references(&self.new).unwrap_or_default();
-        after.iter().any(|needed| !before.contains(needed))
+        let before = self.old.as_ref().map_or(&[][..], |old| old.references());
+        let mut after = self.new.iter().flat_map(|new| new.references());
+        after.any(|needed| !before.contains(needed))
     }
 
     fn unless_same(

@@ -18,6 +18,7 @@
 
 mod named;
 mod ordering;
+mod record;
 mod settle;
 mod wildcard;
 
@@ -29,8 +30,9 @@ use std::{
 use oxds_types::{Kind, Version};
 use smallvec::SmallVec;
 
+use self::record::{Fallback, Record, Rejected};
 use super::{
-    Nack, Nonce, Rejection,
+    Nonce,
     frame::Response,
     ordering::{Patience, Peers},
     request::Names,
@@ -193,64 +195,6 @@ pub(super) struct Draft {
     pub(super) content: Content,
     /// Assignments whose clusters change with this response (S-54).
     pub(super) rewarm: Vec<Arc<str>>,
-}
-
-/// What the client answered.
-#[derive(Debug, Default)]
-pub(super) struct Record {
-    pub(super) sent: Option<Version>,
-    pub(super) acked: Option<Version>,
-    pub(super) nack: Option<Nack>,
-    pub(super) acks: u64,
-    pub(super) nacks: u64,
-    /// What was rejected and not replaced since: small, as rejections are rare.
-    pub(super) rejections: BTreeMap<Arc<str>, Rejected>,
-}
-
-/// A rejection, and what the client goes on with.
-#[derive(Debug)]
-pub(super) struct Rejected {
-    pub(super) what: Rejection,
-    /// The client's message names it, so it alone is meant; else it is one of several suspects.
-    certain: bool,
-    pub(super) fallback: Fallback,
-    /// Other content was sent since, and not answered: the client may have that by now.
-    superseded: bool,
-}
-
-/// What a client has in place of what it rejected.
-#[derive(Debug, Clone)]
-pub(super) enum Fallback {
-    /// What it accepted before.
-    Resource(Arc<Resource>),
-    /// Nothing: it accepted a state in which there was none.
-    Nothing,
-    /// Perhaps something from an earlier stream.
-    Unknown,
-}
-
-impl Fallback {
-    pub(super) fn resource(&self) -> Option<&Arc<Resource>> {
-        match self {
-            Self::Resource(resource) => Some(resource),
-            Self::Nothing | Self::Unknown => None,
-        }
-    }
-}
-
-impl Rejected {
-    /// What a full state says of this resource so that the rejected content is not sent twice (S-80): what the client
-    /// goes on with. `None`: what there is. Nothing may be left out that the client may have: that would remove it.
-    fn instead_of(&self, there_is: Option<&Arc<Resource>>) -> Option<Option<&Arc<Resource>>> {
-        let same = there_is.is_some_and(|resource| resource.version() == self.what.version);
-        let known = !matches!(self.fallback, Fallback::Unknown);
-        (same && self.certain && known && !self.superseded).then_some(self.fallback.resource())
-    }
-
-    /// A full state tells the client `there_is`.
-    fn supersede(&mut self, there_is: Option<&Arc<Resource>>) {
-        self.superseded |= there_is.is_none_or(|there_is| there_is.version() != self.what.version);
-    }
 }
 
 impl Watch {

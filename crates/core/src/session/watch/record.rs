@@ -1,0 +1,75 @@
+//! What is known of the client's answers, and of what it refused.
+//!
+//! A rejection matters beyond the status page: a SotW full state cannot leave a refused resource out without removing
+//! what the client may have instead, nor keep it in without sending refused content twice. So it is remembered what
+//! the client goes on with, [`Fallback`], and that is what a full state carries in its place.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use oxds_types::Version;
+
+use crate::{
+    session::{Nack, Rejection},
+    snapshot::Resource,
+};
+
+/// What the client answered.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Record {
+    pub(in crate::session) sent: Option<Version>,
+    pub(in crate::session) acked: Option<Version>,
+    pub(in crate::session) nack: Option<Nack>,
+    pub(in crate::session) acks: u64,
+    pub(in crate::session) nacks: u64,
+    /// What was rejected and not replaced since: small, as rejections are rare.
+    pub(in crate::session) rejections: BTreeMap<Arc<str>, Rejected>,
+}
+
+/// A rejection, and what the client goes on with.
+#[derive(Debug)]
+pub(in crate::session) struct Rejected {
+    pub(in crate::session) what: Rejection,
+    /// The client's message names it, so it alone is meant; else it is one of several suspects.
+    pub(super) certain: bool,
+    pub(in crate::session) fallback: Fallback,
+    /// Other content was sent since, and not answered: the client may have that by now.
+    pub(super) superseded: bool,
+}
+
+/// What a client has in place of what it rejected.
+#[derive(Debug, Clone)]
+pub(in crate::session) enum Fallback {
+    /// What it accepted before.
+    Resource(Arc<Resource>),
+    /// Nothing: it accepted a state in which there was none.
+    Nothing,
+    /// Perhaps something from an earlier stream.
+    Unknown,
+}
+
+impl Fallback {
+    pub(in crate::session) fn resource(&self) -> Option<&Arc<Resource>> {
+        match self {
+            Self::Resource(resource) => Some(resource),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+}
+
+impl Rejected {
+    /// What a full state says of this resource so that the rejected content is not sent twice (S-80): what the client
+    /// goes on with. `None`: what there is. Nothing may be left out that the client may have: that would remove it.
+    pub(super) fn instead_of(
+        &self,
+        there_is: Option<&Arc<Resource>>,
+    ) -> Option<Option<&Arc<Resource>>> {
+        let same = there_is.is_some_and(|resource| resource.version() == self.what.version);
+        let known = !matches!(self.fallback, Fallback::Unknown);
+        (same && self.certain && known && !self.superseded).then_some(self.fallback.resource())
+    }
+
+    /// A full state tells the client `there_is`.
+    pub(super) fn supersede(&mut self, there_is: Option<&Arc<Resource>>) {
+        self.superseded |= there_is.is_none_or(|there_is| there_is.version() != self.what.version);
+    }
+}
