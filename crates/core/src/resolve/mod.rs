@@ -253,7 +253,12 @@ impl Resolver {
             .current
             .as_ref()
             .and_then(|current| current.as_ref().ok());
-        let entries = plan.entries(&self.clusters, &self.assignments, before.map(AsRef::as_ref));
+        let entries = plan.entries(
+            &self.clusters,
+            &self.assignments,
+            before.map(AsRef::as_ref),
+            self.next.as_ref(),
+        );
         if before
             .is_some_and(|before| plan.is_of(before) && same_entries(&before.clusters, &entries))
         {

@@ -65,13 +65,16 @@ impl Plan {
     }
 
     /// What is known of each cluster. One that is not answered for (its assignment has another name now, or the server
-    /// is lost) is as it was before.
+    /// is lost) is as it was before. So is one that is deleted while the `next` plan, which does not name it, is awaited:
+    /// servers that do not wait for the routes to be acknowledged take it away too soon.
     pub(super) fn entries(
         &self,
         clusters: &Slots<Cluster>,
         assignments: &Slots<Assignment>,
         before: Option<&XdsConfig>,
+        next: Option<&Self>,
     ) -> Vec<ClusterEntry> {
+        let is_left = |name| next.is_some_and(|next| !next.clusters().contains(name));
         // Most often the routes are the same, and so are the indexes.
         let before = |index: usize, name: &Arc<str>| {
             let entries = before.map_or(&[][..], |config| &config.clusters);
@@ -88,6 +91,7 @@ impl Plan {
                 config: config.map(|config| shared(config, before)),
             };
             known(Lost::IsSilence)
+                .filter(|known| known.is_ok() || !is_left(name))
                 .map(fresh)
                 .or_else(|| before.cloned())
                 .or_else(|| known(Lost::IsAnAnswer).map(fresh))

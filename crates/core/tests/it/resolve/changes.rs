@@ -34,6 +34,32 @@ fn c222_what_is_in_use_is_kept_up_to_date_while_its_successor_is_awaited() {
     assert_eq!(served_by(&played.config(), "/"), "a:7");
 }
 
+/// go-control-plane deletes a cluster as soon as its routes are sent; found by interop, where calls failed.
+#[test]
+fn c222_a_cluster_that_is_about_to_be_left_serves_on_when_it_is_deleted_too_soon() {
+    let (mut played, _) = Played::serving();
+    played.got(&Kind::ROUTE, &routes("r", "b"));
+    assert_eq!(played.commands(), ["watch cds b"]);
+    played.failed(&Kind::CLUSTER, "a", Reason::DoesNotExist, "a is gone");
+    played.silent();
+    assert!(played.commands().is_empty(), "its endpoints are in use");
+    played.got(&Kind::CLUSTER, &cluster("b"));
+    assert_eq!(played.commands(), ["watch eds b"]);
+    played.silent();
+    played.got(&Kind::ENDPOINT, &assignment("b", 2));
+    assert_eq!(served_by(&played.config(), "/"), "b:2");
+    assert_eq!(played.commands(), ["unwatch cds a", "unwatch eds a"]);
+}
+
+#[test]
+fn c222_a_cluster_that_is_deleted_and_not_left_fails_though_other_routes_are_awaited() {
+    let (mut played, _) = Played::serving();
+    played.got(&Kind::ROUTE, &routes("r", "a b"));
+    assert_eq!(played.commands(), ["watch cds b"]);
+    played.failed(&Kind::CLUSTER, "a", Reason::DoesNotExist, "a is gone");
+    assert_eq!(served_by(&played.config(), "/a"), "a: a is gone");
+}
+
 #[test]
 fn c222_from_rds_to_routes_in_the_listener_and_back() {
     let (mut played, _) = Played::serving();
