@@ -29,6 +29,8 @@ pub(super) struct ClusterDriver {
     members: Members,
     priorities: Priorities,
     active: Option<Active>,
+    /// When a priority has had its time to connect.
+    failover: Option<Instant>,
     /// Priorities whose endpoints are members and whose state is told to `priorities`.
     connected: usize,
     /// Something happened since the last `settle`.
@@ -50,6 +52,7 @@ impl ClusterDriver {
             members,
             priorities: Priorities::new(),
             active: None,
+            failover: None,
             connected: 0,
             unsettled: true,
         }
@@ -94,12 +97,13 @@ impl ClusterDriver {
             .set(Picker::without_endpoints(PickerState::Gone));
     }
 
-    pub(super) fn poll_timeout(&self, now: Instant) -> Option<Instant> {
-        self.priorities.poll_timeout(now)
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.failover
     }
 
     /// Chooses the priority and puts a picker into use. False if nothing happened meanwhile.
-    pub(super) fn settle(&mut self, now: Instant, timed_out: bool) -> bool {
+    pub(super) fn settle(&mut self, now: Instant) -> bool {
+        let timed_out = self.failover.is_some_and(|at| at <= now);
         if !std::mem::take(&mut self.unsettled) && !timed_out {
             return false;
         }
@@ -107,6 +111,7 @@ impl ClusterDriver {
             self.report(now, priority);
         }
         self.choose(now);
+        self.failover = self.priorities.poll_timeout(now);
         self.cluster.set(Picker {
             assignment: self.assignment(),
             state: self.state(),

@@ -66,18 +66,12 @@ impl Driver {
     pub(crate) async fn run(mut self, mut source: impl Source) {
         loop {
             let timeout = self.timeout();
-            let timed_out = tokio::select! {
-                config = source.next() => {
-                    self.configure(config);
-                    false
-                }
-                Some(change) = self.changes.recv() => {
-                    self.take_in(change);
-                    false
-                }
-                () = sleep_until(timeout) => true,
-            };
-            self.settle(timed_out);
+            tokio::select! {
+                config = source.next() => self.configure(config),
+                Some(change) = self.changes.recv() => self.take_in(change),
+                () = sleep_until(timeout) => {}
+            }
+            self.settle();
         }
     }
 
@@ -86,13 +80,11 @@ impl Driver {
     }
 
     fn timeout(&self) -> Option<tokio::time::Instant> {
-        let now = self.now();
-        let first = self
+        let timeouts = self
             .clusters
             .values()
-            .filter_map(|cluster| cluster.poll_timeout(now))
-            .min()?;
-        Some(self.epoch + first.since_epoch())
+            .filter_map(ClusterDriver::poll_timeout);
+        Some(self.epoch + timeouts.min()?.since_epoch())
     }
 
     fn take_in(&mut self, change: Change) {
@@ -106,11 +98,11 @@ impl Driver {
         }
     }
 
-    fn settle(&mut self, timed_out: bool) {
+    fn settle(&mut self) {
         let now = self.now();
         let mut changed = false;
         for cluster in self.clusters.values_mut() {
-            changed |= cluster.settle(now, timed_out);
+            changed |= cluster.settle(now);
         }
         if changed {
             self.shared.wake();
@@ -146,7 +138,7 @@ impl Driver {
         for (entry, token) in config.clusters.iter().zip(&tokens) {
             if let Some(cluster) = self.clusters.get_mut(token) {
                 cluster.configure(now, &entry.config);
-                cluster.settle(now, false);
+                cluster.settle(now);
                 clusters.push(Arc::clone(cluster.cluster()));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use oxds_channel::testing::{EchoBackend, cluster, config};
@@ -170,4 +170,51 @@ async fn more_streams_than_a_connection_may_have_open_another() {
         call.await.unwrap().unwrap();
     }
     assert!(a.accepted() > 1, "{}", a.accepted());
+}
+
+#[tokio::test]
+async fn a6_a_request_that_an_endpoint_refuses_goes_to_another() {
+    // given an endpoint that refuses every stream, and one that does not
+    let [good] = backends().await;
+    let (refusing, refused) = refusing_backend().await;
+    let (script, channel) = channel();
+    script.set(priorities(&[&[refusing, good.address()]]));
+    ready(&channel, 2).await;
+    // when calls are made
+    let counts = spread(&channel, 40).await;
+    // then all are answered by the one that works, though every other was offered to the first
+    assert_eq!(counts[&good.address()], 40);
+    assert!(refused.load(Ordering::Relaxed) >= 15, "{refused:?}");
+}
+
+#[tokio::test]
+async fn a6_a_request_that_everyone_refuses_fails_in_the_end() {
+    let (refusing, refused) = refusing_backend().await;
+    let (script, channel) = channel();
+    script.set(priorities(&[&[refusing]]));
+    let status = call_once(&channel).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+    assert!(status.message().contains("keep refusing"), "{status}");
+    assert_eq!(refused.load(Ordering::Relaxed), 6);
+}
+
+/// An HTTP/2 server that answers every stream with `REFUSED_STREAM`, and counts them.
+async fn refusing_backend() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let refused = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&refused);
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let count = Arc::clone(&count);
+            tokio::spawn(async move {
+                let mut connection = h2::server::handshake(socket).await.unwrap();
+                while let Some(Ok((_, mut respond))) = connection.accept().await {
+                    respond.send_reset(h2::Reason::REFUSED_STREAM);
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    (address, refused)
 }
