@@ -141,13 +141,12 @@ impl Subscription {
 
     /// Keeps `name` itself as the key, so that sessions which subscribe to one resource share its name's bytes.
     pub(crate) fn share_name(&mut self, name: &Arc<str>) {
-        if let Some((own, state)) = self.names.remove_entry(name) {
-            let shared = if Arc::ptr_eq(&own, name) {
-                own
-            } else {
-                Arc::clone(name)
-            };
-            self.names.insert(shared, state);
+        let own = self.names.get_key_value(name).map(|(own, _)| own);
+        if own.is_none_or(|own| Arc::ptr_eq(own, name)) {
+            return;
+        }
+        if let Some(state) = self.names.remove(name) {
+            self.names.insert(Arc::clone(name), state);
         }
     }
 

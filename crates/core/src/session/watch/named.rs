@@ -63,18 +63,17 @@ impl Watch {
         let changed = head.changed_since(self.seen);
         self.seen = revision;
         if let Some(mut changed) = changed {
-            let few = self.subscription.len();
-            let mut read = changed
-                .by_ref()
-                .take(few)
-                .filter(|&n| self.subscription.has_name(n));
-            self.due.extend(read.by_ref().cloned());
+            for name in changed.by_ref().take(self.subscription.len()) {
+                if self.subscription.has_name(name) {
+                    self.due.insert(Arc::clone(name));
+                }
+            }
             if changed.next().is_none() {
                 return;
             }
         }
-        self.due
-            .extend(self.subscription.iter().map(|(name, _)| Arc::clone(name)));
+        let all = self.subscription.iter().map(|(name, _)| Arc::clone(name));
+        self.due.extend(all);
     }
 
     /// What the client has from an earlier stream in the version that there is, it need not be sent (S-42, S-43).
