@@ -60,8 +60,8 @@ fn text(report: &Report) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         text += &format!("{finding}\n");
-        for line in finding.snippet.iter().flat_map(|snippet| snippet.lines()) {
-            text += &format!("    {line}\n");
+        if let Some(snippet) = &finding.snippet {
+            text += &format!("{}\n", snippet.trim_end());
         }
     }
     let kinds: Vec<_> = by_kind(report)

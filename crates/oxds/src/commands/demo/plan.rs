@@ -158,3 +158,94 @@ impl Headers for NoHeaders {
         None
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::path::Path;
+
+    use oxds_core::snapshot::ChangeSet;
+    use oxds_server::dir;
+
+    use super::*;
+
+    /// The example, served; `edit` changes its text first.
+    pub(crate) fn shop(edit: impl Fn(String) -> String) -> Arc<Snapshot> {
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
+        let copy = tempfile::tempdir().unwrap();
+        for service in ["catalog", "checkout"] {
+            for file in std::fs::read_dir(example.join(service)).unwrap() {
+                let file = file.unwrap();
+                let name = format!("{service}-{}", file.file_name().display());
+                let text = edit(std::fs::read_to_string(file.path()).unwrap());
+                std::fs::write(copy.path().join(name), text).unwrap();
+            }
+        }
+        let report = dir::load(copy.path(), &dir::Options::default()).unwrap();
+        assert_eq!(report.findings, []);
+        let upserts = report.resources;
+        let changes = ChangeSet {
+            upserts,
+            ..ChangeSet::default()
+        };
+        Snapshot::unloaded().apply(changes).0
+    }
+
+    /// Port and share of each endpoint of a service.
+    fn shares(plan: &Plan, service: &str) -> Vec<(u16, f64)> {
+        let service = plan.services.iter().find(|s| &*s.name == service).unwrap();
+        let endpoints = service.endpoints.as_ref().unwrap().iter();
+        endpoints
+            .map(|e| (e.address.port(), (e.share * 1e6).round() / 1e6))
+            .collect()
+    }
+
+    #[test]
+    fn shares_follow_clusters_localities_and_priorities() {
+        let plan = Plan::of(&shop(|text| text));
+        let checkout = [
+            (18101, 0.3375),
+            (18102, 0.3375),
+            (18103, 0.225),
+            (18104, 0.1),
+        ];
+        assert_eq!(shares(&plan, "checkout"), checkout);
+        assert_eq!(
+            shares(&plan, "catalog"),
+            [(18105, 0.5), (18106, 0.5), (18107, 0.0)]
+        );
+        assert_eq!(plan.addresses().len(), 7);
+    }
+
+    #[test]
+    fn an_unhealthy_priority_hands_over_to_the_next() {
+        let unhealthy = |text: String| {
+            let (near, far) = text.split_once("- priority: 1").unwrap_or((&text, ""));
+            let near = near.replace("health_status: HEALTHY", "health_status: UNHEALTHY");
+            if far.is_empty() {
+                near
+            } else {
+                format!("{near}- priority: 1{far}")
+            }
+        };
+        assert_eq!(
+            shares(&Plan::of(&shop(unhealthy)), "catalog"),
+            [(18107, 1.0)]
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let mut changes = ChangeSet::default();
+        changes
+            .removals
+            .push((RouteConfig::KIND, "catalog-routes".into()));
+        let (snapshot, _) = shop(|text| text).apply(changes);
+        let plan = Plan::of(&snapshot);
+        let why = plan.services[0].endpoints.as_ref().unwrap_err();
+        assert!(why.contains("rds catalog-routes"), "{why}");
+        assert!(
+            plan.services[1].endpoints.is_ok(),
+            "the other is not affected"
+        );
+    }
+}

@@ -213,3 +213,76 @@ impl Scene<'_> {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::commands::demo::plan::{Plan, tests::shop};
+    use crate::commands::demo::tally::SETTLE;
+
+    fn scene<'a>(news: &'a News, tally: &'a Tally, now: Instant) -> Scene<'a> {
+        Scene {
+            folder: Path::new("examples/shop"),
+            edit: Some(Path::new("examples/shop/checkout/routes.yaml")),
+            grpc: ([127, 0, 0, 1], 18000).into(),
+            http: ([127, 0, 0, 1], 18001).into(),
+            news,
+            tally,
+            now,
+            style: Style::PLAIN,
+        }
+    }
+
+    #[test]
+    fn the_example_fits_a_terminal_of_80_by_24() {
+        let news = News {
+            plan: Arc::new(Plan::of(&shop(|text| text))),
+            changed: Some((
+                Instant::now(),
+                vec!["RouteConfiguration checkout-routes".to_owned()],
+            )),
+            ..News::default()
+        };
+        let (now, mut tally) = (Instant::now(), Tally::new(Instant::now()));
+        let catalog = Arc::from("catalog");
+        for port in [18105, 18106] {
+            tally.answered(&catalog, ([127, 0, 0, 1], port).into(), now + SETTLE * 2);
+        }
+        let scene = scene(&news, &tally, now);
+        let text = scene.introduction() + &scene.services() + &scene.configuration();
+        assert!(text.contains(" 50.0%   50.0%  █████\n"), "{text}");
+        assert!(text.lines().count() < 24, "{text}");
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_told_while_it_is_fresh() {
+        let (start, news) = (
+            Instant::now(),
+            News {
+                plan: Arc::new(Plan::of(&shop(|text| text))),
+                ..News::default()
+            },
+        );
+        let mut tally = Tally::new(start);
+        tally.failed(
+            &Arc::from("catalog"),
+            start,
+            "UNAVAILABLE: no route".to_owned(),
+        );
+        let fresh = scene(&news, &tally, start).services();
+        assert!(
+            fresh.contains("1 failed\n  UNAVAILABLE: no route"),
+            "{fresh}"
+        );
+        let later = scene(&news, &tally, start + FRESH * 2).services();
+        assert!(
+            later.contains("1 failed\n") && !later.contains("no route"),
+            "{later}"
+        );
+    }
+}
