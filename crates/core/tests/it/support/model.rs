@@ -92,6 +92,14 @@ impl Model {
         &self.kinds[kind].texts
     }
 
+    /// Whether the client has asked for this name all the time since the stream began. One that it let go of and took
+    /// up again may be missing from a response that was on its way in between.
+    pub(crate) fn asks_steadily(&self, kind: &Kind, name: &str) -> bool {
+        self.asks
+            .get(&(kind.clone(), name.to_owned()))
+            .is_none_or(|&times| times == 1)
+    }
+
     /// The names that the client has acknowledged.
     pub(crate) fn acknowledged(&self, kind: &Kind) -> &BTreeSet<String> {
         &self.kinds[kind].acknowledged
