@@ -15,8 +15,8 @@ use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
 use prost::Message as _;
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
-use tonic::Status;
 use tonic::body::Body;
+use tonic::{Code, Status};
 use tracing::{debug, info, warn};
 
 use super::clock::Clock;
@@ -103,6 +103,10 @@ impl Stream {
 
     fn run(&mut self, cx: &mut TaskContext<'_>, transmit: &mut impl FnMut(Frame)) -> Poll<Status> {
         if let Poll::Ready(status) = self.read(cx) {
+            // A client that asks and half-closes at once still gets its answer.
+            if status.code() == Code::Ok {
+                self.transmit(transmit);
+            }
             return Poll::Ready(status);
         }
         if self.closing.as_mut().poll(cx).is_ready() {

@@ -167,6 +167,16 @@ async fn a_half_closed_stream_ends_with_ok() {
     assert_eq!(stream.status().await.0, 0);
 }
 
+/// Given a client that asks and half-closes at once, as `grpcurl -d` does; then it gets one answer, and the stream
+/// ends well.
+#[tokio::test]
+async fn a_request_followed_by_a_half_close_is_answered() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut client = Client::connect(server.grpc).await;
+    let response: DiscoveryResponse = client.unary(SOTW, &ask(CDS, &[])).await;
+    assert_eq!(names(&response), ["a"]);
+}
+
 /// Given a client that never reads; when the state changes many times; then others get every change at once, and
 /// what the stalled one gets in the end is the present state, not the history (S-76).
 #[tokio::test]
