@@ -17,9 +17,14 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Starts logging. `RUST_LOG` decides what is logged, else `default`.
+/// Starts logging. `RUST_LOG` decides what is logged, else `default`. What `RUST_LOG` says wrongly is
+/// passed over, and named on stderr.
 pub(crate) fn start(format: LogFormat, default: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let wanted = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let filter = match wanted.as_str() {
+        "" => EnvFilter::new(default),
+        wanted => EnvFilter::builder().parse_lossy(wanted),
+    };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr);

@@ -68,3 +68,14 @@ fn nothing_is_coloured_without_a_terminal() {
         );
     }
 }
+
+#[test]
+fn a_mistake_in_rust_log_is_named() {
+    let ran: Ran = command(["validate"])
+        .arg(shop())
+        .env("RUST_LOG", "warn,a=b=c")
+        .output()
+        .expect("ran")
+        .into();
+    ran.expect(0, &["a=b=c", "0 errors"]);
+}
