@@ -14,6 +14,8 @@ use crate::terminal::Style;
 
 /// A bar of this many characters is all calls of a service.
 const BAR: f64 = 10.0;
+/// So many resources of a change are named: with two names, a line is full.
+const SOME: usize = 2;
 /// For so long a failure is shown with its reason; the count of failures stays.
 const FRESH: Duration = Duration::from_secs(5);
 
@@ -181,7 +183,12 @@ impl Scene<'_> {
             None => "none yet".to_owned(),
             Some((at, what)) => {
                 let ago = self.now.saturating_duration_since(*at).as_secs();
-                format!("{ago} s ago: {}", what.join(", "))
+                let more = match what.len().saturating_sub(SOME) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let some: Vec<_> = what.iter().take(SOME).map(String::as_str).collect();
+                format!("{ago} s ago: {}{more}", some.join(", "))
             }
         };
         let mut text = format!("\nversions     {}\n", versions.join("  "));
