@@ -57,6 +57,8 @@ pub struct Held {
     pub resource: Resource,
     /// The version of the response that brought it.
     pub version: String,
+    /// The server that sent it last.
+    pub server_uri: Arc<str>,
     /// When it came.
     pub updated: Instant,
 }
@@ -180,12 +182,19 @@ impl Cache {
     }
 
     /// The resource held came again (C-86, C-111).
-    pub(super) fn confirm(&mut self, kind: &Kind, name: &Arc<str>, version: &str) {
+    pub(super) fn confirm(
+        &mut self,
+        kind: &Kind,
+        name: &Arc<str>,
+        version: &str,
+        server_uri: &Arc<str>,
+    ) {
         let Some(entry) = self.entry_mut(kind, name) else {
             return;
         };
         if let Some(held) = &mut entry.held {
             version.clone_into(&mut held.version);
+            held.server_uri = Arc::clone(server_uri);
         }
         if entry.settle() {
             self.events.push_back(ambient(kind, name, None));

@@ -162,6 +162,20 @@ impl Client {
         }
     }
 
+    /// Asks another server from now on. Versions and nonces are a server's own, so none goes to the next one (C-73);
+    /// what is held stays in use until that one replaces it, and is not deleted by its absence there (DEC-7).
+    ///
+    /// If anything is watched, the next transmit is [`Transmit::Open`], in place of the stream before.
+    pub fn turn_to(&mut self, server_uri: impl Into<Arc<str>>) {
+        self.config.server_uri = server_uri.into();
+        self.unreachable = None;
+        self.cache.handle_closed();
+        self.stream = Stream::new(self.config.node.clone());
+        for (kind, name, _) in self.cache.all() {
+            self.stream.subscribe(kind, Arc::clone(name));
+        }
+    }
+
     /// Requests can be written from now on.
     pub fn handle_opened(&mut self) {
         self.stream.handle_opened();
@@ -273,7 +287,9 @@ impl Client {
                 continue;
             }
             match accepted {
-                None => self.cache.confirm(kind, &name, version),
+                None => self
+                    .cache
+                    .confirm(kind, &name, version, &self.config.server_uri),
                 Some((value, resource)) => self.cache.accept(
                     kind,
                     &name,
@@ -281,6 +297,7 @@ impl Client {
                         value,
                         resource,
                         version: version.to_owned(),
+                        server_uri: Arc::clone(&self.config.server_uri),
                         updated: now,
                     },
                 ),
@@ -308,7 +325,7 @@ impl Client {
         let absent = self
             .stream
             .names(kind)
-            .filter(|name| !judged.names(name))
+            .filter(|name| !judged.names(name) && self.is_held_from_this_server(kind, name))
             .cloned();
         for name in absent.collect::<Vec<_>>() {
             if self.config.ignore_resource_deletion {
@@ -319,6 +336,11 @@ impl Client {
             let error = error(&self.config, Reason::DoesNotExist, text, kind, &name);
             self.cache.delete(kind, &name, error);
         }
+    }
+
+    fn is_held_from_this_server(&self, kind: &Kind, name: &str) -> bool {
+        let held = self.cache.cached(kind, name).and_then(|cached| cached.held);
+        held.is_some_and(|held| held.server_uri == self.config.server_uri)
     }
 
     fn unreachable(&self, cause: &str, kind: &Kind, name: &str) -> WatchError {

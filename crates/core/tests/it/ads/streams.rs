@@ -242,3 +242,35 @@ fn c108_any_response_shows_that_the_server_is_back() {
     played.respond(&Kind::LISTENER, "v1", "n1", vec![]);
     assert!(played.watch(&Kind::CLUSTER, "c").is_empty());
 }
+
+#[test]
+fn c73_the_versions_of_one_server_are_never_sent_to_another() {
+    let (mut played, _) = Played::watching_clusters(&["a", "b"]);
+    let both = || vec![cluster("a", ""), cluster("b", "")];
+    played.respond(&Kind::CLUSTER, "v1", "n1", both());
+    played.request();
+    played.events();
+
+    played.client.turn_to("other:18000");
+    played.open();
+    let request = played.request();
+    assert_eq!(
+        (
+            request.version_info.as_str(),
+            request.response_nonce.as_str()
+        ),
+        ("", "")
+    );
+    assert!(request.node.is_some());
+    assert_eq!(request.resource_names, ["a", "b"]);
+    assert!(played.events().is_empty(), "what is held stays in use");
+
+    // What only the first server ever sent is not deleted by the second (DEC-7); what this one sent, is.
+    played.respond(&Kind::CLUSTER, "x1", "m1", vec![cluster("a", "")]);
+    assert!(played.events().is_empty());
+    played.respond(&Kind::CLUSTER, "x2", "m2", vec![]);
+    let events = played.events();
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].starts_with("a: error: "), "{events:?}");
+    assert!(events[0].contains("other:18000"), "{events:?}");
+}
