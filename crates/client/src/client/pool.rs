@@ -44,7 +44,9 @@ impl ClientPool {
     #[must_use]
     pub fn client(&self, target: &str) -> XdsClient {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(inner) = clients.get(target).and_then(Weak::upgrade) {
+        let shared = clients.get(target).and_then(Weak::upgrade);
+        // A client whose runtime is gone, with its task, is of no more use to anyone.
+        if let Some(inner) = shared.filter(|inner| !inner.commands.is_closed()) {
             return XdsClient { inner };
         }
         clients.retain(|_, client| client.strong_count() > 0);

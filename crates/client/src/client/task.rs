@@ -152,9 +152,15 @@ impl Task {
     }
 }
 
-/// Watchers that outlive the task learn that no more will come.
+/// Watchers that outlive the task learn that no more will come, those that it has not heard of yet included.
 impl Drop for Task {
     fn drop(&mut self) {
+        self.commands.close();
+        while let Ok(command) = self.commands.try_recv() {
+            if let Command::Watch(_, _, mailbox) = command {
+                mailbox.close();
+            }
+        }
         for mailbox in self.watchers.values().flatten() {
             mailbox.close();
         }
