@@ -1,12 +1,18 @@
-//! End to end: a folder of YAML, a real control plane, real channels, real backends.
+//! End to end: `channel_*`, a folder of YAML, a real control plane, real channels, real backends; `client_*`, the
+//! client against a scripted control plane.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::panic,
     reason = "helpers of tests fail by panicking, too"
 )]
 
 mod channel_control_plane;
 mod channel_failover;
 mod channel_traffic;
+mod client_lifetime;
+mod client_reconnect;
+mod client_stream;
+mod scripted;
 mod support;

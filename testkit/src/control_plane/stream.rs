@@ -1,0 +1,184 @@
+//! One ADS stream: requests are read for the test, responses written by it.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Incoming;
+use oxds_types::Kind;
+use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::Code;
+
+use super::frames::{self, Decoder};
+use super::{Manners, Missed, Shared};
+use crate::SOON;
+
+type Written = Result<Frame<Bytes>, Infallible>;
+pub(super) type Body = StreamBody<UnboundedReceiverStream<Written>>;
+
+const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+
+/// A stream that a client has opened. Dropping it ends it without a status, as a proxy in trouble does.
+#[derive(Debug)]
+pub struct AdsStream {
+    path: String,
+    requests: mpsc::UnboundedReceiver<DiscoveryRequest>,
+    seen: Vec<DiscoveryRequest>,
+    /// Lets the headers go; gone once they are.
+    headers: Option<oneshot::Sender<()>>,
+    frames: mpsc::UnboundedSender<Written>,
+    sent: Vec<DiscoveryResponse>,
+}
+
+/// Receives a call; its response headers are held back until the test sends something.
+pub(super) async fn receive(request: Request<Incoming>, shared: &Shared) -> Response<Body> {
+    let (frames, queue) = mpsc::unbounded_channel();
+    let manners = shared.manners.borrow().clone();
+    if let Manners::Refuse(code, message) = manners {
+        drop(frames.send(Ok(Frame::trailers(status(code, &message)))));
+        return respond(queue);
+    }
+    let (headers, released) = oneshot::channel();
+    let stream = AdsStream {
+        path: request.uri().path().to_owned(),
+        requests: read(request.into_body()),
+        seen: Vec::new(),
+        headers: Some(headers),
+        frames,
+        sent: Vec::new(),
+    };
+    // A test that is over takes no more streams.
+    drop(shared.streams.send(stream));
+    // A stream that was dropped has its headers too.
+    drop(released.await);
+    respond(queue)
+}
+
+fn respond(queue: mpsc::UnboundedReceiver<Written>) -> Response<Body> {
+    let body = StreamBody::new(UnboundedReceiverStream::new(queue));
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
+    response
+}
+
+/// Reads all requests as they come, so that the client is never held up; ends with the client's side.
+fn read(mut body: Incoming) -> mpsc::UnboundedReceiver<DiscoveryRequest> {
+    let (requests, queue) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut decoder = Decoder::default();
+        while let Some(Ok(frame)) = body.frame().await {
+            decoder.push(&frame.into_data().unwrap_or_default());
+            while let Some(request) = decoder.next() {
+                drop(requests.send(request));
+            }
+        }
+    });
+    queue
+}
+
+fn status(code: Code, message: &str) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", HeaderValue::from(i32::from(code)));
+    if let Ok(message) = HeaderValue::from_str(message) {
+        trailers.insert("grpc-message", message);
+    }
+    trailers
+}
+
+impl AdsStream {
+    /// The method that was called.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The next request.
+    ///
+    /// # Errors
+    /// None came in time, or none will come any more.
+    pub async fn request(&mut self) -> Result<DiscoveryRequest, Missed> {
+        match timeout(SOON, self.requests.recv()).await {
+            Ok(Some(request)) => {
+                self.seen.push(request.clone());
+                Ok(request)
+            }
+            Ok(None) => Err(Missed::Ended),
+            Err(_) => Err(Missed::Late),
+        }
+    }
+
+    /// The requests that were read so far.
+    #[must_use]
+    pub fn requests(&self) -> &[DiscoveryRequest] {
+        &self.seen
+    }
+
+    /// Waits until the client ends the stream; requests that come before are read.
+    ///
+    /// # Errors
+    /// It did not in time.
+    pub async fn ended(&mut self) -> Result<(), Missed> {
+        loop {
+            match self.request().await {
+                Ok(_) => {}
+                Err(Missed::Ended) => return Ok(()),
+                Err(Missed::Late) => return Err(Missed::Late),
+            }
+        }
+    }
+
+    /// Sends the response headers, and nothing yet after them.
+    pub fn send_headers(&mut self) {
+        if let Some(headers) = self.headers.take() {
+            // The client may have gone.
+            let _ = headers.send(());
+        }
+    }
+
+    /// Sends resources of a kind; the nonce is new on this stream.
+    pub fn respond(&mut self, kind: &Kind, version: &str, resources: Vec<Any>) {
+        let nonce = format!("nonce-{}", self.sent.len() + 1);
+        self.send(DiscoveryResponse {
+            version_info: version.to_owned(),
+            resources,
+            type_url: kind.type_url().to_owned(),
+            nonce,
+            ..DiscoveryResponse::default()
+        });
+    }
+
+    /// Sends the last response again, with a nonce of its own.
+    pub fn repeat(&mut self) {
+        if let Some(last) = self.sent.last().cloned() {
+            let nonce = format!("nonce-{}", self.sent.len() + 1);
+            self.send(DiscoveryResponse { nonce, ..last });
+        }
+    }
+
+    /// Sends a response as it is.
+    pub fn send(&mut self, response: DiscoveryResponse) {
+        self.write(frames::encode(&response));
+        self.sent.push(response);
+    }
+
+    /// Sends bytes that need not make sense.
+    pub fn garble(&mut self, bytes: impl Into<Bytes>) {
+        self.write(bytes.into());
+    }
+
+    /// Ends the stream with a status.
+    pub fn end(mut self, code: Code, message: &str) {
+        self.send_headers();
+        drop(self.frames.send(Ok(Frame::trailers(status(code, message)))));
+    }
+
+    fn write(&mut self, data: Bytes) {
+        self.send_headers();
+        drop(self.frames.send(Ok(Frame::data(data))));
+    }
+}

@@ -1,0 +1,160 @@
+//! Who shares a client, and what remains when the last one leaves.
+
+use oxds_client::{ConfigWatch, Target};
+use oxds_core::resource::Cluster;
+use oxds_testkit::resources::cluster;
+use oxds_testkit::{ControlPlane, Manners};
+use oxds_types::Kind;
+
+use crate::scripted::{acknowledged, pool, pool_of, start, value};
+
+/// given a client with a value / when its last handle and its last watch are dropped, in either order / then its
+/// stream and its socket close.
+#[tokio::test]
+async fn c99_the_last_handle_takes_the_stream_and_the_socket_with_it() {
+    for watch_first in [true, false] {
+        let (server, client) = start().await;
+        let (mut stream, watch) = acknowledged(&server, &client, cluster("c", "e")).await;
+        if watch_first {
+            drop(watch);
+            drop(client);
+        } else {
+            drop(client);
+            // The watch is a handle, too.
+            stream.respond(&Kind::CLUSTER, "2", vec![cluster("c", "new")]);
+            stream.request().await.unwrap();
+            drop(watch);
+        }
+        stream.ended().await.unwrap();
+        server.has_connections(0).await.unwrap();
+    }
+}
+
+/// given a client that is still connecting / when its last handle is dropped / then its socket closes.
+#[tokio::test]
+async fn c99_a_connection_that_is_being_made_is_given_up() {
+    let (server, client) = start().await;
+    server.set_manners(Manners::Silent);
+    let watch = client.watch::<Cluster>("c");
+    server.has_connections(1).await.unwrap();
+    drop((client, watch));
+    server.has_connections(0).await.unwrap();
+}
+
+/// given a control plane that withholds its headers / when the last handle is dropped / then its socket closes.
+#[tokio::test]
+async fn c99_a_stream_that_was_never_answered_is_given_up() {
+    let (server, client) = start().await;
+    let watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    drop((client, watch));
+    stream.ended().await.unwrap();
+    server.has_connections(0).await.unwrap();
+}
+
+/// given three channels, two to one target / then these two share a client and its connection, and the third has its
+/// own; when one of the two leaves / then theirs stays; when both have left / then it closes.
+#[tokio::test]
+async fn c146_a_target_has_one_client_for_as_long_as_it_is_used() {
+    let server = ControlPlane::start().await.unwrap();
+    let pool = pool(&server);
+    let target = |name| Target::parse(name).unwrap();
+    let one = ConfigWatch::new(&pool, &target("xds:///a")).unwrap();
+    // The same target in its short form.
+    let two = ConfigWatch::new(&pool, &target("xds:a")).unwrap();
+    let mut stream = server.next_stream().await.unwrap();
+    assert_eq!(stream.request().await.unwrap().resource_names, ["a"]);
+
+    let three = ConfigWatch::new(&pool, &target("xds:///b")).unwrap();
+    let mut other = server.next_stream().await.unwrap();
+    assert_eq!(other.request().await.unwrap().resource_names, ["b"]);
+    assert_eq!(server.accepted(), 2);
+
+    drop(one);
+    stream.respond(&Kind::LISTENER, "1", Vec::new());
+    let ack = stream.request().await.unwrap();
+    assert_eq!(ack.resource_names, ["a"], "still watched by the second");
+
+    drop(two);
+    stream.ended().await.unwrap();
+    server.has_connections(1).await.unwrap();
+    drop(three);
+    other.ended().await.unwrap();
+    server.has_connections(0).await.unwrap();
+    assert_eq!(server.accepted(), 2);
+}
+
+/// given one pool, and a runtime that is gone with its client / when the target is used in another runtime / then it
+/// has a client that works.
+#[test]
+fn a_client_whose_runtime_is_gone_is_replaced() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let server_runtime = runtime();
+    let server = server_runtime.block_on(ControlPlane::start()).unwrap();
+    let pool = pool(&server);
+
+    let gone = runtime();
+    let (_stale, mut watch) = gone.block_on(async {
+        let client = pool.client("test");
+        let watch = client.watch::<Cluster>("c");
+        (client, watch)
+    });
+    drop(gone);
+
+    server_runtime.block_on(async {
+        assert_eq!(watch.next().await, None, "its client is gone");
+        acknowledged(&server, &pool.client("test"), cluster("c", "e")).await;
+    });
+}
+
+/// given every form of `server_uri` / when a cluster is watched / then it dials (C-10).
+#[tokio::test]
+async fn c10_every_form_of_server_uri_dials() {
+    let server = ControlPlane::start().await.unwrap();
+    let port = server.address().port();
+    for uri in [
+        format!("127.0.0.1:{port}"),
+        format!("localhost:{port}"),
+        format!("dns:localhost:{port}"),
+        format!("dns:///localhost:{port}"),
+        format!("ipv4:127.0.0.1:{port}"),
+    ] {
+        dials(&server, &uri).await;
+    }
+}
+
+#[tokio::test]
+async fn c10_a_unix_path_dials() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("xds.sock");
+    let server = ControlPlane::start_unix(&path).unwrap();
+    let path = path.display();
+    for uri in [format!("unix:{path}"), format!("unix://{path}")] {
+        dials(&server, &uri).await;
+    }
+}
+
+#[tokio::test]
+async fn c10_an_ipv6_address_dials() {
+    // A machine without IPv6 cannot show it.
+    let Ok(server) = ControlPlane::start_on("[::1]:0".parse().unwrap()).await else {
+        return;
+    };
+    let port = server.address().port();
+    for uri in [format!("[::1]:{port}"), format!("ipv6:[::1]:{port}")] {
+        dials(&server, &uri).await;
+    }
+}
+
+async fn dials(server: &ControlPlane, uri: &str) {
+    let client = pool_of(uri).client("test");
+    let mut watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "e", "{uri}");
+}

@@ -1,0 +1,184 @@
+//! One stream to a control plane: asked, answered, acknowledged.
+
+use oxds_client::{Reason, Update};
+use oxds_core::resource::{Assignment, Cluster};
+use oxds_testkit::resources::{cluster, heavy_cluster, static_cluster};
+use oxds_types::Kind;
+
+use crate::scripted::{acknowledged, error, essence, next, start, value};
+
+/// given a client that watches nothing / then no connection; when the first watch begins / then one; when the last
+/// watch ends / then it closes, though the client lives; when one begins anew / then there is one again.
+#[tokio::test]
+async fn c63_a_connection_lives_from_the_first_watch_to_the_last() {
+    let (server, client) = start().await;
+    assert_eq!(server.accepted(), 0);
+
+    let watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    assert_eq!(server.connections(), 1);
+
+    drop(watch);
+    stream.ended().await.unwrap();
+    server.has_connections(0).await.unwrap();
+
+    let _watch = client.watch::<Cluster>("c");
+    server.next_stream().await.unwrap().request().await.unwrap();
+    assert_eq!(server.accepted(), 2);
+}
+
+/// given a control plane that sends its headers with its first response only / when a stream opens, and a second
+/// watch begins / then both requests arrive before any header went out, on v3's aggregated method.
+#[tokio::test]
+async fn c64_requests_go_out_before_the_headers_of_the_response() {
+    let (server, client) = start().await;
+    let mut clusters = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    assert_eq!(
+        stream.path(),
+        "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
+    );
+    let first = stream.request().await.unwrap();
+    assert_eq!(first.type_url, Kind::CLUSTER.type_url());
+
+    let _endpoints = client.watch::<Assignment>("e");
+    let second = stream.request().await.unwrap();
+    assert_eq!(second.type_url, Kind::ENDPOINT.type_url());
+
+    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    assert_eq!(&*value(&mut clusters).await.eds_service_name, "e");
+}
+
+/// The same, when headers come at once and nothing after them for a while.
+#[tokio::test]
+async fn c64_headers_without_a_response_change_nothing() {
+    let (server, client) = start().await;
+    let mut watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.send_headers();
+    stream.request().await.unwrap();
+    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    value(&mut watch).await;
+}
+
+/// given a new stream / then the first request has the node, no version, no nonce; when a good response comes / then
+/// its version and nonce are acknowledged with all names, without the node.
+#[tokio::test]
+async fn c65_c66_c67_a_good_response_is_acknowledged() {
+    let (server, client) = start().await;
+    let mut watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    let first = stream.request().await.unwrap();
+    assert_eq!(essence(&first), (vec!["c"], "", ""));
+    assert_eq!(first.node.unwrap().id, "scripted");
+
+    stream.respond(&Kind::CLUSTER, "7", vec![cluster("c", "")]);
+    let ack = stream.request().await.unwrap();
+    assert_eq!(essence(&ack), (vec!["c"], "7", "nonce-1"));
+    assert_eq!((ack.error_detail, ack.node), (None, None));
+    // Without a service name, endpoints are asked for by the cluster's.
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "c");
+}
+
+/// given an accepted version / when a response brings one good and one bad cluster / then the good one applies, the
+/// watcher of the bad one hears why, and the NACK names it, with the version before and the new nonce.
+#[tokio::test]
+async fn c68_c81_the_bad_is_rejected_with_its_reason_and_the_good_applies() {
+    let (server, client) = start().await;
+    let (mut stream, mut good) = acknowledged(&server, &client, cluster("c", "e")).await;
+    let mut bad = client.watch::<Cluster>("bad");
+    let more = stream.request().await.unwrap();
+    assert_eq!(essence(&more), (vec!["bad", "c"], "1", "nonce-1"));
+
+    let resources = vec![cluster("c", "other"), static_cluster("bad")];
+    stream.respond(&Kind::CLUSTER, "2", resources);
+
+    let nack = stream.request().await.unwrap();
+    assert_eq!(essence(&nack), (vec!["bad", "c"], "1", "nonce-2"));
+    let detail = nack.error_detail.unwrap();
+    assert_eq!(detail.code, i32::from(tonic::Code::InvalidArgument));
+    assert!(detail.message.contains("bad"), "{}", detail.message);
+    assert_eq!(&*value(&mut good).await.eds_service_name, "other");
+    let why = error(&mut bad, Reason::Invalid).await.to_string();
+    assert!(why.contains("\"bad\"") && why.contains("scripted"), "{why}");
+}
+
+/// given two watched clusters / when one is unwatched / then the other alone is asked for, at the same version.
+#[tokio::test]
+async fn c75_an_unwatched_name_is_taken_back() {
+    let (server, client) = start().await;
+    let (mut stream, _watch) = acknowledged(&server, &client, cluster("c", "e")).await;
+    let other = client.watch::<Cluster>("other");
+    stream.request().await.unwrap();
+    drop(other);
+    let request = stream.request().await.unwrap();
+    assert_eq!(essence(&request), (vec!["c"], "1", "nonce-1"));
+}
+
+/// given an accepted response / when the server repeats itself / then it is acknowledged each time, and the watcher
+/// hears nothing until something changes.
+#[tokio::test]
+async fn c86_a_server_that_repeats_itself_is_acknowledged_and_not_passed_on() {
+    let (server, client) = start().await;
+    let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
+    for nonce in ["nonce-2", "nonce-3"] {
+        stream.repeat();
+        let ack = stream.request().await.unwrap();
+        assert_eq!(essence(&ack), (vec!["c"], "1", nonce));
+    }
+    stream.respond(&Kind::CLUSTER, "2", vec![cluster("c", "new")]);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
+}
+
+/// given tonic's limit of 4 MiB / when a response of 6 MiB comes / then it is accepted like any other.
+#[tokio::test]
+async fn c93_a_response_of_more_than_4_mib_is_accepted() {
+    let (server, client) = start().await;
+    let mut watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    stream.respond(&Kind::CLUSTER, "1", vec![heavy_cluster("c", 6 << 20)]);
+    value(&mut watch).await;
+    let ack = stream.request().await.unwrap();
+    assert_eq!(essence(&ack), (vec!["c"], "1", "nonce-1"));
+}
+
+/// given a value / when the server deletes it / then the watcher hears that there is none.
+#[tokio::test]
+async fn c100_a_deleted_cluster_is_told_to_its_watcher() {
+    let (server, client) = start().await;
+    let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
+    stream.respond(&Kind::CLUSTER, "2", Vec::new());
+    let why = error(&mut watch, Reason::DoesNotExist).await.to_string();
+    assert!(why.contains("deleted"), "{why}");
+}
+
+/// given a reader that waits / when a word has woken it, and it is dropped before it reads / then the next one finds
+/// the word.
+#[tokio::test]
+async fn a_cancelled_read_loses_nothing() {
+    let (server, client) = start().await;
+    let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "0")).await;
+    for version in ["1", "2", "3"] {
+        let mut cancelled = Box::pin(watch.next());
+        tokio::select! {
+            biased;
+            word = &mut cancelled => panic!("{word:?}"),
+            () = std::future::ready(()) => {}
+        }
+        stream.respond(&Kind::CLUSTER, version, vec![cluster("c", version)]);
+        stream.request().await.unwrap();
+        drop(cancelled);
+        assert_eq!(&*value(&mut watch).await.eds_service_name, version);
+    }
+}
+
+/// given a value held / when a second watch of it begins / then it has the value, and nothing is asked anew.
+#[tokio::test]
+async fn c107_a_second_watcher_of_a_name_is_served_from_what_is_held() {
+    let (server, client) = start().await;
+    let (_stream, _first) = acknowledged(&server, &client, cluster("c", "e")).await;
+    let mut second = client.watch::<Cluster>("c");
+    assert!(matches!(next(&mut second).await, Update::Changed(Ok(_))));
+    assert_eq!(server.accepted(), 1);
+}

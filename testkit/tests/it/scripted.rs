@@ -1,0 +1,85 @@
+//! What the scenarios of the client share: a client of a scripted control plane, and words that come in time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use oxds_client::{Bootstrap, ClientPool, Reason, Update, Watch, WatchError, XdsClient};
+use oxds_core::resource::{Cluster, View};
+use oxds_testkit::{AdsStream, ControlPlane, SOON};
+use oxds_types::Kind;
+use oxds_types::discovery::{Any, DiscoveryRequest};
+use tokio::time::timeout;
+
+/// The first step of the backoff, less its jitter and a little for two clocks (C-89).
+pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(790);
+
+pub(crate) fn pool(server: &ControlPlane) -> ClientPool {
+    pool_of(&server.address().to_string())
+}
+
+pub(crate) fn pool_of(server_uri: &str) -> ClientPool {
+    let bootstrap = Bootstrap::builder(server_uri).node_id("scripted");
+    ClientPool::new(bootstrap.build().unwrap())
+}
+
+pub(crate) async fn start() -> (ControlPlane, XdsClient) {
+    let server = ControlPlane::start().await.unwrap();
+    let client = pool(&server).client("test");
+    (server, client)
+}
+
+/// A stream on which one cluster has been asked for, sent and acknowledged.
+pub(crate) async fn acknowledged(
+    server: &ControlPlane,
+    client: &XdsClient,
+    cluster: Any,
+) -> (AdsStream, Watch<Cluster>) {
+    let mut watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    stream.respond(&Kind::CLUSTER, "1", vec![cluster]);
+    stream.request().await.unwrap();
+    value(&mut watch).await;
+    (stream, watch)
+}
+
+pub(crate) async fn next<T: View>(watch: &mut Watch<T>) -> Update<Arc<T>> {
+    let update = timeout(SOON, watch.next()).await.expect("a word in time");
+    update.expect("the client lives")
+}
+
+/// The next word, which is a value.
+pub(crate) async fn value<T: View + std::fmt::Debug>(watch: &mut Watch<T>) -> Arc<T> {
+    match next(watch).await {
+        Update::Changed(Ok(value)) => value,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The next word, which is that there is no value.
+pub(crate) async fn error<T: View + std::fmt::Debug>(
+    watch: &mut Watch<T>,
+    reason: Reason,
+) -> WatchError {
+    match next(watch).await {
+        Update::Changed(Err(error)) if error.reason == reason => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The next word, which is that the value may be old.
+pub(crate) async fn ambient<T: View + std::fmt::Debug>(
+    watch: &mut Watch<T>,
+    reason: Reason,
+) -> WatchError {
+    match next(watch).await {
+        Update::Ambient(Some(error)) if error.reason == reason => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What of a request the protocol turns on: names, version, nonce.
+pub(crate) fn essence(request: &DiscoveryRequest) -> (Vec<&str>, &str, &str) {
+    let names = request.resource_names.iter().map(String::as_str).collect();
+    (names, &request.version_info, &request.response_nonce)
+}
