@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use oxds_channel::Connectivity;
 use oxds_channel::testing::{Call, call};
 use tokio::net::TcpListener;
 use tonic::Code;
@@ -76,9 +77,11 @@ async fn c90_c149_a_dead_control_plane_stops_no_traffic_and_a_new_one_is_followe
     control_plane.kill();
     // then the last configuration serves, new connections included
     a.kill();
-    eventually(|| a.connections() == 0).await;
+    let connectivity = || channel.status().clusters[0].connectivity;
+    eventually(|| connectivity() == Connectivity::TransientFailure).await;
     a.restart().await.unwrap();
-    eventually(|| a.connections() == 1).await;
+    // (not only connected: until the channel calls it ready, calls fail)
+    eventually(|| connectivity() == Connectivity::Ready).await;
     assert_eq!(spread(&channel, 100).await[&a.address()], 100);
     // when another one takes its place and routes to another cluster
     let yaml = Yaml::default()
