@@ -57,6 +57,16 @@ pub enum TargetError {
         /// Those that the bootstrap has.
         known: Vec<String>,
     },
+    /// Its authority has servers of its own, which are not asked yet; the default servers are not asked instead.
+    #[error(
+        "{target}: authority {authority:?} has xds_servers of its own, which is not supported yet"
+    )]
+    OwnServers {
+        /// The target.
+        target: String,
+        /// Its authority.
+        authority: String,
+    },
 }
 
 impl Target {
@@ -106,6 +116,12 @@ impl Target {
                 known: bootstrap.authorities.keys().cloned().collect(),
             });
         };
+        if !known.servers.is_empty() {
+            return Err(TargetError::OwnServers {
+                target: self.to_string(),
+                authority: authority.clone(),
+            });
+        }
         Ok(match &known.listener_template {
             Some(template) => fill(template, &self.service),
             None => {
@@ -178,6 +194,18 @@ mod tests {
             error.to_string().contains("unknown authority \"a\""),
             "{error}"
         );
+    }
+
+    #[test]
+    fn an_authority_with_servers_of_its_own_is_refused_and_not_asked_elsewhere() {
+        let json = r#"{"authorities":{"a":{"xds_servers":
+            [{"server_uri":"a:1","channel_creds":[{"type":"insecure"}]}]}},
+            "xds_servers":[{"server_uri":"cp:1","channel_creds":[{"type":"insecure"}]}]}"#;
+        let error = Target::parse("xds://a/shop")
+            .unwrap()
+            .listener_name(&bootstrap(json))
+            .unwrap_err();
+        assert!(error.to_string().contains("not supported yet"), "{error}");
     }
 
     #[test]

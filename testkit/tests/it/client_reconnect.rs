@@ -45,10 +45,10 @@ async fn c89_c91_pauses_grow_while_no_response_comes() {
     }
     let why = error(&mut watch, Reason::Unreachable).await.to_string();
     assert!(why.contains("go away"), "{why}");
-    // 1 s and 1.6 s, each ± a fifth: their ranges do not meet.
+    // 1 s and 1.6 s, each less a fifth at the most; a busy machine only makes them longer.
     let (first, second) = (starts[1] - starts[0], starts[2] - starts[1]);
     assert!(
-        FIRST_BACKOFF <= first && first < second,
+        FIRST_BACKOFF <= first && FIRST_BACKOFF.mul_f32(1.6) <= second,
         "{first:?} {second:?}"
     );
 }
