@@ -1,3 +1,5 @@
+//! The table of kinds holds together.
+
 use std::collections::BTreeSet;
 
 use super::*;
