@@ -1,0 +1,78 @@
+//! What a rule found, and where.
+//!
+//! A finding owns its texts, so that it outlives the trees it is about and can be sorted, excepted
+//! and printed in any form.
+
+use std::collections::BTreeSet;
+
+use crate::model::{Place, Span, Tree};
+use crate::rule::Rule;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Told, never fails a check by itself.
+    Note,
+    /// Fails a check with `--fail-on warn`.
+    Warning,
+    /// Fails a check.
+    Error,
+}
+
+/// A language whose generated code a change breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "the names are those of the languages")]
+pub enum Language {
+    Cpp,
+    Go,
+    Java,
+    Python,
+}
+
+/// Where, as a person reads it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Location {
+    /// The file as its tree displays it.
+    pub path: String,
+    /// The stretch, when it is known.
+    pub span: Option<Span>,
+}
+
+impl Location {
+    /// The place in words that outlive `tree`.
+    #[must_use]
+    pub fn of(tree: &Tree, place: Place) -> Location {
+        Location {
+            path: tree[place.file].display.to_string(),
+            span: place.span,
+        }
+    }
+}
+
+/// One thing that a rule found.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// How bad it is, after profile and exemptions.
+    pub severity: Severity,
+    /// The full name of the element, as it is now, or as it was when it is gone:
+    /// `envoy.type.v3.Percent.value`, or the path of a file.
+    pub element: String,
+    /// One sentence, no full stop: `renumbered from 3 to 5`.
+    pub message: String,
+    /// What was, shortly, for exceptions and machines: `3`. Empty when there was nothing.
+    pub old_value: String,
+    /// What is, shortly: `5`. Empty when there is nothing.
+    pub new_value: String,
+    /// Where it was; none for rules about one tree, and for what is new.
+    pub old: Option<Location>,
+    /// Where it is; none for what is gone.
+    pub new: Option<Location>,
+    /// Languages whose generated code breaks; empty when that is not the point.
+    pub languages: BTreeSet<Language>,
+    /// What to do about it, when there is something to say.
+    pub fix: Option<String>,
+    /// Why it does not count, when it does not: `work in progress`, `alpha package`.
+    pub exempt: Option<String>,
+}

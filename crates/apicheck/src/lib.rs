@@ -1,0 +1,25 @@
+//! Versioned protobuf APIs, held to a stable-API policy: lint, breaking changes, validation that
+//! tightens, the semantic hash, and the next major.
+//!
+//! ```text
+//!   folder, git ref, descriptor set, crate, buf.yaml modules
+//!        │
+//!      input ──► parse ──► model::Tree ──┬─► rules (one tree)          ─┐
+//!                                        ├─► compare ─► rules (a pair)  ─┼─► finding ─► exception ─► report
+//!                          model::Tree ──┘                              ─┘
+//!                             ├─► hash      local and closure, version bumps
+//!                             └─► generate  next major, promotion, type map
+//! ```
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`model`] | a tree of proto files as data: files, messages, fields, options, places |
+//! | [`finding`] | what a rule found, and where, in the old tree and in the new one |
+//! | [`rule`] | what a rule is, and the table of all of them |
+//!
+//! It has no runtime, opens no sockets, and reads no clock: dates come in as arguments.
+
+pub mod finding;
+pub mod model;
+pub mod rule;
+pub mod rules;

@@ -1,0 +1,70 @@
+//! What a rule is, and the table of all of them.
+
+use crate::rules;
+
+/// A rule: data, apart from the function that finds what breaks it.
+///
+/// Its cases lie in `testdata/ID/`: `ok…` has no finding of it, `bad…` has.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Rule {
+    /// The name in findings, configuration and `explain`: `FIELD_RENUMBERED`.
+    pub id: &'static str,
+    /// The behaviours it carries out: `["V-27"]`.
+    pub behaviours: &'static [&'static str],
+    /// What it wants, in one sentence.
+    pub purpose: &'static str,
+    /// Why, and what to do instead, in a paragraph.
+    pub why: &'static str,
+    /// What breaks.
+    pub category: Category,
+    /// Where it applies, and how hard.
+    pub profiles: Profiles,
+    /// What it looks at.
+    pub compares: Compares,
+    /// Rules of buf that find the same, by their ids; empty when buf has none.
+    pub buf: &'static [&'static str],
+}
+
+/// What a rule guards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Category {
+    /// Bytes on the wire.
+    Wire,
+    /// JSON and YAML.
+    Json,
+    /// Generated code.
+    Source,
+    /// `validate.rules` and `buf.validate`.
+    Validation,
+    /// The policy: packages, dependencies, life cycle.
+    Policy,
+}
+
+/// What a rule looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Compares {
+    /// One tree.
+    Tree,
+    /// An old tree and a new one.
+    Pair,
+}
+
+/// How hard a rule is in each profile; none where it does not apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Profiles {
+    /// The policy as written: clock, removals, majors.
+    pub policy: Option<crate::finding::Severity>,
+    /// What Envoy does today: v3 for ever.
+    pub envoy_today: Option<crate::finding::Severity>,
+}
+
+/// All rules, in the order of their groups.
+pub fn all() -> impl Iterator<Item = &'static Rule> {
+    rules::GROUPS.iter().flat_map(|group| group.iter().copied())
+}
+
+/// The rule of that id.
+#[must_use]
+pub fn find(id: &str) -> Option<&'static Rule> {
+    all().find(|rule| rule.id == id)
+}

@@ -1,0 +1,7 @@
+//! The rules, a module for each group. A group is a table of [`Rule`]s and the functions that find
+//! what breaks them.
+
+use crate::rule::Rule;
+
+/// The tables of all groups.
+pub(crate) const GROUPS: &[&[&Rule]] = &[];
