@@ -15,14 +15,13 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 
 use http::header::USER_AGENT;
-use http::request::Parts;
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
 use hyper::client::conn::TrySendError;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
-use crate::body::{RequestBody, ResponseBody};
+use crate::body::{Replay, RequestBody, ResponseBody};
 use crate::deadline::Deadline;
 use crate::picker::Ticket;
 use crate::routing::{Memo, Shared, Step};
@@ -36,23 +35,14 @@ const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("grpc-rust-oxds/", env!("CARGO_PKG_VERSION")));
 
 /// Carries out one RPC. A failure is an answer with a status, too.
-///
-/// The body is taken before, outside the future: what a future holds, it moves when it is boxed.
-pub(crate) async fn run(
-    shared: &Shared,
-    head: Parts,
-    body: Result<RequestBody, Status>,
-) -> Response<ResponseBody> {
-    let answer = match body {
-        Ok(body) => Call::new(shared, head).carry_out(body).await,
-        Err(status) => Err(status),
-    };
+pub(crate) async fn run(shared: &Shared, request: Request<RequestBody>) -> Response<ResponseBody> {
+    let answer = Call::new(shared, &request).carry_out(request).await;
     answer.unwrap_or_else(Status::into_http)
 }
 
+/// What an RPC keeps while it waits. The request stands beside it, and moves as seldom as it can.
 struct Call<'a> {
     shared: &'a Shared,
-    head: Parts,
     memo: Memo,
     /// The clock is read only for RPCs that wait or are limited by their route.
     started: Option<Instant>,
@@ -61,35 +51,41 @@ struct Call<'a> {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// How one attempt ended without an answer.
-enum Unanswered {
-    /// The endpoint did not see it: here is the request again.
-    Unsent(RequestBody),
-    Failed(Status),
-}
-
 impl<'a> Call<'a> {
-    fn new(shared: &'a Shared, head: Parts) -> Self {
+    fn new(shared: &'a Shared, request: &Request<RequestBody>) -> Self {
         Self {
             shared,
-            deadline: Deadline::of_request(&head.headers),
-            head,
+            deadline: Deadline::of_request(request.headers()),
             memo: Memo::default(),
             started: None,
             timer: None,
         }
     }
 
-    async fn carry_out(mut self, mut body: RequestBody) -> Result<Response<ResponseBody>, Status> {
-        self.head.uri = absolute(std::mem::take(&mut self.head.uri), &self.shared.authority)?;
-        self.head.headers.entry(USER_AGENT).or_insert(AGENT);
+    async fn carry_out(
+        mut self,
+        mut request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Status> {
+        absolute(request.uri_mut(), &self.shared.authority)?;
+        request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
         for _ in 0..=MAX_REFUSALS {
-            let ticket = self.ticket().await?;
-            match self.attempt(body, ticket).await {
-                Ok(response) => return Ok(response),
-                Err(Unanswered::Unsent(again)) => body = again,
-                Err(Unanswered::Failed(status)) => return Err(status),
-            }
+            let mut ticket = self.ticket(&mut request).await?;
+            self.deadline.write(request.headers_mut());
+            let replay = Replay::of(&request);
+            let sent = pin!(ticket.sender.try_send_request(request));
+            let waiting = || format!("waiting for the answer of {}", ticket.picked);
+            request = match self.bound(sent, waiting).await? {
+                Ok(response) => {
+                    let timer = self.timer.take();
+                    let mut response = response
+                        .map(|incoming| ResponseBody::new(incoming, ticket.in_flight, timer));
+                    if self.shared.report_picks {
+                        response.extensions_mut().insert(ticket.picked);
+                    }
+                    return Ok(response);
+                }
+                Err(error) => unsent(error, replay)?,
+            };
         }
         Err(Status::unavailable(
             "the backends keep refusing the request unprocessed",
@@ -97,17 +93,20 @@ impl<'a> Call<'a> {
     }
 
     /// Waits until an endpoint can take the request, or it is clear that none will.
-    async fn ticket(&mut self) -> Result<Ticket, Status> {
+    ///
+    /// The request is exclusive only because bodies are `Send` and not `Sync`.
+    async fn ticket(&mut self, request: &mut Request<RequestBody>) -> Result<Ticket, Status> {
+        let shared = self.shared;
+        // Most RPCs need one look, and nothing to wait with.
+        match self.step(request) {
+            Step::Go(ticket) => return Ok(ticket),
+            Step::Fail(status) => return Err(status),
+            Step::Wait(_) => {}
+        }
         loop {
             // Made before the look, so that a change between look and wait is not missed.
-            let shared = self.shared;
             let changed = shared.changed();
-            let step = shared.step(&self.head, &mut self.memo);
-            if let Some(limit) = self.memo.limit {
-                let started = *self.started.get_or_insert_with(Instant::now);
-                self.deadline.limit(started, limit);
-            }
-            match step {
+            match self.step(request) {
                 Step::Go(ticket) => return Ok(ticket),
                 Step::Fail(status) => return Err(status),
                 Step::Wait(what) => {
@@ -118,44 +117,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Sends the request to the endpoint of the ticket and waits for the head of the answer.
-    async fn attempt(
-        &mut self,
-        body: RequestBody,
-        ticket: Ticket,
-    ) -> Result<Response<ResponseBody>, Unanswered> {
-        let replay = body.replay();
-        let request = self.request(body);
-        let Ticket {
-            mut sender,
-            in_flight,
-            picked,
-        } = ticket;
-        let sent = pin!(sender.try_send_request(request));
-        let answer = self
-            .bound(sent, || format!("waiting for the answer of {picked}"))
-            .await;
-        match answer.map_err(Unanswered::Failed)? {
-            Ok(response) => {
-                let timer = self.timer.take();
-                let mut response =
-                    response.map(|incoming| ResponseBody::new(incoming, in_flight, timer));
-                if self.shared.report_picks {
-                    response.extensions_mut().insert(picked);
-                }
-                Ok(response)
-            }
-            Err(error) => Err(unanswered(error, replay)),
+    fn step(&mut self, request: &Request<RequestBody>) -> Step {
+        let step = self.shared.step(request, &mut self.memo);
+        if let Some(limit) = self.memo.limit {
+            let started = *self.started.get_or_insert_with(Instant::now);
+            self.deadline.limit(started, limit);
         }
-    }
-
-    fn request(&mut self, body: RequestBody) -> Request<RequestBody> {
-        self.deadline.write(&mut self.head.headers);
-        let mut request = Request::new(body);
-        *request.method_mut() = self.head.method.clone();
-        *request.uri_mut() = self.head.uri.clone();
-        *request.headers_mut() = self.head.headers.clone();
-        request
+        step
     }
 
     /// Waits for `future`, but not beyond the deadline, which would be `what`'s fault.
@@ -180,24 +148,30 @@ impl<'a> Call<'a> {
 }
 
 /// The target's authority, unless the caller set one.
-fn absolute(uri: Uri, authority: &Authority) -> Result<Uri, Status> {
-    let mut parts = uri.into_parts();
+fn absolute(uri: &mut Uri, authority: &Authority) -> Result<(), Status> {
+    if uri.scheme().is_some() && uri.authority().is_some() {
+        return Ok(());
+    }
+    let mut parts = std::mem::take(uri).into_parts();
     parts.scheme.get_or_insert(Scheme::HTTP);
     parts.authority.get_or_insert_with(|| authority.clone());
-    Uri::from_parts(parts).map_err(|error| Status::internal(format!("request URI: {error}")))
+    *uri = Uri::from_parts(parts)
+        .map_err(|error| Status::internal(format!("request URI: {error}")))?;
+    Ok(())
 }
 
-fn unanswered(
+/// The request again, if the endpoint certainly did not see it.
+fn unsent(
     mut error: TrySendError<Request<RequestBody>>,
-    replay: Option<RequestBody>,
-) -> Unanswered {
+    replay: Option<Replay>,
+) -> Result<Request<RequestBody>, Status> {
     // hyper hands back what it did not send.
     if let Some(request) = error.take_message() {
-        return Unanswered::Unsent(request.into_body());
+        return Ok(request);
     }
     let error = error.into_error();
     match replay {
-        Some(replay) if status::never_processed(&error) => Unanswered::Unsent(replay),
-        _ => Unanswered::Failed(status::of_transport(&error)),
+        Some(replay) if status::never_processed(&error) => Ok(replay.into_request()),
+        _ => Err(status::of_transport(&error)),
     }
 }

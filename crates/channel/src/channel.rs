@@ -92,16 +92,24 @@ where
         let (head, body) = request.into_parts();
         // `Body::new` takes a `tonic::body::Body` as it is.
         let body = RequestBody::take(tonic::body::Body::new(body));
+        let request = match body {
+            Ok(body) => Request::from_parts(head, body),
+            Err(status) => return ResponseFuture::of(std::future::ready(status.into_http())),
+        };
         let handle = Arc::clone(&self.handle);
-        ResponseFuture(Box::pin(async move {
-            call::run(&handle.shared, head, body).await
-        }))
+        ResponseFuture::of(async move { call::run(&handle.shared, request).await })
     }
 }
 
 /// The answer to come. A failure is an answer, too: headers with a `grpc-status`.
 #[must_use = "a call does nothing unless polled"]
 pub struct ResponseFuture(Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>);
+
+impl ResponseFuture {
+    fn of(answer: impl Future<Output = Response<ResponseBody>> + Send + 'static) -> Self {
+        Self(Box::pin(answer))
+    }
+}
 
 impl Future for ResponseFuture {
     type Output = Result<Response<ResponseBody>, Infallible>;

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use http::HeaderMap;
-use http::request::Parts;
 use http::uri::Authority;
+use http::{HeaderMap, Request};
 use oxds_core::lb::Headers;
 use oxds_core::resolve::{CompiledAction, XdsConfig};
 use tokio::sync::Notify;
@@ -109,7 +108,7 @@ impl Shared {
     }
 
     /// Where the RPC goes, as far as known now.
-    pub(crate) fn step(&self, head: &Parts, memo: &mut Memo) -> Step {
+    pub(crate) fn step<B>(&self, request: &Request<B>, memo: &mut Memo) -> Step {
         if let Some(step) = memo.cluster.as_deref().and_then(step_in) {
             return step;
         }
@@ -119,8 +118,12 @@ impl Shared {
             Routing::Failed(status) => return Step::Fail(status.clone()),
             Routing::Table(table) => table,
         };
-        let Some(cluster) = table.choose(head, memo) else {
-            let text = format!("no route of {} is for {}", self.target, head.uri.path());
+        let Some(cluster) = table.choose(request, memo) else {
+            let text = format!(
+                "no route of {} is for {}",
+                self.target,
+                request.uri().path()
+            );
             return Step::Fail(status::of_control_plane(Code::Unavailable, text));
         };
         memo.cluster = Some(Arc::clone(cluster));
@@ -142,10 +145,10 @@ fn step_in(cluster: &Cluster) -> Option<Step> {
 impl Table {
     /// The first route that matches, and one of its clusters; `None` also for a route whose action is
     /// not a client's (C-229).
-    fn choose(&self, head: &Parts, memo: &mut Memo) -> Option<&Arc<Cluster>> {
+    fn choose<B>(&self, request: &Request<B>, memo: &mut Memo) -> Option<&Arc<Cluster>> {
         let route = self
             .config
-            .route(head.uri.path(), &Lookup(&head.headers), random)?;
+            .route(request.uri().path(), &Lookup(request.headers()), random)?;
         let CompiledAction::Forward { clusters, limit } = &route.action else {
             return None;
         };

@@ -1,0 +1,68 @@
+//! What it takes to send a request a second time, when the first endpoint never processed it.
+//!
+//! Kept beside every unary request, so it is as small as it can be: names and values are shared, not
+//! copied, and there is no hash index, which only the rare second sending has to build.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+
+use super::RequestBody;
+
+#[derive(Debug)]
+pub(crate) struct Replay {
+    method: Method,
+    uri: Uri,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Bytes,
+}
+
+impl Replay {
+    /// `None` when the body is not known as a whole.
+    pub(crate) fn of(request: &Request<RequestBody>) -> Option<Self> {
+        let body = request.body().whole()?.clone();
+        let headers = request.headers().iter();
+        Some(Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            headers: headers
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            body,
+        })
+    }
+
+    pub(crate) fn into_request(self) -> Request<RequestBody> {
+        let mut headers = HeaderMap::with_capacity(self.headers.len());
+        for (name, value) in self.headers {
+            headers.append(name, value);
+        }
+        let mut request = Request::new(RequestBody::Whole(self.body));
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.uri;
+        *request.headers_mut() = headers;
+        request
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replay_is_the_same_request() {
+        let mut request = Request::post("http://shop/a.B/C")
+            .header("te", "trailers")
+            .header("many", "1")
+            .header("many", "2")
+            .body(RequestBody::Whole(Bytes::from("message")))
+            .unwrap();
+        request
+            .headers_mut()
+            .append("token-bin", HeaderValue::from_static("AAAA"));
+        let again = Replay::of(&request).unwrap().into_request();
+        assert_eq!(again.method(), request.method());
+        assert_eq!(again.uri(), request.uri());
+        assert_eq!(again.headers(), request.headers());
+        assert_eq!(again.body().whole(), request.body().whole());
+    }
+}
