@@ -107,6 +107,15 @@ impl Tree {
         self.files.iter().find(|file| &*file.path == path)
     }
 
+    /// The key and the value of a map field; none for other fields.
+    #[must_use]
+    pub fn map_entry(&self, field: &Field) -> Option<(&Field, &Field)> {
+        match (field.cardinality, field.kind) {
+            (Cardinality::Map, Kind::Message(id)) => Some((self[id].field(1)?, self[id].field(2)?)),
+            _ => None,
+        }
+    }
+
     /// The files that are judged: those that were named, not those that they import from elsewhere.
     pub fn targets(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.target)

@@ -1,0 +1,398 @@
+//! Pairs what has a full name: packages, messages, enums, services, extensions.
+
+use std::collections::{BTreeMap, HashMap};
+use std::marker::PhantomData;
+
+use super::likeness::alike;
+use super::pair::{Fate, Pair};
+use crate::model::{Enum, FileId, Kind, Message, MessageId, Name, Service, Symbol, Tree};
+
+/// What tells a declaration apart: where it is, a name or number in it, the rest of that member.
+type Trait<'t> = (&'t str, i32, &'t str, &'t str);
+
+/// A package of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Package<'a> {
+    /// Its name, empty for files without one.
+    pub name: &'a Name,
+    /// Its first file.
+    pub file: FileId,
+}
+
+/// The packages of a tree with their files.
+pub(super) type Packages<'a> = BTreeMap<&'a Name, Vec<FileId>>;
+
+pub(super) fn packages(tree: &Tree) -> Packages<'_> {
+    let mut packages = Packages::new();
+    for file in &tree.files {
+        packages.entry(&file.package).or_default().push(file.id);
+    }
+    packages
+}
+
+/// Pairs packages: by name, then those of one tree alone by what is in them.
+pub(super) fn pair_packages<'a>(old_tree: &'a Tree, new_tree: &'a Tree) -> Vec<Pair<Package<'a>>> {
+    let (old, new) = (packages(old_tree), packages(new_tree));
+    let alone = |these: &Packages<'a>, those: &Packages<'a>| -> Vec<_> {
+        let alone = these.keys().filter(|name| !those.contains_key(*name));
+        alone.copied().collect()
+    };
+    let (gone, came) = (alone(&old, &new), alone(&new, &old));
+    let contents = |tree: &'a Tree, packages: &Packages<'a>, names: &[&'a Name]| -> Vec<_> {
+        names
+            .iter()
+            .map(|name| contents(tree, &packages[name]))
+            .collect()
+    };
+    let renamed: HashMap<_, _> = alike(
+        &contents(old_tree, &old, &gone),
+        &contents(new_tree, &new, &came),
+    )
+    .into_iter()
+    .map(|(index, other)| (gone[index], came[other]))
+    .collect();
+    let package = |packages: &Packages<'a>, name: &'a Name| Package {
+        name,
+        file: packages[name][0],
+    };
+    let was = old.keys().map(|&name| {
+        let (new_name, fate) = match renamed.get(name) {
+            Some(&renamed) => (renamed, Fate::Renamed),
+            None if new.contains_key(name) => (name, Fate::Kept),
+            None => return Pair::Removed(package(&old, name)),
+        };
+        Pair::Both {
+            old: package(&old, name),
+            new: package(&new, new_name),
+            fate,
+        }
+    });
+    let is = came
+        .iter()
+        .filter(|name| !renamed.values().any(|new| new == *name));
+    was.chain(is.map(|&name| Pair::Added(package(&new, name))))
+        .collect()
+}
+
+/// What a package is made of, names without the package.
+fn contents<'t>(tree: &'t Tree, files: &[FileId]) -> Vec<Trait<'t>> {
+    let mut traits = Vec::new();
+    for file in files.iter().map(|id| &tree[*id]) {
+        for message in file.messages.iter().map(|id| &tree[*id]) {
+            traits.push((message.short_name(), 0, "", ""));
+            traits.extend(message.traits(tree, message.short_name()));
+        }
+        for one in file.enums.iter().map(|id| &tree[*id]) {
+            traits.extend(one.traits(tree, one.short_name()));
+        }
+        for service in file.services.iter().map(|id| &tree[*id]) {
+            traits.extend(service.traits(tree, short(&service.name)));
+        }
+    }
+    traits
+}
+
+/// What messages, enums and services have in common.
+pub(super) trait Declared {
+    fn list(tree: &Tree) -> &[Self]
+    where
+        Self: Sized;
+    /// Its index, when `symbol` is of this sort.
+    fn index(symbol: Symbol) -> Option<u32>;
+    fn name(&self) -> &str;
+    fn parent(&self) -> Option<MessageId>;
+    fn file(&self) -> FileId;
+    /// Whether it is there only for a `map` field.
+    fn made_up(&self) -> bool {
+        false
+    }
+    /// What it is made of; `scope` becomes part of each.
+    fn traits<'t>(&'t self, tree: &'t Tree, scope: &'t str) -> Vec<Trait<'t>>;
+}
+
+impl Declared for Message {
+    fn list(tree: &Tree) -> &[Self] {
+        &tree.messages
+    }
+    fn index(symbol: Symbol) -> Option<u32> {
+        match symbol {
+            Symbol::Message(id) => Some(id.0),
+            _ => None,
+        }
+    }
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn parent(&self) -> Option<MessageId> {
+        self.parent
+    }
+    fn file(&self) -> FileId {
+        self.file
+    }
+    fn made_up(&self) -> bool {
+        self.map_entry
+    }
+    fn traits<'t>(&'t self, tree: &'t Tree, scope: &'t str) -> Vec<Trait<'t>> {
+        let kind = |kind| match kind {
+            Kind::Scalar(scalar) => scalar.keyword(),
+            Kind::Message(id) | Kind::Group(id) => tree[id].short_name(),
+            Kind::Enum(id) => tree[id].short_name(),
+        };
+        let fields = self.fields.iter();
+        fields
+            .map(|field| (scope, field.number, &*field.name, kind(field.kind)))
+            .collect()
+    }
+}
+
+impl Declared for Enum {
+    fn list(tree: &Tree) -> &[Self] {
+        &tree.enums
+    }
+    fn index(symbol: Symbol) -> Option<u32> {
+        match symbol {
+            Symbol::Enum(id) => Some(id.0),
+            _ => None,
+        }
+    }
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn parent(&self) -> Option<MessageId> {
+        self.parent
+    }
+    fn file(&self) -> FileId {
+        self.file
+    }
+    fn traits<'t>(&'t self, _: &'t Tree, scope: &'t str) -> Vec<Trait<'t>> {
+        let values = self.values.iter();
+        values
+            .map(|value| (scope, value.number, &*value.name, "enum value"))
+            .collect()
+    }
+}
+
+impl Declared for Service {
+    fn list(tree: &Tree) -> &[Self] {
+        &tree.services
+    }
+    fn index(symbol: Symbol) -> Option<u32> {
+        match symbol {
+            Symbol::Service(id) => Some(id.0),
+            _ => None,
+        }
+    }
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn parent(&self) -> Option<MessageId> {
+        None
+    }
+    fn file(&self) -> FileId {
+        self.file
+    }
+    fn traits<'t>(&'t self, tree: &'t Tree, scope: &'t str) -> Vec<Trait<'t>> {
+        let methods = self.methods.iter();
+        methods
+            .map(|method| (scope, 0, &*method.name, tree[method.input].short_name()))
+            .collect()
+    }
+}
+
+/// For each declaration of the old tree, the one of the new tree that it became, by index.
+pub(super) type Links = Vec<Option<(u32, Fate)>>;
+
+/// The message that an old one became.
+pub(super) fn linked(links: &Links, id: MessageId) -> Option<MessageId> {
+    let (new, _) = links.get(id.0 as usize).copied().flatten()?;
+    Some(MessageId(new))
+}
+
+/// Links the declarations of one sort, outer ones before nested ones.
+///
+/// `outer` are the links of messages; none when messages themselves are linked.
+pub(super) fn link<D: Declared>(
+    old: &Tree,
+    new: &Tree,
+    carried: &HashMap<&str, &str>,
+    outer: Option<&Links>,
+) -> Links {
+    let mut linker = Linker::<D> {
+        old,
+        new,
+        carried,
+        outer,
+        links: vec![None; D::list(old).len()],
+        taken: vec![false; D::list(new).len()],
+        sort: PhantomData,
+    };
+    for level in levels::<D>(old) {
+        linker.same_name(&level);
+        linker.renamed(&level);
+    }
+    linker.moved();
+    linker.links
+}
+
+/// The indexes of a sort of declarations, by how deep they are nested.
+fn levels<D: Declared>(tree: &Tree) -> Vec<Vec<u32>> {
+    let mut levels: Vec<Vec<u32>> = Vec::new();
+    for (index, one) in (0..).zip(D::list(tree)) {
+        if one.made_up() {
+            continue;
+        }
+        let depth = std::iter::successors(one.parent(), |id| tree[*id].parent).count();
+        if levels.len() <= depth {
+            levels.resize_with(depth + 1, Vec::new);
+        }
+        levels[depth].push(index);
+    }
+    levels
+}
+
+struct Linker<'t, D> {
+    old: &'t Tree,
+    new: &'t Tree,
+    carried: &'t HashMap<&'t str, &'t str>,
+    outer: Option<&'t Links>,
+    links: Links,
+    taken: Vec<bool>,
+    sort: PhantomData<D>,
+}
+
+impl<'t, D: Declared + 't> Linker<'t, D> {
+    /// The new name of what encloses an old declaration.
+    fn scope(&self, one: &D) -> Option<&'t str> {
+        match one.parent() {
+            Some(parent) => {
+                let id = linked(self.outer.unwrap_or(&self.links), parent)?;
+                Some(&self.new[id].name)
+            }
+            None => self.carried.get(&*self.old[one.file()].package).copied(),
+        }
+    }
+
+    fn join(&mut self, old: u32, new: u32, fate: Fate) {
+        self.links[old as usize] = Some((new, fate));
+        self.taken[new as usize] = true;
+    }
+
+    fn same_name(&mut self, level: &[u32]) {
+        for &index in level {
+            let one = &D::list(self.old)[index as usize];
+            let Some(scope) = self.scope(one) else {
+                continue;
+            };
+            let name = one.name();
+            let symbol = if enclosing(name) == scope {
+                self.new.names.get(name)
+            } else {
+                let name = if scope.is_empty() {
+                    short(name).to_owned()
+                } else {
+                    format!("{scope}.{}", short(name))
+                };
+                self.new.names.get(&*name)
+            };
+            let found = symbol.copied().and_then(D::index);
+            if let Some(found) = found.filter(|found| !self.taken[*found as usize]) {
+                self.join(index, found, Fate::Kept);
+            }
+        }
+    }
+
+    /// Links those of a level that are alone yet to those alone in the same scope that are made of the same.
+    fn renamed(&mut self, level: &[u32]) {
+        let old: Vec<_> = level
+            .iter()
+            .filter(|index| self.links[**index as usize].is_none())
+            .filter_map(|&index| Some((index, self.scope(&D::list(self.old)[index as usize])?)))
+            .collect();
+        if old.is_empty() {
+            return;
+        }
+        let new: Vec<_> = self
+            .alone()
+            .map(|(index, one)| (index, enclosing(one.name())))
+            .collect();
+        self.join_alike(&old, &new);
+    }
+
+    /// Links those still alone by short name, wherever they went: out of a message, into another package.
+    fn moved(&mut self) {
+        let old: Vec<_> = (0..)
+            .zip(D::list(self.old))
+            .filter(|(index, one)| self.links[*index as usize].is_none() && !one.made_up())
+            .map(|(index, one): (u32, _)| (index, short(one.name())))
+            .collect();
+        if old.is_empty() {
+            return;
+        }
+        let new: Vec<_> = self
+            .alone()
+            .map(|(index, one)| (index, short(one.name())))
+            .collect();
+        self.join_alike(&old, &new);
+    }
+
+    /// The declarations of the new tree that are linked to nothing.
+    fn alone(&self) -> impl Iterator<Item = (u32, &'t D)> {
+        (0..)
+            .zip(D::list(self.new))
+            .filter(|(index, one): &(u32, _)| !self.taken[*index as usize] && !one.made_up())
+    }
+
+    /// Links those that are alike, among candidates given with the word that must agree.
+    fn join_alike(&mut self, old: &[(u32, &'t str)], new: &[(u32, &'t str)]) {
+        let traits = |tree: &'t Tree, some: &[(u32, &'t str)]| -> Vec<_> {
+            some.iter()
+                .map(|(index, word)| D::list(tree)[*index as usize].traits(tree, word))
+                .collect()
+        };
+        for (from, to) in alike(&traits(self.old, old), &traits(self.new, new)) {
+            self.join(old[from].0, new[to].0, Fate::Renamed);
+        }
+    }
+}
+
+/// The pairs of one sort, from its links. What lies in something removed or added is not listed.
+pub(super) fn pairs<'t, D: Declared>(
+    (old, new): (&'t Tree, &'t Tree),
+    links: &Links,
+    messages: &Links,
+) -> Vec<Pair<&'t D>> {
+    let mut taken = vec![false; D::list(new).len()];
+    let mut pairs = Vec::with_capacity(links.len());
+    for (one, link) in D::list(old).iter().zip(links) {
+        if let Some((index, fate)) = *link {
+            taken[index as usize] = true;
+            pairs.push(Pair::Both {
+                old: one,
+                new: &D::list(new)[index as usize],
+                fate,
+            });
+        } else if !one.made_up() && one.parent().is_none_or(|id| linked(messages, id).is_some()) {
+            pairs.push(Pair::Removed(one));
+        }
+    }
+    let mut linked_to = vec![false; new.messages.len()];
+    for (index, _) in messages.iter().flatten() {
+        linked_to[*index as usize] = true;
+    }
+    for (one, taken) in D::list(new).iter().zip(taken) {
+        let outermost = one.parent().is_none_or(|id| linked_to[id.0 as usize]);
+        if !taken && outermost && !one.made_up() {
+            pairs.push(Pair::Added(one));
+        }
+    }
+    pairs
+}
+
+/// The name of what encloses `name`, empty at the top.
+fn enclosing(name: &str) -> &str {
+    name.rsplit_once('.').map_or("", |(scope, _)| scope)
+}
+
+fn short(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
