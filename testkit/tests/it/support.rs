@@ -1,19 +1,15 @@
 //! What the scenarios share: a control plane over a folder, and resources to write into it.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
-use oxds_channel::testing::{Call, EchoBackend, call};
-use oxds_channel::{Bootstrap, Connectivity, Pool, XdsChannel};
+pub(crate) use oxds_channel::testing::expect::{
+    SOON, backends, call_once, call_path, eventually, ready, spread,
+};
+use oxds_channel::{Bootstrap, Pool, XdsChannel};
 use oxds_server::{DirStore, Server, dir};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use tonic::Status;
-
-/// Long enough for a loaded machine; nothing waits so long when all is well.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// `oxds-server` over a folder, in a runtime of its own: it can be killed as a process is.
 pub(crate) struct ControlPlane {
@@ -93,66 +89,6 @@ pub(crate) fn channel_by(control_plane: SocketAddr) -> XdsChannel {
         .report_picks(true)
         .build()
         .unwrap()
-}
-
-pub(crate) async fn backends<const N: usize>() -> [EchoBackend; N] {
-    let mut backends = Vec::new();
-    for _ in 0..N {
-        backends.push(EchoBackend::start().await.unwrap());
-    }
-    backends.try_into().unwrap()
-}
-
-/// A call that is expected to be answered soon, with the address that answered.
-pub(crate) async fn call_once(channel: &XdsChannel) -> Result<SocketAddr, Status> {
-    call_path(channel, "/echo.Echo/Call").await
-}
-
-pub(crate) async fn call_path(channel: &XdsChannel, path: &str) -> Result<SocketAddr, Status> {
-    let what = Call {
-        path,
-        timeout: Some(SOON),
-        ..Call::default()
-    };
-    let (message, picked) = call(channel, what).await?;
-    assert_eq!(message, "hello");
-    Ok(picked.unwrap().address)
-}
-
-/// How often each backend answered `n` calls.
-pub(crate) async fn spread(channel: &XdsChannel, n: usize) -> HashMap<SocketAddr, usize> {
-    let mut counts = HashMap::new();
-    for _ in 0..n {
-        *counts.entry(call_once(channel).await.unwrap()).or_default() += 1;
-    }
-    counts
-}
-
-/// Waits for a condition that nothing announces.
-pub(crate) async fn eventually(what: impl Fn() -> bool) {
-    let wait = async {
-        while !what() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(SOON, wait)
-        .await
-        .expect("the condition holds in the end");
-}
-
-/// Waits until the channel has so many ready endpoints.
-pub(crate) async fn ready(channel: &XdsChannel, endpoints: usize) {
-    eventually(|| {
-        let status = channel.status();
-        let all = status
-            .clusters
-            .iter()
-            .flat_map(|cluster| &cluster.endpoints);
-        let ready = all.filter(|endpoint| endpoint.connectivity == Connectivity::Ready);
-        ready.count() == endpoints
-    })
-    .await;
-    tokio::task::yield_now().await;
 }
 
 /// Resources as YAML documents.

@@ -5,6 +5,7 @@
 //! a control plane.
 
 mod client;
+pub mod expect;
 mod script;
 mod service;
 

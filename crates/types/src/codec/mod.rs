@@ -190,18 +190,19 @@ fn with_enough_stack(read: impl FnOnce() + Send) {
     if !cfg!(debug_assertions) {
         return read();
     }
+    let mut read = Some(read);
     std::thread::scope(|scope| {
+        let read = &mut read;
         let builder = std::thread::Builder::new().stack_size(DEBUG_STACK);
-        match builder
-            .spawn_scoped(scope, read)
-            .map(std::thread::ScopedJoinHandle::join)
-        {
-            Ok(Ok(())) => {}
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            #[allow(clippy::panic)] // Debug builds only.
-            Err(error) => panic!("no thread: {error}"),
+        let thread = builder.spawn_scoped(scope, || read.take().map(|read| read()));
+        if let Ok(Err(panic)) = thread.map(std::thread::ScopedJoinHandle::join) {
+            std::panic::resume_unwind(panic);
         }
     });
+    // No thread to be had: then on this stack, which is enough for all but the deepest.
+    if let Some(read) = read {
+        read();
+    }
 }
 
 /// What reading a document gives: resources, or why it ended, and where.
