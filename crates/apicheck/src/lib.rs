@@ -16,12 +16,16 @@
 //! | [`compare`] | what became of each element of an old tree in a new one |
 //! | [`model`] | a tree of proto files as data: files, messages, fields, options, places |
 //! | [`finding`] | what a rule found, and where, in the old tree and in the new one |
+//! | [`validation`] | what validation demands, by meaning, and whether it became tighter |
+//! | [`hash`] | the semantic hash of files, packages and root resources |
 //! | [`rule`] | what a rule is, and the table of all of them |
 //!
 //! It has no runtime, opens no sockets, and reads no clock: dates come in as arguments.
 
 pub mod compare;
 pub mod finding;
+pub mod hash;
 pub mod model;
 pub mod rule;
 pub mod rules;
+pub mod validation;

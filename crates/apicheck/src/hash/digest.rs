@@ -1,0 +1,82 @@
+//! A SHA-256 as a value and as text.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256. Its text form are 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+/// A text that is no digest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no hash: 64 lower-case hexadecimal digits are")]
+pub struct NotADigest(String);
+
+impl Digest {
+    /// Of `parts`, one after the other, behind the name of what is hashed.
+    pub(super) fn of<'a>(domain: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> Digest {
+        let mut sha = Sha256::new();
+        sha.update(domain);
+        for part in parts {
+            sha.update(part);
+        }
+        Digest(sha.finalize().into())
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = NotADigest;
+
+    fn from_str(text: &str) -> Result<Digest, NotADigest> {
+        let wrong = || NotADigest(text.to_owned());
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Ok(byte - b'0'),
+            b'a'..=b'f' => Ok(byte - b'a' + 10),
+            _ => Err(wrong()),
+        };
+        let pairs = text.as_bytes().as_chunks::<2>();
+        let (pairs, []) = pairs else {
+            return Err(wrong());
+        };
+        if pairs.len() != 32 {
+            return Err(wrong());
+        }
+        let mut bytes = [0; 32];
+        for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+            *byte = digit(*high)? << 4 | digit(*low)?;
+        }
+        Ok(Digest(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Digest;
+
+    #[test]
+    fn v25_text_form_reads_back() {
+        let digest = Digest::of("x", [b"y".as_slice()]);
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert!("".parse::<Digest>().is_err());
+        assert!(digest.to_string().to_uppercase().parse::<Digest>().is_err());
+        assert!("é".repeat(32).parse::<Digest>().is_err());
+    }
+}

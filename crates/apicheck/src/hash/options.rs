@@ -1,0 +1,188 @@
+//! Options in canonical form: protobuf's encoding, with fields sorted by number, nothing packed,
+//! maps sorted by their bytes. What is unknown is kept as it came, in its place.
+
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage as _, Value};
+
+use super::node::varint;
+use crate::model::Options;
+
+/// The standard options that count. The others guide code generators, or are in the model
+/// already, resolved: packed, presence, closed enums.
+const COUNTING: &[(&str, &[u32])] = &[
+    ("google.protobuf.FileOptions", &[23]),      // deprecated
+    ("google.protobuf.MessageOptions", &[1, 3]), // message_set_wire_format, deprecated
+    ("google.protobuf.FieldOptions", &[3, 16]),  // deprecated, debug_redact
+    ("google.protobuf.OneofOptions", &[]),
+    ("google.protobuf.EnumOptions", &[2, 3]), // allow_alias, deprecated
+    ("google.protobuf.EnumValueOptions", &[1, 3]), // deprecated, debug_redact
+    ("google.protobuf.ServiceOptions", &[33]), // deprecated
+    ("google.protobuf.MethodOptions", &[33, 34]), // deprecated, idempotency_level
+    // Of the features of editions, those that the model does not hold resolved.
+    ("google.protobuf.FeatureSet", &[4, 6]), // utf8_validation, json_format
+];
+
+/// Wire types of protobuf.
+const VARINT: u32 = 0;
+const FIXED64: u32 = 1;
+const DELIMITED: u32 = 2;
+const FIXED32: u32 = 5;
+
+/// Options as bytes, without the option `except` (the version of a file, by its full name).
+pub(super) fn canonical(options: &Options, except: &str) -> Vec<u8> {
+    options
+        .message()
+        .map(|message| self::message(message, except))
+        .unwrap_or_default()
+}
+
+/// The value of one standard option of a file's features, by number.
+pub(super) fn file_feature(options: &Options, number: u32) -> Option<i32> {
+    let features = options.get("features")?.as_message()?;
+    features
+        .fields()
+        .find(|(field, _)| field.number() == number)
+        .and_then(|(_, value)| value.as_enum_number())
+}
+
+fn message(message: &DynamicMessage, except: &str) -> Vec<u8> {
+    let descriptor = message.descriptor();
+    let name = descriptor.full_name();
+    let mut fields: Vec<(u32, Vec<u8>)> = Vec::new();
+    for (known, value) in message.fields() {
+        let mut out = Vec::new();
+        match value {
+            Value::Message(features) if known.name() == "features" && is_standard(name) => {
+                // Those of a file are resolved by its node.
+                let inner = self::message(features, except);
+                if !inner.is_empty() && name != "google.protobuf.FileOptions" {
+                    delimited(&mut out, known.number(), &inner);
+                }
+            }
+            _ if counts(name, &known, value) => {
+                field(&mut out, known.number(), &known.kind(), value, except);
+            }
+            _ => {}
+        }
+        fields.push((known.number(), out));
+    }
+    for (extension, value) in message.extensions() {
+        if extension.full_name() != except {
+            let mut out = Vec::new();
+            field(
+                &mut out,
+                extension.number(),
+                &extension.kind(),
+                value,
+                except,
+            );
+            fields.push((extension.number(), out));
+        }
+    }
+    fields.extend(message.unknown_fields().map(|field| {
+        let mut bytes = Vec::new();
+        field.encode(&mut bytes);
+        (field.number(), bytes)
+    }));
+    fields.sort();
+    fields.into_iter().flat_map(|(_, bytes)| bytes).collect()
+}
+
+fn is_standard(message: &str) -> bool {
+    COUNTING.iter().any(|(name, _)| *name == message)
+}
+
+/// Whether a field of options counts. Of the standard ones some do, unless they say what saying
+/// nothing says (`deprecated = false`); of the others all do.
+fn counts(message: &str, field: &FieldDescriptor, value: &Value) -> bool {
+    match COUNTING.iter().find(|(name, _)| *name == message) {
+        None => true,
+        Some((name, numbers)) => {
+            numbers.contains(&field.number())
+                && (*name == "google.protobuf.FeatureSet" || !value.is_default_for_field(field))
+        }
+    }
+}
+
+fn field(out: &mut Vec<u8>, number: u32, kind: &Kind, value: &Value, except: &str) {
+    match value {
+        Value::List(values) => {
+            for value in values {
+                field(out, number, kind, value, except);
+            }
+        }
+        Value::Map(pairs) => {
+            let mut entries: Vec<Vec<u8>> = pairs
+                .iter()
+                .map(|(key, value)| entry(kind, key, value, except))
+                .collect();
+            entries.sort();
+            for entry in entries {
+                delimited(out, number, &entry);
+            }
+        }
+        _ => single(out, number, kind, value, except),
+    }
+}
+
+fn entry(kind: &Kind, key: &MapKey, value: &Value, except: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    if let Kind::Message(entry) = kind {
+        let (key_field, value_field) = (entry.map_entry_key_field(), entry.map_entry_value_field());
+        single(
+            &mut out,
+            1,
+            &key_field.kind(),
+            &Value::from(key.clone()),
+            except,
+        );
+        single(&mut out, 2, &value_field.kind(), value, except);
+    }
+    out
+}
+
+fn single(out: &mut Vec<u8>, number: u32, kind: &Kind, value: &Value, except: &str) {
+    let zigzag = |value: i64| ((value << 1) ^ (value >> 63)) as u64;
+    match (value, kind) {
+        (Value::Message(inner), _) => delimited(out, number, &message(inner, except)),
+        (Value::String(text), _) => delimited(out, number, text.as_bytes()),
+        (Value::Bytes(bytes), _) => delimited(out, number, bytes),
+        (Value::F32(value), _) => fixed(out, number, FIXED32, &value.to_le_bytes()),
+        (Value::F64(value), _) => fixed(out, number, FIXED64, &value.to_le_bytes()),
+        (Value::I32(value), Kind::Sfixed32) => fixed(out, number, FIXED32, &value.to_le_bytes()),
+        (Value::U32(value), Kind::Fixed32) => fixed(out, number, FIXED32, &value.to_le_bytes()),
+        (Value::I64(value), Kind::Sfixed64) => fixed(out, number, FIXED64, &value.to_le_bytes()),
+        (Value::U64(value), Kind::Fixed64) => fixed(out, number, FIXED64, &value.to_le_bytes()),
+        (Value::I32(value), Kind::Sint32) => whole(out, number, zigzag((*value).into())),
+        (Value::I64(value), Kind::Sint64) => whole(out, number, zigzag(*value)),
+        // A negative number takes ten bytes, as protobuf writes it.
+        (Value::I32(value) | Value::EnumNumber(value), _) => {
+            whole(out, number, i64::from(*value) as u64);
+        }
+        (Value::I64(value), _) => whole(out, number, *value as u64),
+        (Value::U32(value), _) => whole(out, number, (*value).into()),
+        (Value::U64(value), _) => whole(out, number, *value),
+        (Value::Bool(value), _) => whole(out, number, (*value).into()),
+        // Lists and maps are taken apart before.
+        (Value::List(_) | Value::Map(_), _) => {}
+    }
+}
+
+fn key(out: &mut Vec<u8>, number: u32, wire_type: u32) {
+    varint(out, u64::from(number) << 3 | u64::from(wire_type));
+}
+
+fn whole(out: &mut Vec<u8>, number: u32, value: u64) {
+    key(out, number, VARINT);
+    varint(out, value);
+}
+
+fn fixed(out: &mut Vec<u8>, number: u32, wire_type: u32, bytes: &[u8]) {
+    key(out, number, wire_type);
+    out.extend_from_slice(bytes);
+}
+
+fn delimited(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
+    key(out, number, DELIMITED);
+    varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}

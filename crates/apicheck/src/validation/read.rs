@@ -1,0 +1,457 @@
+//! From options to [`Rules`]: `validate.rules` and `buf.validate` alike, by the names of their
+//! fields, which the two share where they mean the same.
+
+use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
+
+use super::need::{Aspect, Need};
+use super::rules::Rules;
+use super::scale;
+use super::set::Set;
+use super::spell;
+
+/// What is known of the value that rules are about.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Subject {
+    /// An unset value cannot be told from zero.
+    pub(super) implicit: bool,
+    /// It is a list or a map.
+    pub(super) many: bool,
+    /// The name of the rules for its type: `uint32`, `string`; empty for messages.
+    pub(super) rules: &'static str,
+    /// The numbers that its enum declares.
+    pub(super) declared: Option<Set>,
+    /// The items of a list, or the keys and the values of a map.
+    pub(super) parts: Vec<Subject>,
+}
+
+/// The rules of a field: a message `validate.FieldRules` or `buf.validate.FieldRules`.
+pub(super) fn field_rules(message: &DynamicMessage, subject: &Subject) -> Rules {
+    let mut reader = Reader {
+        rules: Rules::default(),
+        subject,
+        whole: scale::whole(subject.rules),
+        empty_passes: false,
+    };
+    let mut required = false;
+    for (name, value) in parts(message) {
+        match (name.as_str(), value) {
+            ("required", Value::Bool(on)) => required |= *on,
+            ("skipped", Value::Bool(on)) => reader.rules.off |= *on,
+            ("ignore_empty", Value::Bool(on)) => reader.empty_passes |= *on,
+            ("ignore", Value::EnumNumber(number)) => reader.ignore(message, *number),
+            ("message", Value::Message(rules)) => reader.message(rules),
+            ("repeated" | "map", Value::Message(rules)) => reader.container(rules),
+            ("string" | "bytes" | "any", Value::Message(rules)) => reader.text(&name, rules),
+            (ordered, Value::Message(rules)) if scale::whole(ordered).is_some() => {
+                reader.ordered(ordered, rules);
+            }
+            _ => reader.expression_or_other(&name, value),
+        }
+    }
+    if required {
+        reader.required();
+    }
+    reader.finish()
+}
+
+/// The rules of a message as a whole: `buf.validate.message`.
+pub(super) fn message_rules(message: &DynamicMessage) -> Rules {
+    let mut reader = Reader {
+        rules: Rules::default(),
+        subject: &Subject::default(),
+        whole: None,
+        empty_passes: false,
+    };
+    for (name, value) in parts(message) {
+        match (name.as_str(), value) {
+            ("disabled", Value::Bool(on)) => reader.rules.off |= *on,
+            _ => reader.expression_or_other(&name, value),
+        }
+    }
+    reader.finish()
+}
+
+/// All that is set in a message: fields by name, extensions by full name.
+fn parts(message: &DynamicMessage) -> Vec<(String, &Value)> {
+    let fields = message
+        .fields()
+        .map(|(field, value)| (field.name().to_owned(), value));
+    let extensions = message
+        .extensions()
+        .map(|(extension, value)| (extension.full_name().to_owned(), value));
+    fields.chain(extensions).collect()
+}
+
+struct Reader<'a> {
+    rules: Rules,
+    subject: &'a Subject,
+    /// All values of the type, where it has an order.
+    whole: Option<Set>,
+    /// The zero value passes whatever else is demanded.
+    empty_passes: bool,
+}
+
+impl Reader<'_> {
+    fn need(&mut self, need: Need, spelled: &str) {
+        self.spell(need.aspect(), spelled);
+        self.rules.needs.insert(need);
+    }
+
+    fn spell(&mut self, aspect: Aspect, text: &str) {
+        let all = self.rules.spelled.entry(aspect).or_default();
+        if !all.is_empty() {
+            all.push_str(", ");
+        }
+        all.push_str(text);
+    }
+
+    fn ignore(&mut self, message: &DynamicMessage, number: i32) {
+        let field = message.descriptor().get_field_by_name("ignore");
+        let name = field
+            .and_then(|field| Some(field.kind().as_enum()?.get_value(number)?.name().to_owned()))
+            .unwrap_or_default();
+        match name.as_str() {
+            "IGNORE_ALWAYS" => {
+                self.rules.off = true;
+                self.spell(Aspect::Scope, &format!("ignore: {name}"));
+            }
+            "IGNORE_IF_ZERO_VALUE" | "IGNORE_IF_DEFAULT_VALUE" | "IGNORE_DEFAULT" => {
+                self.empty_passes = true;
+            }
+            // Unset values of fields with presence are never checked.
+            "IGNORE_IF_UNPOPULATED" | "IGNORE_EMPTY" => self.empty_passes |= self.subject.implicit,
+            _ => {}
+        }
+    }
+
+    fn required(&mut self) {
+        let subject = self.subject;
+        if subject.many {
+            self.spell(Aspect::Count, "required: true");
+            let some = Set::between(1, u64::MAX.into());
+            meet(&mut self.rules.count, &some);
+        } else if subject.implicit && matches!(subject.rules, "string" | "bytes") {
+            self.spell(Aspect::Length, "required: true");
+            meet(&mut self.rules.bytes, &Set::between(1, u64::MAX.into()));
+        } else if let Some(whole) = self.whole.clone().filter(|_| subject.implicit) {
+            self.spell(Aspect::Bound, "required: true");
+            meet(&mut self.rules.ordered, &whole.without(&Set::of([0])));
+        } else {
+            self.need(Need::Required, "required: true");
+        }
+    }
+
+    fn message(&mut self, rules: &DynamicMessage) {
+        for (name, value) in parts(rules) {
+            match (name.as_str(), value) {
+                ("skip", Value::Bool(true)) => {
+                    self.rules.off = true;
+                    self.spell(Aspect::Scope, "skip: true");
+                }
+                ("required", Value::Bool(true)) => self.required(),
+                _ => self.other(&name, value),
+            }
+        }
+    }
+
+    fn container(&mut self, rules: &DynamicMessage) {
+        let most = i128::from(u64::MAX);
+        for (name, value) in parts(rules) {
+            let spelled = spell::rule(&name, value);
+            let number = value.as_u64().map(i128::from);
+            match (name.as_str(), value, number) {
+                ("min_items" | "min_pairs", _, Some(least)) => {
+                    self.spell(Aspect::Count, &spelled);
+                    meet(&mut self.rules.count, &Set::between(least, most));
+                }
+                ("max_items" | "max_pairs", _, Some(many)) => {
+                    self.spell(Aspect::Count, &spelled);
+                    meet(&mut self.rules.count, &Set::between(0, many));
+                }
+                ("unique", Value::Bool(true), _) => self.need(Need::Unique, &spelled),
+                ("no_sparse", Value::Bool(true), _) => self.need(Need::Full, &spelled),
+                ("ignore_empty", Value::Bool(on), _) => self.empty_passes |= *on,
+                ("items", Value::Message(items), _) => self.rules.items = self.nested(items, 0),
+                ("keys", Value::Message(keys), _) => self.rules.keys = self.nested(keys, 0),
+                ("values", Value::Message(values), _) => {
+                    self.rules.values = self.nested(values, 1);
+                }
+                _ => self.other(&name, value),
+            }
+        }
+    }
+
+    fn nested(&self, rules: &DynamicMessage, part: usize) -> Option<Box<Rules>> {
+        let unknown = Subject::default();
+        let subject = self.subject.parts.get(part).unwrap_or(&unknown);
+        Some(Box::new(field_rules(rules, subject)))
+    }
+
+    fn ordered(&mut self, kind: &str, rules: &DynamicMessage) {
+        let mut limits = Limits::default();
+        let whole = scale::whole(kind).unwrap_or_default();
+        let mut allowed = whole.clone();
+        self.whole = Some(whole.clone());
+        for (name, value) in parts(rules) {
+            let spelled = spell::rule(&name, value);
+            let aspect = match name.as_str() {
+                "const" | "in" | "not_in" => Aspect::Values,
+                _ => Aspect::Bound,
+            };
+            let list = || {
+                Set::of(
+                    value
+                        .as_list()
+                        .into_iter()
+                        .flatten()
+                        .filter_map(scale::ordinal),
+                )
+            };
+            match (name.as_str(), value) {
+                ("ignore_empty", Value::Bool(on)) => self.empty_passes |= *on,
+                ("required", Value::Bool(true)) => self.required(),
+                ("defined_only", Value::Bool(true)) => self.need(Need::DefinedOnly, &spelled),
+                ("lt_now", Value::Bool(true)) => self.need(Need::LessThanNow, &spelled),
+                ("gt_now", Value::Bool(true)) => self.need(Need::GreaterThanNow, &spelled),
+                ("within", Value::Message(span)) => match scale::nanos(span) {
+                    Some(span) => self.need(Need::Within(span), &spelled),
+                    None => self.other(&name, value),
+                },
+                ("in", _) => {
+                    self.spell(aspect, &spelled);
+                    allowed = allowed.intersection(&list());
+                }
+                ("not_in", _) => {
+                    self.spell(aspect, &spelled);
+                    allowed = allowed.without(&list());
+                }
+                ("finite", Value::Bool(true)) => {
+                    self.spell(aspect, &spelled);
+                    allowed = allowed.intersection(&scale::finite(kind).unwrap_or_default());
+                }
+                _ => match scale::ordinal(value) {
+                    Some(ordinal) if name == "const" => {
+                        self.spell(aspect, &spelled);
+                        allowed = allowed.intersection(&Set::of([ordinal]));
+                    }
+                    Some(ordinal) if limits.set(&name, ordinal) => self.spell(aspect, &spelled),
+                    _ => self.other(&name, value),
+                },
+            }
+        }
+        meet(
+            &mut self.rules.ordered,
+            &allowed.intersection(&limits.allowed(&whole)),
+        );
+    }
+
+    fn text(&mut self, kind: &str, rules: &DynamicMessage) {
+        let strict = !parts(rules)
+            .iter()
+            .any(|(name, value)| name == "strict" && **value == Value::Bool(false));
+        for (name, value) in parts(rules) {
+            if !(self.length(kind, &name, value) || self.affix(&name, value)) {
+                self.text_rule(&name, value, strict);
+            }
+        }
+    }
+
+    fn text_rule(&mut self, name: &str, value: &Value, strict: bool) {
+        let spelled = spell::rule(name, value);
+        match (name, value) {
+            ("strict", Value::Bool(on)) => {
+                if !on {
+                    self.spell(Aspect::Format, &spelled);
+                }
+            }
+            ("ignore_empty", Value::Bool(on)) => self.empty_passes |= *on,
+            ("required", Value::Bool(true)) => self.required(),
+            ("pattern", Value::String(text)) => self.need(Need::Pattern(text.clone()), &spelled),
+            ("well_known_regex", Value::EnumNumber(number)) => {
+                let name = match number {
+                    1 => "http_header_name",
+                    2 => "http_header_value",
+                    _ => return,
+                };
+                let format = Need::Format {
+                    name: name.to_owned(),
+                    strict,
+                };
+                self.need(format, &format!("well_known_regex: {name}"));
+            }
+            // The other formats: `email: true`.
+            (_, Value::Bool(true)) => {
+                let format = Need::Format {
+                    name: name.to_owned(),
+                    strict: true,
+                };
+                self.need(format, &spelled);
+            }
+            (_, Value::Bool(false)) => {}
+            _ => self.other(name, value),
+        }
+    }
+
+    fn length(&mut self, kind: &str, name: &str, value: &Value) -> bool {
+        let Some(number) = value.as_u64().map(i128::from) else {
+            return false;
+        };
+        let (first, last) = match name {
+            "len" | "len_bytes" => (number, number),
+            "min_len" | "min_bytes" => (number, u64::MAX.into()),
+            "max_len" | "max_bytes" => (0, number),
+            _ => return false,
+        };
+        self.spell(Aspect::Length, &spell::rule(name, value));
+        let lengths = if kind == "string" && name.ends_with("len") {
+            &mut self.rules.chars
+        } else {
+            &mut self.rules.bytes
+        };
+        meet(lengths, &Set::between(first, last));
+        true
+    }
+
+    fn affix(&mut self, name: &str, value: &Value) -> bool {
+        let list = || value.as_list().into_iter().flatten().filter_map(text);
+        let spelled = spell::rule(name, value);
+        let one = text(value);
+        match (name, one) {
+            ("const", Some(text)) => self.only([text].into()),
+            ("in", _) => self.only(list().collect()),
+            ("not_in", _) => self.rules.not_in.extend(list()),
+            ("prefix", Some(text)) => self.need(Need::Prefix(text), &spelled),
+            ("suffix", Some(text)) => self.need(Need::Suffix(text), &spelled),
+            ("contains", Some(text)) => self.need(Need::Contains(text), &spelled),
+            ("not_contains", Some(text)) => self.need(Need::Lacks(text), &spelled),
+            _ => return false,
+        }
+        if matches!(name, "const" | "in" | "not_in") {
+            self.spell(Aspect::Values, &spelled);
+        }
+        true
+    }
+
+    fn only(&mut self, texts: std::collections::BTreeSet<Vec<u8>>) {
+        self.rules.texts = Some(match self.rules.texts.take() {
+            Some(before) => before.intersection(&texts).cloned().collect(),
+            None => texts,
+        });
+    }
+
+    fn expression_or_other(&mut self, name: &str, value: &Value) {
+        let Value::List(list) = value else {
+            return self.other(name, value);
+        };
+        for value in list {
+            match (name, value) {
+                ("cel", Value::Message(rule)) => {
+                    let part = |name| {
+                        let part = rule.get_field_by_name(name);
+                        part.and_then(|part| part.as_str().map(str::to_owned))
+                            .unwrap_or_default()
+                    };
+                    self.expression(part("id"), &part("expression"));
+                }
+                ("cel_expression", Value::String(text)) => self.expression(String::new(), text),
+                _ => self.other(name, value),
+            }
+        }
+    }
+
+    fn expression(&mut self, id: String, text: &str) {
+        let text = text.trim().to_owned();
+        let spelled = format!("cel: {text}");
+        self.need(Need::Expression { id, text }, &spelled);
+    }
+
+    /// A rule that is not known here counts by its text. Examples are no rules.
+    fn other(&mut self, name: &str, value: &Value) {
+        if name == "example" || *value == Value::Bool(false) {
+            return;
+        }
+        let text = spell::value(value);
+        let spelled = format!("{name}: {text}");
+        self.need(Need::Other(name.to_owned(), text), &spelled);
+    }
+
+    fn finish(mut self) -> Rules {
+        if self.empty_passes {
+            for set in [&mut self.rules.ordered, &mut self.rules.count]
+                .into_iter()
+                .flatten()
+            {
+                *set = set.union(&Set::of([0]));
+            }
+            self.rules.ignore_empty = matches!(self.subject.rules, "string" | "bytes");
+            self.spell(Aspect::Empty, "ignore_empty: true");
+        }
+        self.rules.unset_is_zero = self.subject.implicit || self.subject.many;
+        let all = scale::counts();
+        self.rules.count = self.rules.count.filter(|count| *count != all);
+        self.rules
+            .settle(self.whole.as_ref(), self.subject.declared.as_ref());
+        self.rules
+    }
+}
+
+/// The limits of what has an order.
+#[derive(Default)]
+struct Limits {
+    lower: Option<i128>,
+    upper: Option<i128>,
+    /// An inclusive limit wins when both are given, as in protoc-gen-validate.
+    inclusive: (bool, bool),
+}
+
+impl Limits {
+    /// Between the limits, or outside when they cross: `gt: 10, lt: 5` allows 3 and 12.
+    fn allowed(&self, whole: &Set) -> Set {
+        let (first, last) = whole.ends().unwrap_or((0, 0));
+        let above = Set::between(self.lower.unwrap_or(first), last);
+        let below = Set::between(first, self.upper.unwrap_or(last));
+        match (self.lower_limit(), self.upper_limit()) {
+            (Some(lower), Some(upper)) if upper < lower => above.union(&below),
+            _ => above.intersection(&below),
+        }
+        .intersection(whole)
+    }
+
+    // The limits as written: `lower` and `upper` are the first and the last value inside.
+    fn lower_limit(&self) -> Option<i128> {
+        self.lower
+            .map(|lower| lower - i128::from(!self.inclusive.0))
+    }
+
+    fn upper_limit(&self) -> Option<i128> {
+        self.upper
+            .map(|upper| upper + i128::from(!self.inclusive.1))
+    }
+
+    fn set(&mut self, name: &str, limit: i128) -> bool {
+        match name {
+            "gte" => (self.lower, self.inclusive.0) = (Some(limit), true),
+            "lte" => (self.upper, self.inclusive.1) = (Some(limit), true),
+            "gt" if !self.inclusive.0 => self.lower = Some(limit + 1),
+            "lt" if !self.inclusive.1 => self.upper = Some(limit - 1),
+            "gt" | "lt" => {}
+            _ => return false,
+        }
+        true
+    }
+}
+
+fn meet(all: &mut Option<Set>, some: &Set) {
+    *all = Some(match all.take() {
+        Some(before) => before.intersection(some),
+        None => some.clone(),
+    });
+}
+
+fn text(value: &Value) -> Option<Vec<u8>> {
+    match value {
+        Value::String(text) => Some(text.clone().into_bytes()),
+        Value::Bytes(bytes) => Some(bytes.to_vec()),
+        _ => None,
+    }
+}

@@ -1,0 +1,241 @@
+//! The meaning of the validation of an element, in a form where equal meanings look equal.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::need::{Aspect, Need};
+use super::scale;
+use super::set::Set;
+
+/// What the validation of an element demands of a value, whoever spelled it and how.
+///
+/// Absent parts demand nothing, so `Rules::default()` is no validation at all.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// Nothing (message, field) or nothing inside (`message.skip`) is checked.
+    pub(super) off: bool,
+    /// The values allowed, of what has an order: numbers, bools, enums, durations, timestamps.
+    pub(super) ordered: Option<Set>,
+    /// The only texts (strings, bytes, type URLs of `Any`) allowed.
+    pub(super) texts: Option<BTreeSet<Vec<u8>>>,
+    /// Texts that are not allowed.
+    pub(super) not_in: BTreeSet<Vec<u8>>,
+    /// Allowed lengths of a string in characters.
+    pub(super) chars: Option<Set>,
+    /// Allowed lengths of a string or of bytes, in bytes.
+    pub(super) bytes: Option<Set>,
+    /// Allowed numbers of items or pairs.
+    pub(super) count: Option<Set>,
+    /// The empty text passes whatever else is demanded.
+    pub(super) ignore_empty: bool,
+    /// Demands that stand by themselves.
+    pub(super) needs: BTreeSet<Need>,
+    /// An unset value is checked as the zero value.
+    pub(super) unset_is_zero: bool,
+    /// Of the items of a list.
+    pub(super) items: Option<Box<Rules>>,
+    /// Of the keys of a map.
+    pub(super) keys: Option<Box<Rules>>,
+    /// Of the values of a map.
+    pub(super) values: Option<Box<Rules>>,
+    /// The rules as they were written, for people; no part of the meaning.
+    pub(super) spelled: BTreeMap<Aspect, String>,
+}
+
+impl Rules {
+    /// Whether validation is switched off, of a message or of what is in a field.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.off
+    }
+
+    /// Whether a value must be given: a message that leaves the field out is refused.
+    #[must_use]
+    pub fn require_a_value(&self) -> bool {
+        let refuses = |set: &Option<Set>| set.as_ref().is_some_and(|set| !set.contains(0));
+        !self.off
+            && (self.needs.contains(&Need::Required)
+                || self.unset_is_zero
+                    && (refuses(&self.ordered)
+                        || refuses(&self.count)
+                        || self.accept(b"") == Some(false)))
+    }
+
+    /// Whether numbers that the enum does not declare are refused.
+    #[must_use]
+    pub fn only_defined_values(&self) -> bool {
+        let here = !self.off && self.needs.contains(&Need::DefinedOnly);
+        here || [&self.items, &self.keys, &self.values]
+            .into_iter()
+            .flatten()
+            .any(|rules| rules.only_defined_values())
+    }
+
+    /// Whether the empty text passes. True for what is no text.
+    pub(super) fn accept_empty(&self) -> bool {
+        self.ignore_empty || self.accept(b"") == Some(true)
+    }
+
+    /// Whether a text passes; none when that cannot be told here.
+    pub(super) fn accept(&self, text: &[u8]) -> Option<bool> {
+        if text.is_empty() && self.ignore_empty {
+            return Some(true);
+        }
+        if self
+            .texts
+            .as_ref()
+            .is_some_and(|texts| !texts.contains(text))
+        {
+            return Some(false);
+        }
+        let length = |set: &Option<Set>, length: usize| {
+            set.as_ref().is_none_or(|set| set.contains(length as i128))
+        };
+        let chars = || std::str::from_utf8(text).map_or(text.len(), |text| text.chars().count());
+        if self.not_in.contains(text)
+            || !length(&self.bytes, text.len())
+            || !length(&self.chars, chars())
+        {
+            return Some(false);
+        }
+        let mut all = Some(true);
+        for need in &self.needs {
+            match need.accepts(text) {
+                Some(true) => {}
+                Some(false) => return Some(false),
+                None => all = None,
+            }
+        }
+        all
+    }
+
+    /// What both demand: a tree on its way from one validator to another carries both spellings.
+    pub(super) fn and(mut self, other: Rules) -> Rules {
+        // Switched off for one validator is still checked by the other.
+        if other.off || self.off {
+            return match (
+                self.off && self.is_nothing_else(),
+                other.off && other.is_nothing_else(),
+            ) {
+                (true, _) => other,
+                (false, true) => self,
+                (false, false) => {
+                    let off = self.off && other.off;
+                    self.off = false;
+                    let mut both = self.and(Rules {
+                        off: false,
+                        ..other
+                    });
+                    both.off = off;
+                    both
+                }
+            };
+        }
+        let meet = |a: Option<Set>, b: Option<Set>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.intersection(&b)),
+            (a, b) => a.or(b),
+        };
+        let nested = |a: Option<Box<Rules>>, b: Option<Box<Rules>>| match (a, b) {
+            (Some(a), Some(b)) => Some(Box::new(a.and(*b))),
+            (a, b) => a.or(b),
+        };
+        self.ordered = meet(self.ordered, other.ordered);
+        self.chars = meet(self.chars, other.chars);
+        self.bytes = meet(self.bytes, other.bytes);
+        self.count = meet(self.count, other.count);
+        self.texts = match (self.texts, other.texts) {
+            (Some(a), Some(b)) => Some(a.intersection(&b).cloned().collect()),
+            (a, b) => a.or(b),
+        };
+        self.not_in.extend(other.not_in);
+        self.ignore_empty &= other.ignore_empty;
+        self.unset_is_zero |= other.unset_is_zero;
+        self.needs.extend(other.needs);
+        self.items = nested(self.items, other.items);
+        self.keys = nested(self.keys, other.keys);
+        self.values = nested(self.values, other.values);
+        for (aspect, text) in other.spelled {
+            let mine = self.spelled.entry(aspect).or_default();
+            if mine.is_empty() {
+                *mine = text;
+            } else if *mine != text {
+                *mine = format!("{mine} and {text}");
+            }
+        }
+        self
+    }
+
+    fn is_nothing_else(&self) -> bool {
+        self.ordered.is_none()
+            && self.texts.is_none()
+            && self.not_in.is_empty()
+            && self.chars.is_none()
+            && self.bytes.is_none()
+            && self.count.is_none()
+            && self.needs.is_empty()
+            && [&self.items, &self.keys, &self.values]
+                .iter()
+                .all(|nested| nested.is_none())
+    }
+
+    /// Brings equal meanings to equal forms. `whole` are all values of the type, `declared` those
+    /// of its enum.
+    pub(super) fn settle(&mut self, whole: Option<&Set>, declared: Option<&Set>) {
+        if self.ordered.as_ref() == whole {
+            self.ordered = None;
+        }
+        if let (Some(ordered), Some(declared)) = (&self.ordered, declared)
+            && ordered.is_subset(declared)
+        {
+            self.needs.remove(&Need::DefinedOnly);
+        }
+        self.settle_lengths();
+        if let Some(texts) = self.texts.take() {
+            // A list of texts says it all once what the other rules refuse is struck out.
+            let mut left = texts.clone();
+            left.retain(|text| {
+                Rules {
+                    texts: None,
+                    ..self.clone()
+                }
+                .accept(text)
+                    != Some(false)
+            });
+            if self.ignore_empty {
+                left.insert(Vec::new());
+                self.ignore_empty = false;
+            }
+            self.needs
+                .retain(|need| left.iter().any(|text| need.accepts(text).is_none()));
+            (self.chars, self.bytes) = (None, None);
+            self.not_in.clear();
+            self.texts = Some(left);
+        }
+        if self.ignore_empty {
+            self.ignore_empty = false;
+            self.ignore_empty = self.accept(b"") != Some(true);
+        }
+    }
+
+    /// Characters have one to four bytes: limits in one unit are limits in the other.
+    fn settle_lengths(&mut self) {
+        let needed = self.needs.iter().map(Need::least_bytes).max().unwrap_or(0);
+        let ends = |set: &Option<Set>| set.as_ref().map(|set| set.ends().unwrap_or((1, 0)));
+        let all = scale::counts();
+        let most = i128::from(u64::MAX);
+        let (low, high) = ends(&self.bytes).unwrap_or((0, most));
+        let (few, many) = ends(&self.chars).unwrap_or((0, most));
+        if few > many || low > high {
+            return;
+        }
+        let low = low.max(needed as i128).max(few);
+        let few = few.max(low.div_euclid(4) + i128::from(low % 4 != 0));
+        let many = many.min(high);
+        let high = high.min(many.saturating_mul(4));
+        let narrow = |first, last| {
+            let set = all.intersection(&Set::between(first, last));
+            (set != all).then_some(set)
+        };
+        self.bytes = narrow(low, high);
+        self.chars = narrow(few, many);
+    }
+}
