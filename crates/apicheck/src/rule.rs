@@ -1,5 +1,6 @@
 //! What a rule is, and the table of all of them.
 
+use crate::finding::Severity;
 use crate::rules;
 
 /// A rule: data, apart from the function that finds what breaks it.
@@ -53,9 +54,46 @@ pub enum Compares {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Profiles {
     /// The policy as written: clock, removals, majors.
-    pub policy: Option<crate::finding::Severity>,
+    pub policy: Option<Severity>,
     /// What Envoy does today: v3 for ever.
-    pub envoy_today: Option<crate::finding::Severity>,
+    pub envoy_today: Option<Severity>,
+}
+
+impl Profiles {
+    /// An error everywhere.
+    pub const ERROR: Profiles = Profiles::all(Severity::Error);
+    /// A warning everywhere.
+    pub const WARNING: Profiles = Profiles::all(Severity::Warning);
+    /// A note everywhere.
+    pub const NOTE: Profiles = Profiles::all(Severity::Note);
+
+    const fn all(severity: Severity) -> Profiles {
+        Profiles {
+            policy: Some(severity),
+            envoy_today: Some(severity),
+        }
+    }
+}
+
+/// Which set of rules applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Profile {
+    /// The policy as written.
+    #[default]
+    Policy,
+    /// What Envoy does today.
+    EnvoyToday,
+}
+
+impl Rule {
+    /// How hard the rule is in a profile; none where it does not apply.
+    #[must_use]
+    pub fn severity(&self, profile: Profile) -> Option<Severity> {
+        match profile {
+            Profile::Policy => self.profiles.policy,
+            Profile::EnvoyToday => self.profiles.envoy_today,
+        }
+    }
 }
 
 /// All rules, in the order of their groups.

@@ -27,7 +27,7 @@ pub use pair::{Fate, Member, Pair};
 
 use crate::model::{
     Enum, EnumId, EnumValue, Extension, Field, File, FileId, Kind, Message, MessageId, Method,
-    Oneof, Service, Tree,
+    Oneof, Service, ServiceId, Tree,
 };
 
 /// Two trees, and the pairs of their elements.
@@ -61,6 +61,9 @@ pub struct Comparison<'a> {
     pub methods: Vec<Member<'a, Service, Method>>,
     message_links: Links,
     enum_links: Links,
+    service_links: Links,
+    /// Oneofs that are pairs: message and index in the old tree, index in the new one.
+    oneof_links: HashMap<(MessageId, usize), usize>,
 }
 
 impl<'a> Comparison<'a> {
@@ -92,6 +95,8 @@ impl<'a> Comparison<'a> {
             methods: Vec::new(),
             message_links,
             enum_links,
+            service_links,
+            oneof_links: HashMap::new(),
         };
         packages
             .retain(|pair| judged(pair, |one| has_target(old, one), |one| has_target(new, one)));
@@ -124,6 +129,13 @@ impl<'a> Comparison<'a> {
             let same_type = |old: &Field, new: &Field| self.same_type(old, new);
             let fields = members::numbered(&old.fields, &new.fields, same_type);
             let oneofs = oneofs(old, new, &fields);
+            for (was, is) in oneofs.iter().filter_map(Pair::both) {
+                let index =
+                    |all: &[Oneof], one| all.iter().position(|other| std::ptr::eq(other, one));
+                if let (Some(was), Some(is)) = (index(&old.oneofs, was), index(&new.oneofs, is)) {
+                    self.oneof_links.insert((old.id, was), is);
+                }
+            }
             self.fields.extend(fields.into_iter().map(member(old, new)));
             self.oneofs.extend(oneofs.into_iter().map(member(old, new)));
         }
@@ -180,6 +192,19 @@ impl<'a> Comparison<'a> {
     pub fn new_enum(&self, old: EnumId) -> Option<EnumId> {
         let (new, _) = self.enum_links.get(old.0 as usize).copied().flatten()?;
         Some(EnumId(new))
+    }
+
+    /// What a service of the old tree became.
+    #[must_use]
+    pub fn new_service(&self, old: ServiceId) -> Option<ServiceId> {
+        let (new, _) = self.service_links.get(old.0 as usize).copied().flatten()?;
+        Some(ServiceId(new))
+    }
+
+    /// What a oneof of a message of the old tree became, as an index of the new message's.
+    #[must_use]
+    pub fn new_oneof(&self, message: MessageId, index: usize) -> Option<usize> {
+        self.oneof_links.get(&(message, index)).copied()
     }
 
     /// Whether two types are the same, seen through renames.

@@ -1,9 +1,25 @@
 //! The rules, a module for each group. A group is a table of [`Rule`]s and the functions that find
 //! what breaks them.
 
+mod additions;
+mod breaking;
+mod fact;
+mod json;
+mod removal;
+mod source;
 pub mod validation;
+mod wire;
+
+pub use breaking::breaking;
 
 use crate::rule::Rule;
 
 /// The tables of all groups.
-pub(crate) const GROUPS: &[&[&Rule]] = &[validation::RULES];
+pub(crate) const GROUPS: &[&[&Rule]] = &[
+    wire::RULES,
+    json::RULES,
+    source::RULES,
+    additions::RULES,
+    removal::RULES,
+    validation::RULES,
+];
