@@ -43,7 +43,9 @@ pub(super) fn strictly_read(old: &Tree) -> HashMap<EnumId, Name> {
     let mut strict = HashMap::new();
     for message in &old.messages {
         for field in &message.fields {
-            let kind = old.map_entry(field).map_or(field.kind, |(_, value)| value.kind);
+            let kind = old
+                .map_entry(field)
+                .map_or(field.kind, |(_, value)| value.kind);
             let Kind::Enum(id) = kind else { continue };
             if !strict.contains_key(&id)
                 && validation::of_field(old, message, field).only_defined_values()
