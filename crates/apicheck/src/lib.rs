@@ -18,10 +18,12 @@
 //! | [`finding`] | what a rule found, and where, in the old tree and in the new one |
 //! | [`validation`] | what validation demands, by meaning, and whether it became tighter |
 //! | [`hash`] | the semantic hash of files, packages and root resources |
+//! | [`bump`] | versions of files that must grow, the lock, packages that are frozen |
 //! | [`rule`] | what a rule is, and the table of all of them |
 //!
 //! It has no runtime, opens no sockets, and reads no clock: dates come in as arguments.
 
+pub mod bump;
 pub mod compare;
 pub mod finding;
 pub mod hash;

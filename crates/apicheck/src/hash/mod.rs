@@ -25,6 +25,7 @@ pub use digest::{Digest, NotADigest};
 use encode::Encoder;
 use node::Node;
 use rayon::prelude::*;
+pub(crate) use root::reach;
 pub use root::{root, roots};
 
 use crate::model::{Extension, File, FileId, Kind, MessageId, Name, Tree};

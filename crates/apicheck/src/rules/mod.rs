@@ -8,6 +8,7 @@ mod json;
 mod removal;
 mod source;
 pub mod validation;
+pub mod versions;
 mod wire;
 
 pub use breaking::breaking;
@@ -22,4 +23,5 @@ pub(crate) const GROUPS: &[&[&Rule]] = &[
     additions::RULES,
     removal::RULES,
     validation::RULES,
+    versions::RULES,
 ];

@@ -1,0 +1,112 @@
+//! The versions that files have, and how much they must grow.
+
+use std::collections::BTreeMap;
+
+use semver::Version;
+
+use super::lock::Lock;
+use crate::model::{File, Tree};
+
+/// How much changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Only options did: looser validation, deprecation, status.
+    Patch,
+    /// Something was added, or changed where changes are free.
+    Minor,
+    /// Something that others rely on broke.
+    Major,
+}
+
+impl Class {
+    /// The least version above `from` that tells of such a change.
+    #[must_use]
+    pub fn next(self, from: &Version) -> Version {
+        match self {
+            Class::Patch => Version::new(from.major, from.minor, from.patch + 1),
+            Class::Minor => Version::new(from.major, from.minor + 1, 0),
+            Class::Major => Version::new(from.major + 1, 0, 0),
+        }
+    }
+
+    /// Whether the step between two versions tells of such a change.
+    #[must_use]
+    pub fn is_told_by(self, from: &Version, to: &Version) -> bool {
+        *to >= self.next(from)
+    }
+}
+
+/// The version of each file that has one, by import path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Versions(BTreeMap<String, Result<Version, String>>);
+
+impl Versions {
+    /// From the file option of the full name `option` where a file has it, from the lock otherwise.
+    #[must_use]
+    pub fn of(tree: &Tree, option: &str, lock: Option<&Lock>) -> Versions {
+        let locked = lock.iter().flat_map(|lock| &lock.files);
+        let mut versions: BTreeMap<_, _> = locked
+            .filter(|(path, _)| tree.file(path).is_some())
+            .map(|(path, locked)| (path.clone(), Ok(locked.version.clone())))
+            .collect();
+        for file in &tree.files {
+            if let Some(text) = written(file, option) {
+                let version = text.parse().map_err(|_| text.to_owned());
+                versions.insert(file.path.to_string(), version);
+            }
+        }
+        Versions(versions)
+    }
+
+    /// The version of a file. `Err` holds a text that is no version.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<Result<&Version, &str>> {
+        Some(self.0.get(path)?.as_ref().map_err(String::as_str))
+    }
+
+    /// Whether no file has a version: the tree does not use them.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The version that a file has in its option.
+pub(super) fn written<'a>(file: &'a File, option: &str) -> Option<&'a str> {
+    file.options.extension(option)?.as_str()
+}
+
+/// The major of a package's last segment, and whether it is stable: `v3` is, `v3alpha` is not.
+/// None for a package without version, which is not held to anything.
+pub(super) fn major(package: &str) -> Option<(u64, bool)> {
+    let last = package.rsplit('.').next()?.strip_prefix('v')?;
+    let digits = last
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(last.len());
+    let number = last.get(..digits)?.parse().ok()?;
+    Some((number, digits == last.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use semver::Version;
+
+    use super::{Class, major};
+
+    #[test]
+    fn v22_classes_ask_for_their_part() {
+        let from = Version::new(1, 2, 3);
+        assert!(Class::Patch.is_told_by(&from, &Version::new(1, 2, 4)));
+        assert!(!Class::Minor.is_told_by(&from, &Version::new(1, 2, 4)));
+        assert!(Class::Minor.is_told_by(&from, &Version::new(1, 3, 0)));
+        assert!(!Class::Major.is_told_by(&from, &Version::new(1, 9, 0)));
+    }
+
+    #[test]
+    fn majors_of_packages() {
+        assert_eq!(major("envoy.api.v3"), Some((3, true)));
+        assert_eq!(major("envoy.api.v3alpha"), Some((3, false)));
+        assert_eq!(major("envoy.type"), None);
+        assert_eq!(major("envoy.vhost"), None);
+    }
+}
