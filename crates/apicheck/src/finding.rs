@@ -4,6 +4,7 @@
 //! and printed in any form.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use crate::model::{Place, Span, Tree};
 use crate::rule::Rule;
@@ -46,6 +47,17 @@ impl Location {
             path: tree[place.file].display.to_string(),
             span: place.span,
         }
+    }
+}
+
+/// `path:line:column`, as editors and terminals take it.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        if let Some(span) = self.span {
+            write!(f, ":{}:{}", span.line, span.column)?;
+        }
+        Ok(())
     }
 }
 

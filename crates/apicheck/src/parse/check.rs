@@ -1,0 +1,135 @@
+//! Numbers and names that collide, and the rules of proto3: what a compiler refuses once every
+//! name has a meaning.
+
+use std::collections::HashMap;
+
+use super::error::{Error, Reason};
+use crate::finding::Location;
+use crate::model::{Enum, FileId, Message, Place, Source, Syntax, Tree};
+
+/// Every mistake in the tree's elements.
+pub(super) fn all(tree: &Tree) -> Vec<Error> {
+    let mut check = Check {
+        tree,
+        errors: Vec::new(),
+    };
+    for message in &tree.messages {
+        check.message(message);
+    }
+    for declared in &tree.enums {
+        check.enumeration(declared);
+    }
+    check.extensions();
+    check.errors
+}
+
+struct Check<'a> {
+    tree: &'a Tree,
+    errors: Vec<Error>,
+}
+
+impl Check<'_> {
+    fn message(&mut self, message: &Message) {
+        let mut numbers: HashMap<i32, &Source> = HashMap::new();
+        for field in &message.fields {
+            let (number, name) = (field.number, &field.name);
+            if let Some(first) = numbers.insert(number, &field.source) {
+                let why = format!("{}: number {number} of {name} is taken", message.name);
+                self.report(message.file, &field.source, why, Some(first));
+            }
+            if message.reserves(number) {
+                let why = format!("{}: number {number} of {name} is reserved", message.name);
+                self.report(message.file, &field.source, why, None);
+            }
+            if message.reserved_names.contains(name) {
+                let why = format!("{}: the name {name} is reserved", message.name);
+                self.report(message.file, &field.source, why, None);
+            }
+            if message
+                .extension_ranges
+                .iter()
+                .any(|range| range.contains(number))
+            {
+                let why = format!(
+                    "{}: number {number} of {name} is for extensions",
+                    message.name
+                );
+                self.report(message.file, &field.source, why, None);
+            }
+        }
+    }
+
+    fn enumeration(&mut self, declared: &Enum) {
+        let aliases = declared.options.is_true("allow_alias");
+        let mut numbers: HashMap<i32, &Source> = HashMap::new();
+        for value in &declared.values {
+            let (number, name) = (value.number, &value.name);
+            let taken = numbers.insert(number, &value.source).filter(|_| !aliases);
+            if let Some(first) = taken {
+                let why = format!("{}: number {number} of {name} is taken", declared.name);
+                self.report(declared.file, &value.source, why, Some(first));
+            }
+            if declared.reserved.iter().any(|range| range.contains(number)) {
+                let why = format!("{}: number {number} of {name} is reserved", declared.name);
+                self.report(declared.file, &value.source, why, None);
+            }
+            if declared.reserved_names.contains(name) {
+                let why = format!("{}: the name {name} is reserved", declared.name);
+                self.report(declared.file, &value.source, why, None);
+            }
+        }
+        match declared.values.first() {
+            None => {
+                let why = format!("{} has no value", declared.name);
+                self.report(declared.file, &declared.source, why, None);
+            }
+            Some(first)
+                if self.tree[declared.file].syntax != Syntax::Proto2 && first.number != 0 =>
+            {
+                let why = format!("{}: the first value must be zero in proto3", declared.name);
+                self.report(declared.file, &first.source, why, None);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn extensions(&mut self) {
+        let mut taken: HashMap<_, &Source> = HashMap::new();
+        for extension in &self.tree.extensions {
+            let number = extension.field.number;
+            let extendee = &self.tree[extension.extendee];
+            if !extendee
+                .extension_ranges
+                .iter()
+                .any(|range| range.contains(number))
+            {
+                let why = format!(
+                    "{}: {} does not leave number {number} to extensions",
+                    extension.name, extendee.name
+                );
+                self.report(extension.file, &extension.field.source, why, None);
+            }
+            let key = (extension.extendee, number);
+            if taken.insert(key, &extension.field.source).is_some() {
+                let why = format!(
+                    "{}: another extension of {} has number {number}",
+                    extension.name, extendee.name
+                );
+                self.report(extension.file, &extension.field.source, why, None);
+            }
+        }
+    }
+
+    fn report(&mut self, file: FileId, source: &Source, why: String, other: Option<&Source>) {
+        let at = |source: &Source| {
+            let span = source.name.or(source.span);
+            Location::of(self.tree, Place { file, span })
+        };
+        self.errors.push(Error {
+            at: at(source),
+            reason: Reason::Rule(why),
+            other: other.map(at),
+            text: self.tree[file].text.clone(),
+        });
+    }
+}

@@ -1,0 +1,377 @@
+//! Every declaration by its full name, and what a name means at a place.
+//!
+//! The rule of the language ("Packages and Name Resolution"): a name is looked for in the innermost
+//! scope first; the first scope that knows its *first part* decides, even when the rest is not
+//! there. A scope knows what the file itself, its imports and their public imports declare, and
+//! the parts of the packages of those files.
+
+use std::collections::{HashMap, HashSet};
+
+use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto};
+
+use super::Draft;
+use super::error::{Error, Reason, Undefined};
+use super::source::Sources;
+use crate::finding::Location;
+use crate::model::{EnumId, MessageId, Name, ServiceId, Symbol};
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thing {
+    Symbol(Symbol),
+    Extension,
+    /// Something that takes the name and is never meant by a reference.
+    Other,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    thing: Thing,
+    file: usize,
+    path: Box<[i32]>,
+}
+
+/// All names, and what each file sees.
+#[derive(Debug)]
+pub(super) struct Names {
+    table: HashMap<Name, Entry>,
+    files: Vec<FileNames>,
+    paths: HashMap<String, usize>,
+}
+
+#[derive(Debug)]
+struct FileNames {
+    path: String,
+    /// Files whose declarations it may use.
+    visible: HashSet<usize>,
+    /// Every prefix of their packages.
+    packages: HashSet<String>,
+    /// Those of its first elements.
+    ids: Ids,
+}
+
+/// The next ids. A walk over all files in order gives them out: a message before what it holds.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Ids {
+    pub(super) messages: u32,
+    pub(super) enums: u32,
+    pub(super) services: u32,
+}
+
+impl Names {
+    /// Enters every declaration; reports names that are taken.
+    pub(super) fn declare(drafts: &[Draft]) -> (Self, Vec<Error>) {
+        let mut declaring = Declaring {
+            drafts,
+            file: 0,
+            table: HashMap::new(),
+            ids: Ids::default(),
+            path: Vec::new(),
+            errors: Vec::new(),
+        };
+        let mut first_ids = Vec::with_capacity(drafts.len());
+        for index in 0..drafts.len() {
+            first_ids.push(declaring.ids);
+            declaring.file = index;
+            declaring.file();
+        }
+        let names = Self {
+            table: declaring.table,
+            files: visibility(drafts, first_ids),
+            paths: drafts
+                .iter()
+                .enumerate()
+                .map(|(index, draft)| (draft.proto.name().to_owned(), index))
+                .collect(),
+        };
+        (names, declaring.errors)
+    }
+
+    /// The table that a tree keeps.
+    pub(super) fn into_symbols(self) -> HashMap<Name, Symbol> {
+        let symbols = self.table.into_iter();
+        symbols
+            .filter_map(|(name, entry)| match entry.thing {
+                Thing::Symbol(symbol) => Some((name, symbol)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The ids of the first elements of a file.
+    pub(super) fn first_ids(&self, file: usize) -> Ids {
+        self.files[file].ids
+    }
+
+    /// The index of the file of that path.
+    pub(super) fn file_index(&self, path: &str) -> Option<usize> {
+        self.paths.get(path).copied()
+    }
+
+    /// What `name` means in `scope` of `file`, and its full name, if it is a thing that is `wanted`.
+    pub(super) fn resolve(
+        &self,
+        file: usize,
+        scope: &str,
+        name: &str,
+        wanted: Wanted,
+    ) -> Result<(Thing, Name), Reason> {
+        if let Some(full) = name.strip_prefix('.') {
+            return match self.visible(file, full) {
+                Some((full, thing)) if wanted.accepts(thing) => Ok((thing, full)),
+                Some(_) => Err(wanted.not_it(name)),
+                None => Err(self.undefined(file, "", full, None)),
+            };
+        }
+        let (first, whole) = match name.split_once('.') {
+            Some((first, _)) => (first, false),
+            None => (name, true),
+        };
+        let mut wrong_sort = false;
+        for scope in scopes(scope) {
+            let candidate = join(scope, first);
+            if whole {
+                match self.visible(file, &candidate) {
+                    Some((full, thing)) if wanted.accepts(thing) => return Ok((thing, full)),
+                    // Something else of that name does not hide what is farther out.
+                    Some(_) => wrong_sort = true,
+                    None => {}
+                }
+            } else if self.holds_names(file, &candidate) {
+                let full = join(scope, name);
+                return match self.visible(file, &full) {
+                    Some((full, thing)) if wanted.accepts(thing) => Ok((thing, full)),
+                    Some(_) => Err(wanted.not_it(name)),
+                    None => Err(self.undefined(file, scope, name, Some(full))),
+                };
+            }
+        }
+        match wrong_sort {
+            true => Err(wanted.not_it(name)),
+            false => Err(self.undefined(file, scope, name, None)),
+        }
+    }
+
+    fn visible(&self, file: usize, full: &str) -> Option<(Name, Thing)> {
+        let (name, entry) = self.table.get_key_value(full)?;
+        let seen = self.files[file].visible.contains(&entry.file);
+        seen.then(|| (name.clone(), entry.thing))
+    }
+
+    /// Whether other names lie in it, so that it decides what a name with dots means.
+    fn holds_names(&self, file: usize, full: &str) -> bool {
+        self.files[file].packages.contains(full)
+            || matches!(self.visible(file, full), Some((_, Thing::Symbol(_))))
+    }
+
+    fn undefined(&self, file: usize, scope: &str, name: &str, taken_for: Option<String>) -> Reason {
+        let declared = scopes(scope).find_map(|scope| self.table.get(&*join(scope, name)));
+        let import = declared
+            .filter(|entry| !self.files[file].visible.contains(&entry.file))
+            .map(|entry| self.files[entry.file].path.clone());
+        Reason::Undefined(Undefined {
+            name: name.to_owned(),
+            taken_for: taken_for.filter(|full| full != name),
+            import,
+        })
+    }
+}
+
+/// What a reference may be to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Type,
+    Message,
+    Extension,
+}
+
+impl Wanted {
+    fn accepts(self, thing: Thing) -> bool {
+        match self {
+            Self::Type => matches!(thing, Thing::Symbol(Symbol::Message(_) | Symbol::Enum(_))),
+            Self::Message => matches!(thing, Thing::Symbol(Symbol::Message(_))),
+            Self::Extension => thing == Thing::Extension,
+        }
+    }
+
+    fn not_it(self, name: &str) -> Reason {
+        Reason::WrongSort {
+            name: name.to_owned(),
+            wanted: match self {
+                Self::Type => "a message or an enum",
+                Self::Message => "a message",
+                Self::Extension => "an extension",
+            },
+        }
+    }
+}
+
+/// `a.b.c`, `a.b`, `a`, and the root.
+fn scopes(innermost: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(innermost), |scope| match scope.rsplit_once('.') {
+        Some((outer, _)) => Some(outer),
+        None => (!scope.is_empty()).then_some(""),
+    })
+}
+
+/// The full name of `name` in `scope`.
+pub(super) fn join(scope: &str, name: &str) -> String {
+    match scope {
+        "" => name.to_owned(),
+        _ => format!("{scope}.{name}"),
+    }
+}
+
+fn visibility(drafts: &[Draft], first_ids: Vec<Ids>) -> Vec<FileNames> {
+    let index: HashMap<&str, usize> = drafts
+        .iter()
+        .enumerate()
+        .map(|(index, draft)| (draft.proto.name(), index))
+        .collect();
+    // Imports come first, so what they pass on is known when it is asked for.
+    let mut passed_on: Vec<Vec<usize>> = Vec::with_capacity(drafts.len());
+    let mut files = Vec::with_capacity(drafts.len());
+    for (own, (draft, ids)) in drafts.iter().zip(first_ids).enumerate() {
+        let mut visible = HashSet::from([own]);
+        let mut public = vec![own];
+        for (position, path) in draft.proto.dependency.iter().enumerate() {
+            let Some(&import) = index.get(path.as_str()) else {
+                continue;
+            };
+            visible.extend(&passed_on[import]);
+            if draft.proto.public_dependency.contains(&(position as i32)) {
+                public.extend(&passed_on[import]);
+            }
+        }
+        passed_on.push(public);
+        let packages = visible.iter().flat_map(|file| {
+            scopes(drafts[*file].proto.package()).filter(|package| !package.is_empty())
+        });
+        files.push(FileNames {
+            path: draft.proto.name().to_owned(),
+            packages: packages.map(str::to_owned).collect(),
+            visible,
+            ids,
+        });
+    }
+    files
+}
+
+/// The walk that gives out names and ids.
+struct Declaring<'a> {
+    drafts: &'a [Draft],
+    file: usize,
+    table: HashMap<Name, Entry>,
+    ids: Ids,
+    path: Vec<i32>,
+    errors: Vec<Error>,
+}
+
+impl Declaring<'_> {
+    fn file(&mut self) {
+        let proto = &self.drafts[self.file].proto;
+        let package = proto.package().to_owned();
+        for (index, message) in proto.message_type.iter().enumerate() {
+            self.at(&[4, index as i32], |s| s.message(&package, message));
+        }
+        for (index, declared) in proto.enum_type.iter().enumerate() {
+            self.at(&[5, index as i32], |s| s.enumeration(&package, declared));
+        }
+        for (index, service) in proto.service.iter().enumerate() {
+            let id = ServiceId(self.ids.services);
+            self.ids.services += 1;
+            let name = join(&package, service.name());
+            self.at(&[6, index as i32], |s| {
+                s.enter(name, Thing::Symbol(Symbol::Service(id)));
+            });
+        }
+        for (index, extension) in proto.extension.iter().enumerate() {
+            self.at(&[7, index as i32], |s| s.extension(&package, extension));
+        }
+    }
+
+    fn message(&mut self, scope: &str, message: &DescriptorProto) {
+        let name = join(scope, message.name());
+        let id = MessageId(self.ids.messages);
+        self.ids.messages += 1;
+        self.enter(name.clone(), Thing::Symbol(Symbol::Message(id)));
+        for (index, nested) in message.nested_type.iter().enumerate() {
+            self.at(&[3, index as i32], |s| s.message(&name, nested));
+        }
+        for (index, declared) in message.enum_type.iter().enumerate() {
+            self.at(&[4, index as i32], |s| s.enumeration(&name, declared));
+        }
+        for (index, extension) in message.extension.iter().enumerate() {
+            self.at(&[6, index as i32], |s| s.extension(&name, extension));
+        }
+        for (index, field) in message.field.iter().enumerate() {
+            self.at(&[2, index as i32], |s| {
+                s.enter(join(&name, field.name()), Thing::Other);
+            });
+        }
+        // Made up for `optional`, oneofs have names that nobody wrote.
+        let written = |oneof: usize| {
+            let mut members = message.field.iter();
+            !members.any(|f| f.oneof_index == Some(oneof as i32) && f.proto3_optional())
+        };
+        for (index, oneof) in message.oneof_decl.iter().enumerate() {
+            if written(index) {
+                self.at(&[8, index as i32], |s| {
+                    s.enter(join(&name, oneof.name()), Thing::Other);
+                });
+            }
+        }
+    }
+
+    fn enumeration(&mut self, scope: &str, declared: &EnumDescriptorProto) {
+        let id = EnumId(self.ids.enums);
+        self.ids.enums += 1;
+        self.enter(
+            join(scope, declared.name()),
+            Thing::Symbol(Symbol::Enum(id)),
+        );
+        for (index, value) in declared.value.iter().enumerate() {
+            // Values are siblings of their enum, as in C++.
+            self.at(&[2, index as i32], |s| {
+                s.enter(join(scope, value.name()), Thing::Other);
+            });
+        }
+    }
+
+    fn extension(&mut self, scope: &str, extension: &FieldDescriptorProto) {
+        self.enter(join(scope, extension.name()), Thing::Extension);
+    }
+
+    fn at(&mut self, path: &[i32], then: impl FnOnce(&mut Self)) {
+        self.path.extend_from_slice(path);
+        then(self);
+        self.path.truncate(self.path.len() - path.len());
+    }
+
+    fn enter(&mut self, name: String, thing: Thing) {
+        if let Some(first) = self.table.get(name.as_str()) {
+            let at = |file: usize, path: &[i32]| {
+                let draft = &self.drafts[file];
+                let sources = Sources::of(draft);
+                let name = [path, &[1]].concat();
+                let span = sources.span(&name).or_else(|| sources.span(path));
+                (draft, span)
+            };
+            let (draft, span) = at(self.file, &self.path);
+            let (first_draft, first_span) = at(first.file, &first.path);
+            let other = Location {
+                path: first_draft.display.to_string(),
+                span: first_span,
+            };
+            let error = Error::new(draft, span, Reason::Duplicate(name)).with_other(other);
+            self.errors.push(error);
+            return;
+        }
+        let entry = Entry {
+            thing,
+            file: self.file,
+            path: self.path.as_slice().into(),
+        };
+        self.table.insert(name.into(), entry);
+    }
+}

@@ -1,0 +1,424 @@
+//! What options mean: the extensions of `google.protobuf.*Options` that the files declare, and the
+//! reading of `name = value` into messages of them.
+
+use std::collections::HashSet;
+
+use prost::Message as _;
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor,
+    ReflectMessage, Value,
+};
+use prost_types::uninterpreted_option::NamePart;
+use prost_types::{DescriptorProto, FileDescriptorProto, UninterpretedOption};
+
+use super::Draft;
+use super::error::{Error, Reason};
+use super::names::{Names, Wanted, join};
+use crate::model::Options;
+
+/// `uninterpreted_option`, in every kind of options.
+const UNINTERPRETED: u32 = 999;
+
+/// The options that exist.
+#[derive(Debug)]
+pub(super) struct Schema {
+    pool: DescriptorPool,
+}
+
+/// Where options stand: what their names may mean.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) names: &'a Names,
+    pub(super) file: usize,
+    pub(super) scope: &'a str,
+}
+
+impl Schema {
+    /// The descriptors of options, with those that the files declare.
+    pub(super) fn of(drafts: &[Draft], names: &Names) -> (Self, Vec<Error>) {
+        let mut pool = DescriptorPool::global();
+        let mut errors = Vec::new();
+        for index in declaring(drafts, names) {
+            let draft = &drafts[index];
+            if pool.get_file_by_name(draft.proto.name()).is_some() {
+                continue;
+            }
+            let Some(bare) = bare(draft, index, names) else {
+                // Its names are wrong, which is reported where they stand.
+                continue;
+            };
+            if let Err(error) = pool.add_file_descriptor_proto(bare) {
+                let reason = Reason::Rule(error.to_string());
+                errors.push(Error::new(draft, None, reason));
+            }
+        }
+        (Self { pool }, errors)
+    }
+
+    /// Options of the message `sort` (`google.protobuf.FieldOptions`): those that are encoded
+    /// already, and those still to be read. Reports `(index of the option, what is wrong)`.
+    pub(super) fn read(
+        &self,
+        context: Context<'_>,
+        sort: &str,
+        encoded: &[u8],
+        options: &[UninterpretedOption],
+    ) -> (Options, Vec<(usize, Reason)>) {
+        if encoded.is_empty() && options.is_empty() {
+            return (Options::default(), Vec::new());
+        }
+        let Some(descriptor) = self.pool.get_message_by_name(sort) else {
+            return (Options::default(), Vec::new());
+        };
+        let mut message = DynamicMessage::new(descriptor);
+        let mut errors = Vec::new();
+        if let Err(error) = message.merge(encoded) {
+            errors.push((
+                0,
+                Reason::Option {
+                    name: sort.to_owned(),
+                    why: error.to_string(),
+                },
+            ));
+        }
+        message.clear_field_by_number(UNINTERPRETED);
+        for (index, option) in options.iter().enumerate() {
+            if let Err(reason) = self.set(context, &mut message, option) {
+                errors.push((index, reason));
+            }
+        }
+        let options = match message.encoded_len() {
+            0 => Options::default(),
+            _ => Options::new(message),
+        };
+        (options, errors)
+    }
+
+    /// The numbers of the fields that an option's name goes through.
+    pub(super) fn path(
+        &self,
+        context: Context<'_>,
+        sort: &str,
+        option: &UninterpretedOption,
+    ) -> Vec<i32> {
+        let mut at = self.pool.get_message_by_name(sort);
+        let mut path = Vec::new();
+        for part in &option.name {
+            let Some(Ok(field)) = at.map(|at| self.part(context, &at, part)) else {
+                break;
+            };
+            path.push(field.number() as i32);
+            at = field.kind().as_message().cloned();
+        }
+        path
+    }
+
+    fn set(
+        &self,
+        context: Context<'_>,
+        options: &mut DynamicMessage,
+        option: &UninterpretedOption,
+    ) -> Result<(), Reason> {
+        let wrong = |why: String| Reason::Option {
+            name: spelled(&option.name),
+            why,
+        };
+        let Some((last, outer)) = option.name.split_last() else {
+            return Ok(());
+        };
+        let mut at = options;
+        for part in outer {
+            let field = self.part(context, &at.descriptor(), part).map_err(wrong)?;
+            at = match field.get_mut(at) {
+                Value::Message(message) => message,
+                _ => return Err(wrong(format!("{} is no message", part.name_part))),
+            };
+        }
+        let field = self.part(context, &at.descriptor(), last).map_err(wrong)?;
+        let value = value(&field.kind(), option).map_err(wrong)?;
+        if field.is_list() {
+            if let Value::List(list) = field.get_mut(at) {
+                list.push(value);
+            }
+            return Ok(());
+        }
+        if field.is_set(at) {
+            return Err(wrong("is set twice".to_owned()));
+        }
+        *field.get_mut(at) = value;
+        Ok(())
+    }
+
+    fn part(
+        &self,
+        context: Context<'_>,
+        message: &MessageDescriptor,
+        part: &NamePart,
+    ) -> Result<Part, String> {
+        if !part.is_extension {
+            let field = message.get_field_by_name(&part.name_part);
+            return field
+                .map(Part::Field)
+                .ok_or_else(|| format!("{} has no field {}", message.full_name(), part.name_part));
+        }
+        let Context { names, file, scope } = context;
+        let (_, name) = names
+            .resolve(file, scope, &part.name_part, Wanted::Extension)
+            .map_err(|reason| reason.to_string())?;
+        let extension = self.pool.get_extension_by_name(&name);
+        match extension.filter(|extension| extension.containing_message() == *message) {
+            Some(extension) => Ok(Part::Extension(extension)),
+            None => Err(format!("{name} does not extend {}", message.full_name())),
+        }
+    }
+}
+
+/// A step of an option's name.
+enum Part {
+    Field(FieldDescriptor),
+    Extension(ExtensionDescriptor),
+}
+
+impl Part {
+    fn number(&self) -> u32 {
+        match self {
+            Self::Field(field) => field.number(),
+            Self::Extension(extension) => extension.number(),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Field(field) => field.kind(),
+            Self::Extension(extension) => extension.kind(),
+        }
+    }
+
+    fn is_list(&self) -> bool {
+        match self {
+            Self::Field(field) => field.is_list(),
+            Self::Extension(extension) => extension.is_list(),
+        }
+    }
+
+    fn is_set(&self, message: &DynamicMessage) -> bool {
+        match self {
+            Self::Field(field) => message.has_field(field),
+            Self::Extension(extension) => message.has_extension(extension),
+        }
+    }
+
+    fn get_mut<'a>(&self, message: &'a mut DynamicMessage) -> &'a mut Value {
+        match self {
+            Self::Field(field) => message.get_field_mut(field),
+            Self::Extension(extension) => message.get_extension_mut(extension),
+        }
+    }
+}
+
+/// `(validate.rules).string.min_len`
+fn spelled(name: &[NamePart]) -> String {
+    let parts = name.iter().map(|part| match part.is_extension {
+        true => format!("({})", part.name_part),
+        false => part.name_part.clone(),
+    });
+    parts.collect::<Vec<_>>().join(".")
+}
+
+/// The value of an option whose field is of `kind`.
+fn value(kind: &Kind, option: &UninterpretedOption) -> Result<Value, String> {
+    let wants = |what: &str| format!("takes {what}");
+    let range = |what: &str| wants(&format!("{what} in its range"));
+    Ok(match kind {
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
+            let number = integer(option).ok_or_else(|| wants("an integer"))?;
+            Value::I32(number.try_into().map_err(|_| range("an int32"))?)
+        }
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
+            let number = integer(option).ok_or_else(|| wants("an integer"))?;
+            Value::I64(number.try_into().map_err(|_| range("an int64"))?)
+        }
+        Kind::Uint32 | Kind::Fixed32 => {
+            let number = integer(option).ok_or_else(|| wants("an integer"))?;
+            Value::U32(number.try_into().map_err(|_| range("a uint32"))?)
+        }
+        Kind::Uint64 | Kind::Fixed64 => {
+            let number = integer(option).ok_or_else(|| wants("an integer"))?;
+            Value::U64(number.try_into().map_err(|_| range("a uint64"))?)
+        }
+        Kind::Float => Value::F32(float(option).ok_or_else(|| wants("a number"))? as f32),
+        Kind::Double => Value::F64(float(option).ok_or_else(|| wants("a number"))?),
+        Kind::Bool => match option.identifier_value.as_deref() {
+            Some("true") => Value::Bool(true),
+            Some("false") => Value::Bool(false),
+            _ => return Err(wants("true or false")),
+        },
+        Kind::String => {
+            let bytes = option
+                .string_value
+                .clone()
+                .ok_or_else(|| wants("a string"))?;
+            Value::String(String::from_utf8(bytes).map_err(|_| wants("a string in UTF-8"))?)
+        }
+        Kind::Bytes => Value::Bytes(
+            option
+                .string_value
+                .clone()
+                .ok_or_else(|| wants("a string"))?
+                .into(),
+        ),
+        Kind::Enum(descriptor) => {
+            let name = option.identifier_value.as_deref();
+            let name = name.ok_or_else(|| wants("the name of an enum value"))?;
+            let value = descriptor.get_value_by_name(name);
+            let value =
+                value.ok_or_else(|| format!("{} has no value {name}", descriptor.full_name()))?;
+            Value::EnumNumber(value.number())
+        }
+        Kind::Message(descriptor) => {
+            let text = option.aggregate_value.as_deref();
+            let text = text.ok_or_else(|| wants("a message: { ... }"))?;
+            let message = DynamicMessage::parse_text_format(descriptor.clone(), text);
+            Value::Message(message.map_err(|error| error.to_string())?)
+        }
+    })
+}
+
+fn integer(option: &UninterpretedOption) -> Option<i128> {
+    let positive = option.positive_int_value.map(i128::from);
+    positive.or(option.negative_int_value.map(i128::from))
+}
+
+fn float(option: &UninterpretedOption) -> Option<f64> {
+    let word = || match option.identifier_value.as_deref()? {
+        "inf" => Some(f64::INFINITY),
+        "nan" => Some(f64::NAN),
+        _ => None,
+    };
+    option
+        .double_value
+        .or_else(|| integer(option).map(|number| number as f64))
+        .or_else(word)
+}
+
+/// Files that extend options, and what they import, imports first.
+fn declaring(drafts: &[Draft], names: &Names) -> Vec<usize> {
+    let mut wanted = HashSet::new();
+    for (index, draft) in drafts.iter().enumerate() {
+        let package = draft.proto.package();
+        let top = draft
+            .proto
+            .extension
+            .iter()
+            .map(|e| (package.to_owned(), e));
+        let nested = draft.proto.message_type.iter().flat_map(|message| {
+            let scope = join(package, message.name());
+            message.extension.iter().map(move |e| (scope.clone(), e))
+        });
+        let extends_options = top.chain(nested).any(|(scope, extension)| {
+            let extendee = names.resolve(index, &scope, extension.extendee(), Wanted::Message);
+            extendee.is_ok_and(|(_, name)| {
+                name.starts_with("google.protobuf.") && name.ends_with("Options")
+            })
+        });
+        if extends_options {
+            wanted.insert(draft.proto.name());
+        }
+    }
+    // Backwards, those that import come before what they import.
+    for draft in drafts.iter().rev() {
+        if wanted.contains(draft.proto.name()) {
+            wanted.extend(draft.proto.dependency.iter().map(String::as_str));
+        }
+    }
+    let all = drafts.iter().enumerate();
+    all.filter(|(_, draft)| wanted.contains(draft.proto.name()))
+        .map(|(index, _)| index)
+        .collect()
+}
+
+/// The types of a file, without options and places, names in full.
+fn bare(draft: &Draft, index: usize, names: &Names) -> Option<FileDescriptorProto> {
+    let mut proto = FileDescriptorProto {
+        options: None,
+        source_code_info: None,
+        service: Vec::new(),
+        ..draft.proto.clone()
+    };
+    let package = proto.package().to_owned();
+    for declared in &mut proto.enum_type {
+        strip_enum(declared);
+    }
+    for message in &mut proto.message_type {
+        bare_message(message, &package, index, names)?;
+    }
+    for extension in &mut proto.extension {
+        bare_field(extension, &package, index, names)?;
+    }
+    Some(proto)
+}
+
+fn bare_message(
+    message: &mut DescriptorProto,
+    scope: &str,
+    file: usize,
+    names: &Names,
+) -> Option<()> {
+    let name = join(scope, message.name());
+    if let Some(options) = message.options.take() {
+        message.options = options
+            .map_entry
+            .is_some()
+            .then(|| prost_types::MessageOptions {
+                map_entry: options.map_entry,
+                ..Default::default()
+            });
+    }
+    for field in message.field.iter_mut().chain(&mut message.extension) {
+        bare_field(field, &name, file, names)?;
+    }
+    for range in &mut message.extension_range {
+        range.options = None;
+    }
+    for oneof in &mut message.oneof_decl {
+        oneof.options = None;
+    }
+    for declared in &mut message.enum_type {
+        strip_enum(declared);
+    }
+    for nested in &mut message.nested_type {
+        bare_message(nested, &name, file, names)?;
+    }
+    Some(())
+}
+
+fn bare_field(
+    field: &mut prost_types::FieldDescriptorProto,
+    scope: &str,
+    file: usize,
+    names: &Names,
+) -> Option<()> {
+    field.options = None;
+    for (name, wanted) in [
+        (&mut field.type_name, Wanted::Type),
+        (&mut field.extendee, Wanted::Message),
+    ] {
+        if let Some(name) = name {
+            let (_, full) = names.resolve(file, scope, name, wanted).ok()?;
+            *name = format!(".{full}");
+        }
+    }
+    Some(())
+}
+
+fn strip_enum(declared: &mut prost_types::EnumDescriptorProto) {
+    // `allow_alias` decides whether the values are accepted.
+    if let Some(options) = &mut declared.options {
+        options
+            .uninterpreted_option
+            .retain(|option| spelled(&option.name) == "allow_alias");
+    }
+    for value in &mut declared.value {
+        value.options = None;
+    }
+}

@@ -1,0 +1,216 @@
+//! The order of files: imports before those that import them.
+
+use std::collections::{HashMap, HashSet};
+
+use prost_reflect::DescriptorPool;
+
+use super::Draft;
+use super::error::{Error, Reason};
+use super::source::Sources;
+use crate::model::Name;
+
+/// Paths below this may be absent: they are part of every compiler.
+const BUILT_IN: &str = "google/protobuf/";
+
+/// `dependency` in `FileDescriptorProto`.
+const DEPENDENCY: i32 = 3;
+
+/// Sorts the files, adds those of the compiler, and reports imports that lead nowhere or around.
+///
+/// What is returned is whole in spite of errors: a broken import is left out.
+pub(super) fn sort(mut drafts: Vec<Draft>) -> (Vec<Draft>, Vec<Error>) {
+    let mut errors = Vec::new();
+    drafts.sort_by(|a, b| a.proto.name().cmp(b.proto.name()));
+    drafts.dedup_by(|second, first| {
+        let same = first.proto.name() == second.proto.name();
+        if same {
+            let reason = Reason::DuplicateFile(first.proto.name().to_owned());
+            errors.push(
+                Error::new(second, None, reason).with_other(crate::finding::Location {
+                    path: first.display.to_string(),
+                    span: None,
+                }),
+            );
+        }
+        same
+    });
+    add_built_in(&mut drafts);
+    errors.extend(cut_missing(&mut drafts));
+    let (order, more) = order(&mut drafts);
+    errors.extend(more);
+    let mut slots: Vec<_> = drafts.into_iter().map(Some).collect();
+    let drafts = order.iter().filter_map(|&index| slots[index].take());
+    (drafts.collect(), errors)
+}
+
+/// Adds what is imported of `google/protobuf/` and not there.
+fn add_built_in(drafts: &mut Vec<Draft>) {
+    let pool = DescriptorPool::global();
+    let mut known = paths(drafts);
+    let mut next = 0;
+    while next < drafts.len() {
+        let imports = drafts[next].proto.dependency.iter();
+        let wanted = imports.filter(|path| path.starts_with(BUILT_IN));
+        let missing: Vec<_> = wanted
+            .filter(|path| !known.contains(*path))
+            .cloned()
+            .collect();
+        for path in missing {
+            if let Some(file) = pool.get_file_by_name(&path) {
+                drafts.push(Draft {
+                    proto: file.file_descriptor_proto().clone(),
+                    options: HashMap::new(),
+                    display: Name::from(path.as_str()),
+                    target: false,
+                    text: None,
+                });
+                known.insert(path);
+            }
+        }
+        next += 1;
+    }
+}
+
+fn paths(drafts: &[Draft]) -> HashSet<String> {
+    let paths = drafts.iter().map(|draft| draft.proto.name().to_owned());
+    paths.collect()
+}
+
+/// What people see of the files that import one of `paths`, directly or through others.
+pub(super) fn importing(drafts: &[Draft], mut paths: HashSet<String>) -> HashSet<String> {
+    loop {
+        let before = paths.len();
+        for draft in drafts {
+            if draft
+                .proto
+                .dependency
+                .iter()
+                .any(|path| paths.contains(path))
+            {
+                paths.insert(draft.proto.name().to_owned());
+            }
+        }
+        if paths.len() == before {
+            break;
+        }
+    }
+    let importing = drafts
+        .iter()
+        .filter(|draft| paths.contains(draft.proto.name()));
+    importing.map(|draft| draft.display.to_string()).collect()
+}
+
+/// Reports imports that are not there, and takes them out.
+fn cut_missing(drafts: &mut [Draft]) -> Vec<Error> {
+    let known = paths(drafts);
+    let mut errors = Vec::new();
+    for draft in drafts {
+        let missing: Vec<usize> = draft
+            .proto
+            .dependency
+            .iter()
+            .enumerate()
+            .filter(|(_, path)| !known.contains(*path))
+            .map(|(index, _)| index)
+            .collect();
+        let sources = Sources::of(draft);
+        for &index in &missing {
+            let span = sources.span(&[DEPENDENCY, index as i32]);
+            let reason = Reason::MissingImport(draft.proto.dependency[index].clone());
+            errors.push(Error::new(draft, span, reason));
+        }
+        for &index in missing.iter().rev() {
+            remove_import(draft, index);
+        }
+    }
+    errors
+}
+
+fn remove_import(draft: &mut Draft, index: usize) {
+    draft.proto.dependency.remove(index);
+    for list in [
+        &mut draft.proto.public_dependency,
+        &mut draft.proto.weak_dependency,
+    ] {
+        list.retain(|&other| other != index as i32);
+        for other in list.iter_mut().filter(|other| **other > index as i32) {
+            *other -= 1;
+        }
+    }
+    // The places of the imports behind it move up.
+    if let Some(info) = &mut draft.proto.source_code_info {
+        info.location
+            .retain_mut(|location| match location.path[..] {
+                [DEPENDENCY, other] if other == index as i32 => false,
+                [DEPENDENCY, ref mut other] if *other > index as i32 => {
+                    *other -= 1;
+                    true
+                }
+                _ => true,
+            });
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    New,
+    /// On the path from the first file to this one.
+    Open,
+    Done,
+}
+
+/// Indices of the files, imports first. Cycles are reported, each once, and cut.
+fn order(drafts: &mut [Draft]) -> (Vec<usize>, Vec<Error>) {
+    let index: HashMap<String, usize> = drafts
+        .iter()
+        .enumerate()
+        .map(|(index, draft)| (draft.proto.name().to_owned(), index))
+        .collect();
+    let mut marks = vec![Mark::New; drafts.len()];
+    let mut order = Vec::with_capacity(drafts.len());
+    let mut errors = Vec::new();
+    for first in 0..drafts.len() {
+        // (file, its next import): a stack, because chains of imports may be long.
+        let mut stack = match marks[first] {
+            Mark::New => vec![(first, 0)],
+            _ => continue,
+        };
+        marks[first] = Mark::Open;
+        while let Some((file, next)) = stack.last_mut() {
+            let Some(path) = drafts[*file].proto.dependency.get(*next) else {
+                marks[*file] = Mark::Done;
+                order.push(*file);
+                stack.pop();
+                continue;
+            };
+            let import = index[path];
+            match marks[import] {
+                Mark::Done => *next += 1,
+                Mark::New => {
+                    *next += 1;
+                    marks[import] = Mark::Open;
+                    stack.push((import, 0));
+                }
+                Mark::Open => {
+                    let (file, next) = (*file, *next);
+                    errors.push(cycle(drafts, &stack, import, next));
+                    remove_import(&mut drafts[file], next);
+                }
+            }
+        }
+    }
+    (order, errors)
+}
+
+fn cycle(drafts: &[Draft], stack: &[(usize, usize)], back_to: usize, next: usize) -> Error {
+    let name = |file: usize| drafts[file].proto.name().to_owned();
+    let files = stack.iter().map(|(file, _)| *file);
+    let mut circle: Vec<String> = files
+        .skip_while(|file| *file != back_to)
+        .map(name)
+        .collect();
+    circle.push(name(back_to));
+    let last = stack.last().map_or(back_to, |(file, _)| *file);
+    let span = Sources::of(&drafts[last]).span(&[DEPENDENCY, next as i32]);
+    Error::new(&drafts[last], span, Reason::ImportCycle(circle))
+}

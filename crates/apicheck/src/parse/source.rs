@@ -1,0 +1,92 @@
+//! Where the elements of a file stand, by their paths in the descriptor.
+
+use prost_types::source_code_info::Location;
+
+use super::Draft;
+use crate::model::{Docs, Source, Span};
+
+/// The places of a file.
+#[derive(Debug)]
+pub(super) struct Sources<'a> {
+    /// Sorted by path.
+    locations: &'a [Location],
+    /// The lines, to count columns in characters; none where all of it is ASCII.
+    lines: Option<Vec<&'a str>>,
+}
+
+impl<'a> Sources<'a> {
+    pub(super) fn of(draft: &'a Draft) -> Self {
+        let info = draft.proto.source_code_info.as_ref();
+        let text = draft.text.as_deref().filter(|text| !text.is_ascii());
+        Self {
+            locations: info.map_or(&[], |info| &info.location),
+            lines: text.map(|text| text.split('\n').collect()),
+        }
+    }
+
+    fn find(&self, path: &[i32]) -> Option<&'a Location> {
+        let first = self
+            .locations
+            .partition_point(|location| location.path.as_slice() < path);
+        self.locations
+            .get(first)
+            .filter(|location| location.path == path)
+    }
+
+    pub(super) fn span(&self, path: &[i32]) -> Option<Span> {
+        self.span_of(self.find(path)?)
+    }
+
+    /// The place and the comments of an element; `name` is the path of its name.
+    pub(super) fn source(&self, path: &[i32], name: &[i32]) -> Source {
+        let Some(location) = self.find(path) else {
+            return Source::default();
+        };
+        Source {
+            span: self.span_of(location),
+            name: self.span(name),
+            docs: docs(location),
+        }
+    }
+
+    fn span_of(&self, location: &Location) -> Option<Span> {
+        let [line, column, ref end @ ..] = location.span[..] else {
+            return None;
+        };
+        let (end_line, end_column) = match *end {
+            [end_column] => (line, end_column),
+            [end_line, end_column] => (end_line, end_column),
+            _ => return None,
+        };
+        Some(Span {
+            line: line as u32 + 1,
+            column: self.column(line, column),
+            end_line: end_line as u32 + 1,
+            end_column: self.column(end_line, end_column),
+        })
+    }
+
+    /// The parser counts bytes.
+    fn column(&self, line: i32, bytes: i32) -> u32 {
+        let lines = self.lines.as_ref();
+        let Some(line) = lines.and_then(|lines| lines.get(line as usize)) else {
+            return bytes as u32 + 1;
+        };
+        let before = line.get(..bytes as usize).unwrap_or(line);
+        before.chars().count() as u32 + 1
+    }
+}
+
+fn docs(location: &Location) -> Option<Box<Docs>> {
+    let boxed = |text: &Option<String>| text.as_deref().map(Box::from);
+    let docs = Docs {
+        detached: location
+            .leading_detached_comments
+            .iter()
+            .map(|text| Box::from(text.as_str()))
+            .collect(),
+        leading: boxed(&location.leading_comments),
+        trailing: boxed(&location.trailing_comments),
+    };
+    (docs != Docs::default()).then(|| Box::new(docs))
+}

@@ -1,0 +1,10 @@
+//! Behaviours of `oxds-apicheck`, by subject; named after the items of `spec/versioning.md` that they show.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
+mod parse;

@@ -1,0 +1,349 @@
+//! Proto texts to a tree, as a compiler would read them.
+
+use oxds_apicheck::model::{Cardinality, Kind, Scalar, Tree};
+use oxds_apicheck::parse::Reason;
+use prost_reflect::Value;
+
+fn tree(files: &[(&str, &str)]) -> Tree {
+    match Tree::parse(files.iter().copied()) {
+        Ok(tree) => tree,
+        Err(errors) => panic!("{errors:#?}"),
+    }
+}
+
+fn mistakes(files: &[(&str, &str)]) -> Vec<String> {
+    let errors = Tree::parse(files.iter().copied()).unwrap_err();
+    errors.iter().map(ToString::to_string).collect()
+}
+
+fn type_of(tree: &Tree, message: &str, field: &str) -> String {
+    let field = tree.message(message).unwrap().field_by_name(field).unwrap();
+    match field.kind {
+        Kind::Message(id) => tree[id].name.to_string(),
+        Kind::Enum(id) => tree[id].name.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+const METADATA: (&str, &str) = (
+    "envoy/config/core/v3/base.proto",
+    r#"syntax = "proto3"; package envoy.config.core.v3; message Metadata {}"#,
+);
+
+#[test]
+fn a_package_that_is_not_imported_hides_nothing() {
+    // given packages envoy.config and envoy.extensions.config, only the first of them imported
+    let tree = tree(&[
+        METADATA,
+        (
+            "envoy/extensions/config/v3/other.proto",
+            r#"syntax = "proto3"; package envoy.extensions.config.v3; message Other {}"#,
+        ),
+        (
+            "envoy/extensions/filters/v3/filter.proto",
+            r#"syntax = "proto3"; package envoy.extensions.filters.v3;
+               import "envoy/config/core/v3/base.proto";
+               message Filter { config.core.v3.Metadata metadata = 1; }"#,
+        ),
+    ]);
+    assert_eq!(
+        type_of(&tree, "envoy.extensions.filters.v3.Filter", "metadata"),
+        "envoy.config.core.v3.Metadata"
+    );
+}
+
+#[test]
+fn a_package_that_is_imported_hides_what_is_farther_out() {
+    let mistakes = mistakes(&[
+        METADATA,
+        (
+            "envoy/extensions/config/v3/other.proto",
+            r#"syntax = "proto3"; package envoy.extensions.config.v3; message Other {}"#,
+        ),
+        (
+            "f.proto",
+            "syntax = \"proto3\"; package envoy.extensions.filters.v3;\n\
+             import \"envoy/config/core/v3/base.proto\";\n\
+             import \"envoy/extensions/config/v3/other.proto\";\n\
+             message Filter { config.core.v3.Metadata metadata = 1; }",
+        ),
+    ]);
+    assert_eq!(
+        mistakes,
+        [
+            "f.proto:4:18: error: config.core.v3.Metadata is not defined: it is taken for \
+             envoy.extensions.config.core.v3.Metadata, by its first part"
+        ]
+    );
+}
+
+#[test]
+fn public_imports_are_passed_on_and_others_are_not() {
+    let files = [
+        ("a.proto", r#"syntax = "proto3"; package a; message A {}"#),
+        ("b.proto", r#"syntax = "proto3"; import public "a.proto";"#),
+        ("c.proto", r#"syntax = "proto3"; import "a.proto";"#),
+        (
+            "d.proto",
+            r#"syntax = "proto3"; import "b.proto"; message D { a.A a = 1; }"#,
+        ),
+    ];
+    assert_eq!(type_of(&tree(&files), "D", "a"), "a.A");
+    let mut files = files;
+    files[3].1 = r#"syntax = "proto3"; import "c.proto"; message D { a.A a = 1; }"#;
+    assert_eq!(
+        mistakes(&files),
+        [r#"d.proto:1:50: error: a.A is not defined; "a.proto" declares it and is not imported"#]
+    );
+}
+
+#[test]
+fn a_field_does_not_hide_a_type_of_its_name() {
+    let tree = tree(&[(
+        "a.proto",
+        r#"syntax = "proto3"; message Inner {}
+           message Outer { Inner Inner = 1; Inner second = 2; }"#,
+    )]);
+    assert_eq!(type_of(&tree, "Outer", "second"), "Inner");
+}
+
+#[test]
+fn fields_have_presence_and_packing_of_their_language_level() {
+    let tree = tree(&[
+        (
+            "three.proto",
+            r#"syntax = "proto3"; package three;
+               message M {
+                 int32 plain = 1; optional int32 present = 2; repeated int32 packed = 3;
+                 repeated int32 spread = 4 [packed = false]; map<string, M> by_name = 5;
+                 oneof choice { string one = 6; M other_one = 7; }
+               }"#,
+        ),
+        (
+            "two.proto",
+            r"package two; message M {
+                 required int32 must = 1; optional string may = 2 [default = 'x'];
+                 repeated int32 spread = 3; optional group Group = 4 { optional int32 in = 1; }
+               }",
+        ),
+    ]);
+    let three = tree.message("three.M").unwrap();
+    let of = |number| three.field(number).unwrap();
+    assert_eq!(of(1).cardinality, Cardinality::Implicit);
+    assert_eq!(of(2).cardinality, Cardinality::Explicit);
+    assert_eq!(
+        (of(3).cardinality, of(3).packed),
+        (Cardinality::Repeated, true)
+    );
+    assert!(!of(4).packed);
+    assert_eq!(
+        (of(5).cardinality, &*of(5).json_name),
+        (Cardinality::Map, "byName")
+    );
+    assert_eq!(
+        (of(6).oneof, of(6).cardinality),
+        (Some(0), Cardinality::Explicit)
+    );
+    assert_eq!(three.oneofs.len(), 1, "`optional` makes up none");
+    let Kind::Message(entry) = of(5).kind else {
+        panic!("{:?}", of(5).kind)
+    };
+    assert!(tree[entry].map_entry);
+    assert_eq!(
+        tree[entry].field(1).unwrap().kind,
+        Kind::Scalar(Scalar::String)
+    );
+    let two = tree.message("two.M").unwrap();
+    assert_eq!(two.field(1).unwrap().cardinality, Cardinality::Required);
+    assert_eq!(two.field(2).unwrap().default.as_deref(), Some("x"));
+    assert!(!two.field(3).unwrap().packed);
+    assert!(matches!(two.field(4).unwrap().kind, Kind::Group(_)));
+}
+
+const RULES: (&str, &str) = (
+    "validate/validate.proto",
+    r#"package validate;
+       import "google/protobuf/descriptor.proto";
+       extend google.protobuf.FieldOptions { optional FieldRules rules = 1071; }
+       extend google.protobuf.MessageOptions { optional bool disabled = 1071; }
+       message FieldRules { optional StringRules string = 14; optional Level level = 2; }
+       message StringRules { optional uint64 min_len = 2; repeated string in = 10; optional double ratio = 3; }
+       enum Level { LOW = 0; HIGH = 1; }"#,
+);
+
+#[test]
+fn options_are_read_in_every_spelling() {
+    let tree = tree(&[
+        RULES,
+        (
+            "a.proto",
+            r#"syntax = "proto3"; package a; import "validate/validate.proto";
+               message M {
+                 option (validate.disabled) = true;
+                 string x = 1 [deprecated = true, (validate.rules).string.min_len = 3,
+                               (.validate.rules).string.in = "p", (validate.rules).string.in = "q",
+                               (validate.rules).level = HIGH];
+                 string y = 2 [(validate.rules).string = { min_len: 3, in: ["p", "q"], ratio: 1 }];
+               }"#,
+        ),
+    ]);
+    let message = tree.message("a.M").unwrap();
+    assert!(message.options.is_true("validate.disabled"));
+    let (x, y) = (&message.fields[0], &message.fields[1]);
+    assert!(x.options.deprecated() && !y.options.deprecated());
+    let string = |field: &oxds_apicheck::model::Field| {
+        let rules = field.options.extension("validate.rules").unwrap();
+        let rules = rules.as_message().unwrap();
+        (
+            rules.get_field_by_name("string").unwrap().into_owned(),
+            rules.clone(),
+        )
+    };
+    let (of_x, rules) = string(x);
+    let level = rules.get_field_by_name("level").unwrap();
+    assert_eq!(*level, Value::EnumNumber(1));
+    let (of_y, _) = string(y);
+    let in_list = |value: &Value| {
+        let list = value.as_message().unwrap().get_field_by_name("in").unwrap();
+        list.as_list().unwrap().len()
+    };
+    assert_eq!((in_list(&of_x), in_list(&of_y)), (2, 2));
+}
+
+#[test]
+fn wrong_options_are_reported_where_they_stand() {
+    let mistakes = mistakes(&[
+        RULES,
+        (
+            "a.proto",
+            "syntax = \"proto3\"; package a; import \"validate/validate.proto\";\n\
+             message M {\n\
+             string x = 1 [(validate.rules).string.max = 3];\n\
+             string y = 2 [(validate.rules).string.min_len = -1];\n\
+             string z = 3 [(validate.nothing) = 1];\n\
+             string w = 4 [(validate.rules).level = MIDDLE];\n\
+             string v = 5 [deprecated = true, deprecated = false];\n\
+             }",
+        ),
+    ]);
+    assert_eq!(
+        mistakes,
+        [
+            "a.proto:3:15: error: option (validate.rules).string.max: validate.StringRules has no field max",
+            "a.proto:4:15: error: option (validate.rules).string.min_len: takes a uint64 in its range",
+            "a.proto:5:15: error: option (validate.nothing): validate.nothing is not defined",
+            "a.proto:6:15: error: option (validate.rules).level: validate.Level has no value MIDDLE",
+            "a.proto:7:34: error: option deprecated: is set twice",
+        ]
+    );
+}
+
+#[test]
+fn every_mistake_is_reported_with_its_place() {
+    let mistakes = mistakes(&[
+        (
+            "a.proto",
+            "syntax = \"proto3\";\nmessage A { B b = 1; C c = 2; }\n",
+        ),
+        (
+            "b.proto",
+            "syntax = \"proto3\";\nmessage M { int32 x = 1; int32 y = 1; }\nmessage M {}\n",
+        ),
+        (
+            "c.proto",
+            "syntax = \"proto3\";\nimport \"gone.proto\";\nenum E { ONE = 1; }\n",
+        ),
+        (
+            "d.proto",
+            "syntax = \"proto3\";\nmessage D { reserved 2; reserved \"old\"; int32 old = 2; }\n",
+        ),
+        (
+            "e.proto",
+            "syntax = \"proto3\";\nmessage E1 {\n  int32 = 1;\n}\n",
+        ),
+    ]);
+    assert_eq!(
+        mistakes,
+        [
+            "a.proto:2:13: error: B is not defined",
+            "a.proto:2:22: error: C is not defined",
+            "b.proto:2:32: error: M: number 1 of y is taken",
+            "b.proto:3:9: error: M is declared twice",
+            "c.proto:2:1: error: import \"gone.proto\" is not found",
+            "c.proto:3:10: error: E: the first value must be zero in proto3",
+            "d.proto:2:47: error: D: number 2 of old is reserved",
+            "d.proto:2:47: error: D: the name old is reserved",
+            "e.proto:3:9: error: expected an identifier, but found '='",
+        ]
+    );
+}
+
+#[test]
+fn a_circle_of_imports_is_printed() {
+    let errors = Tree::parse([
+        ("a.proto", r#"syntax = "proto3"; import "b.proto";"#),
+        ("b.proto", r#"syntax = "proto3"; import "c.proto";"#),
+        ("c.proto", r#"syntax = "proto3"; import "b.proto";"#),
+    ])
+    .unwrap_err();
+    assert_eq!(
+        errors[0].to_string(),
+        "c.proto:1:20: error: files import each other: b.proto -> c.proto -> b.proto"
+    );
+    assert_eq!(errors.len(), 1);
+}
+
+#[test]
+fn what_follows_from_an_unreadable_file_is_not_reported() {
+    let mistakes = mistakes(&[
+        ("a.proto", "syntax = \"proto3\"; message A { "),
+        (
+            "b.proto",
+            r#"syntax = "proto3"; import "a.proto"; message B { A a = 1; }"#,
+        ),
+    ]);
+    assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+    assert!(
+        mistakes[0].starts_with("a.proto:1:32: error: expected"),
+        "{mistakes:?}"
+    );
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused() {
+    let text = oxds_apicheck::parse::Text {
+        path: "a.proto".into(),
+        display: "a.proto".into(),
+        target: true,
+        bytes: b"syntax = \"proto3\";\n// \xff".to_vec().into(),
+    };
+    let errors = Tree::read(&[text]).unwrap_err();
+    assert_eq!(errors[0].reason, Reason::NotUtf8);
+    assert_eq!(errors[0].to_string(), "a.proto:2:4: error: not UTF-8");
+}
+
+#[test]
+fn editions_are_named_as_what_is_missing() {
+    assert_eq!(
+        mistakes(&[("a.proto", "// new\nedition = \"2023\";\nmessage A {}")]),
+        ["a.proto:2:1: error: editions are not supported, only proto2 and proto3"]
+    );
+}
+
+#[test]
+fn comments_and_places_are_kept() {
+    let tree = tree(&[(
+        "a.proto",
+        "// Licence.\n\nsyntax = \"proto3\";\n\n// Of M.\nmessage M {\n  // Of ü.\n  string name = 1; // Behind.\n}\n",
+    )]);
+    let message = tree.message("M").unwrap();
+    let docs = message.source.docs.as_ref().unwrap();
+    assert_eq!(docs.leading.as_deref(), Some(" Of M.\n"));
+    let field = &message.fields[0];
+    let span = field.source.name.unwrap();
+    assert_eq!((span.line, span.column, span.end_column), (8, 10, 14));
+    assert_eq!(
+        field.source.comments().collect::<String>(),
+        " Of ü.\n Behind.\n"
+    );
+}
