@@ -15,6 +15,7 @@
 //! |---|---|
 //! | [`compare`] | what became of each element of an old tree in a new one |
 //! | [`model`] | a tree of proto files as data: files, messages, fields, options, places |
+//! | [`input`] | where trees come from: folders, git refs, descriptor sets, crates |
 //! | [`parse`] | proto texts to a tree, or every mistake in them with its place |
 //! | [`finding`] | what a rule found, and where, in the old tree and in the new one |
 //! | [`validation`] | what validation demands, by meaning, and whether it became tighter |
@@ -28,6 +29,7 @@ pub mod bump;
 pub mod compare;
 pub mod finding;
 pub mod hash;
+pub mod input;
 pub mod model;
 pub mod parse;
 pub mod rule;

@@ -116,7 +116,15 @@ impl Tree {
     /// # Errors
     /// As [`Tree::parse`].
     pub fn read(texts: &[Text]) -> Result<Tree, Vec<Error>> {
-        let read: Vec<_> = texts.par_iter().map(Text::read).collect();
+        let read = texts.par_iter().map(Text::read).collect();
+        Tree::assemble(texts, read)
+    }
+
+    /// The tree of texts that were read already; `read` has one for each of `texts`.
+    pub(crate) fn assemble(
+        texts: &[Text],
+        read: Vec<Result<Draft, Vec<Error>>>,
+    ) -> Result<Tree, Vec<Error>> {
         let mut drafts = Vec::with_capacity(read.len());
         let mut errors = Vec::new();
         let mut unreadable = HashSet::new();

@@ -7,4 +7,5 @@
     reason = "tests fail by panicking"
 )]
 
+mod input;
 mod parse;

@@ -1,0 +1,142 @@
+//! `buf.yaml` and `buf.work.yaml`: where the modules of a folder lie, so that a tree which uses buf
+//! is read without a word of configuration. Dependencies on buf's registry are not followed.
+
+use serde::Deserialize;
+
+use super::failure::Unusable;
+use super::listing::Listing;
+
+/// The folders that are roots, and what is not part of them. Paths from the top of the listing,
+/// the top itself as the empty path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Modules {
+    pub(super) roots: Vec<String>,
+    pub(super) excludes: Vec<String>,
+}
+
+/// What of `buf.yaml` matters here; the rest is for others.
+#[derive(Debug, Deserialize)]
+struct BufYaml {
+    version: String,
+    #[serde(default)]
+    modules: Vec<Module>,
+    #[serde(default)]
+    build: Build,
+}
+
+#[derive(Debug, Deserialize)]
+struct Module {
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    excludes: Vec<String>,
+}
+
+/// Of versions `v1beta1` and `v1`.
+#[derive(Debug, Default, Deserialize)]
+struct Build {
+    #[serde(default)]
+    roots: Vec<String>,
+    #[serde(default)]
+    excludes: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct BufWorkYaml {
+    #[serde(default)]
+    directories: Vec<String>,
+}
+
+/// The modules of a place; none when it has neither file.
+pub(super) fn of(listing: &Listing) -> Result<Option<Modules>, Unusable> {
+    if listing.has("buf.work.yaml") {
+        let work: BufWorkYaml = read(listing, "buf.work.yaml")?;
+        let mut modules = Modules::default();
+        for directory in &work.directories {
+            let directory = clean(directory);
+            let file = join(&directory, "buf.yaml");
+            match listing.has(&file) {
+                true => modules.add(&directory, read(listing, &file)?),
+                false => modules.roots.push(directory),
+            }
+        }
+        return Ok(Some(modules));
+    }
+    if !listing.has("buf.yaml") {
+        return Ok(None);
+    }
+    let mut modules = Modules::default();
+    modules.add("", read(listing, "buf.yaml")?);
+    Ok(Some(modules))
+}
+
+impl Modules {
+    fn add(&mut self, folder: &str, file: BufYaml) {
+        let old_roots = match file.build.roots.is_empty() {
+            true => vec![String::new()],
+            false => file.build.roots,
+        };
+        if file.version != "v2" || file.modules.is_empty() {
+            for root in &old_roots {
+                let root = join(folder, &clean(root));
+                let excludes = file.build.excludes.iter();
+                self.excludes
+                    .extend(excludes.map(|exclude| join(&root, &clean(exclude))));
+                self.roots.push(root);
+            }
+            return;
+        }
+        for module in file.modules {
+            let root = join(folder, &clean(&module.path));
+            // In version 2 they are written from the folder of buf.yaml.
+            let excludes = module.excludes.iter();
+            self.excludes
+                .extend(excludes.map(|exclude| join(folder, &clean(exclude))));
+            self.roots.push(root);
+        }
+    }
+}
+
+fn read<T: for<'a> Deserialize<'a>>(listing: &Listing, path: &str) -> Result<T, Unusable> {
+    let wrong = |file: String, why: String| Unusable::Modules { file, why };
+    let display = listing.display(path).to_string();
+    let bytes = listing
+        .read(&[path.to_owned()])?
+        .into_iter()
+        .next()
+        .unwrap_or_default();
+    let text =
+        std::str::from_utf8(&bytes).map_err(|_| wrong(display.clone(), "not UTF-8".into()))?;
+    serde_saphyr::from_str(text).map_err(|error| {
+        let place = error
+            .location()
+            .map(|at| format!(":{}:{}", at.line(), at.column()));
+        wrong(
+            display + &place.unwrap_or_default(),
+            error.without_snippet().to_string(),
+        )
+    })
+}
+
+/// `./a/b/` to `a/b`, `.` to nothing.
+pub(super) fn clean(path: &str) -> String {
+    let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// A path below a folder, both from the top.
+pub(super) fn join(folder: &str, path: &str) -> String {
+    match (folder, path) {
+        ("", path) => path.to_owned(),
+        (folder, "") => folder.to_owned(),
+        _ => format!("{folder}/{path}"),
+    }
+}
+
+/// Whether `path` is `folder` or lies below it.
+pub(super) fn is_below(path: &str, folder: &str) -> bool {
+    folder.is_empty()
+        || path
+            .strip_prefix(folder)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}

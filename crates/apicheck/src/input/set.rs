@@ -1,0 +1,108 @@
+//! Descriptor sets, as `protoc --descriptor_set_out` and `buf build` write them.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use prost::Message as _;
+use prost::bytes::Bytes;
+use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, Value};
+use prost_types::FileDescriptorSet;
+
+use super::Options;
+use super::failure::{Failure, Unusable};
+use super::listing::unreadable;
+use super::modules::is_below;
+use crate::model::Tree;
+use crate::parse::Draft;
+
+const SET: &str = "google.protobuf.FileDescriptorSet";
+
+/// Reads a set: binary, or JSON when the file is named so.
+pub(super) fn load(path: &Path, options: &Options) -> Result<Tree, Failure> {
+    let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    let broken = |why: String| Unusable::BrokenSet {
+        path: path.to_owned(),
+        why,
+    };
+    let bytes = match path.extension().is_some_and(|ending| ending == "json") {
+        true => from_json(&bytes).map_err(broken)?,
+        false => bytes,
+    };
+    let set = FileDescriptorSet::decode(&*bytes).map_err(|error| broken(error.to_string()))?;
+    if set.file.is_empty() {
+        return Err(broken("it holds no file".to_owned()).into());
+    }
+    let kept = options_of(&bytes).map_err(broken)?;
+    let drafts = set
+        .file
+        .into_iter()
+        .zip(kept)
+        .map(|(proto, options_by_path)| {
+            let name = proto.name().to_owned();
+            let below = |paths: &[String]| paths.iter().any(|path| is_below(&name, path));
+            let built_in = name.starts_with("google/protobuf/");
+            Draft {
+                target: !built_in
+                    && (options.paths.is_empty() || below(&options.paths))
+                    && !below(&options.excludes),
+                options: options_by_path,
+                display: format!("{}:{name}", path.display()).into(),
+                text: None,
+                proto,
+            }
+        });
+    Tree::build(drafts.collect()).map_err(Failure::Mistakes)
+}
+
+fn from_json(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let descriptor = descriptor()?;
+    // Tools write options of extensions that nobody can know here; they are dropped, not refused.
+    let options = DeserializeOptions::new().deny_unknown_fields(false);
+    let set = DynamicMessage::deserialize_with_options(descriptor, &mut json, &options)
+        .map_err(|error| error.to_string())?;
+    Ok(set.encode_to_vec())
+}
+
+fn descriptor() -> Result<prost_reflect::MessageDescriptor, String> {
+    let pool = DescriptorPool::global();
+    pool.get_message_by_name(SET)
+        .ok_or_else(|| format!("{SET} is unknown"))
+}
+
+/// For each file, the bytes of all options by their path: a generic reading keeps the extensions.
+fn options_of(bytes: &[u8]) -> Result<Vec<HashMap<Vec<i32>, Bytes>>, String> {
+    let set = DynamicMessage::decode(descriptor()?, bytes).map_err(|error| error.to_string())?;
+    let Some(files) = set.get_field_by_name("file") else {
+        return Ok(Vec::new());
+    };
+    let files = files.as_list().into_iter().flatten();
+    let options = files.filter_map(Value::as_message).map(|file| {
+        let mut options = HashMap::new();
+        collect(file, &mut Vec::new(), &mut options);
+        options
+    });
+    Ok(options.collect())
+}
+
+fn collect(message: &DynamicMessage, path: &mut Vec<i32>, options: &mut HashMap<Vec<i32>, Bytes>) {
+    for (field, value) in message.fields() {
+        path.push(field.number() as i32);
+        match value {
+            Value::Message(message) if field.name() == "options" => {
+                options.insert(path.clone(), message.encode_to_vec().into());
+            }
+            Value::List(list) if field.name() != "location" => {
+                for (index, element) in list.iter().enumerate() {
+                    if let Value::Message(element) = element {
+                        path.push(index as i32);
+                        collect(element, path, options);
+                        path.pop();
+                    }
+                }
+            }
+            _ => {}
+        }
+        path.pop();
+    }
+}

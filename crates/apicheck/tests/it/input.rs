@@ -1,0 +1,303 @@
+//! Where trees come from: folders, repositories, descriptor sets, crates.
+
+use std::path::Path;
+use std::process::Command;
+
+use oxds_apicheck::input::{Failure, Input, Options, Revision, Unusable, load, merge_base};
+use oxds_apicheck::model::Tree;
+use prost::Message as _;
+
+fn write(folder: &Path, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+fn read(input: &str) -> Result<Tree, Failure> {
+    load(&input.parse().unwrap(), &Options::default())
+}
+
+fn targets(tree: &Tree) -> Vec<&str> {
+    tree.targets().map(|file| &*file.path).collect()
+}
+
+fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args([
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@t",
+            "-c",
+            "init.defaultBranch=main",
+        ])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const A: &str =
+    r#"syntax = "proto3"; package a; import "dep/v1/dep.proto"; message A { dep.v1.Dep dep = 1; }"#;
+const DEP: &str = r#"syntax = "proto3"; package dep.v1; message Dep {}"#;
+const UNUSED: &str = "this is not read unless it is asked for";
+
+#[test]
+fn inputs_are_spelled_as_they_are_shown() {
+    for text in [
+        "api",
+        ".git#branch=main",
+        "api/.git#tag=v1,subdir=proto",
+        ".#ref=1a2b3c",
+        "crate:envoy-types@0.7.7",
+        "crate:data-plane-api@0.1.1#subdir=data-plane-api",
+        "set.binpb",
+    ] {
+        assert_eq!(text.parse::<Input>().unwrap().to_string(), text);
+    }
+    assert!(matches!("set.binpb".parse(), Ok(Input::Set(_))));
+    let wrong = "api#brunch=main".parse::<Input>().unwrap_err().to_string();
+    assert_eq!(
+        wrong,
+        r#"api#brunch=main: "brunch=main" is none of branch=, tag=, ref=, subdir="#
+    );
+    let wrong = "crate:envoy-types"
+        .parse::<Input>()
+        .unwrap_err()
+        .to_string();
+    assert!(wrong.ends_with("crate:NAME@VERSION"), "{wrong}");
+}
+
+#[test]
+fn a_folder_carries_its_dependencies_in_roots_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &[
+            ("a.proto", A),
+            ("third_party/dep/v1/dep.proto", DEP),
+            (".hidden/b.proto", UNUSED),
+        ],
+    );
+    let tree = read(folder.path().to_str().unwrap()).unwrap();
+    assert_eq!(targets(&tree), ["dep/v1/dep.proto", "a.proto"]);
+    let shown = &tree.file("a.proto").unwrap().display;
+    assert_eq!(**shown, *folder.path().join("a.proto").to_str().unwrap());
+}
+
+#[test]
+fn includes_are_read_as_needed_and_not_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        &[
+            ("api/a.proto", A),
+            ("inc/dep/v1/dep.proto", DEP),
+            ("inc/b.proto", UNUSED),
+        ],
+    );
+    let input = Input::Folder(folder.path().join("api"));
+    let options = Options {
+        includes: vec![folder.path().join("inc")],
+        ..Options::default()
+    };
+    let tree = load(&input, &options).unwrap();
+    assert_eq!(targets(&tree), ["a.proto"]);
+    assert!(tree.message("dep.v1.Dep").is_some());
+    let Failure::Mistakes(errors) = load(&input, &Options::default()).unwrap_err() else {
+        panic!("without the include it does not compile")
+    };
+    assert!(
+        errors[0]
+            .to_string()
+            .ends_with(r#"import "dep/v1/dep.proto" is not found"#)
+    );
+}
+
+#[test]
+fn modules_of_buf_are_roots() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    write(
+        folder.path(),
+        &[
+            (
+                "buf.yaml",
+                "version: v2\nmodules:\n  - path: proto\n    excludes: [proto/old]\n  - path: deps\n",
+            ),
+            ("proto/a.proto", A),
+            ("proto/old/b.proto", UNUSED),
+            ("deps/dep/v1/dep.proto", DEP),
+            ("elsewhere/c.proto", UNUSED),
+        ],
+    );
+    assert_eq!(
+        targets(&read(path).unwrap()),
+        ["dep/v1/dep.proto", "a.proto"]
+    );
+    write(
+        folder.path(),
+        &[(
+            "buf.yaml",
+            "version: v1\nbuild:\n  excludes: [proto/old, elsewhere, deps]\n",
+        )],
+    );
+    let tree = read(path);
+    let Err(Failure::Mistakes(errors)) = tree else {
+        panic!("{tree:?}")
+    };
+    assert!(
+        errors[0].to_string().contains("dep/v1/dep.proto"),
+        "roots are as written: {errors:?}"
+    );
+    write(folder.path(), &[("buf.yaml", "version: v2\nmodules: 3\n")]);
+    let wrong = read(path).unwrap_err().to_string();
+    assert!(wrong.contains("buf.yaml:2:"), "{wrong}");
+}
+
+#[test]
+fn a_commit_is_read_without_checking_it_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    git(path, &["init", "-q"]);
+    write(path, &[("api/a.proto", A), ("deps/dep/v1/dep.proto", DEP)]);
+    git(path, &["add", "."]);
+    git(path, &["commit", "-qm", "one"]);
+    git(path, &["tag", "v1"]);
+    git(path, &["checkout", "-qb", "change"]);
+    write(path, &[("api/a.proto", "broken")]);
+
+    let base = merge_base(&path.join("api")).unwrap();
+    assert!(base.words.ends_with(" of HEAD and main"), "{}", base.words);
+    for input in [
+        format!("{}#tag=v1,subdir=api", path.display()),
+        format!("{}#branch=main,subdir=api", path.join(".git").display()),
+        base.input.to_string(),
+    ] {
+        let tree = read(&input).unwrap();
+        assert_eq!(targets(&tree), ["a.proto"], "{input}");
+        assert!(
+            tree.file("a.proto")
+                .unwrap()
+                .display
+                .ends_with(":api/a.proto")
+        );
+    }
+
+    let input = Input::Git {
+        repository: path.to_owned(),
+        revision: Revision::Branch("gone".to_owned()),
+        subdir: None,
+    };
+    let wrong = load(&input, &Options::default()).unwrap_err().to_string();
+    assert_eq!(
+        wrong,
+        format!("{}: git knows no branch=gone", path.display())
+    );
+    let shallow = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", path.display());
+    git(shallow.path(), &["clone", "-q", "--depth=1", &url, "clone"]);
+    let input = format!("{}#ref=v0", shallow.path().join("clone").display());
+    let wrong = read(&input).unwrap_err().to_string();
+    assert!(
+        wrong.ends_with("the clone is shallow: `git fetch --unshallow` fetches the rest"),
+        "{wrong}"
+    );
+    let outside = tempfile::tempdir().unwrap();
+    let wrong = read(&format!("{}#ref=HEAD", outside.path().display())).unwrap_err();
+    assert!(
+        matches!(wrong, Failure::Unusable(Unusable::Git { .. })),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn a_crate_is_read_from_cargos_home() {
+    let tree = read("crate:envoy-types@0.7.7#subdir=proto/data-plane-api").unwrap();
+    let cluster = tree.message("envoy.config.cluster.v3.Cluster").unwrap();
+    assert_eq!(
+        &*tree[cluster.file].path,
+        "envoy/config/cluster/v3/cluster.proto"
+    );
+    assert!(tree.targets().all(|file| file.path.starts_with("envoy/")));
+    assert!(tree.message("udpa.annotations.StatusAnnotation").is_some());
+    let wrong = read("crate:envoy-types@0.0.0").unwrap_err().to_string();
+    assert!(
+        wrong.contains("`cargo add envoy-types@=0.0.0 && cargo fetch`"),
+        "{wrong}"
+    );
+}
+
+#[test]
+fn a_set_keeps_the_options_that_its_reader_does_not_know() {
+    // given a set of what a folder holds, made by another tool's library
+    let mut pool = prost_reflect::DescriptorPool::global();
+    for (name, text) in [
+        (
+            "opts.proto",
+            "import 'google/protobuf/descriptor.proto'; extend google.protobuf.FieldOptions { optional int32 limit = 50000; }",
+        ),
+        (
+            "a.proto",
+            "syntax = 'proto3'; package a; import 'opts.proto'; message A { string x = 1 [(limit) = 7, deprecated = true]; map<string, int32> m = 2; }",
+        ),
+    ] {
+        pool.add_file_descriptor_proto(protox_parse::parse(name, text).unwrap())
+            .unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("set.binpb");
+    let set = pool.encode_to_vec();
+    std::fs::write(&path, &set).unwrap();
+    let tree = read(path.to_str().unwrap()).unwrap();
+    let options = &tree.message("a.A").unwrap().fields[0].options;
+    assert_eq!(
+        options
+            .extension("limit")
+            .and_then(prost_reflect::Value::as_i32),
+        Some(7)
+    );
+    assert!(options.deprecated());
+    assert_eq!(targets(&tree), ["opts.proto", "a.proto"]);
+
+    std::fs::write(&path, &set[..set.len() / 2]).unwrap();
+    let wrong = read(path.to_str().unwrap()).unwrap_err();
+    assert!(
+        matches!(wrong, Failure::Unusable(Unusable::BrokenSet { .. })),
+        "{wrong}"
+    );
+    std::fs::write(
+        &path,
+        prost_types::FileDescriptorSet::default().encode_to_vec(),
+    )
+    .unwrap();
+    let wrong = read(path.to_str().unwrap()).unwrap_err().to_string();
+    assert!(wrong.ends_with("it holds no file"), "{wrong}");
+}
+
+#[test]
+fn nothing_to_read_is_said_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    assert_eq!(
+        read(path).unwrap_err().to_string(),
+        format!("{path}: no .proto file there")
+    );
+    let gone = folder.path().join("gone");
+    let wrong = read(gone.to_str().unwrap()).unwrap_err();
+    assert!(
+        matches!(wrong, Failure::Unusable(Unusable::Unreadable { .. })),
+        "{wrong}"
+    );
+    let only = Options {
+        paths: vec!["b".to_owned()],
+        ..Options::default()
+    };
+    write(folder.path(), &[("a/a.proto", DEP)]);
+    assert!(load(&Input::Folder(folder.path().to_owned()), &only).is_err());
+}
