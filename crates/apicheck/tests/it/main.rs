@@ -7,5 +7,9 @@
     reason = "tests fail by panicking"
 )]
 
+mod breaking;
+mod cases;
+mod compare;
 mod input;
 mod parse;
+mod support;

@@ -1,0 +1,259 @@
+//! Compatibility inside a stable major: what the cases in `testdata/` do not say in a file.
+
+use std::collections::BTreeSet;
+
+use oxds_apicheck::finding::{Language, Severity};
+
+use crate::support::{findings, shop, told, tree};
+
+#[test]
+fn v27_one_renumbered_field_is_one_finding_with_both_places() {
+    let old = shop("message Order {\n  string id = 1;\n  string note = 2;\n}");
+    let new = shop("message Order {\n  string id = 1;\n\n  string note = 7;\n}");
+    let [finding] = &findings(&old, &new)[..] else {
+        panic!("{:?}", findings(&old, &new));
+    };
+    assert_eq!(finding.element, "shop.v1.Order.note");
+    assert_eq!((&*finding.old_value, &*finding.new_value), ("2", "7"));
+    let line = |location: &Option<oxds_apicheck::finding::Location>| {
+        location.as_ref().unwrap().span.unwrap().line
+    };
+    assert_eq!((line(&finding.old), line(&finding.new)), (5, 6));
+}
+
+#[test]
+fn v27_all_that_changed_about_a_field_is_in_its_one_finding() {
+    assert_eq!(
+        told(
+            "message Order { int32 count = 1; }",
+            "message Order { string count = 2; }"
+        ),
+        [
+            "FIELD_RENUMBERED shop.v1.Order.count: renumbered from 1 to 2; type changed from int32 to string"
+        ]
+    );
+}
+
+#[test]
+fn v27_types_of_one_wire_group_are_told_by_what_they_break() {
+    let told = |old: &str, new: &str| {
+        let message =
+            |kind: &str| format!("message Order {{ {kind} x = 1; }} enum State {{ A = 0; }}");
+        let told = told(&message(old), &message(new));
+        told[0].split(' ').next().unwrap().to_owned()
+    };
+    let cases = [
+        ("int32", "sint32", "FIELD_TYPE_CHANGED"),
+        ("int32", "fixed32", "FIELD_TYPE_CHANGED"),
+        ("fixed32", "float", "FIELD_TYPE_CHANGED"),
+        ("string", "Order", "FIELD_TYPE_CHANGED"),
+        ("float", "double", "FIELD_TYPE_CHANGED"),
+        ("int32", "int64", "FIELD_JSON_TYPE_CHANGED"),
+        ("bool", "uint32", "FIELD_JSON_TYPE_CHANGED"),
+        ("State", "int32", "FIELD_JSON_TYPE_CHANGED"),
+        ("bytes", "string", "FIELD_JSON_TYPE_CHANGED"),
+        ("int32", "uint32", "FIELD_STUB_TYPE_CHANGED"),
+        ("fixed64", "sfixed64", "FIELD_STUB_TYPE_CHANGED"),
+        (
+            "map<string, int32>",
+            "map<string, uint32>",
+            "FIELD_STUB_TYPE_CHANGED",
+        ),
+        (
+            "map<int32, string>",
+            "map<int64, string>",
+            "FIELD_JSON_TYPE_CHANGED",
+        ),
+    ];
+    for (old, new, rule) in cases {
+        assert_eq!(told(old, new), rule, "{old} -> {new}");
+    }
+}
+
+#[test]
+fn v27_a_renamed_message_does_not_change_the_fields_that_use_it() {
+    let old = "message Item { string id = 1; string sku = 2; uint32 n = 3; }
+        message Order { Item item = 1; map<string, Item> items = 2; repeated Item more = 3; }
+        service Shop { rpc Get(Order) returns (Item); }";
+    assert_eq!(
+        told(
+            old,
+            &old.replace("Item ", "Thing ")
+                .replace("Item>", "Thing>")
+                .replace("(Item)", "(Thing)")
+        ),
+        ["MESSAGE_RENAMED shop.v1.Thing: renamed from shop.v1.Item to shop.v1.Thing"]
+    );
+}
+
+#[test]
+fn v27_a_number_taken_from_a_renumbered_field_is_told_of_both() {
+    assert_eq!(
+        told(
+            "message Order { string id = 1; }",
+            "message Order { string id = 2; string note = 1; }"
+        ),
+        [
+            "FIELD_RENUMBERED shop.v1.Order.id: renumbered from 1 to 2",
+            "FIELD_NUMBER_REUSED shop.v1.Order.note: uses number 1, which belonged to id"
+        ]
+    );
+}
+
+#[test]
+fn v28_a_renamed_field_is_one_finding_although_its_json_name_follows() {
+    assert_eq!(
+        told(
+            "message Order { string item_note = 1; }",
+            "message Order { string item_remark = 1; }"
+        ),
+        ["FIELD_RENAMED shop.v1.Order.item_remark: renamed from item_note to item_remark"]
+    );
+}
+
+#[test]
+fn v29_a_direct_rename_names_the_annotation_that_is_allowed() {
+    let (old, new) = (
+        shop("message Order { string a = 1; }"),
+        shop("message Order { string b = 1; }"),
+    );
+    let fix = findings(&old, &new)[0].fix.clone().unwrap();
+    assert!(
+        fix.contains("(udpa.annotations.field_migrate).rename = \"b\""),
+        "{fix}"
+    );
+}
+
+#[test]
+fn v29_the_pending_set_is_no_finding() {
+    let head =
+        "syntax = \"proto3\";\npackage shop.v1;\nimport \"udpa/annotations/migrate.proto\";\n";
+    let old = format!(
+        "{head}message Order {{ string a = 1; string b = 2; }} enum State {{ A = 0; B = 1; }}"
+    );
+    let new = format!(
+        "{head}option (udpa.annotations.file_migrate).move_to_package = \"store.v1\";
+        message Order {{
+          option (udpa.annotations.message_migrate).rename = \"Purchase\";
+          string a = 1 [deprecated = true];
+          string b = 2 [(udpa.annotations.field_migrate) = {{rename: \"c\" oneof_promotion: \"d\"}}];
+        }}
+        enum State {{
+          option (udpa.annotations.enum_migrate).rename = \"Status\";
+          A = 0;
+          B = 1 [deprecated = true, (udpa.annotations.enum_value_migrate).rename = \"C\"];
+        }}"
+    );
+    let path = "shop/v1/order.proto";
+    let found = findings(&tree(&[(path, old)]), &tree(&[(path, new)]));
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn v30_a_public_import_of_the_new_file_keeps_cpp_whole() {
+    let head = "syntax = \"proto3\";\npackage shop.v1;\n";
+    let (order, item) = (
+        "message Order { string id = 1; }",
+        "message Item { string sku = 1; }",
+    );
+    let old = tree(&[("shop/v1/order.proto", format!("{head}{order}{item}"))]);
+    let moved = |import: &str| {
+        let old_file = format!("{head}{import}{order}");
+        tree(&[
+            ("shop/v1/order.proto", old_file),
+            ("shop/v1/item.proto", format!("{head}{item}")),
+        ])
+    };
+    let languages = |new| findings(&old, &new)[0].languages.clone();
+    let both = BTreeSet::from([Language::Cpp, Language::Python]);
+    assert_eq!(languages(moved("")), both);
+    let python = BTreeSet::from([Language::Python]);
+    assert_eq!(
+        languages(moved("import public \"shop/v1/item.proto\";\n")),
+        python
+    );
+}
+
+#[test]
+fn v30_a_collision_names_the_languages() {
+    let old = shop("message Order { repeated string item = 1; }");
+    let new = shop("message Order { repeated string item = 1; int32 item_count = 2; }");
+    let found = findings(&old, &new);
+    assert_eq!(found[0].languages, BTreeSet::from([Language::Java]));
+}
+
+#[test]
+fn v31_additions_are_allowed() {
+    let old = "message Order { string id = 1; oneof to { string host = 2; } } enum State { A = 0; }
+        service Shop { rpc Buy(Order) returns (Order); }";
+    let new = "message Order { string id = 1; oneof to { string host = 2; string path = 3; } repeated Item items = 4; }
+        message Item { string sku = 1; }
+        enum State { A = 0; B = 1; }
+        enum Kind { K = 0; }
+        service Shop { rpc Buy(Order) returns (Order); rpc List(Item) returns (stream Item); }
+        service Stock { rpc Get(Item) returns (Item); }";
+    assert!(told(old, new).is_empty(), "{:?}", told(old, new));
+}
+
+#[test]
+fn v31_an_addition_to_an_enum_that_is_read_strictly_warns() {
+    let text = |more: &str| {
+        format!(
+            "syntax = \"proto3\";\npackage shop.v1;\nimport \"validate/validate.proto\";
+            message Order {{ State state = 1 [(validate.rules).enum.defined_only = true]; }}
+            enum State {{ A = 0; {more} }}"
+        )
+    };
+    let side = |more| tree(&[("shop/v1/order.proto", text(more))]);
+    let found = findings(&side(""), &side("B = 1;"));
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].severity, Severity::Warning);
+    assert!(
+        found[0].message.contains("shop.v1.Order.state"),
+        "{}",
+        found[0].message
+    );
+}
+
+#[test]
+fn v34_another_meaning_of_an_unset_wrapper_is_not_judged() {
+    let text = |comment: &str| {
+        format!(
+            "syntax = \"proto3\";\npackage shop.v1;\nimport \"google/protobuf/wrappers.proto\";
+            message Order {{\n  // {comment}\n  google.protobuf.UInt32Value limit = 1;\n}}"
+        )
+    };
+    let side = |comment| tree(&[("shop/v1/order.proto", text(comment))]);
+    assert!(findings(&side("Defaults to 10."), &side("Defaults to 20.")).is_empty());
+}
+
+#[test]
+fn v36_removal_wants_deprecation_then_reservation() {
+    let told = |old: &str, new: &str| {
+        let message = |inside: &str| format!("message Order {{ string id = 1; {inside} }}");
+        let told = told(&message(old), &message(new));
+        told.iter()
+            .map(|line| line.split(' ').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let deprecated = "string note = 2 [deprecated = true];";
+    assert_eq!(
+        told("string note = 2;", "reserved 2; reserved \"note\";"),
+        ["FIELD_REMOVED"]
+    );
+    assert_eq!(told(deprecated, ""), ["REMOVED_UNRESERVED"]);
+    assert_eq!(told(deprecated, "reserved 2;"), ["REMOVED_UNRESERVED"]);
+    assert_eq!(
+        told(deprecated, "reserved 2; reserved \"note\";"),
+        ["DEPRECATED_REMOVED"]
+    );
+}
+
+#[test]
+fn v37_the_zero_of_an_enum_is_neither_renamed_nor_removed() {
+    let state = |values: &str| format!("enum State {{ {values} B = 1; }}");
+    assert_eq!(
+        told(&state("A = 0;"), &state("NONE = 0;")),
+        ["ENUM_ZERO_CHANGED shop.v1.State.NONE: renamed from A to NONE"]
+    );
+}

@@ -1,0 +1,101 @@
+//! Trees from texts and from `testdata/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use oxds_apicheck::compare::Comparison;
+use oxds_apicheck::finding::Finding;
+use oxds_apicheck::model::Tree;
+use oxds_apicheck::parse::Text;
+use oxds_apicheck::rule::Profile;
+use oxds_apicheck::rules;
+
+/// The folder of cases.
+pub(crate) fn testdata() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")
+}
+
+/// The files below a folder, as `(path from it, text)`, sorted.
+pub(crate) fn files_below(folder: &Path) -> Vec<(String, String)> {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else {
+                found.push(path);
+            }
+        }
+    }
+    let mut paths = Vec::new();
+    walk(folder, &mut paths);
+    paths.sort();
+    let read = |path: PathBuf| {
+        let inside = path
+            .strip_prefix(folder)
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .to_owned();
+        (inside, fs::read_to_string(path).unwrap())
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// The tree of these files, which may import those in `testdata/include`.
+pub(crate) fn tree<P: AsRef<str>, T: AsRef<str>>(files: &[(P, T)]) -> Tree {
+    let text = |path: &str, text: &str, target| Text {
+        path: path.into(),
+        display: path.into(),
+        target,
+        bytes: text.as_bytes().to_vec().into(),
+    };
+    let included = files_below(&testdata().join("include"));
+    let texts = files
+        .iter()
+        .map(|(path, one)| text(path.as_ref(), one.as_ref(), true));
+    let imports = included.iter().map(|(path, one)| text(path, one, false));
+    match Tree::read(&texts.chain(imports).collect::<Vec<_>>()) {
+        Ok(tree) => tree,
+        Err(errors) => panic!("{errors:#?}"),
+    }
+}
+
+/// The tree of one file, at the path that its package says.
+pub(crate) fn one(text: &str) -> Tree {
+    let package = text
+        .lines()
+        .find_map(|line| line.strip_prefix("package ")?.strip_suffix(';'));
+    let path = format!("{}/case.proto", package.unwrap_or("none").replace('.', "/"));
+    tree(&[(path.as_str(), text)])
+}
+
+/// A file of package `shop.v1` in proto3.
+pub(crate) fn shop(body: &str) -> Tree {
+    one(&format!("syntax = \"proto3\";\npackage shop.v1;\n{body}"))
+}
+
+/// Everything that rules about a pair find.
+pub(crate) fn findings(old: &Tree, new: &Tree) -> Vec<Finding> {
+    let comparison = Comparison::of(old, new);
+    let mut findings = rules::breaking(&comparison, Profile::Policy);
+    findings.extend(rules::validation::find(
+        &comparison,
+        rules::validation::Mode::default(),
+    ));
+    findings
+}
+
+/// `RULE element: message`, for findings between two files of `shop.v1`.
+pub(crate) fn told(old: &str, new: &str) -> Vec<String> {
+    let findings = findings(&shop(old), &shop(new));
+    findings.iter().map(line).collect()
+}
+
+/// A finding in a line.
+pub(crate) fn line(finding: &Finding) -> String {
+    format!(
+        "{} {}: {}",
+        finding.rule.id, finding.element, finding.message
+    )
+}
