@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Found;
-use crate::compare::Comparison;
+use crate::compare::{Comparison, Pair};
 use crate::finding::Language;
-use crate::model::{Cardinality, Field, File, FileId, Kind, Message, Scalar, Source, Tree};
+use crate::model::{Cardinality, Field, FileId, Kind, Message, Scalar, Source};
 use crate::rules::fact::{Fact, Subject};
 use crate::rules::source::{NAME_COLLISION, NAME_IS_KEYWORD};
 
@@ -17,126 +17,147 @@ const PYTHON: &[&str] = &[
     "with", "yield",
 ];
 
-/// One name that two things want.
-struct Collision<'t> {
-    element: String,
-    other: String,
-    languages: &'static [Language],
+/// Something that wants a generated name: its full name, and where it is declared.
+struct Claim<'t> {
+    name: String,
     file: FileId,
     source: &'t Source,
 }
 
-/// What collides in the new tree, and did not in the old one.
+impl<'t> Claim<'t> {
+    fn field(message: &Message, field: &'t Field) -> Self {
+        Claim {
+            name: format!("{}.{}", message.name, field.name),
+            file: message.file,
+            source: &field.source,
+        }
+    }
+}
+
+/// One name that two things want.
+struct Collision<'t> {
+    /// Either may be what was added.
+    between: [Claim<'t>; 2],
+    languages: &'static [Language],
+}
+
+/// Findings about what was added. What already collided, collides no more for it, and in a new message
+/// nobody relies on a name yet.
 pub(super) fn brought_in(comparison: &Comparison<'_>) -> Vec<Found> {
-    let before: HashSet<_> = collisions(comparison.old)
-        .into_iter()
-        .map(|one| (one.element, one.other))
+    let mut found = outer_classes(comparison);
+    let added: HashSet<_> = comparison
+        .fields
+        .iter()
+        .filter(|member| matches!(member.pair, Pair::Added(_)))
+        .filter_map(|member| Some((&*member.new_owner.name, &*member.pair.is()?.name)))
+        .map(|(message, field)| format!("{message}.{field}"))
         .collect();
-    let words_before: HashSet<_> = keywords(comparison.old)
-        .into_iter()
-        .map(|(element, ..)| element)
-        .collect();
-    let collisions = collisions(comparison.new).into_iter();
-    let mut found: Vec<Found> = collisions
-        .filter(|one| !before.contains(&(one.element.clone(), one.other.clone())))
-        .map(|one| {
-            let message = format!("its generated name collides with that of {}", one.other);
-            let fact = Fact::new(&NAME_COLLISION, message, "", one.other).breaks(one.languages);
-            let place = Some((one.file, one.source));
-            (
-                Subject::of(comparison, one.element, None, place),
-                vec![fact],
-            )
-        })
-        .collect();
-    for (element, word, file, source) in keywords(comparison.new) {
-        if !words_before.contains(&element) {
-            let message = format!("{word} is a keyword of Python");
-            let fact = Fact::new(&NAME_IS_KEYWORD, message, "", word).breaks(&[Language::Python]);
-            let subject = Subject::of(comparison, element, None, Some((file, source)));
+    if added.is_empty() {
+        return found;
+    }
+    let messages = comparison.messages.iter().filter_map(Pair::both);
+    for message in messages.map(|(_, new)| new) {
+        for collision in accessors(message)
+            .into_iter()
+            .chain(same_in_camel_case(message))
+        {
+            let [first, second] = &collision.between;
+            let (new, taken) = match (added.contains(&first.name), added.contains(&second.name)) {
+                (true, _) => (first, second),
+                (false, true) => (second, first),
+                (false, false) => continue,
+            };
+            let fact = collides(&taken.name, collision.languages);
+            let subject = Subject::of(comparison, &*new.name, None, Some((new.file, new.source)));
             found.push((subject, vec![fact]));
         }
     }
+    found.extend(keywords(comparison));
     found
 }
 
-fn collisions(tree: &Tree) -> Vec<Collision<'_>> {
+fn collides(other: &str, languages: &'static [Language]) -> Fact {
+    let message = format!("its generated name collides with that of {other}");
+    Fact::new(&NAME_COLLISION, message, "", other).breaks(languages)
+}
+
+/// Java puts a file into a class. A message of that name does not compile when the name was given, and
+/// makes the generator rename the class when it was derived, which matters where the file is not new.
+fn outer_classes(comparison: &Comparison<'_>) -> Vec<Found> {
+    let before: HashSet<FileId> = comparison
+        .files
+        .iter()
+        .filter_map(Pair::both)
+        .map(|(_, new)| new.id)
+        .collect();
     let mut found = Vec::new();
-    for file in tree.targets() {
-        outer_class(tree, file, &mut found);
-    }
-    for message in tree.messages.iter().filter(|one| tree[one.file].target) {
-        accessors(message, &mut found);
-        same_in_camel_case(message, &mut found);
-    }
-    found
-}
-
-/// Java puts a file into a class; a message of that name either renames the class or does not compile.
-fn outer_class<'t>(tree: &'t Tree, file: &'t File, found: &mut Vec<Collision<'t>>) {
-    let given = file.options.get("java_outer_classname");
-    let given = given.and_then(|value| value.as_str().map(str::to_owned));
-    let stem = file.path.rsplit('/').next().unwrap_or(&file.path);
-    let class = given.unwrap_or_else(|| camel_case(stem.trim_end_matches(".proto")));
-    let messages = file
-        .messages
-        .iter()
-        .map(|id| (&tree[*id].name, &tree[*id].source));
-    let enums = file
-        .enums
-        .iter()
-        .map(|id| (&tree[*id].name, &tree[*id].source));
-    let services = file
-        .services
-        .iter()
-        .map(|id| (&tree[*id].name, &tree[*id].source));
-    for (name, source) in messages.chain(enums).chain(services) {
+    let mut look = |name: &str, file: FileId, source: &Source| {
+        let given = comparison.new[file].options.get("java_outer_classname");
+        let given = given.and_then(|value| value.as_str().map(str::to_owned));
+        if given.is_none() && !before.contains(&file) {
+            return;
+        }
+        let path = &comparison.new[file].path;
+        let stem = path.rsplit('/').next().unwrap_or(path);
+        let class = given.unwrap_or_else(|| camel_case(stem.trim_end_matches(".proto")));
         if name.rsplit('.').next() == Some(&class) {
-            found.push(Collision {
-                element: name.to_string(),
-                other: format!("the Java class of {}", file.path),
-                languages: &[Language::Java],
-                file: file.id,
-                source,
-            });
+            let fact = collides(&format!("the Java class of {path}"), &[Language::Java]);
+            let subject = Subject::of(comparison, name, None, Some((file, source)));
+            found.push((subject, vec![fact]));
+        }
+    };
+    for pair in &comparison.messages {
+        if let Pair::Added(new) = pair {
+            look(&new.name, new.file, &new.source);
         }
     }
+    for pair in &comparison.enums {
+        if let Pair::Added(new) = pair {
+            look(&new.name, new.file, &new.source);
+        }
+    }
+    for pair in &comparison.services {
+        if let Pair::Added(new) = pair {
+            look(&new.name, new.file, &new.source);
+        }
+    }
+    found
 }
 
-/// A field whose accessor is named like one that another field or a oneof brings along.
-fn accessors<'t>(message: &'t Message, found: &mut Vec<Collision<'t>>) {
-    if message.fields.len() < 2 && message.oneofs.is_empty() {
-        return;
-    }
+/// Fields with an accessor that is named like one that another field or a oneof brings along.
+fn accessors(message: &Message) -> Vec<Collision<'_>> {
     let by_name: HashMap<&str, &Field> = message
         .fields
         .iter()
         .map(|field| (&*field.name, field))
         .collect();
-    let mut collide = |name: &str, other: &str, languages: &'static [Language]| {
-        if let Some(taken) = by_name.get(name) {
-            found.push(Collision {
-                element: format!("{}.{name}", message.name),
-                other: format!("{}.{other}", message.name),
-                languages,
-                file: message.file,
-                source: &taken.source,
-            });
-        }
-    };
+    let mut found = Vec::new();
     for field in &message.fields {
         for (prefix, suffix, languages) in brought_along(field) {
-            collide(
-                &format!("{prefix}{}{suffix}", field.name),
-                &field.name,
-                languages,
-            );
+            let name = format!("{prefix}{}{suffix}", field.name);
+            if let Some(taken) = by_name.get(&*name) {
+                found.push(Collision {
+                    between: [Claim::field(message, taken), Claim::field(message, field)],
+                    languages,
+                });
+            }
         }
     }
     for oneof in &message.oneofs {
         let name = format!("{}_case", oneof.name);
-        collide(&name, &oneof.name, &[Language::Cpp, Language::Java]);
+        if let Some(taken) = by_name.get(&*name) {
+            let claim = Claim {
+                name: format!("{}.{}", message.name, oneof.name),
+                file: message.file,
+                source: &oneof.source,
+            };
+            found.push(Collision {
+                between: [Claim::field(message, taken), claim],
+                languages: &[Language::Cpp, Language::Java],
+            });
+        }
     }
+    found
 }
 
 type Affix = (&'static str, &'static str, &'static [Language]);
@@ -171,32 +192,34 @@ fn brought_along(field: &Field) -> Vec<Affix> {
 }
 
 /// `foo_bar` and `fooBar` are both FooBar.
-fn same_in_camel_case<'t>(message: &'t Message, found: &mut Vec<Collision<'t>>) {
+fn same_in_camel_case(message: &Message) -> Vec<Collision<'_>> {
     let mut seen: HashMap<String, &Field> = HashMap::new();
+    let mut found = Vec::new();
     for field in &message.fields {
         if let Some(first) = seen.insert(camel_case(&field.name), field) {
             found.push(Collision {
-                element: format!("{}.{}", message.name, field.name),
-                other: format!("{}.{}", message.name, first.name),
+                between: [Claim::field(message, field), Claim::field(message, first)],
                 languages: &[Language::Go, Language::Java],
-                file: message.file,
-                source: &field.source,
             });
         }
     }
+    found
 }
 
-/// Fields named like a word of Python: element, word, place.
-fn keywords(tree: &Tree) -> Vec<(String, &str, FileId, &Source)> {
-    let messages = tree.messages.iter().filter(|one| tree[one.file].target);
-    messages
-        .flat_map(|message| message.fields.iter().map(move |field| (message, field)))
-        .filter(|(_, field)| PYTHON.contains(&&*field.name))
-        .map(|(message, field)| {
-            let element = format!("{}.{}", message.name, field.name);
-            (element, &*field.name, message.file, &field.source)
-        })
-        .collect()
+/// Added fields that are named like a word of Python.
+fn keywords(comparison: &Comparison<'_>) -> Vec<Found> {
+    let mut found = Vec::new();
+    for member in &comparison.fields {
+        if let Pair::Added(new) = member.pair
+            && PYTHON.contains(&&*new.name)
+        {
+            let message = format!("{} is a keyword of Python", new.name);
+            let fact = Fact::new(&NAME_IS_KEYWORD, message, "", &*new.name);
+            let subject = Subject::member(comparison, member);
+            found.push((subject, vec![fact.breaks(&[Language::Python])]));
+        }
+    }
+    found
 }
 
 /// `foo_bar.baz-1` as generators write it: `FooBarBaz1`.
