@@ -199,6 +199,9 @@ impl Comparison<'_> {
     }
 
     fn nested(&mut self, part: &str, old: Option<&Rules>, new: Option<&Rules>) {
+        if old.is_none() && new.is_none() {
+            return;
+        }
         let nothing = Rules::default();
         let inner = changes(old.unwrap_or(&nothing), new.unwrap_or(&nothing));
         let place = |text: String| {
