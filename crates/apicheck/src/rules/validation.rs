@@ -3,7 +3,7 @@
 use crate::compare::{Comparison, Fate, Member, Pair};
 use crate::finding::{Finding, Location, Severity};
 use crate::model::{Cardinality, Field, Message, Place, Source};
-use crate::rule::{Category, Compares, Profiles, Rule};
+use crate::rule::{Category, Compares, Profile, Profiles, Rule};
 use crate::validation::{self, Aspect, Change, Direction};
 
 /// The table of this group.
@@ -33,10 +33,7 @@ const fn tightening(id: &'static str, purpose: &'static str, why: &'static str) 
         purpose,
         why,
         category: Category::Validation,
-        profiles: Profiles {
-            policy: Some(Severity::Error),
-            envoy_today: Some(Severity::Error),
-        },
+        profiles: Profiles::ERROR,
         compares: Compares::Pair,
         buf: &[],
     }
@@ -132,10 +129,7 @@ pub const LOOSENED: Rule = Rule {
     why: "Older readers refuse what newer ones accept, so writers must not use the new freedom \
           before all readers have it. That is allowed inside a major unless validation is strict.",
     category: Category::Validation,
-    profiles: Profiles {
-        policy: Some(Severity::Note),
-        envoy_today: Some(Severity::Note),
-    },
+    profiles: Profiles::NOTE,
     compares: Compares::Pair,
     buf: &[],
 };
@@ -152,10 +146,11 @@ pub enum Mode {
 
 /// All changes of validation between two trees.
 #[must_use]
-pub fn find(comparison: &Comparison<'_>, mode: Mode) -> Vec<Finding> {
+pub fn find(comparison: &Comparison<'_>, profile: Profile, mode: Mode) -> Vec<Finding> {
     let (old, new) = (comparison.old, comparison.new);
     let mut report = Report {
         comparison,
+        profile,
         mode,
         findings: Vec::new(),
     };
@@ -236,6 +231,7 @@ fn is_comparable(
 
 struct Report<'a> {
     comparison: &'a Comparison<'a>,
+    profile: Profile,
     mode: Mode,
     findings: Vec<Finding>,
 }
@@ -254,9 +250,12 @@ impl Report<'_> {
         };
         for change in changes {
             let rule = rule_of(&change);
+            let Some(severity) = rule.severity(self.profile) else {
+                continue;
+            };
             let severity = match self.mode {
                 Mode::Strict => Severity::Error,
-                Mode::ByMeaning => rule.profiles.policy.unwrap_or(Severity::Note),
+                Mode::ByMeaning => severity,
             };
             self.findings.push(Finding {
                 rule,

@@ -6,12 +6,7 @@ use crate::model::{File, Place, Tree};
 use crate::rule::{Category, Compares, Profiles, Rule};
 
 /// The table of this group.
-pub(crate) const RULES: &[&Rule] = &[
-    &NOT_BUMPED,
-    &BUMPED_WITHOUT_CHANGE,
-    &NEEDS_NEW_MAJOR,
-    &FROZEN_CHANGED,
-];
+pub(crate) const RULES: &[&Rule] = &[&NOT_BUMPED, &BUMPED_WITHOUT_CHANGE, &FROZEN_CHANGED];
 
 const fn rule(
     id: &'static str,
@@ -25,10 +20,7 @@ const fn rule(
         purpose,
         why,
         category: Category::Policy,
-        profiles: Profiles {
-            policy: Some(Severity::Error),
-            envoy_today: Some(Severity::Error),
-        },
+        profiles: Profiles::ERROR,
         compares: Compares::Pair,
         buf: &[],
     }
@@ -51,16 +43,6 @@ pub const BUMPED_WITHOUT_CHANGE: Rule = rule(
     "A file whose meaning did not change keeps its version",
     "A version without a change makes a client look older than it is. Comments, formatting and \
      language options are no change.",
-);
-
-/// A stable file broke.
-pub const NEEDS_NEW_MAJOR: Rule = rule(
-    "FILE_NEEDS_NEW_MAJOR",
-    &["V-22"],
-    "A stable file is never broken, whatever its version",
-    "Inside a stable package nothing may break, so no minor and no patch version tells of it. Undo \
-     the breaking change, or annotate it for the next major package and let `oxds api next-major` \
-     apply it.",
 );
 
 /// A frozen package changed.
@@ -93,7 +75,7 @@ pub fn find(
 fn finding(old: &Tree, new: &Tree, bump: &Bump) -> Option<Finding> {
     let file = new.file(&bump.path)?;
     let was = old.file(&bump.path);
-    let (rule, message, from) = told(bump);
+    let (rule, message, from) = told(bump)?;
     let to = bump.to.as_ref().map(ToString::to_string);
     Some(Finding {
         rule,
@@ -110,9 +92,9 @@ fn finding(old: &Tree, new: &Tree, bump: &Bump) -> Option<Finding> {
     })
 }
 
-/// The rule, the sentence, and the version that the file has.
-fn told(bump: &Bump) -> (&'static Rule, String, String) {
-    match &bump.problem {
+/// The rule, the sentence, and the version that the file has; none when others tell it.
+fn told(bump: &Bump) -> Option<(&'static Rule, String, String)> {
+    Some(match &bump.problem {
         Problem::Missing { class, was, is } => {
             let what = match class {
                 Class::Patch => "options changed",
@@ -130,11 +112,8 @@ fn told(bump: &Bump) -> (&'static Rule, String, String) {
             format!("the version went from {was} to {is}, but nothing changed in meaning"),
             is.to_string(),
         ),
-        Problem::NewMajor { was } => (
-            &NEEDS_NEW_MAJOR,
-            format!("what is stable at {was} broke; no version of this package tells of that"),
-            was.to_string(),
-        ),
+        // What broke has findings of its own, and no version mends it.
+        Problem::NewMajor { .. } => return None,
         Problem::Unversioned => (
             &NOT_BUMPED,
             "the file has no version, though others of the tree have".to_owned(),
@@ -150,7 +129,7 @@ fn told(bump: &Bump) -> (&'static Rule, String, String) {
             "the lock has the hash of another text for this version".to_owned(),
             String::new(),
         ),
-    }
+    })
 }
 
 /// Frozen packages that changed: those that the old tree calls frozen, and those of the lock.

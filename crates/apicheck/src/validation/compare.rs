@@ -68,8 +68,12 @@ impl Comparison<'_> {
     fn all(&mut self) {
         let (old, new) = (self.old, self.new);
         self.add(&[Aspect::Scope], old.off && !new.off, new.off && !old.off);
-        self.set(&[Aspect::Bound, Aspect::Values], &old.ordered, &new.ordered);
-        self.set(&[Aspect::Count], &old.count, &new.count);
+        self.set(
+            &[Aspect::Empty, Aspect::Bound, Aspect::Values],
+            &old.ordered,
+            &new.ordered,
+        );
+        self.set(&[Aspect::Empty, Aspect::Count], &old.count, &new.count);
         if old.texts.is_some() || new.texts.is_some() {
             self.texts();
         } else {

@@ -13,3 +13,4 @@ mod compare;
 mod input;
 mod parse;
 mod support;
+mod validation;

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use oxds_apicheck::bump::{Lock, Side, Versions};
 use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::finding::Finding;
+use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::model::Tree;
 use oxds_apicheck::parse::Text;
 use oxds_apicheck::rule::Profile;
@@ -81,9 +83,44 @@ pub(crate) fn findings(old: &Tree, new: &Tree) -> Vec<Finding> {
     let mut findings = rules::breaking(&comparison, Profile::Policy);
     findings.extend(rules::validation::find(
         &comparison,
+        Profile::Policy,
         rules::validation::Mode::default(),
     ));
+    let (old, new) = (Versioned::of(old), Versioned::of(new));
+    let wrong_versions = rules::versions::find(old.side(), new.side(), None, &findings);
+    findings.extend(wrong_versions);
+    findings.extend(rules::versions::frozen(old.side(), new.side(), None));
     findings
+}
+
+/// A tree whose files have their versions in an option of their own.
+pub(crate) struct Versioned<'a> {
+    tree: &'a Tree,
+    pub(crate) hashes: Hashes,
+    pub(crate) versions: Versions,
+}
+
+impl<'a> Versioned<'a> {
+    pub(crate) fn of(tree: &'a Tree) -> Self {
+        Versioned::with(tree, None)
+    }
+
+    /// The same, with a lock beside it.
+    pub(crate) fn with(tree: &'a Tree, lock: Option<&Lock>) -> Self {
+        Versioned {
+            tree,
+            hashes: Hashes::of(tree, VERSION_OPTION),
+            versions: Versions::of(tree, VERSION_OPTION, lock),
+        }
+    }
+
+    pub(crate) fn side(&self) -> Side<'_> {
+        Side {
+            tree: self.tree,
+            hashes: &self.hashes,
+            versions: &self.versions,
+        }
+    }
 }
 
 /// `RULE element: message`, for findings between two files of `shop.v1`.

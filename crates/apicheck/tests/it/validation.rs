@@ -1,0 +1,459 @@
+//! Changes of validation, judged by meaning.
+
+use oxds_apicheck::compare::Comparison;
+use oxds_apicheck::finding::Severity;
+use oxds_apicheck::rule::Profile;
+use oxds_apicheck::rules::validation::{Mode, find};
+
+use crate::support::one;
+
+/// `RULE: old -> new` of each change between two bodies of one message.
+fn changes(old: &str, new: &str) -> Vec<String> {
+    let file = |body: &str| {
+        one(&format!(
+            r#"syntax = "proto3";
+package shop.v1;
+import "google/protobuf/any.proto";
+import "google/protobuf/duration.proto";
+import "google/protobuf/timestamp.proto";
+import "google/protobuf/wrappers.proto";
+import "buf/validate/validate.proto";
+import "validate/validate.proto";
+enum Way {{ POST = 0; WIRE = 1; }}
+message Order {{ {body} }}"#
+        ))
+    };
+    let (old, new) = (file(old), file(new));
+    let found = find(
+        &Comparison::of(&old, &new),
+        Profile::Policy,
+        Mode::ByMeaning,
+    );
+    found
+        .iter()
+        .map(|finding| {
+            assert_eq!(
+                finding.severity == Severity::Note,
+                finding.rule.id == "VALIDATION_LOOSENED"
+            );
+            let rule = finding.rule.id.trim_start_matches("VALIDATION_");
+            format!("{rule}: {} -> {}", finding.old_value, finding.new_value)
+        })
+        .collect()
+}
+
+/// The same field with other rules.
+fn field(kind: &str, old: &str, new: &str) -> Vec<String> {
+    let with = |rules: &str| match rules {
+        "" => format!("{kind} it = 1;"),
+        rules => format!("{kind} it = 1 [{rules}];"),
+    };
+    changes(&with(old), &with(new))
+}
+
+/// PGV rules of one kind.
+fn pgv(kind: &str, rules: &str, old: &str, new: &str) -> Vec<String> {
+    let with = |text: &str| match text {
+        "" => String::new(),
+        text => format!("(validate.rules).{rules} = {{{text}}}"),
+    };
+    field(kind, &with(old), &with(new))
+}
+
+const DURATION: &str = "google.protobuf.Duration";
+const NONE: [&str; 0] = [];
+
+#[test]
+fn v32_bound_moved_inward_is_tighter() {
+    assert_eq!(
+        pgv(DURATION, "duration", "gt: {}", "gte: {nanos: 1000000}"),
+        ["BOUND_TIGHTENED: gt: 0s -> gte: 0.001s"]
+    );
+    assert_eq!(
+        pgv("double", "double", "lte: 100", "lt: 100"),
+        ["BOUND_TIGHTENED: lte: 100 -> lt: 100"]
+    );
+    assert_eq!(
+        pgv("uint32", "uint32", "", "lte: 65535"),
+        ["BOUND_TIGHTENED:  -> lte: 65535"]
+    );
+}
+
+#[test]
+fn v32_bound_moved_outward_is_looser() {
+    assert_eq!(
+        pgv(DURATION, "duration", "gt: {}", "gte: {}"),
+        ["LOOSENED: gt: 0s -> gte: 0s"]
+    );
+    assert_eq!(
+        pgv("int64", "int64", "gte: 1, lte: 5", "gte: 1"),
+        ["LOOSENED: lte: 5, gte: 1 -> gte: 1"]
+    );
+}
+
+#[test]
+fn v32_both_ways_is_one_change_that_breaks() {
+    assert_eq!(
+        pgv("int32", "int32", "gte: 1, lte: 5", "gte: 2, lte: 6"),
+        ["BOUND_TIGHTENED: lte: 5, gte: 1 -> lte: 6, gte: 2"]
+    );
+}
+
+#[test]
+fn v32_spelling_does_not_count() {
+    assert_eq!(pgv("string", "string", "min_bytes: 1", "min_len: 1"), NONE);
+    assert_eq!(pgv("uint32", "uint32", "gt: 0", "gte: 1"), NONE);
+    assert_eq!(pgv("uint32", "uint32", "gt: 0", "not_in: [0]"), NONE);
+    assert_eq!(pgv("uint32", "uint32", "", "gte: 0"), NONE);
+    assert_eq!(pgv("float", "float", "gt: -0", "gt: 0"), NONE);
+    assert_eq!(
+        pgv("int32", "int32", "in: [3, 1, 2]", "gte: 1, lte: 3"),
+        NONE
+    );
+    assert_eq!(pgv(DURATION, "duration", "gt: {}", "gte: {nanos: 1}"), NONE);
+    assert_eq!(
+        pgv("string", "string", "len: 3", "min_len: 3, max_len: 3"),
+        NONE
+    );
+    assert_eq!(pgv("string", "string", "const: \"a\"", "in: [\"a\"]"), NONE);
+    assert_eq!(
+        pgv(
+            "string",
+            "string",
+            "prefix: \"/\"",
+            "prefix: \"/\", min_len: 1"
+        ),
+        NONE
+    );
+    assert_eq!(
+        pgv(
+            "string",
+            "string",
+            "min_len: 2, ignore_empty: true",
+            "min_len: 2, ignore_empty: true, max_len: 18446744073709551615"
+        ),
+        NONE
+    );
+    assert_eq!(pgv("bool", "bool", "", ""), NONE);
+}
+
+#[test]
+fn v32_wrappers_have_the_range_of_their_number() {
+    let wrapper = "google.protobuf.UInt32Value";
+    assert_eq!(pgv(wrapper, "uint32", "", "gte: 0"), NONE);
+    assert_eq!(
+        pgv(wrapper, "uint32", "", "gte: 1"),
+        ["BOUND_TIGHTENED:  -> gte: 1"]
+    );
+}
+
+#[test]
+fn v32_crossed_limits_mean_outside() {
+    assert_eq!(
+        pgv("int32", "int32", "gt: 10, lt: 5", "gt: 10, lt: 4"),
+        ["BOUND_TIGHTENED: lt: 5, gt: 10 -> lt: 4, gt: 10"]
+    );
+    assert_eq!(
+        pgv("int32", "int32", "gt: 10, lt: 5", ""),
+        ["LOOSENED: lt: 5, gt: 10 -> "]
+    );
+}
+
+#[test]
+fn v32_lists_of_values() {
+    assert_eq!(
+        pgv("string", "string", "in: [\"a\", \"b\"]", "in: [\"a\"]"),
+        ["VALUES_TIGHTENED: in: [\"a\", \"b\"] -> in: [\"a\"]"]
+    );
+    assert_eq!(
+        pgv(
+            "string",
+            "string",
+            "not_in: [\"a\"]",
+            "not_in: [\"a\", \"b\"]"
+        ),
+        ["VALUES_TIGHTENED: not_in: [\"a\"] -> not_in: [\"a\", \"b\"]"]
+    );
+    assert_eq!(
+        pgv("Way", "enum", "in: [0]", "in: [0, 1]"),
+        ["LOOSENED: in: [0] -> in: [0, 1]"]
+    );
+    assert_eq!(
+        pgv("bool", "bool", "", "const: true"),
+        ["VALUES_TIGHTENED:  -> const: true"]
+    );
+    // What a list allows anyway may be dropped from the other rules.
+    assert_eq!(
+        pgv(
+            "string",
+            "string",
+            "in: [\"a\", \"bb\"], min_len: 2",
+            "in: [\"bb\"]"
+        ),
+        NONE
+    );
+    // A list that becomes a rule which all of it passes is looser.
+    assert_eq!(
+        pgv("string", "string", "in: [\"a\", \"b\"]", "min_len: 1"),
+        ["LOOSENED: in: [\"a\", \"b\"] -> min_len: 1"]
+    );
+    assert_eq!(
+        pgv(
+            "google.protobuf.Any",
+            "any",
+            "in: [\"a/b\"]",
+            "in: [\"a/c\"]"
+        ),
+        ["VALUES_TIGHTENED: in: [\"a/b\"] -> in: [\"a/c\"]"]
+    );
+}
+
+#[test]
+fn v32_formats_of_texts() {
+    let string = |old: &str, new: &str| pgv("string", "string", old, new);
+    assert_eq!(
+        string("ipv6: true", "ip: true"),
+        ["LOOSENED: ipv6: true -> ip: true"]
+    );
+    assert_eq!(
+        string("ip: true", "ipv6: true"),
+        ["FORMAT_TIGHTENED: ip: true -> ipv6: true"]
+    );
+    assert_eq!(
+        string("suffix: \".a.b\"", "suffix: \".b\""),
+        ["LOOSENED: suffix: \".a.b\" -> suffix: \".b\""]
+    );
+    assert_eq!(
+        string("not_contains: \"ab\"", "not_contains: \"a\""),
+        ["FORMAT_TIGHTENED: not_contains: \"ab\" -> not_contains: \"a\""]
+    );
+    assert_eq!(
+        string(
+            "well_known_regex: HTTP_HEADER_VALUE",
+            "well_known_regex: HTTP_HEADER_VALUE, strict: false"
+        ),
+        [
+            "LOOSENED: well_known_regex: http_header_value -> well_known_regex: http_header_value, strict: false"
+        ]
+    );
+    // A pattern that refuses the empty text is one change, not two.
+    assert_eq!(
+        string("", "pattern: \"^a+$\""),
+        ["FORMAT_TIGHTENED:  -> pattern: \"^a+$\""]
+    );
+    assert_eq!(
+        pgv("bytes", "bytes", "contains: \"\\xff\"", ""),
+        ["LOOSENED: contains: \"\\xff\" -> "]
+    );
+}
+
+#[test]
+fn v32_empty_values_left_unchecked() {
+    assert_eq!(
+        pgv(
+            "string",
+            "string",
+            "min_len: 3, ignore_empty: true",
+            "min_len: 3"
+        ),
+        ["EMPTY_REFUSED: min_len: 3, ignore_empty: true -> min_len: 3"]
+    );
+    assert_eq!(
+        pgv("uint32", "uint32", "gte: 3, ignore_empty: true", "gte: 3"),
+        ["BOUND_TIGHTENED: ignore_empty: true, gte: 3 -> gte: 3"]
+    );
+    assert_eq!(
+        pgv(
+            "repeated string",
+            "repeated",
+            "min_items: 2",
+            "min_items: 2, ignore_empty: true"
+        ),
+        ["LOOSENED: min_items: 2 -> ignore_empty: true, min_items: 2"]
+    );
+}
+
+#[test]
+fn v32_items_keys_and_values_recursive() {
+    assert_eq!(
+        pgv(
+            "repeated string",
+            "repeated",
+            "items: {string: {min_len: 1}}",
+            "items: {string: {min_len: 2}}"
+        ),
+        ["LENGTH_TIGHTENED: items: min_len: 1 -> items: min_len: 2"]
+    );
+    assert_eq!(
+        pgv(
+            "map<string, uint32>",
+            "map",
+            "keys: {string: {max_len: 8}}, values: {uint32: {gte: 0}}",
+            "keys: {string: {max_bytes: 8}}, values: {uint32: {gt: 0}}"
+        ),
+        [
+            "LENGTH_TIGHTENED: keys: max_len: 8 -> keys: max_bytes: 8",
+            "BOUND_TIGHTENED: values: gte: 0 -> values: gt: 0"
+        ]
+    );
+    assert_eq!(
+        pgv("map<string, Order>", "map", "", "no_sparse: true"),
+        ["ITEMS_TIGHTENED:  -> no_sparse: true"]
+    );
+    assert_eq!(
+        pgv(
+            "repeated Way",
+            "repeated",
+            "",
+            "items: {enum: {defined_only: true}}"
+        ),
+        ["DEFINED_ONLY_ADDED:  -> items: defined_only: true"]
+    );
+}
+
+#[test]
+fn v32_times_relative_to_now() {
+    let time = "google.protobuf.Timestamp";
+    assert_eq!(
+        pgv(time, "timestamp", "", "lt_now: true"),
+        ["BOUND_TIGHTENED:  -> lt_now: true"]
+    );
+    assert_eq!(
+        pgv(
+            time,
+            "timestamp",
+            "within: {seconds: 60}",
+            "within: {seconds: 90}"
+        ),
+        ["LOOSENED: within: 60s -> within: 90s"]
+    );
+    assert_eq!(
+        pgv(time, "timestamp", "gt: {seconds: 0}", "gt: {seconds: 1}"),
+        ["BOUND_TIGHTENED: gt: 1970-01-01T00:00:00Z -> gt: 1970-01-01T00:00:01Z"]
+    );
+}
+
+#[test]
+fn v32_another_type_is_told_as_a_type() {
+    assert_eq!(
+        changes(
+            "uint32 it = 1 [(validate.rules).uint32.gte = 1];",
+            "string it = 1 [(validate.rules).string.min_len = 1];"
+        ),
+        NONE
+    );
+}
+
+#[test]
+fn v33_strict_mode_refuses_any_change_of_what_is_accepted() {
+    let file = |rules: &str| {
+        one(&format!(
+            "syntax = \"proto3\";\npackage shop.v1;\nimport \"validate/validate.proto\";\n\
+             message Order {{ uint32 it = 1 [(validate.rules).uint32 = {{{rules}}}]; }}"
+        ))
+    };
+    let severities = |new: &str| -> Vec<Severity> {
+        let (old, new) = (file("gt: 0"), file(new));
+        let found = find(
+            &Comparison::of(&old, &new),
+            Profile::EnvoyToday,
+            Mode::Strict,
+        );
+        found.iter().map(|finding| finding.severity).collect()
+    };
+    assert_eq!(severities("gte: 0"), [Severity::Error]);
+    assert_eq!(severities("gte: 1"), []);
+}
+
+#[test]
+fn v33_migration_to_protovalidate_is_no_change() {
+    let same = [
+        (
+            "string",
+            "(validate.rules).string = {min_len: 1, max_bytes: 9}",
+            "(buf.validate.field).string = {min_len: 1, max_bytes: 9}",
+        ),
+        (
+            "Order",
+            "(validate.rules).message.required = true",
+            "(buf.validate.field).required = true",
+        ),
+        (
+            "Order",
+            "(validate.rules).message.skip = true",
+            "(buf.validate.field).ignore = IGNORE_ALWAYS",
+        ),
+        (
+            "Way",
+            "(validate.rules).enum.defined_only = true",
+            "(buf.validate.field).enum.defined_only = true",
+        ),
+        (
+            "uint32",
+            "(validate.rules).uint32 = {gt: 3, ignore_empty: true}",
+            "(buf.validate.field).uint32.gt = 3, (buf.validate.field).ignore = IGNORE_IF_ZERO_VALUE",
+        ),
+        (
+            "google.protobuf.Duration",
+            "(validate.rules).duration = {required: true, gt: {}}",
+            "(buf.validate.field) = {required: true, duration: {gt: {}}}",
+        ),
+        (
+            "repeated string",
+            "(validate.rules).repeated = {min_items: 1, items: {string: {min_len: 1}}}",
+            "(buf.validate.field).repeated = {min_items: 1, items: {string: {min_len: 1}}}",
+        ),
+        (
+            "repeated string",
+            "(validate.rules).repeated.min_items = 1",
+            "(buf.validate.field).required = true",
+        ),
+        (
+            "string",
+            "(validate.rules).string.min_len = 1",
+            "(buf.validate.field).required = true",
+        ),
+        (
+            "uint32",
+            "(validate.rules).uint32.gt = 0",
+            "(buf.validate.field).required = true",
+        ),
+        (
+            "google.protobuf.Any",
+            "(validate.rules).any = {in: [\"a/b\"]}",
+            "(buf.validate.field).any = {in: [\"a/b\"]}",
+        ),
+        (
+            "google.protobuf.Timestamp",
+            "(validate.rules).timestamp.lt_now = true",
+            "(buf.validate.field).timestamp.lt_now = true",
+        ),
+    ];
+    for (kind, pgv, buf) in same {
+        assert_eq!(field(kind, pgv, buf), NONE, "{pgv} -> {buf}");
+        assert_eq!(field(kind, buf, pgv), NONE, "{buf} -> {pgv}");
+        // On the way, both are written.
+        let both = format!("{pgv}, {buf}");
+        assert_eq!(field(kind, pgv, &both), NONE, "{pgv} -> both");
+        assert_eq!(field(kind, &both, buf), NONE, "both -> {buf}");
+    }
+}
+
+#[test]
+fn v33_expressions_are_compared_as_text() {
+    let cel = |id: &str, text: &str| {
+        format!("(buf.validate.field).cel = {{id: \"{id}\", expression: \"{text}\"}}")
+    };
+    assert_eq!(
+        field(
+            "int32",
+            &cel("even", "this % 2 == 0"),
+            &cel("even", "this % 4 == 0")
+        ),
+        ["EXPRESSION_TIGHTENED: cel: this % 2 == 0 -> cel: this % 4 == 0"]
+    );
+    assert_eq!(
+        field("int32", &cel("even", "this % 2 == 0"), ""),
+        ["LOOSENED: cel: this % 2 == 0 -> "]
+    );
+}
