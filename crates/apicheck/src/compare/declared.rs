@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
 
-use super::likeness::alike;
+use super::likeness::{FEW, alike};
 use super::pair::{Fate, Pair};
 use crate::model::{Enum, FileId, Kind, Message, MessageId, Name, Service, Symbol, Tree};
 
@@ -39,9 +39,10 @@ pub(super) fn pair_packages<'a>(old_tree: &'a Tree, new_tree: &'a Tree) -> Vec<P
     };
     let (gone, came) = (alone(&old, &new), alone(&new, &old));
     let contents = |tree: &'a Tree, packages: &Packages<'a>, names: &[&'a Name]| -> Vec<_> {
-        names
+        let all = names
             .iter()
-            .map(|name| contents(tree, &packages[name]))
+            .map(|name| contents(tree, name, &packages[name]));
+        all.map(|all| if all.len() < FEW { Vec::new() } else { all })
             .collect()
     };
     let renamed: HashMap<_, _> = alike(
@@ -75,7 +76,10 @@ pub(super) fn pair_packages<'a>(old_tree: &'a Tree, new_tree: &'a Tree) -> Vec<P
 }
 
 /// What a package is made of, names without the package.
-fn contents<'t>(tree: &'t Tree, files: &[FileId]) -> Vec<Trait<'t>> {
+///
+/// The last part of its name is in each: a package that lost its version to another is a new major, and
+/// the old one is gone.
+fn contents<'t>(tree: &'t Tree, package: &'t str, files: &[FileId]) -> Vec<(&'t str, Trait<'t>)> {
     let mut traits = Vec::new();
     for file in files.iter().map(|id| &tree[*id]) {
         for message in file.messages.iter().map(|id| &tree[*id]) {
@@ -90,6 +94,9 @@ fn contents<'t>(tree: &'t Tree, files: &[FileId]) -> Vec<Trait<'t>> {
         }
     }
     traits
+        .into_iter()
+        .map(|one| (short(package), one))
+        .collect()
 }
 
 /// What messages, enums and services have in common.
@@ -319,11 +326,16 @@ impl<'t, D: Declared + 't> Linker<'t, D> {
     }
 
     /// Links those still alone by short name, wherever they went: out of a message, into another package.
+    /// What was in something that is gone as a whole is gone with it.
     fn moved(&mut self) {
         let old: Vec<_> = (0..)
             .zip(D::list(self.old))
-            .filter(|(index, one)| self.links[*index as usize].is_none() && !one.made_up())
-            .map(|(index, one): (u32, _)| (index, short(one.name())))
+            .filter(|(index, one): &(u32, _)| {
+                self.links[*index as usize].is_none()
+                    && !one.made_up()
+                    && self.scope(*one).is_some()
+            })
+            .map(|(index, one)| (index, short(one.name())))
             .collect();
         if old.is_empty() {
             return;

@@ -9,7 +9,7 @@ use std::hash::Hash;
 const CROWD: usize = 32;
 
 /// Fewer traits than this are no evidence, unless all of them agree.
-const FEW: usize = 3;
+pub(super) const FEW: usize = 3;
 
 /// Pairs each of `old` with the one of `new` that shares most traits with it: at least half of them.
 ///

@@ -12,5 +12,6 @@ mod cases;
 mod compare;
 mod input;
 mod parse;
+mod properties;
 mod support;
 mod validation;

@@ -72,9 +72,13 @@ pub(crate) fn one(text: &str) -> Tree {
     tree(&[(path.as_str(), text)])
 }
 
-/// A file of package `shop.v1` in proto3.
+/// A file of package `shop.v1` in proto3 that imports nothing.
 pub(crate) fn shop(body: &str) -> Tree {
-    one(&format!("syntax = \"proto3\";\npackage shop.v1;\n{body}"))
+    let text = format!("syntax = \"proto3\";\npackage shop.v1;\n{body}");
+    match Tree::parse([("shop/v1/case.proto", text.as_str())]) {
+        Ok(tree) => tree,
+        Err(errors) => panic!("{errors:#?}"),
+    }
 }
 
 /// Everything that rules about a pair find.
