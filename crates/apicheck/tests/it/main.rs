@@ -8,8 +8,10 @@
 )]
 
 mod breaking;
+mod bump;
 mod cases;
 mod compare;
+mod hash;
 mod input;
 mod parse;
 mod properties;
