@@ -36,10 +36,12 @@
 //! | what | status |
 //! |---|---|
 //! | ADS, state of the world, v3 | yes |
-//! | bootstrap from environment, JSON, code; authorities and name templates | yes |
+//! | bootstrap from environment, JSON, code | yes |
+//! | authorities: name templates, servers of their own | yes |
 //! | one client per target | yes |
 //! | plaintext, TCP and Unix sockets | yes |
-//! | fallback between servers, federation of streams, delta, REST, files, TLS, LRS, CSDS | not yet |
+//! | fallback: of each list of servers, the first alone is asked | not yet |
+//! | delta, REST, files, TLS, LRS, CSDS | not yet |
 //!
 //! Every `next` is cancel-safe; dropping the last handle ends the client's task and closes its socket. Tracing
 //! targets: `oxds::ads` (streams closed, responses rejected; whole messages at trace level).

@@ -17,10 +17,13 @@ pub struct ConfigWatch {
 }
 
 impl ConfigWatch {
-    /// Resolves a target with the pool's client for it. Must be called in a tokio runtime.
+    /// Resolves a target with the pool's client for it.
     ///
     /// # Errors
     /// The bootstrap does not know the target's authority.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     pub fn new(pool: &ClientPool, target: &Target) -> Result<Self, TargetError> {
         let listener = target.listener_name(pool.bootstrap())?;
         let client = pool.client(&target.to_string());

@@ -1,8 +1,9 @@
 //! `xds:` targets: which listener a channel asks for, and by which authority its RPCs are routed.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use crate::bootstrap::Bootstrap;
 
@@ -57,16 +58,6 @@ pub enum TargetError {
         /// Those that the bootstrap has.
         known: Vec<String>,
     },
-    /// Its authority has servers of its own, which are not asked yet; the default servers are not asked instead.
-    #[error(
-        "{target}: authority {authority:?} has xds_servers of its own, which is not supported yet"
-    )]
-    OwnServers {
-        /// The target.
-        target: String,
-        /// Its authority.
-        authority: String,
-    },
 }
 
 impl Target {
@@ -89,9 +80,15 @@ impl Target {
         if path.is_empty() {
             return Err(malformed("it names no service"));
         }
+        // A target is a URI (RFC 3986): what is escaped in it means what it stands for.
+        let decode = |part: &str| {
+            let text = percent_decode_str(part).decode_utf8();
+            text.map(Cow::into_owned)
+                .map_err(|_| malformed("what is percent-encoded is not UTF-8"))
+        };
         Ok(Self {
-            authority: Some(authority.to_owned()).filter(|authority| !authority.is_empty()),
-            service: path.to_owned(),
+            authority: Some(decode(authority)?).filter(|authority| !authority.is_empty()),
+            service: decode(path)?,
         })
     }
 
@@ -116,12 +113,6 @@ impl Target {
                 known: bootstrap.authorities.keys().cloned().collect(),
             });
         };
-        if !known.servers.is_empty() {
-            return Err(TargetError::OwnServers {
-                target: self.to_string(),
-                authority: authority.clone(),
-            });
-        }
         Ok(match &known.listener_template {
             Some(template) => fill(template, &self.service),
             None => {
@@ -197,21 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_with_servers_of_its_own_is_refused_and_not_asked_elsewhere() {
-        let json = r#"{"authorities":{"a":{"xds_servers":
-            [{"server_uri":"a:1","channel_creds":[{"type":"insecure"}]}]}},
-            "xds_servers":[{"server_uri":"cp:1","channel_creds":[{"type":"insecure"}]}]}"#;
-        let error = Target::parse("xds://a/shop")
-            .unwrap()
-            .listener_name(&bootstrap(json))
-            .unwrap_err();
-        assert!(error.to_string().contains("not supported yet"), "{error}");
-    }
-
-    #[test]
     fn c41_the_data_plane_authority_is_the_path_percent_encoded() {
-        let target = Target::parse("xds:///a/b c").unwrap();
-        assert_eq!(target.data_plane_authority(), "a%2Fb%20c");
+        for target in ["xds:///a/b c", "xds:///a/b%20c", "xds:a%2fb c"] {
+            let target = Target::parse(target).unwrap();
+            assert_eq!(target.data_plane_authority(), "a%2Fb%20c", "{target}");
+        }
     }
 
     #[test]
@@ -245,6 +226,7 @@ mod tests {
             ("dns:///a", "scheme"),
             ("xds:", "no service"),
             ("xds://a", "no service"),
+            ("xds:///%ff", "not UTF-8"),
         ] {
             let error = Target::parse(target).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

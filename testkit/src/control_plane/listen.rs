@@ -1,6 +1,7 @@
 //! Sockets: accepted, served, counted, and closed all at once.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -77,8 +78,21 @@ async fn connection(mut socket: Box<dyn Io>, open: Open) {
     });
     let serving =
         http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(socket), service);
-    // How a connection ended is the client's to notice.
-    drop(serving.await);
+    let mut manners = open.0.manners.subscribe();
+    let silence = async move {
+        drop(
+            manners
+                .wait_for(|manners| *manners == Manners::Silent)
+                .await,
+        );
+    };
+    tokio::pin!(serving);
+    tokio::select! {
+        // How a connection ended is the client's to notice.
+        _ = &mut serving => {}
+        // The socket stays open, as on a machine that was cut off.
+        () = silence => pending().await,
+    }
 }
 
 /// Counts an open connection until dropped.

@@ -18,7 +18,7 @@ pub use stream::AdsStream;
 use crate::SOON;
 use listen::Listener;
 
-/// How clients are received, from their next connection on.
+/// How clients are treated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Manners {
     /// Streams are handed to the test.
@@ -26,7 +26,7 @@ pub enum Manners {
     Hand,
     /// Every stream is refused with this gRPC status.
     Refuse(tonic::Code, String),
-    /// The socket is accepted, and no byte ever written to it.
+    /// Sockets are accepted, and no byte is ever written to them, nor any more to those that are open.
     Silent,
 }
 
@@ -126,7 +126,7 @@ impl ControlPlane {
         }
     }
 
-    /// Receives clients in another way from their next connection (or, refusing, their next stream) on.
+    /// Treats clients in another way: from their next stream on, or, by silence, at once.
     pub fn set_manners(&self, manners: Manners) {
         self.shared.manners.send_replace(manners);
     }

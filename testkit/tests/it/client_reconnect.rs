@@ -136,6 +136,25 @@ async fn c91_a_server_that_says_nothing_is_an_error_after_the_connect_timeout() 
     assert!(why.to_string().contains("no answer within 20s"), "{why}");
 }
 
+/// given a value, and a network that swallows everything from now on / then the keepalive finds out: a ping after 5 min,
+/// 20 s for its answer; the next attempt fails after its own 20 s, which is ambient, for the value stays.
+#[tokio::test]
+async fn c92_a_connection_into_a_black_hole_is_found_out_by_keepalive() {
+    let (server, client) = start().await;
+    let (_stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
+    server.set_manners(Manners::Silent);
+    tokio::time::pause();
+    let begun = tokio::time::Instant::now();
+    let Some(Update::Ambient(Some(why))) = watch.next().await else {
+        panic!("no error");
+    };
+    assert_eq!(why.reason, Reason::Unreachable);
+    // 300 + 20, the backoff of 1 s with its jitter, 20.
+    let seconds = begun.elapsed().as_secs_f32();
+    assert!((338.0..343.0).contains(&seconds), "{seconds} s");
+    assert_eq!(server.accepted(), 2);
+}
+
 /// given bytes that are no response / then the stream is over, which is an error where nothing is held, and another
 /// is tried (DEC-5).
 #[tokio::test]

@@ -98,7 +98,7 @@ impl Bootstrap {
             json,
             Origin::Given,
             credentials,
-            source::fallback_is_on(|name| std::env::var(name).ok()),
+            source::fallback_is_on(|name| std::env::var_os(name)),
         )
     }
 
@@ -108,7 +108,7 @@ impl Bootstrap {
     /// Neither is set; the file cannot be read (the other variable is then not looked at); or as
     /// [`from_json`](Self::from_json).
     pub fn from_env() -> Result<Self, BootstrapError> {
-        source::from_variables(|name| std::env::var(name).ok())
+        source::from_variables(|name| std::env::var_os(name))
     }
 
     /// The control planes, the most wanted first.

@@ -28,7 +28,8 @@ pub(super) fn bootstrap(
             return Err(BootstrapError::Syntax {
                 origin,
                 line: error.line(),
-                column: error.column(),
+                // At the end of nothing it is 0.
+                column: error.column().max(1),
                 reason: without_position(&error.to_string()),
             });
         }

@@ -1,5 +1,6 @@
 //! Where a process finds its bootstrap (gRFC A27).
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::{Bootstrap, BootstrapError, CredentialTypes, Origin, read};
@@ -13,25 +14,27 @@ const FALLBACK_VARIABLE: &str = "GRPC_EXPERIMENTAL_XDS_FALLBACK";
 
 /// Reads the bootstrap that the variables name. The first that is set decides, even if it leads nowhere (C-1, C-2).
 pub(super) fn from_variables(
-    variable: impl Fn(&str) -> Option<String>,
+    variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Bootstrap, BootstrapError> {
     let set = |name| variable(name).filter(|value| !value.is_empty());
-    let fallback = fallback_is_on(&variable);
-    let types = CredentialTypes::default();
-    if let Some(path) = set(FILE_VARIABLE).map(PathBuf::from) {
-        let json = std::fs::read_to_string(&path).map_err(|error| BootstrapError::Unreadable {
+    let (json, origin) = if let Some(path) = set(FILE_VARIABLE).map(PathBuf::from) {
+        let unreadable = |error: std::io::Error| BootstrapError::Unreadable {
             path: path.clone(),
             reason: error.to_string(),
-        })?;
-        return read::bootstrap(&json, Origin::File(path), &types, fallback);
-    }
-    match set(CONFIG_VARIABLE) {
-        Some(json) => read::bootstrap(&json, Origin::Variable, &types, fallback),
-        None => Err(BootstrapError::Missing),
-    }
+        };
+        let json = std::fs::read_to_string(&path).map_err(unreadable)?;
+        (json, Origin::File(path))
+    } else if let Some(json) = set(CONFIG_VARIABLE) {
+        // What is not UTF-8 becomes a syntax error, with its place, or a character within a string.
+        (json.to_string_lossy().into_owned(), Origin::Variable)
+    } else {
+        return Err(BootstrapError::Missing);
+    };
+    let types = CredentialTypes::default();
+    read::bootstrap(&json, origin, &types, fallback_is_on(variable))
 }
 
 /// Booleans are `true` or `false`, whatever the case; anything else keeps the default.
-pub(super) fn fallback_is_on(variable: impl Fn(&str) -> Option<String>) -> bool {
+pub(super) fn fallback_is_on(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     !variable(FALLBACK_VARIABLE).is_some_and(|value| value.eq_ignore_ascii_case("false"))
 }

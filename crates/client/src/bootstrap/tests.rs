@@ -33,7 +33,7 @@ fn error(json: &serde_json::Value) -> String {
 fn environment(variables: &[(&str, &str)]) -> Result<Bootstrap, BootstrapError> {
     from_variables(|name| {
         let found = variables.iter().find(|(variable, _)| *variable == name);
-        found.map(|(_, value)| (*value).to_owned())
+        found.map(|(_, value)| (*value).into())
     })
 }
 
@@ -118,6 +118,15 @@ fn c6_what_is_wrong_is_named_by_line_or_field() {
 }
 
 #[test]
+fn c6_an_empty_file_is_an_error_at_its_start() {
+    let error = Bootstrap::from_json("").unwrap_err();
+    let BootstrapError::Syntax { line, column, .. } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!((line, column), (1, 1));
+}
+
+#[test]
 fn c7_unknown_keys_are_ignored_everywhere() {
     let mut json = with("node", json!({ "id": "me", "later": 1 }));
     json["later"] = json!({});
@@ -168,6 +177,24 @@ fn c10_a_uri_is_a_grpc_target() {
         bootstrap.servers()[0].address.place(),
         &Place::Unix("/etc/istio/xds".into())
     );
+}
+
+#[test]
+fn c10_addresses_have_the_default_port_of_grpc() {
+    for (uri, address) in [
+        ("ipv4:10.0.0.1", "10.0.0.1:443"),
+        ("ipv6:[::1]", "[::1]:443"),
+        ("ipv6:::1", "[::1]:443"),
+        ("ipv4:10.0.0.1:80", "10.0.0.1:80"),
+    ] {
+        let bootstrap = read(&with("xds_servers", json!([server(uri)]))).unwrap();
+        let expected = Place::Addresses(vec![address.parse().unwrap()]);
+        assert_eq!(bootstrap.servers()[0].address.place(), &expected, "{uri}");
+    }
+    for uri in ["ipv4:[::1]:80", "ipv6:10.0.0.1:80", "ipv4:host:80", "ipv4:"] {
+        let error = error(&with("xds_servers", json!([server(uri)])));
+        assert!(error.contains("xds_servers[0].server_uri"), "{error}");
+    }
 }
 
 #[test]

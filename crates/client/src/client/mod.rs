@@ -1,30 +1,34 @@
-//! The client: watches resources of one data-plane target.
+//! The client: watches resources of one data-plane target, by one task per server.
 
 mod mailbox;
 mod pool;
+mod route;
 mod stream;
 mod task;
 mod watch;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use oxds_core::ads::{self, Client};
 use oxds_core::resource::View;
 use oxds_types::Kind;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 pub use pool::ClientPool;
 pub use watch::{RawWatch, Update, Watch};
 
-use crate::bootstrap::Bootstrap;
+use crate::bootstrap::{Bootstrap, Server};
 use mailbox::Mailbox;
 use task::{Command, Task};
 
-/// Watches resources by way of a control plane. Clones share one connection; it is made when the first watch
-/// begins, and closed when the last one ends (C-63).
+/// Watches resources by way of control planes: a name of an authority that has servers of its own comes from there, any
+/// other from the top-level servers (gRFC A47). Clones share one connection per server; it is made when the first
+/// watch begins, and closed when the last one ends (C-63).
 ///
 /// # Cancel safety
-/// Dropping the last clone and the last watch ends the client's task and closes its socket.
+/// Dropping the last clone and the last watch ends the client's tasks and closes its sockets.
 #[derive(Debug, Clone)]
 pub struct XdsClient {
     inner: Arc<Inner>,
@@ -33,25 +37,34 @@ pub struct XdsClient {
 #[derive(Debug)]
 struct Inner {
     bootstrap: Arc<Bootstrap>,
-    commands: mpsc::UnboundedSender<Command>,
+    runtime: Handle,
+    /// Authorities whose servers are defined alike share a stream (C-46).
+    tasks: Mutex<HashMap<Server, Commands>>,
 }
 
+type Commands = mpsc::UnboundedSender<Command>;
+
 impl XdsClient {
-    /// A client of the bootstrap's first server. Must be called in a tokio runtime.
+    /// A client of the bootstrap's servers; of each list, the first (fallback is yet to come).
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     #[must_use]
     pub fn new(bootstrap: Arc<Bootstrap>) -> Self {
-        let (commands, queue) = mpsc::unbounded_channel();
-        if let Some(server) = bootstrap.servers().first() {
-            let mut config = ads::Config::new(server.uri.as_str(), bootstrap.node().clone());
-            config.ignore_resource_deletion = server.features.ignore_resource_deletion;
-            let task = Task::new(server.clone(), Client::new(config), queue);
-            tokio::spawn(task.run());
+        let inner = Inner {
+            bootstrap,
+            runtime: Handle::current(),
+            tasks: Mutex::default(),
+        };
+        if inner.bootstrap.servers().len() > 1 {
+            tracing::warn!(target: "oxds::ads", "the first server alone is asked: there is no fallback yet");
+        }
+        // From the start, so that `is_alive` tells of the runtime.
+        if let Some(server) = inner.bootstrap.servers().first() {
+            inner.task(server);
         }
         Self {
-            inner: Arc::new(Inner {
-                bootstrap,
-                commands,
-            }),
+            inner: Arc::new(inner),
         }
     }
 
@@ -86,38 +99,91 @@ impl XdsClient {
     }
 }
 
+impl Inner {
+    /// The task of a server, which begins with the first watch.
+    fn task(&self, server: &Server) -> Commands {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(commands) = tasks.get(server) {
+            return commands.clone();
+        }
+        let (commands, queue) = mpsc::unbounded_channel();
+        let mut config = ads::Config::new(server.uri.as_str(), self.bootstrap.node().clone());
+        config.ignore_resource_deletion = server.features.ignore_resource_deletion;
+        let task = Task::new(server.clone(), Client::new(config), queue);
+        self.runtime.spawn(task.run());
+        tasks.insert(server.clone(), commands.clone());
+        commands
+    }
+
+    /// Whether the runtime that it was made in still runs its tasks.
+    fn is_alive(&self) -> bool {
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        !tasks.values().any(mpsc::UnboundedSender::is_closed)
+    }
+}
+
 /// Any number of watches that are read in one place. Dropping it ends them.
 #[derive(Debug)]
 pub(crate) struct Watches {
     client: XdsClient,
     mailbox: Arc<Mailbox>,
-    watched: Vec<(Kind, Arc<str>)>,
+    watched: Vec<Watched>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    kind: Kind,
+    name: Arc<str>,
+    commands: Commands,
 }
 
 impl Watches {
     pub(crate) fn add(&mut self, kind: &Kind, name: &Arc<str>) {
-        self.watched.push((kind.clone(), Arc::clone(name)));
-        self.send(Command::Watch(
-            kind.clone(),
-            Arc::clone(name),
-            Arc::clone(&self.mailbox),
-        ));
+        let (kind, name) = (kind.clone(), Arc::clone(name));
+        let inner = &self.client.inner;
+        match route::server(&inner.bootstrap, &kind, &name) {
+            Ok(server) => {
+                let commands = inner.task(server);
+                let watch = Command::Watch(kind.clone(), Arc::clone(&name), self.mailbox());
+                if commands.send(watch).is_err() {
+                    // Its runtime is gone; nothing will come.
+                    self.mailbox.close();
+                }
+                self.watched.push(Watched {
+                    kind,
+                    name,
+                    commands,
+                });
+            }
+            Err(error) => self.mailbox.put(ads::Event::Changed {
+                kind,
+                name,
+                resource: Err(error),
+            }),
+        }
     }
 
     pub(crate) fn remove(&mut self, kind: &Kind, name: &Arc<str>) {
-        let watched = self
-            .watched
-            .iter()
-            .position(|(k, n)| k == kind && n == name);
-        if let Some(index) = watched {
-            self.watched.swap_remove(index);
-            self.send(Command::Unwatch(
-                kind.clone(),
-                Arc::clone(name),
-                Arc::clone(&self.mailbox),
-            ));
-            self.mailbox.forget(kind, name);
+        let is_it = |watched: &Watched| watched.kind == *kind && watched.name == *name;
+        if let Some(index) = self.watched.iter().position(is_it) {
+            let watched = self.watched.swap_remove(index);
+            self.end(watched);
         }
+        self.mailbox.forget(kind, name);
+    }
+
+    fn end(&self, watched: Watched) {
+        let Watched {
+            kind,
+            name,
+            commands,
+        } = watched;
+        // A task that is gone has nothing to end.
+        let _ = commands.send(Command::Unwatch(kind, name, self.mailbox()));
+    }
+
+    fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.mailbox)
     }
 
     /// The next word on any of them; `None` when the client is gone. Cancel-safe.
@@ -129,19 +195,12 @@ impl Watches {
     pub(crate) fn take(&self) -> Option<ads::Event> {
         self.mailbox.take()
     }
-
-    fn send(&self, command: Command) {
-        // The task runs as long as a handle is held, and we hold one.
-        if self.client.inner.commands.send(command).is_err() {
-            self.mailbox.close();
-        }
-    }
 }
 
 impl Drop for Watches {
     fn drop(&mut self) {
-        for (kind, name) in std::mem::take(&mut self.watched) {
-            self.send(Command::Unwatch(kind, name, Arc::clone(&self.mailbox)));
+        for watched in std::mem::take(&mut self.watched) {
+            self.end(watched);
         }
     }
 }

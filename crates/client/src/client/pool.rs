@@ -40,13 +40,16 @@ impl ClientPool {
         &self.bootstrap
     }
 
-    /// The client of a target. Must be called in a tokio runtime.
+    /// The client of a target.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     #[must_use]
     pub fn client(&self, target: &str) -> XdsClient {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let shared = clients.get(target).and_then(Weak::upgrade);
         // A client whose runtime is gone, with its task, is of no more use to anyone.
-        if let Some(inner) = shared.filter(|inner| !inner.commands.is_closed()) {
+        if let Some(inner) = shared.filter(|inner| inner.is_alive()) {
             return XdsClient { inner };
         }
         clients.retain(|_, client| client.strong_count() > 0);

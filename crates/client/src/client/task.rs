@@ -1,4 +1,4 @@
-//! Runs the client's machine: one task per client. No decision about the protocol is made here.
+//! Runs the client's machine: one task per server. No decision about the protocol is made here.
 
 use std::collections::HashMap;
 use std::sync::Arc;

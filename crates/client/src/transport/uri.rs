@@ -1,7 +1,7 @@
 //! Where a server is: the gRPC target in `server_uri`.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 /// A gRPC target that can be dialled (C-10).
@@ -34,11 +34,11 @@ impl ServerUri {
         if let Some(path) = uri.strip_prefix("unix:") {
             return Self::unix(path);
         }
-        if let Some(list) = uri
-            .strip_prefix("ipv4:")
-            .or_else(|| uri.strip_prefix("ipv6:"))
-        {
-            return Self::addresses(list);
+        if let Some(list) = uri.strip_prefix("ipv4:") {
+            return Self::addresses(list, "IPv4", IpAddr::is_ipv4);
+        }
+        if let Some(list) = uri.strip_prefix("ipv6:") {
+            return Self::addresses(list, "IPv6", IpAddr::is_ipv6);
         }
         let host_port = match uri.strip_prefix("dns:") {
             // An authority would be the DNS server to ask: the system's own is asked here.
@@ -76,11 +76,11 @@ impl ServerUri {
         }
     }
 
-    fn addresses(list: &str) -> Result<Self, String> {
-        let parse = |address: &str| {
-            address
-                .parse()
-                .map_err(|_| format!("{address:?} is not an IP address and a port"))
+    fn addresses(list: &str, family: &str, belongs: fn(&IpAddr) -> bool) -> Result<Self, String> {
+        let parse = |text: &str| {
+            address(text)
+                .filter(|address| belongs(&address.ip()))
+                .ok_or_else(|| format!("{text:?} is not an {family} address and a port"))
         };
         let addresses = list
             .split(',')
@@ -122,6 +122,15 @@ impl ServerUri {
     pub fn authority(&self) -> &str {
         &self.authority
     }
+}
+
+/// An address, with or without its port.
+fn address(text: &str) -> Option<SocketAddr> {
+    let bare = |text: &str| {
+        let ip = text.trim_start_matches('[').trim_end_matches(']').parse();
+        ip.map(|ip: IpAddr| SocketAddr::new(ip, DEFAULT_PORT))
+    };
+    text.parse().or_else(|_| bare(text)).ok()
 }
 
 impl fmt::Display for Place {
