@@ -13,9 +13,17 @@ fn validate(files: &[(&str, &str)]) -> Ran {
 }
 
 #[test]
-fn the_example_is_clean() {
-    let ran = oxds(["validate".as_ref(), shop().as_os_str(), "--strict".as_ref()]);
-    ran.expect(0, &["8 files, 10 resources", "0 errors, 0 warnings"]);
+fn the_examples_are_clean() {
+    let examples = shop().join("..").read_dir().expect("the examples");
+    for example in examples {
+        let example = example.expect("an example").path();
+        let strict = [
+            "validate".as_ref(),
+            example.as_os_str(),
+            "--strict".as_ref(),
+        ];
+        oxds(strict).expect(0, &["0 errors, 0 warnings"]);
+    }
 }
 
 #[test]
