@@ -26,12 +26,15 @@
 //! It has no runtime, opens no sockets, and reads no clock: dates come in as arguments.
 
 pub mod bump;
+pub mod check;
 pub mod compare;
+pub mod exception;
 pub mod finding;
 pub mod hash;
 pub mod input;
 pub mod model;
 pub mod parse;
+pub mod report;
 pub mod rule;
 pub mod rules;
 pub mod validation;

@@ -15,5 +15,6 @@ mod hash;
 mod input;
 mod parse;
 mod properties;
+mod report;
 mod support;
 mod validation;
