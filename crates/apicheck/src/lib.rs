@@ -20,21 +20,23 @@
 //! | [`finding`] | what a rule found, and where, in the old tree and in the new one |
 //! | [`validation`] | what validation demands, by meaning, and whether it became tighter |
 //! | [`hash`] | the semantic hash of files, packages and root resources |
+//! | [`package`], [`maturity`] | names of packages taken apart; how far an element is |
+//! | [`graph`] | which package uses which |
 //! | [`bump`] | versions of files that must grow, the lock, packages that are frozen |
 //! | [`rule`] | what a rule is, and the table of all of them |
 //!
 //! It has no runtime, opens no sockets, and reads no clock: dates come in as arguments.
 
 pub mod bump;
-pub mod check;
 pub mod compare;
-pub mod exception;
 pub mod finding;
+pub mod graph;
 pub mod hash;
 pub mod input;
+pub mod maturity;
 pub mod model;
+pub mod package;
 pub mod parse;
-pub mod report;
 pub mod rule;
 pub mod rules;
 pub mod validation;

@@ -104,6 +104,5 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
 /// The rule of that id.
 #[must_use]
 pub fn find(id: &str) -> Option<&'static Rule> {
-    let rules = all().chain(crate::exception::RULES.iter().copied());
-    rules.into_iter().find(|rule| rule.id == id)
+    all().find(|rule| rule.id == id)
 }

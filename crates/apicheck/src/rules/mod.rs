@@ -3,8 +3,12 @@
 
 mod additions;
 mod breaking;
+mod dependencies;
+mod exempt;
 mod fact;
 mod json;
+mod lint;
+mod packages;
 mod removal;
 mod source;
 pub mod validation;
@@ -12,6 +16,8 @@ pub mod versions;
 mod wire;
 
 pub use breaking::breaking;
+pub use exempt::exempt;
+pub use lint::{Policy, lint, odr};
 
 use crate::rule::Rule;
 
@@ -24,4 +30,6 @@ pub(crate) const GROUPS: &[&[&Rule]] = &[
     removal::RULES,
     validation::RULES,
     versions::RULES,
+    packages::RULES,
+    dependencies::RULES,
 ];

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use oxds_apicheck::finding::Finding;
 use oxds_apicheck::model::Tree;
-use oxds_apicheck::rule::{self, Compares, Rule};
+use oxds_apicheck::rule::{self, Compares, Profile, Rule};
+use oxds_apicheck::rules::{self, Policy};
 
 use crate::support::{files_below, findings, line, one, testdata, tree};
 
@@ -37,22 +38,39 @@ fn rules_have_different_ids() {
     assert_eq!(ids.len(), count);
 }
 
-/// What is wrong with the cases of one rule.
+#[test]
+fn every_rule_about_one_tree_has_cases_that_do_what_they_say() {
+    let rules = rule::all().filter(|rule| rule.compares == Compares::Tree);
+    let wrong: Vec<_> = rules
+        .flat_map(|rule| {
+            let linted = trees(&testdata().join(rule.id));
+            let linted = linted.into_iter().map(|(name, tree)| {
+                let findings = rules::lint(&tree, Profile::Policy, &Policy::default());
+                (name, findings)
+            });
+            wrong_findings(rule, linted.collect())
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with the cases of one rule about a pair.
 fn wrong_cases(rule: &Rule) -> Vec<String> {
-    let folder = testdata().join(rule.id);
-    let cases = if folder.is_dir() {
-        pairs(&folder)
-    } else {
-        BTreeMap::new()
-    };
+    let compared = pairs(&testdata().join(rule.id)).into_iter();
+    let compared = compared.map(|(name, (old, new))| (name, findings(&old, &new)));
+    wrong_findings(rule, compared.collect())
+}
+
+/// What is wrong with what was found in the cases of a rule: a kind is missing, `ok` has a finding of
+/// it, `bad` has another number than one, or one of another rule.
+fn wrong_findings(rule: &Rule, cases: BTreeMap<String, Vec<Finding>>) -> Vec<String> {
     let mut wrong = Vec::new();
     for kind in ["ok", "bad"] {
         if !cases.keys().any(|name| name.starts_with(kind)) {
             wrong.push(format!("{}: no {kind} case", rule.id));
         }
     }
-    for (name, (old, new)) in cases {
-        let found = findings(&old, &new);
+    for (name, found) in cases {
         let of_it = found
             .iter()
             .filter(|finding| finding.rule.id == rule.id)
@@ -76,11 +94,33 @@ fn lines(findings: &[Finding]) -> String {
     findings.iter().map(line).collect::<Vec<_>>().join(" | ")
 }
 
+/// The cases in a folder: `NAME.proto`, or a folder `NAME`. None when the folder is not there.
+fn trees(folder: &Path) -> BTreeMap<String, Tree> {
+    let mut trees = BTreeMap::new();
+    for path in entries(folder) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let found = if path.is_dir() {
+            tree(&files_below(&path))
+        } else {
+            one(&fs::read_to_string(&path).unwrap())
+        };
+        trees.insert(name.trim_end_matches(".proto").to_owned(), found);
+    }
+    trees
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    if !folder.is_dir() {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
 /// The cases in a folder: `NAME.old.proto` with `NAME.new.proto`, or `NAME/old` with `NAME/new`.
 fn pairs(folder: &Path) -> BTreeMap<String, (Tree, Tree)> {
     let mut pairs = BTreeMap::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for path in entries(folder) {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         if path.is_dir() {
             let side = |side| tree(&files_below(&path.join(side)));

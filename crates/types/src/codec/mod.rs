@@ -30,7 +30,6 @@ mod buffer;
 pub(crate) mod canonical;
 mod document;
 mod encode;
-mod envelope;
 mod inspect;
 mod json;
 mod locate;
@@ -44,7 +43,6 @@ mod whole;
 mod yaml;
 
 pub use encode::{EncodeError, encode};
-pub use envelope::{RequestError, request_from_json, response_to_json};
 use report::{Locating, Report};
 use resource::Draft;
 use tree::Context;

@@ -1,0 +1,245 @@
+//! Which package uses which: by types of fields and methods, and by extensions, not by imports alone.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use crate::model::{FileId, Kind, MessageId, Name, Source, Tree};
+use crate::package::PackageName;
+
+/// One use of a type of another file.
+#[derive(Debug, Clone)]
+pub struct Use<'t> {
+    /// The file that uses it.
+    pub from: FileId,
+    /// The file that declares it.
+    pub to: FileId,
+    /// Who uses it: a field, a method, an extension; its owner and its short name.
+    site: (&'t Name, Option<&'t Name>),
+    /// What is used.
+    pub used: &'t Name,
+    /// Where.
+    pub source: &'t Source,
+}
+
+impl Use<'_> {
+    /// The full name of what uses it.
+    #[must_use]
+    pub fn element(&self) -> String {
+        match self.site {
+            (owner, Some(name)) => format!("{owner}.{name}"),
+            (name, None) => name.to_string(),
+        }
+    }
+}
+
+/// All uses that cross from one file into another, in the order of the tree.
+#[must_use]
+pub fn uses(tree: &Tree) -> Vec<Use<'_>> {
+    let mut uses = Vec::new();
+    let mut add = |from, site, kind: Kind, source| {
+        let (to, used) = match kind {
+            Kind::Message(id) | Kind::Group(id) => (tree[id].file, &tree[id].name),
+            Kind::Enum(id) => (tree[id].file, &tree[id].name),
+            Kind::Scalar(_) => return,
+        };
+        if to != from {
+            uses.push(Use {
+                from,
+                to,
+                site,
+                used,
+                source,
+            });
+        }
+    };
+    for message in tree.messages.iter().filter(|message| !message.map_entry) {
+        for field in &message.fields {
+            let kind = tree
+                .map_entry(field)
+                .map_or(field.kind, |(_, value)| value.kind);
+            add(
+                message.file,
+                (&message.name, Some(&field.name)),
+                kind,
+                &field.source,
+            );
+        }
+    }
+    for service in &tree.services {
+        for method in &service.methods {
+            let site = (&service.name, Some(&method.name));
+            let message = |id: MessageId| Kind::Message(id);
+            add(service.file, site, message(method.input), &method.source);
+            if method.output != method.input {
+                add(service.file, site, message(method.output), &method.source);
+            }
+        }
+    }
+    for extension in &tree.extensions {
+        let site = (&extension.name, None);
+        add(
+            extension.file,
+            site,
+            extension.field.kind,
+            &extension.field.source,
+        );
+    }
+    uses
+}
+
+/// The packages of a tree and their uses of each other.
+#[derive(Debug)]
+pub struct Graph<'t> {
+    /// The tree.
+    pub tree: &'t Tree,
+    /// All packages, by name.
+    pub packages: Vec<Package<'t>>,
+}
+
+/// A package, and those it uses.
+#[derive(Debug)]
+pub struct Package<'t> {
+    /// Its name.
+    pub name: PackageName<'t>,
+    /// Its first file that is judged; else its first.
+    pub file: FileId,
+    /// Whether one of its files is judged.
+    pub target: bool,
+    /// The packages it uses, as indexes, each with the first use.
+    pub uses: BTreeMap<usize, Use<'t>>,
+}
+
+impl<'t> Graph<'t> {
+    /// The graph of a tree.
+    #[must_use]
+    pub fn of(tree: &'t Tree) -> Self {
+        Self::with(tree, &uses(tree))
+    }
+
+    /// The graph of a tree whose uses are known.
+    #[must_use]
+    pub fn with(tree: &'t Tree, uses: &[Use<'t>]) -> Self {
+        let mut by_name: BTreeMap<&'t str, (FileId, bool)> = BTreeMap::new();
+        for file in &tree.files {
+            let entry = by_name
+                .entry(&file.package)
+                .or_insert((file.id, file.target));
+            if file.target && !entry.1 {
+                *entry = (file.id, true);
+            }
+        }
+        let indexes: HashMap<&str, usize> = by_name.keys().copied().zip(0..).collect();
+        let mut packages: Vec<_> = by_name
+            .into_iter()
+            .map(|(name, (file, target))| Package {
+                name: PackageName::of(name),
+                file,
+                target,
+                uses: BTreeMap::new(),
+            })
+            .collect();
+        for one in uses {
+            let index = |file: FileId| indexes.get(&*tree[file].package).copied();
+            if let (Some(from), Some(to)) = (index(one.from), index(one.to))
+                && from != to
+            {
+                packages[from].uses.entry(to).or_insert_with(|| one.clone());
+            }
+        }
+        Graph { tree, packages }
+    }
+
+    /// For each package that `start` reaches, the one before it on a shortest way; `start` has itself.
+    /// Ways do not go on from where `through` says no.
+    #[must_use]
+    pub fn reach(&self, start: usize, through: impl Fn(usize) -> bool) -> BTreeMap<usize, usize> {
+        let mut before = BTreeMap::from([(start, start)]);
+        let mut queue = VecDeque::from([start]);
+        while let Some(at) = queue.pop_front() {
+            if at != start && !through(at) {
+                continue;
+            }
+            for &next in self.packages[at].uses.keys() {
+                before.entry(next).or_insert_with(|| {
+                    queue.push_back(next);
+                    at
+                });
+            }
+        }
+        before
+    }
+
+    /// The way to `end` that [`reach`](Self::reach) found, in words: `a.v1 -> b.v2 -> c.v1alpha`.
+    #[must_use]
+    pub fn path(&self, before: &BTreeMap<usize, usize>, end: usize) -> String {
+        let steps = std::iter::successors(Some(end), |at| {
+            before.get(at).copied().filter(|before| before != at)
+        });
+        let mut names: Vec<_> = steps.map(|at| self.packages[at].name.full).collect();
+        names.reverse();
+        names.join(" -> ")
+    }
+
+    /// One cycle of each group of packages that use each other, in a fixed order.
+    #[must_use]
+    pub fn cycles(&self) -> Vec<Vec<usize>> {
+        let mut seen = vec![false; self.packages.len()];
+        let mut cycles = Vec::new();
+        for start in self.sorted().1 {
+            if seen[start] {
+                continue;
+            }
+            let before = self.reach(start, |_| true);
+            let back = before
+                .keys()
+                .find(|at| self.packages[**at].uses.contains_key(&start));
+            let Some(&last) = back else { continue };
+            let steps = std::iter::successors(Some(last), |at| {
+                before.get(at).copied().filter(|before| before != at)
+            });
+            let mut cycle: Vec<_> = steps.collect();
+            cycle.reverse();
+            for &at in before.keys() {
+                seen[at] = seen[at] || self.reach(at, |_| true).contains_key(&start);
+            }
+            cycles.push(cycle);
+        }
+        cycles
+    }
+
+    /// The longest chain of packages, in steps; packages in cycles apart.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        let (order, _) = self.sorted();
+        let mut depths = vec![0; self.packages.len()];
+        for at in order {
+            let below = self.packages[at].uses.keys().map(|used| depths[*used] + 1);
+            depths[at] = below.max().unwrap_or(0);
+        }
+        depths.into_iter().max().unwrap_or(0)
+    }
+
+    /// Packages after those they use, then those that are in cycles or use some that are.
+    fn sorted(&self) -> (Vec<usize>, Vec<usize>) {
+        let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.packages.len()];
+        let mut open: Vec<usize> = Vec::with_capacity(self.packages.len());
+        for (at, package) in self.packages.iter().enumerate() {
+            open.push(package.uses.len());
+            for &used in package.uses.keys() {
+                users[used].push(at);
+            }
+        }
+        let mut order: Vec<_> = (0..open.len()).filter(|at| open[*at] == 0).collect();
+        let mut next = 0;
+        while let Some(&at) = order.get(next) {
+            next += 1;
+            for &user in &users[at] {
+                open[user] -= 1;
+                if open[user] == 0 {
+                    order.push(user);
+                }
+            }
+        }
+        let left = (0..open.len()).filter(|at| open[*at] > 0).collect();
+        (order, left)
+    }
+}

@@ -1,0 +1,181 @@
+//! Names, places and status of packages (V-1 … V-6).
+
+use super::lint::{Policy, Report};
+use crate::maturity;
+use crate::model::{File, Tree};
+use crate::package::PackageName;
+use crate::rule::{Category, Compares, Profiles, Rule};
+
+const fn policy(
+    id: &'static str,
+    behaviours: &'static [&'static str],
+    purpose: &'static str,
+    why: &'static str,
+    buf: &'static [&'static str],
+) -> Rule {
+    Rule {
+        id,
+        behaviours,
+        purpose,
+        why,
+        category: Category::Policy,
+        profiles: Profiles::ERROR,
+        compares: Compares::Tree,
+        buf,
+    }
+}
+
+pub(super) static PACKAGE_NAME: Rule = policy(
+    "PACKAGE_NAME",
+    &["V-1", "V-5"],
+    "A package is called ROOT.NAME.vN, vNalpha or vNbeta",
+    "The version in the name is what lets two majors live side by side, in type URLs and in the paths of gRPC calls, and what tells how far one may be trusted.",
+    &["PACKAGE_VERSION_SUFFIX", "PACKAGE_DEFINED"],
+);
+pub(super) static PACKAGE_VERSION_NOT_LAST: Rule = policy(
+    "PACKAGE_VERSION_NOT_LAST",
+    &["V-2"],
+    "Nothing stands after the version of a package",
+    "Packages below a version cannot get a version of their own. Put the name before the version.",
+    &["PACKAGE_VERSION_SUFFIX"],
+);
+pub(super) static PACKAGE_PATH: Rule = policy(
+    "PACKAGE_PATH",
+    &["V-3"],
+    "A file lies in the folder that its package names",
+    "Generators for Python and Go place code by path, people look for a package by its name.",
+    &[
+        "PACKAGE_DIRECTORY_MATCH",
+        "DIRECTORY_SAME_PACKAGE",
+        "PACKAGE_SAME_DIRECTORY",
+    ],
+);
+pub(super) static REST_PATH_MAJOR: Rule = policy(
+    "REST_PATH_MAJOR",
+    &["V-4"],
+    "A REST path carries the major of its package",
+    "Clients find out by the path which majors a server has: one path for two majors cannot tell.",
+    &[],
+);
+pub(super) static STATUS_MISSING: Rule = policy(
+    "STATUS_MISSING",
+    &["V-6"],
+    "Where files give a status to their packages, each does",
+    "`package_version_status` says whether a package may still change. A file without it is a hole in the freeze.",
+    &[],
+);
+
+pub(super) const RULES: &[&Rule] = &[
+    &PACKAGE_NAME,
+    &PACKAGE_VERSION_NOT_LAST,
+    &PACKAGE_PATH,
+    &REST_PATH_MAJOR,
+    &STATUS_MISSING,
+];
+
+pub(super) fn find(report: &mut Report<'_>, policy: &Policy) {
+    let tree = report.tree;
+    // A tree that uses no status at all has another way to say it.
+    let with_status = tree.targets().any(|file| maturity::status(file).is_some());
+    for file in tree.targets() {
+        let package = PackageName::of(&file.package);
+        if let Some(message) = wrong_name(&package, policy) {
+            report.file(&PACKAGE_NAME, file, message, package.full);
+        } else if !package.rest.is_empty() {
+            let message = format!("{} stands after the version", package.rest);
+            report.file(&PACKAGE_VERSION_NOT_LAST, file, message, package.full);
+        }
+        path(report, file, policy);
+        services(report, file, &package);
+        let declares = !(file.messages.is_empty() && file.enums.is_empty());
+        if with_status && maturity::status(file).is_none() && declares {
+            let message = "has no package_version_status";
+            report.file(&STATUS_MISSING, file, message.to_owned(), "");
+        }
+    }
+}
+
+fn wrong_name(package: &PackageName<'_>, policy: &Policy) -> Option<String> {
+    let full = package.full;
+    if full.is_empty() {
+        return Some("has no package".to_owned());
+    }
+    if package.version.is_none() {
+        return Some(format!("package {full} has no version"));
+    }
+    let root = full.split('.').next().unwrap_or(full);
+    if !policy.roots.is_empty() && !policy.roots.iter().any(|one| one == root) {
+        let roots = policy.roots.join(", ");
+        return Some(format!("package {full} is below none of the roots {roots}"));
+    }
+    if package.base.is_empty() {
+        return Some(format!("package {full} has no name before its version"));
+    }
+    None
+}
+
+fn path(report: &mut Report<'_>, file: &File, policy: &Policy) {
+    if file.package.is_empty() {
+        return;
+    }
+    let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let expected = file.package.replace('.', "/");
+    let below = policy.folders.iter().filter_map(|root| {
+        folder
+            .strip_prefix(root.trim_end_matches('/'))?
+            .strip_prefix('/')
+    });
+    if folder != expected && !below.into_iter().any(|folder| folder == expected) {
+        let message = format!("lies in {folder}, and its package says {expected}");
+        report.file(&PACKAGE_PATH, file, message, folder);
+    }
+}
+
+fn services(report: &mut Report<'_>, file: &File, package: &PackageName<'_>) {
+    let Some(version) = package.version else {
+        return;
+    };
+    let tree: &Tree = report.tree;
+    for service in file.services.iter().map(|id| &tree[*id]) {
+        for method in &service.methods {
+            for path in rest_paths(method.options.extension("google.api.http")) {
+                let major = path.strip_prefix("/v").and_then(|rest| {
+                    let end = rest
+                        .find(|c: char| !c.is_ascii_digit())
+                        .unwrap_or(rest.len());
+                    rest[..end].parse::<u32>().ok()
+                });
+                if major.is_some_and(|major| major != version.major) {
+                    let message = format!("path {path} is not of major {}", version.major);
+                    let element = format!("{}.{}", service.name, method.name);
+                    let at = (file.id, &method.source);
+                    report.add(&REST_PATH_MAJOR, &element, at, message, &path);
+                }
+            }
+        }
+    }
+}
+
+/// The paths of a binding, additional ones included.
+fn rest_paths(binding: Option<&prost_reflect::Value>) -> Vec<String> {
+    let Some(rule) = binding.and_then(prost_reflect::Value::as_message) else {
+        return Vec::new();
+    };
+    let mut paths = Vec::new();
+    for (field, value) in rule.fields() {
+        match (field.name(), value) {
+            ("get" | "put" | "post" | "delete" | "patch", value) => {
+                paths.extend(value.as_str().map(str::to_owned));
+            }
+            ("custom", prost_reflect::Value::Message(custom)) => {
+                let mut inside = custom.fields().filter(|(field, _)| field.name() == "path");
+                paths.extend(inside.find_map(|(_, value)| Some(value.as_str()?.to_owned())));
+            }
+            ("additional_bindings", prost_reflect::Value::List(more)) => {
+                paths.extend(more.iter().flat_map(|one| rest_paths(Some(one))));
+            }
+            _ => {}
+        }
+    }
+    paths
+}

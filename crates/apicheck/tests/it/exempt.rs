@@ -1,0 +1,90 @@
+//! What is not counted (V-35), and how far elements are (V-6).
+
+use oxds_apicheck::compare::Comparison;
+use oxds_apicheck::maturity::{self, Maturity, Status};
+use oxds_apicheck::model::Tree;
+use oxds_apicheck::rule::Profile;
+use oxds_apicheck::rules;
+
+use crate::support::{one, shop, tree};
+
+/// Why each finding does not count.
+fn exempted(old: &Tree, new: &Tree) -> Vec<Option<String>> {
+    let comparison = Comparison::of(old, new);
+    let mut findings = rules::breaking(&comparison, Profile::Policy);
+    rules::exempt(&comparison, &mut findings);
+    findings.into_iter().map(|finding| finding.exempt).collect()
+}
+
+#[test]
+fn v35_alpha_and_beta_packages_are_exempt_and_still_told() {
+    for (package, why) in [("shop.v1alpha", "alpha"), ("shop.v2beta1", "beta")] {
+        let text = |field: &str| {
+            one(&format!(
+                "syntax = \"proto3\";\npackage {package};\nmessage Order {{ {field} }}"
+            ))
+        };
+        let found = exempted(&text("string id = 1;"), &text("string id = 2;"));
+        assert_eq!(found, [Some(why.to_owned())]);
+    }
+}
+
+#[test]
+fn v35_what_was_in_progress_is_exempt_and_what_is_so_now_is_not() {
+    let hidden = "message Order {\n  // [#not-implemented-hide:]\n  string id = 1;\n}";
+    let shown = "message Order {\n  string id = 1;\n}";
+    let renumbered = |text: &str| shop(&text.replace("= 1", "= 2"));
+    let found = exempted(&shop(hidden), &renumbered(shown));
+    assert_eq!(found, [Some("not implemented".to_owned())]);
+    assert_eq!(exempted(&shop(shown), &renumbered(hidden)), [None]);
+}
+
+#[test]
+fn v35_a_package_that_is_gone_is_exempt_when_no_file_of_it_was_stable() {
+    let text = |package: &str, message: &str| {
+        format!("syntax = \"proto3\";\npackage {package};\nmessage {message} {{ string id = 1; }}")
+    };
+    let kept = ("shop/v1/a.proto", text("shop.v1", "A"));
+    let old = tree(&[
+        kept.clone(),
+        ("shop/v2alpha/b.proto", text("shop.v2alpha", "B")),
+    ]);
+    assert_eq!(exempted(&old, &tree(&[kept])), [Some("alpha".to_owned())]);
+}
+
+#[test]
+fn v6_the_nearest_mark_counts() {
+    let text = "syntax = \"proto3\";
+package shop.v1;
+
+import \"udpa/annotations/status.proto\";
+
+option (udpa.annotations.file_status).package_version_status = ACTIVE;
+
+// [#protodoc-title: Shop]
+// [#proto-status: draft]
+
+// An order.
+message Order {
+  // The id. [#not-implemented-hide:]
+  string id = 1;
+
+  // [#alpha:]
+  message Item { string sku = 1; }
+}
+";
+    let tree = tree(&[("shop/v1/shop.proto", text)]);
+    let file = tree.file("shop/v1/shop.proto").unwrap();
+    let order = tree.message("shop.v1.Order").unwrap();
+    let item = tree.message("shop.v1.Order.Item").unwrap();
+    assert_eq!(maturity::status(file), Some(Status::Active));
+    assert_eq!(maturity::of_file(&tree, file), Maturity::Draft);
+    assert_eq!(maturity::of_message(&tree, order), Maturity::Draft);
+    let id = order.field(1).unwrap();
+    assert_eq!(
+        maturity::of_field(&tree, order, id),
+        Maturity::NotImplemented
+    );
+    let sku = item.field(1).unwrap();
+    assert_eq!(maturity::of_field(&tree, item, sku), Maturity::Alpha);
+}

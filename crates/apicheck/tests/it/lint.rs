@@ -1,0 +1,133 @@
+//! What one tree breaks: what the cases in `testdata/` do not say in a file.
+
+use oxds_apicheck::graph::Graph;
+use oxds_apicheck::model::Tree;
+use oxds_apicheck::rule::Profile;
+use oxds_apicheck::rules::{self, Policy};
+
+use crate::support::{line, one, tree};
+
+fn told(tree: &Tree, policy: &Policy) -> Vec<String> {
+    let found = rules::lint(tree, Profile::Policy, policy);
+    found.iter().map(line).collect()
+}
+
+/// Files `FOLDER/NAME.proto`, each with one message that uses those of others.
+fn chain(links: &[(&str, &[&str])]) -> Tree {
+    let path = |package: &str| format!("{}/x.proto", package.replace('.', "/"));
+    let files: Vec<_> = links
+        .iter()
+        .map(|(package, uses)| {
+            let imports: String = uses
+                .iter()
+                .map(|used| format!("import \"{}\";\n", path(used)))
+                .collect();
+            let fields: String = (1..)
+                .zip(*uses)
+                .map(|(number, used)| format!("{used}.M f{number} = {number};\n"))
+                .collect();
+            let text = format!(
+                "syntax = \"proto3\";\npackage {package};\n{imports}message M {{\n{fields}}}\n"
+            );
+            (path(package), text)
+        })
+        .collect();
+    tree(&files)
+}
+
+#[test]
+fn v1_roots_are_configured() {
+    let tree = one("syntax = \"proto3\";\npackage shop.v1;\nmessage M {}");
+    assert!(told(&tree, &Policy::default()).is_empty());
+    let policy = Policy {
+        roots: vec!["envoy".to_owned(), "udpa".to_owned()],
+        ..Policy::default()
+    };
+    assert_eq!(
+        told(&tree, &policy),
+        ["PACKAGE_NAME shop/v1/case.proto: package shop.v1 is below none of the roots envoy, udpa"]
+    );
+}
+
+#[test]
+fn v3_paths_may_start_again_below_a_folder() {
+    let text = "syntax = \"proto3\";\npackage shop.v1;\nmessage M {}";
+    let tree = tree(&[("contrib/shop/v1/m.proto", text)]);
+    assert_eq!(told(&tree, &Policy::default()).len(), 1);
+    let policy = Policy {
+        folders: vec!["contrib".to_owned()],
+        ..Policy::default()
+    };
+    assert!(told(&tree, &policy).is_empty());
+}
+
+#[test]
+fn v9_the_way_is_printed() {
+    let tree = chain(&[
+        ("d.v1alpha", &[]),
+        ("c", &["d.v1alpha"]),
+        ("b.v1", &["c"]),
+        ("a.v1", &["b.v1"]),
+    ]);
+    let told = told(&tree, &Policy::default());
+    let reaches = told
+        .iter()
+        .filter(|line| line.starts_with("STABLE_REACHES"));
+    assert_eq!(
+        reaches.collect::<Vec<_>>(),
+        [
+            "STABLE_REACHES_UNSTABLE a.v1: reaches a.v1 -> b.v1 -> c -> d.v1alpha",
+            "STABLE_REACHES_UNSTABLE b.v1: reaches b.v1 -> c -> d.v1alpha"
+        ]
+    );
+}
+
+#[test]
+fn v12_both_ways_of_a_diamond_are_printed() {
+    let tree = chain(&[
+        ("base.v1", &[]),
+        ("base.v2", &[]),
+        ("left.v1", &["base.v1"]),
+        ("right.v1", &["base.v2"]),
+        ("top.v1", &["left.v1", "right.v1"]),
+    ]);
+    let found = rules::odr(&tree, Profile::Policy);
+    assert_eq!(
+        found.iter().map(line).collect::<Vec<_>>(),
+        [
+            "TWO_VERSIONS_OF_ONE top.v1: has two versions of base: top.v1 -> left.v1 -> base.v1 and top.v1 -> right.v1 -> base.v2"
+        ]
+    );
+}
+
+#[test]
+fn v12_packages_without_a_version_are_never_a_second_one() {
+    let tree = chain(&[
+        ("base", &[]),
+        ("base.v1", &["base"]),
+        ("top.v1", &["base", "base.v1"]),
+    ]);
+    assert!(rules::odr(&tree, Profile::Policy).is_empty());
+}
+
+#[test]
+fn v13_depth_is_the_longest_chain() {
+    let tree = chain(&[
+        ("c.v1", &[]),
+        ("b.v1", &["c.v1"]),
+        ("a.v1", &["b.v1", "c.v1"]),
+    ]);
+    let graph = Graph::of(&tree);
+    assert_eq!(graph.depth(), 2);
+    assert!(graph.cycles().is_empty());
+}
+
+#[test]
+fn a_clean_tree_has_no_finding() {
+    let tree = chain(&[
+        ("base.v2", &[]),
+        ("mid.v1", &["base.v2"]),
+        ("top.v3", &["mid.v1"]),
+    ]);
+    assert_eq!(told(&tree, &Policy::default()), Vec::<String>::new());
+}
