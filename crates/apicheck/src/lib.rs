@@ -23,6 +23,8 @@
 //! | [`package`], [`maturity`] | names of packages taken apart; how far an element is |
 //! | [`graph`] | which package uses which |
 //! | [`bump`] | versions of files that must grow, the lock, packages that are frozen |
+//! | [`generate`] | the next major, generated: which packages need it, and their files |
+//! | [`print`] | a file of the model as text |
 //! | [`rule`] | what a rule is, and the table of all of them |
 //!
 //! It has no runtime, opens no sockets, and reads no clock: dates come in as arguments.
@@ -30,6 +32,7 @@
 pub mod bump;
 pub mod compare;
 pub mod finding;
+pub mod generate;
 pub mod graph;
 pub mod hash;
 pub mod input;
@@ -37,6 +40,7 @@ pub mod maturity;
 pub mod model;
 pub mod package;
 pub mod parse;
+pub mod print;
 pub mod rule;
 pub mod rules;
 pub mod validation;

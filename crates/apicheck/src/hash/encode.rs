@@ -3,8 +3,7 @@
 use super::node::Node;
 use super::{Element, messages_of, options};
 use crate::model::{
-    Enum, Extension, Field, File, Kind, Message, Method, Options, Range, Scalar, Service, Syntax,
-    Tree,
+    Enum, Extension, Field, File, Kind, Message, Method, Options, Range, Service, Syntax, Tree,
 };
 
 /// What of a tree is encoded.
@@ -135,7 +134,7 @@ impl Encoder<'_> {
     fn kind(&self, kind: Kind) -> Vec<u8> {
         let mut node = Node::default();
         match kind {
-            Kind::Scalar(scalar) => node.text(1, scalar_name(scalar)),
+            Kind::Scalar(scalar) => node.text(1, scalar.name()),
             Kind::Message(id) => node.text(2, &self.tree[id].name),
             Kind::Group(id) => node.text(3, &self.tree[id].name),
             Kind::Enum(id) => node.text(4, &self.tree[id].name),
@@ -234,7 +233,7 @@ fn names(names: &[crate::model::Name]) -> Vec<Vec<u8>> {
 }
 
 /// The name in JSON that a field has when none is given: `lowerCamelCase`.
-fn json_name(name: &str) -> String {
+pub(crate) fn json_name(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut upper = false;
     for letter in name.chars() {
@@ -250,8 +249,4 @@ fn json_name(name: &str) -> String {
         }
     }
     out
-}
-
-fn scalar_name(scalar: Scalar) -> &'static str {
-    crate::validation::rules_of(scalar)
 }

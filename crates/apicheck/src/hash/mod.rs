@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use digest::{Digest, NotADigest};
 use encode::Encoder;
+pub(crate) use encode::json_name;
 use node::Node;
 use rayon::prelude::*;
 pub(crate) use root::reach;
@@ -147,6 +148,22 @@ impl Encoded {
             uses: uses(tree, file, extensions),
         }
     }
+}
+
+/// The encoded elements of all judged files, by full name.
+pub(crate) fn elements(tree: &Tree) -> BTreeMap<Name, Vec<u8>> {
+    let extensions = extensions(tree);
+    let encoder = Encoder {
+        tree,
+        version_option: "",
+        options: true,
+    };
+    let files: Vec<&File> = tree.targets().collect();
+    files
+        .into_par_iter()
+        .flat_map_iter(|file| encoder.elements(file, &extensions[file.id.0 as usize]))
+        .map(|(_, name, bytes)| (name, bytes))
+        .collect()
 }
 
 /// What a file says of itself, and its elements behind it.

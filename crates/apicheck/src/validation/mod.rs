@@ -31,7 +31,7 @@ use prost_reflect::Value;
 use read::Subject;
 use set::Set;
 
-use crate::model::{Cardinality, Field, Kind, Message, Oneof, Options, Scalar, Tree};
+use crate::model::{Cardinality, Field, Kind, Message, Oneof, Options, Tree};
 
 /// What is demanded of a field of `message`. Nothing where the message is not checked at all.
 #[must_use]
@@ -119,7 +119,7 @@ fn subject(tree: &Tree, field: &Field) -> Subject {
 
 fn single_subject(tree: &Tree, kind: Kind, implicit: bool) -> Subject {
     let (rules, declared) = match kind {
-        Kind::Scalar(scalar) => (rules_of(scalar), None),
+        Kind::Scalar(scalar) => (scalar.name(), None),
         Kind::Enum(id) => {
             let numbers = tree[id].values.iter().map(|value| value.number.into());
             ("enum", Some(Set::of(numbers)))
@@ -131,26 +131,5 @@ fn single_subject(tree: &Tree, kind: Kind, implicit: bool) -> Subject {
         rules,
         declared,
         ..Subject::default()
-    }
-}
-
-/// The name of the rules for a scalar.
-pub(crate) fn rules_of(scalar: Scalar) -> &'static str {
-    match scalar {
-        Scalar::Double => "double",
-        Scalar::Float => "float",
-        Scalar::Int64 => "int64",
-        Scalar::Uint64 => "uint64",
-        Scalar::Int32 => "int32",
-        Scalar::Fixed64 => "fixed64",
-        Scalar::Fixed32 => "fixed32",
-        Scalar::Bool => "bool",
-        Scalar::String => "string",
-        Scalar::Bytes => "bytes",
-        Scalar::Uint32 => "uint32",
-        Scalar::Sfixed32 => "sfixed32",
-        Scalar::Sfixed64 => "sfixed64",
-        Scalar::Sint32 => "sint32",
-        Scalar::Sint64 => "sint64",
     }
 }

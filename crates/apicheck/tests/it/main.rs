@@ -12,6 +12,7 @@ mod bump;
 mod cases;
 mod compare;
 mod exempt;
+mod generate;
 mod hash;
 mod input;
 mod lint;

@@ -1,0 +1,208 @@
+//! The next major, against the one that Envoy's own tool made of the same tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use oxds_apicheck::compare::Comparison;
+use oxds_apicheck::generate::{
+    Generated, Plan, differences, next_major, structural_differences, write,
+};
+use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
+use oxds_apicheck::model::Tree;
+use oxds_apicheck::parse::Text;
+use oxds_apicheck::print::Printer;
+use oxds_apicheck::rule::Profile;
+use oxds_apicheck::rules;
+
+use crate::support::testdata;
+
+/// The golden tree: `(import path, text, target)`.
+fn golden() -> Vec<(String, String, bool)> {
+    let archive = testdata().join("golden/envoy-api-2021-08-18.tar.gz");
+    let mut archive = tar::Archive::new(GzDecoder::new(File::open(archive).unwrap()));
+    let mut files = Vec::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let path = entry.path().unwrap().to_str().unwrap().to_owned();
+        let (_, path) = path.split_once('/').unwrap();
+        if path.ends_with(".proto") {
+            let mut text = String::new();
+            entry.read_to_string(&mut text).unwrap();
+            let dependency = path.strip_prefix("deps/");
+            let import = dependency.unwrap_or(path).to_owned();
+            files.push((import, text, dependency.is_none()));
+        }
+    }
+    files
+}
+
+fn read<'a>(files: impl IntoIterator<Item = &'a (String, String, bool)>) -> Tree {
+    let texts: Vec<Text> = files
+        .into_iter()
+        .map(|(path, text, target)| Text {
+            path: path.as_str().into(),
+            display: path.as_str().into(),
+            target: *target,
+            bytes: text.clone().into(),
+        })
+        .collect();
+    match Tree::read(&texts) {
+        Ok(tree) => tree,
+        Err(errors) => {
+            let lines: Vec<String> = errors.iter().take(20).map(ToString::to_string).collect();
+            panic!("{}", lines.join("\n"));
+        }
+    }
+}
+
+fn is_v4(path: &str) -> bool {
+    path.contains("/v4alpha/")
+}
+
+#[test]
+fn v38_the_golden_tree_gives_the_same_packages_and_files() {
+    let golden = golden();
+    let source = read(golden.iter().filter(|(path, ..)| !is_v4(path)));
+    let next = next_major(&source);
+    let expected: BTreeSet<&str> = golden
+        .iter()
+        .map(|(path, ..)| path.as_str())
+        .filter(|path| is_v4(path))
+        .collect();
+    let made: BTreeSet<&str> = next.files.iter().map(|file| file.path.as_str()).collect();
+    let missing: Vec<_> = expected.difference(&made).collect();
+    let more: Vec<_> = made.difference(&expected).collect();
+    assert!(
+        missing.is_empty() && more.is_empty(),
+        "missing {missing:#?} more {more:#?}"
+    );
+    assert_eq!(made.len(), 125);
+    let packages: BTreeSet<&str> = made
+        .iter()
+        .filter_map(|path| Some(path.rsplit_once('/')?.0))
+        .collect();
+    assert_eq!(packages.len(), 72);
+}
+
+#[test]
+fn v39_the_golden_files_are_structurally_equal() {
+    let golden = golden();
+    let source = read(golden.iter().filter(|(path, ..)| !is_v4(path)));
+    let next = next_major(&source);
+    let made: BTreeMap<String, String> = next
+        .files
+        .iter()
+        .map(|file| (file.path.clone(), file.text.clone()))
+        .collect();
+    // given the golden tree, and the same tree with our files in place of its v4alpha ones
+    let ours: Vec<(String, String, bool)> = golden
+        .iter()
+        .filter(|(path, ..)| !is_v4(path))
+        .cloned()
+        .chain(
+            made.iter()
+                .map(|(path, text)| (path.clone(), text.clone(), true)),
+        )
+        .collect();
+    let (theirs, ours) = (read(&golden), read(&ours));
+    let differences = structural_differences(&theirs, &ours);
+    // Envoy's tool left the paths of two REST methods at v3, against the policy (V-4).
+    let rest = [
+        "envoy.service.health.v4alpha.HealthDiscoveryService",
+        "envoy.service.status.v4alpha.ClientStatusDiscoveryService",
+    ];
+    let (rest, others): (Vec<_>, Vec<_>) = differences
+        .iter()
+        .partition(|one| rest.contains(&one.element.as_str()));
+    for one in rest {
+        assert!(
+            one.only_first.iter().all(|line| line.contains("\"/v3/")),
+            "{one}"
+        );
+        assert!(
+            one.only_second.iter().all(|line| line.contains("\"/v4/")),
+            "{one}"
+        );
+    }
+    let told: Vec<String> = others.iter().map(ToString::to_string).collect();
+    assert!(
+        told.is_empty(),
+        "{} differences\n{}",
+        told.len(),
+        told[..told.len().min(40)].join("\n")
+    );
+}
+
+#[test]
+fn v39_generating_twice_changes_nothing() {
+    let golden = golden();
+    let source: Vec<_> = golden
+        .iter()
+        .filter(|(path, ..)| !is_v4(path))
+        .cloned()
+        .collect();
+    let first = next_major(&read(&source)).files;
+    let again = next_major(&read(&source)).files;
+    assert_eq!(first, again);
+}
+
+#[test]
+fn v39_files_are_written_once_and_all_or_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |path: &str, text: &str| Generated {
+        path: path.to_owned(),
+        text: text.to_owned(),
+    };
+    let files = [
+        file("a/v2alpha/a.proto", "a"),
+        file("a/v2alpha/b.proto", "b"),
+    ];
+    assert_eq!(differences(folder.path(), &files).len(), 2);
+    assert_eq!(write(folder.path(), &files).unwrap().len(), 2);
+    assert_eq!(differences(folder.path(), &files), []);
+    assert!(write(folder.path(), &files).unwrap().is_empty());
+    // A file stands where a folder must be: the other file is not written either.
+    let blocked = [
+        file("a/v2alpha/a.proto", "new"),
+        file("a/v2alpha/b.proto/c.proto", "c"),
+    ];
+    assert!(write(folder.path(), &blocked).is_err());
+    assert_eq!(differences(folder.path(), &files), []);
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("a/v2alpha"))
+            .unwrap()
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn printed_trees_read_back_as_they_were() {
+    let golden = golden();
+    let tree = read(&golden);
+    let plan = Plan::default();
+    let printer = Printer::new(&tree, &plan);
+    let printed: Vec<(String, String, bool)> = tree
+        .files
+        .iter()
+        .map(|file| (file.path.to_string(), printer.file(file), file.target))
+        .collect();
+    let again = read(&printed);
+    let (before, after) = (
+        Hashes::of(&tree, VERSION_OPTION),
+        Hashes::of(&again, VERSION_OPTION),
+    );
+    for (path, ..) in &golden {
+        let (was, is) = (before.file(path).unwrap(), after.file(path).unwrap());
+        assert_eq!(was.local, is.local, "{path}");
+    }
+    // and printing what was printed gives the same text
+    let plan = Plan::default();
+    let printer = Printer::new(&again, &plan);
+    for (path, text, _) in &printed {
+        assert!(printer.file(again.file(path).unwrap()) == *text, "{path}");
+    }
+    assert!(rules::breaking(&Comparison::of(&tree, &again), Profile::Policy).is_empty());
+}
