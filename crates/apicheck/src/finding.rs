@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::str::FromStr;
 
 use crate::model::{Place, Span, Tree};
 use crate::rule::Rule;
@@ -28,6 +29,50 @@ pub enum Language {
     Go,
     Java,
     Python,
+}
+
+impl Language {
+    /// All of them.
+    pub const ALL: [Language; 4] = [
+        Language::Cpp,
+        Language::Go,
+        Language::Java,
+        Language::Python,
+    ];
+
+    /// As people type it.
+    #[must_use]
+    pub fn short(self) -> &'static str {
+        match self {
+            Language::Cpp => "cpp",
+            Language::Go => "go",
+            Language::Java => "java",
+            Language::Python => "py",
+        }
+    }
+}
+
+/// The name of the language.
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Language::Cpp => "C++",
+            Language::Go => "Go",
+            Language::Java => "Java",
+            Language::Python => "Python",
+        })
+    }
+}
+
+impl FromStr for Language {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Language, String> {
+        let known = Language::ALL
+            .into_iter()
+            .find(|language| language.short() == text);
+        known.ok_or_else(|| format!("{text:?} is none of cpp, go, java, py"))
+    }
 }
 
 /// Where, as a person reads it.

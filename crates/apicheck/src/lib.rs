@@ -30,7 +30,9 @@
 //! It has no runtime, opens no sockets, and reads no clock: dates come in as arguments.
 
 pub mod bump;
+pub mod check;
 pub mod compare;
+pub mod exception;
 pub mod finding;
 pub mod generate;
 pub mod graph;
@@ -41,6 +43,7 @@ pub mod model;
 pub mod package;
 pub mod parse;
 pub mod print;
+pub mod report;
 pub mod rule;
 pub mod rules;
 pub mod validation;

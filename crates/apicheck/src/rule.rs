@@ -104,5 +104,6 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
 /// The rule of that id.
 #[must_use]
 pub fn find(id: &str) -> Option<&'static Rule> {
-    all().find(|rule| rule.id == id)
+    let rules = all().chain(crate::exception::RULES.iter().copied());
+    rules.into_iter().find(|rule| rule.id == id)
 }

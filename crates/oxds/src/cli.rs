@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bootstrap, call, completions, demo, serve, validate};
+use crate::commands::{api, bootstrap, call, completions, demo, serve, validate};
 use crate::exit::{Exit, Failure};
 use crate::log::LogFormat;
 
@@ -21,6 +21,7 @@ Begin here:
   oxds serve ./config                          serve it, and follow its changes
   oxds bootstrap grpc --server 127.0.0.1:18000 > bootstrap.json
   GRPC_XDS_BOOTSTRAP=bootstrap.json oxds call xds:///checkout /shop.Checkout/Pay -n 100
+  oxds api check                               what this branch changes in a versioned protobuf API
 
 Results go to stdout, logs to stderr.
 
@@ -28,6 +29,7 @@ Exit codes:
   0  done, and all is well
   1  done, and it is not: findings, failed calls, an address in use
   2  not begun: wrong arguments, or an input they name is missing or malformed
+  3  `oxds api` only: the protos that were to be judged do not compile
 
 Environment:
   RUST_LOG                    what is logged: `debug`, `oxds_server=debug,info`, …
@@ -68,6 +70,7 @@ enum Command {
     Bootstrap(bootstrap::Args),
     Call(call::Args),
     Demo(demo::Args),
+    Api(Box<api::Args>),
     Completions(completions::Args),
 }
 
@@ -110,6 +113,7 @@ impl Cli {
                 crate::log::start(self.log_format, "off");
                 demo::run(args)
             }
+            Command::Api(args) => api::run(&args),
             Command::Completions(args) => completions::run(&args),
         }
     }

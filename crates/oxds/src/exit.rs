@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Negative,
     /// The command could not begin: wrong arguments, or an input they name is missing or malformed.
     Usage,
+    /// `oxds api`: the protos that were to be judged do not compile.
+    Broken,
 }
 
 impl From<Exit> for ExitCode {
@@ -21,6 +23,7 @@ impl From<Exit> for ExitCode {
             Exit::Success => 0,
             Exit::Negative => 1,
             Exit::Usage => 2,
+            Exit::Broken => 3,
         })
     }
 }
@@ -42,6 +45,11 @@ impl Failure {
     /// The command failed at its work.
     pub(crate) fn negative(message: impl Display) -> Self {
         Self::new(Exit::Negative, message)
+    }
+
+    /// The protos that were to be judged do not compile.
+    pub(crate) fn broken(message: impl Display) -> Self {
+        Self::new(Exit::Broken, message)
     }
 
     fn new(exit: Exit, message: impl Display) -> Self {

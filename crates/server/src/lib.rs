@@ -6,7 +6,7 @@
 //!                         └─ your program          └──▶ /metrics, /status.json
 //! ```
 //!
-//! It serves ADS, SotW and delta, with health and reflection beside it, and says on an HTTP port what it serves, to whom,
+//! It serves ADS and the services of single kinds, SotW and delta, `Fetch` and REST, with health and reflection beside, and says on an HTTP port what it serves, to whom,
 //! and what clients rejected. The protocol itself is `oxds_core::session`; this crate moves bytes, wakes whom a change
 //! concerns and keeps the time.
 //!
@@ -35,6 +35,7 @@ mod ads;
 mod builder;
 mod cache;
 pub mod dir;
+mod fetch;
 mod limits;
 mod metrics;
 mod pages;

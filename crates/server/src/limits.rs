@@ -18,6 +18,11 @@ pub struct Limits {
     pub keepalive: Duration,
     /// … and closed when none comes within this.
     pub keepalive_timeout: Duration,
+    /// How long a `Fetch` or a REST poll waits for a change, unless it says itself how long (`Prefer: wait=N`). Envoy
+    /// gives a REST request one second by default.
+    pub poll_hold: Duration,
+    /// … and how long at most, if it does.
+    pub poll_hold_max: Duration,
     /// How long connections may take to end after a shutdown began (S-79).
     pub drain: Duration,
 }
@@ -31,6 +36,8 @@ impl Default for Limits {
             first_request: Duration::from_secs(30),
             keepalive: Duration::from_secs(30),
             keepalive_timeout: Duration::from_secs(20),
+            poll_hold: Duration::from_millis(800),
+            poll_hold_max: Duration::from_secs(60),
             drain: Duration::from_secs(5),
         }
     }

@@ -16,7 +16,7 @@ use tonic::service::Routes;
 use tower_service::Service as _;
 use tracing::{debug, error, info, warn};
 
-use crate::ads::{AdsService, Context, Peer};
+use crate::ads::{Context, Discovery, Peer};
 use crate::builder::{Bound, Builder, Feed};
 use crate::cache::Cache;
 use crate::pages::{Pages, router};
@@ -142,9 +142,14 @@ impl Grpc {
 
     async fn routes(&self) -> Routes {
         let mut routes = Routes::builder();
-        routes.add_service(AdsService::new(Arc::clone(&self.context)));
         crate::services::add(&mut routes, &self.context, &self.tasks).await;
-        routes.routes().prepare()
+        let mut routes = routes.routes();
+        for service in Discovery::all(&self.context) {
+            let path = format!("/{}/{{method}}", service.name());
+            let router = std::mem::take(routes.axum_router_mut());
+            *routes.axum_router_mut() = router.route_service(&path, service);
+        }
+        routes.prepare()
     }
 
     /// Serves one connection to its end.

@@ -30,6 +30,19 @@ pub(super) fn listing(repository: &Path, revision: &Revision) -> Result<Listing,
     Ok(Listing::git(folder, commit, place, paths))
 }
 
+/// One file of a commit; none when it is not there.
+pub(super) fn file(
+    repository: &Path,
+    revision: &Revision,
+    path: &str,
+) -> Result<Option<Vec<u8>>, Unusable> {
+    let folder = folder_of(repository);
+    let commit = resolve(&folder, revision)?;
+    let object = format!("{commit}:{path}");
+    let text = run(&folder, &["cat-file", "blob", &object]);
+    Ok(text.ok().map(String::into_bytes))
+}
+
 /// Where to run git for `api/.git` or `api`.
 fn folder_of(repository: &Path) -> PathBuf {
     let folder = match repository.file_name() {

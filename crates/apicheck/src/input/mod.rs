@@ -124,6 +124,32 @@ pub fn load(input: &Input, options: &Options) -> Result<Tree, Failure> {
     }
 }
 
+/// The bytes of a file at the top of an input, such as its lock; none when there is none.
+///
+/// # Errors
+/// When the input cannot be read at all.
+pub fn beside(input: &Input, name: &str) -> Result<Option<Vec<u8>>, Unusable> {
+    match input {
+        Input::Folder(folder) => {
+            let path = folder.join(name);
+            match std::fs::read(&path) {
+                Ok(bytes) => Ok(Some(bytes)),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(listing::unreadable(&path, &error)),
+            }
+        }
+        Input::Git {
+            repository,
+            revision,
+            subdir,
+        } => {
+            let path = modules::join(subdir.as_deref().unwrap_or_default(), name);
+            git::file(repository, revision, &path)
+        }
+        Input::Set(_) | Input::Crate { .. } => Ok(None),
+    }
+}
+
 impl FromStr for Input {
     type Err = Unusable;
 

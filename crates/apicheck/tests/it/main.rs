@@ -18,5 +18,6 @@ mod input;
 mod lint;
 mod parse;
 mod properties;
+mod report;
 mod support;
 mod validation;

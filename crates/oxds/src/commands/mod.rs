@@ -1,5 +1,6 @@
 //! The commands, one module each: `Args` is its part of the command line, `run` does it.
 
+pub(crate) mod api;
 pub(crate) mod bootstrap;
 pub(crate) mod call;
 pub(crate) mod completions;

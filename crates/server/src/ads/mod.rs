@@ -1,4 +1,5 @@
-//! ADS over gRPC: the two streaming methods, each a body that runs a session.
+//! Discovery over gRPC: ADS and the services of single kinds, one driver for all. A streaming call is a body that runs
+//! a session; a `Fetch*` call is one answer.
 //!
 //! ```text
 //!  request body ──▶ decoder ──▶ ┌─────────┐ ──▶ frames ──▶ response body
@@ -16,8 +17,9 @@ mod decoder;
 mod service;
 mod stream;
 mod streams;
+mod unary;
 
 pub(crate) use clock::Clock;
-pub(crate) use service::{AdsService, Peer};
+pub(crate) use service::{Discovery, Peer};
 pub(crate) use stream::Context;
 pub(crate) use streams::{Open, Streams};

@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 
 use bytes::Bytes;
 use http_body::Body as _;
-use oxds_core::session::{Config, Event, Frame, Request, Scope, Session, StreamError};
+use oxds_core::session::{Config, Event, Frame, Request, Session, StreamError};
 use oxds_core::snapshot::Protocol;
 use oxds_core::time::Instant;
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
@@ -21,6 +21,7 @@ use tracing::{debug, info, warn};
 
 use super::clock::Clock;
 use super::decoder::Decoder;
+use super::service::Offer;
 use super::streams::{Open, Place, Streams};
 use crate::cache::{Cache, Watcher};
 use crate::limits::Limits;
@@ -42,9 +43,10 @@ pub(crate) struct Context {
     pub(crate) closing: CancellationToken,
 }
 
-/// One ADS stream.
+/// One stream of a discovery service.
 pub(super) struct Stream {
     context: Arc<Context>,
+    offer: Offer,
     open: Arc<Open>,
     place: Place,
     watcher: Watcher,
@@ -61,20 +63,23 @@ impl Stream {
     pub(super) fn open(
         context: &Arc<Context>,
         protocol: Protocol,
+        offer: Offer,
         peer: Option<SocketAddr>,
         requests: Body,
     ) -> Result<Self, Status> {
         let now = context.clock.now();
-        let session = Session::new(protocol, Scope::Aggregated, Arc::clone(&context.config));
+        let session = Session::new(protocol, offer.scope.clone(), Arc::clone(&context.config));
         let open = Arc::new(Open::new(peer, protocol, now, session));
         let limit = context.limits.streams;
         let place = context.streams.enter(&open, limit).ok_or_else(|| {
             Status::resource_exhausted(format!("{limit} streams are open, which is the limit"))
         })?;
         context.metrics.stream_opened(protocol);
-        debug!(stream = place.id(), ?peer, ?protocol, "stream opened");
+        let from = peer.map(tracing::field::display);
+        debug!(stream = place.id(), peer = from, ?protocol, "stream opened");
         let first_request = now + context.limits.first_request;
         Ok(Self {
+            offer,
             open,
             place,
             watcher: context.cache.enrol(),
@@ -153,12 +158,30 @@ impl Stream {
         Poll::Pending
     }
 
-    fn handle(&mut self, message: Bytes) -> Result<(), Status> {
-        let request: Request = match self.open.protocol {
-            Protocol::Sotw => DiscoveryRequest::decode(message).map(Into::into),
-            Protocol::Delta => DeltaDiscoveryRequest::decode(message).map(Into::into),
+    fn decode(&self, message: Bytes) -> Result<Request, prost::DecodeError> {
+        let implied = |type_url: &mut String| {
+            if let Some(url) = self.offer.type_url().filter(|_| type_url.is_empty()) {
+                url.clone_into(type_url);
+            }
+        };
+        match self.open.protocol {
+            Protocol::Sotw => {
+                let mut request = DiscoveryRequest::decode(message)?;
+                implied(&mut request.type_url);
+                Ok(request.into())
+            }
+            Protocol::Delta => {
+                let mut request = DeltaDiscoveryRequest::decode(message)?;
+                implied(&mut request.type_url);
+                Ok(request.into())
+            }
         }
-        .map_err(|error| Status::invalid_argument(format!("no discovery request: {error}")))?;
+    }
+
+    fn handle(&mut self, message: Bytes) -> Result<(), Status> {
+        let request = self
+            .decode(message)
+            .map_err(|error| Status::invalid_argument(format!("no discovery request: {error}")))?;
         self.context.metrics.request();
         let now = self.context.clock.now();
         let mut session = self.open.session();
@@ -169,7 +192,8 @@ impl Stream {
             let node = session.node();
             let id = node.map_or("", |node| &node.id);
             let cluster = node.map_or("", |node| &node.cluster);
-            info!(stream = self.place.id(), peer = ?self.open.peer, id, cluster, "client");
+            let peer = self.open.peer.map(tracing::field::display);
+            info!(stream = self.place.id(), peer, id, cluster, "client");
         }
         Ok(())
     }

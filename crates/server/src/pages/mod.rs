@@ -6,7 +6,9 @@
 //! | `/healthz` | 200 as long as the process answers |
 //! | `/readyz` | 200 once there is something to serve and until a shutdown begins, else 503 |
 //! | `/status.json` | clients, what they have and rejected, what is wrong with the store: see `docs/status-json.md` |
+//! | `/v3/discovery:clusters`, … | REST discovery, for clients that poll |
 
+mod rest;
 mod status;
 
 use std::sync::Arc;
@@ -36,6 +38,7 @@ pub(crate) fn router(pages: Arc<Pages>) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/status.json", get(status))
+        .merge(rest::router(&pages))
         .with_state(pages)
 }
 

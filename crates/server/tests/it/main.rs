@@ -8,6 +8,8 @@ mod client;
 mod dir;
 mod hostile;
 mod pages;
+mod per_type;
+mod polling;
 mod services;
 
 use std::net::SocketAddr;

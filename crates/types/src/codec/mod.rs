@@ -30,6 +30,7 @@ mod buffer;
 pub(crate) mod canonical;
 mod document;
 mod encode;
+mod envelope;
 mod inspect;
 mod json;
 mod locate;
@@ -43,6 +44,7 @@ mod whole;
 mod yaml;
 
 pub use encode::{EncodeError, encode};
+pub use envelope::{RequestError, request_from_json, response_to_json};
 use report::{Locating, Report};
 use resource::Draft;
 use tree::Context;

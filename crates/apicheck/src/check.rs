@@ -1,0 +1,75 @@
+//! Everything in one call (V-62): what changed, what it breaks, whether versions follow, and what is
+//! wrong with the tree as it is.
+
+use std::collections::BTreeSet;
+
+use crate::bump::{Lock, Side, Versions};
+use crate::compare::Comparison;
+use crate::finding::{Finding, Language};
+use crate::hash::{Hashes, VERSION_OPTION};
+use crate::model::Tree;
+use crate::rule::Profile;
+use crate::rules;
+use crate::rules::validation::Mode;
+
+/// What to look for.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Which set of rules applies.
+    pub profile: Profile,
+    /// The languages whose generated code matters; all when empty.
+    pub languages: BTreeSet<Language>,
+    /// Whether any change of validation is an error (V-33), not only a tighter one.
+    pub strict_validation: bool,
+}
+
+/// What is wrong between two trees, and with the new one.
+#[must_use]
+pub fn check(
+    old: &Tree,
+    new: &Tree,
+    (old_lock, new_lock): (Option<&Lock>, Option<&Lock>),
+    settings: &Settings,
+) -> Vec<Finding> {
+    let mut findings = breaking(old, new, settings);
+    let (old_hashes, new_hashes) = rayon::join(
+        || Hashes::of(old, VERSION_OPTION),
+        || Hashes::of(new, VERSION_OPTION),
+    );
+    let old_versions = Versions::of(old, VERSION_OPTION, old_lock);
+    let new_versions = Versions::of(new, VERSION_OPTION, new_lock);
+    let old = Side {
+        tree: old,
+        hashes: &old_hashes,
+        versions: &old_versions,
+    };
+    let new = Side {
+        tree: new,
+        hashes: &new_hashes,
+        versions: &new_versions,
+    };
+    findings.extend(rules::versions::find(old, new, new_lock, &findings));
+    findings.extend(rules::versions::frozen(old, new, new_lock));
+    findings
+}
+
+/// What a change breaks: wire, JSON, generated code, validation.
+#[must_use]
+pub fn breaking(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
+    let comparison = Comparison::of(old, new);
+    let mode = match settings.strict_validation {
+        true => Mode::Strict,
+        false => Mode::ByMeaning,
+    };
+    let mut findings = rules::breaking(&comparison, settings.profile);
+    findings.extend(rules::validation::find(&comparison, settings.profile, mode));
+    findings.retain(|finding| concerns(finding, &settings.languages));
+    findings
+}
+
+/// A finding about generated code alone concerns those who generate code in its languages.
+fn concerns(finding: &Finding, languages: &BTreeSet<Language>) -> bool {
+    languages.is_empty()
+        || finding.languages.is_empty()
+        || !finding.languages.is_disjoint(languages)
+}

@@ -1,0 +1,27 @@
+//! GitLab's code quality report.
+
+use serde_json::json;
+
+use super::{Report, fingerprint, place, sentence};
+use crate::finding::Severity;
+
+pub(super) fn render(report: &Report) -> String {
+    let issues = report.counted().map(|finding| {
+        let at = place(finding);
+        json!({
+            "description": format!("{}: {}", finding.element, sentence(finding)),
+            "check_name": finding.rule.id,
+            "fingerprint": fingerprint(finding),
+            "severity": match finding.severity {
+                Severity::Error => "major",
+                Severity::Warning => "minor",
+                Severity::Note => "info",
+            },
+            "location": {
+                "path": at.map_or("", |at| at.path.as_str()),
+                "lines": { "begin": at.and_then(|at| at.span).map_or(1, |span| span.line) },
+            },
+        })
+    });
+    super::json::pretty(&issues.collect::<Vec<_>>())
+}

@@ -1,0 +1,138 @@
+//! Text for people.
+
+use std::fmt::{self, Write as _};
+
+use miette::{
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode,
+};
+
+use super::{Report, place, sentence, severity_word};
+use crate::finding::{Finding, Location};
+use crate::model::Span;
+
+/// How text looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Style {
+    /// Colours, and lines drawn with more than ASCII.
+    pub terminal: bool,
+    /// Whether the old and the new text are shown.
+    pub snippets: bool,
+}
+
+/// Findings that do not count are in the summary alone.
+pub(super) fn render(report: &Report, style: Style) -> String {
+    let mut out = String::new();
+    for finding in report.counted() {
+        let _ = writeln!(out, "{}", first_line(finding));
+        if style.snippets {
+            snippets(report, finding, style, &mut out);
+        }
+        if let Some(fix) = &finding.fix {
+            let _ = writeln!(out, "  fix: {fix}");
+        }
+    }
+    let _ = writeln!(out, "{}", report.summary());
+    out
+}
+
+/// `path:line:column: error[RULE] element: what`
+fn first_line(finding: &Finding) -> String {
+    let place = place(finding).map_or_else(|| finding.element.clone(), ToString::to_string);
+    format!(
+        "{place}: {}[{}] {}: {}",
+        severity_word(finding.severity),
+        finding.rule.id,
+        finding.element,
+        sentence(finding)
+    )
+}
+
+fn snippets(report: &Report, finding: &Finding, style: Style, out: &mut String) {
+    let sides = [
+        (&finding.old, &report.old_texts, "was"),
+        (&finding.new, &report.new_texts, "is"),
+    ];
+    let both = finding.old.is_some() && finding.new.is_some();
+    for (location, texts, word) in sides {
+        let Some(location) = location else { continue };
+        let Some(text) = texts.get(&location.path) else {
+            continue;
+        };
+        let word = if both { word } else { "here" };
+        if let Some(snippet) = snippet(text, location, word, style) {
+            out.push_str(&snippet);
+        }
+    }
+}
+
+fn snippet(text: &str, location: &Location, word: &str, style: Style) -> Option<String> {
+    let span = first_line_of(location.span?, text);
+    let (start, end) = (offset(text, span.0), offset(text, span.1));
+    let theme = match style.terminal {
+        true => GraphicalTheme::unicode(),
+        false => GraphicalTheme::none(),
+    };
+    let snippet = Snippet {
+        source: NamedSource::new(&location.path, text.to_owned()),
+        label: LabeledSpan::new(Some(word.to_owned()), start, end.saturating_sub(start)),
+    };
+    let mut drawn = String::new();
+    let handler = GraphicalReportHandler::new_themed(theme).with_context_lines(1);
+    handler.render_report(&mut drawn, &snippet).ok()?;
+    // The handler draws a heading for the diagnostic, which is our own first line already.
+    let lines = drawn
+        .lines()
+        .skip_while(|line| !line.contains(&location.path));
+    Some(
+        lines
+            .filter(|line| !line.trim().is_empty())
+            .fold(String::new(), |all, line| all + line + "\n"),
+    )
+}
+
+/// A declaration of many lines is shown by its first.
+fn first_line_of(span: Span, text: &str) -> ((u32, u32), (u32, u32)) {
+    let start = (span.line, span.column);
+    if span.line == span.end_line {
+        return (start, (span.end_line, span.end_column));
+    }
+    let line = text.lines().nth(span.line as usize - 1).unwrap_or_default();
+    (start, (span.line, line.chars().count() as u32 + 1))
+}
+
+/// The byte at which a character of a line begins.
+fn offset(text: &str, (line, column): (u32, u32)) -> usize {
+    let before: usize = text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1) as usize)
+        .map(str::len)
+        .sum();
+    let rest = text.get(before..).unwrap_or_default();
+    let character = rest.char_indices().nth(column.saturating_sub(1) as usize);
+    before + character.map_or(rest.len(), |(index, _)| index)
+}
+
+/// One labelled stretch of a text, for the handler.
+#[derive(Debug)]
+struct Snippet {
+    source: NamedSource<String>,
+    label: LabeledSpan,
+}
+
+impl fmt::Display for Snippet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("snippet")
+    }
+}
+
+impl std::error::Error for Snippet {}
+
+impl Diagnostic for Snippet {
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        Some(Box::new(std::iter::once(self.label.clone())))
+    }
+}

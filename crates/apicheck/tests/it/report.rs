@@ -1,0 +1,296 @@
+//! Reports in every form, and exceptions.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use oxds_apicheck::check::{Settings, breaking};
+use oxds_apicheck::exception::{Config, with_exceptions};
+use oxds_apicheck::finding::{Finding, Language, Severity};
+use oxds_apicheck::model::Tree;
+use oxds_apicheck::report::{Format, Report, Style};
+use serde_json::Value;
+
+const OLD: &str = "syntax = \"proto3\";\npackage shop.v1;\n\nmessage Order {\n  string id = 1;\n  int32 count = 2;\n}\n";
+
+fn tree(text: &str) -> Tree {
+    Tree::parse([("shop/v1/order.proto", text)]).unwrap()
+}
+
+fn report(new: &str) -> Report {
+    let (old, new) = (tree(OLD), tree(new));
+    let findings = breaking(&old, &new, &Settings::default());
+    Report::new(
+        findings,
+        Some(&old),
+        Some(&new),
+        Some("this against that".to_owned()),
+    )
+}
+
+/// `count` becomes a string.
+fn retyped() -> String {
+    OLD.replace("int32 count", "string count")
+}
+
+fn json(report: &Report, format: Format) -> Value {
+    serde_json::from_str(&report.render(format, Style::default())).unwrap()
+}
+
+#[test]
+fn text_begins_with_a_line_for_grep_and_shows_both_sides() {
+    let style = Style {
+        terminal: false,
+        snippets: true,
+    };
+    let text = report(&retyped()).render(Format::Text, style);
+    let mut lines = text.lines();
+    let first = lines.next().unwrap();
+    assert!(
+        first.starts_with(
+            "shop/v1/order.proto:6:10: error[FIELD_TYPE_CHANGED] shop.v1.Order.count: "
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains("int32 count = 2;") && text.contains("string count = 2;"),
+        "{text}"
+    );
+    assert_eq!(
+        text.lines().last().unwrap(),
+        "1 breaking: this against that"
+    );
+    assert!(text.is_ascii(), "{text}");
+    let clean = report(OLD).render(Format::Text, style);
+    assert_eq!(clean, "no findings: this against that\n");
+}
+
+#[test]
+fn json_has_the_keys_of_buf_and_more() {
+    let report = report(&retyped());
+    let document = json(&report, Format::Json);
+    assert_eq!(document["form"], 1);
+    let finding = &document["findings"][0];
+    for (key, value) in [
+        ("path", "shop/v1/order.proto"),
+        ("type", "FIELD_TYPE_CHANGED"),
+        ("rule", "FIELD_TYPE_CHANGED"),
+        ("severity", "error"),
+        ("category", "wire"),
+        ("element", "shop.v1.Order.count"),
+    ] {
+        assert_eq!(finding[key], value, "{finding}");
+    }
+    assert_eq!(
+        (&finding["start_line"], &finding["old"]["start_line"]),
+        (&6.into(), &6.into())
+    );
+    let line = report.render(Format::Jsonl, Style::default());
+    assert_eq!(
+        serde_json::from_str::<Value>(line.trim_end()).unwrap(),
+        *finding
+    );
+}
+
+#[test]
+fn fingerprints_stay_while_lines_move() {
+    let print = |new: &str| json(&report(new), Format::Json)["findings"][0]["fingerprint"].clone();
+    let here = print(&retyped());
+    assert_eq!(
+        here,
+        print(&retyped().replace("message", "\n\n// Moved.\nmessage"))
+    );
+    assert_ne!(here, print(&OLD.replace("int32 count", "bytes count")));
+}
+
+#[test]
+fn sarif_says_rule_place_and_where_it_was() {
+    let log = json(&report(&retyped()), Format::Sarif);
+    assert_eq!(log["version"], "2.1.0");
+    let run = &log["runs"][0];
+    let result = &run["results"][0];
+    let rule = &run["tool"]["driver"]["rules"][0];
+    assert_eq!(
+        (&rule["id"], &result["ruleId"]),
+        (&"FIELD_TYPE_CHANGED".into(), &rule["id"])
+    );
+    assert!(
+        rule["helpUri"]
+            .as_str()
+            .unwrap()
+            .ends_with("#field_type_changed")
+    );
+    assert_eq!(
+        (&result["level"], &result["ruleIndex"]),
+        (&"error".into(), &0.into())
+    );
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "shop/v1/order.proto");
+    assert_eq!(place["region"]["startLine"], 6);
+    assert_eq!(result["relatedLocations"][0]["message"]["text"], "was");
+    assert_eq!(
+        result["partialFingerprints"]["ruleAndElement/v1"]
+            .as_str()
+            .unwrap()
+            .len(),
+        32
+    );
+}
+
+#[test]
+fn no_form_breaks_on_hostile_names() {
+    let hostile = "a,b:c%\n\"<&>'|\u{1}ü";
+    let mut finding = report(&retyped()).findings()[0].clone();
+    finding.element = hostile.to_owned();
+    finding.message = hostile.to_owned();
+    finding.new.as_mut().unwrap().path = hostile.to_owned();
+    let report = Report::new(vec![finding], None, None, None);
+    assert_eq!(
+        json(&report, Format::Json)["findings"][0]["element"],
+        hostile
+    );
+    let sarif = json(&report, Format::Sarif);
+    let uri = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
+        ["uri"];
+    assert_eq!(uri, "a%2Cb%3Ac%25%0A%22%3C%26%3E%27%7C%01%C3%BC");
+    assert_eq!(
+        json(&report, Format::Gitlab)[0]["location"]["path"],
+        hostile
+    );
+    let github = report.render(Format::Github, Style::default());
+    assert!(
+        github.starts_with("::error title=FIELD_TYPE_CHANGED,file=a%2Cb%3Ac%25%0A\"<&>'|"),
+        "{github}"
+    );
+    assert_eq!(github.lines().count(), 2);
+    let junit = report.render(Format::Junit, Style::default());
+    assert!(
+        junit.contains("a,b:c%&#10;&quot;&lt;&amp;&gt;'|\u{fffd}ü"),
+        "{junit}"
+    );
+    assert_eq!(
+        report
+            .step_summary()
+            .lines()
+            .last()
+            .unwrap()
+            .matches(" | ")
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn what_is_exempt_is_counted_and_does_not_fail() {
+    let (old, new) = (tree(OLD), tree(&retyped()));
+    let mut findings = breaking(&old, &new, &Settings::default());
+    findings[0].exempt = Some("work in progress".to_owned());
+    let report = Report::new(findings, Some(&old), Some(&new), None);
+    assert!(!report.fails_at(Severity::Note));
+    assert_eq!(report.summary(), "1 exempt (work in progress)");
+    assert_eq!(
+        report.render(Format::Text, Style::default()),
+        "1 exempt (work in progress)\n"
+    );
+    assert_eq!(json(&report, Format::Gitlab).as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn findings_about_other_languages_do_not_concern() {
+    let new = OLD.replace(
+        "package shop.v1;",
+        "package shop.v1;\noption java_package = \"com.shop\";",
+    );
+    let (old, new) = (tree(OLD), tree(&new));
+    let count = |languages: &[Language]| {
+        let settings = Settings {
+            languages: BTreeSet::from_iter(languages.iter().copied()),
+            ..Settings::default()
+        };
+        breaking(&old, &new, &settings).len()
+    };
+    assert_eq!(
+        (count(&[]), count(&[Language::Java]), count(&[Language::Go])),
+        (1, 1, 0)
+    );
+}
+
+fn excepted(yaml: &str, today: &str) -> Vec<Finding> {
+    let (old, new) = (tree(OLD), tree(&retyped()));
+    let mut findings = breaking(&old, &new, &Settings::default());
+    let config = Config::parse(Path::new("oxds-api.yaml"), yaml).unwrap();
+    config.apply(&mut findings, today.parse().unwrap());
+    findings
+}
+
+const ALLOW: &str = "allow:\n- rule: FIELD_TYPE_CHANGED\n  element: shop.v1.Order.count\n  reason: unused\n  owner: shop\n  expires: 2027-03-31\n";
+
+#[test]
+fn an_exception_lets_one_finding_pass_until_its_date() {
+    let findings = excepted(ALLOW, "2027-03-31");
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].exempt.as_deref(), Some("excepted: unused"));
+
+    let findings = excepted(ALLOW, "2027-04-01");
+    assert_eq!(findings[0].exempt, None);
+    assert_eq!(findings[1].rule.id, "EXCEPTION_EXPIRED");
+    let at = findings[1].new.as_ref().unwrap().to_string();
+    assert_eq!(at, "oxds-api.yaml:2:3");
+
+    let findings = excepted(&ALLOW.replace("count", "id"), "2027-01-01");
+    assert_eq!(
+        (findings[0].exempt.clone(), findings[1].rule.id),
+        (None, "EXCEPTION_UNUSED")
+    );
+    let other_value = ALLOW.replace("  reason", "  new: bytes\n  reason");
+    assert_eq!(
+        excepted(&other_value, "2027-01-01")[1].rule.id,
+        "EXCEPTION_UNUSED"
+    );
+}
+
+#[test]
+fn exceptions_written_from_findings_let_them_pass() {
+    let findings = excepted("", "2027-01-01");
+    let errors: Vec<&Finding> = findings.iter().collect();
+    let before = "# Ours.\nprofile: policy\nallow:\nlanguages: [go] # all we have\n";
+    let yaml = with_exceptions(before, &errors, "shop", "it is: unused");
+    assert!(
+        yaml.starts_with("# Ours.\nprofile: policy\nallow:\n- rule: FIELD_TYPE_CHANGED\n"),
+        "{yaml}"
+    );
+    assert!(yaml.ends_with("languages: [go] # all we have\n"), "{yaml}");
+    let findings = excepted(&yaml, "2027-01-01");
+    assert_eq!(findings.len(), 1);
+    assert_eq!(
+        findings[0].exempt.as_deref(),
+        Some("excepted: it is: unused")
+    );
+}
+
+#[test]
+fn a_wrong_configuration_names_its_place() {
+    let wrong = |yaml: &str| {
+        let error = Config::parse(Path::new("oxds-api.yaml"), yaml).unwrap_err();
+        error.to_string()
+    };
+    let allow = |from: &str, to: &str| wrong(&ALLOW.replace(from, to));
+    assert_eq!(
+        allow("FIELD_TYPE_CHANGED", "FIELD_TIPE_CHANGED"),
+        "oxds-api.yaml:2:3: there is no rule FIELD_TIPE_CHANGED: `oxds api explain` lists them"
+    );
+    assert_eq!(
+        allow("2027-03-31", "soon"),
+        "oxds-api.yaml:2:3: expires: \"soon\" is no date: 2027-03-31 is"
+    );
+    assert!(allow("owner: shop", "owner: ''").contains("owner is empty"));
+    assert!(allow("  reason: unused\n", "").contains("reason"));
+    let unknown = wrong("profil: policy\n");
+    assert!(
+        unknown.starts_with("oxds-api.yaml:1:1: ") && unknown.contains("profil"),
+        "{unknown}"
+    );
+    assert_eq!(
+        wrong("profile: strict"),
+        "oxds-api.yaml: profile: \"strict\" is none of policy, envoy-today"
+    );
+}

@@ -1,0 +1,117 @@
+//! `oxds api check` and `oxds api breaking`.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use oxds_apicheck::check;
+use oxds_apicheck::exception::{CONFIG_FILE, with_exceptions};
+use oxds_apicheck::finding::{Finding, Severity};
+use oxds_apicheck::report::Report;
+
+use super::report::ReportArgs;
+use super::trees::{AgainstArgs, Pair, RuleArgs, TreeArgs};
+use crate::exit::{Exit, Failure};
+
+/// Everything: what a change breaks, versions that must follow, frozen packages
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    tree: TreeArgs,
+    #[command(flatten)]
+    against: AgainstArgs,
+    #[command(flatten)]
+    rules: RuleArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+    #[command(flatten)]
+    allow: AllowArgs,
+}
+
+/// What a change breaks: wire, JSON, generated code, validation
+#[derive(Debug, clap::Args)]
+pub(super) struct BreakingArgs {
+    #[command(flatten)]
+    tree: TreeArgs,
+    #[command(flatten)]
+    against: AgainstArgs,
+    #[command(flatten)]
+    rules: RuleArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+/// Exceptions made from what was found.
+#[derive(Debug, clap::Args)]
+struct AllowArgs {
+    /// Write an exception for every error into oxds-api.yaml
+    #[arg(long, requires_all = ["owner", "reason"])]
+    write_allow: bool,
+    /// Who answers for the exceptions
+    #[arg(long, value_name = "NAME")]
+    owner: Option<String>,
+    /// Why they are right
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+pub(super) fn check(args: &CheckArgs) -> Result<Exit, Failure> {
+    let pair = args.tree.load_pair(&args.against)?;
+    let config = args.tree.config()?;
+    let settings = args.rules.settings(&config);
+    let locks = (pair.old_lock.as_ref(), pair.new_lock.as_ref());
+    let mut findings = check::check(&pair.old, &pair.new, locks, &settings);
+    config.apply(&mut findings, today());
+    if args.allow.write_allow {
+        args.allow.write(&args.tree, &findings)?;
+    }
+    args.report.print(&report(findings, pair))
+}
+
+pub(super) fn breaking(args: &BreakingArgs) -> Result<Exit, Failure> {
+    let pair = args.tree.load_pair(&args.against)?;
+    let config = args.tree.config()?;
+    let settings = args.rules.settings(&config);
+    let mut findings = check::breaking(&pair.old, &pair.new, &settings);
+    // Exceptions from other rules lie unused here, which is no mistake of theirs.
+    let mut excepted = findings.clone();
+    config.apply(&mut excepted, today());
+    excepted.truncate(findings.len());
+    findings = excepted;
+    args.report.print(&report(findings, pair))
+}
+
+fn report(findings: Vec<Finding>, pair: Pair) -> Report {
+    Report::new(findings, Some(&pair.old), Some(&pair.new), Some(pair.words))
+}
+
+impl AllowArgs {
+    fn write(&self, tree: &TreeArgs, findings: &[Finding]) -> Result<(), Failure> {
+        let folder = tree.folder().ok_or_else(|| {
+            Failure::usage("--write-allow needs a folder to write oxds-api.yaml into")
+        })?;
+        let path = folder.join(CONFIG_FILE);
+        let wrong =
+            |error: std::io::Error| Failure::usage(format_args!("{}: {error}", path.display()));
+        let text = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            read => read.map_err(wrong)?,
+        };
+        let errors: Vec<_> = findings
+            .iter()
+            .filter(|finding| finding.exempt.is_none() && finding.severity == Severity::Error)
+            .collect();
+        let (owner, reason) = (self.owner.as_deref(), self.reason.as_deref());
+        let text = with_exceptions(
+            &text,
+            &errors,
+            owner.unwrap_or_default(),
+            reason.unwrap_or_default(),
+        );
+        std::fs::write(&path, text).map_err(wrong)
+    }
+}
+
+/// The date by which exceptions expire, the same everywhere.
+fn today() -> Date {
+    Timestamp::now().to_zoned(TimeZone::UTC).date()
+}

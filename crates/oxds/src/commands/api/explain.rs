@@ -1,0 +1,56 @@
+//! `oxds api explain`: what a rule wants, and why.
+
+use std::fmt::Write as _;
+
+use oxds_apicheck::finding::Severity;
+use oxds_apicheck::rule::{self, Rule};
+
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+/// Say what a rule wants and why; without a rule, list them all
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The rule, as findings name it
+    #[arg(value_name = "RULE")]
+    rule: Option<String>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let mut output = Output::new();
+    let Some(id) = &args.rule else {
+        for rule in rule::all() {
+            output.line(&format!("{:<40} {}", rule.id, rule.purpose))?;
+        }
+        return Ok(Exit::Success);
+    };
+    let id = id.to_uppercase();
+    let rule = rule::find(&id).ok_or_else(|| {
+        Failure::usage(format_args!("there is no rule {id}"))
+            .hint("`oxds api explain` lists them all")
+    })?;
+    output.write(&explained(rule))?;
+    Ok(Exit::Success)
+}
+
+fn explained(rule: &Rule) -> String {
+    let severity = |severity: Option<Severity>| match severity {
+        Some(severity) => format!("{severity:?}").to_lowercase(),
+        None => "off".to_owned(),
+    };
+    let mut text = format!("{}\n\n{}.\n\n{}\n\n", rule.id, rule.purpose, rule.why);
+    let _ = writeln!(
+        text,
+        "guards       {}",
+        format!("{:?}", rule.category).to_lowercase()
+    );
+    let _ = writeln!(text, "policy       {}", severity(rule.profiles.policy));
+    let _ = writeln!(text, "envoy-today  {}", severity(rule.profiles.envoy_today));
+    if !rule.behaviours.is_empty() {
+        let _ = writeln!(text, "behaviours   {}", rule.behaviours.join(", "));
+    }
+    if !rule.buf.is_empty() {
+        let _ = writeln!(text, "buf          {}", rule.buf.join(", "));
+    }
+    text
+}

@@ -1,0 +1,60 @@
+//! `oxds api`: a versioned protobuf API, held to a stable-API policy.
+//!
+//! ```text
+//!  trees: --against, -I, --path ─► oxds-apicheck ─► report: --format, --fail-on ─► exit code
+//! ```
+
+mod check;
+mod explain;
+mod hash;
+mod report;
+mod trees;
+mod version;
+
+use clap::Subcommand;
+
+use crate::exit::{Exit, Failure};
+
+const EXAMPLES: &str = "\
+Examples:
+  oxds api check                                   # this branch against where it left main
+  oxds api check proto --against .git#tag=v1.4.0
+  oxds api breaking . --against crate:envoy-types@0.7.7#subdir=proto/data-plane-api
+  oxds api check --format sarif > api.sarif        # or github, gitlab, junit, json
+  oxds api explain FIELD_RENUMBERED
+
+A tree is a folder (with or without buf.yaml), a commit (.git#branch=main, .git#ref=…,subdir=…), a \
+FileDescriptorSet (set.binpb, set.json), or a crate that cargo has fetched (crate:NAME@VERSION).
+
+Exit codes: 0 clean, 1 findings, 2 the arguments or an input are wrong, 3 a tree does not compile.";
+
+/// Check a versioned protobuf API: what breaks, what must be bumped, what is frozen
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true, disable_help_subcommand = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::CheckArgs),
+    Breaking(check::BreakingArgs),
+    Hash(hash::Args),
+    Bump(version::BumpArgs),
+    Freeze(version::FreezeArgs),
+    SuggestVersion(version::SuggestArgs),
+    Explain(explain::Args),
+}
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    match &args.command {
+        Command::Check(args) => check::check(args),
+        Command::Breaking(args) => check::breaking(args),
+        Command::Hash(args) => hash::run(args),
+        Command::Bump(args) => version::bump(args),
+        Command::Freeze(args) => version::freeze(args),
+        Command::SuggestVersion(args) => version::suggest(args),
+        Command::Explain(args) => explain::run(args),
+    }
+}

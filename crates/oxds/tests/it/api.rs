@@ -1,0 +1,172 @@
+//! `oxds api`, as a team uses it: a repository, a branch, a change.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{Ran, folder, oxds};
+
+const ORDER: &str = "syntax = \"proto3\";\n\npackage shop.v1;\n\nmessage Order {\n  string id = 1;\n  int32 count = 2;\n}\n";
+
+fn git(dir: &Path, arguments: &[&str]) {
+    let git = Command::new("git")
+        .arg("-C")
+        .arg(dir)
+        .args([
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@t",
+            "-c",
+            "init.defaultBranch=main",
+        ])
+        .args(arguments)
+        .output()
+        .expect("git runs");
+    assert!(git.status.success(), "{git:?}");
+}
+
+/// A repository with `ORDER` on main, on a branch where nothing changed yet.
+fn repository() -> tempfile::TempDir {
+    let dir = folder(&[("shop/v1/order.proto", ORDER)]);
+    git(dir.path(), &["init", "-q"]);
+    git(dir.path(), &["add", "."]);
+    git(dir.path(), &["commit", "-qm", "one"]);
+    git(dir.path(), &["checkout", "-qb", "change"]);
+    dir
+}
+
+fn edit(dir: &Path, from: &str, to: &str) {
+    let path = dir.join("shop/v1/order.proto");
+    let text = fs::read_to_string(&path)
+        .expect("the file")
+        .replace(from, to);
+    fs::write(path, text).expect("the file");
+}
+
+fn api(command: &str, dir: &Path, more: &[&str]) -> Ran {
+    let dir = dir.to_str().expect("UTF-8");
+    oxds([&["api", command, dir], more].concat())
+}
+
+#[test]
+fn v62_one_command_without_configuration_checks_a_branch() {
+    let dir = repository();
+    let clean = api("check", dir.path(), &[]);
+    clean.expect(
+        0,
+        &["no findings: ", " against merge base ", " of HEAD and main"],
+    );
+    edit(dir.path(), "count = 2;", "count = 2;\n  string note = 3;");
+    api("check", dir.path(), &[]).expect(0, &["no findings"]);
+    edit(dir.path(), "int32 count", "string count");
+    let ran = api("check", dir.path(), &[]);
+    ran.expect(
+        1,
+        &[
+            "error[FIELD_TYPE_CHANGED] shop.v1.Order.count: ",
+            "1 breaking: ",
+        ],
+    );
+    let first = ran.stdout.lines().next().unwrap_or_default();
+    let path = dir.path().join("shop/v1/order.proto:7:10: ");
+    assert!(first.starts_with(&*path.to_string_lossy()), "{first}");
+}
+
+#[test]
+fn a_finding_can_be_excepted_and_an_exception_is_not_forgotten() {
+    let dir = repository();
+    edit(dir.path(), "int32 count", "string count");
+    api("check", dir.path(), &["--write-allow"]).expect(2, &["--owner"]);
+    let written = ["--write-allow", "--owner", "shop", "--reason", "not used"];
+    api("check", dir.path(), &written).expect(1, &["FIELD_TYPE_CHANGED"]);
+    api("check", dir.path(), &[]).expect(0, &["1 exempt (excepted: not used)"]);
+    api("breaking", dir.path(), &[]).expect(0, &["1 exempt"]);
+    edit(dir.path(), "string count", "int32 count");
+    api("check", dir.path(), &[]).expect(1, &["oxds-api.yaml:2:3: error[EXCEPTION_UNUSED]"]);
+    fs::write(dir.path().join("oxds-api.yaml"), "alow: []\n").expect("the file");
+    api("check", dir.path(), &[]).expect(2, &["oxds-api.yaml:1:1: "]);
+}
+
+#[test]
+fn v22_versions_follow_and_are_written() {
+    let dir = repository();
+    let lock = |version: &str| {
+        let hash = api("hash", dir.path(), &[]).stdout;
+        let hash = hash.split(' ').next().unwrap_or_default().to_owned();
+        format!(
+            "{{\"form\":1,\"files\":{{\"shop/v1/order.proto\":{{\"version\":\"{version}\",\"hash\":\"{hash}\"}}}}}}"
+        )
+    };
+    fs::write(dir.path().join("oxds-api.lock.json"), lock("1.2.0")).expect("the file");
+    git(dir.path(), &["add", "."]);
+    git(dir.path(), &["commit", "-qm", "lock"]);
+    git(dir.path(), &["branch", "-f", "main"]);
+    edit(dir.path(), "count = 2;", "count = 2;\n  string note = 3;");
+    api("check", dir.path(), &[]).expect(1, &["error[FILE_VERSION_NOT_BUMPED]", "1.3.0"]);
+    api("bump", dir.path(), &[]).expect(1, &["the version is still 1.2.0"]);
+    api("bump", dir.path(), &["--fix"]).expect(0, &["shop/v1/order.proto: 1.3.0"]);
+    api("bump", dir.path(), &[]).expect(0, &["no findings"]);
+    api("check", dir.path(), &[]).expect(0, &["no findings"]);
+    api("suggest-version", dir.path(), &["--current", "1.9.1"]).expect(0, &["1.10.0", "1 minor"]);
+}
+
+#[test]
+fn v14_a_frozen_package_does_not_change() {
+    let dir = repository();
+    let tree = dir.path().to_str().expect("UTF-8");
+    oxds(["api", "freeze", "shop.v2", "--tree", tree]).expect(2, &["no package `shop.v2`"]);
+    oxds(["api", "freeze", "shop.v1", "--tree", tree]).expect(0, &["shop.v1 is frozen in "]);
+    api("check", dir.path(), &[]).expect(0, &[]);
+    edit(dir.path(), "message", "// A comment.\nmessage");
+    api("check", dir.path(), &[]).expect(0, &[]);
+    edit(dir.path(), "count = 2;", "count = 2;\n  string note = 3;");
+    api("check", dir.path(), &[]).expect(1, &["error[FROZEN_PACKAGE_CHANGED] shop.v1: "]);
+}
+
+#[test]
+fn a_tree_that_does_not_compile_is_listed_mistake_by_mistake() {
+    let dir = repository();
+    edit(dir.path(), "string id", "Gone id");
+    edit(dir.path(), "int32 count = 2", "int32 count = 1");
+    let ran = api("check", dir.path(), &[]);
+    ran.expect(
+        3,
+        &[
+            "order.proto:6:3: error: Gone is not defined",
+            "error: the protos do not compile: 1 mistake",
+        ],
+    );
+}
+
+#[test]
+fn wrong_inputs_are_usage_errors() {
+    let dir = repository();
+    let against = |other: &str| api("check", dir.path(), &["--against", other]);
+    against(".git#ref=nothing").expect(2, &["git knows no ref=nothing"]);
+    against(".git#brunch=main").expect(2, &["brunch=main"]);
+    against("crate:nothing@1.0.0").expect(2, &["cargo fetch"]);
+    against("/no/such/folder").expect(2, &["/no/such/folder"]);
+    let set = folder(&[("set.binpb", "\u{1}")]);
+    let set = set.path().join("set.binpb");
+    against(set.to_str().expect("UTF-8")).expect(2, &["not a FileDescriptorSet"]);
+    let plain = folder(&[("a.proto", "syntax = \"proto3\";")]);
+    api("check", plain.path(), &[]).expect(2, &["git"]);
+    oxds(["api", "explain", "NO_SUCH_RULE"]).expect(2, &["there is no rule NO_SUCH_RULE"]);
+    oxds(["api", "explain", "field_renumbered"]).expect(0, &["FIELD_RENUMBERED", "V-27"]);
+}
+
+#[test]
+fn machines_get_their_forms() {
+    let dir = repository();
+    edit(dir.path(), "int32 count", "string count");
+    let form = |form: &str| api("check", dir.path(), &["--format", form]);
+    form("json").expect(1, &["\"form\": 1", "\"rule\": \"FIELD_TYPE_CHANGED\""]);
+    form("sarif").expect(1, &["\"version\": \"2.1.0\""]);
+    form("github").expect(1, &["::error title=FIELD_TYPE_CHANGED,file="]);
+    form("gitlab").expect(1, &["\"check_name\": \"FIELD_TYPE_CHANGED\""]);
+    form("junit").expect(
+        1,
+        &["<testcase name=\"FIELD_TYPE_CHANGED shop.v1.Order.count\""],
+    );
+}

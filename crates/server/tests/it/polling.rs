@@ -1,0 +1,140 @@
+//! Clients without a stream: `Fetch*` and REST.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioIo;
+use oxds_server::Server;
+use oxds_types::discovery::DiscoveryResponse;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+use crate::client::{CDS, Client, ask};
+use crate::{Running, upsert};
+
+const CLUSTERS: &str = "/v3/discovery:clusters";
+
+/// Posts a body, with as much patience as a client may have.
+async fn post(
+    address: SocketAddr,
+    path: &str,
+    body: impl Into<String>,
+    wait: Option<u64>,
+) -> (StatusCode, String) {
+    let socket = TcpStream::connect(address).await.unwrap();
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await;
+    let (mut sender, connection) = handshake.unwrap();
+    tokio::spawn(connection);
+    let mut request = Request::post(path).header("host", "test");
+    if let Some(seconds) = wait {
+        request = request.header("prefer", format!("respond-async, wait={seconds}"));
+    }
+    let request = request
+        .body(Full::<bytes::Bytes>::from(body.into()))
+        .unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    let status = response.status();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.into()).unwrap())
+}
+
+async fn poll(server: &Running, request: &Value, wait: Option<u64>) -> (StatusCode, Value) {
+    let (status, body) = post(server.http, CLUSTERS, request.to_string(), wait).await;
+    (status, serde_json::from_str(&body).unwrap_or(Value::Null))
+}
+
+/// Given clusters a, b; when a client without a version asks; then 200 with both, in canonical JSON; when it asks
+/// with that version; then 304.
+#[tokio::test]
+async fn s56_a_poll_is_answered_with_what_the_client_lacks() {
+    let server = Running::with_clusters(&["a", "b"]).await;
+    let (status, response) = poll(&server, &json!({"node": {"id": "n"}}), None).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(response["typeUrl"], CDS);
+    let cluster = |name: &str| json!({"@type": CDS, "name": name});
+    assert_eq!(response["resources"], json!([cluster("a"), cluster("b")]));
+
+    let request = json!({"versionInfo": response["versionInfo"]});
+    let (status, _) = poll(&server, &request, Some(0)).await;
+    assert_eq!(status, StatusCode::NOT_MODIFIED);
+    let named = json!({"resource_names": ["b", "z"], "type_url": CDS});
+    let (_, response) = poll(&server, &named, None).await;
+    assert_eq!(response["resources"], json!([cluster("b")]));
+}
+
+/// Given a client with the current version that waits for a minute; when something it asked for changes; then it is
+/// answered at once; a change of what it did not ask for is nothing to it.
+#[tokio::test]
+async fn s56_a_poll_is_held_until_something_changes() {
+    let server = Running::with_clusters(&["a"]).await;
+    let request = json!({"resourceNames": ["a", "z"]});
+    let (_, first) = poll(&server, &request, None).await;
+    let held = json!({"resourceNames": ["a", "z"], "versionInfo": first["versionInfo"]});
+    let waiting = poll(&server, &held, Some(60));
+    let changing = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        server.cache.apply(upsert(&["b"]));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        server.cache.apply(upsert(&["z"]));
+    };
+    let ((status, response), ()) =
+        tokio::time::timeout(crate::SOON, async { tokio::join!(waiting, changing) })
+            .await
+            .unwrap();
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(response["resources"].as_array().unwrap().len(), 2);
+}
+
+/// Given a server with nothing loaded: 404. Then: an unknown path, a wrong method, no JSON, another kind, too long a
+/// name; each has its status, and none is the server's fault.
+#[tokio::test]
+async fn s57_faults_of_the_client_have_their_status() {
+    let server = Running::start(Server::builder()).await;
+    let (status, _) = poll(&server, &json!({}), Some(0)).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    server.cache.apply(upsert(&["a"]));
+    assert_eq!(poll(&server, &json!({}), Some(0)).await.0, StatusCode::OK);
+
+    let other = json!({"typeUrl": "type.googleapis.com/envoy.config.listener.v3.Listener"});
+    let long = json!({"resourceNames": ["x".repeat(5000)]});
+    for (path, body, expected) in [
+        ("/v3/discovery:nothing", "{}".into(), StatusCode::NOT_FOUND),
+        (CLUSTERS, "{".into(), StatusCode::BAD_REQUEST),
+        (CLUSTERS, other.to_string(), StatusCode::BAD_REQUEST),
+        (CLUSTERS, long.to_string(), StatusCode::PAYLOAD_TOO_LARGE),
+    ] {
+        let (status, text) = post(server.http, path, body, None).await;
+        assert_eq!(status, expected, "{text}");
+    }
+    let (status, _) = crate::pages::get(server.http, CLUSTERS).await;
+    assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
+}
+
+#[tokio::test]
+async fn s57_a_body_beyond_the_limit_is_refused() {
+    let limits = {
+        let mut limits = oxds_server::Limits::default();
+        limits.message_bytes = 100;
+        limits
+    };
+    let server = Running::start(Server::builder().limits(limits)).await;
+    let (status, _) = post(server.http, CLUSTERS, " ".repeat(101), None).await;
+    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+/// Given clusters a, b; when a client calls `FetchClusters`; then one response has them; when it has them already;
+/// then it is told the same again, since nothing else would leave it what it has.
+#[tokio::test]
+async fn s56_fetch_is_answered_over_grpc() {
+    let server = Running::with_clusters(&["a", "b"]).await;
+    let mut client = Client::connect(server.grpc).await;
+    let path = "/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters";
+    let first: DiscoveryResponse = client.unary(path, &ask("", &[])).await;
+    assert_eq!((first.resources.len(), &*first.type_url), (2, CDS));
+    let mut again = ask(CDS, &[]);
+    again.version_info.clone_from(&first.version_info);
+    let second: DiscoveryResponse = client.unary(path, &again).await;
+    assert_eq!(first, second);
+}
