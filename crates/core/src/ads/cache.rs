@@ -11,13 +11,14 @@
 //! ```
 //! An error that the server sends for a resource is to it what an invalid update is (`ReceivedError` for `Nacked`).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use oxds_types::Kind;
 
+use super::config::{AuthorityId, ServerId};
 use super::{Event, Reason, WatchError};
 use crate::resource::Resource;
 use crate::time::Instant;
@@ -71,14 +72,17 @@ pub(super) struct Cache {
 
 #[derive(Debug, Default)]
 struct Entry {
+    authority: AuthorityId,
     watchers: usize,
     held: Option<Held>,
+    /// The servers that have sent it: an absence says something there, and nowhere else (DEC-7).
+    senders: BTreeSet<ServerId>,
     /// There is none, or it was rejected, or the server is lost; the last of these.
     error: Option<WatchError>,
     /// The last answer was no resource that could be used.
     fault: Option<Fault>,
-    /// When silence is an answer. Runs while a live stream has asked (gRFC A57).
-    silence: Option<Instant>,
+    /// When whose silence is an answer. Runs while a live stream has asked (gRFC A57).
+    silence: Option<(ServerId, Instant)>,
     /// The deletion was ignored (gRFC A53).
     kept: bool,
 }
@@ -94,27 +98,46 @@ enum Fault {
 
 impl Cache {
     /// Adds a watcher. `true` if it is the first.
-    pub(super) fn watch(&mut self, kind: &Kind, name: &Arc<str>) -> bool {
+    pub(super) fn watch(&mut self, authority: AuthorityId, kind: &Kind, name: &Arc<str>) -> bool {
         let entries = self.entries.entry(kind.clone()).or_default();
         let entry = entries.entry(Arc::clone(name)).or_default();
+        entry.authority = authority;
         entry.watchers += 1;
         entry.watchers == 1
     }
 
-    /// Removes a watcher. `true` if it was the last: the entry is gone (C-116).
-    pub(super) fn unwatch(&mut self, kind: &Kind, name: &str) -> bool {
-        let Some(entries) = self.entries.get_mut(kind) else {
-            return false;
-        };
-        let Some(entry) = entries.get_mut(name) else {
-            return false;
-        };
+    /// Removes a watcher. If it was the last, the entry is gone (C-116): its authority is returned.
+    pub(super) fn unwatch(&mut self, kind: &Kind, name: &str) -> Option<AuthorityId> {
+        let entries = self.entries.get_mut(kind)?;
+        let entry = entries.get_mut(name)?;
         entry.watchers -= 1;
-        let last = entry.watchers == 0;
-        if last {
-            entries.remove(name);
+        if entry.watchers > 0 {
+            return None;
         }
-        last
+        entries.remove(name).map(|entry| entry.authority)
+    }
+
+    /// All that is watched of an authority.
+    pub(super) fn names(&self, authority: AuthorityId) -> impl Iterator<Item = (&Kind, &Arc<str>)> {
+        self.of(authority).map(|(kind, name, _)| (kind, name))
+    }
+
+    /// Whether a name of an authority has no answer yet.
+    pub(super) fn has_open(&self, authority: AuthorityId) -> bool {
+        self.of(authority).any(|(_, _, entry)| entry.is_open())
+    }
+
+    fn of(&self, authority: AuthorityId) -> impl Iterator<Item = (&Kind, &Arc<str>, &Entry)> {
+        let entries = self.entries.iter().flat_map(|(kind, entries)| {
+            entries.iter().map(move |(name, entry)| (kind, name, entry))
+        });
+        entries.filter(move |(_, _, entry)| entry.authority == authority)
+    }
+
+    /// Whether a resource is held that this server has sent before.
+    pub(super) fn is_held_from(&self, server: ServerId, kind: &Kind, name: &str) -> bool {
+        self.entry(kind, name)
+            .is_some_and(|(_, entry)| entry.held.is_some() && entry.senders.contains(&server))
     }
 
     /// What a new watcher is to be told at once (C-107).
@@ -155,6 +178,7 @@ impl Cache {
     /// A server has been asked for these; from now on its silence counts.
     pub(super) fn requested(
         &mut self,
+        server: ServerId,
         kind: &Kind,
         names: &[String],
         now: Instant,
@@ -165,18 +189,19 @@ impl Cache {
                 && entry.is_open()
                 && entry.silence.is_none()
             {
-                entry.silence = Some(now + patience);
+                entry.silence = Some((server, now + patience));
             }
         }
     }
 
     /// A valid resource that is not the one held.
-    pub(super) fn accept(&mut self, kind: &Kind, name: &Arc<str>, held: Held) {
+    pub(super) fn accept(&mut self, server: ServerId, kind: &Kind, name: &Arc<str>, held: Held) {
         let Some(entry) = self.entry_mut(kind, name) else {
             return;
         };
         let told = Ok(held.resource.clone());
         entry.held = Some(held);
+        entry.senders.insert(server);
         entry.settle();
         self.events.push_back(changed(kind, name, told));
     }
@@ -184,6 +209,7 @@ impl Cache {
     /// The resource held came again (C-86, C-111).
     pub(super) fn confirm(
         &mut self,
+        server: ServerId,
         kind: &Kind,
         name: &Arc<str>,
         version: &str,
@@ -196,6 +222,7 @@ impl Cache {
             version.clone_into(&mut held.version);
             held.server_uri = Arc::clone(server_uri);
         }
+        entry.senders.insert(server);
         if entry.settle() {
             self.events.push_back(ambient(kind, name, None));
         }
@@ -227,6 +254,7 @@ impl Cache {
         if entry.held.take().is_none() {
             return false;
         }
+        entry.senders.clear();
         entry.settle();
         self.fail(kind, name, error);
         true
@@ -246,19 +274,20 @@ impl Cache {
     }
 
     /// The stream to the server ended: silence on it means nothing any more.
-    pub(super) fn handle_closed(&mut self) {
+    pub(super) fn handle_closed(&mut self, server: ServerId) {
         for entry in self.entries.values_mut().flat_map(BTreeMap::values_mut) {
-            entry.silence = None;
+            entry.silence = entry.silence.filter(|(asked, _)| *asked != server);
         }
     }
 
-    /// The server cannot be reached: an error for whom nothing is held, a remark for the others (C-91).
-    pub(super) fn handle_unreachable(&mut self, error: impl Fn(&Kind, &str) -> WatchError) {
-        let names = self.entries.iter().flat_map(|(kind, entries)| {
-            entries
-                .keys()
-                .map(move |name| (kind.clone(), Arc::clone(name)))
-        });
+    /// No server of the authority can be reached: an error for whom nothing is held, a remark for the others (C-91).
+    pub(super) fn handle_unreachable(
+        &mut self,
+        authority: AuthorityId,
+        error: impl Fn(&Kind, &str) -> WatchError,
+    ) {
+        let names = self.names(authority);
+        let names = names.map(|(kind, name)| (kind.clone(), Arc::clone(name)));
         for (kind, name) in names.collect::<Vec<_>>() {
             let error = error(&kind, &name);
             self.fail(&kind, &name, error);
@@ -268,26 +297,27 @@ impl Cache {
     pub(super) fn handle_timeout(
         &mut self,
         now: Instant,
-        error: impl Fn(&Kind, &str) -> WatchError,
+        error: impl Fn(ServerId, &Kind, &str) -> WatchError,
     ) {
         let mut silent = Vec::new();
         for (kind, entries) in &mut self.entries {
             for (name, entry) in entries {
-                if entry.silence.is_some_and(|at| at <= now) {
-                    entry.silence = None;
-                    silent.push((kind.clone(), Arc::clone(name)));
+                if let Some((server, _)) = entry.silence.take_if(|(_, at)| *at <= now) {
+                    silent.push((server, kind.clone(), Arc::clone(name)));
                 }
             }
         }
-        for (kind, name) in silent {
-            let error = error(&kind, &name);
+        for (server, kind, name) in silent {
+            let error = error(server, &kind, &name);
             self.fail(&kind, &name, error);
         }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let entries = self.entries.values().flat_map(BTreeMap::values);
-        entries.filter_map(|entry| entry.silence).min()
+        entries
+            .filter_map(|entry| entry.silence.map(|(_, at)| at))
+            .min()
     }
 
     pub(super) fn poll_event(&mut self) -> Option<Event> {

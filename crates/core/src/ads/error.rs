@@ -3,6 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use envoy_types::pb::google::rpc::Code;
+use oxds_types::Kind;
+use oxds_types::discovery::Status;
+
+use super::config::Server;
+
 /// Why a resource is missing, or why what is held may be old. Cheap to clone: every watcher gets one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchError {
@@ -45,3 +51,36 @@ impl fmt::Display for WatchError {
 }
 
 impl std::error::Error for WatchError {}
+
+/// Every text says what, whose, from where, and for whom (C-118).
+pub(super) fn error(
+    server: &Server,
+    node_id: &str,
+    reason: Reason,
+    what: &str,
+    kind: &Kind,
+    name: &str,
+) -> WatchError {
+    let (uri, message) = (&server.uri, kind.message());
+    let text = format!("{message} {name:?} {what} [xDS server {uri}, node {node_id:?}]");
+    WatchError::new(reason, text)
+}
+
+/// What a server says of a resource instead of sending it (gRFC A88).
+pub(super) fn reported(
+    server: &Server,
+    node_id: &str,
+    status: &Status,
+    kind: &Kind,
+    name: &str,
+) -> WatchError {
+    let code = Code::try_from(status.code).unwrap_or(Code::Unknown);
+    let reason = match code {
+        Code::NotFound => Reason::DoesNotExist,
+        Code::PermissionDenied => Reason::Denied,
+        _ => Reason::Unreachable,
+    };
+    let code = code.as_str_name();
+    let text = format!("was answered with {code}: {}", status.message);
+    error(server, node_id, reason, &text, kind, name)
+}

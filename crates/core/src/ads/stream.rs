@@ -113,7 +113,7 @@ impl Stream {
         }
     }
 
-    fn is_wanted(&self) -> bool {
+    pub(super) fn is_wanted(&self) -> bool {
         self.kinds.values().any(|state| !state.names.is_empty())
     }
 
@@ -146,6 +146,13 @@ impl Stream {
                 introduced: false,
                 answered: false,
             };
+        }
+    }
+
+    /// What it sent is held no more.
+    pub(super) fn forget_versions(&mut self) {
+        for state in self.kinds.values_mut() {
+            state.version.clear();
         }
     }
 

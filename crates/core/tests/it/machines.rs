@@ -116,7 +116,7 @@ impl Pair {
         Self {
             now: Instant::EPOCH,
             snapshot: Snapshot::unloaded().apply(ChangeSet::default()).0,
-            client: ads::Client::new(ads::Config::new("cp:18000", node)),
+            client: ads::Client::new(ads::Config::with_server(ads::Server::new("cp:18000"), node)),
             watched: BTreeMap::new(),
             session: None,
             to_server: VecDeque::new(),
@@ -143,7 +143,11 @@ impl Pair {
 
     fn watch(&mut self, is_cluster: bool, number: usize) {
         let (kind, name) = (kind(is_cluster), name(is_cluster, number));
-        self.client.watch(&kind, &Arc::from(name.as_str()));
+        self.client.watch(
+            ads::AuthorityId::default(),
+            &kind,
+            &Arc::from(name.as_str()),
+        );
         *self.watched.entry((kind, name)).or_default() += 1;
     }
 
@@ -164,18 +168,19 @@ impl Pair {
                 .random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            self.client.handle_closed(self.now, cause, self.random);
+            self.client
+                .handle_closed(self.now, ads::ServerId::default(), cause, self.random);
         }
     }
 
     /// What the two drivers do after anything happened.
     fn drive(&mut self) {
-        while let Some(transmit) = self.client.poll_transmit(self.now) {
+        while let Some((_, transmit)) = self.client.poll_transmit(self.now) {
             match transmit {
                 Transmit::Open => {
                     let config = Arc::new(Config::default());
                     self.session = Some(Session::new(Protocol::Sotw, Scope::Aggregated, config));
-                    self.client.handle_opened();
+                    self.client.handle_opened(ads::ServerId::default());
                 }
                 Transmit::Request(request) => {
                     self.to_server.push_back((self.now + DELAY, *request));
@@ -247,7 +252,8 @@ impl Pair {
                 .is_some_and(|(at, _)| *at <= self.now)
         {
             let (_, response) = self.to_client.pop_front().unwrap();
-            self.client.handle_response(self.now, response);
+            self.client
+                .handle_response(self.now, ads::ServerId::default(), response);
         }
         self.drive();
     }

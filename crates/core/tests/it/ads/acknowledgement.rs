@@ -1,7 +1,7 @@
 //! C-66 – C-71, C-78 – C-86: what a response is answered with.
 
 use bytes::Bytes;
-use oxds_core::ads::Duplicates;
+use oxds_core::ads::{Duplicates, ServerId};
 use oxds_types::Kind;
 use oxds_types::discovery::{Any, Resource};
 use prost::Message;
@@ -123,7 +123,10 @@ fn c71_versions_and_nonces_of_two_types_are_apart() {
     );
     let nack = played.request();
     assert_eq!(nack.type_url, Kind::ENDPOINT.type_url());
-    assert_eq!(played.client.version(&Kind::CLUSTER), "c1");
+    assert_eq!(
+        played.client.version(ServerId::default(), &Kind::CLUSTER),
+        "c1"
+    );
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! C-100 – C-106: when absence means that a resource is gone.
 
-use oxds_core::ads::CacheState;
+use oxds_core::ads::{CacheState, Config, Server};
 use oxds_types::Kind;
+use oxds_types::discovery::Node;
 
 use super::{Played, assignment, bad_cluster, cluster};
 
@@ -106,7 +107,9 @@ fn c104_an_invalid_resource_is_there_nonetheless() {
 
 #[test]
 fn c106_a_server_whose_deletions_are_ignored_is_reported_once_per_deletion() {
-    let mut played = Played::with(|config| config.ignore_resource_deletion = true);
+    let mut server = Server::new("cp:18000");
+    server.ignore_resource_deletion = true;
+    let mut played = Played::of(Config::with_server(server, Node::default()));
     played.watch(&Kind::CLUSTER, "a");
     played.open();
     played.request();

@@ -3,6 +3,7 @@
 mod acknowledgement;
 mod deletion;
 mod errors;
+mod fallback;
 mod reported;
 mod streams;
 mod subscription;
@@ -18,7 +19,7 @@ use envoy_types::pb::envoy::config::core::v3::{
     AggregatedConfigSource, ConfigSource, config_source::ConfigSourceSpecifier,
 };
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
-use oxds_core::ads::{Client, Config, Event, Transmit};
+use oxds_core::ads::{AuthorityId, Client, Config, Event, Server, ServerId, Transmit};
 use oxds_core::time::Instant;
 use oxds_types::Kind;
 use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse, Node};
@@ -40,8 +41,12 @@ impl Played {
             id: "node-1".to_owned(),
             ..Node::default()
         };
-        let mut config = Config::new("cp:18000", node);
+        let mut config = Config::with_server(Server::new("cp:18000"), node);
         change(&mut config);
+        Self::of(config)
+    }
+
+    pub(crate) fn of(config: Config) -> Self {
         Self {
             client: Client::new(config),
             now: Instant::EPOCH,
@@ -61,7 +66,7 @@ impl Played {
 
     pub(crate) fn watch(&mut self, kind: &Kind, name: &str) -> Vec<String> {
         self.client
-            .watch(kind, &Arc::from(name))
+            .watch(AuthorityId::default(), kind, &Arc::from(name))
             .iter()
             .map(told)
             .collect()
@@ -74,15 +79,17 @@ impl Played {
     /// The driver connects as it is told to.
     pub(crate) fn open(&mut self) {
         assert_eq!(self.transmit(), Some(Transmit::Open));
-        self.client.handle_opened();
+        self.client.handle_opened(ServerId::default());
     }
 
     pub(crate) fn close(&mut self, cause: &str) {
-        self.client.handle_closed(self.now, cause, u64::MAX / 2);
+        self.client
+            .handle_closed(self.now, ServerId::default(), cause, u64::MAX / 2);
     }
 
     pub(crate) fn transmit(&mut self) -> Option<Transmit> {
-        self.client.poll_transmit(self.now)
+        let (_, transmit) = self.client.poll_transmit(self.now)?;
+        Some(transmit)
     }
 
     /// The one request that is due.
@@ -104,14 +111,12 @@ impl Played {
     }
 
     pub(crate) fn respond(&mut self, kind: &Kind, version: &str, nonce: &str, resources: Vec<Any>) {
-        let response = DiscoveryResponse {
-            version_info: version.to_owned(),
-            nonce: nonce.to_owned(),
-            type_url: kind.type_url().to_owned(),
-            resources,
-            ..DiscoveryResponse::default()
-        };
-        self.client.handle_response(self.now, response);
+        self.receive(response(kind, version, nonce, resources));
+    }
+
+    pub(crate) fn receive(&mut self, response: DiscoveryResponse) {
+        self.client
+            .handle_response(self.now, ServerId::default(), response);
     }
 
     pub(crate) fn wait(&mut self, time: Duration) {
@@ -127,7 +132,22 @@ impl Played {
     }
 }
 
-fn told(event: &Event) -> String {
+pub(crate) fn response(
+    kind: &Kind,
+    version: &str,
+    nonce: &str,
+    resources: Vec<Any>,
+) -> DiscoveryResponse {
+    DiscoveryResponse {
+        version_info: version.to_owned(),
+        nonce: nonce.to_owned(),
+        type_url: kind.type_url().to_owned(),
+        resources,
+        ..DiscoveryResponse::default()
+    }
+}
+
+pub(crate) fn told(event: &Event) -> String {
     match event {
         Event::Changed {
             name,

@@ -32,7 +32,7 @@ fn respond(played: &mut Played, nonce: &str, resources: Vec<Any>, name: &str, co
         resource_errors: vec![error],
         ..DiscoveryResponse::default()
     };
-    played.client.handle_response(played.now, response);
+    played.receive(response);
 }
 
 fn state(played: &Played, name: &str) -> CacheState {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::ads::{CacheState, Transmit};
+use oxds_core::ads::{CacheState, ServerId, Transmit};
 use oxds_types::Kind;
 
 use super::{Played, assignment, cluster};
@@ -98,7 +98,9 @@ fn c89_jitter_is_a_fifth_either_way() {
         let mut played = Played::new();
         played.watch(&Kind::CLUSTER, "a");
         played.transmit();
-        played.client.handle_closed(played.now, "refused", random);
+        played
+            .client
+            .handle_closed(played.now, ServerId::default(), "refused", random);
         let delay = played
             .client
             .poll_timeout()
@@ -153,7 +155,7 @@ fn c94_the_clock_of_a_resource_starts_when_a_live_stream_has_asked() {
         played.events().is_empty(),
         "connecting takes as long as it takes"
     );
-    played.client.handle_opened();
+    played.client.handle_opened(ServerId::default());
     played.request();
     played.wait(14 * SECOND);
     assert!(played.events().is_empty());
@@ -241,36 +243,4 @@ fn c108_any_response_shows_that_the_server_is_back() {
     // Of a kind that was never asked for.
     played.respond(&Kind::LISTENER, "v1", "n1", vec![]);
     assert!(played.watch(&Kind::CLUSTER, "c").is_empty());
-}
-
-#[test]
-fn c73_the_versions_of_one_server_are_never_sent_to_another() {
-    let (mut played, _) = Played::watching_clusters(&["a", "b"]);
-    let both = || vec![cluster("a", ""), cluster("b", "")];
-    played.respond(&Kind::CLUSTER, "v1", "n1", both());
-    played.request();
-    played.events();
-
-    played.client.turn_to("other:18000");
-    played.open();
-    let request = played.request();
-    assert_eq!(
-        (
-            request.version_info.as_str(),
-            request.response_nonce.as_str()
-        ),
-        ("", "")
-    );
-    assert!(request.node.is_some());
-    assert_eq!(request.resource_names, ["a", "b"]);
-    assert!(played.events().is_empty(), "what is held stays in use");
-
-    // What only the first server ever sent is not deleted by the second (DEC-7); what this one sent, is.
-    played.respond(&Kind::CLUSTER, "x1", "m1", vec![cluster("a", "")]);
-    assert!(played.events().is_empty());
-    played.respond(&Kind::CLUSTER, "x2", "m2", vec![]);
-    let events = played.events();
-    assert_eq!(events.len(), 1, "{events:?}");
-    assert!(events[0].starts_with("a: error: "), "{events:?}");
-    assert!(events[0].contains("other:18000"), "{events:?}");
 }

@@ -1,6 +1,6 @@
 //! C-63, C-65, C-74 – C-77, C-107, C-116, C-117: what is asked for, and when.
 
-use oxds_core::ads::Transmit;
+use oxds_core::ads::{ServerId, Transmit};
 use oxds_types::Kind;
 
 use super::{Played, assignment, cluster};
@@ -174,7 +174,7 @@ fn c77_nor_does_it_while_the_stream_is_being_opened() {
     played.unwatch(&Kind::CLUSTER, "a");
     played.watch(&Kind::CLUSTER, "b");
     assert_eq!(played.transmit(), None);
-    played.client.handle_opened();
+    played.client.handle_opened(ServerId::default());
     assert_eq!(played.request().resource_names, ["b"]);
 }
 

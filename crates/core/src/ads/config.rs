@@ -1,0 +1,100 @@
+//! Which servers there are, in which order each authority asks them, and how the client behaves towards them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use oxds_types::discovery::Node;
+
+/// How a client behaves. The first authority is the one of names that have none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Who asks.
+    pub node: Node,
+    /// How long a server may be silent about a resource before it counts as missing: 15 s (gRFC A27).
+    pub resource_timeout: Duration,
+    /// What to make of a response that holds a name twice: accepted by default (DEC-4).
+    pub duplicates: Duplicates,
+    pub(super) servers: Vec<Server>,
+    pub(super) authorities: Vec<Vec<ServerId>>,
+}
+
+/// One server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Where it is, for error texts.
+    pub uri: Arc<str>,
+    /// Deleted listeners and clusters stay in use (gRFC A53).
+    pub ignore_resource_deletion: bool,
+}
+
+/// A server of one [`Config`]. The default is the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ServerId(pub(super) usize);
+
+/// An authority of one [`Config`]. The default is the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct AuthorityId(pub(super) usize);
+
+/// What to make of a response that holds a name twice. The protocol forbids it; gRPC does not look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Duplicates {
+    /// Nothing: duplicates are not looked for.
+    #[default]
+    Accept,
+    /// The response is rejected; the first one counts.
+    Reject,
+}
+
+impl Server {
+    /// A server without features.
+    #[must_use]
+    pub fn new(uri: impl Into<Arc<str>>) -> Self {
+        Self {
+            uri: uri.into(),
+            ignore_resource_deletion: false,
+        }
+    }
+}
+
+impl ServerId {
+    /// Its place among the servers, in the order in which they were added.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+impl Config {
+    /// gRPC's defaults; no server yet.
+    #[must_use]
+    pub fn new(node: Node) -> Self {
+        Self {
+            node,
+            resource_timeout: Duration::from_secs(15),
+            duplicates: Duplicates::default(),
+            servers: Vec::new(),
+            authorities: Vec::new(),
+        }
+    }
+
+    /// gRPC's defaults, with one server for every name.
+    #[must_use]
+    pub fn with_server(server: Server, node: Node) -> Self {
+        let mut config = Self::new(node);
+        let server = config.add_server(server);
+        config.add_authority(vec![server]);
+        config
+    }
+
+    /// Adds a server. Authorities that name one server share its stream.
+    pub fn add_server(&mut self, server: Server) -> ServerId {
+        self.servers.push(server);
+        ServerId(self.servers.len() - 1)
+    }
+
+    /// Adds an authority, with servers of this configuration, the most wanted first (gRFC A71).
+    pub fn add_authority(&mut self, servers: Vec<ServerId>) -> AuthorityId {
+        self.authorities.push(servers);
+        AuthorityId(self.authorities.len() - 1)
+    }
+}

@@ -1,0 +1,176 @@
+//! Which of an authority's servers are asked (gRFC A71).
+//!
+//! ```text
+//!  servers   P ─── M ─── F           the most wanted first
+//!  asked     P                        all well
+//!            P ──► M                  P failed, and a name has no answer yet
+//!            P ─── M ──► F            M failed, too
+//!            P ─── M                  M answered: F is let go
+//!            P                        P answered: M is let go
+//! ```
+//! The last one asked is the authority's word; those before it are the more wanted ones, which go on trying, each at
+//! its own pace, and are asked for every name, so that they can answer when they are back (C-155, C-156). An answer
+//! counts, a connection does not (C-157). What is held stays in use until another server replaces it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use oxds_types::Kind;
+
+use super::cache::Cache;
+use super::config::{AuthorityId, Server, ServerId};
+use super::stream::Stream;
+
+/// A server, and what became of it.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) server: Server,
+    pub(super) stream: Stream,
+    /// Why it could not be reached. It has not answered since.
+    pub(super) lost: Option<Arc<str>>,
+}
+
+/// The servers of one authority.
+#[derive(Debug)]
+struct Authority {
+    asked: Vec<ServerId>,
+    /// The less wanted ones, in order.
+    spare: VecDeque<ServerId>,
+}
+
+/// All servers, and who is asked for what.
+#[derive(Debug)]
+pub(super) struct Channels {
+    channels: Vec<Channel>,
+    authorities: Vec<Authority>,
+}
+
+impl Channels {
+    pub(super) fn new(channels: Vec<Channel>, authorities: &[Vec<ServerId>]) -> Self {
+        let authority = |servers: &Vec<ServerId>| Authority {
+            asked: Vec::new(),
+            spare: servers.iter().copied().collect(),
+        };
+        Self {
+            channels,
+            authorities: authorities.iter().map(authority).collect(),
+        }
+    }
+
+    pub(super) fn get(&self, id: ServerId) -> &Channel {
+        &self.channels[id.0]
+    }
+
+    pub(super) fn get_mut(&mut self, id: ServerId) -> &mut Channel {
+        &mut self.channels[id.0]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Channel> {
+        self.channels.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ServerId, &mut Channel)> {
+        let channels = self.channels.iter_mut().enumerate();
+        channels.map(|(index, channel)| (ServerId(index), channel))
+    }
+
+    /// A name that is in the cache from now on.
+    pub(super) fn subscribe(
+        &mut self,
+        cache: &Cache,
+        id: AuthorityId,
+        kind: &Kind,
+        name: &Arc<str>,
+    ) {
+        for server in &self.authorities[id.0].asked {
+            let stream = &mut self.channels[server.0].stream;
+            stream.subscribe(kind, Arc::clone(name));
+        }
+        // C-153: whoever sits on what it has while its server is away does not keep a new name waiting.
+        self.fall_back(cache, id);
+    }
+
+    /// A name that has left the cache. With its last name, the authority asks nobody any more.
+    pub(super) fn unsubscribe(&mut self, cache: &Cache, id: AuthorityId, kind: &Kind, name: &str) {
+        let authority = &mut self.authorities[id.0];
+        for server in &authority.asked {
+            self.channels[server.0].stream.unsubscribe(kind, name);
+        }
+        if cache.names(id).next().is_none() {
+            while let Some(server) = authority.asked.pop() {
+                authority.spare.push_front(server);
+            }
+        }
+    }
+
+    /// Asks the next servers while the last one asked is lost and a name has no answer yet (C-148 – C-152); those that
+    /// are known to be lost are passed over (C-162). `false` if the last one asked is lost.
+    fn fall_back(&mut self, cache: &Cache, id: AuthorityId) -> bool {
+        let authority = &mut self.authorities[id.0];
+        loop {
+            if let Some(last) = authority.asked.last()
+                && self.channels[last.0].lost.is_none()
+            {
+                return true;
+            }
+            if !cache.has_open(id) {
+                return false;
+            }
+            let Some(next) = authority.spare.pop_front() else {
+                return false;
+            };
+            authority.asked.push(next);
+            let stream = &mut self.channels[next.0].stream;
+            for (kind, name) in cache.names(id) {
+                stream.subscribe(kind, Arc::clone(name));
+            }
+        }
+    }
+
+    /// A server could not be reached. Returns the authorities that have no other: their watchers are to hear of it,
+    /// once all entries have failed and not before (C-154).
+    pub(super) fn lose(
+        &mut self,
+        cache: &Cache,
+        server: ServerId,
+        cause: &Arc<str>,
+    ) -> Vec<AuthorityId> {
+        self.get_mut(server).lost = Some(Arc::clone(cause));
+        let is_last = |authority: &Authority| authority.asked.last() == Some(&server);
+        let mut without = Vec::new();
+        for id in (0..self.authorities.len()).map(AuthorityId) {
+            if is_last(&self.authorities[id.0]) && !self.fall_back(cache, id) {
+                without.push(id);
+            }
+        }
+        without
+    }
+
+    /// A server answered: less wanted ones are let go (C-158, C-159).
+    pub(super) fn settle_on(&mut self, cache: &Cache, server: ServerId) {
+        self.get_mut(server).lost = None;
+        for (index, authority) in self.authorities.iter_mut().enumerate() {
+            let Some(place) = authority.asked.iter().position(|asked| *asked == server) else {
+                continue;
+            };
+            for let_go in authority.asked.drain(place + 1..).rev() {
+                authority.spare.push_front(let_go);
+                let channel = &mut self.channels[let_go.0];
+                for (kind, name) in cache.names(AuthorityId(index)) {
+                    channel.stream.unsubscribe(kind, name);
+                }
+                if !channel.stream.is_wanted() {
+                    // Others replace what it sent: next time it begins anew.
+                    channel.stream.forget_versions();
+                    channel.lost = None;
+                }
+            }
+        }
+    }
+
+    /// Why an authority has no server: the last one asked is lost.
+    pub(super) fn lost(&self, id: AuthorityId) -> Option<(ServerId, &Arc<str>)> {
+        let last = *self.authorities[id.0].asked.last()?;
+        self.get(last).lost.as_ref().map(|cause| (last, cause))
+    }
+}
