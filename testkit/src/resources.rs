@@ -7,9 +7,20 @@ use envoy_types::pb::envoy::config::cluster::v3::{
 use envoy_types::pb::envoy::config::core::v3::{
     AggregatedConfigSource, ConfigSource, config_source::ConfigSourceSpecifier,
 };
+use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use envoy_types::pb::envoy::config::listener::v3::{ApiListener, Listener};
+use envoy_types::pb::envoy::config::route::v3::{
+    Route, RouteAction, RouteConfiguration, RouteMatch, VirtualHost, route::Action,
+    route_action::ClusterSpecifier, route_match::PathSpecifier,
+};
+use envoy_types::pb::envoy::extensions::filters::http::router::v3::Router;
+use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
+    HttpConnectionManager, HttpFilter, Rds, http_connection_manager::RouteSpecifier,
+    http_filter::ConfigType,
+};
 use oxds_types::Kind;
 use oxds_types::discovery::Any;
-use prost::Message;
+use prost::{Message, Name};
 
 /// A cluster whose endpoints come by ADS, under this name.
 #[must_use]
@@ -37,13 +48,88 @@ pub fn static_cluster(name: &str) -> Any {
     any(&Kind::CLUSTER, &cluster)
 }
 
-fn eds_cluster(name: &str, eds_service_name: &str) -> Cluster {
-    let ads = ConfigSourceSpecifier::Ads(AggregatedConfigSource {});
-    let eds = EdsClusterConfig {
-        eds_config: Some(ConfigSource {
-            config_source_specifier: Some(ads),
-            ..ConfigSource::default()
+/// No endpoints at all.
+#[must_use]
+pub fn assignment(name: &str) -> Any {
+    let assignment = ClusterLoadAssignment {
+        cluster_name: name.to_owned(),
+        ..ClusterLoadAssignment::default()
+    };
+    any(&Kind::ENDPOINT, &assignment)
+}
+
+/// A client's listener whose routes come by ADS, under this name.
+#[must_use]
+pub fn listener_with_rds(name: &str, routes: &str) -> Any {
+    let router = HttpFilter {
+        name: "router".to_owned(),
+        config_type: Some(ConfigType::TypedConfig(packed(&Router::default()))),
+        ..HttpFilter::default()
+    };
+    let manager = HttpConnectionManager {
+        route_specifier: Some(RouteSpecifier::Rds(Rds {
+            config_source: Some(ads()),
+            route_config_name: routes.to_owned(),
+        })),
+        http_filters: vec![router],
+        ..HttpConnectionManager::default()
+    };
+    let listener = Listener {
+        name: name.to_owned(),
+        api_listener: Some(ApiListener {
+            api_listener: Some(packed(&manager)),
         }),
+        ..Listener::default()
+    };
+    any(&Kind::LISTENER, &listener)
+}
+
+/// Routes that send every call of a domain to one cluster.
+#[must_use]
+pub fn routes_to(name: &str, domain: &str, cluster: &str) -> Any {
+    let everything = RouteMatch {
+        path_specifier: Some(PathSpecifier::Prefix(String::new())),
+        ..RouteMatch::default()
+    };
+    let to_cluster = RouteAction {
+        cluster_specifier: Some(ClusterSpecifier::Cluster(cluster.to_owned())),
+        ..RouteAction::default()
+    };
+    let host = VirtualHost {
+        name: domain.to_owned(),
+        domains: vec![domain.to_owned()],
+        routes: vec![Route {
+            r#match: Some(everything),
+            action: Some(Action::Route(to_cluster)),
+            ..Route::default()
+        }],
+        ..VirtualHost::default()
+    };
+    let routes = RouteConfiguration {
+        name: name.to_owned(),
+        virtual_hosts: vec![host],
+        ..RouteConfiguration::default()
+    };
+    any(&Kind::ROUTE, &routes)
+}
+
+fn packed<M: Message + Name>(message: &M) -> envoy_types::pb::google::protobuf::Any {
+    envoy_types::pb::google::protobuf::Any {
+        type_url: format!("type.googleapis.com/{}", M::full_name()),
+        value: message.encode_to_vec(),
+    }
+}
+
+fn ads() -> ConfigSource {
+    ConfigSource {
+        config_source_specifier: Some(ConfigSourceSpecifier::Ads(AggregatedConfigSource {})),
+        ..ConfigSource::default()
+    }
+}
+
+fn eds_cluster(name: &str, eds_service_name: &str) -> Cluster {
+    let eds = EdsClusterConfig {
+        eds_config: Some(ads()),
         service_name: eds_service_name.to_owned(),
     };
     Cluster {

@@ -40,7 +40,7 @@
 //! | authorities: name templates, servers of their own | yes |
 //! | one client per target | yes |
 //! | plaintext, TCP and Unix sockets | yes |
-//! | fallback: of each list of servers, the first alone is asked | not yet |
+//! | fallback between the servers of a list, and back (gRFC A71) | yes |
 //! | delta, REST, files, TLS, LRS, CSDS | not yet |
 //!
 //! Every `next` is cancel-safe; dropping the last handle ends the client's task and closes its socket. Tracing
@@ -54,7 +54,7 @@ pub mod target;
 pub mod transport;
 
 pub use bootstrap::{Bootstrap, BootstrapError};
-pub use client::{ClientPool, RawWatch, Update, Watch, XdsClient};
+pub use client::{ClientPool, Options, RawWatch, Update, Watch, XdsClient};
 pub use oxds_core::ads::{Reason, WatchError};
 pub use resolve::ConfigWatch;
 pub use target::{Target, TargetError};

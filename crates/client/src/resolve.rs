@@ -14,6 +14,8 @@ pub struct ConfigWatch {
     resolver: Resolver,
     watches: Watches,
     node_id: String,
+    /// The client is gone, and this has been said.
+    ended: bool,
 }
 
 impl ConfigWatch {
@@ -31,12 +33,14 @@ impl ConfigWatch {
             resolver: Resolver::new(listener, target.data_plane_authority()),
             watches: client.watches(),
             node_id: pool.bootstrap().node().id.clone(),
+            ended: false,
         };
         watch.obey();
         Ok(watch)
     }
 
-    /// The next configuration, whole, or why there is none; those that were not read in time are left out.
+    /// The next configuration, whole, or why there is none; those that were not read in time are left out. When the
+    /// runtime that the client was made in is gone, that is the last error: nothing comes after it.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -52,8 +56,14 @@ impl ConfigWatch {
             }
             match self.watches.next().await {
                 Some(event) => self.take_in(event),
-                // The runtime is shutting down; nothing will come.
-                None => std::future::pending().await,
+                // Said once: whoever reads on must not spin.
+                None if self.ended => std::future::pending().await,
+                None => {
+                    self.ended = true;
+                    let text =
+                        format!("the xDS client's runtime is gone [node {:?}]", self.node_id);
+                    return Err(WatchError::new(Reason::Unreachable, text));
+                }
             }
         }
     }

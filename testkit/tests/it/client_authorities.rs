@@ -11,7 +11,7 @@ use crate::scripted::{error, value};
 const TYPE: &str = "envoy.config.cluster.v3.Cluster";
 
 /// An entry of `xds_servers`.
-fn entry(server: &ControlPlane, features: &str) -> String {
+pub(crate) fn entry(server: &ControlPlane, features: &str) -> String {
     format!(
         r#"{{"server_uri":"{}","channel_creds":[{{"type":"insecure"}}],"server_features":[{features}]}}"#,
         server.address()

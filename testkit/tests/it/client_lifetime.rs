@@ -1,6 +1,6 @@
 //! Who shares a client, and what remains when the last one leaves.
 
-use oxds_client::{ConfigWatch, Target};
+use oxds_client::{ConfigWatch, Target, Update};
 use oxds_core::resource::Cluster;
 use oxds_testkit::resources::cluster;
 use oxds_testkit::{ControlPlane, Manners};
@@ -99,15 +99,18 @@ fn a_client_whose_runtime_is_gone_is_replaced() {
     let pool = pool(&server);
 
     let gone = runtime();
-    let (_stale, mut watch) = gone.block_on(async {
+    let (_stale, mut watch, mut config) = gone.block_on(async {
         let client = pool.client("test");
         let watch = client.watch::<Cluster>("c");
-        (client, watch)
+        let target = Target::parse("xds:///shop").unwrap();
+        (client, watch, ConfigWatch::new(&pool, &target).unwrap())
     });
     drop(gone);
 
     server_runtime.block_on(async {
         assert_eq!(watch.next().await, None, "its client is gone");
+        let why = config.next().await.unwrap_err().to_string();
+        assert!(why.contains("runtime is gone"), "{why}");
         acknowledged(&server, &pool.client("test"), cluster("c", "e")).await;
     });
 }
@@ -143,12 +146,33 @@ async fn c10_a_unix_path_dials() {
 async fn c10_an_ipv6_address_dials() {
     // A machine without IPv6 cannot show it.
     let Ok(server) = ControlPlane::start_on("[::1]:0".parse().unwrap()).await else {
+        eprintln!("skipped: this machine has no [::1]");
         return;
     };
     let port = server.address().port();
     for uri in [format!("[::1]:{port}"), format!("ipv6:[::1]:{port}")] {
         dials(&server, &uri).await;
     }
+}
+
+/// given a server of two addresses, of which the first takes connections and says nothing / then the second is dialled
+/// after 20 s, and has its own time.
+#[tokio::test(start_paused = true)]
+async fn c10_an_address_that_says_nothing_takes_no_time_from_the_next() {
+    let (silent, server) = (
+        ControlPlane::start().await.unwrap(),
+        ControlPlane::start().await.unwrap(),
+    );
+    silent.set_manners(Manners::Silent);
+    server.set_manners(Manners::Refuse(tonic::Code::Aborted, "here".to_owned()));
+    let begun = tokio::time::Instant::now();
+    let uri = format!("ipv4:{},{}", silent.address(), server.address());
+    let mut watch = pool_of(&uri).client("test").watch::<Cluster>("c");
+    let Some(Update::Changed(Err(why))) = watch.next().await else {
+        panic!("no error");
+    };
+    assert!(why.to_string().contains("here"), "{why}");
+    assert_eq!((begun.elapsed().as_secs(), silent.accepted()), (20, 1));
 }
 
 async fn dials(server: &ControlPlane, uri: &str) {

@@ -133,6 +133,7 @@ async fn c91_a_server_that_says_nothing_is_an_error_after_the_connect_timeout() 
         panic!("no error");
     };
     assert_eq!(begun.elapsed().as_secs(), 20);
+    assert_eq!(server.accepted(), 1);
     assert!(why.to_string().contains("no answer within 20s"), "{why}");
 }
 

@@ -1,7 +1,11 @@
 //! One stream to a control plane: asked, answered, acknowledged.
 
-use oxds_client::{Reason, Update};
+use std::time::Duration;
+
+use envoy_types::pb::google::protobuf::value::Kind as Json;
+use oxds_client::{Bootstrap, ClientPool, Options, Reason, Update};
 use oxds_core::resource::{Assignment, Cluster};
+use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{cluster, heavy_cluster, static_cluster};
 use oxds_types::Kind;
 
@@ -141,6 +145,108 @@ async fn c93_a_response_of_more_than_4_mib_is_accepted() {
     value(&mut watch).await;
     let ack = stream.request().await.unwrap();
     assert_eq!(essence(&ack), (vec!["c"], "1", "nonce-1"));
+}
+
+/// given a limit of one's own / when a response is larger / then the stream ends with an error that says so.
+#[tokio::test]
+async fn c93_a_response_beyond_the_limit_ends_the_stream() {
+    let server = ControlPlane::start().await.unwrap();
+    let bootstrap = Bootstrap::builder(server.address().to_string())
+        .build()
+        .unwrap();
+    let options = Options {
+        most_response_bytes: 1 << 10,
+        ..Options::default()
+    };
+    let client = ClientPool::with_options(bootstrap, options).client("test");
+    let mut watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.respond(&Kind::CLUSTER, "1", vec![heavy_cluster("c", 2 << 10)]);
+    let why = error(&mut watch, Reason::Unreachable).await.to_string();
+    assert!(why.contains("OutOfRange"), "{why}");
+    stream.ended().await.unwrap();
+}
+
+/// given a resource timeout of one's own / when the server is silent for so long / then there is none.
+#[tokio::test]
+async fn c98_the_time_that_silence_may_last_can_be_chosen() {
+    assert_eq!(Options::default().resource_timeout.as_secs(), 15);
+    let server = ControlPlane::start().await.unwrap();
+    let bootstrap = Bootstrap::builder(server.address().to_string())
+        .build()
+        .unwrap();
+    let options = Options {
+        resource_timeout: Duration::from_millis(100),
+        ..Options::default()
+    };
+    let client = ClientPool::with_options(bootstrap, options).client("test");
+    let mut watch = client.watch::<Cluster>("c");
+    let _stream = server.next_stream().await.unwrap();
+    let why = error(&mut watch, Reason::DoesNotExist).await.to_string();
+    assert!(why.contains("no answer within 0.1 s"), "{why}");
+}
+
+/// given a node with everything that a bootstrap can say / then the first request has it all, with the library's own
+/// name and features; given none / then these alone.
+#[tokio::test]
+async fn c22_c23_c25_the_first_request_introduces_the_node() {
+    let node = r#","node":{"id":"n","cluster":"c","locality":{"region":"r","zone":"z","sub_zone":"s"},
+        "metadata":{"none":null,"list":[1,{"deep":true}]},"user_agent_name":"forged"}"#;
+    for (text, id) in [(node, "n"), ("", "")] {
+        let server = ControlPlane::start().await.unwrap();
+        let entry = crate::client_authorities::entry(&server, "");
+        let json = format!(r#"{{"xds_servers":[{entry}]{text}}}"#);
+        let pool = ClientPool::new(Bootstrap::from_json(&json).unwrap());
+        let _watch = pool.client("test").watch::<Cluster>("c");
+        let mut stream = server.next_stream().await.unwrap();
+        let node = stream.request().await.unwrap().node.unwrap();
+        assert_eq!(
+            (node.id.as_str(), node.user_agent_name.as_str()),
+            (id, "oxds")
+        );
+        let features: Vec<&str> = node.client_features.iter().map(String::as_str).collect();
+        assert_eq!(
+            features,
+            [
+                "envoy.lb.does_not_support_overprovisioning",
+                "xds.config.resource-in-sotw"
+            ]
+        );
+        if id.is_empty() {
+            assert!(node.locality.is_none() && node.metadata.is_none());
+            continue;
+        }
+        let locality = node.locality.unwrap();
+        assert_eq!(
+            (
+                node.cluster,
+                locality.region,
+                locality.zone,
+                locality.sub_zone
+            ),
+            ("c".into(), "r".into(), "z".into(), "s".into())
+        );
+        let fields = node.metadata.unwrap().fields;
+        assert!(matches!(fields["none"].kind, Some(Json::NullValue(_))));
+        let Some(Json::ListValue(list)) = &fields["list"].kind else {
+            panic!("{fields:?}");
+        };
+        assert!(matches!(list.values[1].kind, Some(Json::StructValue(_))));
+    }
+}
+
+/// given a first response with nothing but bad resources / then the NACK has no version, and its nonce.
+#[tokio::test]
+async fn c69_a_first_response_that_is_rejected_leaves_no_version() {
+    let (server, client) = start().await;
+    let mut watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    stream.respond(&Kind::CLUSTER, "1", vec![static_cluster("c")]);
+    let nack = stream.request().await.unwrap();
+    assert_eq!(essence(&nack), (vec!["c"], "", "nonce-1"));
+    assert!(nack.error_detail.is_some());
+    error(&mut watch, Reason::Invalid).await;
 }
 
 /// given a value / when the server deletes it / then the watcher hears that there is none.

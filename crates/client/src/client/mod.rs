@@ -1,34 +1,36 @@
-//! The client: watches resources of one data-plane target, by one task per server.
+//! The client: watches resources of one data-plane target, by one task.
 
 mod mailbox;
+mod options;
 mod pool;
 mod route;
 mod stream;
 mod task;
 mod watch;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use oxds_core::ads::{self, Client};
 use oxds_core::resource::View;
 use oxds_types::Kind;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
+pub use options::Options;
 pub use pool::ClientPool;
 pub use watch::{RawWatch, Update, Watch};
 
-use crate::bootstrap::{Bootstrap, Server};
+use crate::bootstrap::Bootstrap;
 use mailbox::Mailbox;
-use task::{Command, Task};
+use route::Routes;
+use task::{Command, Task, Watched, Watcher};
 
 /// Watches resources by way of control planes: a name of an authority that has servers of its own comes from there, any
-/// other from the top-level servers (gRFC A47). Clones share one connection per server; it is made when the first
-/// watch begins, and closed when the last one ends (C-63).
+/// other from the top-level servers (gRFC A47). Of a list of servers, the first is asked; when it cannot be reached and
+/// something has no answer yet, the next, until a more wanted one answers again (gRFC A71). Clones share one connection
+/// per server; it is made when the first watch needs it, and closed when the last one ends (C-63).
 ///
 /// # Cancel safety
-/// Dropping the last clone and the last watch ends the client's tasks and closes its sockets.
+/// Dropping the last clone and the last watch ends the client's task and closes its sockets.
 #[derive(Debug, Clone)]
 pub struct XdsClient {
     inner: Arc<Inner>,
@@ -37,34 +39,35 @@ pub struct XdsClient {
 #[derive(Debug)]
 struct Inner {
     bootstrap: Arc<Bootstrap>,
-    runtime: Handle,
-    /// Authorities whose servers are defined alike share a stream (C-46).
-    tasks: Mutex<HashMap<Server, Commands>>,
+    routes: Routes,
+    commands: mpsc::UnboundedSender<Command>,
 }
 
-type Commands = mpsc::UnboundedSender<Command>;
-
 impl XdsClient {
-    /// A client of the bootstrap's servers; of each list, the first (fallback is yet to come).
+    /// A client of the bootstrap's servers, with gRPC's defaults.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     #[must_use]
     pub fn new(bootstrap: Arc<Bootstrap>) -> Self {
-        let inner = Inner {
-            bootstrap,
-            runtime: Handle::current(),
-            tasks: Mutex::default(),
-        };
-        if inner.bootstrap.servers().len() > 1 {
-            tracing::warn!(target: "oxds::ads", "the first server alone is asked: there is no fallback yet");
-        }
-        // From the start, so that `is_alive` tells of the runtime.
-        if let Some(server) = inner.bootstrap.servers().first() {
-            inner.task(server);
-        }
+        Self::with_options(bootstrap, Options::default())
+    }
+
+    /// A client of the bootstrap's servers.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn with_options(bootstrap: Arc<Bootstrap>, options: Options) -> Self {
+        let (config, servers, routes) = route::plan(&bootstrap, &options);
+        let (commands, queue) = mpsc::unbounded_channel();
+        tokio::spawn(Task::new(servers, Client::new(config), queue, options).run());
         Self {
-            inner: Arc::new(inner),
+            inner: Arc::new(Inner {
+                bootstrap,
+                routes,
+                commands,
+            }),
         }
     }
 
@@ -100,25 +103,9 @@ impl XdsClient {
 }
 
 impl Inner {
-    /// The task of a server, which begins with the first watch.
-    fn task(&self, server: &Server) -> Commands {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(commands) = tasks.get(server) {
-            return commands.clone();
-        }
-        let (commands, queue) = mpsc::unbounded_channel();
-        let mut config = ads::Config::new(server.uri.as_str(), self.bootstrap.node().clone());
-        config.ignore_resource_deletion = server.features.ignore_resource_deletion;
-        let task = Task::new(server.clone(), Client::new(config), queue);
-        self.runtime.spawn(task.run());
-        tasks.insert(server.clone(), commands.clone());
-        commands
-    }
-
-    /// Whether the runtime that it was made in still runs its tasks.
+    /// Whether the runtime that it was made in still runs its task.
     fn is_alive(&self) -> bool {
-        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        !tasks.values().any(mpsc::UnboundedSender::is_closed)
+        !self.commands.is_closed()
     }
 }
 
@@ -130,41 +117,37 @@ pub(crate) struct Watches {
     watched: Vec<Watched>,
 }
 
-#[derive(Debug)]
-struct Watched {
-    kind: Kind,
-    name: Arc<str>,
-    commands: Commands,
-}
-
 impl Watches {
     pub(crate) fn add(&mut self, kind: &Kind, name: &Arc<str>) {
-        let (kind, name) = (kind.clone(), Arc::clone(name));
         let inner = &self.client.inner;
-        match route::server(&inner.bootstrap, &kind, &name) {
-            Ok(server) => {
-                let commands = inner.task(server);
-                let watch = Command::Watch(kind.clone(), Arc::clone(&name), self.mailbox());
-                if commands.send(watch).is_err() {
-                    // Its runtime is gone; nothing will come.
-                    self.mailbox.close();
-                }
-                self.watched.push(Watched {
-                    kind,
-                    name,
-                    commands,
+        let (authority, asked) = match inner.routes.find(kind, name) {
+            Ok(found) => found,
+            Err(error) => {
+                return self.mailbox.put(ads::Event::Changed {
+                    kind: kind.clone(),
+                    name: Arc::clone(name),
+                    resource: Err(error),
                 });
             }
-            Err(error) => self.mailbox.put(ads::Event::Changed {
-                kind,
-                name,
-                resource: Err(error),
-            }),
+        };
+        let watched = Watched {
+            kind: kind.clone(),
+            name: asked,
+            watcher: Watcher {
+                spelt: Arc::clone(name),
+                mailbox: self.mailbox(),
+            },
+        };
+        let watch = Command::Watch(authority, watched.clone());
+        if inner.commands.send(watch).is_err() {
+            // Its runtime is gone; nothing will come.
+            self.mailbox.close();
         }
+        self.watched.push(watched);
     }
 
     pub(crate) fn remove(&mut self, kind: &Kind, name: &Arc<str>) {
-        let is_it = |watched: &Watched| watched.kind == *kind && watched.name == *name;
+        let is_it = |watched: &Watched| watched.kind == *kind && watched.watcher.spelt == *name;
         if let Some(index) = self.watched.iter().position(is_it) {
             let watched = self.watched.swap_remove(index);
             self.end(watched);
@@ -173,13 +156,8 @@ impl Watches {
     }
 
     fn end(&self, watched: Watched) {
-        let Watched {
-            kind,
-            name,
-            commands,
-        } = watched;
         // A task that is gone has nothing to end.
-        let _ = commands.send(Command::Unwatch(kind, name, self.mailbox()));
+        let _ = self.client.inner.commands.send(Command::Unwatch(watched));
     }
 
     fn mailbox(&self) -> Arc<Mailbox> {

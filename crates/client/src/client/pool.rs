@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use super::{Inner, XdsClient};
+use super::{Inner, Options, XdsClient};
 use crate::bootstrap::{Bootstrap, BootstrapError};
 
 /// One client per target: channels to the same target share it, channels to others do not, so that one target's
@@ -11,6 +11,7 @@ use crate::bootstrap::{Bootstrap, BootstrapError};
 #[derive(Debug, Clone)]
 pub struct ClientPool {
     bootstrap: Arc<Bootstrap>,
+    options: Options,
     clients: Arc<Mutex<HashMap<String, Weak<Inner>>>>,
 }
 
@@ -18,8 +19,15 @@ impl ClientPool {
     /// A pool of its own, whatever the environment says (C-4).
     #[must_use]
     pub fn new(bootstrap: Bootstrap) -> Self {
+        Self::with_options(bootstrap, Options::default())
+    }
+
+    /// The same, for clients that behave like this.
+    #[must_use]
+    pub fn with_options(bootstrap: Bootstrap, options: Options) -> Self {
         Self {
             bootstrap: Arc::new(bootstrap),
+            options,
             clients: Arc::default(),
         }
     }
@@ -53,7 +61,7 @@ impl ClientPool {
             return XdsClient { inner };
         }
         clients.retain(|_, client| client.strong_count() > 0);
-        let client = XdsClient::new(Arc::clone(&self.bootstrap));
+        let client = XdsClient::with_options(Arc::clone(&self.bootstrap), self.options.clone());
         clients.insert(target.to_owned(), Arc::downgrade(&client.inner));
         client
     }

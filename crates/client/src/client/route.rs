@@ -1,46 +1,105 @@
-//! Which server is asked for a name (gRFC A47).
+//! Which servers are asked for a name (gRFC A47, A71).
 
-use oxds_core::ads::{Reason, WatchError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use oxds_core::ads::{self, AuthorityId, Reason, WatchError};
 use oxds_types::{Kind, ResourceName};
 
+use super::Options;
 use crate::bootstrap::{Bootstrap, Server};
 
-/// The most wanted server of the name's authority; names without one belong to the top-level servers.
-///
-/// The error is for the watcher of this name alone; nobody is asked (C-43, C-44, C-45).
-pub(super) fn server<'a>(
-    bootstrap: &'a Bootstrap,
-    kind: &Kind,
-    name: &str,
-) -> Result<&'a Server, WatchError> {
-    let error = |reason, what: &str| {
-        let node = &bootstrap.node.id;
-        let text = format!("{} {name:?} {what} [node {node:?}]", kind.message());
-        WatchError::new(reason, text)
+/// The authorities of a bootstrap, as its client's machine knows them.
+#[derive(Debug)]
+pub(super) struct Routes {
+    node_id: String,
+    /// Of names that have no authority.
+    top: AuthorityId,
+    authorities: BTreeMap<String, AuthorityId>,
+}
+
+/// The machine's configuration, its servers, and its authorities.
+type Plan = (ads::Config, Vec<(ads::ServerId, Server)>, Routes);
+
+/// What a bootstrap means to the machine. Servers that are defined alike are one, so that authorities share its stream
+/// (C-46).
+pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
+    let mut config = ads::Config::new(bootstrap.node.clone());
+    config.resource_timeout = options.resource_timeout;
+    let mut servers: Vec<(Server, ads::ServerId)> = Vec::new();
+    let mut authority = |config: &mut ads::Config, list: &[Server]| {
+        let ids = list.iter().map(|server| {
+            let known = servers.iter().find(|(known, _)| known == server);
+            known.map(|(_, id)| *id).unwrap_or_else(|| {
+                let mut described = ads::Server::new(server.uri.as_str());
+                described.ignore_resource_deletion = server.features.ignore_resource_deletion;
+                let id = config.add_server(described);
+                servers.push((server.clone(), id));
+                id
+            })
+        });
+        let ids = ids.collect();
+        config.add_authority(ids)
     };
-    let parsed = ResourceName::parse(name)
-        .map_err(|fault| error(Reason::Invalid, &format!("is badly named: {fault}")))?;
-    let own = match parsed {
-        ResourceName::Legacy(_) => None,
-        ResourceName::Xdstp(name) if name.message != kind.message() => {
+    let top = authority(&mut config, &bootstrap.servers);
+    let mut authorities = BTreeMap::new();
+    for (name, own) in &bootstrap.authorities {
+        // Even with the same servers, each falls back on its own (C-161).
+        let list = match own.servers.is_empty() {
+            true => &bootstrap.servers,
+            false => &own.servers,
+        };
+        authorities.insert(name.clone(), authority(&mut config, list));
+    }
+    let routes = Routes {
+        node_id: bootstrap.node.id.clone(),
+        top,
+        authorities,
+    };
+    let servers = servers
+        .into_iter()
+        .map(|(server, id)| (id, server))
+        .collect();
+    (config, servers, routes)
+}
+
+impl Routes {
+    /// The authority of a name, and the name as it is asked for (C-42).
+    ///
+    /// The error is for the watcher of this name alone; nobody is asked (C-43, C-44, C-45).
+    pub(super) fn find(
+        &self,
+        kind: &Kind,
+        name: &Arc<str>,
+    ) -> Result<(AuthorityId, Arc<str>), WatchError> {
+        let error = |reason, what: &str| {
+            let (message, node_id) = (kind.message(), &self.node_id);
+            WatchError::new(
+                reason,
+                format!("{message} {name:?} {what} [node {node_id:?}]"),
+            )
+        };
+        let parsed = ResourceName::parse(name)
+            .map_err(|fault| error(Reason::Invalid, &format!("is badly named: {fault}")))?;
+        let parsed = match parsed {
+            ResourceName::Legacy(_) => return Ok((self.top, Arc::clone(name))),
+            ResourceName::Xdstp(parsed) => parsed,
+        };
+        if parsed.message != kind.message() {
             let what = format!(
                 "is badly named: its name says that it is a {}",
-                name.message
+                parsed.message
             );
             return Err(error(Reason::Invalid, &what));
         }
-        ResourceName::Xdstp(name) => match bootstrap.authorities.get(&name.authority) {
-            Some(authority) => authority.servers.first(),
-            None => {
-                let known: Vec<_> = bootstrap.authorities.keys().collect();
-                let what = format!(
-                    "cannot be had: unknown authority {:?}: the bootstrap's authorities are {known:?}",
-                    name.authority
-                );
-                return Err(error(Reason::Unreachable, &what));
-            }
-        },
-    };
-    own.or(bootstrap.servers.first())
-        .ok_or_else(|| error(Reason::Unreachable, "cannot be had: there is no server"))
+        let Some(authority) = self.authorities.get(&parsed.authority) else {
+            let known: Vec<_> = self.authorities.keys().collect();
+            let what = format!(
+                "cannot be had: unknown authority {:?}: the bootstrap's authorities are {known:?}",
+                parsed.authority
+            );
+            return Err(error(Reason::Unreachable, &what));
+        };
+        Ok((*authority, ads::canonical(name).into()))
+    }
 }

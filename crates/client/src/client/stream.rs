@@ -17,14 +17,12 @@ use tonic::{Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 use tower_service::Service;
 
+use super::Options;
 use crate::bootstrap::Server;
-use crate::transport::{self, Keepalive};
+use crate::transport;
 
 const STREAM_ADS: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-
-/// A response may be as large as a control plane makes it (C-93); this bounds what a broken one can make of us.
-const MOST_RESPONSE_BYTES: usize = 1 << 30;
 
 type Opening<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
 
@@ -54,10 +52,10 @@ pub(super) struct Live {
 
 impl AdsStream {
     /// Begins to connect.
-    pub(super) fn open(server: &Server) -> Self {
-        let server = server.clone();
+    pub(super) fn open(server: &Server, options: &Options) -> Self {
+        let (address, keepalive) = (server.address.clone(), options.keepalive);
         Self::Connecting(Box::pin(async move {
-            let dialled = transport::dial(&server.address, Keepalive::default()).await;
+            let dialled = transport::dial(&address, keepalive).await;
             let (connected, driver) =
                 dialled.map_err(|error| Status::unavailable(error.to_string()))?;
             // It ends with its last sender: when the stream is dropped.
@@ -74,13 +72,13 @@ impl AdsStream {
     }
 
     /// What happens next; pends while closed. Cancel-safe: what was begun is kept in `self`.
-    pub(super) async fn next(&mut self, server: &Server) -> Io {
+    pub(super) async fn next(&mut self, server: &Server, options: &Options) -> Io {
         loop {
             match self {
                 Self::Closed => std::future::pending::<()>().await,
                 Self::Connecting(connecting) => match connecting.await {
                     Ok(sender) => {
-                        *self = call(sender, server);
+                        *self = call(sender, server, options);
                         return Io::Opened;
                     }
                     Err(status) => return self.close(&status),
@@ -113,7 +111,7 @@ impl AdsStream {
 }
 
 /// Makes the call. Requests can be written at once, whenever the headers come.
-fn call(sender: SendRequest<Body>, server: &Server) -> AdsStream {
+fn call(sender: SendRequest<Body>, server: &Server, options: &Options) -> AdsStream {
     let (requests, queue) = mpsc::unbounded_channel();
     let authority = server.address.authority();
     let origin = Uri::builder()
@@ -122,7 +120,7 @@ fn call(sender: SendRequest<Body>, server: &Server) -> AdsStream {
         .path_and_query("/")
         .build();
     let mut grpc = Grpc::with_origin(Caller(sender), origin.unwrap_or_default())
-        .max_decoding_message_size(MOST_RESPONSE_BYTES);
+        .max_decoding_message_size(options.most_response_bytes);
     let called = async move {
         grpc.ready()
             .await

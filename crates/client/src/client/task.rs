@@ -1,13 +1,16 @@
-//! Runs the client's machine: one task per server. No decision about the protocol is made here.
+//! Runs the client's machine: one task per client. No decision about the protocol is made here.
 
 use std::collections::HashMap;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
+use std::task::Poll;
 
-use oxds_core::ads::{Client, Event, Transmit};
+use oxds_core::ads::{AuthorityId, Client, Event, ServerId, Transmit};
 use oxds_core::time::Instant;
 use oxds_types::Kind;
 use tokio::sync::mpsc;
 
+use super::Options;
 use super::mailbox::Mailbox;
 use super::stream::{AdsStream, Io};
 use crate::bootstrap::Server;
@@ -16,37 +19,67 @@ use crate::random::random;
 /// What handles ask of the task.
 #[derive(Debug)]
 pub(super) enum Command {
-    Watch(Kind, Arc<str>, Arc<Mailbox>),
-    Unwatch(Kind, Arc<str>, Arc<Mailbox>),
+    Watch(AuthorityId, Watched),
+    Unwatch(Watched),
+}
+
+/// A resource and who watches it.
+#[derive(Debug, Clone)]
+pub(super) struct Watched {
+    pub(super) kind: Kind,
+    /// As servers are asked for it.
+    pub(super) name: Arc<str>,
+    pub(super) watcher: Watcher,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Watcher {
+    /// The name as its user spells it, which is how the mailbox is told of it.
+    pub(super) spelt: Arc<str>,
+    pub(super) mailbox: Arc<Mailbox>,
 }
 
 pub(super) struct Task {
-    server: Server,
     machine: Client,
-    stream: AdsStream,
+    connections: Vec<Connection>,
     commands: mpsc::UnboundedReceiver<Command>,
-    watchers: HashMap<(Kind, Arc<str>), Vec<Arc<Mailbox>>>,
+    watchers: HashMap<(Kind, Arc<str>), Vec<Watcher>>,
+    options: Options,
     /// The machine's clock starts here.
     epoch: tokio::time::Instant,
 }
 
+/// A server and the stream to it.
+struct Connection {
+    id: ServerId,
+    server: Server,
+    stream: AdsStream,
+}
+
 impl Task {
+    /// The servers are those that the machine was made for.
     pub(super) fn new(
-        server: Server,
+        servers: impl IntoIterator<Item = (ServerId, Server)>,
         machine: Client,
         commands: mpsc::UnboundedReceiver<Command>,
+        options: Options,
     ) -> Self {
-        Self {
+        let connection = |(id, server)| Connection {
+            id,
             server,
-            machine,
             stream: AdsStream::Closed,
+        };
+        Self {
+            machine,
+            connections: servers.into_iter().map(connection).collect(),
             commands,
             watchers: HashMap::new(),
+            options,
             epoch: tokio::time::Instant::now(),
         }
     }
 
-    /// Runs until the last handle is dropped; its socket is closed then.
+    /// Runs until the last handle is dropped; its sockets are closed then.
     pub(super) async fn run(mut self) {
         loop {
             self.settle();
@@ -59,7 +92,7 @@ impl Task {
                     Some(command) => self.obey(command),
                     None => return,
                 },
-                io = self.stream.next(&self.server) => self.take_in(io),
+                (index, io) = next_io(&mut self.connections, &self.options) => self.take_in(index, io),
                 () = sleep_until(timeout) => self.machine.handle_timeout(self.now()),
             }
         }
@@ -74,26 +107,34 @@ impl Task {
         // What was asked at once goes out in one request (C-77).
         while let Some(command) = next {
             match command {
-                Command::Watch(kind, name, mailbox) => {
-                    for event in self.machine.watch(&kind, &name) {
-                        mailbox.put(event);
-                    }
-                    self.watchers.entry((kind, name)).or_default().push(mailbox);
-                }
-                Command::Unwatch(kind, name, mailbox) => self.unwatch(kind, name, &mailbox),
+                Command::Watch(authority, watched) => self.watch(authority, watched),
+                Command::Unwatch(watched) => self.unwatch(watched),
             }
             next = self.commands.try_recv().ok();
         }
     }
 
-    fn unwatch(&mut self, kind: Kind, name: Arc<str>, mailbox: &Arc<Mailbox>) {
-        let key = (kind, name);
+    fn watch(&mut self, authority: AuthorityId, watched: Watched) {
+        let Watched {
+            kind,
+            name,
+            watcher,
+        } = watched;
+        for event in self.machine.watch(authority, &kind, &name) {
+            watcher.tell(event);
+        }
+        let watchers = self.watchers.entry((kind, name)).or_default();
+        watchers.push(watcher);
+    }
+
+    fn unwatch(&mut self, watched: Watched) {
+        let key = (watched.kind, watched.name);
         let Some(watchers) = self.watchers.get_mut(&key) else {
             return;
         };
         let Some(index) = watchers
             .iter()
-            .position(|watcher| Arc::ptr_eq(watcher, mailbox))
+            .position(|watcher| watcher.is(&watched.watcher))
         else {
             return;
         };
@@ -104,33 +145,25 @@ impl Task {
         self.machine.unwatch(&key.0, &key.1);
     }
 
-    fn take_in(&mut self, io: Io) {
+    fn take_in(&mut self, index: usize, io: Io) {
+        let now = self.now();
+        let Connection { id, server, .. } = &self.connections[index];
         match io {
-            Io::Opened => self.machine.handle_opened(),
+            Io::Opened => self.machine.handle_opened(*id),
             Io::Response(response) => {
-                tracing::trace!(target: "oxds::ads", server = %self.server.uri, ?response, "response");
-                self.machine.handle_response(self.now(), response);
+                tracing::trace!(target: "oxds::ads", server = %server.uri, ?response, "response");
+                self.machine.handle_response(now, *id, response);
             }
             Io::Closed(cause) => {
-                tracing::info!(target: "oxds::ads", server = %self.server.uri, cause, "stream closed");
-                self.machine.handle_closed(self.now(), &cause, random());
+                tracing::info!(target: "oxds::ads", server = %server.uri, cause, "stream closed");
+                self.machine.handle_closed(now, *id, &cause, random());
             }
         }
     }
 
     fn settle(&mut self) {
-        while let Some(transmit) = self.machine.poll_transmit(self.now()) {
-            match transmit {
-                Transmit::Open => self.stream = AdsStream::open(&self.server),
-                Transmit::Request(request) => {
-                    tracing::trace!(target: "oxds::ads", server = %self.server.uri, ?request, "request");
-                    if let Some(detail) = &request.error_detail {
-                        tracing::warn!(target: "oxds::ads", server = %self.server.uri, reason = detail.message, "rejected a response");
-                    }
-                    self.stream.write(*request);
-                }
-                Transmit::Close => self.stream = AdsStream::Closed,
-            }
+        while let Some((server, transmit)) = self.machine.poll_transmit(self.now()) {
+            self.connections[server.index()].transmit(transmit, &self.options);
         }
         while let Some(event) = self.machine.poll_event() {
             self.tell(&event);
@@ -146,10 +179,56 @@ impl Task {
             }
         };
         let watchers = self.watchers.get(&(kind.clone(), Arc::clone(name)));
-        for mailbox in watchers.into_iter().flatten() {
-            mailbox.put(event.clone());
+        for watcher in watchers.into_iter().flatten() {
+            watcher.tell(event.clone());
         }
     }
+}
+
+impl Connection {
+    fn transmit(&mut self, transmit: Transmit, options: &Options) {
+        match transmit {
+            Transmit::Open => self.stream = AdsStream::open(&self.server, options),
+            Transmit::Request(request) => {
+                tracing::trace!(target: "oxds::ads", server = %self.server.uri, ?request, "request");
+                if let Some(detail) = &request.error_detail {
+                    tracing::warn!(target: "oxds::ads", server = %self.server.uri, reason = detail.message, "rejected a response");
+                }
+                self.stream.write(*request);
+            }
+            Transmit::Close => self.stream = AdsStream::Closed,
+        }
+    }
+}
+
+impl Watcher {
+    fn tell(&self, mut event: Event) {
+        if let Event::Changed { name, .. } | Event::Ambient { name, .. } = &mut event {
+            name.clone_from(&self.spelt);
+        }
+        self.mailbox.put(event);
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.mailbox, &other.mailbox) && self.spelt == other.spelt
+    }
+}
+
+/// What happens next on any of the streams, and on which. Cancel-safe.
+async fn next_io(connections: &mut [Connection], options: &Options) -> (usize, Io) {
+    let mut streams: Vec<_> = connections
+        .iter_mut()
+        .map(|Connection { server, stream, .. }| Box::pin(stream.next(server, options)))
+        .collect();
+    poll_fn(|cx| {
+        for (index, stream) in streams.iter_mut().enumerate() {
+            if let Poll::Ready(io) = stream.as_mut().poll(cx) {
+                return Poll::Ready((index, io));
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// Watchers that outlive the task learn that no more will come, those that it has not heard of yet included.
@@ -157,12 +236,12 @@ impl Drop for Task {
     fn drop(&mut self) {
         self.commands.close();
         while let Ok(command) = self.commands.try_recv() {
-            if let Command::Watch(_, _, mailbox) = command {
-                mailbox.close();
+            if let Command::Watch(_, watched) = command {
+                watched.watcher.mailbox.close();
             }
         }
-        for mailbox in self.watchers.values().flatten() {
-            mailbox.close();
+        for watcher in self.watchers.values().flatten() {
+            watcher.mailbox.close();
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Connects, and shakes hands in HTTP/2.
 
 use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,11 +13,12 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
 
 use super::preface::{Preface, Settings};
 use super::uri::{Place, ServerUri};
 
-/// gRPC's minimum connect timeout (connection-backoff.md).
+/// gRPC's minimum connect timeout (connection-backoff.md): for each address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// When an unanswered ping ends a connection (gRFC A8). Servers refuse clients that ping more often than every
@@ -44,6 +47,9 @@ pub enum DialError {
     /// The socket.
     #[error("{0}")]
     Io(Arc<io::Error>),
+    /// The name has no address.
+    #[error("the name has no address")]
+    NoAddress,
     /// Nobody answered.
     #[error("no answer within {CONNECT_TIMEOUT:?}")]
     Timeout,
@@ -72,7 +78,7 @@ pub struct Connected<B> {
 /// Connects, and waits for the server's preface.
 ///
 /// # Errors
-/// [`DialError`]; the first address that answers is enough.
+/// [`DialError`]: that of the last address; the first one that answers is enough.
 ///
 /// # Cancel safety
 /// Dropping the future closes the socket.
@@ -85,12 +91,40 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let connected = tokio::time::timeout(CONNECT_TIMEOUT, handshake(uri, keepalive));
-    connected.await.map_err(|_| DialError::Timeout)?
+    let resolving = timeout(CONNECT_TIMEOUT, targets(uri.place()));
+    let targets = resolving.await.map_err(|_| DialError::Timeout)??;
+    let mut failure = DialError::NoAddress;
+    for target in &targets {
+        // Each has its own time: one that swallows everything does not take it from the next.
+        match timeout(CONNECT_TIMEOUT, handshake(target, keepalive)).await {
+            Ok(Ok(connected)) => return Ok(connected),
+            Ok(Err(error)) => failure = error,
+            Err(_) => failure = DialError::Timeout,
+        }
+    }
+    Err(failure)
+}
+
+/// One thing to connect a socket to.
+enum Target {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+async fn targets(place: &Place) -> Result<Vec<Target>, DialError> {
+    Ok(match place {
+        Place::Addresses(addresses) => addresses.iter().copied().map(Target::Tcp).collect(),
+        Place::Name(host, port) => {
+            let found = tokio::net::lookup_host((host.as_str(), *port)).await;
+            let found = found.map_err(|error| DialError::Io(Arc::new(error)))?;
+            found.map(Target::Tcp).collect()
+        }
+        Place::Unix(path) => vec![Target::Unix(path.clone())],
+    })
 }
 
 async fn handshake<B>(
-    uri: &ServerUri,
+    target: &Target,
     keepalive: Keepalive,
 ) -> Result<(Connected<B>, Driver<B>), DialError>
 where
@@ -99,7 +133,7 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let failed = |error| DialError::Handshake(Arc::new(error));
-    let socket = connect(uri.place())
+    let socket = connect(target)
         .await
         .map_err(|error| DialError::Io(Arc::new(error)))?;
     let (socket, settings) = Preface::watch(socket);
@@ -118,11 +152,10 @@ where
     Ok((Connected { sender, settings }, driver))
 }
 
-async fn connect(place: &Place) -> io::Result<Socket> {
-    let tcp = match place {
-        Place::Addresses(addresses) => TcpStream::connect(&addresses[..]).await?,
-        Place::Name(host, port) => TcpStream::connect((host.as_str(), *port)).await?,
-        Place::Unix(path) => return UnixStream::connect(path).await.map(Socket::Unix),
+async fn connect(target: &Target) -> io::Result<Socket> {
+    let tcp = match target {
+        Target::Tcp(address) => TcpStream::connect(address).await?,
+        Target::Unix(path) => return UnixStream::connect(path).await.map(Socket::Unix),
     };
     // RPC messages are small and latency matters: no Nagle.
     tcp.set_nodelay(true)?;

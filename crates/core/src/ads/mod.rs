@@ -20,6 +20,7 @@ mod cache;
 mod config;
 mod error;
 mod fallback;
+mod name;
 mod response;
 mod stream;
 
@@ -32,6 +33,7 @@ pub use backoff::Backoff;
 pub use cache::{CacheState, Cached, Held};
 pub use config::{AuthorityId, Config, Duplicates, Server, ServerId};
 pub use error::{Reason, WatchError};
+pub use name::canonical;
 pub use stream::Transmit;
 
 use crate::resource::Resource;

@@ -1,5 +1,6 @@
 //! Judging a response: which resources are valid, and which rule the others break.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use oxds_types::discovery::{Any, Resource as Wrapper, ResourceError, Status};
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
-use super::Duplicates;
+use super::{Duplicates, canonical};
 use crate::resource::{Invalid, Resource};
 
 /// What a SotW response may wrap its resources in.
@@ -81,19 +82,24 @@ fn resource<'a>(
     }
     // A name that can be told without decoding the whole spares us that when nothing changed.
     let peeked = wrapped_name.as_deref().or_else(|| first_field(&any.value));
-    if let Some(name) = peeked
+    let peeked = peeked.map(canonical);
+    if let Some(name) = &peeked
         && held(name) == Some(&any.value)
     {
-        return Ok((name.into(), None));
+        return Ok((name.as_ref().into(), None));
     }
     let (own_name, resource) = Resource::parse(kind, &any.value).map_err(|mut invalid| {
         invalid.name = invalid
             .name
-            .or_else(|| peeked.filter(|name| !name.is_empty()).map(Into::into));
+            .or_else(|| peeked.filter(|name| !name.is_empty()).map(Arc::from));
         invalid
     })?;
     let name = wrapped_name.map(Arc::from).or(own_name);
     let name = name.ok_or_else(|| Invalid::new("must be wrapped in a Resource with a name"))?;
+    let name = match canonical(&name) {
+        Cow::Borrowed(_) => name,
+        Cow::Owned(canonical) => canonical.into(),
+    };
     Ok((name, Some((any.value.clone(), resource))))
 }
 
@@ -139,7 +145,9 @@ impl Judged {
     /// Takes over what the response says of single resources. Where it holds the resource too, that counts.
     pub(super) fn report(&mut self, errors: Vec<ResourceError>) {
         for error in errors {
-            let name = error.resource_name.map(|name| Arc::from(name.name));
+            let name = error
+                .resource_name
+                .map(|name| Arc::from(canonical(&name.name)));
             let Some(name) = name else { continue };
             if self.names.insert(Arc::clone(&name)) {
                 let status = error.error_detail.unwrap_or_default();
