@@ -19,6 +19,7 @@ pub(crate) struct Peers {
     pub(crate) python_client: PathBuf,
     pub(crate) go_client: PathBuf,
     pub(crate) go_control_plane: PathBuf,
+    pub(crate) buf: PathBuf,
 }
 
 impl Peers {
@@ -32,6 +33,7 @@ impl Peers {
             python_client: interop.join("peers/python/client.py"),
             go_client: installed.join("bin/client"),
             go_control_plane: installed.join("bin/control-plane"),
+            buf: installed.join("node/node_modules/.bin/buf"),
         };
         for program in [
             &peers.oxds,
@@ -40,6 +42,7 @@ impl Peers {
             &peers.python_client,
             &peers.go_client,
             &peers.go_control_plane,
+            &peers.buf,
         ] {
             if !program.exists() {
                 return Err(format!("missing peer: {}", program.display()).into());

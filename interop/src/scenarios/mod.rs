@@ -1,5 +1,6 @@
 //! The scenarios, by peer.
 
+mod api;
 mod channel;
 mod envoy;
 mod grpc;
@@ -46,8 +47,13 @@ impl fmt::Debug for Scenario {
 
 /// All of them, in the order in which they run.
 pub(crate) fn all() -> Vec<Scenario> {
-    [envoy::scenarios(), grpc::scenarios(), channel::scenarios()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        api::scenarios(),
+        envoy::scenarios(),
+        grpc::scenarios(),
+        channel::scenarios(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -1,0 +1,1 @@
+//! Nothing: this package is here for its dependencies.
