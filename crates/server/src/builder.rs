@@ -14,6 +14,7 @@ use tracing::{error, info, warn};
 use crate::ads::{Clock, Context, Streams};
 use crate::cache::Cache;
 use crate::limits::Limits;
+use crate::load::LoadReports;
 use crate::metrics::Metrics;
 use crate::server::Server;
 use crate::store::{Finding, Health, Severity, Store, Update};
@@ -33,6 +34,7 @@ pub struct Builder {
     config: Config,
     limits: Limits,
     store: Option<Box<StartFeed>>,
+    load_reports: LoadReports,
 }
 
 /// An address could not be bound.
@@ -92,6 +94,12 @@ impl Builder {
         self
     }
 
+    /// Keeps the loads that clients report here, where the caller can read them. Without it only the status shows them.
+    pub fn load_reports(mut self, reports: LoadReports) -> Self {
+        self.load_reports = reports;
+        self
+    }
+
     /// Names the replica in every response (S-65).
     pub fn identifier(mut self, identifier: impl Into<String>) -> Self {
         self.config.identifier = Some(identifier.into());
@@ -124,6 +132,7 @@ impl Builder {
             context,
             health,
             feed,
+            load_reports: self.load_reports,
         })
     }
 }

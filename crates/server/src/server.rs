@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use envoy_types::pb::envoy::service::load_stats::v3::load_reporting_service_server::LoadReportingServiceServer;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -19,6 +20,7 @@ use tracing::{debug, error, info, warn};
 use crate::ads::{Context, Discovery, Peer};
 use crate::builder::{Bound, Builder, Feed};
 use crate::cache::Cache;
+use crate::load::{LoadReports, LoadService};
 use crate::pages::{Pages, router};
 use crate::store::Health;
 
@@ -32,6 +34,7 @@ pub struct Server {
     pub(crate) context: Arc<Context>,
     pub(crate) health: Arc<Health>,
     pub(crate) feed: Option<Feed>,
+    pub(crate) load_reports: LoadReports,
 }
 
 impl Server {
@@ -78,6 +81,7 @@ impl Server {
         }
         let grpc = Grpc {
             context: Arc::clone(&self.context),
+            load_reports: self.load_reports.clone(),
             tasks: tasks.clone(),
             abort: abort.clone(),
         };
@@ -87,6 +91,7 @@ impl Server {
                 http,
                 Arc::clone(&self.context),
                 self.health,
+                self.load_reports,
                 abort.clone(),
             ));
         }
@@ -115,6 +120,7 @@ impl std::fmt::Debug for Server {
 /// The gRPC port.
 struct Grpc {
     context: Arc<Context>,
+    load_reports: LoadReports,
     tasks: TaskTracker,
     abort: CancellationToken,
 }
@@ -143,6 +149,10 @@ impl Grpc {
     async fn routes(&self) -> Routes {
         let mut routes = Routes::builder();
         crate::services::add(&mut routes, &self.context, &self.tasks).await;
+        routes.add_service(LoadReportingServiceServer::new(LoadService {
+            context: Arc::clone(&self.context),
+            reports: self.load_reports.clone(),
+        }));
         let mut routes = routes.routes();
         for service in Discovery::all(&self.context) {
             let path = format!("/{}/{{method}}", service.name());
@@ -205,6 +215,7 @@ async fn serve_pages(
     bound: Bound,
     context: Arc<Context>,
     health: Arc<Health>,
+    load_reports: LoadReports,
     abort: CancellationToken,
 ) {
     let registry = context.metrics.registry(&context.cache, &health);
@@ -212,6 +223,7 @@ async fn serve_pages(
     let pages = Arc::new(Pages {
         context,
         health,
+        load_reports,
         registry,
     });
     let serve = axum::serve(bound.listener, router(pages))

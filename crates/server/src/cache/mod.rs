@@ -13,10 +13,11 @@ mod index;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use arc_swap::ArcSwap;
 use oxds_core::session::Interest;
-use oxds_core::snapshot::{ChangeSet, Limits, Snapshot};
+use oxds_core::snapshot::{ChangeSet, Limits, Revision, Snapshot};
 use oxds_types::Kind;
 use tokio_util::sync::CancellationToken;
 
@@ -142,6 +143,19 @@ impl Watcher {
     /// Says whom to wake. Call before loading the snapshot: what is published afterwards wakes.
     pub(crate) fn register(&self, waker: &std::task::Waker) {
         self.waker.register(waker);
+    }
+
+    /// Waits until what is served is not at this revision any more, and this session was woken for it.
+    pub(crate) async fn changed(&self, seen: Revision) {
+        std::future::poll_fn(|cx| {
+            self.register(cx.waker());
+            if self.cache.load().revision() == seen {
+                Poll::Pending
+            } else {
+                Poll::Ready(())
+            }
+        })
+        .await;
     }
 
     /// From now on a change of this wakes.

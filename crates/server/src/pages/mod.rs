@@ -21,6 +21,7 @@ use axum::{Json, Router};
 use prometheus_client::registry::Registry;
 
 use crate::ads::Context;
+use crate::load::LoadReports;
 use crate::metrics;
 use crate::store::Health;
 
@@ -29,6 +30,7 @@ use crate::store::Health;
 pub(crate) struct Pages {
     pub(crate) context: Arc<Context>,
     pub(crate) health: Arc<Health>,
+    pub(crate) load_reports: LoadReports,
     pub(crate) registry: Registry,
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::Pages;
 use crate::ads::Open;
+use crate::load::ClusterLoad;
 use crate::metrics::protocol_name;
 use crate::store::Finding;
 
@@ -21,6 +22,7 @@ pub(super) struct Status {
     snapshot: SnapshotStatus,
     store: StoreStatus,
     nodes: Vec<NodeStatus>,
+    loads: Vec<ClusterLoad>,
 }
 
 #[derive(Serialize)]
@@ -134,6 +136,7 @@ impl Status {
                 .iter()
                 .map(|s| node(s, &snapshot, now))
                 .collect(),
+            loads: pages.load_reports.loads(),
             snapshot: SnapshotStatus::from(&*snapshot),
         }
     }

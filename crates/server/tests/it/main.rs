@@ -7,6 +7,7 @@ mod ads;
 mod client;
 mod dir;
 mod hostile;
+mod load;
 mod pages;
 mod per_type;
 mod polling;

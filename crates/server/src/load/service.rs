@@ -1,0 +1,173 @@
+//! The gRPC service: one loop per stream.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use envoy_types::pb::envoy::service::load_stats::v3::load_reporting_service_server::LoadReportingService;
+use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStatsResponse};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use oxds_core::session::Interest;
+use oxds_types::Kind;
+use oxds_types::discovery::{Duration as ProtoDuration, Node};
+use tokio::sync::watch;
+use tonic::{Request, Response, Status, Streaming};
+use tracing::{debug, warn};
+
+use super::LoadReports;
+use crate::ads::Context;
+use crate::cache::Watcher;
+
+/// The client feature that says: `send_all_clusters` is understood.
+const SEND_ALL: &str = "envoy.lrs.supports_send_all_clusters";
+
+/// `envoy.service.load_stats.v3.LoadReportingService`.
+#[derive(Debug)]
+pub(crate) struct LoadService {
+    pub(crate) context: Arc<Context>,
+    pub(crate) reports: LoadReports,
+}
+
+#[tonic::async_trait]
+impl LoadReportingService for LoadService {
+    type StreamLoadStatsStream =
+        Pin<Box<dyn Stream<Item = Result<LoadStatsResponse, Status>> + Send>>;
+
+    async fn stream_load_stats(
+        &self,
+        request: Request<Streaming<LoadStatsRequest>>,
+    ) -> Result<Response<Self::StreamLoadStatsStream>, Status> {
+        let mut watcher = self.context.cache.enrol();
+        watcher.watch(Kind::CLUSTER, Interest::All);
+        let conversation = Conversation {
+            context: Arc::clone(&self.context),
+            requests: request.into_inner(),
+            watcher,
+            interval: self.reports.0.interval.subscribe(),
+            reports: self.reports.clone(),
+            node: None,
+            told: None,
+            ended: false,
+        };
+        let responses = unfold(conversation, |mut conversation| async move {
+            let response = conversation.next().await?;
+            Some((response, conversation))
+        });
+        Ok(Response::new(Box::pin(responses)))
+    }
+}
+
+/// What a client was told to report.
+#[derive(Clone, Debug, PartialEq)]
+struct Orders {
+    interval: Duration,
+    /// `None`: all that there are.
+    clusters: Option<Vec<String>>,
+}
+
+struct Conversation {
+    context: Arc<Context>,
+    requests: Streaming<LoadStatsRequest>,
+    watcher: Watcher,
+    interval: watch::Receiver<Duration>,
+    reports: LoadReports,
+    node: Option<Node>,
+    told: Option<Orders>,
+    ended: bool,
+}
+
+impl Conversation {
+    /// The next response, once there is something to say; records what is reported meanwhile.
+    async fn next(&mut self) -> Option<Result<LoadStatsResponse, Status>> {
+        let closing = self.context.closing.clone();
+        while !self.ended {
+            let seen = self.context.cache.load().revision();
+            if let Some(orders) = self
+                .orders()
+                .filter(|orders| self.told.as_ref() != Some(orders))
+            {
+                self.told = Some(orders.clone());
+                return Some(Ok(orders.into()));
+            }
+            let request = tokio::select! {
+                request = self.requests.message() => request,
+                () = self.watcher.changed(seen) => continue,
+                changed = self.interval.changed() => match changed {
+                    Ok(()) => continue,
+                    // The sender lives as long as the reports, and those as long as this.
+                    Err(_) => Ok(None),
+                },
+                () = closing.cancelled() => Err(Status::unavailable("the server is shutting down")),
+            };
+            match request {
+                Ok(Some(request)) => self.handle(request),
+                Ok(None) => self.ended = true,
+                Err(status) => {
+                    self.ended = true;
+                    return Some(Err(status));
+                }
+            }
+        }
+        None
+    }
+
+    fn handle(&mut self, request: LoadStatsRequest) {
+        // Only the first request has to say who speaks.
+        if self.node.is_none() {
+            let node = request.node.unwrap_or_default();
+            debug!(node = node.id, "reports loads");
+            self.node = Some(node);
+        }
+        let node = self.node.as_ref().map_or("", |node| &node.id);
+        let ledger = &self.reports.0.ledger;
+        let now = self.reports.now();
+        for report in &request.cluster_stats {
+            if !ledger.record(now, node, report) {
+                warn!(
+                    node,
+                    cluster = report.cluster_name,
+                    "too many clusters are reported"
+                );
+            }
+        }
+    }
+
+    /// What the client should report; `None` as long as it has not said who it is, or nothing is loaded.
+    fn orders(&mut self) -> Option<Orders> {
+        let node = self.node.as_ref()?;
+        let interval = *self.interval.borrow_and_update();
+        if node
+            .client_features
+            .iter()
+            .any(|feature| feature == SEND_ALL)
+        {
+            return Some(Orders {
+                interval,
+                clusters: None,
+            });
+        }
+        let snapshot = self.context.cache.load();
+        let clusters = snapshot.kind(&Kind::CLUSTER).collection();
+        let names = clusters.iter().map(|cluster| cluster.name().to_string());
+        snapshot.is_loaded().then(|| Orders {
+            interval,
+            clusters: Some(names.collect()),
+        })
+    }
+}
+
+impl From<Orders> for LoadStatsResponse {
+    fn from(orders: Orders) -> Self {
+        Self {
+            send_all_clusters: orders.clusters.is_none(),
+            clusters: orders.clusters.unwrap_or_default(),
+            load_reporting_interval: Some(ProtoDuration {
+                seconds: i64::try_from(orders.interval.as_secs()).unwrap_or(i64::MAX),
+                // Below a thousand million.
+                nanos: orders.interval.subsec_nanos() as i32,
+            }),
+            report_endpoint_granularity: false,
+        }
+    }
+}
