@@ -34,6 +34,7 @@
 mod ads;
 mod builder;
 mod cache;
+mod csds;
 pub mod dir;
 mod fetch;
 mod limits;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::service::load_stats::v3::load_reporting_service_server::LoadReportingServiceServer;
+use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service_server::ClientStatusDiscoveryServiceServer;
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -20,6 +21,7 @@ use tracing::{debug, error, info, warn};
 use crate::ads::{Context, Discovery, Peer};
 use crate::builder::{Bound, Builder, Feed};
 use crate::cache::Cache;
+use crate::csds::StatusService;
 use crate::load::{LoadReports, LoadService};
 use crate::pages::{Pages, router};
 use crate::store::Health;
@@ -153,6 +155,9 @@ impl Grpc {
             context: Arc::clone(&self.context),
             reports: self.load_reports.clone(),
         }));
+        routes.add_service(ClientStatusDiscoveryServiceServer::new(StatusService(
+            Arc::clone(&self.context),
+        )));
         let mut routes = routes.routes();
         for service in Discovery::all(&self.context) {
             let path = format!("/{}/{{method}}", service.name());

@@ -5,6 +5,7 @@
 
 mod ads;
 mod client;
+mod csds;
 mod dir;
 mod hostile;
 mod load;

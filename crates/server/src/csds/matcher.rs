@@ -1,0 +1,325 @@
+//! Which nodes a request is about.
+
+use envoy_types::pb::envoy::config::core::v3::Node;
+use envoy_types::pb::envoy::r#type::matcher::v3 as proto;
+use envoy_types::pb::envoy::r#type::matcher::v3::{
+    double_matcher, list_matcher, string_matcher, struct_matcher, value_matcher,
+};
+use envoy_types::pb::google::protobuf::{Value, value};
+use regex::Regex;
+
+/// Matchers nest in `or` and in lists; deeper than anybody writes them they are refused.
+const MAX_DEPTH: usize = 16;
+
+/// A matcher that says nothing that can be obeyed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Invalid {
+    #[error("node_matchers: no pattern is set")]
+    NoPattern,
+    #[error("node_matchers: custom matchers are not supported")]
+    Custom,
+    #[error("node_matchers: safe_regex: {0}")]
+    Regex(String),
+    #[error("node_matchers: nested deeper than {MAX_DEPTH}")]
+    TooDeep,
+}
+
+/// `NodeMatcher`: the id, and every one of the metadata matchers.
+#[derive(Debug)]
+pub(super) struct NodeMatcher {
+    id: Option<Text>,
+    metadata: Vec<(Vec<String>, ValueMatcher)>,
+}
+
+#[derive(Debug)]
+enum ValueMatcher {
+    Null,
+    Exactly(f64),
+    /// From the first on, before the second.
+    Between(f64, f64),
+    Text(Text),
+    Bool(bool),
+    Present(bool),
+    OneOf(Box<ValueMatcher>),
+    Any(Vec<ValueMatcher>),
+}
+
+#[derive(Debug)]
+struct Text {
+    pattern: Pattern,
+    ignore_case: bool,
+}
+
+#[derive(Debug)]
+enum Pattern {
+    Exact(String),
+    Prefix(String),
+    Suffix(String),
+    Contains(String),
+    Regex(Regex),
+}
+
+impl NodeMatcher {
+    pub(super) fn new(proto: &proto::NodeMatcher) -> Result<Self, Invalid> {
+        let metadata = proto.node_metadatas.iter().map(|matcher| {
+            let segments = matcher.path.iter().map(|segment| match &segment.segment {
+                Some(struct_matcher::path_segment::Segment::Key(key)) => Ok(key.clone()),
+                None => Err(Invalid::NoPattern),
+            });
+            let value = matcher.value.as_ref().ok_or(Invalid::NoPattern)?;
+            Ok((
+                segments.collect::<Result<_, _>>()?,
+                ValueMatcher::new(value, 0)?,
+            ))
+        });
+        Ok(Self {
+            id: proto.node_id.as_ref().map(Text::new).transpose()?,
+            metadata: metadata.collect::<Result<_, _>>()?,
+        })
+    }
+
+    pub(super) fn matches(&self, node: &Node) -> bool {
+        let id = self.id.as_ref().is_none_or(|id| id.matches(&node.id));
+        id && self
+            .metadata
+            .iter()
+            .all(|(path, matcher)| matcher.matches(find(node, path)))
+    }
+}
+
+/// The value at a path of the node's metadata.
+fn find<'a>(node: &'a Node, path: &[String]) -> Option<&'a Value> {
+    let (last, way) = path.split_last()?;
+    let mut fields = &node.metadata.as_ref()?.fields;
+    for segment in way {
+        match &fields.get(segment)?.kind {
+            Some(value::Kind::StructValue(inner)) => fields = &inner.fields,
+            _ => return None,
+        }
+    }
+    fields.get(last)
+}
+
+impl ValueMatcher {
+    fn new(proto: &proto::ValueMatcher, depth: usize) -> Result<Self, Invalid> {
+        use value_matcher::MatchPattern;
+        if depth >= MAX_DEPTH {
+            return Err(Invalid::TooDeep);
+        }
+        Ok(
+            match proto.match_pattern.as_ref().ok_or(Invalid::NoPattern)? {
+                MatchPattern::NullMatch(_) => Self::Null,
+                MatchPattern::DoubleMatch(double) => match &double.match_pattern {
+                    Some(double_matcher::MatchPattern::Exact(number)) => Self::Exactly(*number),
+                    Some(double_matcher::MatchPattern::Range(range)) => {
+                        Self::Between(range.start, range.end)
+                    }
+                    None => return Err(Invalid::NoPattern),
+                },
+                MatchPattern::StringMatch(text) => Self::Text(Text::new(text)?),
+                MatchPattern::BoolMatch(expected) => Self::Bool(*expected),
+                MatchPattern::PresentMatch(expected) => Self::Present(*expected),
+                MatchPattern::ListMatch(list) => match &list.match_pattern {
+                    Some(list_matcher::MatchPattern::OneOf(element)) => {
+                        Self::OneOf(Box::new(Self::new(element, depth + 1)?))
+                    }
+                    None => return Err(Invalid::NoPattern),
+                },
+                MatchPattern::OrMatch(or) => {
+                    let matchers = or.value_matchers.iter();
+                    Self::Any(
+                        matchers
+                            .map(|matcher| Self::new(matcher, depth + 1))
+                            .collect::<Result<_, _>>()?,
+                    )
+                }
+            },
+        )
+    }
+
+    fn matches(&self, value: Option<&Value>) -> bool {
+        use value::Kind;
+        let kind = value.and_then(|value| value.kind.as_ref());
+        match (self, kind) {
+            (Self::Present(expected), _) => kind.is_some() == *expected,
+            (Self::Any(matchers), _) => matchers.iter().any(|matcher| matcher.matches(value)),
+            (Self::Null, Some(Kind::NullValue(_))) => true,
+            (Self::Exactly(expected), Some(Kind::NumberValue(number))) => number == expected,
+            (Self::Between(from, to), Some(Kind::NumberValue(number))) => {
+                (from..to).contains(&number)
+            }
+            (Self::Text(text), Some(Kind::StringValue(value))) => text.matches(value),
+            (Self::Bool(expected), Some(Kind::BoolValue(value))) => value == expected,
+            (Self::OneOf(element), Some(Kind::ListValue(list))) => {
+                list.values.iter().any(|value| element.matches(Some(value)))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Text {
+    fn new(proto: &proto::StringMatcher) -> Result<Self, Invalid> {
+        use string_matcher::MatchPattern;
+        let ignore_case = proto.ignore_case;
+        // Case is ignored as ASCII has it (`string.proto`), by comparing in lower case. Regular expressions say it
+        // themselves.
+        let folded = |text: &String| match ignore_case {
+            true => text.to_ascii_lowercase(),
+            false => text.clone(),
+        };
+        let pattern = match proto.match_pattern.as_ref().ok_or(Invalid::NoPattern)? {
+            MatchPattern::Exact(text) => Pattern::Exact(folded(text)),
+            MatchPattern::Prefix(text) => Pattern::Prefix(folded(text)),
+            MatchPattern::Suffix(text) => Pattern::Suffix(folded(text)),
+            MatchPattern::Contains(text) => Pattern::Contains(folded(text)),
+            MatchPattern::SafeRegex(matcher) => {
+                // The whole text has to match (`regex.proto`).
+                let regex = Regex::new(&format!("^(?:{})$", matcher.regex));
+                Pattern::Regex(regex.map_err(|error| Invalid::Regex(error.to_string()))?)
+            }
+            MatchPattern::Custom(_) => return Err(Invalid::Custom),
+        };
+        Ok(Self {
+            pattern,
+            ignore_case,
+        })
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        let folded = self.ignore_case.then(|| text.to_ascii_lowercase());
+        let folded = folded.as_deref().unwrap_or(text);
+        match &self.pattern {
+            Pattern::Exact(pattern) => folded == pattern,
+            Pattern::Prefix(pattern) => folded.starts_with(&**pattern),
+            Pattern::Suffix(pattern) => folded.ends_with(&**pattern),
+            Pattern::Contains(pattern) => folded.contains(&**pattern),
+            Pattern::Regex(regex) => regex.is_match(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use envoy_types::pb::google::protobuf::Struct;
+
+    use super::*;
+
+    fn text(pattern: string_matcher::MatchPattern, ignore_case: bool) -> proto::StringMatcher {
+        proto::StringMatcher {
+            ignore_case,
+            match_pattern: Some(pattern),
+        }
+    }
+
+    fn by_id(matcher: proto::StringMatcher) -> NodeMatcher {
+        NodeMatcher::new(&proto::NodeMatcher {
+            node_id: Some(matcher),
+            node_metadatas: Vec::new(),
+        })
+        .unwrap()
+    }
+
+    fn node(id: &str) -> Node {
+        let string = |text: &str| Value {
+            kind: Some(value::Kind::StringValue(text.into())),
+        };
+        let inner = Struct {
+            fields: [("tier".to_owned(), string("gold"))].into(),
+        };
+        let app = Value {
+            kind: Some(value::Kind::StructValue(inner)),
+        };
+        Node {
+            id: id.into(),
+            metadata: Some(Struct {
+                fields: [("app".to_owned(), app)].into(),
+            }),
+            ..Node::default()
+        }
+    }
+
+    #[test]
+    fn s68_nodes_are_matched_by_id() {
+        use string_matcher::MatchPattern::{Contains, Exact, Prefix, SafeRegex, Suffix};
+        let regex = |regex: &str| {
+            SafeRegex(proto::RegexMatcher {
+                regex: regex.into(),
+                ..proto::RegexMatcher::default()
+            })
+        };
+        for (pattern, ignore_case, expected) in [
+            (Exact("Edge-1".into()), false, true),
+            (Exact("edge-1".into()), false, false),
+            (Exact("edge-1".into()), true, true),
+            (Prefix("Edge".into()), false, true),
+            (Suffix("-1".into()), false, true),
+            (Contains("DGE".into()), true, true),
+            (regex("Edge-[0-9]"), false, true),
+            (regex("Edge"), false, false),
+        ] {
+            let what = format!("{pattern:?} {ignore_case}");
+            assert_eq!(
+                by_id(text(pattern, ignore_case)).matches(&node("Edge-1")),
+                expected,
+                "{what}"
+            );
+        }
+    }
+
+    #[test]
+    fn s68_nodes_are_matched_by_metadata() {
+        let matcher = |key: &str, pattern| {
+            let segment = |key: &str| struct_matcher::PathSegment {
+                segment: Some(struct_matcher::path_segment::Segment::Key(key.into())),
+            };
+            NodeMatcher::new(&proto::NodeMatcher {
+                node_id: None,
+                node_metadatas: vec![proto::StructMatcher {
+                    path: vec![segment("app"), segment(key)],
+                    value: Some(proto::ValueMatcher {
+                        match_pattern: Some(pattern),
+                    }),
+                }],
+            })
+            .unwrap()
+        };
+        let gold = || {
+            let gold = string_matcher::MatchPattern::Exact("gold".into());
+            value_matcher::MatchPattern::StringMatch(text(gold, false))
+        };
+        let present = value_matcher::MatchPattern::PresentMatch;
+        assert!(matcher("tier", gold()).matches(&node("a")));
+        assert!(!matcher("tier", gold()).matches(&Node::default()));
+        assert!(!matcher("other", gold()).matches(&node("a")));
+        assert!(matcher("other", present(false)).matches(&node("a")));
+        assert!(!matcher("tier", present(false)).matches(&node("a")));
+    }
+
+    #[test]
+    fn s68_matchers_that_say_nothing_are_refused() {
+        let bad = proto::RegexMatcher {
+            regex: "(".into(),
+            ..proto::RegexMatcher::default()
+        };
+        for matcher in [
+            proto::StringMatcher::default(),
+            text(string_matcher::MatchPattern::SafeRegex(bad), false),
+        ] {
+            let proto = proto::NodeMatcher {
+                node_id: Some(matcher),
+                node_metadatas: Vec::new(),
+            };
+            assert!(NodeMatcher::new(&proto).is_err());
+        }
+        let mut nested = proto::ValueMatcher::default();
+        for _ in 0..1000 {
+            nested = proto::ValueMatcher {
+                match_pattern: Some(value_matcher::MatchPattern::OrMatch(proto::OrMatcher {
+                    value_matchers: vec![nested],
+                })),
+            };
+        }
+        assert_eq!(ValueMatcher::new(&nested, 0).unwrap_err(), Invalid::TooDeep);
+    }
+}

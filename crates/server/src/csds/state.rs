@@ -1,0 +1,156 @@
+//! From sessions to `ClientConfig`s.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use envoy_types::pb::envoy::admin::v3::{ClientResourceStatus, UpdateFailureState};
+use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig;
+use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ConfigStatus};
+use envoy_types::pb::google::protobuf::{Any, Timestamp};
+use oxds_core::session::{KindStatus, ResourceStatus, Session};
+use oxds_core::snapshot::{Resource, Snapshot};
+use oxds_core::time::Instant;
+use oxds_types::{Kind, Version};
+
+use super::matcher::NodeMatcher;
+use crate::ads::Context;
+
+/// What is shown, and of whom.
+#[derive(Debug)]
+pub(super) struct View {
+    /// Any of these; none: everybody.
+    pub(super) matchers: Vec<NodeMatcher>,
+    pub(super) with_contents: bool,
+}
+
+/// One client: the streams of one node on one connection.
+type Client = (String, Option<SocketAddr>);
+
+/// Every client that the view is about, by node id.
+pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
+    let snapshot = context.cache.snapshot();
+    let mut clients: BTreeMap<Client, ClientConfig> = BTreeMap::new();
+    for open in context.streams.list() {
+        let session = open.session();
+        let Some(node) = session.node() else {
+            continue;
+        };
+        let shown = view.matchers.is_empty() || view.matchers.iter().any(|m| m.matches(node));
+        if !shown {
+            continue;
+        }
+        let client = clients
+            .entry((node.id.clone(), open.peer))
+            .or_insert_with(|| ClientConfig {
+                node: Some(node.clone()),
+                ..ClientConfig::default()
+            });
+        let shot = Shot {
+            session: &session,
+            snapshot: &snapshot,
+            now: context.clock.now(),
+            with_contents: view.with_contents,
+        };
+        let kinds = session.status();
+        client
+            .generic_xds_configs
+            .extend(kinds.iter().flat_map(|kind| shot.kind(kind)));
+    }
+    clients.into_values().collect()
+}
+
+/// A session and what is served, at one moment.
+struct Shot<'a> {
+    session: &'a Session,
+    snapshot: &'a Snapshot,
+    now: Instant,
+    with_contents: bool,
+}
+
+impl Shot<'_> {
+    /// Whatever of a kind is served to the session or was asked for by it.
+    fn kind(&self, status: &KindStatus) -> Vec<GenericXdsConfig> {
+        let collection = self.snapshot.kind(&status.kind).collection();
+        let mut names: BTreeSet<Arc<str>> = self.session.names(&status.kind).cloned().collect();
+        if status.wildcard {
+            names.extend(
+                collection
+                    .iter()
+                    .map(|resource| Arc::clone(resource.name())),
+            );
+        }
+        let resource = |name: &Arc<str>| self.resource(status, name, collection.get(name));
+        names.iter().filter_map(resource).collect()
+    }
+
+    fn resource(
+        &self,
+        kind: &KindStatus,
+        name: &str,
+        served: Option<&Arc<Resource>>,
+    ) -> Option<GenericXdsConfig> {
+        let status = self.session.resource_status(&kind.kind, name)?;
+        let (config_status, client_status) = verdict(&status, served.map(|r| r.version()));
+        let shown = self.with_contents && kind.kind != Kind::SECRET;
+        let contents = served.filter(|r| shown && status.acked == Some(r.version()));
+        let error_state = status
+            .rejected
+            .as_ref()
+            .map(|rejection| UpdateFailureState {
+                failed_configuration: served
+                    .filter(|r| shown && r.version() == rejection.version)
+                    .map(|r| any(r)),
+                last_update_attempt: Some(wall_clock(self.now, rejection.at)),
+                details: rejection.reason.to_string(),
+                version_info: rejection.version.to_string(),
+            });
+        Some(GenericXdsConfig {
+            type_url: kind.kind.type_url().to_owned(),
+            name: name.to_owned(),
+            version_info: status.acked.map(|v| v.to_string()).unwrap_or_default(),
+            xds_config: contents.map(|r| any(r)),
+            config_status: config_status.into(),
+            client_status: client_status.into(),
+            error_state,
+            ..GenericXdsConfig::default()
+        })
+    }
+}
+
+/// The two words for what a client has, given what is served.
+fn verdict(
+    status: &ResourceStatus,
+    served: Option<Version>,
+) -> (ConfigStatus, ClientResourceStatus) {
+    use ClientResourceStatus as Client;
+    match (status.sent, status.acked) {
+        _ if status.rejected.is_some() => (ConfigStatus::Error, Client::Nacked),
+        (_, Some(acked)) if served == Some(acked) => (ConfigStatus::Synced, Client::Acked),
+        (_, Some(_)) => (ConfigStatus::Stale, Client::Acked),
+        (Some(_), None) => (ConfigStatus::Stale, Client::Requested),
+        (None, None) if served.is_none() => (ConfigStatus::NotSent, Client::DoesNotExist),
+        (None, None) => (ConfigStatus::NotSent, Client::Requested),
+    }
+}
+
+fn any(resource: &Resource) -> Any {
+    Any {
+        type_url: resource.kind().type_url().to_owned(),
+        value: resource.value().to_vec(),
+    }
+}
+
+/// When it was by the clock on the wall.
+fn wall_clock(now: Instant, at: Instant) -> Timestamp {
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .saturating_sub(now.saturating_since(at));
+    Timestamp {
+        seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+        // Below a thousand million.
+        nanos: since.subsec_nanos() as i32,
+    }
+}

@@ -1,0 +1,179 @@
+//! CSDS, over a real socket.
+
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::admin::v3::ClientResourceStatus;
+use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig;
+use envoy_types::pb::envoy::service::status::v3::{
+    ClientStatusRequest, ClientStatusResponse, ConfigStatus,
+};
+use envoy_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
+use envoy_types::pb::envoy::r#type::matcher::v3::{NodeMatcher, StringMatcher};
+use oxds_core::snapshot::{ChangeSet, Resource};
+use oxds_types::Kind;
+use oxds_types::discovery::{DiscoveryRequest, Status};
+
+use crate::client::{CDS, Client, DELTA, SOTW, Stream, ack, ack_delta, ask, subscribe};
+use crate::{Running, cluster, until};
+
+const FETCH: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
+const STREAM: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus";
+
+async fn fetch(server: &Running, request: &ClientStatusRequest) -> ClientStatusResponse {
+    let mut client = Client::connect(server.grpc).await;
+    client.unary(FETCH, request).await
+}
+
+fn by_id(pattern: MatchPattern) -> ClientStatusRequest {
+    ClientStatusRequest {
+        node_matchers: vec![NodeMatcher {
+            node_id: Some(StringMatcher {
+                match_pattern: Some(pattern),
+                ..StringMatcher::default()
+            }),
+            ..NodeMatcher::default()
+        }],
+        ..ClientStatusRequest::default()
+    }
+}
+
+/// What is said of one resource of the only client, once the word is this.
+async fn resource(server: &Running, name: &str, expected: ConfigStatus) -> GenericXdsConfig {
+    until(name, async || {
+        let response = fetch(server, &ClientStatusRequest::default()).await;
+        let all = &response.config.first()?.generic_xds_configs;
+        let found = all.iter().find(|config| config.name == name)?.clone();
+        (found.config_status() == expected).then_some(found)
+    })
+    .await
+}
+
+/// Given a client that accepted clusters a and b; then both are SYNCED, with their contents; when a changes and is
+/// refused; then a is ERROR, with the client's words and the refused contents, and the version it still has.
+#[tokio::test]
+async fn s68_each_resource_is_synced_or_in_error() {
+    let server = Running::with_clusters(&["a", "b"]).await;
+    let mut stream = Stream::open(server.grpc, DELTA).await;
+    stream.send(&subscribe(CDS, &[]));
+    let first = stream.delta().await;
+    resource(&server, "a", ConfigStatus::Stale).await;
+    stream.send(&ack_delta(&first));
+    let synced = resource(&server, "a", ConfigStatus::Synced).await;
+    assert_eq!(synced.client_status(), ClientResourceStatus::Acked);
+    assert_eq!(synced.xds_config.unwrap().value, b"\x0a\x01a");
+    assert_eq!(synced.type_url, CDS);
+
+    server.cache.apply(ChangeSet {
+        upserts: vec![Arc::new(cluster("a", b"\x10\x03"))],
+        ..ChangeSet::default()
+    });
+    let bad = stream.delta().await;
+    let mut nack = ack_delta(&bad);
+    nack.error_detail = Some(Status {
+        message: "a: no".into(),
+        ..Status::default()
+    });
+    stream.send(&nack);
+    let refused = resource(&server, "a", ConfigStatus::Error).await;
+    assert_eq!(refused.client_status(), ClientResourceStatus::Nacked);
+    assert_eq!(refused.version_info, synced.version_info);
+    let error = refused.error_state.unwrap();
+    assert_eq!(
+        (&*error.details, &error.version_info),
+        ("a: no", &bad.resources[0].version)
+    );
+    assert_eq!(
+        error.failed_configuration.unwrap().value,
+        b"\x0a\x01a\x10\x03"
+    );
+    assert!(error.last_update_attempt.unwrap().seconds > 1_600_000_000);
+    resource(&server, "b", ConfigStatus::Synced).await;
+}
+
+/// Given a client that asks for a name which does not exist; then it is NOT_SENT and does not exist.
+#[tokio::test]
+async fn s68_what_does_not_exist_is_not_sent() {
+    let server = Running::with_clusters(&["a"]).await;
+    let stream = Stream::open(server.grpc, SOTW).await;
+    stream.send(&ask(CDS, &["a", "z"]));
+    let missing = resource(&server, "z", ConfigStatus::NotSent).await;
+    assert_eq!(missing.client_status(), ClientResourceStatus::DoesNotExist);
+}
+
+/// Given a secret that a client accepted; then it is SYNCED, and its contents are not shown; nor are those of others
+/// to who asks without contents.
+#[tokio::test]
+async fn s68_secrets_are_not_shown() {
+    let server = Running::with_clusters(&["a"]).await;
+    server.cache.apply(ChangeSet {
+        upserts: vec![Arc::new(Resource::new(Kind::SECRET, "key", b"\x0a\x03key"))],
+        ..ChangeSet::default()
+    });
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    let subscription = ask(Kind::SECRET.type_url(), &["key"]);
+    stream.send(&subscription);
+    let response = stream.sotw().await;
+    stream.send(&DiscoveryRequest {
+        resource_names: subscription.resource_names,
+        ..ack(&response)
+    });
+    stream.send(&ask(CDS, &[]));
+    stream.sotw_acked().await;
+    let secret = resource(&server, "key", ConfigStatus::Synced).await;
+    assert_eq!(secret.xds_config, None);
+
+    resource(&server, "a", ConfigStatus::Synced).await;
+    let request = ClientStatusRequest {
+        exclude_resource_contents: true,
+        ..ClientStatusRequest::default()
+    };
+    let response = fetch(&server, &request).await;
+    let all = &response.config[0].generic_xds_configs;
+    assert!(all.len() == 2 && all.iter().all(|config| config.xds_config.is_none()));
+}
+
+/// Given one node with a stream for each of two kinds on one connection, and another node; then they are two clients;
+/// node matchers choose among them, on the stream too; and one that says nothing is refused.
+#[tokio::test]
+async fn s68_node_matchers_filter_clients() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut connection = Client::connect(server.grpc).await;
+    let mut streams = Vec::new();
+    for path in [
+        "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters",
+        "/envoy.service.listener.v3.ListenerDiscoveryService/StreamListeners",
+    ] {
+        let mut stream = connection.open(path).await;
+        stream.send(&ask("", &[]));
+        stream.sotw_acked().await;
+        streams.push(stream);
+    }
+    let mut other = Stream::open(server.grpc, SOTW).await;
+    let mut request = ask(CDS, &[]);
+    request.node.as_mut().unwrap().id = "other".into();
+    other.send(&request);
+    other.sotw_acked().await;
+
+    let everybody = fetch(&server, &ClientStatusRequest::default()).await;
+    let ids = |response: &ClientStatusResponse| -> Vec<String> {
+        let nodes = response.config.iter().map(|config| config.node.clone());
+        nodes.map(|node| node.unwrap().id).collect()
+    };
+    assert_eq!(ids(&everybody), ["other", "test-1"]);
+
+    let mut stream = Stream::open(server.grpc, STREAM).await;
+    for (pattern, expected) in [("oth", "other"), ("test-", "test-1")] {
+        stream.send(&by_id(MatchPattern::Prefix(pattern.into())));
+        let response: ClientStatusResponse = stream.message().await;
+        assert_eq!(ids(&response), [expected]);
+    }
+    stream.send(&ClientStatusRequest {
+        node_matchers: vec![NodeMatcher {
+            node_id: Some(StringMatcher::default()),
+            ..NodeMatcher::default()
+        }],
+        ..ClientStatusRequest::default()
+    });
+    let (code, message) = stream.status().await;
+    assert_eq!(code, 3, "{message}");
+}
