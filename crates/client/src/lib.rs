@@ -41,13 +41,15 @@
 //! | one client per target | yes |
 //! | plaintext, TCP and Unix sockets | yes |
 //! | fallback between the servers of a list, and back (gRFC A71) | yes |
-//! | delta, REST, files, TLS, LRS, CSDS | not yet |
+//! | CSDS: what the clients hold, for `grpcdebug` and its like | yes |
+//! | delta, REST, files, TLS, LRS | not yet |
 //!
 //! Every `next` is cancel-safe; dropping the last handle ends the client's task and closes its socket. Tracing
 //! targets: `oxds::ads` (streams closed, responses rejected; whole messages at trace level).
 
 pub mod bootstrap;
 mod client;
+mod csds;
 mod random;
 mod resolve;
 pub mod target;
@@ -55,6 +57,7 @@ pub mod transport;
 
 pub use bootstrap::{Bootstrap, BootstrapError};
 pub use client::{ClientPool, Options, RawWatch, Update, Watch, XdsClient};
+pub use csds::Csds;
 pub use oxds_core::ads::{Reason, WatchError};
 pub use resolve::ConfigWatch;
 pub use target::{Target, TargetError};

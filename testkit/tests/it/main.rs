@@ -12,6 +12,7 @@ mod channel_control_plane;
 mod channel_failover;
 mod channel_traffic;
 mod client_authorities;
+mod client_csds;
 mod client_fallback;
 mod client_lifetime;
 mod client_reconnect;

@@ -1,5 +1,6 @@
 //! The client: watches resources of one data-plane target, by one task.
 
+mod dump;
 mod mailbox;
 mod options;
 mod pool;
@@ -13,8 +14,9 @@ use std::sync::Arc;
 use oxds_core::ads::{self, Client};
 use oxds_core::resource::View;
 use oxds_types::Kind;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
+pub(crate) use dump::Dumped;
 pub use options::Options;
 pub use pool::ClientPool;
 pub use watch::{RawWatch, Update, Watch};
@@ -90,6 +92,13 @@ impl XdsClient {
         let name = name.into();
         watches.add(&kind, &name);
         RawWatch::new(watches, kind, name)
+    }
+
+    /// All that is watched, at one moment; `None` when the client's runtime is gone.
+    pub(crate) async fn dump(&self) -> Option<Vec<Dumped>> {
+        let (answer, dumped) = oneshot::channel();
+        self.inner.commands.send(Command::Dump(answer)).ok()?;
+        dumped.await.ok()
     }
 
     /// A mailbox for any number of watches.

@@ -65,6 +65,18 @@ impl ClientPool {
         clients.insert(target.to_owned(), Arc::downgrade(&client.inner));
         client
     }
+
+    /// All that are in use, by target, in order.
+    pub(crate) fn clients(&self) -> Vec<(String, XdsClient)> {
+        let clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = clients.iter().filter_map(|(target, client)| {
+            let inner = client.upgrade()?;
+            Some((target.clone(), XdsClient { inner }))
+        });
+        let mut live: Vec<_> = live.collect();
+        live.sort_by(|(one, _), (other, _)| one.cmp(other));
+        live
+    }
 }
 
 /// A pool whose bootstrap is read once.

@@ -8,9 +8,10 @@ use std::task::Poll;
 use oxds_core::ads::{AuthorityId, Client, Event, ServerId, Transmit};
 use oxds_core::time::Instant;
 use oxds_types::Kind;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
+use super::dump::{Dumped, dump};
 use super::mailbox::Mailbox;
 use super::stream::{AdsStream, Io};
 use crate::bootstrap::Server;
@@ -21,6 +22,8 @@ use crate::random::random;
 pub(super) enum Command {
     Watch(AuthorityId, Watched),
     Unwatch(Watched),
+    /// Whoever asked may be gone.
+    Dump(oneshot::Sender<Vec<Dumped>>),
 }
 
 /// A resource and who watches it.
@@ -109,6 +112,7 @@ impl Task {
             match command {
                 Command::Watch(authority, watched) => self.watch(authority, watched),
                 Command::Unwatch(watched) => self.unwatch(watched),
+                Command::Dump(answer) => drop(answer.send(dump(&self.machine, self.now()))),
             }
             next = self.commands.try_recv().ok();
         }

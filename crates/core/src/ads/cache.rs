@@ -47,6 +47,17 @@ pub struct Cached<'a> {
     pub held: Option<&'a Held>,
     /// What was wrong with the last update.
     pub error: Option<&'a WatchError>,
+    /// The last update, if nothing came of it.
+    pub attempt: Option<&'a Attempt>,
+}
+
+/// An update that was rejected, or that was an error of the server's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The version of its response.
+    pub version: String,
+    /// When it came.
+    pub at: Instant,
 }
 
 /// A resource that was accepted.
@@ -80,7 +91,7 @@ struct Entry {
     /// There is none, or it was rejected, or the server is lost; the last of these.
     error: Option<WatchError>,
     /// The last answer was no resource that could be used.
-    fault: Option<Fault>,
+    fault: Option<(Fault, Attempt)>,
     /// When whose silence is an answer. Runs while a live stream has asked (gRFC A57).
     silence: Option<(ServerId, Instant)>,
     /// The deletion was ignored (gRFC A53).
@@ -229,16 +240,34 @@ impl Cache {
     }
 
     /// An invalid update (gRFC A46): what is held stays in use.
-    pub(super) fn reject(&mut self, kind: &Kind, name: &Arc<str>, error: WatchError) {
-        self.handle_fault(Fault::Rejected, kind, name, error);
+    pub(super) fn reject(
+        &mut self,
+        kind: &Kind,
+        name: &Arc<str>,
+        error: WatchError,
+        attempt: Attempt,
+    ) {
+        self.handle_fault((Fault::Rejected, attempt), kind, name, error);
     }
 
     /// The server sent an error instead of the resource (gRFC A88): what is held stays in use.
-    pub(super) fn handle_reported(&mut self, kind: &Kind, name: &Arc<str>, error: WatchError) {
-        self.handle_fault(Fault::Reported, kind, name, error);
+    pub(super) fn handle_reported(
+        &mut self,
+        kind: &Kind,
+        name: &Arc<str>,
+        error: WatchError,
+        attempt: Attempt,
+    ) {
+        self.handle_fault((Fault::Reported, attempt), kind, name, error);
     }
 
-    fn handle_fault(&mut self, fault: Fault, kind: &Kind, name: &Arc<str>, error: WatchError) {
+    fn handle_fault(
+        &mut self,
+        fault: (Fault, Attempt),
+        kind: &Kind,
+        name: &Arc<str>,
+        error: WatchError,
+    ) {
         if let Some(entry) = self.entry_mut(kind, name) {
             entry.fault = Some(fault);
             entry.silence = None;
@@ -364,7 +393,8 @@ impl Entry {
     }
 
     fn state(&self) -> CacheState {
-        match (self.fault, &self.held, &self.error) {
+        let fault = self.fault.as_ref().map(|(fault, _)| fault);
+        match (fault, &self.held, &self.error) {
             (Some(Fault::Rejected), ..) => CacheState::Nacked,
             (Some(Fault::Reported), ..) => CacheState::ReceivedError,
             (None, Some(_), _) => CacheState::Acked,
@@ -380,6 +410,7 @@ impl Entry {
             state: self.state(),
             held: self.held.as_ref(),
             error: self.error.as_ref(),
+            attempt: self.fault.as_ref().map(|(_, attempt)| attempt),
         }
     }
 }

@@ -30,7 +30,7 @@ use oxds_types::Kind;
 use oxds_types::discovery::DiscoveryResponse;
 
 pub use backoff::Backoff;
-pub use cache::{CacheState, Cached, Held};
+pub use cache::{Attempt, CacheState, Cached, Held};
 pub use config::{AuthorityId, Config, Duplicates, Server, ServerId};
 pub use error::{Reason, WatchError};
 pub use name::canonical;
@@ -274,15 +274,19 @@ impl Client {
                 }
             }
         }
+        let attempt = Attempt {
+            version: version.to_owned(),
+            at: now,
+        };
         for invalid in judged.rejected {
             let Some(name) = &invalid.name else { continue };
             let text = format!("is invalid: {}", response::without_name(&invalid));
             let error = error(from, node_id, Reason::Invalid, &text, kind, name);
-            cache.reject(kind, name, error);
+            cache.reject(kind, name, error, attempt.clone());
         }
         for (name, status) in judged.reported {
             let error = reported(from, node_id, &status, kind, &name);
-            cache.handle_reported(kind, &name, error);
+            cache.handle_reported(kind, &name, error, attempt.clone());
         }
     }
 

@@ -1,0 +1,44 @@
+//! A client's resources at one moment, for who wants to look.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use oxds_core::ads::{Attempt, CacheState, Client, Held, WatchError};
+use oxds_core::time::Instant;
+use oxds_types::Kind;
+
+/// A watched resource. Its bytes are shared with the client, not copied.
+#[derive(Debug)]
+pub(crate) struct Dumped {
+    pub(crate) kind: Kind,
+    pub(crate) name: Arc<str>,
+    pub(crate) state: CacheState,
+    pub(crate) held: Option<Held>,
+    pub(crate) error: Option<WatchError>,
+    /// The last update, if nothing came of it.
+    pub(crate) attempt: Option<Attempt>,
+    /// The same moment on the machine's clock and on the wall's.
+    taken: (Instant, SystemTime),
+}
+
+impl Dumped {
+    /// When this was on the wall's clock.
+    pub(crate) fn at(&self, instant: Instant) -> SystemTime {
+        let (now, wall) = self.taken;
+        wall.checked_sub(now - instant).unwrap_or(wall)
+    }
+}
+
+pub(super) fn dump(machine: &Client, now: Instant) -> Vec<Dumped> {
+    let taken = (now, SystemTime::now());
+    let resources = machine.resources().map(|(kind, name, cached)| Dumped {
+        kind: kind.clone(),
+        name: Arc::clone(name),
+        state: cached.state,
+        held: cached.held.cloned(),
+        error: cached.error.cloned(),
+        attempt: cached.attempt.cloned(),
+        taken,
+    });
+    resources.collect()
+}
