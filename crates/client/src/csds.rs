@@ -59,7 +59,7 @@ impl Csds {
             let entry = |dumped| entry(dumped, !request.exclude_resource_contents);
             config.push(ClientConfig {
                 node: Some(client.bootstrap().node().clone()),
-                generic_xds_configs: dumped.into_iter().map(entry).collect(),
+                generic_xds_configs: dumped.iter().map(entry).collect(),
                 client_scope: target,
                 ..ClientConfig::default()
             });
@@ -93,7 +93,7 @@ impl ClientStatusDiscoveryService for Csds {
     }
 }
 
-fn entry(dumped: Dumped, with_contents: bool) -> GenericXdsConfig {
+fn entry(dumped: &Dumped, with_contents: bool) -> GenericXdsConfig {
     let type_url = dumped.kind.type_url().to_owned();
     let mut entry = GenericXdsConfig {
         type_url: type_url.clone(),
@@ -105,10 +105,9 @@ fn entry(dumped: Dumped, with_contents: bool) -> GenericXdsConfig {
         entry.version_info.clone_from(&held.version);
         entry.last_updated = Some(timestamp(dumped.at(held.updated)));
         // The bytes that came, unknown fields included (C-124).
-        let value = || held.value.to_vec();
         entry.xds_config = with_contents.then(|| Any {
             type_url,
-            value: value(),
+            value: held.value.to_vec(),
         });
     }
     if let Some(attempt) = &dumped.attempt {
