@@ -1,7 +1,7 @@
 //! Everything in one call (V-62): what changed, what it breaks, whether versions follow, and what is
 //! wrong with the tree as it is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::bump::{Lock, Side, Versions};
 use crate::compare::Comparison;
@@ -9,8 +9,8 @@ use crate::finding::{Finding, Language};
 use crate::hash::{Hashes, VERSION_OPTION};
 use crate::model::Tree;
 use crate::rule::Profile;
-use crate::rules;
 use crate::rules::validation::Mode;
+use crate::rules::{self, Policy};
 
 /// What to look for.
 #[derive(Debug, Clone, Default)]
@@ -21,9 +21,11 @@ pub struct Settings {
     pub languages: BTreeSet<Language>,
     /// Whether any change of validation is an error (V-33), not only a tighter one.
     pub strict_validation: bool,
+    /// How packages and folders are named.
+    pub policy: Policy,
 }
 
-/// What is wrong between two trees, and with the new one.
+/// What is wrong between two trees, and what the new one has brought that is wrong by itself.
 #[must_use]
 pub fn check(
     old: &Tree,
@@ -32,6 +34,7 @@ pub fn check(
     settings: &Settings,
 ) -> Vec<Finding> {
     let mut findings = breaking(old, new, settings);
+    findings.extend(brought(old, new, settings));
     let (old_hashes, new_hashes) = rayon::join(
         || Hashes::of(old, VERSION_OPTION),
         || Hashes::of(new, VERSION_OPTION),
@@ -53,6 +56,22 @@ pub fn check(
     findings
 }
 
+/// What is wrong with a tree as it is, and was not wrong before.
+fn brought(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
+    let lint = |tree| rules::lint(tree, settings.profile, &settings.policy);
+    let (before, mut now) = rayon::join(|| lint(old), || lint(new));
+    let key = |finding: &Finding| {
+        (
+            finding.rule.id,
+            finding.element.clone(),
+            finding.message.clone(),
+        )
+    };
+    let before: HashSet<_> = before.iter().map(key).collect();
+    now.retain(|finding| !before.contains(&key(finding)));
+    now
+}
+
 /// What a change breaks: wire, JSON, generated code, validation.
 #[must_use]
 pub fn breaking(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
@@ -63,6 +82,7 @@ pub fn breaking(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
     };
     let mut findings = rules::breaking(&comparison, settings.profile);
     findings.extend(rules::validation::find(&comparison, settings.profile, mode));
+    rules::exempt(&comparison, &mut findings);
     findings.retain(|finding| concerns(finding, &settings.languages));
     findings
 }

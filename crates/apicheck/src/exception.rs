@@ -3,6 +3,8 @@
 //! ```yaml
 //! profile: policy
 //! languages: [go, cpp]
+//! roots: [shop]          # packages begin with one of these
+//! folders: [contrib]     # below these, paths follow packages again
 //! allow:
 //! - rule: FIELD_RENAMED
 //!   element: shop.v1.Order.id
@@ -26,6 +28,7 @@ use serde_saphyr::Spanned;
 use crate::finding::{Finding, Language, Location, Severity};
 use crate::model::Span;
 use crate::rule::{self, Category, Compares, Profile, Profiles, Rule};
+use crate::rules::Policy;
 
 /// The name of the file, in the top folder of a tree.
 pub const CONFIG_FILE: &str = "oxds-api.yaml";
@@ -69,6 +72,8 @@ pub struct Config {
     pub profile: Option<Profile>,
     /// The languages that matter; all when empty.
     pub languages: Vec<Language>,
+    /// How packages and folders of this tree are named.
+    pub policy: Policy,
     path: PathBuf,
     allow: Vec<Exception>,
 }
@@ -96,6 +101,10 @@ struct File {
     profile: Option<String>,
     #[serde(default)]
     languages: Vec<String>,
+    #[serde(default)]
+    roots: Vec<String>,
+    #[serde(default)]
+    folders: Vec<String>,
     #[serde(default)]
     allow: Vec<Spanned<Entry>>,
 }
@@ -177,33 +186,45 @@ impl Config {
         Ok(Config {
             profile,
             languages,
+            policy: Policy {
+                roots: file.roots,
+                folders: file.folders,
+            },
             path: path.to_owned(),
             allow: allow.collect::<Result<_, _>>()?,
         })
     }
 
-    /// Takes the findings that are excepted out of account, and adds one for each exception that is
-    /// unused or expired. An expired one lets nothing pass.
-    pub fn apply(&self, findings: &mut Vec<Finding>, today: Date) {
-        let mut own = Vec::new();
-        for exception in &self.allow {
-            let entry = &exception.entry;
-            if let Some(expires) = entry.expires().filter(|expires| *expires < today) {
-                let message = format!("expired on {expires}; {} owns it", entry.owner);
-                own.push(self.finding(exception, &EXPIRED, message));
-                continue;
-            }
-            let mut used = false;
+    /// Takes the findings that are excepted out of account. An expired exception lets nothing pass.
+    pub fn except(&self, findings: &mut [Finding], today: Date) {
+        let valid = |entry: &&Entry| entry.expires().is_none_or(|expires| expires >= today);
+        for entry in self
+            .allow
+            .iter()
+            .map(|exception| &exception.entry)
+            .filter(valid)
+        {
             for finding in findings.iter_mut().filter(|finding| entry.is_for(finding)) {
-                used = true;
                 finding.exempt = Some(format!("excepted: {}", entry.reason));
             }
-            if !used {
-                let message = format!("lets no {} pass; {} owns it", entry.rule, entry.owner);
-                own.push(self.finding(exception, &UNUSED, message));
-            }
         }
-        findings.append(&mut own);
+    }
+
+    /// The exceptions that are unused or expired, as findings. `findings` must be all there are.
+    #[must_use]
+    pub fn left_over(&self, findings: &[Finding], today: Date) -> Vec<Finding> {
+        let left_over = self.allow.iter().filter_map(|exception| {
+            let entry = &exception.entry;
+            let owner = &entry.owner;
+            if let Some(expires) = entry.expires().filter(|expires| *expires < today) {
+                let message = format!("expired on {expires}; {owner} owns it");
+                return Some(self.finding(exception, &EXPIRED, message));
+            }
+            let used = findings.iter().any(|finding| entry.is_for(finding));
+            let message = format!("lets no {} pass; {owner} owns it", entry.rule);
+            (!used).then(|| self.finding(exception, &UNUSED, message))
+        });
+        left_over.collect()
     }
 
     fn finding(&self, exception: &Exception, rule: &'static Rule, message: String) -> Finding {

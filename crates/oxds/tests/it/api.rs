@@ -170,3 +170,29 @@ fn machines_get_their_forms() {
         &["<testcase name=\"FIELD_TYPE_CHANGED shop.v1.Order.count\""],
     );
 }
+
+#[test]
+fn v8_a_check_tells_what_lint_finds_and_was_not_there() {
+    let dir = repository();
+    let alpha = "syntax = \"proto3\";\n\npackage stock.v1alpha;\n\nmessage Item {}\n";
+    let stock = dir.path().join("stock/v1alpha");
+    fs::create_dir_all(&stock).expect("a folder");
+    fs::write(stock.join("item.proto"), alpha).expect("a file");
+    edit(
+        dir.path(),
+        "package shop.v1;\n",
+        "package shop.v1;\n\nimport \"stock/v1alpha/item.proto\";\n",
+    );
+    edit(
+        dir.path(),
+        "count = 2;",
+        "count = 2;\n  stock.v1alpha.Item item = 3;",
+    );
+    api("lint", dir.path(), &[]).expect(1, &["error[STABLE_USES_UNSTABLE]", "stock.v1alpha"]);
+    api("odr", dir.path(), &[]).expect(0, &["no findings"]);
+    api("check", dir.path(), &[]).expect(1, &["error[STABLE_USES_UNSTABLE]"]);
+    git(dir.path(), &["add", "."]);
+    git(dir.path(), &["commit", "-qm", "two"]);
+    git(dir.path(), &["branch", "-f", "main"]);
+    api("check", dir.path(), &[]).expect(0, &["no findings"]);
+}

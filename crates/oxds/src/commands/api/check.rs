@@ -1,12 +1,14 @@
-//! `oxds api check` and `oxds api breaking`.
+//! `oxds api check`, `breaking`, `lint` and `odr`.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use oxds_apicheck::check;
+use oxds_apicheck::check::{self, Settings};
 use oxds_apicheck::exception::{CONFIG_FILE, with_exceptions};
 use oxds_apicheck::finding::{Finding, Severity};
+use oxds_apicheck::model::Tree;
 use oxds_apicheck::report::Report;
+use oxds_apicheck::rules;
 
 use super::report::ReportArgs;
 use super::trees::{AgainstArgs, Pair, RuleArgs, TreeArgs};
@@ -40,6 +42,17 @@ pub(super) struct BreakingArgs {
     report: ReportArgs,
 }
 
+/// What is wrong with a tree as it is: names, paths, dependencies, one definition of each package
+#[derive(Debug, clap::Args)]
+pub(super) struct LintArgs {
+    #[command(flatten)]
+    tree: TreeArgs,
+    #[command(flatten)]
+    rules: RuleArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
 /// Exceptions made from what was found.
 #[derive(Debug, clap::Args)]
 struct AllowArgs {
@@ -60,7 +73,8 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     let settings = args.rules.settings(&config);
     let locks = (pair.old_lock.as_ref(), pair.new_lock.as_ref());
     let mut findings = check::check(&pair.old, &pair.new, locks, &settings);
-    config.apply(&mut findings, today());
+    config.except(&mut findings, today());
+    findings.extend(config.left_over(&findings, today()));
     if args.allow.write_allow {
         args.allow.write(&args.tree, &findings)?;
     }
@@ -72,12 +86,32 @@ pub(super) fn breaking(args: &BreakingArgs) -> Result<Exit, Failure> {
     let config = args.tree.config()?;
     let settings = args.rules.settings(&config);
     let mut findings = check::breaking(&pair.old, &pair.new, &settings);
-    // Exceptions from other rules lie unused here, which is no mistake of theirs.
-    let mut excepted = findings.clone();
-    config.apply(&mut excepted, today());
-    excepted.truncate(findings.len());
-    findings = excepted;
+    config.except(&mut findings, today());
     args.report.print(&report(findings, pair))
+}
+
+/// All rules about one tree.
+pub(super) fn lint(args: &LintArgs) -> Result<Exit, Failure> {
+    one_tree(args, |tree, settings| {
+        rules::lint(tree, settings.profile, &settings.policy)
+    })
+}
+
+/// The rule that no package reaches two versions of another (V-12).
+pub(super) fn odr(args: &LintArgs) -> Result<Exit, Failure> {
+    one_tree(args, |tree, settings| rules::odr(tree, settings.profile))
+}
+
+fn one_tree(
+    args: &LintArgs,
+    find: impl FnOnce(&Tree, &Settings) -> Vec<Finding>,
+) -> Result<Exit, Failure> {
+    let tree = args.tree.load()?;
+    let config = args.tree.config()?;
+    let mut findings = find(&tree, &args.rules.settings(&config));
+    config.except(&mut findings, today());
+    args.report
+        .print(&Report::new(findings, None, Some(&tree), None))
 }
 
 fn report(findings: Vec<Finding>, pair: Pair) -> Report {

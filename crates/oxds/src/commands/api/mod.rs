@@ -40,6 +40,9 @@ pub(crate) struct Args {
 enum Command {
     Check(check::CheckArgs),
     Breaking(check::BreakingArgs),
+    Lint(check::LintArgs),
+    /// No package reaches two versions of another: both paths are shown
+    Odr(check::LintArgs),
     Hash(hash::Args),
     Bump(version::BumpArgs),
     Freeze(version::FreezeArgs),
@@ -51,6 +54,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     match &args.command {
         Command::Check(args) => check::check(args),
         Command::Breaking(args) => check::breaking(args),
+        Command::Lint(args) => check::lint(args),
+        Command::Odr(args) => check::odr(args),
         Command::Hash(args) => hash::run(args),
         Command::Bump(args) => version::bump(args),
         Command::Freeze(args) => version::freeze(args),

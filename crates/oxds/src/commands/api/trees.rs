@@ -159,6 +159,7 @@ impl RuleArgs {
             profile: profile.or(config.profile).unwrap_or_default(),
             languages: languages.iter().copied().collect::<BTreeSet<_>>(),
             strict_validation: self.strict_validation,
+            policy: config.policy.clone(),
         }
     }
 }
