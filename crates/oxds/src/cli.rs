@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{api, bootstrap, call, completions, demo, serve, validate};
+use crate::commands::{api, bootstrap, call, completions, demo, serve, status, validate, wait};
 use crate::exit::{Exit, Failure};
 use crate::log::LogFormat;
 
@@ -69,6 +69,8 @@ enum Command {
     Validate(validate::Args),
     Bootstrap(bootstrap::Args),
     Call(call::Args),
+    Status(status::Args),
+    Wait(wait::Args),
     Demo(demo::Args),
     Api(Box<api::Args>),
     Completions(completions::Args),
@@ -108,6 +110,8 @@ impl Cli {
                 crate::log::start(self.log_format, "error");
                 call::run(&args)
             }
+            Command::Status(args) => status::run(&args),
+            Command::Wait(args) => wait::run(&args),
             Command::Demo(args) => {
                 // The table owns the terminal; it shows by itself what goes wrong.
                 crate::log::start(self.log_format, "off");

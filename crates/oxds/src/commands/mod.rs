@@ -3,10 +3,13 @@
 pub(crate) mod api;
 pub(crate) mod bootstrap;
 pub(crate) mod call;
+mod clients;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod serve;
+pub(crate) mod status;
 pub(crate) mod validate;
+pub(crate) mod wait;
 
 use std::str::FromStr;
 use std::time::Duration;

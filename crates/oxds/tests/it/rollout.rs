@@ -1,0 +1,62 @@
+//! `oxds status` and `oxds wait`, with a real client of the control plane.
+
+use std::fs;
+
+use oxds_client::{Bootstrap, ClientPool, XdsClient};
+use oxds_core::resource::Cluster;
+
+use crate::support::{Serve, cluster, folder, oxds};
+
+/// What a gRPC client accepts: the cluster of the other tests, with its endpoints by EDS.
+fn eds_cluster(name: &str) -> String {
+    cluster(name)
+        + "type: EDS\neds_cluster_config: { eds_config: { ads: {}, resource_api_version: V3 } }\n"
+}
+
+fn client(server: &Serve, node: &str) -> XdsClient {
+    let bootstrap = Bootstrap::builder(server.grpc.to_string()).node_id(node);
+    ClientPool::new(bootstrap.build().expect("complete")).client("#test")
+}
+
+fn ask(server: &Serve, arguments: &[&str]) -> crate::support::Ran {
+    let grpc = server.grpc.to_string();
+    oxds(arguments.iter().copied().chain(["--server", &grpc]))
+}
+
+/// Given a client that watches a cluster; then `wait` ends well once it has it, and `status` shows it; when the cluster
+/// becomes one that the client refuses; then both say so, with the client's words, and exit code 1.
+#[tokio::test(flavor = "multi_thread")]
+async fn s68_status_and_wait_follow_a_rollout() {
+    let dir = folder(&[("a.yaml", &eds_cluster("shop"))]);
+    let server = Serve::start(dir.path());
+    let mut watch = client(&server, "checkout-1").watch::<Cluster>("shop");
+    watch.next().await.expect("an answer");
+    ask(&server, &["wait", "--for", "acked", "shop"]).expect(0, &[]);
+    ask(&server, &["wait", "--all"]).expect(0, &[]);
+    ask(&server, &["status"]).expect(0, &["checkout-1  cds   SYNCED  1/1"]);
+
+    // Its address is in the file; gRPC takes endpoints by EDS only.
+    let refused =
+        eds_cluster("shop").replace("EDS\n", "ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\n");
+    fs::write(dir.path().join("a.yaml"), refused).expect("written");
+    server.shows("/status.json", "\"nacks\":1");
+    ask(&server, &["wait", "shop", "--timeout", "1s"]).expect(1, &["checkout-1 cds shop NACKED: "]);
+    ask(&server, &["status"]).expect(1, &["checkout-1  cds   NACKED  0/1", "  shop: "]);
+    ask(&server, &["status", "--format", "json"]).expect(1, &["\"state\": \"NACKED\""]);
+}
+
+#[test]
+fn nobody_connected_is_said_and_waited_for_by_nobody() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let server = Serve::start(dir.path());
+    server.shows("/readyz", "200 OK");
+    ask(&server, &["status"]).expect(0, &["no client is connected"]);
+    ask(&server, &["wait", "--all"]).expect(0, &[]);
+}
+
+#[test]
+fn a_control_plane_that_is_not_there_is_named() {
+    let arguments = ["status", "--server", "127.0.0.1:1"];
+    oxds(arguments).expect(1, &["cannot connect to 127.0.0.1:1"]);
+    oxds(["wait", "--server", "127.0.0.1:1"]).expect(2, &["NAME"]);
+}
