@@ -21,18 +21,26 @@ pub struct FrozenChange {
 /// `(udpa.annotations.file_status).package_version_status = FROZEN` in one of their files.
 #[must_use]
 pub fn frozen_by_status(tree: &Tree) -> BTreeSet<&str> {
-    const FROZEN: i32 = 1;
-    let is_frozen = |file: &&File| {
+    packages_of_status(tree, 1)
+}
+
+/// The packages that a next major has made: `NEXT_MAJOR_VERSION_CANDIDATE`.
+#[must_use]
+pub fn candidates_by_status(tree: &Tree) -> BTreeSet<&str> {
+    packages_of_status(tree, 3)
+}
+
+/// By the number of `udpa.annotations.PackageVersionStatus`.
+fn packages_of_status(tree: &Tree, wanted: i32) -> BTreeSet<&str> {
+    let has_it = |file: &&File| {
         let status = file.options.extension("udpa.annotations.file_status");
         let status = status.and_then(|status| status.as_message());
         status
             .and_then(|status| status.get_field_by_name("package_version_status"))
-            .is_some_and(|status| status.as_enum_number() == Some(FROZEN))
+            .is_some_and(|status| status.as_enum_number() == Some(wanted))
     };
-    tree.targets()
-        .filter(is_frozen)
-        .map(|file| &*file.package)
-        .collect()
+    let files = tree.targets().filter(has_it);
+    files.map(|file| &*file.package).collect()
 }
 
 /// A package that is not in the tree.

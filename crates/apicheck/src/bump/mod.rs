@@ -22,7 +22,10 @@ mod suggest;
 mod version;
 
 pub use edit::{CannotEdit, Edit, apply, edits};
-pub use freeze::{FrozenChange, UnknownPackage, changed_since_freeze, freeze, frozen_by_status};
+pub use freeze::{
+    FrozenChange, UnknownPackage, candidates_by_status, changed_since_freeze, freeze,
+    frozen_by_status,
+};
 pub use judge::{Bump, Problem, Side, bumps, stale};
 pub use lock::{LOCK_FILE, Lock, LockError, Locked};
 pub use range::{Range, ranges};

@@ -10,6 +10,7 @@
 mod plan;
 mod select;
 mod structure;
+mod typemap;
 mod write;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub(crate) use plan::{MIGRATE, Move};
 pub(crate) use select::next_version;
 pub use select::{Reason, pending};
 pub use structure::{StructuralDifference, structural_differences};
+pub use typemap::{TypePair, typemap};
 pub use write::{Difference, NotWritten, differences, write};
 
 use crate::model::{File, ImportMode, Name, Tree};
@@ -84,9 +86,8 @@ fn packages(tree: &Tree, reasons: &BTreeMap<Name, Reason>) -> BTreeMap<Name, Str
             (None, None) => continue,
         };
         let package = &tree[file].package;
-        if let Some((last, next)) = next_version(package) {
-            let base = &package[..package.len() - last.len()];
-            packages.insert(package.clone(), format!("{base}{next}"));
+        if let Some(next) = select::next_package(package) {
+            packages.insert(package.clone(), next);
         }
     }
     packages

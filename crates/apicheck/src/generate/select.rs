@@ -1,9 +1,9 @@
 //! Which packages the next major needs (V-38).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::plan::text_of;
-use crate::bump::frozen_by_status;
+use crate::bump::{candidates_by_status, frozen_by_status};
 use crate::model::{Cardinality, EnumId, File, FileId, Kind, Message, MessageId, Name, Tree};
 
 /// Why a type needs an upgrade.
@@ -29,6 +29,12 @@ pub(crate) fn next_version(package: &str) -> Option<(&str, String)> {
         .collect();
     let major: u32 = digits.parse().ok()?;
     Some((last, format!("v{}alpha", major.checked_add(1)?)))
+}
+
+/// The package that the next major of a package is: `a.v3` gives `a.v4alpha`.
+pub(super) fn next_package(package: &str) -> Option<String> {
+    let (last, next) = next_version(package)?;
+    Some(format!("{}{next}", &package[..package.len() - last.len()]))
 }
 
 /// The types that need an upgrade, each with the first reason. Types of frozen packages, of
@@ -102,19 +108,34 @@ fn nodes(tree: &Tree) -> impl Iterator<Item = Node> {
 /// By file: whether its types may need an upgrade.
 fn eligible(tree: &Tree) -> Vec<bool> {
     let frozen = frozen_by_status(tree);
+    let candidates = candidates_by_status(tree);
+    let packages: BTreeSet<&str> = tree.files.iter().map(|file| &*file.package).collect();
+    let made: BTreeSet<String> = packages
+        .iter()
+        .filter_map(|name| next_package(name))
+        .collect();
+    // What a run before made is made anew, and what has a successor already needs no other.
+    let is_latest = |package: &str| {
+        let stable = next_package(package).map(|next| next.trim_end_matches("alpha").to_owned());
+        !made.contains(package) && stable.is_some_and(|next| !packages.contains(&*next))
+    };
     let is = |file: &File| {
-        file.target && !frozen.contains(&*file.package) && next_version(&file.package).is_some()
+        let name = &*file.package;
+        let open = !frozen.contains(name) && !candidates.contains(name);
+        file.target && open && is_latest(name)
     };
     tree.files.iter().map(is).collect()
 }
 
 /// The package that a file asks to be moved to in the next major. A package that is there already
-/// was made by a major before.
+/// was made by a major before, unless it is what this one makes.
 pub(super) fn moves_to<'a>(tree: &Tree, file: &'a File) -> Option<&'a str> {
     const OPTION: &str = "udpa.annotations.file_migrate";
     let package = text_of(&file.options, OPTION, "move_to_package")?;
-    let done = tree.files.iter().any(|other| &*other.package == package);
-    (!done).then_some(package)
+    let (_, next) = next_version(&file.package)?;
+    let is_next = package.rsplit('.').next() == Some(&*next);
+    let is_there = || tree.files.iter().any(|other| &*other.package == package);
+    (is_next || !is_there()).then_some(package)
 }
 
 fn own_reason(tree: &Tree, node: Node) -> Option<Reason> {

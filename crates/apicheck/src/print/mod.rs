@@ -20,6 +20,9 @@ use names::Names;
 /// The annotation that tells a message what it was.
 const VERSIONING: &str = "udpa.annotations.versioning";
 
+/// The annotation that tells how far a file is.
+const STATUS: &str = "udpa.annotations.file_status";
+
 /// Prints files of one tree, as a plan says.
 #[derive(Debug)]
 pub struct Printer<'a> {
@@ -144,13 +147,20 @@ impl<'a> Sheet<'a> {
     }
 
     fn file_options(&self) -> Vec<String> {
-        let entries = self.options(self.package(), &self.file.options);
+        let mut entries = self.options(self.package(), &self.file.options);
         let target = self.plan().target(self.file.id);
+        let has_status = entries.iter().any(|(name, _)| name.contains(STATUS));
+        if let Some(file) = self.printer.extensions.get(STATUS)
+            && target.is_some()
+            && !has_status
+        {
+            self.uses(*file);
+            let name = self.printer.names.option(self.package(), STATUS);
+            entries.push((format!("({name}).package_version_status"), String::new()));
+        }
         let lines = entries.into_iter().map(|(name, value)| {
             let value = match target {
-                Some(_) if name.contains("udpa.annotations.file_status)") => {
-                    candidate(&name, &value)
-                }
+                Some(_) if name.contains(STATUS) => candidate(&name, &value),
                 Some(target) if !name.starts_with('(') => {
                     moved_package(&value, &target.version.0, &target.version.1)
                 }
@@ -220,18 +230,15 @@ impl<'a> Sheet<'a> {
 
 /// The status of a file that is cut.
 fn candidate(name: &str, value: &str) -> String {
-    const STATUS: &str = "package_version_status";
+    const PART: &str = "package_version_status";
     const CANDIDATE: &str = "NEXT_MAJOR_VERSION_CANDIDATE";
-    if name.ends_with(STATUS) {
+    if name.ends_with(PART) {
         return CANDIDATE.to_owned();
     }
     ["ACTIVE", "FROZEN"]
         .iter()
         .fold(value.to_owned(), |text, old| {
-            text.replace(
-                &format!("{STATUS}: {old}"),
-                &format!("{STATUS}: {CANDIDATE}"),
-            )
+            text.replace(&format!("{PART}: {old}"), &format!("{PART}: {CANDIDATE}"))
         })
 }
 

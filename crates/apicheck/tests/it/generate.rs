@@ -7,7 +7,7 @@ use std::io::Read as _;
 use flate2::read::GzDecoder;
 use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::generate::{
-    Generated, Plan, differences, next_major, structural_differences, write,
+    Generated, Plan, differences, next_major, structural_differences, typemap, write,
 };
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::model::Tree;
@@ -136,16 +136,52 @@ fn v39_the_golden_files_are_structurally_equal() {
 }
 
 #[test]
-fn v39_generating_twice_changes_nothing() {
+fn v39_generating_again_beside_the_result_changes_nothing() {
     let golden = golden();
-    let source: Vec<_> = golden
+    let mut files: Vec<_> = golden
         .iter()
         .filter(|(path, ..)| !is_v4(path))
         .cloned()
         .collect();
-    let first = next_major(&read(&source)).files;
-    let again = next_major(&read(&source)).files;
-    assert_eq!(first, again);
+    let first = next_major(&read(&files)).files;
+    files.extend(
+        first
+            .iter()
+            .map(|file| (file.path.clone(), file.text.clone(), true)),
+    );
+    let again = next_major(&read(&files)).files;
+    let paths = |files: &[Generated]| -> Vec<String> {
+        files.iter().map(|file| file.path.clone()).collect()
+    };
+    assert_eq!(paths(&first), paths(&again));
+    for (first, again) in first.iter().zip(&again) {
+        assert_eq!(first.text, again.text, "{}", first.path);
+    }
+}
+
+#[test]
+fn the_golden_types_say_what_they_were() {
+    let pairs = typemap(&read(&golden()));
+    let versions = |old: &str, new: &str| {
+        let of = |name: &str, version: &str| name.split('.').any(|part| part == version);
+        let between = pairs
+            .iter()
+            .filter(|pair| of(&pair.old, old) && of(&pair.new, new));
+        let messages = between.clone().filter(|pair| pair.message).count();
+        (messages, between.filter(|pair| !pair.message).count())
+    };
+    assert_eq!(
+        (versions("v2", "v3"), versions("v3", "v4alpha")),
+        ((381, 49), (528, 61))
+    );
+    let pair = pairs
+        .iter()
+        .find(|pair| pair.new == "envoy.config.cluster.v3.Cluster")
+        .unwrap();
+    assert_eq!(pair.old, "envoy.api.v2.Cluster");
+    let nested = "envoy.config.cluster.v3.Cluster.DiscoveryType";
+    let pair = pairs.iter().find(|pair| pair.new == nested).unwrap();
+    assert_eq!(pair.old, "envoy.api.v2.Cluster.DiscoveryType");
 }
 
 #[test]

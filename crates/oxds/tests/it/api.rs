@@ -125,6 +125,25 @@ fn v14_a_frozen_package_does_not_change() {
 }
 
 #[test]
+fn v39_the_next_major_is_written_beside_its_source() {
+    let dir = repository();
+    edit(dir.path(), "count = 2;", "count = 2 [deprecated = true];");
+    api("next-major", dir.path(), &["--why"])
+        .expect(0, &["shop.v1.Order has count, which is deprecated"]);
+    api("next-major", dir.path(), &["--check"]).expect(1, &["order.proto is missing"]);
+    api("next-major", dir.path(), &[]).expect(0, &["1 files of 1 packages, 1 written"]);
+    let made = fs::read_to_string(dir.path().join("shop/v2alpha/order.proto")).expect("the file");
+    assert!(made.contains("package shop.v2alpha;"), "{made}");
+    assert!(
+        made.contains("reserved 2;\n  reserved \"count\";"),
+        "{made}"
+    );
+    api("next-major", dir.path(), &["--check"]).expect(0, &[]);
+    api("next-major", dir.path(), &[]).expect(0, &["1 files of 1 packages, 0 written"]);
+    api("typemap", dir.path(), &["--format", "json"]).expect(0, &["[]"]);
+}
+
+#[test]
 fn a_tree_that_does_not_compile_is_listed_mistake_by_mistake() {
     let dir = repository();
     edit(dir.path(), "string id", "Gone id");

@@ -7,6 +7,7 @@
 mod check;
 mod explain;
 mod hash;
+mod major;
 mod report;
 mod trees;
 mod version;
@@ -47,6 +48,8 @@ enum Command {
     Bump(version::BumpArgs),
     Freeze(version::FreezeArgs),
     SuggestVersion(version::SuggestArgs),
+    NextMajor(major::NextMajorArgs),
+    Typemap(major::TypemapArgs),
     Explain(explain::Args),
 }
 
@@ -60,6 +63,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         Command::Bump(args) => version::bump(args),
         Command::Freeze(args) => version::freeze(args),
         Command::SuggestVersion(args) => version::suggest(args),
+        Command::NextMajor(args) => major::next_major(args),
+        Command::Typemap(args) => major::typemap(args),
         Command::Explain(args) => explain::run(args),
     }
 }

@@ -1,0 +1,129 @@
+//! `oxds api next-major` and `typemap`: from one major to the next.
+
+use std::path::PathBuf;
+
+use oxds_apicheck::generate::{self, Difference, NextMajor, Reason};
+use serde::Serialize;
+
+use super::trees::TreeArgs;
+use crate::commands::Format;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+/// Write the next major of every package that needs one: what is deprecated is gone, what was
+/// annotated is carried out
+#[derive(Debug, clap::Args)]
+pub(super) struct NextMajorArgs {
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// The folder that the files are written below [default: TREE]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write nothing; exit 1 when a file is missing or not what would be written
+    #[arg(long)]
+    check: bool,
+    /// Write nothing; list the types that need a new major, and why
+    #[arg(long, conflicts_with = "check")]
+    why: bool,
+}
+
+/// Print which type was which type one major before
+#[derive(Debug, clap::Args)]
+pub(super) struct TypemapArgs {
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// The form on stdout
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+pub(super) fn next_major(args: &NextMajorArgs) -> Result<Exit, Failure> {
+    let next = generate::next_major(&args.tree.load()?);
+    if args.why {
+        return why(&next);
+    }
+    let root = args
+        .out
+        .as_ref()
+        .or_else(|| args.tree.folder())
+        .ok_or_else(|| {
+            Failure::usage("where to write? TREE is no folder").hint("--out DIR says it")
+        })?;
+    let mut output = Output::new();
+    if args.check {
+        let differences = generate::differences(root, &next.files);
+        for difference in &differences {
+            let (path, what) = match difference {
+                Difference::Missing(path) => (path, "is missing"),
+                Difference::Changed(path) => (path, "is not what the tree gives"),
+            };
+            output.line(&format!("{} {what}", path.display()))?;
+        }
+        return Ok(if differences.is_empty() {
+            Exit::Success
+        } else {
+            Exit::Negative
+        });
+    }
+    let written = generate::write(root, &next.files).map_err(Failure::usage)?;
+    for path in &written {
+        output.line(&path.display().to_string())?;
+    }
+    output.line(&format!(
+        "{} files of {} packages, {} written",
+        next.files.len(),
+        next.packages.len(),
+        written.len()
+    ))?;
+    Ok(Exit::Success)
+}
+
+fn why(next: &NextMajor) -> Result<Exit, Failure> {
+    let mut output = Output::new();
+    for (name, reason) in &next.reasons {
+        let reason = match reason {
+            Reason::Deprecated => "is deprecated".to_owned(),
+            Reason::DeprecatedMember(member) => format!("has {member}, which is deprecated"),
+            Reason::MovesTo(package) => format!("moves to {package}"),
+            Reason::RefersTo(other) => format!("refers to {other}"),
+        };
+        output.line(&format!("{name} {reason}"))?;
+    }
+    Ok(Exit::Success)
+}
+
+#[derive(Serialize)]
+struct Pair<'a> {
+    old: &'a str,
+    new: &'a str,
+    kind: &'static str,
+    old_in_tree: bool,
+}
+
+pub(super) fn typemap(args: &TypemapArgs) -> Result<Exit, Failure> {
+    let pairs = generate::typemap(&args.tree.load()?);
+    let pairs: Vec<Pair<'_>> = pairs
+        .iter()
+        .map(|pair| Pair {
+            old: &pair.old,
+            new: &pair.new,
+            kind: if pair.message { "message" } else { "enum" },
+            old_in_tree: pair.old_is_there,
+        })
+        .collect();
+    let mut output = Output::new();
+    match args.format {
+        Format::Json => output.json(&pairs)?,
+        Format::Text => {
+            for pair in &pairs {
+                let gone = if pair.old_in_tree {
+                    ""
+                } else {
+                    "  (not in this tree)"
+                };
+                output.line(&format!("{} -> {}{gone}", pair.old, pair.new))?;
+            }
+        }
+    }
+    Ok(Exit::Success)
+}
