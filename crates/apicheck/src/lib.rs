@@ -22,6 +22,8 @@
 //! | [`hash`] | the semantic hash of files, packages and root resources |
 //! | [`package`], [`maturity`] | names of packages taken apart; how far an element is |
 //! | [`graph`] | which package uses which |
+//! | [`ledger`], [`clock`], [`audit`] | releases and owners as data; how far what is deprecated is; what a release looks at |
+//! | [`review`] | who is asked about a change |
 //! | [`bump`] | versions of files that must grow, the lock, packages that are frozen |
 //! | [`generate`] | the next major, generated: which packages need it, and their files |
 //! | [`print`] | a file of the model as text |
@@ -29,8 +31,10 @@
 //!
 //! It has no runtime, opens no sockets, and reads no clock: dates come in as arguments.
 
+pub mod audit;
 pub mod bump;
 pub mod check;
+pub mod clock;
 pub mod compare;
 pub mod exception;
 pub mod finding;
@@ -38,12 +42,14 @@ pub mod generate;
 pub mod graph;
 pub mod hash;
 pub mod input;
+pub mod ledger;
 pub mod maturity;
 pub mod model;
 pub mod package;
 pub mod parse;
 pub mod print;
 pub mod report;
+pub mod review;
 pub mod rule;
 pub mod rules;
 pub mod validation;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{dependencies, packages};
+use super::{dependencies, lifecycle, packages};
 use crate::finding::{Finding, Location};
 use crate::model::{File, FileId, Place, Source, Tree};
 use crate::rule::{Profile, Rule};
@@ -22,6 +22,7 @@ pub fn lint(tree: &Tree, profile: Profile, policy: &Policy) -> Vec<Finding> {
     let mut report = Report::new(tree, profile);
     packages::find(&mut report, policy);
     dependencies::find(&mut report);
+    lifecycle::find(&mut report);
     report.findings
 }
 
@@ -38,11 +39,11 @@ pub fn odr(tree: &Tree, profile: Profile) -> Vec<Finding> {
 pub(super) struct Report<'t> {
     pub(super) tree: &'t Tree,
     profile: Profile,
-    findings: Vec<Finding>,
+    pub(super) findings: Vec<Finding>,
 }
 
 impl<'t> Report<'t> {
-    fn new(tree: &'t Tree, profile: Profile) -> Self {
+    pub(super) fn new(tree: &'t Tree, profile: Profile) -> Self {
         Report {
             tree,
             profile,
@@ -64,10 +65,23 @@ impl<'t> Report<'t> {
         message: String,
         value: &str,
     ) {
+        let span = source.name.or(source.span);
+        let location = Location::of(self.tree, Place { file, span });
+        self.located(rule, element, location, message, value);
+    }
+
+    /// One finding at a place that is known in words.
+    pub(super) fn located(
+        &mut self,
+        rule: &'static Rule,
+        element: &str,
+        location: Location,
+        message: String,
+        value: &str,
+    ) {
         let Some(severity) = rule.severity(self.profile) else {
             return;
         };
-        let span = source.name.or(source.span);
         self.findings.push(Finding {
             rule,
             severity,
@@ -76,7 +90,7 @@ impl<'t> Report<'t> {
             old_value: String::new(),
             new_value: value.to_owned(),
             old: None,
-            new: Some(Location::of(self.tree, Place { file, span })),
+            new: Some(location),
             languages: BTreeSet::new(),
             fix: None,
             exempt: None,

@@ -7,6 +7,7 @@ mod dependencies;
 mod exempt;
 mod fact;
 mod json;
+mod lifecycle;
 mod lint;
 mod packages;
 mod removal;
@@ -17,6 +18,7 @@ mod wire;
 
 pub use breaking::breaking;
 pub use exempt::exempt;
+pub use lifecycle::{lifecycle, promotions, windows};
 pub use lint::{Policy, lint, odr};
 
 use crate::rule::Rule;
@@ -32,4 +34,5 @@ pub(crate) const GROUPS: &[&[&Rule]] = &[
     versions::RULES,
     packages::RULES,
     dependencies::RULES,
+    lifecycle::RULES,
 ];

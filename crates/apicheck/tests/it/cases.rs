@@ -4,12 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use jiff::civil::{Date, date};
+use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::finding::Finding;
+use oxds_apicheck::ledger::Ledger;
 use oxds_apicheck::model::Tree;
 use oxds_apicheck::rule::{self, Compares, Profile, Rule};
 use oxds_apicheck::rules::{self, Policy};
 
 use crate::support::{files_below, findings, line, one, testdata, tree};
+
+/// The day on which cases with a ledger are judged.
+const TODAY: Date = date(2022, 1, 1);
 
 #[test]
 fn every_rule_about_a_pair_has_cases_that_do_what_they_say() {
@@ -44,9 +50,12 @@ fn every_rule_about_one_tree_has_cases_that_do_what_they_say() {
     let wrong: Vec<_> = rules
         .flat_map(|rule| {
             let linted = trees(&testdata().join(rule.id));
-            let linted = linted.into_iter().map(|(name, tree)| {
-                let findings = rules::lint(&tree, Profile::Policy, &Policy::default());
-                (name, findings)
+            let linted = linted.into_iter().map(|(name, (tree, ledger))| {
+                let mut found = rules::lint(&tree, Profile::Policy, &Policy::default());
+                if let Some(ledger) = ledger {
+                    found.extend(rules::lifecycle(&tree, Profile::Policy, &ledger, TODAY));
+                }
+                (name, found)
             });
             wrong_findings(rule, linted.collect())
         })
@@ -57,7 +66,15 @@ fn every_rule_about_one_tree_has_cases_that_do_what_they_say() {
 /// What is wrong with the cases of one rule about a pair.
 fn wrong_cases(rule: &Rule) -> Vec<String> {
     let compared = pairs(&testdata().join(rule.id)).into_iter();
-    let compared = compared.map(|(name, (old, new))| (name, findings(&old, &new)));
+    let compared = compared.map(|(name, (old, new, ledger))| {
+        let mut found = findings(&old, &new);
+        if let Some(ledger) = ledger {
+            let comparison = Comparison::of(&old, &new);
+            let early = rules::promotions(&comparison, Profile::Policy, &ledger, TODAY);
+            found.extend(early);
+        }
+        (name, found)
+    });
     wrong_findings(rule, compared.collect())
 }
 
@@ -95,18 +112,29 @@ fn lines(findings: &[Finding]) -> String {
 }
 
 /// The cases in a folder: `NAME.proto`, or a folder `NAME`. None when the folder is not there.
-fn trees(folder: &Path) -> BTreeMap<String, Tree> {
+fn trees(folder: &Path) -> BTreeMap<String, (Tree, Option<Ledger>)> {
     let mut trees = BTreeMap::new();
     for path in entries(folder) {
         let name = path.file_name().unwrap().to_str().unwrap();
         let found = if path.is_dir() {
-            tree(&files_below(&path))
+            (protos(&path), ledger(&path))
         } else {
-            one(&fs::read_to_string(&path).unwrap())
+            (one(&fs::read_to_string(&path).unwrap()), None)
         };
         trees.insert(name.trim_end_matches(".proto").to_owned(), found);
     }
     trees
+}
+
+fn protos(folder: &Path) -> Tree {
+    let mut files = files_below(folder);
+    files.retain(|(path, _)| path.ends_with(".proto"));
+    tree(&files)
+}
+
+/// The ledger of a case in a folder, if it has one.
+fn ledger(folder: &Path) -> Option<Ledger> {
+    Ledger::read(&folder.join("ledger.yaml")).unwrap()
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
@@ -118,19 +146,19 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The cases in a folder: `NAME.old.proto` with `NAME.new.proto`, or `NAME/old` with `NAME/new`.
-fn pairs(folder: &Path) -> BTreeMap<String, (Tree, Tree)> {
+fn pairs(folder: &Path) -> BTreeMap<String, (Tree, Tree, Option<Ledger>)> {
     let mut pairs = BTreeMap::new();
     for path in entries(folder) {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         if path.is_dir() {
-            let side = |side| tree(&files_below(&path.join(side)));
-            pairs.insert(name, (side("old"), side("new")));
+            let side = |side| protos(&path.join(side));
+            pairs.insert(name, (side("old"), side("new"), ledger(&path)));
         } else if let Some(name) = name.strip_suffix(".old.proto") {
             let side = |side| {
                 let path = folder.join(format!("{name}.{side}.proto"));
                 one(&fs::read_to_string(path).unwrap())
             };
-            pairs.insert(name.to_owned(), (side("old"), side("new")));
+            pairs.insert(name.to_owned(), (side("old"), side("new"), None));
         }
     }
     pairs

@@ -10,6 +10,7 @@
 mod breaking;
 mod bump;
 mod cases;
+mod clock;
 mod compare;
 mod exempt;
 mod generate;

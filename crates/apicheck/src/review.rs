@@ -1,0 +1,76 @@
+//! Who is asked about a change (V-20).
+
+use std::collections::BTreeMap;
+
+use crate::hash::{Digest, Hashes, VERSION_OPTION};
+use crate::ledger::Owner;
+use crate::model::{File, Name, Tree};
+
+/// Who is asked about a change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Review {
+    /// The files that changed, by the team that owns them.
+    pub teams: BTreeMap<String, Vec<String>>,
+    /// Files that changed and that nobody owns.
+    pub unowned: Vec<String>,
+}
+
+impl Review {
+    /// `needs-api-review`, or `no-api-review`.
+    #[must_use]
+    pub fn verdict(&self) -> &'static str {
+        match self.teams.is_empty() {
+            true => "no-api-review",
+            false => "needs-api-review",
+        }
+    }
+}
+
+/// Who is asked about what changed between two trees, comments included: the last owner whose path
+/// begins that of a file, as in CODEOWNERS.
+#[must_use]
+pub fn review(old: &Tree, new: &Tree, owners: &[Owner]) -> Review {
+    let (old, new) = (states(old), states(new));
+    let added = new.keys().filter(|path| !old.contains_key(*path));
+    let paths = old.keys().chain(added);
+    let mut review = Review::default();
+    for path in paths.filter(|path| changed(old.get(*path), new.get(*path))) {
+        let owner = owners
+            .iter()
+            .rev()
+            .find(|owner| path.starts_with(&owner.path));
+        match owner {
+            Some(owner) => review
+                .teams
+                .entry(owner.team.clone())
+                .or_default()
+                .push(path.clone()),
+            None => review.unowned.push(path.clone()),
+        }
+    }
+    for paths in review.teams.values_mut().chain([&mut review.unowned]) {
+        paths.sort();
+    }
+    review
+}
+
+/// The text of a file, if its tree has any, and its hash.
+type State = (Option<Name>, Option<Digest>);
+
+/// Whether a file changed: in its text, or in its meaning where a descriptor set has no text.
+fn changed(old: Option<&State>, new: Option<&State>) -> bool {
+    match (old, new) {
+        (Some((Some(old), _)), Some((Some(new), _))) => old != new,
+        (Some((_, old)), Some((_, new))) => old != new,
+        _ => true,
+    }
+}
+
+fn states(tree: &Tree) -> BTreeMap<String, State> {
+    let hashes = Hashes::of(tree, VERSION_OPTION);
+    let state = |file: &File| {
+        let hash = hashes.file(&file.path).map(|hash| hash.local);
+        (file.path.to_string(), (file.text.clone(), hash))
+    };
+    tree.targets().map(state).collect()
+}

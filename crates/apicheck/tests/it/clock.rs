@@ -1,0 +1,259 @@
+//! The ledger, and what it tells about deprecation, experiments and owners.
+
+use std::path::Path;
+
+use jiff::civil::{Date, date};
+use oxds_apicheck::audit;
+use oxds_apicheck::clock::{Deprecation, Phase, Schedule, clock};
+use oxds_apicheck::compare::Comparison;
+use oxds_apicheck::finding::Severity;
+use oxds_apicheck::ledger::Ledger;
+use oxds_apicheck::review::review;
+use oxds_apicheck::rule::Profile;
+use oxds_apicheck::rules;
+
+use crate::support::{one, shop, tree};
+
+/// Quarterly releases, a major each June.
+const LEDGER: &str = "
+releases:
+- {version: 1.1.0, date: 2021-01-10}
+- {version: 1.2.0, date: 2021-04-10}
+- {version: 1.3.0, date: 2021-07-10}
+- {version: 1.4.0, date: 2021-10-10}
+- {version: 1.5.0, date: 2022-01-10}
+events:
+- {name: '2020', date: 2020-06-30, majors: [shop.v1]}
+- {name: '2021', date: 2021-06-30, majors: [shop.v2]}
+- {name: '2022', date: 2022-06-30, majors: [shop.v3, box.v2]}
+- {name: '2023', date: 2023-06-30, majors: [box.v3]}
+- {name: '2024', date: 2024-06-30, majors: [shop.v4]}
+deprecated:
+- {element: shop.v1.Order.id, since: 1.1.0, replacement: shop.v1.Order.order_id}
+- {element: shop.v1.Order.code, since: 1.1.0, no_replacement: nobody knows what it meant}
+- {element: shop.v1.Color.RED, since: 1.1.0, replacement: shop.v1.Color.ROSE}
+";
+
+const ORDER: &str = "message Order {\n  string id = 1 [deprecated = true];\n  string code = 2 [deprecated = true];\n}\n";
+
+fn ledger(text: &str) -> Ledger {
+    Ledger::parse(Path::new("oxds-ledger.yaml"), text).unwrap()
+}
+
+fn refused(text: &str) -> String {
+    let error = Ledger::parse(Path::new("oxds-ledger.yaml"), text).unwrap_err();
+    error.to_string()
+}
+
+fn judged(element: &str, schedule: Schedule, today: Date) -> Deprecation {
+    let tree = shop(ORDER);
+    let all = clock(&tree, &ledger(LEDGER), schedule, today);
+    all.into_iter().find(|one| one.element == element).unwrap()
+}
+
+fn phases(element: &str, schedule: Schedule, days: &[(Date, Phase)]) {
+    for (today, phase) in days {
+        let one = judged(element, schedule, *today);
+        assert_eq!(one.phase, *phase, "{element} on {today}: {one:?}");
+    }
+}
+
+#[test]
+fn v43_warned_for_a_release_then_refused_then_removed_with_the_second_major() {
+    let days = [
+        (date(2021, 1, 9), Phase::Announced),
+        (date(2021, 1, 10), Phase::Warned),
+        (date(2021, 4, 9), Phase::Warned),
+        (date(2021, 4, 10), Phase::Refused),
+        (date(2022, 6, 29), Phase::Refused),
+        (date(2022, 6, 30), Phase::Removable),
+    ];
+    phases("shop.v1.Order.id", Schedule::Policy, &days);
+    let one = judged("shop.v1.Order.id", Schedule::Policy, date(2021, 5, 1));
+    assert_eq!(one.until, Some(date(2022, 6, 30)));
+    assert_eq!(
+        one.replacement,
+        Some(Ok("shop.v1.Order.order_id".to_owned()))
+    );
+}
+
+#[test]
+fn v43_the_schedule_of_releases_removes_with_the_third() {
+    let days = [
+        (date(2021, 4, 10), Phase::Refused),
+        (date(2021, 7, 9), Phase::Refused),
+        (date(2021, 7, 10), Phase::Removable),
+    ];
+    phases("shop.v1.Order.id", Schedule::Releases, &days);
+}
+
+#[test]
+fn v43_envoy_today_refuses_only_what_is_annotated() {
+    let annotations = "syntax = \"proto2\";\npackage envoy.annotations;\nimport \"google/protobuf/descriptor.proto\";\n\
+        extend google.protobuf.FieldOptions {\n  optional bool disallowed_by_default = 189503207;\n  optional string deprecated_at_minor_version = 157299826;\n}\n";
+    let order = "syntax = \"proto3\";\npackage shop.v1;\nimport \"envoy/annotations/deprecation.proto\";\n\
+        message Order {\n  string id = 1 [deprecated = true, (envoy.annotations.disallowed_by_default) = true, (envoy.annotations.deprecated_at_minor_version) = \"3.0\"];\n  string code = 2 [deprecated = true];\n}\n";
+    let tree = tree(&[
+        ("envoy/annotations/deprecation.proto", annotations),
+        ("shop/v1/order.proto", order),
+    ]);
+    let all = clock(
+        &tree,
+        &ledger(LEDGER),
+        Schedule::EnvoyToday,
+        date(2030, 1, 1),
+    );
+    let phases: Vec<_> = all.iter().map(|one| one.phase).collect();
+    assert_eq!(phases, [Phase::Refused, Phase::Warned]);
+    assert_eq!(all[0].annotated.as_deref(), Some("3.0"));
+}
+
+#[test]
+fn v46_without_a_replacement_it_takes_about_a_year_more() {
+    let releases = judged("shop.v1.Order.code", Schedule::Releases, date(2021, 5, 1));
+    assert_eq!(releases.dates.removable, Some(date(2022, 1, 10)));
+    let majors = judged("shop.v1.Order.code", Schedule::Policy, date(2021, 5, 1));
+    assert_eq!(majors.dates.removable, Some(date(2024, 6, 30)));
+}
+
+#[test]
+fn v43_what_the_ledger_does_not_know_is_told() {
+    let tree = shop("message Order {\n  string other = 1 [deprecated = true];\n}\n");
+    let all = clock(&tree, &ledger(LEDGER), Schedule::Policy, date(2022, 1, 1));
+    assert_eq!(all[0].phase, Phase::Unrecorded);
+    assert_eq!((all[0].until, &all[0].replacement), (None, &None));
+}
+
+#[test]
+fn v43_the_key_and_the_layer_to_paste() {
+    let one = judged("shop.v1.Order.id", Schedule::Policy, date(2021, 5, 1));
+    assert_eq!(
+        one.layer().unwrap(),
+        "layered_runtime:\n  layers:\n  - name: deprecated\n    static_layer:\n      \"envoy.deprecated_features:shop.v1.Order.id\": true\n"
+    );
+    // A value has the scope of its enum, as its full name in C++ has.
+    let tree = shop("enum Color {\n  UNKNOWN = 0;\n  RED = 1 [deprecated = true];\n}\n");
+    let all = clock(&tree, &ledger(LEDGER), Schedule::Policy, date(2021, 5, 1));
+    assert_eq!(all[0].element, "shop.v1.Color.RED");
+    assert_eq!(
+        all[0].key.as_deref(),
+        Some("envoy.deprecated_features:shop.v1.RED")
+    );
+    assert_eq!(all[0].phase, Phase::Refused);
+}
+
+#[test]
+fn v36_a_removal_inside_the_window_is_an_error() {
+    let old = shop(ORDER);
+    let new = shop(
+        "message Order {\n  reserved 1;\n  reserved \"id\";\n  string code = 2 [deprecated = true];\n}\n",
+    );
+    let comparison = Comparison::of(&old, &new);
+    let told = |today| {
+        let mut found = rules::breaking(&comparison, Profile::Policy);
+        let ledger = ledger(LEDGER);
+        rules::windows(&comparison, &mut found, &ledger, Schedule::Policy, today);
+        let [one] = &found[..] else {
+            panic!("{found:?}")
+        };
+        (one.severity, one.message.clone())
+    };
+    assert_eq!(
+        told(date(2021, 5, 1)),
+        (
+            Severity::Error,
+            "removed while refused by default; its window ends on 2022-06-30".to_owned()
+        )
+    );
+    assert_eq!(told(date(2022, 7, 1)).0, Severity::Note);
+}
+
+#[test]
+fn v60_the_audit_lists_experiments_with_age_deprecations_and_what_waits() {
+    let tree = one(
+        "syntax = \"proto3\";\npackage shop.v1;\nmessage Order {\n  // [#not-implemented-hide:]\n  string color = 1;\n  string id = 2 [deprecated = true];\n}\nmessage Cart {\n  Order order = 1;\n}\n",
+    );
+    let text = format!("{LEDGER}experimental:\n- {{element: shop.v1.Order.color, since: 1.2.0}}\n");
+    let audit = audit::audit(&tree, &ledger(&text), Schedule::Policy, date(2021, 12, 1));
+    let experiments: Vec<_> = audit
+        .experimental
+        .iter()
+        .map(|one| {
+            (
+                one.element.as_str(),
+                one.maturity.to_string(),
+                one.age.clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        experiments,
+        [(
+            "shop.v1.Order.color",
+            "not implemented".to_owned(),
+            Some(("1.2.0".to_owned(), 2))
+        )]
+    );
+    let deprecated = audit
+        .deprecated
+        .iter()
+        .map(|one| (&*one.element, one.phase));
+    assert_eq!(
+        deprecated.collect::<Vec<_>>(),
+        [("shop.v1.Order.id", Phase::Refused)]
+    );
+    let pending: Vec<_> = audit.pending.keys().map(|name| &**name).collect();
+    assert_eq!(pending, ["shop.v1.Cart", "shop.v1.Order"]);
+    assert!(audit.two_versions.is_empty());
+}
+
+#[test]
+fn v20_the_team_that_owns_the_nearest_path_is_asked() {
+    let file = |package: &str, note: &str| {
+        format!("syntax = \"proto3\";\npackage {package};\n// {note}\nmessage M {{}}\n")
+    };
+    let files = |note: &str| {
+        tree(&[
+            ("shop/v1/m.proto", file("shop.v1", note)),
+            ("shop/cart/v1/m.proto", file("shop.cart.v1", note)),
+            ("box/v1/m.proto", file("box.v1", note)),
+            ("same/v1/m.proto", file("same.v1", "")),
+        ])
+    };
+    let owners =
+        ledger("owners:\n- {path: shop/, team: api}\n- {path: shop/cart/, team: cart}\n").owners;
+    let asked = review(&files("old"), &files("new"), &owners);
+    assert_eq!(asked.verdict(), "needs-api-review");
+    assert_eq!(asked.teams["api"], ["shop/v1/m.proto"]);
+    assert_eq!(asked.teams["cart"], ["shop/cart/v1/m.proto"]);
+    assert_eq!(asked.unowned, ["box/v1/m.proto"]);
+    let none = review(&files("old"), &files("old"), &owners);
+    assert_eq!(none.verdict(), "no-api-review");
+}
+
+#[test]
+fn a_ledger_that_is_wrong_is_told_with_its_line() {
+    let releases = "releases:\n- {version: 1.1.0, date: 2021-01-10}\n";
+    let wrong = [
+        (
+            "releases:\n- {version: 1.1.0, date: 2021-13-10}\n".to_owned(),
+            "oxds-ledger.yaml:2:3: date: \"2021-13-10\" is no date: 2027-03-31 is",
+        ),
+        (
+            format!("{releases}- {{version: 1.1.0, date: 2021-04-10}}\n"),
+            "oxds-ledger.yaml:3:3: 1.1.0 stands here twice",
+        ),
+        (
+            format!("{releases}experimental:\n- {{element: a.v1.M, since: 1.2.0}}\n"),
+            "oxds-ledger.yaml:4:3: since: there is no release \"1.2.0\" in `releases`",
+        ),
+        (
+            format!("{releases}deprecated:\n- {{element: a.v1.M, since: 1.1.0}}\n"),
+            "oxds-ledger.yaml:4:3: says either what is the `replacement`, or in `no_replacement` why there is none",
+        ),
+    ];
+    for (text, why) in wrong {
+        assert_eq!(refused(&text), why);
+    }
+    assert!(refused("release: []\n").starts_with("oxds-ledger.yaml:1:1: "));
+}
