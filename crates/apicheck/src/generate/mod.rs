@@ -8,6 +8,7 @@
 //! same files.
 
 mod plan;
+mod promote;
 mod select;
 mod structure;
 mod typemap;
@@ -16,7 +17,9 @@ mod write;
 use std::collections::BTreeMap;
 
 pub use plan::Plan;
+pub(crate) use plan::Step;
 pub(crate) use plan::{MIGRATE, Move};
+pub use promote::{NotPromoted, Promotion, promote};
 pub(crate) use select::next_version;
 pub use select::{Reason, pending};
 pub use structure::{StructuralDifference, structural_differences};
@@ -59,7 +62,7 @@ pub fn next_major(tree: &Tree) -> NextMajor {
     let moves = files
         .iter()
         .filter_map(|file| Some((file.id, target(tree, file, packages.get(&file.package)?)?)));
-    let plan = Plan::cut(tree, moves);
+    let plan = Plan::cut(tree, Step::NextMajor, moves);
     let printer = Printer::new(tree, &plan);
     let mut generated: Vec<Generated> = files
         .iter()
@@ -93,24 +96,36 @@ fn packages(tree: &Tree, reasons: &BTreeMap<Name, Reason>) -> BTreeMap<Name, Str
     packages
 }
 
-/// The new place of a file: its folder's last part is the version, as in its package.
+/// The new place of a file in the next major.
 fn target(tree: &Tree, file: &File, package: &str) -> Option<Move> {
     let (old, new) = next_version(&file.package)?;
-    let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
-    let moves = select::moves_to(tree, file);
-    let package = moves.unwrap_or(package);
-    let path = match folder.strip_suffix(old).filter(|_| moves.is_none()) {
-        Some(base) => format!("{base}{new}/{name}"),
-        // Elsewhere, and where folders do not follow packages, they do from now on.
-        None => format!("{}/{name}", package.replace('.', "/")),
-    };
     let version = (old.to_owned(), new);
-    let package = package.to_owned();
+    let moves = select::moves_to(tree, file);
+    let package = moves.unwrap_or(package).to_owned();
+    let path = match moves {
+        Some(_) => path_of(file, &package),
+        None => target_path(file, &package, &version),
+    };
     Some(Move {
         path,
         package,
         version,
     })
+}
+
+/// The path of a file whose package gets another version: its folder ends with the version, too.
+fn target_path(file: &File, package: &str, version: &(String, String)) -> String {
+    let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
+    match folder.strip_suffix(&*version.0) {
+        Some(base) => format!("{base}{}/{name}", version.1),
+        None => path_of(file, package),
+    }
+}
+
+/// The path that a package says.
+fn path_of(file: &File, package: &str) -> String {
+    let name = file.path.rsplit('/').next().unwrap_or(&file.path);
+    format!("{}/{name}", package.replace('.', "/"))
 }
 
 /// Whether a file declares nothing and only passes on others.

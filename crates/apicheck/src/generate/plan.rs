@@ -9,8 +9,19 @@ use crate::model::{Enum, EnumValue, Field, File, FileId, Message, Name, Options,
 /// Where files and types go. The empty plan leaves everything as it is.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
+    step: Step,
     files: HashMap<FileId, Move>,
     types: HashMap<Name, String>,
+}
+
+/// What is done to the files that move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Step {
+    /// Deprecation and annotations are carried out.
+    #[default]
+    NextMajor,
+    /// They get another name and nothing else.
+    Promotion,
 }
 
 /// The new place of a file.
@@ -24,8 +35,13 @@ pub(crate) struct Move {
 
 impl Plan {
     /// Cuts files: each goes to a new path and package, and with it every type that stays.
-    pub(super) fn cut(tree: &Tree, files: impl IntoIterator<Item = (FileId, Move)>) -> Plan {
+    pub(super) fn cut(
+        tree: &Tree,
+        step: Step,
+        files: impl IntoIterator<Item = (FileId, Move)>,
+    ) -> Plan {
         let mut plan = Plan {
+            step,
             files: files.into_iter().collect(),
             types: HashMap::new(),
         };
@@ -54,9 +70,26 @@ impl Plan {
         let mut renamed = target.package.clone();
         for part in local.split('.') {
             full = format!("{full}.{part}");
-            renamed = format!("{renamed}.{}", new_name(tree, &full).unwrap_or(part));
+            renamed = format!("{renamed}.{}", self.new_name(tree, &full).unwrap_or(part));
         }
         self.types.insert(name.clone(), renamed);
+    }
+
+    /// Whether deprecation and annotations of a file are carried out.
+    pub(crate) fn carries_out(&self, file: FileId) -> bool {
+        self.step == Step::NextMajor && self.files.contains_key(&file)
+    }
+
+    /// The status of a file that moves.
+    pub(crate) fn status(&self) -> &'static str {
+        match self.step {
+            Step::NextMajor => "NEXT_MAJOR_VERSION_CANDIDATE",
+            Step::Promotion => "ACTIVE",
+        }
+    }
+
+    fn new_name<'a>(&self, tree: &'a Tree, full: &str) -> Option<&'a str> {
+        (self.step == Step::NextMajor).then(|| new_name(tree, full))?
     }
 
     /// The new place of a file; none when it stays.
@@ -87,20 +120,20 @@ impl Plan {
     }
 
     pub(crate) fn keeps_message(&self, message: &Message) -> bool {
-        !(self.files.contains_key(&message.file) && message.options.deprecated())
+        !(self.carries_out(message.file) && message.options.deprecated())
     }
 
     pub(crate) fn keeps_enum(&self, of: &Enum) -> bool {
-        !(self.files.contains_key(&of.file) && of.options.deprecated())
+        !(self.carries_out(of.file) && of.options.deprecated())
     }
 
     pub(crate) fn keeps_field(&self, message: &Message, field: &Field) -> bool {
-        !(self.files.contains_key(&message.file) && field.options.deprecated())
+        !(self.carries_out(message.file) && field.options.deprecated())
     }
 
     /// The first value of an enum cannot go: proto3 needs a zero.
     pub(crate) fn keeps_value(&self, of: &Enum, value: &EnumValue) -> bool {
-        value.number == 0 || !(self.files.contains_key(&of.file) && value.options.deprecated())
+        value.number == 0 || !(self.carries_out(of.file) && value.options.deprecated())
     }
 
     /// The name of a field afterwards.
@@ -111,7 +144,7 @@ impl Plan {
 
     /// The oneof of a field afterwards.
     pub(crate) fn oneof<'a>(&self, message: &'a Message, field: &'a Field) -> Option<&'a str> {
-        if self.files.contains_key(&message.file)
+        if self.carries_out(message.file)
             && let Some(oneof) = text_of(&field.options, FIELD_MIGRATE, "oneof_promotion")
         {
             return Some(oneof);
@@ -121,7 +154,7 @@ impl Plan {
 
     /// The name of a value afterwards.
     pub(crate) fn value_name<'a>(&self, of: &Enum, value: &'a EnumValue) -> &'a str {
-        if self.files.contains_key(&of.file) && value.number == 0 && value.options.deprecated() {
+        if self.carries_out(of.file) && value.number == 0 && value.options.deprecated() {
             return UNAVAILABLE;
         }
         self.renamed(

@@ -112,9 +112,9 @@ impl<'a> Sheet<'a> {
         self.printer.plan.package(self.file)
     }
 
-    /// Whether the file goes to another major.
+    /// Whether deprecation and annotations of the file are carried out.
     fn moves(&self) -> bool {
-        self.plan().target(self.file.id).is_some()
+        self.plan().carries_out(self.file.id)
     }
 
     fn uses(&self, file: FileId) {
@@ -160,7 +160,7 @@ impl<'a> Sheet<'a> {
         }
         let lines = entries.into_iter().map(|(name, value)| {
             let value = match target {
-                Some(_) if name.contains(STATUS) => candidate(&name, &value),
+                Some(_) if name.contains(STATUS) => status(&name, &value, self.plan().status()),
                 Some(target) if !name.starts_with('(') => {
                     moved_package(&value, &target.version.0, &target.version.1)
                 }
@@ -228,18 +228,18 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// The status of a file that is cut.
-fn candidate(name: &str, value: &str) -> String {
+/// The status of a file that moves.
+fn status(name: &str, value: &str, status: &str) -> String {
     const PART: &str = "package_version_status";
-    const CANDIDATE: &str = "NEXT_MAJOR_VERSION_CANDIDATE";
     if name.ends_with(PART) {
-        return CANDIDATE.to_owned();
+        return status.to_owned();
     }
-    ["ACTIVE", "FROZEN"]
-        .iter()
-        .fold(value.to_owned(), |text, old| {
-            text.replace(&format!("{PART}: {old}"), &format!("{PART}: {CANDIDATE}"))
-        })
+    let all = ["ACTIVE", "FROZEN", "NEXT_MAJOR_VERSION_CANDIDATE"];
+    let old = all.iter().map(|old| format!("{PART}: {old}"));
+    let old = old.into_iter().find(|old| value.contains(old.as_str()));
+    old.map_or(value.to_owned(), |old| {
+        value.replace(&old, &format!("{PART}: {status}"))
+    })
 }
 
 /// A language's package with another version: `…/v3;corev3`, `io.envoy.v3`.

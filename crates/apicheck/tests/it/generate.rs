@@ -5,9 +5,11 @@ use std::fs::File;
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
+use oxds_apicheck::bump::frozen_by_status;
 use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::generate::{
-    Generated, Plan, differences, next_major, structural_differences, typemap, write,
+    Generated, NotPromoted, Plan, differences, next_major, promote, structural_differences,
+    typemap, write,
 };
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::model::Tree;
@@ -182,6 +184,57 @@ fn the_golden_types_say_what_they_were() {
     let nested = "envoy.config.cluster.v3.Cluster.DiscoveryType";
     let pair = pairs.iter().find(|pair| pair.new == nested).unwrap();
     assert_eq!(pair.old, "envoy.api.v2.Cluster.DiscoveryType");
+}
+
+#[test]
+fn v19_promotion_renames_everything_and_freezes_what_was_before() {
+    // given the golden tree, all of whose candidates are promoted at once
+    let golden = golden();
+    let tree = read(&golden);
+    let packages: BTreeSet<&str> = tree
+        .targets()
+        .filter(|file| is_v4(&file.path))
+        .map(|file| &*file.package)
+        .collect();
+    let packages: Vec<&str> = packages.into_iter().collect();
+    let promotion = promote(&tree, &packages).unwrap();
+    assert_eq!(
+        (promotion.packages.len(), promotion.removed.len()),
+        (72, 125)
+    );
+    let url = |name: &str| format!("type.googleapis.com/envoy.config.cluster.{name}.Cluster");
+    assert!(promotion.type_urls.contains(&(url("v4alpha"), url("v4"))));
+    // when it is written
+    let written: BTreeMap<String, String> = promotion
+        .files
+        .into_iter()
+        .map(|file| (file.path, file.text))
+        .collect();
+    let mut files: Vec<(String, String, bool)> = golden
+        .iter()
+        .filter(|(path, ..)| !promotion.removed.contains(path) && !written.contains_key(path))
+        .cloned()
+        .collect();
+    files.extend(written.into_iter().map(|(path, text)| (path, text, true)));
+    let promoted = read(&files);
+    // then no alpha of 4 is left, v3 is frozen where there is a v4, and nothing else changed
+    assert!(promoted.files.iter().all(|file| !is_v4(&file.path)));
+    let frozen = frozen_by_status(&promoted);
+    assert!(frozen.contains("envoy.config.cluster.v3"));
+    assert!(!frozen.contains("envoy.config.cluster.v4"));
+    let cluster = promoted.message("envoy.config.cluster.v4.Cluster").unwrap();
+    let before = tree
+        .message("envoy.config.cluster.v4alpha.Cluster")
+        .unwrap();
+    assert_eq!(cluster.fields.len(), before.fields.len());
+    assert_eq!(
+        promote(&promoted, &["envoy.config.cluster.v4"]),
+        Err(NotPromoted::NoAlpha("envoy.config.cluster.v4".to_owned()))
+    );
+    assert_eq!(
+        promote(&tree, &["a.v1alpha"]),
+        Err(NotPromoted::Unknown("a.v1alpha".to_owned()))
+    );
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! An alpha becomes the stable major (V-19).
+
+use std::collections::BTreeMap;
+
+use super::plan::{Move, Plan, Step};
+use super::{Generated, target_path};
+use crate::model::{File, FileId, Name, Tree};
+use crate::package::{PackageName, Stage};
+use crate::print::Printer;
+
+/// What promoting packages does to a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promotion {
+    /// The packages, each with its stable name.
+    pub packages: BTreeMap<String, String>,
+    /// The files to write: the promoted ones at their new paths, those that use them, and those of
+    /// the previous stable majors, which are frozen.
+    pub files: Vec<Generated>,
+    /// The paths to remove.
+    pub removed: Vec<String>,
+    /// The type URLs that change: servers and configurations name them.
+    pub type_urls: Vec<(String, String)>,
+}
+
+/// Why packages cannot be promoted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotPromoted {
+    /// The tree has no such package.
+    #[error("there is no package `{0}` to promote")]
+    Unknown(String),
+    /// It has no version, or one that is stable already.
+    #[error("`{0}` is no alpha: a package like `a.v2alpha` is")]
+    NoAlpha(String),
+    /// The stable package is there already.
+    #[error("`{package}` cannot become `{stable}`: that is there already")]
+    Taken {
+        /// The package.
+        package: String,
+        /// The name it would get.
+        stable: String,
+    },
+}
+
+/// Promotes packages: `a.v4alpha` becomes `a.v4`, with paths, language packages and all uses;
+/// their status becomes ACTIVE, that of `a.v3` FROZEN.
+///
+/// # Errors
+/// When one of the packages is not there, is no alpha, or its stable name is taken.
+pub fn promote(tree: &Tree, packages: &[&str]) -> Result<Promotion, NotPromoted> {
+    let mut renamed: BTreeMap<String, String> = BTreeMap::new();
+    for package in packages {
+        renamed.insert((*package).to_owned(), stable_name(tree, package)?);
+    }
+    let moves: BTreeMap<FileId, Move> = tree
+        .targets()
+        .filter_map(|file| Some((file.id, place(file, renamed.get(&*file.package)?)?)))
+        .collect();
+    let removed = moves.keys().map(|id| tree[*id].path.to_string()).collect();
+    let plan = Plan::cut(tree, Step::Promotion, moves.clone());
+    let printer = Printer::new(tree, &plan);
+    let uses = |file: &File| {
+        file.imports
+            .iter()
+            .any(|import| moves.contains_key(&import.file))
+    };
+    let mut files: Vec<Generated> = tree
+        .targets()
+        .filter(|file| moves.contains_key(&file.id) || uses(file))
+        .map(|file| Generated {
+            path: plan.path(file).to_owned(),
+            text: printer.file(file),
+        })
+        .collect();
+    let frozen: Vec<Name> = renamed.keys().filter_map(|name| previous(name)).collect();
+    for file in tree.targets().filter(|file| frozen.contains(&file.package)) {
+        freeze(file, &mut files);
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(Promotion {
+        packages: renamed,
+        files,
+        removed,
+        type_urls: type_urls(tree, &plan),
+    })
+}
+
+fn stable_name(tree: &Tree, package: &str) -> Result<String, NotPromoted> {
+    if !tree.targets().any(|file| *file.package == *package) {
+        return Err(NotPromoted::Unknown(package.to_owned()));
+    }
+    let name = PackageName::of(package);
+    let version = name
+        .version
+        .filter(|version| version.stage != Stage::Stable && name.rest.is_empty())
+        .ok_or_else(|| NotPromoted::NoAlpha(package.to_owned()))?;
+    let stable = format!("{}.v{}", name.base, version.major);
+    if tree.files.iter().any(|file| *file.package == *stable) {
+        let package = package.to_owned();
+        return Err(NotPromoted::Taken { package, stable });
+    }
+    Ok(stable)
+}
+
+fn place(file: &File, package: &str) -> Option<Move> {
+    let last = |name: &str| Some(name.rsplit('.').next()?.to_owned());
+    let version = (last(&file.package)?, last(package)?);
+    Some(Move {
+        path: target_path(file, package, &version),
+        package: package.to_owned(),
+        version,
+    })
+}
+
+/// The stable package before an alpha.
+fn previous(package: &str) -> Option<Name> {
+    let name = PackageName::of(package);
+    let major = name.version?.major.checked_sub(1)?;
+    Some(format!("{}.v{major}", name.base).into())
+}
+
+/// Marks a file as frozen, in the text that is written anyway or in its own.
+fn freeze(file: &File, files: &mut Vec<Generated>) {
+    let mark = |text: &str| {
+        text.replace(
+            "package_version_status = ACTIVE",
+            "package_version_status = FROZEN",
+        )
+    };
+    if let Some(written) = files.iter_mut().find(|written| *written.path == *file.path) {
+        written.text = mark(&written.text);
+    } else if let Some(text) = &file.text {
+        let marked = mark(text);
+        if *marked != **text {
+            files.push(Generated {
+                path: file.path.to_string(),
+                text: marked,
+            });
+        }
+    }
+}
+
+fn type_urls(tree: &Tree, plan: &Plan) -> Vec<(String, String)> {
+    let url = |name: &str| format!("type.googleapis.com/{name}");
+    let mut urls: Vec<(String, String)> = tree
+        .messages
+        .iter()
+        .filter(|message| !message.map_entry)
+        .map(|message| (&*message.name, plan.type_name(&message.name)))
+        .filter(|(old, new)| old != new)
+        .map(|(old, new)| (url(old), url(new)))
+        .collect();
+    urls.sort();
+    urls
+}
