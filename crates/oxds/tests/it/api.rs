@@ -141,6 +141,20 @@ fn v39_the_next_major_is_written_beside_its_source() {
     api("next-major", dir.path(), &["--check"]).expect(0, &[]);
     api("next-major", dir.path(), &[]).expect(0, &["1 files of 1 packages, 0 written"]);
     api("typemap", dir.path(), &["--format", "json"]).expect(0, &["[]"]);
+    // V-19: and made stable.
+    let promote = [
+        "api",
+        "promote",
+        "shop.v2alpha",
+        "--tree",
+        dir.path().to_str().expect("UTF-8"),
+    ];
+    let urls =
+        "type URL: type.googleapis.com/shop.v2alpha.Order -> type.googleapis.com/shop.v2.Order";
+    oxds(promote).expect(0, &["removed: shop/v2alpha/order.proto", urls]);
+    assert!(dir.path().join("shop/v2/order.proto").exists());
+    assert!(!dir.path().join("shop/v2alpha/order.proto").exists());
+    oxds(promote).expect(2, &["no package `shop.v2alpha`"]);
 }
 
 #[test]

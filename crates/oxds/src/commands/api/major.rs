@@ -1,11 +1,12 @@
-//! `oxds api next-major` and `typemap`: from one major to the next.
+//! `oxds api next-major`, `promote` and `typemap`: from one major to the next.
 
 use std::path::PathBuf;
 
 use oxds_apicheck::generate::{self, Difference, NextMajor, Reason};
+use oxds_apicheck::input::{self, Input, Options};
 use serde::Serialize;
 
-use super::trees::TreeArgs;
+use super::trees::{TreeArgs, failure};
 use crate::commands::Format;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -25,6 +26,21 @@ pub(super) struct NextMajorArgs {
     /// Write nothing; list the types that need a new major, and why
     #[arg(long, conflicts_with = "check")]
     why: bool,
+}
+
+/// Make alpha packages stable: rename them with all their uses, freeze the major before, list the
+/// type URLs that change
+#[derive(Debug, clap::Args)]
+pub(super) struct PromoteArgs {
+    /// The packages, such as shop.v2alpha
+    #[arg(value_name = "PACKAGE", required = true)]
+    packages: Vec<String>,
+    /// The folder of the tree
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    tree: PathBuf,
+    /// Change nothing; list what would change
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Print which type was which type one major before
@@ -88,6 +104,32 @@ fn why(next: &NextMajor) -> Result<Exit, Failure> {
             Reason::RefersTo(other) => format!("refers to {other}"),
         };
         output.line(&format!("{name} {reason}"))?;
+    }
+    Ok(Exit::Success)
+}
+
+pub(super) fn promote(args: &PromoteArgs) -> Result<Exit, Failure> {
+    let tree = Input::Folder(args.tree.clone());
+    let tree = input::load(&tree, &Options::default()).map_err(failure)?;
+    let packages: Vec<&str> = args.packages.iter().map(String::as_str).collect();
+    let promotion = generate::promote(&tree, &packages).map_err(Failure::usage)?;
+    let mut output = Output::new();
+    if !args.dry_run {
+        generate::write(&args.tree, &promotion.files).map_err(Failure::usage)?;
+        for path in &promotion.removed {
+            let path = args.tree.join(path);
+            std::fs::remove_file(&path)
+                .map_err(|error| Failure::usage(format_args!("{}: {error}", path.display())))?;
+        }
+    }
+    for file in &promotion.files {
+        output.line(&format!("written: {}", file.path))?;
+    }
+    for path in &promotion.removed {
+        output.line(&format!("removed: {path}"))?;
+    }
+    for (old, new) in &promotion.type_urls {
+        output.line(&format!("type URL: {old} -> {new}"))?;
     }
     Ok(Exit::Success)
 }

@@ -49,6 +49,7 @@ enum Command {
     Freeze(version::FreezeArgs),
     SuggestVersion(version::SuggestArgs),
     NextMajor(major::NextMajorArgs),
+    Promote(major::PromoteArgs),
     Typemap(major::TypemapArgs),
     Explain(explain::Args),
 }
@@ -64,6 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         Command::Freeze(args) => version::freeze(args),
         Command::SuggestVersion(args) => version::suggest(args),
         Command::NextMajor(args) => major::next_major(args),
+        Command::Promote(args) => major::promote(args),
         Command::Typemap(args) => major::typemap(args),
         Command::Explain(args) => explain::run(args),
     }
