@@ -1,0 +1,88 @@
+//! `docs/api-rules.md` says what the rules say.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use oxds_apicheck::finding::Severity;
+use oxds_apicheck::rule::{self, Rule};
+
+const START: &str = "<!-- rules -->\n";
+const END: &str = "<!-- /rules -->";
+
+#[test]
+fn the_table_of_rules_is_that_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/api-rules.md");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(START).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let expected = format!("{before}{START}{}{END}{after}", table());
+    if std::env::var_os("OXDS_WRITE").is_some() {
+        fs::write(&path, &expected).unwrap();
+        return;
+    }
+    assert!(
+        text == expected,
+        "run it with OXDS_WRITE=1: the rules changed"
+    );
+}
+
+#[test]
+fn every_rule_of_buf_has_a_counterpart_or_a_reason() {
+    let text = include_str!("../../../../docs/api-rules.md");
+    let (_, reasons) = text
+        .split_once("## What buf finds and oxds does not")
+        .unwrap();
+    let listed = include_str!("../../testdata/buf-breaking-rules.txt");
+    for id in listed.lines().filter(|line| !line.starts_with('#')) {
+        let counterpart = rule::all().any(|rule| rule.buf.contains(&id));
+        let reason = reasons.contains(&format!("\n| `{id}` |"));
+        assert!(
+            counterpart != reason,
+            "{id}: counterpart {counterpart}, reason {reason}"
+        );
+    }
+}
+
+fn table() -> String {
+    let mut table = String::from(
+        "| rule | behaviours | guards | severity | wants | rules of buf |\n|---|---|---|---|---|---|\n",
+    );
+    for rule in rule::all() {
+        let Rule {
+            id,
+            behaviours,
+            category,
+            purpose,
+            buf,
+            ..
+        } = rule;
+        let behaviours = behaviours.join(", ");
+        let guards = format!("{category:?}").to_lowercase();
+        let buf = buf
+            .iter()
+            .map(|id| format!("`{id}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let severity = severity(rule);
+        writeln!(
+            table,
+            "| `{id}` | {behaviours} | {guards} | {severity} | {purpose} | {buf} |"
+        )
+        .unwrap();
+    }
+    table
+}
+
+fn severity(rule: &Rule) -> String {
+    let word = |severity: Option<Severity>| match severity {
+        Some(severity) => format!("{severity:?}").to_lowercase(),
+        None => "off".to_owned(),
+    };
+    let (policy, today) = (word(rule.profiles.policy), word(rule.profiles.envoy_today));
+    if policy == today {
+        policy
+    } else {
+        format!("{policy}; envoy-today {today}")
+    }
+}
