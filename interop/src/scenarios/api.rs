@@ -63,7 +63,11 @@ async fn counterparts(context: Context) -> Fallible {
     let mut alone = Vec::new();
     for finding in &buf {
         let subject = subject(finding, &trees)?;
-        if !ours.iter().any(|other| is_counterpart(other, &subject)) {
+        let rule = finding["type"].as_str().unwrap_or_default();
+        if !ours
+            .iter()
+            .any(|other| is_counterpart(other, &subject, rule))
+        {
             alone.push(format!("{subject:?}: {finding}"));
         }
     }
@@ -251,13 +255,17 @@ fn file_of(tree: &Tree, name: &str) -> Option<String> {
     Some(tree[file].path.to_string())
 }
 
-/// Whether a finding of ours is about the subject, or about something that holds it.
-fn is_counterpart(ours: &Value, subject: &Subject) -> bool {
+/// Whether a finding of ours is about the subject, and its rule says to find what buf's does; or tells that
+/// something that held the subject is gone or has another name.
+fn is_counterpart(ours: &Value, subject: &Subject, theirs: &str) -> bool {
     let element = ours["element"].as_str().unwrap_or_default();
     let rule = ours["rule"].as_str().unwrap_or_default();
-    let holds = |name: &str| {
-        name.strip_prefix(element)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    let same = oxds_apicheck::rule::find(rule).is_some_and(|rule| rule.buf.contains(&theirs));
+    let whole = rule.ends_with("_REMOVED") || rule.ends_with("_RENAMED");
+    let holds = |name: &str| match name.strip_prefix(element) {
+        Some("") => same,
+        Some(rest) => whole && rest.starts_with('.'),
+        None => false,
     };
     let was_in = |file: &str| {
         let places = [&ours["old"]["path"], &ours["path"]];
@@ -269,7 +277,7 @@ fn is_counterpart(ours: &Value, subject: &Subject) -> bool {
         Subject::Package(package) => rule.starts_with("PACKAGE_") && element == package,
         Subject::File(file) => match rule {
             "FILE_REMOVED" | "FILE_MOVED" | "FILE_OPTION_CHANGED" => {
-                was_in(file) || element == file
+                same && (was_in(file) || element == file)
             }
             // A package that is gone takes its files with it.
             "PACKAGE_REMOVED" => file
