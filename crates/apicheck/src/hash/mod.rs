@@ -16,8 +16,6 @@ mod encode;
 mod node;
 mod options;
 mod root;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,8 @@
 //! reading the text gives the same model.
 //!
 //! Elements stand in the order of their source, comments around them; imports are those that are
-//! used, sorted. Public imports stay. Proto2 groups are written as the messages they are.
+//! used, sorted. Public imports stay. Not supported: proto2 groups, which
+//! come out as plain message fields.
 
 mod declaration;
 mod layout;

@@ -13,14 +13,13 @@
 //! It does not evaluate rules against messages: that is `oxds_types::validate`.
 
 mod compare;
+mod limits;
 mod need;
 mod read;
 mod rules;
 mod scale;
 mod set;
 mod spell;
-#[cfg(test)]
-mod tests;
 
 pub use compare::{Change, Direction, changes};
 pub use need::Aspect;

@@ -3,6 +3,7 @@
 
 use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 
+use super::limits::Limits;
 use super::need::{Aspect, Need};
 use super::rules::Rules;
 use super::scale;
@@ -392,52 +393,6 @@ impl Reader<'_> {
         self.rules
             .settle(self.whole.as_ref(), self.subject.declared.as_ref());
         self.rules
-    }
-}
-
-/// The limits of what has an order.
-#[derive(Default)]
-struct Limits {
-    lower: Option<i128>,
-    upper: Option<i128>,
-    /// An inclusive limit wins when both are given, as in protoc-gen-validate.
-    inclusive: (bool, bool),
-}
-
-impl Limits {
-    /// Between the limits, or outside when they cross: `gt: 10, lt: 5` allows 3 and 12.
-    fn allowed(&self, whole: &Set) -> Set {
-        let (first, last) = whole.ends().unwrap_or((0, 0));
-        let above = Set::between(self.lower.unwrap_or(first), last);
-        let below = Set::between(first, self.upper.unwrap_or(last));
-        match (self.lower_limit(), self.upper_limit()) {
-            (Some(lower), Some(upper)) if upper < lower => above.union(&below),
-            _ => above.intersection(&below),
-        }
-        .intersection(whole)
-    }
-
-    // The limits as written: `lower` and `upper` are the first and the last value inside.
-    fn lower_limit(&self) -> Option<i128> {
-        self.lower
-            .map(|lower| lower - i128::from(!self.inclusive.0))
-    }
-
-    fn upper_limit(&self) -> Option<i128> {
-        self.upper
-            .map(|upper| upper + i128::from(!self.inclusive.1))
-    }
-
-    fn set(&mut self, name: &str, limit: i128) -> bool {
-        match name {
-            "gte" => (self.lower, self.inclusive.0) = (Some(limit), true),
-            "lte" => (self.upper, self.inclusive.1) = (Some(limit), true),
-            "gt" if !self.inclusive.0 => self.lower = Some(limit + 1),
-            "lt" if !self.inclusive.1 => self.upper = Some(limit - 1),
-            "gt" | "lt" => {}
-            _ => return false,
-        }
-        true
     }
 }
 
