@@ -62,7 +62,7 @@ struct Mesh {
 }
 
 /// The folder's `mesh.yaml`: the routes by weight, both clusters, an endpoint each.
-fn resources(weights: &[(&str, u32)], blue: &Backend, green: &Backend) -> [String; 5] {
+pub(super) fn resources(weights: &[(&str, u32)], blue: &Backend, green: &Backend) -> [String; 5] {
     [
         routes(weights),
         cluster("blue"),

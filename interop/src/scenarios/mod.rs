@@ -3,6 +3,7 @@
 mod api;
 mod channel;
 mod envoy;
+mod envoy_transports;
 mod grpc;
 
 use std::fmt;
@@ -50,6 +51,7 @@ pub(crate) fn all() -> Vec<Scenario> {
     [
         api::scenarios(),
         envoy::scenarios(),
+        envoy_transports::scenarios(),
         grpc::scenarios(),
         channel::scenarios(),
     ]
