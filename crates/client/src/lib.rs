@@ -35,14 +35,14 @@
 //!
 //! | what | status |
 //! |---|---|
-//! | ADS, state of the world, v3 | yes |
+//! | ADS, full states or differences, v3 | yes |
 //! | bootstrap from environment, JSON, code | yes |
 //! | authorities: name templates, servers of their own | yes |
 //! | one client per target | yes |
 //! | plaintext, TCP and Unix sockets | yes |
 //! | fallback between the servers of a list, and back (gRFC A71) | yes |
 //! | CSDS: what the clients hold, for `grpcdebug` and its like | yes |
-//! | delta, REST, files, TLS, LRS | not yet |
+//! | REST, files, TLS, LRS | not yet |
 //!
 //! Every `next` is cancel-safe; dropping the last handle ends the client's task and closes its socket. Tracing
 //! targets: `oxds::ads` (streams closed, responses rejected; whole messages at trace level).
@@ -58,6 +58,6 @@ pub mod transport;
 pub use bootstrap::{Bootstrap, BootstrapError};
 pub use client::{ClientPool, Options, RawWatch, Update, Watch, XdsClient};
 pub use csds::Csds;
-pub use oxds_core::ads::{Reason, WatchError};
+pub use oxds_core::ads::{Protocol, Reason, WatchError};
 pub use resolve::ConfigWatch;
 pub use target::{Target, TargetError};

@@ -13,6 +13,7 @@ mod channel_failover;
 mod channel_traffic;
 mod client_authorities;
 mod client_csds;
+mod client_delta;
 mod client_fallback;
 mod client_lifetime;
 mod client_reconnect;

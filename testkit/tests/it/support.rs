@@ -30,6 +30,10 @@ impl ControlPlane {
         control_plane
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Replaces all resources, as one change.
     pub(crate) fn write(&self, yaml: &str) {
         let new = self.folder.path().join("all.tmp");

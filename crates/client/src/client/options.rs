@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use oxds_core::ads::Protocol;
+
 use crate::transport::Keepalive;
 
 /// How a client behaves. The defaults are gRPC's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
+    /// How servers are asked: for full states, as gRPC does, unless told. Differences cost what changed, and say at once
+    /// that a resource does not exist.
+    pub protocol: Protocol,
     /// How long a server may be silent about a resource before it counts as missing: 15 s (gRFC A27).
     pub resource_timeout: Duration,
     /// The largest response that is read: 1 GiB. gRPC's usual 4 MiB are too few for a control plane (C-93); this bounds
@@ -19,6 +24,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            protocol: Protocol::Sotw,
             resource_timeout: Duration::from_secs(15),
             most_response_bytes: 1 << 30,
             keepalive: Keepalive::default(),

@@ -32,6 +32,7 @@ pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
             let known = servers.iter().find(|(known, _)| known == server);
             known.map(|(_, id)| *id).unwrap_or_else(|| {
                 let mut described = ads::Server::new(server.uri.as_str());
+                described.protocol = options.protocol;
                 described.ignore_resource_deletion = server.features.ignore_resource_deletion;
                 let id = config.add_server(described);
                 servers.push((server.clone(), id));

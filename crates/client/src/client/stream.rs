@@ -8,7 +8,11 @@ use http::Uri;
 use http::uri::PathAndQuery;
 use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
-use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse};
+use oxds_core::ads::Protocol;
+use oxds_types::discovery::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
+};
+use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::body::Body;
@@ -23,6 +27,8 @@ use crate::transport;
 
 const STREAM_ADS: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+const DELTA_ADS: &str =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 
 type Opening<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
 
@@ -32,6 +38,7 @@ pub(super) enum Io {
     /// Requests can be written.
     Opened,
     Response(DiscoveryResponse),
+    Difference(DeltaDiscoveryResponse),
     /// It ended, or never began, for this reason.
     Closed(String),
 }
@@ -41,13 +48,20 @@ pub(super) enum AdsStream {
     Closed,
     Connecting(Opening<SendRequest<Body>>),
     /// The call is made; the server has yet to send its headers (C-64).
-    Called(Live, Opening<Response<Streaming<DiscoveryResponse>>>),
-    Answering(Live, Box<Streaming<DiscoveryResponse>>),
+    Called(Requests, Opening<Responses>),
+    Answering(Requests, Responses),
 }
 
-/// What a live stream is written by.
-pub(super) struct Live {
-    requests: mpsc::UnboundedSender<DiscoveryRequest>,
+/// What a live stream is written by, in either variant of the protocol.
+pub(super) enum Requests {
+    Sotw(mpsc::UnboundedSender<DiscoveryRequest>),
+    Delta(mpsc::UnboundedSender<DeltaDiscoveryRequest>),
+}
+
+/// And read by.
+pub(super) enum Responses {
+    Sotw(Box<Streaming<DiscoveryResponse>>),
+    Delta(Box<Streaming<DeltaDiscoveryResponse>>),
 }
 
 impl AdsStream {
@@ -65,9 +79,20 @@ impl AdsStream {
     }
 
     pub(super) fn write(&self, request: DiscoveryRequest) {
-        if let Self::Called(live, _) | Self::Answering(live, _) = self {
+        if let Self::Called(Requests::Sotw(requests), _)
+        | Self::Answering(Requests::Sotw(requests), _) = self
+        {
             // Should the stream have ended, the next read says so.
-            let _ = live.requests.send(request);
+            let _ = requests.send(request);
+        }
+    }
+
+    pub(super) fn write_difference(&self, request: DeltaDiscoveryRequest) {
+        if let Self::Called(Requests::Delta(requests), _)
+        | Self::Answering(Requests::Delta(requests), _) = self
+        {
+            // As above.
+            let _ = requests.send(request);
         }
     }
 
@@ -84,16 +109,17 @@ impl AdsStream {
                     Err(status) => return self.close(&status),
                 },
                 Self::Called(_, headers) => match headers.await {
-                    Ok(response) => {
-                        let Self::Called(live, _) = std::mem::replace(self, Self::Closed) else {
+                    Ok(responses) => {
+                        let Self::Called(requests, _) = std::mem::replace(self, Self::Closed)
+                        else {
                             continue;
                         };
-                        *self = Self::Answering(live, Box::new(response.into_inner()));
+                        *self = Self::Answering(requests, responses);
                     }
                     Err(status) => return self.close(&status),
                 },
-                Self::Answering(_, responses) => match responses.message().await {
-                    Ok(Some(response)) => return Io::Response(response),
+                Self::Answering(_, responses) => match responses.next().await {
+                    Ok(Some(io)) => return io,
                     Ok(None) => return self.close(&Status::ok("the server ended the stream")),
                     Err(status) => return self.close(&status),
                 },
@@ -110,8 +136,42 @@ impl AdsStream {
     }
 }
 
+impl Responses {
+    /// The next one; `None` when the server has ended the stream. Cancel-safe.
+    async fn next(&mut self) -> Result<Option<Io>, Status> {
+        Ok(match self {
+            Self::Sotw(responses) => responses.message().await?.map(Io::Response),
+            Self::Delta(responses) => responses.message().await?.map(Io::Difference),
+        })
+    }
+}
+
 /// Makes the call. Requests can be written at once, whenever the headers come.
 fn call(sender: SendRequest<Body>, server: &Server, options: &Options) -> AdsStream {
+    match options.protocol {
+        Protocol::Sotw => {
+            let (requests, responses) = stream(sender, server, options, STREAM_ADS);
+            let responses = async { Ok(Responses::Sotw(Box::new(responses.await?))) };
+            AdsStream::Called(Requests::Sotw(requests), Box::pin(responses))
+        }
+        Protocol::Delta => {
+            let (requests, responses) = stream(sender, server, options, DELTA_ADS);
+            let responses = async { Ok(Responses::Delta(Box::new(responses.await?))) };
+            AdsStream::Called(Requests::Delta(requests), Box::pin(responses))
+        }
+    }
+}
+
+fn stream<Q, R>(
+    sender: SendRequest<Body>,
+    server: &Server,
+    options: &Options,
+    method: &'static str,
+) -> (mpsc::UnboundedSender<Q>, Opening<Streaming<R>>)
+where
+    Q: Message + 'static,
+    R: Message + Default + 'static,
+{
     let (requests, queue) = mpsc::unbounded_channel();
     let authority = server.address.authority();
     let origin = Uri::builder()
@@ -125,14 +185,14 @@ fn call(sender: SendRequest<Body>, server: &Server, options: &Options) -> AdsStr
         grpc.ready()
             .await
             .map_err(|error| Status::unavailable(error.to_string()))?;
-        grpc.streaming(
+        let response = grpc.streaming(
             tonic::Request::new(UnboundedReceiverStream::new(queue)),
-            PathAndQuery::from_static(STREAM_ADS),
-            ProstCodec::<DiscoveryRequest, DiscoveryResponse>::default(),
-        )
-        .await
+            PathAndQuery::from_static(method),
+            ProstCodec::<Q, R>::default(),
+        );
+        response.await.map(Response::into_inner)
     };
-    AdsStream::Called(Live { requests }, Box::pin(called))
+    (requests, Box::pin(called))
 }
 
 /// A connection as the service that tonic's client calls.

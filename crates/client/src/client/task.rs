@@ -8,6 +8,7 @@ use std::task::Poll;
 use oxds_core::ads::{AuthorityId, Client, Event, ServerId, Transmit};
 use oxds_core::time::Instant;
 use oxds_types::Kind;
+use oxds_types::discovery::Status;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
@@ -158,6 +159,10 @@ impl Task {
                 tracing::trace!(target: "oxds::ads", server = %server.uri, ?response, "response");
                 self.machine.handle_response(now, *id, response);
             }
+            Io::Difference(response) => {
+                tracing::trace!(target: "oxds::ads", server = %server.uri, ?response, "response");
+                self.machine.handle_difference(now, *id, response);
+            }
             Io::Closed(cause) => {
                 tracing::info!(target: "oxds::ads", server = %server.uri, cause, "stream closed");
                 self.machine.handle_closed(now, *id, &cause, random());
@@ -195,12 +200,21 @@ impl Connection {
             Transmit::Open => self.stream = AdsStream::open(&self.server, options),
             Transmit::Request(request) => {
                 tracing::trace!(target: "oxds::ads", server = %self.server.uri, ?request, "request");
-                if let Some(detail) = &request.error_detail {
-                    tracing::warn!(target: "oxds::ads", server = %self.server.uri, reason = detail.message, "rejected a response");
-                }
+                self.log_rejection(request.error_detail.as_ref());
                 self.stream.write(*request);
             }
+            Transmit::Delta(request) => {
+                tracing::trace!(target: "oxds::ads", server = %self.server.uri, ?request, "request");
+                self.log_rejection(request.error_detail.as_ref());
+                self.stream.write_difference(*request);
+            }
             Transmit::Close => self.stream = AdsStream::Closed,
+        }
+    }
+
+    fn log_rejection(&self, detail: Option<&Status>) {
+        if let Some(detail) = detail {
+            tracing::warn!(target: "oxds::ads", server = %self.server.uri, reason = detail.message, "rejected a response");
         }
     }
 }

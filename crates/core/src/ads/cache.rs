@@ -67,10 +67,12 @@ pub struct Held {
     pub value: Bytes,
     /// Its view.
     pub resource: Resource,
-    /// The version of the response that brought it.
+    /// Its version: its own where differences are asked for, else that of the response that brought it.
     pub version: String,
     /// The server that sent it last.
     pub server_uri: Arc<str>,
+    /// The same, among the client's servers.
+    pub server: ServerId,
     /// When it came.
     pub updated: Instant,
 }
@@ -186,6 +188,15 @@ impl Cache {
         entry.held.as_ref().map(|held| &held.value)
     }
 
+    /// The version of what is held as this server sent it, if its last word on it was no fault: otherwise it is to send
+    /// it again, for were it to go back to what is held, nothing else would clear the fault (C-111).
+    pub(super) fn version_from(&self, server: ServerId, kind: &Kind, name: &str) -> Option<String> {
+        let (_, entry) = self.entry(kind, name)?;
+        let held = entry.held.as_ref()?;
+        let is_current = held.server == server && entry.fault.is_none();
+        is_current.then(|| held.version.clone())
+    }
+
     /// A server has been asked for these; from now on its silence counts.
     pub(super) fn requested(
         &mut self,
@@ -232,6 +243,7 @@ impl Cache {
         if let Some(held) = &mut entry.held {
             version.clone_into(&mut held.version);
             held.server_uri = Arc::clone(server_uri);
+            held.server = server;
         }
         entry.senders.insert(server);
         if entry.settle() {
@@ -287,6 +299,17 @@ impl Cache {
         entry.settle();
         self.fail(kind, name, error);
         true
+    }
+
+    /// The server says that there is none, whether something is held or not (C-278).
+    pub(super) fn handle_none(&mut self, kind: &Kind, name: &Arc<str>, error: WatchError) {
+        if !self.delete(kind, name, error.clone())
+            && let Some(entry) = self.entry_mut(kind, name)
+        {
+            entry.silence = None;
+            entry.fault = None;
+            self.fail(kind, name, error);
+        }
     }
 
     /// The server no longer has it, but what it had stays in use (gRFC A53).

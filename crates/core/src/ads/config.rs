@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use oxds_types::discovery::Node;
 
+use crate::snapshot::Protocol;
+
 /// How a client behaves. The first authority is the one of names that have none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
@@ -23,7 +25,9 @@ pub struct Config {
 pub struct Server {
     /// Where it is, for error texts.
     pub uri: Arc<str>,
-    /// Deleted listeners and clusters stay in use (gRFC A53).
+    /// How it is asked: full states, as gRPC does, unless told (DEC-2).
+    pub protocol: Protocol,
+    /// What it deletes stays in use (gRFC A53).
     pub ignore_resource_deletion: bool,
 }
 
@@ -51,6 +55,7 @@ impl Server {
     pub fn new(uri: impl Into<Arc<str>>) -> Self {
         Self {
             uri: uri.into(),
+            protocol: Protocol::Sotw,
             ignore_resource_deletion: false,
         }
     }

@@ -1,4 +1,4 @@
-//! The client's machine: subscriptions to xDS servers over SotW ADS, and what came of them.
+//! The client's machine: subscriptions to xDS servers over ADS, of full states or of differences, and what came of them.
 //!
 //! Three parts: `stream` is what one server has been asked and told; `fallback` is which servers are asked; `cache` is
 //! what is held of each resource, whoever sent it. [`Client`] runs the ones on the others.
@@ -27,7 +27,7 @@ mod stream;
 use std::sync::Arc;
 
 use oxds_types::Kind;
-use oxds_types::discovery::DiscoveryResponse;
+use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
 
 pub use backoff::Backoff;
 pub use cache::{Attempt, CacheState, Cached, Held};
@@ -37,11 +37,12 @@ pub use name::canonical;
 pub use stream::Transmit;
 
 use crate::resource::Resource;
+pub use crate::snapshot::Protocol;
 use crate::time::Instant;
 use cache::Cache;
 use error::{error, reported};
 use fallback::{Channel, Channels};
-use response::Judged;
+use response::{Accepted, Judged, Rejected};
 use stream::{Ended, Stream};
 
 /// What the watchers of a resource are to be told (gRFC A88).
@@ -88,7 +89,7 @@ impl Client {
     pub fn new(config: Config) -> Self {
         let channel = |server: &Server| Channel {
             server: server.clone(),
-            stream: Stream::new(config.node.clone()),
+            stream: Stream::new(config.node.clone(), server.protocol),
             lost: None,
         };
         let channels = config.servers.iter().map(channel).collect();
@@ -137,31 +138,76 @@ impl Client {
 
     /// A response came. It is answered by the next request that [`poll_transmit`](Self::poll_transmit) gives.
     pub fn handle_response(&mut self, now: Instant, server: ServerId, response: DiscoveryResponse) {
+        let Some(kind) = self.known_kind(server, &response.type_url) else {
+            return;
+        };
+        let (version, duplicates) = (response.version_info, self.config.duplicates);
+        let mut judged =
+            response::judge(&kind, &version, &response.resources, duplicates, |name| {
+                self.cache.value(&kind, name)
+            });
+        judged.report(response.resource_errors);
+        if self.answer(server, &kind, &version, response.nonce, &judged) {
+            self.delete_absent(server, &kind, &judged);
+            self.apply(now, server, &kind, &version, judged);
+        }
+    }
+
+    /// A difference came. It is answered by the next request that [`poll_transmit`](Self::poll_transmit) gives.
+    pub fn handle_difference(
+        &mut self,
+        now: Instant,
+        server: ServerId,
+        response: DeltaDiscoveryResponse,
+    ) {
+        let Some(kind) = self.known_kind(server, &response.type_url) else {
+            return;
+        };
+        let duplicates = self.config.duplicates;
+        let mut judged =
+            response::judge_difference(&kind, response.resources, duplicates, |name| {
+                self.cache.value(&kind, name)
+            });
+        judged.report(response.resource_errors);
+        let version = response.system_version_info;
+        if self.answer(server, &kind, &version, response.nonce, &judged) {
+            for name in &response.removed_resources {
+                self.remove(server, &kind, &Arc::from(canonical(name)));
+            }
+            self.apply(now, server, &kind, &version, judged);
+        }
+    }
+
+    /// The kind of a response, if it was ever subscribed to.
+    fn known_kind(&mut self, server: ServerId, type_url: &str) -> Option<Kind> {
         let stream = &mut self.channels.get_mut(server).stream;
-        let kind = match Kind::from_type_url(&response.type_url) {
-            Some((kind, _)) if stream.knows(&kind) => kind,
+        match Kind::from_type_url(type_url) {
+            Some((kind, _)) if stream.knows(&kind) => Some(kind),
             // C-78: neither an ACK nor a NACK would be right.
             _ => {
                 if stream.handle_unknown_kind() {
                     self.channels.settle_on(&self.cache, server);
                 }
-                return;
+                None
             }
-        };
-        let duplicates = self.config.duplicates;
-        let mut judged = response::judge(&kind, &response.resources, duplicates, |name| {
-            self.cache.value(&kind, name)
-        });
-        judged.report(response.resource_errors);
-        let nack = judged.nack(&kind);
-        let version = response.version_info;
-        // C-160: what comes late says nothing.
-        if !stream.handle_response(&kind, version.clone(), response.nonce, nack) {
-            return;
         }
-        self.channels.settle_on(&self.cache, server);
-        self.delete_absent(server, &kind, &judged);
-        self.apply(now, server, &kind, &version, judged);
+    }
+
+    /// Acknowledges or rejects. `false` if the response is a late one, which says nothing (C-160).
+    fn answer(
+        &mut self,
+        server: ServerId,
+        kind: &Kind,
+        version: &str,
+        nonce: String,
+        judged: &Judged,
+    ) -> bool {
+        let stream = &mut self.channels.get_mut(server).stream;
+        let is_timely = stream.handle_response(kind, version.to_owned(), nonce, judged.nack(kind));
+        if is_timely {
+            self.channels.settle_on(&self.cache, server);
+        }
+        is_timely
     }
 
     /// The stream could not be opened, or ended, for this reason. `random` spreads the next attempt.
@@ -198,17 +244,25 @@ impl Client {
 
     /// What to do next, and with which server. Poll until `None` after every other call.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(ServerId, Transmit)> {
+        let cache = &self.cache;
         let (server, transmit) = self.channels.iter_mut().find_map(|(server, channel)| {
-            let transmit = channel.stream.poll_transmit()?;
+            let held = |kind: &Kind, name: &str| cache.version_from(server, kind, name);
+            let transmit = channel.stream.poll_transmit(held)?;
             Some((server, transmit))
         })?;
-        if let Transmit::Request(request) = &transmit
-            && let Some((kind, _)) = Kind::from_type_url(&request.type_url)
+        let asked = match &transmit {
+            Transmit::Request(request) => Some((&request.type_url, &request.resource_names)),
+            Transmit::Delta(request) => {
+                Some((&request.type_url, &request.resource_names_subscribe))
+            }
+            Transmit::Open | Transmit::Close => None,
+        };
+        if let Some((type_url, names)) = asked
+            && let Some((kind, _)) = Kind::from_type_url(type_url)
         {
             // C-94: the clock of a resource starts when its name has gone out on a live stream.
             let patience = self.config.resource_timeout;
-            self.cache
-                .requested(server, &kind, &request.resource_names, now, patience);
+            self.cache.requested(server, &kind, names, now, patience);
         }
         Some((server, transmit))
     }
@@ -255,38 +309,41 @@ impl Client {
     ) {
         let (channel, cache) = (self.channels.get(server), &mut self.cache);
         let (from, node_id) = (&channel.server, &self.config.node.id);
-        for (name, accepted) in judged.accepted {
+        for Accepted {
+            name,
+            version,
+            content,
+        } in judged.accepted
+        {
             // C-80: what was not asked for is not kept.
             if !channel.stream.is_subscribed(kind, &name) {
                 continue;
             }
-            match accepted {
-                None => cache.confirm(server, kind, &name, version, &from.uri),
+            match content {
+                None => cache.confirm(server, kind, &name, &version, &from.uri),
                 Some((value, resource)) => {
                     let held = Held {
                         value,
                         resource,
-                        version: version.to_owned(),
+                        version,
                         server_uri: Arc::clone(&from.uri),
+                        server,
                         updated: now,
                     };
                     cache.accept(server, kind, &name, held);
                 }
             }
         }
-        let attempt = Attempt {
-            version: version.to_owned(),
-            at: now,
-        };
-        for invalid in judged.rejected {
+        for Rejected { invalid, version } in judged.rejected {
             let Some(name) = &invalid.name else { continue };
             let text = format!("is invalid: {}", response::without_name(&invalid));
             let error = error(from, node_id, Reason::Invalid, &text, kind, name);
-            cache.reject(kind, name, error, attempt.clone());
+            cache.reject(kind, name, error, Attempt { version, at: now });
         }
         for (name, status) in judged.reported {
             let error = reported(from, node_id, &status, kind, &name);
-            cache.handle_reported(kind, &name, error, attempt.clone());
+            let version = version.to_owned();
+            cache.handle_reported(kind, &name, error, Attempt { version, at: now });
         }
     }
 
@@ -294,7 +351,7 @@ impl Client {
     /// this server has sent before, and no others (C-103, DEC-7).
     fn delete_absent(&mut self, server: ServerId, kind: &Kind, judged: &Judged) {
         // A resource whose name cannot be read may be any of them.
-        if !kind.is_full_state() || judged.rejected.iter().any(|invalid| invalid.name.is_none()) {
+        if !kind.is_full_state() || judged.has_nameless() {
             return;
         }
         let (channel, cache) = (self.channels.get(server), &mut self.cache);
@@ -315,6 +372,22 @@ impl Client {
             let error = error(&channel.server, node_id, reason, text, kind, name);
             cache.delete(kind, name, error);
         }
+    }
+
+    /// The server says that there is no such resource: it was deleted, or never was (C-278).
+    fn remove(&mut self, server: ServerId, kind: &Kind, name: &Arc<str>) {
+        let (channel, cache) = (self.channels.get(server), &mut self.cache);
+        if !channel.stream.is_subscribed(kind, name) {
+            return;
+        }
+        let is_held = cache.value(kind, name).is_some();
+        if is_held && channel.server.ignore_resource_deletion {
+            return cache.ignore_deletion(kind, name);
+        }
+        let (from, node_id) = (&channel.server, &self.config.node.id);
+        let text = "does not exist: the server says so";
+        let error = error(from, node_id, Reason::DoesNotExist, text, kind, name);
+        cache.handle_none(kind, name, error);
     }
 
     fn unreachable(&self, server: ServerId, cause: &str, kind: &Kind, name: &str) -> WatchError {

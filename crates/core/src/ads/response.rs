@@ -23,7 +23,7 @@ const WRAPPERS: [&str; 2] = [
 #[derive(Debug, Default)]
 pub(super) struct Judged {
     pub(super) accepted: Vec<Accepted>,
-    pub(super) rejected: Vec<Invalid>,
+    pub(super) rejected: Vec<Rejected>,
     /// Duplicates: wrong of the response, and nothing that a watcher should hear of.
     twice: Vec<Invalid>,
     /// By name: what the server says instead of a resource (gRFC A88).
@@ -34,45 +34,63 @@ pub(super) struct Judged {
 /// Judges every resource on its own: a bad one does not spoil the others (gRFC A46).
 pub(super) fn judge<'a>(
     kind: &Kind,
+    version: &str,
     resources: &[Any],
     duplicates: Duplicates,
     held: impl Fn(&str) -> Option<&'a Bytes>,
 ) -> Judged {
     let mut judged = Judged::default();
     for (index, any) in resources.iter().enumerate() {
-        match resource(kind, any, &held) {
-            Ok((name, resource)) => {
-                let first = judged.names.insert(Arc::clone(&name));
-                if first || duplicates == Duplicates::Accept {
-                    judged.accepted.push((name, resource));
-                } else {
-                    let twice = Invalid::new("is in the response twice");
-                    judged.twice.push(twice.of(&name));
-                }
-            }
-            Err(invalid) => {
-                judged.names.extend(invalid.name.clone());
-                let nameless = invalid.name.is_none();
-                judged.rejected.push(if nameless {
-                    invalid.at_index("resources", index)
-                } else {
-                    invalid
-                });
-            }
+        let found = unwrap(any).and_then(|(name, any)| resource(kind, name, &any, &held));
+        judged.take(index, version, duplicates, found);
+    }
+    judged
+}
+
+/// The same for differences, where each resource has a version of its own. One without a body is a sign of life of what
+/// was sent before, and nothing to judge.
+pub(super) fn judge_difference<'a>(
+    kind: &Kind,
+    resources: Vec<Wrapper>,
+    duplicates: Duplicates,
+    held: impl Fn(&str) -> Option<&'a Bytes>,
+) -> Judged {
+    let mut judged = Judged::default();
+    for (index, wrapper) in resources.into_iter().enumerate() {
+        if let Some(any) = &wrapper.resource {
+            let name = Some(wrapper.name).filter(|name| !name.is_empty());
+            let found = resource(kind, name, any, &held);
+            judged.take(index, &wrapper.version, duplicates, found);
         }
     }
     judged
 }
 
-/// A name, its bytes and their view, or `None` if the bytes are those held already.
-type Accepted = (Arc<str>, Option<(Bytes, Resource)>);
+/// A valid resource.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    pub(super) name: Arc<str>,
+    pub(super) version: String,
+    /// `None` if the bytes are those held already.
+    pub(super) content: Content,
+}
+
+/// An invalid one.
+#[derive(Debug)]
+pub(super) struct Rejected {
+    pub(super) invalid: Invalid,
+    pub(super) version: String,
+}
+
+/// Bytes and their view, or `None` if the bytes are those held already.
+type Content = Option<(Bytes, Resource)>;
 
 fn resource<'a>(
     kind: &Kind,
+    wrapped_name: Option<String>,
     any: &Any,
     held: impl Fn(&str) -> Option<&'a Bytes>,
-) -> Result<Accepted, Invalid> {
-    let (wrapped_name, any) = unwrap(any)?;
+) -> Result<(Arc<str>, Content), Invalid> {
     let Some((found, _)) = Kind::from_type_url(&any.type_url) else {
         return Err(Invalid::new("must not be empty").at("type_url"));
     };
@@ -142,6 +160,46 @@ pub(super) fn without_name(invalid: &Invalid) -> String {
 }
 
 impl Judged {
+    fn take(
+        &mut self,
+        index: usize,
+        version: &str,
+        duplicates: Duplicates,
+        found: Result<(Arc<str>, Content), Invalid>,
+    ) {
+        let version = version.to_owned();
+        match found {
+            Ok((name, content)) => {
+                let first = self.names.insert(Arc::clone(&name));
+                if first || duplicates == Duplicates::Accept {
+                    self.accepted.push(Accepted {
+                        name,
+                        version,
+                        content,
+                    });
+                } else {
+                    let twice = Invalid::new("is in the response twice");
+                    self.twice.push(twice.of(&name));
+                }
+            }
+            Err(invalid) => {
+                self.names.extend(invalid.name.clone());
+                let invalid = match invalid.name {
+                    None => invalid.at_index("resources", index),
+                    Some(_) => invalid,
+                };
+                self.rejected.push(Rejected { invalid, version });
+            }
+        }
+    }
+
+    /// Whether there is a bad one whose name cannot be read: it may be any.
+    pub(super) fn has_nameless(&self) -> bool {
+        self.rejected
+            .iter()
+            .any(|rejected| rejected.invalid.name.is_none())
+    }
+
     /// Takes over what the response says of single resources. Where it holds the resource too, that counts.
     pub(super) fn report(&mut self, errors: Vec<ResourceError>) {
         for error in errors {
@@ -163,7 +221,8 @@ impl Judged {
 
     /// The detail of the NACK, if there is one: every bad resource and its reason.
     pub(super) fn nack(&self, kind: &Kind) -> Option<String> {
-        let faults = self.rejected.iter().chain(&self.twice);
+        let rejected = self.rejected.iter().map(|rejected| &rejected.invalid);
+        let faults = rejected.chain(&self.twice);
         let reasons: Vec<String> = faults.map(Invalid::to_string).collect();
         if reasons.is_empty() {
             return None;

@@ -13,13 +13,14 @@
 //! Fields are grouped by when they reset: the nonce goes with the stream; the accepted version survives it
 //! (xDS protocol, "ACK/NACK and versioning").
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use oxds_types::Kind;
-use oxds_types::discovery::{DiscoveryRequest, Node, Status};
+use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node, Status};
 
 use super::backoff::Backoff;
+use crate::snapshot::Protocol;
 use crate::time::Instant;
 
 /// `google.rpc.Code.INVALID_ARGUMENT`: the code of every NACK (gRFC A46).
@@ -33,15 +34,18 @@ pub enum Transmit {
     Open,
     /// Write this request to the stream.
     Request(Box<DiscoveryRequest>),
+    /// The same, to a server that is asked for differences.
+    Delta(Box<DeltaDiscoveryRequest>),
     /// Close the stream and the connection, or give up opening them: nothing is wanted any more. Their end is not to
     /// be reported.
     Close,
 }
 
-/// The SotW stream to one server.
+/// The stream to one server.
 #[derive(Debug)]
 pub(super) struct Stream {
     node: Node,
+    protocol: Protocol,
     kinds: BTreeMap<Kind, KindState>,
     phase: Phase,
     backoff: Backoff,
@@ -68,17 +72,29 @@ enum Phase {
 struct KindState {
     names: BTreeSet<Arc<str>>,
 
-    // Survives the stream.
+    // Survives the stream. Of differences there is none: each resource has its own.
     version: String,
 
     // Reset with the stream.
     nonce: String,
     /// Names have been sent on it. Before that, an empty list would mean everything (C-75).
     has_named: bool,
+    /// What the server has yet to be told of a subscription to differences.
+    changes: Changes,
+    /// The response with this nonce is to be answered.
+    unanswered: bool,
     /// A request is due.
     due: bool,
     /// The request that is due is a NACK, for this reason.
     nack: Option<String>,
+}
+
+/// Names that come and go. One may have been given up and taken up again since: it is among the new ones then, to be
+/// sent again, for it is not held any more.
+#[derive(Debug, Default)]
+struct Changes {
+    new: BTreeSet<Arc<str>>,
+    gone: BTreeSet<Arc<str>>,
 }
 
 /// How a stream ended.
@@ -93,9 +109,10 @@ pub(super) enum Ended {
 }
 
 impl Stream {
-    pub(super) fn new(node: Node) -> Self {
+    pub(super) fn new(node: Node, protocol: Protocol) -> Self {
         Self {
             node,
+            protocol,
             kinds: BTreeMap::new(),
             phase: Phase::Idle,
             backoff: Backoff::default(),
@@ -104,12 +121,24 @@ impl Stream {
 
     pub(super) fn subscribe(&mut self, kind: &Kind, name: Arc<str>) {
         let state = self.kinds.entry(kind.clone()).or_default();
-        state.due |= state.names.insert(name);
+        if state.names.insert(Arc::clone(&name)) {
+            state.due = true;
+            if self.protocol == Protocol::Delta {
+                state.changes.gone.remove(&name);
+                state.changes.new.insert(name);
+            }
+        }
     }
 
     pub(super) fn unsubscribe(&mut self, kind: &Kind, name: &str) {
-        if let Some(state) = self.kinds.get_mut(kind) {
-            state.due |= state.names.remove(name);
+        if let Some(state) = self.kinds.get_mut(kind)
+            && let Some(name) = state.names.take(name)
+        {
+            state.due = true;
+            if self.protocol == Protocol::Delta {
+                state.changes.new.remove(&name);
+                state.changes.gone.insert(name);
+            }
         }
     }
 
@@ -177,6 +206,7 @@ impl Stream {
             }
             state.nonce = nonce;
             state.nack = nack;
+            state.unanswered = true;
             state.due = true;
         }
         true
@@ -222,7 +252,11 @@ impl Stream {
         }
     }
 
-    pub(super) fn poll_transmit(&mut self) -> Option<Transmit> {
+    /// `held` is the version of a resource that is held as this server sent it.
+    pub(super) fn poll_transmit(
+        &mut self,
+        held: impl Fn(&Kind, &str) -> Option<String>,
+    ) -> Option<Transmit> {
         let wanted = self.is_wanted();
         match &mut self.phase {
             Phase::Idle if wanted => {
@@ -237,7 +271,13 @@ impl Stream {
             Phase::Open { introduced, .. } => {
                 let (kind, state) = self.kinds.iter_mut().find(|(_, state)| state.is_due())?;
                 let node = (!std::mem::replace(introduced, true)).then(|| self.node.clone());
-                Some(Transmit::Request(Box::new(state.request(kind, node))))
+                Some(match self.protocol {
+                    Protocol::Sotw => Transmit::Request(Box::new(state.request(kind, node))),
+                    Protocol::Delta => {
+                        let difference = state.difference(kind, node, |name| held(kind, name));
+                        Transmit::Delta(Box::new(difference))
+                    }
+                })
             }
             _ => None,
         }
@@ -248,6 +288,11 @@ impl Stream {
             state.nonce.clear();
             state.nack = None;
             state.has_named = false;
+            if self.protocol == Protocol::Delta {
+                state.changes.new.clone_from(&state.names);
+                state.changes.gone.clear();
+            }
+            state.unanswered = false;
             state.due = !state.names.is_empty();
         }
     }
@@ -271,12 +316,46 @@ impl KindState {
                 .collect(),
             type_url: kind.type_url().to_owned(),
             response_nonce: self.nonce.clone(),
-            error_detail: self.nack.take().map(|message| Status {
-                code: INVALID_ARGUMENT,
-                message,
-                details: Vec::new(),
-            }),
+            error_detail: self.rejection(),
             ..DiscoveryRequest::default()
         }
+    }
+
+    /// A change of subscription, an answer, or both. What is said on its own has no nonce (C-277).
+    fn difference(
+        &mut self,
+        kind: &Kind,
+        node: Option<Node>,
+        held: impl Fn(&str) -> Option<String>,
+    ) -> DeltaDiscoveryRequest {
+        self.due = false;
+        let first = !std::mem::replace(&mut self.has_named, true);
+        let Changes { new, gone } = std::mem::take(&mut self.changes);
+        let texts = |names: &BTreeSet<Arc<str>>| names.iter().map(ToString::to_string).collect();
+        let version = |name: &Arc<str>| Some((name.to_string(), held(name)?));
+        DeltaDiscoveryRequest {
+            node,
+            type_url: kind.type_url().to_owned(),
+            resource_names_subscribe: texts(&new),
+            resource_names_unsubscribe: texts(&gone),
+            initial_resource_versions: match first {
+                true => new.iter().filter_map(version).collect(),
+                false => HashMap::new(),
+            },
+            response_nonce: match std::mem::take(&mut self.unanswered) {
+                true => self.nonce.clone(),
+                false => String::new(),
+            },
+            error_detail: self.rejection(),
+            ..DeltaDiscoveryRequest::default()
+        }
+    }
+
+    fn rejection(&mut self) -> Option<Status> {
+        self.nack.take().map(|message| Status {
+            code: INVALID_ARGUMENT,
+            message,
+            details: Vec::new(),
+        })
     }
 }

@@ -69,6 +69,7 @@ impl Servers {
                 Transmit::Open => format!("{letter} open"),
                 Transmit::Close => format!("{letter} close"),
                 Transmit::Request(request) => format!("{letter} {}", essence(&request)),
+                Transmit::Delta(request) => panic!("not asked for: {request:?}"),
             });
         }
         words

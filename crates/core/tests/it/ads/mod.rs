@@ -2,6 +2,7 @@
 
 mod acknowledgement;
 mod deletion;
+mod delta;
 mod errors;
 mod fallback;
 mod reported;

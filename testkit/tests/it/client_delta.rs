@@ -1,0 +1,91 @@
+//! Differences, from `oxds-server` over a folder to the client.
+
+use std::time::{Duration, Instant};
+
+use oxds_client::{Bootstrap, ClientPool, Options, Protocol, Reason, XdsClient};
+use oxds_core::resource::Cluster;
+
+use crate::scripted::{error, value};
+use crate::support::{ControlPlane, eventually};
+
+fn client(server: &ControlPlane) -> XdsClient {
+    let bootstrap = Bootstrap::builder(server.address().to_string());
+    let options = Options {
+        protocol: Protocol::Delta,
+        ..Options::default()
+    };
+    ClientPool::with_options(bootstrap.build().unwrap(), options).client("test")
+}
+
+fn cluster(name: &str, service: &str) -> String {
+    format!(
+        "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: {name}
+  type: EDS
+  eds_cluster_config: {{eds_config: {{ads: {{}}}}, service_name: {service}}}
+"
+    )
+}
+
+/// given a client that asks for differences / then it has what there is, what changes and what goes; what there is not
+/// is an error at once; what is taken up again after it was given up is sent again.
+#[tokio::test(flavor = "multi_thread")]
+async fn c273_c274_c277_c278_differences_are_followed() {
+    let server = ControlPlane::start(&(cluster("a", "one") + &cluster("b", "one")));
+    let client = client(&server);
+    let mut a = client.watch::<Cluster>("a");
+    let mut b = client.watch::<Cluster>("b");
+    assert_eq!(&*value(&mut a).await.eds_service_name, "one");
+    value(&mut b).await;
+
+    let asked = Instant::now();
+    let mut missing = client.watch::<Cluster>("missing");
+    error(&mut missing, Reason::DoesNotExist).await;
+    assert!(asked.elapsed() < Duration::from_secs(5), "no 15 s");
+
+    server.write(&(cluster("a", "two") + &cluster("b", "one")));
+    assert_eq!(&*value(&mut a).await.eds_service_name, "two");
+    drop(b);
+    let mut b = client.watch::<Cluster>("b");
+    assert_eq!(&*value(&mut b).await.eds_service_name, "one");
+
+    server.write(&cluster("b", "one"));
+    error(&mut a, Reason::DoesNotExist).await;
+}
+
+/// given a client with two clusters / when the server is away, one of them goes meanwhile and the server comes back /
+/// then the one that went is gone, and the other one is not told of anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn c276_after_a_restart_only_what_changed_is_told() {
+    let mut server = ControlPlane::start(&(cluster("a", "one") + &cluster("b", "one")));
+    let client = client(&server);
+    let mut a = client.watch::<Cluster>("a");
+    let mut b = client.watch::<Cluster>("b");
+    value(&mut a).await;
+    value(&mut b).await;
+
+    server.kill();
+    server.write(&cluster("b", "one"));
+    // Its port is free once its runtime has ended.
+    eventually(|| std::net::TcpListener::bind(server.address()).is_ok()).await;
+    server.restart();
+    loop {
+        match crate::scripted::next(&mut a).await {
+            // The server was away.
+            oxds_client::Update::Ambient(_) => {}
+            oxds_client::Update::Changed(Err(error)) => {
+                assert_eq!(error.reason, Reason::DoesNotExist);
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let more = tokio::time::timeout(Duration::from_millis(300), async {
+        loop {
+            if let Some(oxds_client::Update::Changed(changed)) = b.next().await {
+                return changed;
+            }
+        }
+    });
+    assert!(more.await.is_err(), "b is what it was");
+}
