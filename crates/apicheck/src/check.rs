@@ -4,9 +4,13 @@
 use std::collections::{BTreeSet, HashSet};
 
 use crate::bump::{Lock, Side, Versions};
+use jiff::civil::Date;
+
+use crate::clock::Schedule;
 use crate::compare::Comparison;
 use crate::finding::{Finding, Language};
 use crate::hash::{Hashes, VERSION_OPTION};
+use crate::ledger::Ledger;
 use crate::model::Tree;
 use crate::rule::Profile;
 use crate::rules::validation::Mode;
@@ -54,6 +58,25 @@ pub fn check(
     findings.extend(rules::versions::find(old, new, new_lock, &findings));
     findings.extend(rules::versions::frozen(old, new, new_lock));
     findings
+}
+
+/// What the ledger adds to what [`check`] found: majors without an event (V-18), and removals inside
+/// their window (V-36).
+pub fn by_ledger(
+    (old, new): (&Tree, &Tree),
+    findings: &mut Vec<Finding>,
+    settings: &Settings,
+    ledger: &Ledger,
+    today: Date,
+) {
+    let comparison = Comparison::of(old, new);
+    let schedule = match settings.profile {
+        Profile::Policy => Schedule::Policy,
+        Profile::EnvoyToday => Schedule::EnvoyToday,
+    };
+    rules::windows(&comparison, findings, ledger, schedule, today);
+    let early = rules::promotions(&comparison, settings.profile, ledger, today);
+    findings.extend(early);
 }
 
 /// What is wrong with a tree as it is, and was not wrong before.

@@ -229,3 +229,35 @@ fn v8_a_check_tells_what_lint_finds_and_was_not_there() {
     git(dir.path(), &["branch", "-f", "main"]);
     api("check", dir.path(), &[]).expect(0, &["no findings"]);
 }
+
+#[test]
+fn v43_the_clock_reads_the_ledger_and_a_removal_waits_for_it() {
+    let dir = repository();
+    edit(
+        dir.path(),
+        "string id = 1;",
+        "string id = 1 [deprecated = true];",
+    );
+    let ledger = "releases:\n- {version: 1.0.0, date: 2021-01-10}\n- {version: 1.1.0, date: 2021-04-10}\ndeprecated:\n- {element: shop.v1.Order.id, since: 1.0.0, replacement: shop.v1.Order.key}\n";
+    fs::write(dir.path().join("oxds-ledger.yaml"), ledger).expect("written");
+    git(dir.path(), &["add", "."]);
+    git(dir.path(), &["commit", "-qm", "deprecate"]);
+    api("clock", dir.path(), &["--element", "shop.v1.Order.id"]).expect(
+        0,
+        &[
+            "shop.v1.Order.id refused by default, deprecated since 2021-01-10; use shop.v1.Order.key",
+            "\"envoy.deprecated_features:shop.v1.Order.id\": true",
+        ],
+    );
+    api("audit", dir.path(), &[]).expect(0, &["deprecated: 1\n"]);
+    edit(
+        dir.path(),
+        "string id = 1 [deprecated = true];",
+        "reserved 1;\n  reserved \"id\";",
+    );
+    let head = format!("{}/.git#ref=HEAD", dir.path().display());
+    api("check", dir.path(), &["--against", &head]).expect(
+        1,
+        &["removed while refused by default, and nothing is planned that ends its window"],
+    );
+}

@@ -73,6 +73,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     let settings = args.rules.settings(&config);
     let locks = (pair.old_lock.as_ref(), pair.new_lock.as_ref());
     let mut findings = check::check(&pair.old, &pair.new, locks, &settings);
+    if let Some(ledger) = args.tree.ledger()? {
+        let trees = (&pair.old, &pair.new);
+        check::by_ledger(trees, &mut findings, &settings, &ledger, today());
+    }
     config.except(&mut findings, today());
     findings.extend(config.left_over(&findings, today()));
     if args.allow.write_allow {
@@ -92,8 +96,14 @@ pub(super) fn breaking(args: &BreakingArgs) -> Result<Exit, Failure> {
 
 /// All rules about one tree.
 pub(super) fn lint(args: &LintArgs) -> Result<Exit, Failure> {
+    let ledger = args.tree.ledger()?;
     one_tree(args, |tree, settings| {
-        rules::lint(tree, settings.profile, &settings.policy)
+        let mut findings = rules::lint(tree, settings.profile, &settings.policy);
+        if let Some(ledger) = ledger {
+            let late = rules::lifecycle(tree, settings.profile, &ledger, today());
+            findings.extend(late);
+        }
+        findings
     })
 }
 
@@ -145,7 +155,7 @@ impl AllowArgs {
     }
 }
 
-/// The date by which exceptions expire, the same everywhere.
-fn today() -> Date {
+/// The date by which exceptions expire and clocks tick, the same everywhere.
+pub(super) fn today() -> Date {
     Timestamp::now().to_zoned(TimeZone::UTC).date()
 }

@@ -5,6 +5,7 @@
 //! ```
 
 mod check;
+mod clock;
 mod explain;
 mod hash;
 mod major;
@@ -44,6 +45,8 @@ enum Command {
     Lint(check::LintArgs),
     /// No package reaches two versions of another: both paths are shown
     Odr(check::LintArgs),
+    Clock(clock::ClockArgs),
+    Audit(clock::AuditArgs),
     Hash(hash::Args),
     Bump(version::BumpArgs),
     Freeze(version::FreezeArgs),
@@ -60,6 +63,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         Command::Breaking(args) => check::breaking(args),
         Command::Lint(args) => check::lint(args),
         Command::Odr(args) => check::odr(args),
+        Command::Clock(args) => clock::clock(args),
+        Command::Audit(args) => clock::audit(args),
         Command::Hash(args) => hash::run(args),
         Command::Bump(args) => version::bump(args),
         Command::Freeze(args) => version::freeze(args),

@@ -10,6 +10,7 @@ use oxds_apicheck::check::Settings;
 use oxds_apicheck::exception::{CONFIG_FILE, Config};
 use oxds_apicheck::finding::Language;
 use oxds_apicheck::input::{self, Input, Options};
+use oxds_apicheck::ledger::{LEDGER_FILE, Ledger};
 use oxds_apicheck::model::Tree;
 use oxds_apicheck::rule::Profile;
 
@@ -121,6 +122,14 @@ impl TreeArgs {
         };
         let config = Config::read(&folder.join(CONFIG_FILE)).map_err(Failure::usage)?;
         Ok(config.unwrap_or_default())
+    }
+
+    /// `oxds-ledger.yaml` of the tree.
+    pub(super) fn ledger(&self) -> Result<Option<Ledger>, Failure> {
+        let Some(folder) = self.folder() else {
+            return Ok(None);
+        };
+        Ledger::read(&folder.join(LEDGER_FILE)).map_err(Failure::usage)
     }
 }
 
