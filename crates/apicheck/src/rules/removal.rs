@@ -4,7 +4,7 @@ use crate::rule::{Category, Compares, Profiles, Rule};
 
 pub(super) static PACKAGE_REMOVED: Rule = Rule {
     id: "PACKAGE_REMOVED",
-    behaviours: &["V-27", "V-36"],
+    behaviours: &["V-15", "V-27", "V-36"],
     purpose: "A package stays",
     why: "Whatever was sent or stored in it can no longer be read. A major that is no longer supported is frozen, not deleted.",
     category: Category::Policy,

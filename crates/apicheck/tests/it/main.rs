@@ -12,6 +12,7 @@ mod bump;
 mod cases;
 mod clock;
 mod compare;
+mod conformance;
 mod docs;
 mod exempt;
 mod generate;

@@ -17,6 +17,23 @@ pub(crate) fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")
 }
 
+/// Holds a page of `docs/` to what the code makes of it; with `OXDS_WRITE` in the environment, writes it.
+pub(crate) fn written_page(name: &str, make: impl FnOnce(&str) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs")
+        .join(name);
+    let text = fs::read_to_string(&path).unwrap();
+    let expected = make(&text);
+    if std::env::var_os("OXDS_WRITE").is_some() {
+        fs::write(&path, &expected).unwrap();
+        return;
+    }
+    assert!(
+        text == expected,
+        "docs/{name} is old: run with OXDS_WRITE=1"
+    );
+}
+
 /// The files below a folder, as `(path from it, text)`, sorted.
 pub(crate) fn files_below(folder: &Path) -> Vec<(String, String)> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
