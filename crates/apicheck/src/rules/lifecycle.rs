@@ -252,7 +252,8 @@ fn is_stable(name: &PackageName<'_>) -> bool {
         .is_some_and(|version| version.stage == Stage::Stable)
 }
 
-/// Majors that are not frozen, beyond the two latest stable ones and the next.
+/// Majors that are not frozen, beyond the two latest stable ones and the next. Where nothing is stable
+/// yet there is nothing to support.
 fn majors(report: &mut Report<'_>, families: &Families<'_>) {
     let frozen = frozen_by_status(report.tree);
     for packages in families.values() {
@@ -263,7 +264,9 @@ fn majors(report: &mut Report<'_>, families: &Families<'_>) {
             .map(major)
             .collect();
         stable.sort_unstable();
-        let latest = stable.last().copied().unwrap_or(0);
+        let Some(latest) = stable.last().copied() else {
+            continue;
+        };
         let oldest = stable.iter().rev().nth(1).copied().unwrap_or(latest);
         let next = packages
             .iter()

@@ -21,7 +21,7 @@ use oxds_apicheck::rules;
 use crate::support::testdata;
 
 /// The golden tree: `(import path, text, target)`.
-fn golden() -> Vec<(String, String, bool)> {
+pub(crate) fn golden() -> Vec<(String, String, bool)> {
     let archive = testdata().join("golden/envoy-api-2021-08-18.tar.gz");
     let mut archive = tar::Archive::new(GzDecoder::new(File::open(archive).unwrap()));
     let mut files = Vec::new();
@@ -40,7 +40,7 @@ fn golden() -> Vec<(String, String, bool)> {
     files
 }
 
-fn read<'a>(files: impl IntoIterator<Item = &'a (String, String, bool)>) -> Tree {
+pub(crate) fn read<'a>(files: impl IntoIterator<Item = &'a (String, String, bool)>) -> Tree {
     let texts: Vec<Text> = files
         .into_iter()
         .map(|(path, text, target)| Text {

@@ -5,6 +5,7 @@ use oxds_apicheck::model::Tree;
 use oxds_apicheck::rule::Profile;
 use oxds_apicheck::rules::{self, Policy};
 
+use crate::generate::{golden, read};
 use crate::support::{line, one, tree};
 
 fn told(tree: &Tree, policy: &Policy) -> Vec<String> {
@@ -130,4 +131,17 @@ fn a_clean_tree_has_no_finding() {
         ("top.v3", &["mid.v1"]),
     ]);
     assert_eq!(told(&tree, &Policy::default()), Vec::<String>::new());
+}
+
+/// Known answers: 28 files of v2 below a version, two REST paths that protoxform left at v3, and next
+/// majors exactly where they are needed.
+#[test]
+fn v2_v4_v16_v17_the_golden_tree_has_its_known_findings() {
+    let golden = golden();
+    let found = rules::lint(&read(&golden), Profile::Policy, &Policy::default());
+    let count = |id: &str| found.iter().filter(|one| one.rule.id == id).count();
+    assert_eq!(count("PACKAGE_VERSION_NOT_LAST"), 28);
+    assert_eq!(count("REST_PATH_MAJOR"), 2);
+    assert_eq!(count("TOO_MANY_MAJORS"), 0);
+    assert_eq!(count("ALPHA_UNNEEDED") + count("ALPHA_MISSING"), 0);
 }
