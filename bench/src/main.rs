@@ -10,7 +10,9 @@
 //! | P-1: one of M clusters changes | [`push`] |
 //! | F-1: a folder of YAML until it is served | [`load`] |
 //! | F-2: a file saved until a client has it | [`follow`] |
+//! | V-1: a versioned API checked | [`api`] |
 
+mod api;
 mod follow;
 mod load;
 mod push;
@@ -73,6 +75,7 @@ const SCENARIOS: &[(&[&str], Scenario)] = &[
     (&["P-1"], push::run),
     (&["F-1"], load::run),
     (&["F-2"], follow::run),
+    (&["V-1"], api::run),
 ];
 
 fn run(plan: &Plan) -> ExitCode {

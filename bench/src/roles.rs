@@ -17,6 +17,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use serde::de::DeserializeOwned;
 
+use crate::api::{self, Work};
 use crate::rpc::{self, Variant};
 use crate::{load, serve};
 
@@ -44,6 +45,13 @@ pub(crate) enum Role {
     Parse {
         #[arg(long)]
         folder: PathBuf,
+    },
+    /// Does one of the works of `oxds api` on the repository in a folder.
+    Api {
+        #[arg(long)]
+        folder: PathBuf,
+        #[arg(long)]
+        work: Work,
     },
     /// A client that measures one variant of R-1.
     Client {
@@ -80,6 +88,14 @@ impl Role {
             Role::Parse { folder } => {
                 vec!["parse".to_owned(), format!("--folder={}", folder.display())]
             }
+            Role::Api { folder, work } => {
+                let work = clap::ValueEnum::to_possible_value(work);
+                vec![
+                    "api".to_owned(),
+                    format!("--folder={}", folder.display()),
+                    format!("--work={}", work.as_ref().map_or("", |w| w.get_name())),
+                ]
+            }
             Role::Client {
                 variant,
                 in_flight,
@@ -109,7 +125,7 @@ impl Role {
     fn processors(&self) -> &'static str {
         match self {
             Role::Client { .. } => "0",
-            Role::Load { .. } | Role::Parse { .. } => "0,1",
+            Role::Load { .. } | Role::Parse { .. } | Role::Api { .. } => "0,1",
             _ => "1",
         }
     }
@@ -136,6 +152,7 @@ impl Role {
             Role::Clusters { clusters } => runtime.block_on(serve::clusters(clusters)),
             Role::Load { folder } => result(&runtime.block_on(load::load(&folder))?),
             Role::Parse { folder } => result(&load::parse(&folder)?),
+            Role::Api { folder, work } => result(&api::work(&folder, work)?),
             Role::Client {
                 variant,
                 in_flight,
