@@ -124,6 +124,14 @@ pub fn load(input: &Input, options: &Options) -> Result<Tree, Failure> {
     }
 }
 
+/// The tree of an encoded `google.protobuf.FileDescriptorSet`.
+///
+/// # Errors
+/// As [`load`].
+pub fn tree_of_set(bytes: &[u8]) -> Result<Tree, Failure> {
+    set::tree(bytes, Path::new("set"), &Options::default())
+}
+
 /// The bytes of a file at the top of an input, such as its lock; none when there is none.
 ///
 /// # Errors

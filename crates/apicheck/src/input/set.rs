@@ -20,19 +20,27 @@ const SET: &str = "google.protobuf.FileDescriptorSet";
 /// Reads a set: binary, or JSON when the file is named so.
 pub(super) fn load(path: &Path, options: &Options) -> Result<Tree, Failure> {
     let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
+    let bytes = match path.extension().is_some_and(|ending| ending == "json") {
+        true => from_json(&bytes).map_err(|why| Unusable::BrokenSet {
+            path: path.to_owned(),
+            why,
+        })?,
+        false => bytes,
+    };
+    tree(&bytes, path, options)
+}
+
+/// The tree of an encoded set, shown as from the file `path`.
+pub(super) fn tree(bytes: &[u8], path: &Path, options: &Options) -> Result<Tree, Failure> {
     let broken = |why: String| Unusable::BrokenSet {
         path: path.to_owned(),
         why,
     };
-    let bytes = match path.extension().is_some_and(|ending| ending == "json") {
-        true => from_json(&bytes).map_err(broken)?,
-        false => bytes,
-    };
-    let set = FileDescriptorSet::decode(&*bytes).map_err(|error| broken(error.to_string()))?;
+    let set = FileDescriptorSet::decode(bytes).map_err(|error| broken(error.to_string()))?;
     if set.file.is_empty() {
         return Err(broken("it holds no file".to_owned()).into());
     }
-    let kept = options_of(&bytes).map_err(broken)?;
+    let kept = options_of(bytes).map_err(broken)?;
     let drafts = set
         .file
         .into_iter()

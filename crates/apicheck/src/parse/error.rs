@@ -35,6 +35,9 @@ pub enum Reason {
     /// An imported file is not there.
     #[error("import {0:?} is not found")]
     MissingImport(String),
+    /// A file is imported twice.
+    #[error("import {0:?} stands twice")]
+    DuplicateImport(String),
     /// Files import each other in a circle.
     #[error("files import each other: {}", .0.join(" -> "))]
     ImportCycle(Vec<String>),

@@ -56,6 +56,10 @@ fn add_built_in(drafts: &mut Vec<Draft>) {
             .cloned()
             .collect();
         for path in missing {
+            // A file may name it twice.
+            if known.contains(&path) {
+                continue;
+            }
             if let Some(file) = pool.get_file_by_name(&path) {
                 drafts.push(Draft {
                     proto: file.file_descriptor_proto().clone(),
@@ -100,27 +104,27 @@ pub(super) fn importing(drafts: &[Draft], mut paths: HashSet<String>) -> HashSet
     importing.map(|draft| draft.display.to_string()).collect()
 }
 
-/// Reports imports that are not there, and takes them out.
+/// Reports imports that are not there, or there twice, and takes them out.
 fn cut_missing(drafts: &mut [Draft]) -> Vec<Error> {
     let known = paths(drafts);
     let mut errors = Vec::new();
     for draft in drafts {
-        let missing: Vec<usize> = draft
-            .proto
-            .dependency
-            .iter()
-            .enumerate()
-            .filter(|(_, path)| !known.contains(*path))
-            .map(|(index, _)| index)
-            .collect();
-        let sources = Sources::of(draft);
-        for &index in &missing {
-            let span = sources.span(&[DEPENDENCY, index as i32]);
-            let reason = Reason::MissingImport(draft.proto.dependency[index].clone());
-            errors.push(Error::new(draft, span, reason));
+        let mut seen = HashSet::new();
+        let mut wrong = Vec::new();
+        for (index, path) in draft.proto.dependency.iter().enumerate() {
+            if !known.contains(path) {
+                wrong.push((index, Reason::MissingImport(path.clone())));
+            } else if !seen.insert(path.as_str()) {
+                wrong.push((index, Reason::DuplicateImport(path.clone())));
+            }
         }
-        for &index in missing.iter().rev() {
-            remove_import(draft, index);
+        let sources = Sources::of(draft);
+        for (index, reason) in &wrong {
+            let span = sources.span(&[DEPENDENCY, *index as i32]);
+            errors.push(Error::new(draft, span, reason.clone()));
+        }
+        for (index, _) in wrong.iter().rev() {
+            remove_import(draft, *index);
         }
     }
     errors

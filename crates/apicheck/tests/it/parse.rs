@@ -279,6 +279,15 @@ fn every_mistake_is_reported_with_its_place() {
 }
 
 #[test]
+fn an_import_that_stands_twice_is_a_mistake() {
+    let twice = "syntax = \"proto3\";\nimport \"google/protobuf/any.proto\";\nimport \"google/protobuf/any.proto\";\n";
+    assert_eq!(
+        mistakes(&[("a.proto", twice)]),
+        [r#"a.proto:3:1: error: import "google/protobuf/any.proto" stands twice"#]
+    );
+}
+
+#[test]
 fn a_circle_of_imports_is_printed() {
     let errors = Tree::parse([
         ("a.proto", r#"syntax = "proto3"; import "b.proto";"#),

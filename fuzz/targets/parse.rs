@@ -1,0 +1,21 @@
+//! Any bytes as a proto file: a tree or mistakes with places, never a panic.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use oxds_apicheck::model::Tree;
+use oxds_apicheck::parse::Text;
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = Text {
+        path: "a.proto".into(),
+        display: "a.proto".into(),
+        target: true,
+        bytes: bytes.to_vec().into(),
+    };
+    if let Err(mistakes) = Tree::read(&[text]) {
+        assert!(!mistakes.is_empty());
+        for mistake in mistakes {
+            assert!(!mistake.to_string().is_empty());
+        }
+    }
+});
