@@ -1,10 +1,10 @@
 //! An alpha becomes the stable major (V-19).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::{Move, Plan, Step};
 use super::{Generated, target_path};
-use crate::model::{File, FileId, Name, Tree};
+use crate::model::{File, FileId, Import, ImportMode, Name, Tree};
 use crate::package::{PackageName, Stage};
 use crate::print::Printer;
 
@@ -20,6 +20,8 @@ pub struct Promotion {
     pub removed: Vec<String>,
     /// The type URLs that change: servers and configurations name them.
     pub type_urls: Vec<(String, String)>,
+    /// Previous stable packages that have no status to be frozen by: the lock can freeze them.
+    pub not_frozen: Vec<String>,
 }
 
 /// Why packages cannot be promoted.
@@ -61,7 +63,7 @@ pub fn promote(tree: &Tree, packages: &[&str]) -> Result<Promotion, NotPromoted>
     let uses = |file: &File| {
         file.imports
             .iter()
-            .any(|import| moves.contains_key(&import.file))
+            .any(|import| passes_on(tree, import.file, &moves))
     };
     let mut files: Vec<Generated> = tree
         .targets()
@@ -72,8 +74,11 @@ pub fn promote(tree: &Tree, packages: &[&str]) -> Result<Promotion, NotPromoted>
         })
         .collect();
     let frozen: Vec<Name> = renamed.keys().filter_map(|name| previous(name)).collect();
+    let mut not_frozen = BTreeSet::new();
     for file in tree.targets().filter(|file| frozen.contains(&file.package)) {
-        freeze(file, &mut files);
+        if !freeze(file, &mut files) {
+            not_frozen.insert(file.package.to_string());
+        }
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(Promotion {
@@ -81,6 +86,7 @@ pub fn promote(tree: &Tree, packages: &[&str]) -> Result<Promotion, NotPromoted>
         files,
         removed,
         type_urls: type_urls(tree, &plan),
+        not_frozen: not_frozen.into_iter().collect(),
     })
 }
 
@@ -118,25 +124,57 @@ fn previous(package: &str) -> Option<Name> {
     Some(format!("{}.v{major}", name.base).into())
 }
 
-/// Marks a file as frozen, in the text that is written anyway or in its own.
-fn freeze(file: &File, files: &mut Vec<Generated>) {
-    let mark = |text: &str| {
-        text.replace(
-            "package_version_status = ACTIVE",
-            "package_version_status = FROZEN",
-        )
-    };
+/// Whether importing a file brings something that moves: the file itself, or what it imports publicly.
+fn passes_on(tree: &Tree, file: FileId, moves: &BTreeMap<FileId, Move>) -> bool {
+    let public = |import: &&Import| import.mode == ImportMode::Public;
+    moves.contains_key(&file)
+        || tree[file]
+            .imports
+            .iter()
+            .filter(public)
+            .any(|import| passes_on(tree, import.file, moves))
+}
+
+/// Marks a file as frozen, in the text that is written anyway or in its own; false when it has no
+/// status to mark.
+fn freeze(file: &File, files: &mut Vec<Generated>) -> bool {
     if let Some(written) = files.iter_mut().find(|written| *written.path == *file.path) {
-        written.text = mark(&written.text);
-    } else if let Some(text) = &file.text {
-        let marked = mark(text);
-        if *marked != **text {
-            files.push(Generated {
-                path: file.path.to_string(),
-                text: marked,
-            });
+        return match marked(&written.text) {
+            Some(text) => {
+                written.text = text;
+                true
+            }
+            None => false,
+        };
+    }
+    let Some(text) = file.text.as_deref().and_then(marked) else {
+        return false;
+    };
+    files.push(Generated {
+        path: file.path.to_string(),
+        text,
+    });
+    true
+}
+
+/// The text with its status FROZEN, however the option is spelled; comments stay.
+fn marked(text: &str) -> Option<String> {
+    const STATUS: &str = "package_version_status";
+    let mut marked = String::with_capacity(text.len());
+    let mut found = false;
+    for line in text.split_inclusive('\n') {
+        let is_comment = line.trim_start().starts_with("//");
+        match line.split_once(STATUS) {
+            Some((before, after)) if !is_comment => {
+                found = true;
+                marked.push_str(before);
+                marked.push_str(STATUS);
+                marked.push_str(&after.replacen("ACTIVE", "FROZEN", 1));
+            }
+            _ => marked.push_str(line),
         }
     }
+    found.then_some(marked)
 }
 
 fn type_urls(tree: &Tree, plan: &Plan) -> Vec<(String, String)> {

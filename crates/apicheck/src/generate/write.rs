@@ -41,38 +41,70 @@ pub fn differences(root: &Path, files: &[Generated]) -> Vec<Difference> {
 }
 
 /// Writes the files below `root`. Every text is written beside its place first, and moved when all
-/// are there: a full disk leaves the tree as it was. Gives the paths whose text changed.
+/// are there; what was moved is put back when one cannot be. Gives the paths whose text changed.
 ///
 /// # Errors
-/// When a folder or file cannot be written.
+/// When a folder or file cannot be written; the tree is as it was then.
 pub fn write(root: &Path, files: &[Generated]) -> Result<Vec<PathBuf>, NotWritten> {
-    let mut written: Vec<(PathBuf, PathBuf)> = Vec::new();
-    for file in files {
+    let mut places: Vec<Place> = Vec::new();
+    let outcome = files.iter().try_for_each(|file| {
         let path = root.join(&file.path);
-        if fs::read(&path).is_ok_and(|text| text == file.text.as_bytes()) {
-            continue;
+        let before = fs::read(&path).ok();
+        if before.as_deref() == Some(file.text.as_bytes()) {
+            return Ok(());
         }
         let beside = path.with_extension("proto.new");
-        if let Err(error) = write_beside(&beside, &file.text) {
-            written.push((beside, path.clone()));
-            for (beside, _) in written {
-                // What cannot be removed now was never in place.
-                let _ = fs::remove_file(beside);
-            }
-            return Err(NotWritten {
-                path,
+        places.push(Place {
+            path,
+            beside,
+            before,
+            moved: false,
+        });
+        write_beside(&places[places.len() - 1].beside, &file.text)
+            .map_err(|error| (places.len() - 1, error))
+    });
+    let outcome = outcome.and_then(|()| {
+        places
+            .iter_mut()
+            .enumerate()
+            .try_for_each(|(index, place)| {
+                fs::rename(&place.beside, &place.path).map_err(|error| (index, error))?;
+                place.moved = true;
+                Ok(())
+            })
+    });
+    match outcome {
+        Ok(()) => Ok(places.into_iter().map(|place| place.path).collect()),
+        Err((index, error)) => {
+            places.iter().for_each(Place::restore);
+            Err(NotWritten {
+                path: places[index].path.clone(),
                 reason: error.to_string(),
-            });
+            })
         }
-        written.push((beside, path));
     }
-    for (beside, path) in &written {
-        fs::rename(beside, path).map_err(|error| NotWritten {
-            path: path.clone(),
-            reason: error.to_string(),
-        })?;
+}
+
+/// A file on its way into the tree.
+struct Place {
+    path: PathBuf,
+    beside: PathBuf,
+    /// What was there; none when nothing was.
+    before: Option<Vec<u8>>,
+    moved: bool,
+}
+
+impl Place {
+    /// Puts back what was. What cannot be put back now, nothing here can.
+    fn restore(&self) {
+        let _ = fs::remove_file(&self.beside);
+        if self.moved {
+            let _ = match &self.before {
+                Some(before) => fs::write(&self.path, before),
+                None => fs::remove_file(&self.path),
+            };
+        }
     }
-    Ok(written.into_iter().map(|(_, path)| path).collect())
 }
 
 fn write_beside(beside: &Path, text: &str) -> io::Result<()> {

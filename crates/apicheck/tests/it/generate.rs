@@ -259,13 +259,90 @@ fn v39_files_are_written_once_and_all_or_none() {
     ];
     assert!(write(folder.path(), &blocked).is_err());
     assert_eq!(differences(folder.path(), &files), []);
+    // A folder stands where a file must be, which shows only when files are moved into place.
+    std::fs::create_dir(folder.path().join("a/v2alpha/c.proto")).unwrap();
+    let blocked = [
+        file("a/v2alpha/a.proto", "new"),
+        file("a/v2alpha/c.proto", "c"),
+        file("a/v2alpha/d.proto", "d"),
+    ];
+    assert!(write(folder.path(), &blocked).is_err());
+    assert_eq!(differences(folder.path(), &files), []);
+    let left = std::fs::read_dir(folder.path().join("a/v2alpha")).unwrap();
+    assert_eq!(left.count(), 3);
+}
+
+#[test]
+fn v19_promotion_follows_public_imports_and_says_what_it_cannot_freeze() {
+    // given a use of what is promoted through a file that passes it on, and stable files of which one
+    // has its status in braces and one has none
+    let status = r#"import "udpa/annotations/status.proto"; option (udpa.annotations.file_status) = { package_version_status: ACTIVE };"#;
+    let files = [
+        (
+            "a/v1/a.proto".to_owned(),
+            format!(r#"syntax = "proto3"; package a.v1; {status}"#),
+            true,
+        ),
+        (
+            "b/v1/b.proto".to_owned(),
+            r#"syntax = "proto3"; package b.v1;"#.to_owned(),
+            true,
+        ),
+        (
+            "a/v2alpha/a.proto".to_owned(),
+            r#"syntax = "proto3"; package a.v2alpha; message A {}"#.to_owned(),
+            true,
+        ),
+        (
+            "b/v2alpha/b.proto".to_owned(),
+            r#"syntax = "proto3"; package b.v2alpha; message B {}"#.to_owned(),
+            true,
+        ),
+        (
+            "shim.proto".to_owned(),
+            r#"syntax = "proto3"; import public "a/v2alpha/a.proto";"#.to_owned(),
+            true,
+        ),
+        (
+            "user.proto".to_owned(),
+            r#"syntax = "proto3"; import "shim.proto"; message User { a.v2alpha.A a = 1; }"#
+                .to_owned(),
+            true,
+        ),
+        (
+            "udpa/annotations/status.proto".to_owned(),
+            STATUS.to_owned(),
+            false,
+        ),
+    ];
+    let promotion = promote(&read(&files), &["a.v2alpha", "b.v2alpha"]).unwrap();
+    assert_eq!(promotion.not_frozen, ["b.v1"]);
+    let mut after: Vec<(String, String, bool)> = promotion
+        .files
+        .into_iter()
+        .map(|file| (file.path, file.text, true))
+        .collect();
+    for (path, text, target) in files {
+        let rewritten = after.iter().any(|(other, ..)| *other == path);
+        if !rewritten && !promotion.removed.contains(&path) {
+            after.push((path, text, target));
+        }
+    }
+    // then the tree compiles, and nobody names the alpha any more
+    let tree = read(&after);
+    assert!(tree.message("a.v2.A").is_some());
     assert_eq!(
-        std::fs::read_dir(folder.path().join("a/v2alpha"))
-            .unwrap()
-            .count(),
-        2
+        frozen_by_status(&tree).into_iter().collect::<Vec<_>>(),
+        ["a.v1"]
     );
 }
+
+/// The annotation that says how far a package is, cut down.
+const STATUS: &str = r#"syntax = "proto3"; package udpa.annotations;
+    import "google/protobuf/descriptor.proto";
+    extend google.protobuf.FileOptions { StatusAnnotation file_status = 222707719; }
+    enum PackageVersionStatus { UNKNOWN = 0; FROZEN = 1; ACTIVE = 2; NEXT_MAJOR_VERSION_CANDIDATE = 3; }
+    message StatusAnnotation { bool work_in_progress = 1; PackageVersionStatus package_version_status = 2; }"#;
 
 #[test]
 fn printed_trees_read_back_as_they_were() {

@@ -131,6 +131,12 @@ pub(super) fn promote(args: &PromoteArgs) -> Result<Exit, Failure> {
     for (old, new) in &promotion.type_urls {
         output.line(&format!("type URL: {old} -> {new}"))?;
     }
+    for package in &promotion.not_frozen {
+        let how = format!("`oxds api freeze {package}` freezes it by the lock");
+        output.line(&format!(
+            "not frozen: {package} has files without a status; {how}"
+        ))?;
+    }
     Ok(Exit::Success)
 }
 
