@@ -96,6 +96,26 @@ impl Rule {
     }
 }
 
+/// A file of a case: a tree that a rule does or does not complain about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CaseFile {
+    /// `ok.old.proto`, `bad_way/new/shop/v1/shop.proto`: what begins with `bad` is complained about.
+    pub path: &'static str,
+    /// The text.
+    pub text: &'static str,
+}
+
+/// `(rule, path, text)`, sorted.
+const CASES: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/cases.rs"));
+
+impl Rule {
+    /// The files of its cases, sorted by path.
+    pub fn cases(&self) -> impl Iterator<Item = CaseFile> {
+        let own = CASES.iter().filter(|(rule, _, _)| *rule == self.id);
+        own.map(|(_, path, text)| CaseFile { path, text })
+    }
+}
+
 /// All rules, in the order of their groups.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     rules::GROUPS.iter().flat_map(|group| group.iter().copied())

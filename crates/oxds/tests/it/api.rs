@@ -186,7 +186,8 @@ fn wrong_inputs_are_usage_errors() {
     let plain = folder(&[("a.proto", "syntax = \"proto3\";")]);
     api("check", plain.path(), &[]).expect(2, &["git"]);
     oxds(["api", "explain", "NO_SUCH_RULE"]).expect(2, &["there is no rule NO_SUCH_RULE"]);
-    oxds(["api", "explain", "field_renumbered"]).expect(0, &["FIELD_RENUMBERED", "V-27"]);
+    let said = ["FIELD_RENUMBERED", "V-27", "--- ok", "--- bad"];
+    oxds(["api", "explain", "field_renumbered"]).expect(0, &said);
 }
 
 #[test]
@@ -260,4 +261,60 @@ fn v43_the_clock_reads_the_ledger_and_a_removal_waits_for_it() {
         1,
         &["removed while refused by default, and nothing is planned that ends its window"],
     );
+}
+
+#[test]
+fn v61_a_field_is_added_another_deprecated_and_the_next_major_follows_until_it_is_stable() {
+    let dir = repository();
+    let tree = dir.path().to_str().expect("UTF-8");
+    let read = |path: &str| fs::read_to_string(dir.path().join(path)).expect("a file");
+    // A field is added: nothing breaks, and there is no next major yet.
+    edit(dir.path(), "count = 2;", "count = 2;\n  string note = 3;");
+    api("check", dir.path(), &[]).expect(0, &["no findings"]);
+    oxds(["api", "next-major", tree]).expect(0, &[]);
+    assert!(!dir.path().join("shop/v2alpha").exists());
+    // A field is deprecated: the next major is cut without it, its number and name reserved.
+    edit(
+        dir.path(),
+        "int32 count = 2;",
+        "int32 count = 2 [deprecated = true];",
+    );
+    api("check", dir.path(), &[]).expect(0, &[]);
+    oxds(["api", "next-major", tree, "--why"]).expect(0, &["shop.v1.Order"]);
+    oxds(["api", "next-major", tree]).expect(0, &["shop/v2alpha/order.proto"]);
+    let next = read("shop/v2alpha/order.proto");
+    assert!(next.contains("package shop.v2alpha;"), "{next}");
+    assert!(
+        next.contains("reserved 2;") && next.contains("reserved \"count\";"),
+        "{next}"
+    );
+    assert!(next.contains("string note = 3;"), "{next}");
+    // Another edit of v1 is followed, and generating twice changes nothing.
+    edit(dir.path(), "note = 3;", "note = 3;\n  string place = 4;");
+    oxds(["api", "next-major", tree, "--check"]).expect(1, &["order.proto"]);
+    oxds(["api", "next-major", tree]).expect(0, &[]);
+    oxds(["api", "next-major", tree, "--check"]).expect(0, &[]);
+    assert!(read("shop/v2alpha/order.proto").contains("string place = 4;"));
+    // The alpha becomes stable; both majors are there to be served, and their types are mapped.
+    oxds(["api", "promote", "shop.v2alpha", "--tree", tree]).expect(
+        0,
+        &["type URL: type.googleapis.com/shop.v2alpha.Order -> type.googleapis.com/shop.v2.Order"],
+    );
+    assert!(read("shop/v2/order.proto").contains("package shop.v2;"));
+    assert!(read("shop/v1/order.proto").contains("int32 count = 2"));
+    api("lint", dir.path(), &[]).expect(0, &[]);
+    // The old major cannot be dropped while it was released.
+    fs::remove_dir_all(dir.path().join("shop/v1")).expect("the folder");
+    api("check", dir.path(), &[]).expect(1, &["error[PACKAGE_REMOVED] shop.v1"]);
+}
+
+#[test]
+fn v20_the_owners_of_what_changed_are_named() {
+    let dir = repository();
+    let ledger = "owners:\n- path: shop/\n  team: \"@shop/api\"\n";
+    fs::write(dir.path().join("oxds-ledger.yaml"), ledger).expect("a file");
+    api("review", dir.path(), &[]).expect(0, &["no-api-review"]);
+    edit(dir.path(), "message", "// What was bought.\nmessage");
+    api("review", dir.path(), &[])
+        .expect(0, &["needs-api-review\nshop/v1/order.proto @shop/api\n"]);
 }

@@ -52,5 +52,27 @@ fn explained(rule: &Rule) -> String {
     if !rule.buf.is_empty() {
         let _ = writeln!(text, "buf          {}", rule.buf.join(", "));
     }
+    text.push_str(&cases(rule));
+    text
+}
+
+/// A tree that passes and one that does not; each rule has more of them in its tests.
+fn cases(rule: &Rule) -> String {
+    let mut text = String::new();
+    for wanted in ["ok", "bad"] {
+        // `ok.old.proto` and `ok.new.proto`, or all files below `ok/`.
+        let case_of = |path: &'static str| path.split(['.', '/']).next().unwrap_or(path);
+        let mut names = rule.cases().map(|file| case_of(file.path));
+        let Some(case) = names.find(|name| name.starts_with(wanted)) else {
+            continue;
+        };
+        for file in rule.cases().filter(|file| case_of(file.path) == case) {
+            let _ = write!(text, "\n--- {}\n", file.path);
+            let body = file.text.lines().filter(|line| !line.trim().is_empty());
+            for line in body {
+                let _ = writeln!(text, "    {line}");
+            }
+        }
+    }
     text
 }

@@ -10,6 +10,7 @@ mod explain;
 mod hash;
 mod major;
 mod report;
+mod review;
 mod trees;
 mod version;
 
@@ -54,6 +55,7 @@ enum Command {
     NextMajor(major::NextMajorArgs),
     Promote(major::PromoteArgs),
     Typemap(major::TypemapArgs),
+    Review(review::Args),
     Explain(explain::Args),
 }
 
@@ -72,6 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         Command::NextMajor(args) => major::next_major(args),
         Command::Promote(args) => major::promote(args),
         Command::Typemap(args) => major::typemap(args),
+        Command::Review(args) => review::run(args),
         Command::Explain(args) => explain::run(args),
     }
 }
