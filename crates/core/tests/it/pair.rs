@@ -204,6 +204,35 @@ fn protocol() -> impl Strategy<Value = Protocol> {
     prop_oneof![Just(Protocol::Sotw), Just(Protocol::Delta)]
 }
 
+#[test]
+fn what_returns_after_its_removal_may_be_refused_anew() {
+    let change = |name, content| {
+        Op::Change(vec![Edited {
+            kind: 0,
+            name,
+            content,
+            needs: Vec::new(),
+        }])
+    };
+    // Found by the properties below: the refusal of C2 arrives after its removal.
+    let ops = [
+        Op::Reconnect(vec![0, 0]),
+        Op::Pass(0),
+        Op::Stall,
+        Op::Stall,
+        change(2, Some(9)),
+        change(2, None),
+        Op::Pass(0),
+        change(2, Some(9)),
+        change(0, None),
+    ];
+    run(
+        Link::new(Style::Envoy, Protocol::Sotw, false, false),
+        &ops,
+        true,
+    );
+}
+
 fn style() -> impl Strategy<Value = Style> {
     prop_oneof![Just(Style::Envoy), Just(Style::ByName)]
 }

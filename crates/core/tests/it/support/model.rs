@@ -42,6 +42,9 @@ pub(crate) struct Model {
     pub(crate) ready: BTreeSet<String>,
     /// What was refused on this stream, and how often: it may not come again, unless it is asked for again.
     refused: BTreeMap<(Kind, String), usize>,
+    /// What the server has removed: content that returns may be refused anew, even if the refusal of its
+    /// first coming arrived after the removal.
+    gone: BTreeSet<(Kind, String)>,
     /// How often a name was asked for on this stream.
     asks: BTreeMap<(Kind, String), usize>,
     /// Whether requests go before the acknowledgement that they follow from.
@@ -78,6 +81,7 @@ impl Model {
             warming: BTreeSet::new(),
             ready: BTreeSet::new(),
             refused: BTreeMap::new(),
+            gone: BTreeSet::new(),
             asks: BTreeMap::new(),
             eager: false,
         }
@@ -197,8 +201,14 @@ impl Model {
     /// The server's resource changed: what was refused may be there again later.
     pub(crate) fn forgive(&mut self, kind: &Kind, change: &str) {
         let name = name_of(change.trim_start_matches('-'));
-        self.refused
-            .retain(|(of, text), _| of != kind || name_of(text) != name || text == change);
+        let key = (kind.clone(), name.to_owned());
+        let returns = match change.starts_with('-') {
+            true => !self.gone.insert(key),
+            false => self.gone.remove(&key),
+        };
+        self.refused.retain(|(of, text), _| {
+            of != kind || name_of(text) != name || (text == change && !returns)
+        });
     }
 
     /// Takes a response, and answers.
