@@ -26,7 +26,7 @@
 //! | [`review`] | who is asked about a change |
 //! | [`bump`] | versions of files that must grow, the lock, packages that are frozen |
 //! | [`generate`] | the next major, generated: which packages need it, and their files |
-//! | [`print`] | a file of the model as text |
+//! | [`print`](mod@print) | a file of the model as text |
 //! | [`rule`] | what a rule is, and the table of all of them |
 //!
 //! It has no runtime, opens no sockets, and reads no clock: dates come in as arguments.
