@@ -12,6 +12,7 @@
 //!
 //! Nothing here is a product, and nothing waits longer than [`SOON`].
 
+pub mod certificates;
 mod control_plane;
 pub mod resources;
 

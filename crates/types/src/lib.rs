@@ -20,6 +20,7 @@
 //! | [`validate`](mod@validate) | the API's own rules (`validate.rules`), checked over reflection |
 //! | [`reference`](mod@reference) | which resources a resource needs |
 //! | [`error`] | what is wrong with a file, and where |
+//! | [`Glob`] | patterns for names |
 //!
 //! ```
 //! use std::path::Path;
@@ -50,6 +51,7 @@ pub mod codec;
 pub mod descriptor;
 pub mod discovery;
 pub mod error;
+mod glob;
 pub mod kind;
 pub mod name;
 mod path;
@@ -59,6 +61,7 @@ pub mod validate;
 pub mod version;
 
 pub use error::{Error, Position};
+pub use glob::Glob;
 pub use kind::{ApiVersion, Kind};
 pub use name::ResourceName;
 pub use reference::Reference;

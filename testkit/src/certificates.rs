@@ -1,0 +1,141 @@
+//! Certificates for tests: an authority, and what it issues.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose, SanType,
+};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+/// A certificate authority of a test's own.
+#[derive(Debug)]
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+/// A certificate and its key, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issued {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key.
+    pub key: String,
+}
+
+/// Where a certificate and its key were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// The certificate.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+impl Authority {
+    /// A new authority.
+    ///
+    /// # Errors
+    /// When the name cannot stand in a certificate.
+    pub fn new(name: &str) -> Result<Self, rcgen::Error> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        CertifiedIssuer::self_signed(params, KeyPair::generate()?).map(Self)
+    }
+
+    /// A certificate for servers and clients with these subject alternative names: an address, a URI (whatever has
+    /// `://` in it), or else a DNS name.
+    ///
+    /// # Errors
+    /// When a name cannot stand in a certificate.
+    pub fn issue(&self, names: &[&str]) -> Result<Issued, rcgen::Error> {
+        let mut params = CertificateParams::default();
+        params.subject_alt_names = names
+            .iter()
+            .map(|name| alternative_name(name))
+            .collect::<Result<_, _>>()?;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        let key = KeyPair::generate()?;
+        Ok(Issued {
+            certificate: params.signed_by(&key, &self.0)?.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+
+    /// The authority's own certificate, in PEM.
+    #[must_use]
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// What connects to servers of this authority, over HTTP/2, as `client` or as nobody.
+    ///
+    /// # Errors
+    /// When the client's certificate and key do not belong together.
+    pub fn connector(&self, client: Option<&Issued>) -> Result<TlsConnector, rustls::Error> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.0.der().clone())?;
+        let builder = ClientConfig::builder().with_root_certificates(roots);
+        let mut config = match client {
+            Some(client) => {
+                let (chain, key) = client.der()?;
+                builder.with_client_auth_cert(chain, key)?
+            }
+            None => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Ok(TlsConnector::from(Arc::new(config)))
+    }
+}
+
+impl Issued {
+    /// Writes both as `NAME.pem` and `NAME.key`, each by renaming, as those do who rotate certificates.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write(&self, folder: &Path, name: &str) -> io::Result<Files> {
+        let files = Files {
+            certificate: folder.join(format!("{name}.pem")),
+            key: folder.join(format!("{name}.key")),
+        };
+        replace(&files.certificate, &self.certificate)?;
+        replace(&files.key, &self.key)?;
+        Ok(files)
+    }
+
+    fn der(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), rustls::Error> {
+        let unreadable = |error| rustls::Error::General(format!("PEM: {error}"));
+        let chain = CertificateDer::pem_slice_iter(self.certificate.as_bytes());
+        let chain = chain.collect::<Result<_, _>>().map_err(unreadable)?;
+        let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).map_err(unreadable)?;
+        Ok((chain, key))
+    }
+}
+
+/// Writes a file by renaming.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text)?;
+    std::fs::rename(new, path)
+}
+
+fn alternative_name(name: &str) -> Result<SanType, rcgen::Error> {
+    Ok(match name.parse::<IpAddr>() {
+        Ok(address) => SanType::IpAddress(address),
+        Err(_) if name.contains("://") => SanType::URI(name.try_into()?),
+        Err(_) => SanType::DnsName(name.try_into()?),
+    })
+}
