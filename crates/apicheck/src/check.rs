@@ -60,8 +60,8 @@ pub fn check(
     findings
 }
 
-/// What the ledger adds to what [`check`] found: majors without an event (V-18), and removals inside
-/// their window (V-36).
+/// What the ledger adds to what [`check`] found: majors without an event (V-18), removals inside
+/// their window (V-36), and the grace of a frozen major (V-14).
 pub fn by_ledger(
     (old, new): (&Tree, &Tree),
     findings: &mut Vec<Finding>,
@@ -77,6 +77,7 @@ pub fn by_ledger(
     rules::windows(&comparison, findings, ledger, schedule, today);
     let early = rules::promotions(&comparison, settings.profile, ledger, today);
     findings.extend(early);
+    rules::grace((old, new), findings, ledger, today);
 }
 
 /// What is wrong with a tree as it is, and was not wrong before.
@@ -93,6 +94,16 @@ fn brought(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
     let before: HashSet<_> = before.iter().map(key).collect();
     now.retain(|finding| !before.contains(&key(finding)));
     now
+}
+
+/// The files of the new tree that are new or changed, as they are displayed.
+#[must_use]
+pub fn changed_files(old: &Tree, new: &Tree) -> HashSet<String> {
+    let changed = new.targets().filter(|file| {
+        let was = old.file(&file.path);
+        was.is_none_or(|was| was.text != file.text || file.text.is_none())
+    });
+    changed.map(|file| file.display.to_string()).collect()
 }
 
 /// What a change breaks: wire, JSON, generated code, validation.

@@ -15,6 +15,8 @@
 //!   expires: 2027-03-31
 //! ```
 //!
+//! `rule` may be the name that buf has for it.
+//!
 //! An exception lets one finding pass, not a rule and not a file. One that lets nothing pass, or is
 //! past its date, is an error itself: exceptions do not outlive what they were made for.
 
@@ -261,7 +263,7 @@ impl Entry {
     fn is_for(&self, finding: &Finding) -> bool {
         let same =
             |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|w| w == value);
-        self.rule == finding.rule.id
+        finding.rule.is_called(&self.rule)
             && self.element == finding.element
             && same(&self.old, &finding.old_value)
             && same(&self.new, &finding.new_value)
@@ -269,7 +271,7 @@ impl Entry {
 }
 
 fn check(entry: &Entry) -> Result<(), String> {
-    if rule::find(&entry.rule).is_none() {
+    if rule::find(&entry.rule).is_none() && !rule::all().any(|rule| rule.is_called(&entry.rule)) {
         return Err(format!(
             "there is no rule {}: `oxds api explain` lists them",
             entry.rule

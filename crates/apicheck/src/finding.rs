@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::model::{Place, Span, Tree};
 use crate::rule::Rule;
 
@@ -132,4 +134,24 @@ pub struct Finding {
     pub fix: Option<String>,
     /// Why it does not count, when it does not: `work in progress`, `alpha package`.
     pub exempt: Option<String>,
+}
+
+impl Finding {
+    /// Stays the same while lines move: made of the rule, the element, and what changed.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        for part in [
+            self.rule.id,
+            &self.element,
+            &self.old_value,
+            &self.new_value,
+        ] {
+            hash.update(part.as_bytes());
+            hash.update([0]);
+        }
+        let digest = hash.finalize();
+        let hex = |hex: String, byte: &u8| hex + &format!("{byte:02x}");
+        digest.iter().take(16).fold(String::new(), hex)
+    }
 }

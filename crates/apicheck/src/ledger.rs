@@ -7,6 +7,7 @@
 //! events:                       # releases of the API: the only time for a new major
 //! - {name: "2021", date: 2021-06-30, majors: [shop.v2]}
 //! experimental_releases: 4      # how many releases something may stay experimental
+//! grace_months: 3               # how long what is added to both may enter a frozen major
 //! experimental:
 //! - {element: shop.v2.Order.color, since: 1.20.0}
 //! deprecated:
@@ -41,6 +42,9 @@ pub struct Ledger {
     pub events: Vec<Event>,
     /// How many releases something may stay experimental (V-7).
     pub experimental_releases: u32,
+    /// For how many months after the next major became stable a frozen one may still be added to
+    /// (V-14); none when 0.
+    pub grace_months: u32,
     /// Since when what is experimental.
     pub experimental: Vec<Experimental>,
     /// Since when what is deprecated.
@@ -108,6 +112,8 @@ struct File {
     #[serde(default)]
     events: Vec<Spanned<EventEntry>>,
     experimental_releases: Option<u32>,
+    #[serde(default)]
+    grace_months: u32,
     #[serde(default)]
     experimental: Vec<Spanned<Experimental>>,
     #[serde(default)]
@@ -193,6 +199,7 @@ impl Ledger {
             releases,
             events,
             experimental_releases: file.experimental_releases.unwrap_or(EXPERIMENTAL_RELEASES),
+            grace_months: file.grace_months,
             experimental,
             deprecated,
             owners: file.owners,

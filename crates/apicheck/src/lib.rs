@@ -27,11 +27,14 @@
 //! | [`bump`] | versions of files that must grow, the lock, packages that are frozen |
 //! | [`generate`] | the next major, generated: which packages need it, and their files |
 //! | [`print`](mod@print) | a file of the model as text |
+//! | [`exception`], [`baseline`], [`buf`] | what of the findings does not count, as data |
 //! | [`rule`] | what a rule is, and the table of all of them |
 //!
 //! It has no runtime, opens no sockets, and reads no clock: dates come in as arguments.
 
 pub mod audit;
+pub mod baseline;
+pub mod buf;
 pub mod bump;
 pub mod check;
 pub mod clock;

@@ -86,6 +86,12 @@ pub enum Profile {
 }
 
 impl Rule {
+    /// Whether that is the name of the rule, here or in buf.
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.id == name || self.buf.contains(&name)
+    }
+
     /// How hard the rule is in a profile; none where it does not apply.
     #[must_use]
     pub fn severity(&self, profile: Profile) -> Option<Severity> {

@@ -65,6 +65,22 @@ pub enum Problem {
     Stale,
 }
 
+/// The first versions of judged files that have none: 1.0.0, or that of their major.
+#[must_use]
+pub fn first_versions(new: Side<'_>) -> Vec<Bump> {
+    let without = new
+        .tree
+        .targets()
+        .filter(|file| new.versions.get(&file.path).is_none());
+    without
+        .map(|file| Bump {
+            path: file.path.to_string(),
+            problem: Problem::Unversioned,
+            to: Some(first_version(file)),
+        })
+        .collect()
+}
+
 /// Files of which `lock` has a hash that is not theirs, though no version is wrong: they changed
 /// again after their version was raised. [`super::edits`] writes the hash anew.
 #[must_use]

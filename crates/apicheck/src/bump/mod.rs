@@ -26,7 +26,7 @@ pub use freeze::{
     FrozenChange, UnknownPackage, candidates_by_status, changed_since_freeze, freeze,
     frozen_by_status,
 };
-pub use judge::{Bump, Problem, Side, bumps, stale};
+pub use judge::{Bump, Problem, Side, bumps, first_versions, stale};
 pub use lock::{LOCK_FILE, Lock, LockError, Locked};
 pub use range::{Range, ranges};
 pub use suggest::{Suggestion, suggest};

@@ -23,7 +23,7 @@ pub(super) fn gather(
     let guess = modules.is_none();
     let modules = modules.unwrap_or_else(|| Modules {
         roots: vec![subdir.clone()],
-        excludes: Vec::new(),
+        ..Modules::default()
     });
     let targets = targets(listing, &modules, &subdir, options);
     if targets.is_empty() {

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use jiff::civil::Date;
 use prost::bytes::Bytes;
 
 use super::failure::Unusable;
@@ -133,6 +134,31 @@ pub fn merge_base(folder: &Path) -> Result<Base, Unusable> {
             subdir: (!subdir.is_empty()).then_some(subdir),
         },
     })
+}
+
+/// The last commit of a git input's history on a day or before it (UTC, by the date of the commit);
+/// none when history does not reach back that far, and for inputs that have no history.
+///
+/// # Errors
+/// When the commit of `input` is unknown.
+pub fn as_of(input: &Input, date: Date) -> Result<Option<Input>, Unusable> {
+    let Input::Git {
+        repository,
+        revision,
+        subdir,
+    } = input
+    else {
+        return Ok(None);
+    };
+    let folder = folder_of(repository);
+    let commit = resolve(&folder, revision)?;
+    let until = format!("--until={date}T23:59:59Z");
+    let found = run(&folder, &["rev-list", "-1", &until, &commit])?;
+    Ok((!found.is_empty()).then(|| Input::Git {
+        repository: repository.clone(),
+        revision: Revision::Ref(found.trim().to_owned()),
+        subdir: subdir.clone(),
+    }))
 }
 
 fn default_branch(folder: &Path) -> Result<String, Unusable> {

@@ -27,8 +27,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 pub use failure::{Failure, Unusable};
-pub use git::{Base, merge_base};
+pub use git::{Base, as_of, merge_base};
+pub(crate) use modules::{clean, is_below, join};
 
+use crate::buf::Ignores;
 use crate::model::Tree;
 use listing::Listing;
 
@@ -151,10 +153,49 @@ pub fn beside(input: &Input, name: &str) -> Result<Option<Vec<u8>>, Unusable> {
             revision,
             subdir,
         } => {
-            let path = modules::join(subdir.as_deref().unwrap_or_default(), name);
+            let path = join(subdir.as_deref().unwrap_or_default(), name);
             git::file(repository, revision, &path)
         }
         Input::Set(_) | Input::Crate { .. } => Ok(None),
+    }
+}
+
+/// What the `buf.yaml` of a folder leaves out; nothing for other inputs.
+///
+/// # Errors
+/// When it is no `buf.yaml`.
+pub fn buf_ignores(input: &Input) -> Result<Ignores, Unusable> {
+    let Input::Folder(folder) = input else {
+        return Ok(Ignores::default());
+    };
+    let modules = modules::of(&Listing::folder(folder)?)?;
+    Ok(modules.unwrap_or_default().ignores)
+}
+
+impl Input {
+    /// The path of a file from the top of the input, from the way it is displayed; none when it is
+    /// of another place.
+    #[must_use]
+    pub fn within<'a>(&self, display: &'a str) -> Option<&'a str> {
+        let inside = |path: &'a str, folder: &str| match clean(folder).as_str() {
+            "" => Some(path),
+            _ if Path::new(folder).is_absolute() => {
+                path.strip_prefix(folder)?.trim_start_matches('/').into()
+            }
+            folder => path.strip_prefix(folder)?.strip_prefix('/'),
+        };
+        match self {
+            Self::Folder(folder) => inside(display, folder.to_str()?),
+            Self::Git { subdir, .. } => {
+                let (_, path) = display.split_once(':')?;
+                inside(path, subdir.as_deref().unwrap_or_default())
+            }
+            Self::Set(_) => Some(display),
+            Self::Crate { subdir, .. } => {
+                let (_, path) = display.split_once('/')?;
+                inside(path, subdir.as_deref().unwrap_or_default())
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::failure::Unusable;
 use super::listing::Listing;
+use crate::buf::{Ignores, Section};
 
 /// The folders that are roots, and what is not part of them. Paths from the top of the listing,
 /// the top itself as the empty path.
@@ -12,6 +13,7 @@ use super::listing::Listing;
 pub(super) struct Modules {
     pub(super) roots: Vec<String>,
     pub(super) excludes: Vec<String>,
+    pub(super) ignores: Ignores,
 }
 
 /// What of `buf.yaml` matters here; the rest is for others.
@@ -22,6 +24,10 @@ struct BufYaml {
     modules: Vec<Module>,
     #[serde(default)]
     build: Build,
+    #[serde(default)]
+    breaking: Section,
+    #[serde(default)]
+    lint: Section,
 }
 
 #[derive(Debug, Deserialize)]
@@ -30,6 +36,8 @@ struct Module {
     path: String,
     #[serde(default)]
     excludes: Vec<String>,
+    breaking: Option<Section>,
+    lint: Option<Section>,
 }
 
 /// Of versions `v1beta1` and `v1`.
@@ -77,6 +85,7 @@ impl Modules {
             false => file.build.roots,
         };
         if file.version != "v2" || file.modules.is_empty() {
+            self.ignore(folder, folder, &file.breaking, &file.lint);
             for root in &old_roots {
                 let root = join(folder, &clean(root));
                 let excludes = file.build.excludes.iter();
@@ -92,8 +101,18 @@ impl Modules {
             let excludes = module.excludes.iter();
             self.excludes
                 .extend(excludes.map(|exclude| join(folder, &clean(exclude))));
+            // What a module says itself stands for what is said for all.
+            let breaking = module.breaking.as_ref().unwrap_or(&file.breaking);
+            let lint = module.lint.as_ref().unwrap_or(&file.lint);
+            self.ignore(folder, &root, breaking, lint);
             self.roots.push(root);
         }
+    }
+
+    fn ignore(&mut self, folder: &str, scope: &str, breaking: &Section, lint: &Section) {
+        let ignores = &mut self.ignores;
+        ignores.breaking.extend(breaking.ignores(folder, scope));
+        ignores.lint.extend(lint.ignores(folder, scope));
     }
 }
 
@@ -119,13 +138,13 @@ fn read<T: for<'a> Deserialize<'a>>(listing: &Listing, path: &str) -> Result<T, 
 }
 
 /// `./a/b/` to `a/b`, `.` to nothing.
-pub(super) fn clean(path: &str) -> String {
+pub(crate) fn clean(path: &str) -> String {
     let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
     parts.collect::<Vec<_>>().join("/")
 }
 
 /// A path below a folder, both from the top.
-pub(super) fn join(folder: &str, path: &str) -> String {
+pub(crate) fn join(folder: &str, path: &str) -> String {
     match (folder, path) {
         ("", path) => path.to_owned(),
         (folder, "") => folder.to_owned(),
@@ -134,7 +153,7 @@ pub(super) fn join(folder: &str, path: &str) -> String {
 }
 
 /// Whether `path` is `folder` or lies below it.
-pub(super) fn is_below(path: &str, folder: &str) -> bool {
+pub(crate) fn is_below(path: &str, folder: &str) -> bool {
     folder.is_empty()
         || path
             .strip_prefix(folder)

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Report, fingerprint, place, sentence};
+use super::{Report, place, sentence};
 use crate::finding::Severity;
 
 pub(super) fn render(report: &Report) -> String {
@@ -11,7 +11,7 @@ pub(super) fn render(report: &Report) -> String {
         json!({
             "description": format!("{}: {}", finding.element, sentence(finding)),
             "check_name": finding.rule.id,
-            "fingerprint": fingerprint(finding),
+            "fingerprint": finding.fingerprint(),
             "severity": match finding.severity {
                 Severity::Error => "major",
                 Severity::Warning => "minor",

@@ -69,7 +69,7 @@ impl<'a> Line<'a> {
             old: finding.old.as_ref().map(Place::of),
             fix: finding.fix.as_deref(),
             exempt: finding.exempt.as_deref(),
-            fingerprint: super::fingerprint(finding),
+            fingerprint: finding.fingerprint(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod gitlab;
 mod json;
 mod junit;
 mod sarif;
+mod stats;
 mod text;
 
 use std::collections::{BTreeMap, HashMap};
@@ -49,6 +50,8 @@ pub struct Report {
     new_texts: HashMap<String, Name>,
     /// What was compared with what, in a line; none for rules about one tree.
     compared: Option<String>,
+    /// How many files are judged.
+    files: usize,
 }
 
 impl Report {
@@ -73,6 +76,7 @@ impl Report {
             old_texts: old.map(texts).unwrap_or_default(),
             new_texts: new.map(texts).unwrap_or_default(),
             compared,
+            files: new.map_or(0, |tree| tree.targets().count()),
         }
     }
 
@@ -186,24 +190,4 @@ fn sentence(finding: &Finding) -> String {
         let _ = write!(sentence, " [{}]", languages.join(", "));
     }
     sentence
-}
-
-/// Stays the same while lines move: the rule and the element, and what changed.
-fn fingerprint(finding: &Finding) -> String {
-    use sha2::{Digest as _, Sha256};
-    let mut hash = Sha256::new();
-    for part in [
-        finding.rule.id,
-        &finding.element,
-        &finding.old_value,
-        &finding.new_value,
-    ] {
-        hash.update(part.as_bytes());
-        hash.update([0]);
-    }
-    let digest = hash.finalize();
-    digest.iter().take(16).fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Report, fingerprint, place, sentence, severity_word};
+use super::{Report, place, sentence, severity_word};
 use crate::finding::{Finding, Location};
 use crate::rule::Rule;
 
@@ -60,7 +60,7 @@ fn result(finding: &Finding, rule: usize) -> Value {
         "level": severity_word(finding.severity),
         "message": { "text": format!("{}: {}", finding.element, sentence(finding)) },
         "locations": place(finding).into_iter().map(location).collect::<Vec<_>>(),
-        "partialFingerprints": { "ruleAndElement/v1": fingerprint(finding) },
+        "partialFingerprints": { "ruleAndElement/v1": finding.fingerprint() },
     });
     if let (Some(old), Some(_)) = (&finding.old, &finding.new) {
         let mut related = location(old);

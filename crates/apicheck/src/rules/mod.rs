@@ -6,6 +6,7 @@ mod breaking;
 mod dependencies;
 mod exempt;
 mod fact;
+mod grace;
 mod json;
 mod lifecycle;
 mod lint;
@@ -15,11 +16,14 @@ mod source;
 pub mod validation;
 pub mod versions;
 mod wire;
+mod young;
 
 pub use breaking::breaking;
 pub use exempt::exempt;
+pub use grace::grace;
 pub use lifecycle::{lifecycle, promotions, windows};
 pub use lint::{Policy, lint, odr};
+pub use young::{exempt_young, youth};
 
 use crate::rule::Rule;
 

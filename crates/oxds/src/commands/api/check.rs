@@ -4,15 +4,18 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use oxds_apicheck::check::{self, Settings};
-use oxds_apicheck::exception::{CONFIG_FILE, with_exceptions};
-use oxds_apicheck::finding::{Finding, Severity};
+use oxds_apicheck::finding::Finding;
+use oxds_apicheck::input;
+use oxds_apicheck::ledger::Ledger;
 use oxds_apicheck::model::Tree;
 use oxds_apicheck::report::Report;
 use oxds_apicheck::rules;
 
+use super::except::{AllowArgs, ExceptArgs};
 use super::report::ReportArgs;
-use super::trees::{AgainstArgs, Pair, RuleArgs, TreeArgs};
+use super::trees::{AgainstArgs, Pair, RuleArgs, TreeArgs, failure};
 use crate::exit::{Exit, Failure};
+use crate::progress;
 
 /// Everything: what a change breaks, versions that must follow, frozen packages
 #[derive(Debug, clap::Args)]
@@ -23,6 +26,8 @@ pub(super) struct CheckArgs {
     against: AgainstArgs,
     #[command(flatten)]
     rules: RuleArgs,
+    #[command(flatten)]
+    except: ExceptArgs,
     #[command(flatten)]
     report: ReportArgs,
     #[command(flatten)]
@@ -39,6 +44,8 @@ pub(super) struct BreakingArgs {
     #[command(flatten)]
     rules: RuleArgs,
     #[command(flatten)]
+    except: ExceptArgs,
+    #[command(flatten)]
     report: ReportArgs,
 }
 
@@ -47,24 +54,17 @@ pub(super) struct BreakingArgs {
 pub(super) struct LintArgs {
     #[command(flatten)]
     tree: TreeArgs,
+    /// Only files that changed, against --against or where HEAD left the default branch
+    #[arg(long)]
+    changed_only: bool,
+    #[command(flatten)]
+    against: AgainstArgs,
     #[command(flatten)]
     rules: RuleArgs,
     #[command(flatten)]
+    except: ExceptArgs,
+    #[command(flatten)]
     report: ReportArgs,
-}
-
-/// Exceptions made from what was found.
-#[derive(Debug, clap::Args)]
-struct AllowArgs {
-    /// Write an exception for every error into oxds-api.yaml
-    #[arg(long, requires_all = ["owner", "reason"])]
-    write_allow: bool,
-    /// Who answers for the exceptions
-    #[arg(long, value_name = "NAME")]
-    owner: Option<String>,
-    /// Why they are right
-    #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
 }
 
 pub(super) fn check(args: &CheckArgs) -> Result<Exit, Failure> {
@@ -72,12 +72,21 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     let config = args.tree.config()?;
     let settings = args.rules.settings(&config);
     let locks = (pair.old_lock.as_ref(), pair.new_lock.as_ref());
-    let mut findings = check::check(&pair.old, &pair.new, locks, &settings);
+    let mut findings = progress::while_working("judging", || {
+        check::check(&pair.old, &pair.new, locks, &settings)
+    });
     if let Some(ledger) = args.tree.ledger()? {
         let trees = (&pair.old, &pair.new);
         check::by_ledger(trees, &mut findings, &settings, &ledger, today());
     }
-    config.except(&mut findings, today());
+    exempt_young(
+        args.tree.ledger()?.as_ref(),
+        &args.tree,
+        &pair,
+        &mut findings,
+    )?;
+    let trees = (&args.tree, Some(&pair.base));
+    args.except.apply(trees, &config, &mut findings)?;
     findings.extend(config.left_over(&findings, today()));
     if args.allow.write_allow {
         args.allow.write(&args.tree, &findings)?;
@@ -90,7 +99,14 @@ pub(super) fn breaking(args: &BreakingArgs) -> Result<Exit, Failure> {
     let config = args.tree.config()?;
     let settings = args.rules.settings(&config);
     let mut findings = check::breaking(&pair.old, &pair.new, &settings);
-    config.except(&mut findings, today());
+    exempt_young(
+        args.tree.ledger()?.as_ref(),
+        &args.tree,
+        &pair,
+        &mut findings,
+    )?;
+    let trees = (&args.tree, Some(&pair.base));
+    args.except.apply(trees, &config, &mut findings)?;
     args.report.print(&report(findings, pair))
 }
 
@@ -116,43 +132,50 @@ fn one_tree(
     args: &LintArgs,
     find: impl FnOnce(&Tree, &Settings) -> Vec<Finding>,
 ) -> Result<Exit, Failure> {
-    let tree = args.tree.load()?;
     let config = args.tree.config()?;
-    let mut findings = find(&tree, &args.rules.settings(&config));
-    config.except(&mut findings, today());
-    args.report
-        .print(&Report::new(findings, None, Some(&tree), None))
+    let settings = args.rules.settings(&config);
+    if !args.changed_only {
+        let tree = args.tree.load()?;
+        let mut findings = find(&tree, &settings);
+        args.except
+            .apply((&args.tree, None), &config, &mut findings)?;
+        return args
+            .report
+            .print(&Report::new(findings, None, Some(&tree), None));
+    }
+    let pair = args.tree.load_pair(&args.against)?;
+    let mut findings = find(&pair.new, &settings);
+    let changed = check::changed_files(&pair.old, &pair.new);
+    findings.retain(|finding| {
+        let at = finding.new.as_ref();
+        at.is_none_or(|at| changed.contains(&at.path))
+    });
+    args.except
+        .apply((&args.tree, None), &config, &mut findings)?;
+    args.report.print(&report(findings, pair))
+}
+
+/// Takes changes of what is young and in no release out of account (V-35), where there is history.
+fn exempt_young(
+    ledger: Option<&Ledger>,
+    tree: &TreeArgs,
+    pair: &Pair,
+    findings: &mut [Finding],
+) -> Result<(), Failure> {
+    let counts = findings.iter().any(|finding| finding.exempt.is_none());
+    let day = ledger.and_then(|ledger| rules::youth(ledger, today()));
+    let Some(day) = day.filter(|_| counts) else {
+        return Ok(());
+    };
+    let then = input::as_of(&pair.base, day).map_err(|error| failure(error.into()))?;
+    if let Some(then) = then {
+        rules::exempt_young(&tree.load_like(&then)?, findings);
+    }
+    Ok(())
 }
 
 fn report(findings: Vec<Finding>, pair: Pair) -> Report {
     Report::new(findings, Some(&pair.old), Some(&pair.new), Some(pair.words))
-}
-
-impl AllowArgs {
-    fn write(&self, tree: &TreeArgs, findings: &[Finding]) -> Result<(), Failure> {
-        let folder = tree.folder().ok_or_else(|| {
-            Failure::usage("--write-allow needs a folder to write oxds-api.yaml into")
-        })?;
-        let path = folder.join(CONFIG_FILE);
-        let wrong =
-            |error: std::io::Error| Failure::usage(format_args!("{}: {error}", path.display()));
-        let text = match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            read => read.map_err(wrong)?,
-        };
-        let errors: Vec<_> = findings
-            .iter()
-            .filter(|finding| finding.exempt.is_none() && finding.severity == Severity::Error)
-            .collect();
-        let (owner, reason) = (self.owner.as_deref(), self.reason.as_deref());
-        let text = with_exceptions(
-            &text,
-            &errors,
-            owner.unwrap_or_default(),
-            reason.unwrap_or_default(),
-        );
-        std::fs::write(&path, text).map_err(wrong)
-    }
 }
 
 /// The date by which exceptions expire and clocks tick, the same everywhere.

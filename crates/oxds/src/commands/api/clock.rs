@@ -1,12 +1,15 @@
 //! `oxds api clock` and `audit`: how far what is deprecated or experimental is.
 
 use clap::ValueEnum;
-use oxds_apicheck::audit;
+use oxds_apicheck::audit::{self, Experiment};
 use oxds_apicheck::clock::{self, Deprecation, Schedule};
+use oxds_apicheck::finding::Finding;
 use oxds_apicheck::generate::Reason;
+use serde::Serialize;
 
 use super::check::today;
 use super::trees::TreeArgs;
+use crate::commands::Format;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -20,6 +23,9 @@ pub(super) struct ClockArgs {
     /// Only this field, value, message or enum; with the runtime layer that lets its use pass
     #[arg(long, value_name = "NAME")]
     element: Option<String>,
+    /// The form on stdout
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
 /// Print what a release should look at: what is experimental or deprecated, what reaches two
@@ -30,6 +36,9 @@ pub(super) struct AuditArgs {
     tree: TreeArgs,
     #[command(flatten)]
     schedule: ScheduleArgs,
+    /// The form on stdout
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
 }
 
 #[derive(Debug, clap::Args)]
@@ -64,22 +73,26 @@ pub(super) fn clock(args: &ClockArgs) -> Result<Exit, Failure> {
     let tree = args.tree.load()?;
     let ledger = args.tree.ledger()?.unwrap_or_default();
     let mut all = clock::clock(&tree, &ledger, args.schedule.schedule(), today());
-    let mut output = Output::new();
-    let Some(name) = &args.element else {
-        for one in &all {
-            output.line(&line(one))?;
+    if let Some(name) = &args.element {
+        all.retain(|one| one.element == *name);
+        if all.is_empty() {
+            return Err(
+                Failure::usage(format_args!("nothing deprecated is called {name}"))
+                    .hint("`oxds api clock` lists all; that of a value is ENUM.VALUE"),
+            );
         }
+    }
+    let rows: Vec<Row> = all.iter().map(Row::deprecated).collect();
+    let mut output = Output::new();
+    if args.format == Format::Json {
+        output.json(&rows)?;
         return Ok(Exit::Success);
-    };
-    all.retain(|one| one.element == *name);
-    let Some(one) = all.first() else {
-        return Err(
-            Failure::usage(format_args!("nothing deprecated is called {name}"))
-                .hint("`oxds api clock` lists all; that of a value is ENUM.VALUE"),
-        );
-    };
-    output.line(&line(one))?;
-    if let Some(layer) = one.layer() {
+    }
+    for row in &rows {
+        output.line(&row.text)?;
+    }
+    let one = all.first().filter(|_| args.element.is_some());
+    if let Some(layer) = one.and_then(Deprecation::layer) {
         output.write(&format!("\nTo let its use pass:\n\n{layer}"))?;
     }
     Ok(Exit::Success)
@@ -89,35 +102,127 @@ pub(super) fn audit(args: &AuditArgs) -> Result<Exit, Failure> {
     let tree = args.tree.load()?;
     let ledger = args.tree.ledger()?.unwrap_or_default();
     let audit = audit::audit(&tree, &ledger, args.schedule.schedule(), today());
-    let experimental = audit.experimental.iter().map(|one| {
+    let pending = audit.pending.iter();
+    let sections = Sections {
+        not_stable: audit.experimental.iter().map(Row::experiment).collect(),
+        deprecated: audit.deprecated.iter().map(Row::deprecated).collect(),
+        two_versions: audit.two_versions.iter().map(Row::two_versions).collect(),
+        for_the_next_major: pending
+            .map(|(name, reason)| Row::pending(name, reason))
+            .collect(),
+    };
+    let mut output = Output::new();
+    if args.format == Format::Json {
+        output.json(&sections)?;
+        return Ok(Exit::Success);
+    }
+    for (title, rows) in [
+        ("not stable", &sections.not_stable),
+        ("deprecated", &sections.deprecated),
+        ("two versions of one", &sections.two_versions),
+        ("for the next major", &sections.for_the_next_major),
+    ] {
+        output.line(&format!("{title}: {}", rows.len()))?;
+        for row in rows {
+            output.line(&format!("  {}", row.text))?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// What an audit finds, in its parts.
+#[derive(Serialize)]
+struct Sections {
+    not_stable: Vec<Row>,
+    deprecated: Vec<Row>,
+    two_versions: Vec<Row>,
+    for_the_next_major: Vec<Row>,
+}
+
+/// An element, and what is to be said of it: a line for people, facts for machines. What is not
+/// known is left out.
+#[derive(Default, Serialize)]
+struct Row {
+    element: String,
+    #[serde(skip)]
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
+    /// How far it is: `alpha`, `warned`, `refused`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replacement: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runtime_key: Option<String>,
+    /// Why it is listed, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+impl Row {
+    fn experiment(one: &Experiment) -> Row {
         let age = match &one.age {
             Some((since, made)) => format!("since {since}, {made} more releases"),
             None => "since when, the ledger does not say".to_owned(),
         };
-        format!("{}: {} {}, {age}", one.location, one.element, one.maturity)
-    });
-    let two = audit.two_versions.iter();
-    let two = two.map(|finding| format!("{} {}", finding.element, finding.message));
-    let pending = audit.pending.iter().map(|(name, reason)| match reason {
-        Reason::Deprecated => format!("{name} is deprecated"),
-        Reason::DeprecatedMember(member) => format!("{name} has {member}, deprecated"),
-        Reason::MovesTo(package) => format!("{name} moves to {package}"),
-        Reason::RefersTo(other) => format!("{name} refers to {other}"),
-    });
-    let mut output = Output::new();
-    let sections: [(&str, Vec<String>); 4] = [
-        ("not stable", experimental.collect()),
-        ("deprecated", audit.deprecated.iter().map(line).collect()),
-        ("two versions of one", two.collect()),
-        ("for the next major", pending.collect()),
-    ];
-    for (title, lines) in sections {
-        output.line(&format!("{title}: {}", lines.len()))?;
-        for line in lines {
-            output.line(&format!("  {line}"))?;
+        Row {
+            text: format!("{}: {} {}, {age}", one.location, one.element, one.maturity),
+            element: one.element.clone(),
+            place: Some(one.location.to_string()),
+            state: Some(one.maturity.to_string()),
+            since: one.age.as_ref().map(|(since, _)| since.clone()),
+            ..Row::default()
         }
     }
-    Ok(Exit::Success)
+
+    fn deprecated(one: &Deprecation) -> Row {
+        let (replacement, why) = match &one.replacement {
+            Some(Ok(replacement)) => (Some(replacement.clone()), None),
+            Some(Err(why)) => (None, Some(format!("no replacement: {why}"))),
+            None => (None, None),
+        };
+        Row {
+            text: line(one),
+            element: one.element.clone(),
+            place: Some(one.location.to_string()),
+            state: Some(one.phase.to_string()),
+            since: one.dates.since.map(|date| date.to_string()),
+            until: one.until.map(|date| date.to_string()),
+            replacement,
+            runtime_key: one.key.clone(),
+            why,
+        }
+    }
+
+    fn two_versions(finding: &Finding) -> Row {
+        Row {
+            text: format!("{} {}", finding.element, finding.message),
+            element: finding.element.clone(),
+            place: finding.new.as_ref().map(ToString::to_string),
+            why: Some(finding.message.clone()),
+            ..Row::default()
+        }
+    }
+
+    fn pending(name: &str, reason: &Reason) -> Row {
+        let why = match reason {
+            Reason::Deprecated => "is deprecated".to_owned(),
+            Reason::DeprecatedMember(member) => format!("has {member}, deprecated"),
+            Reason::MovesTo(package) => format!("moves to {package}"),
+            Reason::RefersTo(other) => format!("refers to {other}"),
+        };
+        Row {
+            text: format!("{name} {why}"),
+            element: name.to_owned(),
+            why: Some(why),
+            ..Row::default()
+        }
+    }
 }
 
 fn line(one: &Deprecation) -> String {

@@ -6,6 +6,7 @@
 
 mod check;
 mod clock;
+mod except;
 mod explain;
 mod hash;
 mod major;

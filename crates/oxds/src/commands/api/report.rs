@@ -1,6 +1,6 @@
 //! How findings are told.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 
 use clap::ValueEnum;
 use oxds_apicheck::finding::Severity;
@@ -19,6 +19,9 @@ pub(super) struct ReportArgs {
     /// What makes the exit code 1
     #[arg(long, value_enum, default_value_t, value_name = "SEVERITY")]
     fail_on: FailOn,
+    /// Print on stderr how many findings each rule has, and how many files were judged
+    #[arg(long)]
+    stats: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -58,6 +61,11 @@ impl ReportArgs {
         };
         let format = self.format();
         Output::new().write(&report.render(format, style))?;
+        if self.stats {
+            let mut stderr = std::io::stderr().lock();
+            // Nobody is left to tell when stderr is closed.
+            let _ = write!(stderr, "{}", report.stats());
+        }
         if format == report::Format::Github {
             step_summary(report)?;
         }

@@ -9,12 +9,13 @@ use oxds_apicheck::bump::{LOCK_FILE, Lock};
 use oxds_apicheck::check::Settings;
 use oxds_apicheck::exception::{CONFIG_FILE, Config};
 use oxds_apicheck::finding::Language;
-use oxds_apicheck::input::{self, Input, Options};
+use oxds_apicheck::input::{self, Input, Options, Unusable};
 use oxds_apicheck::ledger::{LEDGER_FILE, Ledger};
 use oxds_apicheck::model::Tree;
 use oxds_apicheck::rule::Profile;
 
 use crate::exit::Failure;
+use crate::progress;
 
 /// The tree that is judged.
 #[derive(Debug, clap::Args)]
@@ -73,6 +74,11 @@ impl TreeArgs {
         }
     }
 
+    /// Where the tree is.
+    pub(super) fn input(&self) -> &Input {
+        &self.tree
+    }
+
     fn options(&self) -> Options {
         Options {
             includes: self.include.clone(),
@@ -82,7 +88,14 @@ impl TreeArgs {
     }
 
     pub(super) fn load(&self) -> Result<Tree, Failure> {
-        input::load(&self.tree, &self.options()).map_err(failure)
+        self.load_like(&self.tree)
+    }
+
+    /// Another tree, read as this one is.
+    pub(super) fn load_like(&self, input: &Input) -> Result<Tree, Failure> {
+        let what = format!("reading {input}");
+        let tree = progress::while_working(&what, || input::load(input, &self.options()));
+        tree.map_err(failure)
     }
 
     /// The tree and the one that it is compared with; the comparison in words.
@@ -100,18 +113,29 @@ impl TreeArgs {
         };
         let options = self.options();
         // Both sides at once: each reads on all cores, but waits for git or a disk first.
-        let (old, new) = std::thread::scope(|scope| {
-            let old = scope.spawn(|| input::load(&base, &options));
-            let new = input::load(&self.tree, &options);
-            (old.join(), new)
+        let what = format!("reading {} and {base}", self.tree);
+        let (old, new) = progress::while_working(&what, || {
+            std::thread::scope(|scope| {
+                let old = scope.spawn(|| input::load(&base, &options));
+                let new = input::load(&self.tree, &options);
+                (old.join(), new)
+            })
         });
         let old = old.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let old = match old {
+            // A folder that is new on this branch: all of it is an addition.
+            Err(input::Failure::Unusable(Unusable::Empty(_))) if against.against.is_none() => {
+                Ok(Tree::default())
+            }
+            old => old,
+        };
         Ok(Pair {
             old: old.map_err(failure)?,
             new: new.map_err(failure)?,
             old_lock: lock(&base)?,
             new_lock: lock(&self.tree)?,
             words: format!("{} against {words}", self.tree),
+            base,
         })
     }
 
@@ -139,6 +163,8 @@ pub(super) struct Pair {
     pub(super) new: Tree,
     pub(super) old_lock: Option<Lock>,
     pub(super) new_lock: Option<Lock>,
+    /// Where the old tree is.
+    pub(super) base: Input,
     /// What is compared with what.
     pub(super) words: String,
 }

@@ -1,6 +1,6 @@
 //! `oxds api bump`, `freeze` and `suggest-version`: versions that follow changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use oxds_apicheck::bump::{self, Bump, Edit, LOCK_FILE, Lock, Side, Versions};
@@ -29,6 +29,9 @@ pub(super) struct BumpArgs {
     /// Write the versions: into the option of files that have it, into oxds-api.lock.json otherwise
     #[arg(long)]
     fix: bool,
+    /// Give every file that has no version its first one, too: from then on they must follow
+    #[arg(long, requires = "fix")]
+    init: bool,
 }
 
 /// Freeze packages: from now on no change in meaning passes `check`
@@ -93,6 +96,11 @@ pub(super) fn bump(args: &BumpArgs) -> Result<Exit, Failure> {
     let mut bumps = bump::bumps(old, new, &breaking);
     let mut lock = lock.unwrap_or_default();
     bumps.extend(bump::stale(new, &lock, &bumps));
+    if args.init {
+        let known: HashSet<_> = bumps.iter().map(|bump| bump.path.clone()).collect();
+        let first = bump::first_versions(new).into_iter();
+        bumps.extend(first.filter(|bump| !known.contains(&bump.path)));
+    }
     let edits = bump::edits(&pair.new, &hashes.1, &bumps, VERSION_OPTION, &mut lock);
     write(&pair, edits.map_err(Failure::usage)?)?;
     if !lock.files.is_empty() || !lock.frozen.is_empty() {

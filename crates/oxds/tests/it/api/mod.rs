@@ -1,5 +1,7 @@
 //! `oxds api`, as a team uses it: a repository, a branch, a change.
 
+mod except;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -109,6 +111,29 @@ fn v22_versions_follow_and_are_written() {
     api("bump", dir.path(), &[]).expect(0, &["no findings"]);
     api("check", dir.path(), &[]).expect(0, &["no findings"]);
     api("suggest-version", dir.path(), &["--current", "1.9.1"]).expect(0, &["1.10.0", "1 minor"]);
+}
+
+#[test]
+fn v21_a_tree_without_versions_gets_its_first_ones() {
+    let dir = repository();
+    api("bump", dir.path(), &["--fix"]).expect(0, &[]);
+    assert!(!dir.path().join("oxds-api.lock.json").exists());
+    api("bump", dir.path(), &["--fix", "--init"]).expect(0, &["shop/v1/order.proto: 1.0.0"]);
+    git(dir.path(), &["add", "."]);
+    git(dir.path(), &["commit", "-qm", "versions"]);
+    edit(dir.path(), "count = 2;", "count = 2;\n  string note = 3;");
+    let head = format!("{}/.git#ref=HEAD", dir.path().display());
+    api("check", dir.path(), &["--against", &head]).expect(1, &["FILE_VERSION_NOT_BUMPED"]);
+}
+
+#[test]
+fn a_folder_that_is_new_on_the_branch_has_nothing_to_break() {
+    let dir = repository();
+    let new = dir.path().join("api/box/v1");
+    fs::create_dir_all(&new).expect("a folder");
+    let text = "syntax = \"proto3\";\n\npackage box.v1;\n\nmessage Box {}\n";
+    fs::write(new.join("box.proto"), text).expect("a file");
+    api("check", &dir.path().join("api"), &[]).expect(0, &["no findings"]);
 }
 
 #[test]

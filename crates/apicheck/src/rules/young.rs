@@ -1,0 +1,61 @@
+//! What nobody can rely on yet, because it is younger than two weeks and in no release (V-35).
+
+use jiff::civil::Date;
+use jiff::{Span, ToSpan as _};
+
+use crate::finding::Finding;
+use crate::ledger::Ledger;
+use crate::model::{Symbol, Tree};
+
+/// How long an element may still be changed, when no release has it.
+const YOUTH_DAYS: i64 = 14;
+
+/// The day whose tree decides: what is not in it is young. None without a release in the ledger,
+/// since nobody can tell then what a release has.
+#[must_use]
+pub fn youth(ledger: &Ledger, today: Date) -> Option<Date> {
+    let made = ledger
+        .releases
+        .iter()
+        .map(|release| release.date)
+        .filter(|date| *date <= today);
+    let days: Span = YOUTH_DAYS.days();
+    let weeks_ago = today.checked_sub(days).ok()?;
+    // The last release has whatever was there on its day.
+    made.max().map(|release| release.max(weeks_ago))
+}
+
+/// Takes findings about elements that `then`, the tree on the day of [`youth`], did not have out of
+/// account.
+pub fn exempt_young(then: &Tree, findings: &mut [Finding]) {
+    let changed = findings
+        .iter_mut()
+        .filter(|finding| finding.exempt.is_none() && finding.old.is_some());
+    for finding in changed {
+        if !has(then, &finding.element) {
+            finding.exempt = Some("younger than 14 days and in no release".to_owned());
+        }
+    }
+}
+
+/// Whether a tree has a declaration, a member of one, a file or a package of that name.
+fn has(tree: &Tree, name: &str) -> bool {
+    let member = || {
+        let (owner, member) = name.rsplit_once('.')?;
+        Some(match *tree.names.get(owner)? {
+            Symbol::Message(id) => {
+                let oneof = tree[id].oneofs.iter().any(|oneof| &*oneof.name == member);
+                oneof || tree[id].field_by_name(member).is_some()
+            }
+            Symbol::Enum(id) => tree[id].values.iter().any(|value| &*value.name == member),
+            Symbol::Service(id) => {
+                let mut methods = tree[id].methods.iter();
+                methods.any(|method| &*method.name == member)
+            }
+        })
+    };
+    tree.names.contains_key(name)
+        || member() == Some(true)
+        || tree.file(name).is_some()
+        || tree.files.iter().any(|file| &*file.package == name)
+}

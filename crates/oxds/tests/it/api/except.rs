@@ -1,0 +1,182 @@
+//! What of the findings does not count: `buf.yaml`, baselines, what is young, the grace of a frozen
+//! major.
+
+use std::fs;
+use std::path::Path;
+
+use super::{api, edit, git, repository};
+use crate::support::oxds;
+
+/// A release made long ago, so that what is young is in none.
+const RELEASED: &str = "releases:\n- {version: 1.0.0, date: 2021-01-10}\n";
+
+fn write(dir: &Path, name: &str, text: &str) {
+    let path = dir.join(name);
+    fs::create_dir_all(path.parent().expect("below the folder")).expect("a folder");
+    fs::write(path, text).expect("a file");
+}
+
+fn commit(dir: &Path, message: &str, date: &str) {
+    git(dir, &["add", "."]);
+    // Only the date of the commit counts, and only the environment can set it.
+    let git = std::process::Command::new("git")
+        .arg("-C")
+        .arg(dir)
+        .args(["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm"])
+        .arg(message)
+        .env("GIT_COMMITTER_DATE", date)
+        .output()
+        .expect("git runs");
+    assert!(git.status.success(), "{git:?}");
+}
+
+#[test]
+fn what_buf_leaves_out_is_left_out_and_counted() {
+    let dir = repository();
+    edit(dir.path(), "int32 count", "string count");
+    let check = || api("check", dir.path(), &[]);
+    check().expect(1, &["error[FIELD_TYPE_CHANGED]"]);
+    for breaking in [
+        "  ignore: [shop/v1]",
+        "  except: [FIELD_SAME_TYPE]",
+        "  ignore_only: {WIRE: [shop/v1/order.proto]}",
+    ] {
+        write(
+            dir.path(),
+            "buf.yaml",
+            &format!("version: v1\nbreaking:\n{breaking}\n"),
+        );
+        check().expect(0, &["left out in buf.yaml"]);
+    }
+    write(
+        dir.path(),
+        "buf.yaml",
+        "version: v2\nmodules:\n- path: .\n  breaking: {ignore: [shop/v2]}\nbreaking: {ignore: [shop]}\n",
+    );
+    check().expect(1, &["error[FIELD_TYPE_CHANGED]"]);
+}
+
+#[test]
+fn an_exception_may_use_the_name_that_buf_has_for_the_rule() {
+    let dir = repository();
+    edit(dir.path(), "int32 count", "string count");
+    let allow = "allow:\n- rule: FIELD_SAME_TYPE\n  element: shop.v1.Order.count\n  reason: not used\n  owner: shop\n";
+    write(dir.path(), "oxds-api.yaml", allow);
+    api("check", dir.path(), &[]).expect(0, &["1 exempt (excepted: not used)"]);
+}
+
+#[test]
+fn a_baseline_is_a_report_and_only_what_is_new_counts() {
+    let dir = repository();
+    edit(dir.path(), "package shop.v1;", "package shop;");
+    let path = dir.path().join("baseline.json");
+    let baseline = path.to_str().expect("UTF-8");
+    for form in ["json", "jsonl"] {
+        let report = api("lint", dir.path(), &["--format", form]);
+        report.expect(1, &["PACKAGE_NAME"]);
+        fs::write(&path, &report.stdout).expect("a file");
+        let lint = api("lint", dir.path(), &["--baseline", baseline, "--stats"]);
+        lint.expect(0, &["in the baseline", "PACKAGE_NAME", "1 files judged"]);
+    }
+    write(dir.path(), "other/other.proto", "syntax = \"proto3\";\n");
+    api("lint", dir.path(), &["--baseline", baseline]).expect(1, &["other.proto"]);
+    fs::write(&path, "{}\n").expect("a file");
+    let no_report = "baseline.json:1: no report of `oxds api … --format json`";
+    api("lint", dir.path(), &["--baseline", baseline]).expect(2, &[no_report]);
+    api("lint", dir.path(), &["--baseline", "gone.json"]).expect(2, &["gone.json"]);
+}
+
+#[test]
+fn lint_can_be_asked_about_changed_files_alone() {
+    let dir = repository();
+    write(dir.path(), "old/old.proto", "syntax = \"proto3\";\n");
+    commit(dir.path(), "two", "2021-01-01T00:00:00Z");
+    git(dir.path(), &["branch", "-f", "main"]);
+    write(dir.path(), "new/new.proto", "syntax = \"proto3\";\n");
+    let all = api("lint", dir.path(), &[]);
+    all.expect(1, &["old.proto", "new.proto"]);
+    let changed = api("lint", dir.path(), &["--changed-only"]);
+    changed.expect(1, &["new.proto", "against merge base"]);
+    assert!(!changed.stdout.contains("old.proto"), "{changed:#?}");
+}
+
+#[test]
+fn v35_what_is_younger_than_two_weeks_and_in_no_release_may_change() {
+    let dir = repository();
+    write(dir.path(), "oxds-ledger.yaml", RELEASED);
+    git(dir.path(), &["add", "."]);
+    git(dir.path(), &["commit", "-q", "--amend", "-m", "one"]);
+    let change = |from: &str, to: &str| {
+        edit(dir.path(), from, to);
+        let ran = api("check", dir.path(), &["--against", &head(dir.path())]);
+        edit(dir.path(), to, from);
+        ran
+    };
+    // History does not reach back two weeks: nobody can tell what is young.
+    change("int32 count", "string count").expect(1, &["FIELD_TYPE_CHANGED"]);
+    let dir = repository_of_2021();
+    edit(dir.path(), "count = 2;", "count = 2;\n  string note = 3;");
+    git(dir.path(), &["commit", "-qam", "note"]);
+    let change = |from: &str, to: &str| {
+        edit(dir.path(), from, to);
+        let ran = api("check", dir.path(), &["--against", &head(dir.path())]);
+        edit(dir.path(), to, from);
+        ran
+    };
+    let young = "1 exempt (younger than 14 days and in no release)";
+    change("string note", "int32 note").expect(0, &[young]);
+    change("int32 count", "string count").expect(1, &["FIELD_TYPE_CHANGED"]);
+    // A release made today has it.
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
+    let made = format!("{RELEASED}- {{version: 1.1.0, date: {}}}\n", today.date());
+    write(dir.path(), "oxds-ledger.yaml", &made);
+    change("string note", "int32 note").expect(1, &["FIELD_TYPE_CHANGED"]);
+}
+
+#[test]
+fn v14_what_is_added_to_both_majors_may_enter_the_frozen_one_in_its_grace() {
+    let dir = repository_of_2021();
+    let v1 = fs::read_to_string(dir.path().join("shop/v1/order.proto")).expect("the file");
+    write(
+        dir.path(),
+        "shop/v2/order.proto",
+        &v1.replace("shop.v1", "shop.v2"),
+    );
+    let tree = dir.path().to_str().expect("UTF-8");
+    oxds(["api", "freeze", "shop.v1", "--tree", tree]).expect(0, &[]);
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
+    let event = |date: jiff::civil::Date| {
+        let ledger =
+            format!("grace_months: 3\nevents:\n- {{name: one, date: {date}, majors: [shop.v2]}}\n");
+        write(dir.path(), "oxds-ledger.yaml", &ledger);
+    };
+    event(today.date());
+    commit(dir.path(), "two majors", "2021-02-01T00:00:00Z");
+    git(dir.path(), &["branch", "-f", "main"]);
+    edit(dir.path(), "count = 2;", "count = 2;\n  string note = 3;");
+    let check = || api("check", dir.path(), &[]);
+    check().expect(1, &["error[FROZEN_PACKAGE_CHANGED] shop.v1"]);
+    let v1 = fs::read_to_string(dir.path().join("shop/v1/order.proto")).expect("the file");
+    write(
+        dir.path(),
+        "shop/v2/order.proto",
+        &v1.replace("shop.v1", "shop.v2"),
+    );
+    check().expect(0, &["1 exempt (added to shop.v2 as well, in its grace)"]);
+    event(today.date().saturating_sub(jiff::Span::new().days(100)));
+    check().expect(1, &["error[FROZEN_PACKAGE_CHANGED] shop.v1"]);
+}
+
+fn head(dir: &Path) -> String {
+    format!("{}/.git#ref=HEAD", dir.display())
+}
+
+/// A repository whose only commit was made in 2021, with a ledger.
+fn repository_of_2021() -> tempfile::TempDir {
+    let dir = repository();
+    write(dir.path(), "oxds-ledger.yaml", RELEASED);
+    git(dir.path(), &["checkout", "-q", "--orphan", "old"]);
+    commit(dir.path(), "old", "2021-01-01T00:00:00Z");
+    git(dir.path(), &["branch", "-f", "main"]);
+    dir
+}
