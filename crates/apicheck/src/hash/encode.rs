@@ -4,6 +4,7 @@ use super::node::Node;
 use super::{Element, messages_of, options};
 use crate::model::{
     Enum, Extension, Field, File, Kind, Message, Method, Options, Range, Service, Syntax, Tree,
+    json_name,
 };
 
 /// What of a tree is encoded.
@@ -134,7 +135,7 @@ impl Encoder<'_> {
     fn kind(&self, kind: Kind) -> Vec<u8> {
         let mut node = Node::default();
         match kind {
-            Kind::Scalar(scalar) => node.text(1, scalar.name()),
+            Kind::Scalar(scalar) => node.text(1, scalar.keyword()),
             Kind::Message(id) => node.text(2, &self.tree[id].name),
             Kind::Group(id) => node.text(3, &self.tree[id].name),
             Kind::Enum(id) => node.text(4, &self.tree[id].name),
@@ -230,23 +231,4 @@ fn names(names: &[crate::model::Name]) -> Vec<Vec<u8>> {
     sorted.sort();
     sorted.dedup();
     sorted
-}
-
-/// The name in JSON that a field has when none is given: `lowerCamelCase`.
-pub(crate) fn json_name(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    let mut upper = false;
-    for letter in name.chars() {
-        if letter == '_' {
-            upper = true;
-        } else {
-            out.push(if upper {
-                letter.to_ascii_uppercase()
-            } else {
-                letter
-            });
-            upper = false;
-        }
-    }
-    out
 }

@@ -21,7 +21,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use digest::{Digest, NotADigest};
 use encode::Encoder;
-pub(crate) use encode::json_name;
 use node::Node;
 use rayon::prelude::*;
 pub(crate) use root::reach;

@@ -153,33 +153,9 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The word of the language: `sfixed32`.
+    /// Its name in the language: `sfixed32`.
     #[must_use]
     pub fn keyword(self) -> &'static str {
-        match self {
-            Scalar::Double => "double",
-            Scalar::Float => "float",
-            Scalar::Int64 => "int64",
-            Scalar::Uint64 => "uint64",
-            Scalar::Int32 => "int32",
-            Scalar::Fixed64 => "fixed64",
-            Scalar::Fixed32 => "fixed32",
-            Scalar::Bool => "bool",
-            Scalar::String => "string",
-            Scalar::Bytes => "bytes",
-            Scalar::Uint32 => "uint32",
-            Scalar::Sfixed32 => "sfixed32",
-            Scalar::Sfixed64 => "sfixed64",
-            Scalar::Sint32 => "sint32",
-            Scalar::Sint64 => "sint64",
-        }
-    }
-}
-
-impl Scalar {
-    /// The name in the language: `int32`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
         match self {
             Scalar::Double => "double",
             Scalar::Float => "float",

@@ -16,6 +16,7 @@ pub use element::{
     Service,
 };
 pub use name::Name;
+pub(crate) use name::json_name;
 pub use options::Options;
 pub use place::{Docs, Place, Source, Span};
 

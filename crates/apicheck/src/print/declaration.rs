@@ -6,7 +6,7 @@ use super::layout::{block, statement, with_docs};
 use super::{Sheet, VERSIONING, value};
 use crate::model::{
     Cardinality, Enum, EnumId, Extension, Field, Kind, Message, MessageId, Method, Range, Scalar,
-    Service, Span, Syntax,
+    Service, Span, Syntax, json_name,
 };
 
 type Item = (Option<Span>, String);
@@ -171,7 +171,7 @@ impl Sheet<'_> {
         };
         let label = if in_oneof { "" } else { self.label(field) };
         let mut options = self.options(scope, &field.options);
-        if let Some(json) = json.filter(|json| *json != crate::hash::json_name(name)) {
+        if let Some(json) = json.filter(|json| *json != json_name(name)) {
             options.push(("json_name".to_owned(), value::quoted(json.as_bytes(), true)));
         }
         if let Some(default) = &field.default {
@@ -201,7 +201,7 @@ impl Sheet<'_> {
     fn kind(&self, scope: &str, kind: Kind) -> String {
         let tree = self.tree();
         match kind {
-            Kind::Scalar(scalar) => scalar.name().to_owned(),
+            Kind::Scalar(scalar) => scalar.keyword().to_owned(),
             Kind::Message(id) | Kind::Group(id) => {
                 self.type_name(scope, &tree[id].name, tree[id].file)
             }

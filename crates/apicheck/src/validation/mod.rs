@@ -118,7 +118,7 @@ fn subject(tree: &Tree, field: &Field) -> Subject {
 
 fn single_subject(tree: &Tree, kind: Kind, implicit: bool) -> Subject {
     let (rules, declared) = match kind {
-        Kind::Scalar(scalar) => (scalar.name(), None),
+        Kind::Scalar(scalar) => (scalar.keyword(), None),
         Kind::Enum(id) => {
             let numbers = tree[id].values.iter().map(|value| value.number.into());
             ("enum", Some(Set::of(numbers)))

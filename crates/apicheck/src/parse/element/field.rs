@@ -1,0 +1,153 @@
+//! Fields and extensions.
+
+use std::collections::HashMap;
+
+use prost::Message as _;
+use prost_types::FieldDescriptorProto;
+use prost_types::field_descriptor_proto::{Label, Type};
+
+use super::{Builder, split};
+use crate::model::{
+    Cardinality, Extension, Field, FileId, Kind, MessageId, Name, Options, Scalar, Symbol, Syntax,
+    json_name,
+};
+use crate::parse::error::Reason;
+use crate::parse::names::{Thing, Wanted, join};
+
+impl Builder<'_> {
+    /// None when its type is not known, which is reported.
+    pub(super) fn field(
+        &mut self,
+        scope: &str,
+        proto: &FieldDescriptorProto,
+        oneofs: &HashMap<i32, usize>,
+    ) -> Option<Field> {
+        let full = join(scope, proto.name());
+        let options = self.options(
+            8,
+            &full,
+            "google.protobuf.FieldOptions",
+            split!(proto.options),
+        );
+        let kind = self.kind(scope, proto)?;
+        let oneof = proto
+            .oneof_index
+            .and_then(|index| oneofs.get(&index).copied());
+        let cardinality = self.cardinality(scope, proto, kind);
+        Some(Field {
+            name: proto.name().into(),
+            number: proto.number(),
+            json_name: match &proto.json_name {
+                Some(json_name) => json_name.as_str().into(),
+                None => json_name(proto.name()).into(),
+            },
+            packed: cardinality == Cardinality::Repeated && self.is_packed(kind, &options),
+            kind,
+            cardinality,
+            oneof,
+            default: proto.default_value.as_deref().map(Name::from),
+            options,
+            source: self.source(),
+        })
+    }
+
+    fn cardinality(&self, scope: &str, proto: &FieldDescriptorProto, kind: Kind) -> Cardinality {
+        let is_message = matches!(kind, Kind::Message(_) | Kind::Group(_));
+        match proto.label() {
+            // The entry of a map lies in the message of the field, under a name made of the field's.
+            Label::Repeated if self.is_map(scope, proto) => Cardinality::Map,
+            Label::Repeated => Cardinality::Repeated,
+            Label::Required => Cardinality::Required,
+            Label::Optional
+                if is_message
+                    || self.syntax == Syntax::Proto2
+                    || proto.oneof_index.is_some()
+                    || proto.proto3_optional() =>
+            {
+                Cardinality::Explicit
+            }
+            Label::Optional => Cardinality::Implicit,
+        }
+    }
+
+    fn is_map(&self, scope: &str, proto: &FieldDescriptorProto) -> bool {
+        let name = proto.type_name();
+        let short = name.rsplit('.').next().unwrap_or(name);
+        let nested = self.messages.iter().rev();
+        proto.type_name.is_some()
+            && nested
+                .take_while(|message| message.name.starts_with(scope))
+                .any(|message| message.map_entry && *message.name == *join(scope, short))
+    }
+
+    fn is_packed(&self, kind: Kind, options: &Options) -> bool {
+        let packable = match kind {
+            Kind::Scalar(scalar) => !matches!(scalar, Scalar::String | Scalar::Bytes),
+            Kind::Enum(_) => true,
+            Kind::Message(_) | Kind::Group(_) => false,
+        };
+        let asked = options
+            .get("packed")
+            .and_then(prost_reflect::Value::as_bool);
+        packable && asked.unwrap_or(self.syntax == Syntax::Proto3)
+    }
+
+    fn kind(&mut self, scope: &str, proto: &FieldDescriptorProto) -> Option<Kind> {
+        let Some(name) = &proto.type_name else {
+            let scalar = scalar(proto.r#type());
+            if scalar.is_none() {
+                let reason = Reason::Rule(format!("{} has no type", join(scope, proto.name())));
+                self.report(&[], reason);
+            }
+            return scalar.map(Kind::Scalar);
+        };
+        match self.resolve(&[6], scope, name, Wanted::Type)? {
+            Thing::Symbol(Symbol::Message(id)) if proto.r#type == Some(Type::Group as i32) => {
+                Some(Kind::Group(id))
+            }
+            Thing::Symbol(Symbol::Message(id)) => Some(Kind::Message(id)),
+            Thing::Symbol(Symbol::Enum(id)) => Some(Kind::Enum(id)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn extension(
+        &mut self,
+        scope: &str,
+        proto: &FieldDescriptorProto,
+        parent: Option<MessageId>,
+    ) {
+        let extendee = self.resolve(&[2], scope, proto.extendee(), Wanted::Message);
+        let field = self.field(scope, proto, &HashMap::new());
+        if let (Some(Thing::Symbol(Symbol::Message(extendee))), Some(field)) = (extendee, field) {
+            self.extensions.push(Extension {
+                file: FileId(self.index as u32),
+                parent,
+                name: join(scope, proto.name()).into(),
+                extendee,
+                field,
+            });
+        }
+    }
+}
+
+fn scalar(kind: Type) -> Option<Scalar> {
+    Some(match kind {
+        Type::Double => Scalar::Double,
+        Type::Float => Scalar::Float,
+        Type::Int64 => Scalar::Int64,
+        Type::Uint64 => Scalar::Uint64,
+        Type::Int32 => Scalar::Int32,
+        Type::Fixed64 => Scalar::Fixed64,
+        Type::Fixed32 => Scalar::Fixed32,
+        Type::Bool => Scalar::Bool,
+        Type::String => Scalar::String,
+        Type::Bytes => Scalar::Bytes,
+        Type::Uint32 => Scalar::Uint32,
+        Type::Sfixed32 => Scalar::Sfixed32,
+        Type::Sfixed64 => Scalar::Sfixed64,
+        Type::Sint32 => Scalar::Sint32,
+        Type::Sint64 => Scalar::Sint64,
+        Type::Group | Type::Message | Type::Enum => return None,
+    })
+}

@@ -1,0 +1,158 @@
+//! Messages and enums.
+
+use std::collections::HashMap;
+
+use prost::Message as _;
+use prost_types::{DescriptorProto, EnumDescriptorProto};
+
+use super::{Builder, split};
+use crate::model::{
+    Enum, EnumId, EnumValue, FileId, Message, MessageId, Name, Oneof, Options, Range, Syntax,
+};
+use crate::parse::names::join;
+
+impl Builder<'_> {
+    pub(super) fn message(
+        &mut self,
+        scope: &str,
+        proto: &DescriptorProto,
+        parent: Option<MessageId>,
+    ) -> MessageId {
+        let id = MessageId(self.ids.messages);
+        self.ids.messages += 1;
+        let name = join(scope, proto.name());
+        let written = written_oneofs(proto);
+        let messages = self.each(3, &proto.nested_type, |s, m| s.message(&name, m, Some(id)));
+        let enums = self.each(4, &proto.enum_type, |s, e| {
+            s.enumeration(&name, e, Some(id))
+        });
+        self.each(6, &proto.extension, |s, e| s.extension(&name, e, Some(id)));
+        let fields = self.each(2, &proto.field, |s, field| s.field(&name, field, &written));
+        let oneofs = self.each(8, &proto.oneof_decl, |s, oneof| Oneof {
+            name: oneof.name().into(),
+            options: {
+                let scope = join(&name, oneof.name());
+                s.options(
+                    2,
+                    &scope,
+                    "google.protobuf.OneofOptions",
+                    split!(oneof.options),
+                )
+            },
+            source: s.source(),
+        });
+        let map_entry = proto
+            .options
+            .as_ref()
+            .is_some_and(prost_types::MessageOptions::map_entry);
+        let options = match map_entry {
+            true => Options::default(),
+            false => self.options(
+                7,
+                &name,
+                "google.protobuf.MessageOptions",
+                split!(proto.options),
+            ),
+        };
+        let message = Message {
+            id,
+            file: FileId(self.index as u32),
+            parent,
+            fields: fields.into_iter().flatten().collect(),
+            oneofs: oneofs
+                .into_iter()
+                .enumerate()
+                .filter(|(index, _)| written.contains_key(&(*index as i32)))
+                .map(|(_, oneof)| oneof)
+                .collect(),
+            messages,
+            enums,
+            reserved: ranges(
+                proto
+                    .reserved_range
+                    .iter()
+                    .map(|r| (r.start(), r.end() - 1)),
+            ),
+            reserved_names: names(&proto.reserved_name),
+            extension_ranges: ranges(
+                proto
+                    .extension_range
+                    .iter()
+                    .map(|r| (r.start(), r.end() - 1)),
+            ),
+            map_entry,
+            options,
+            source: self.source(),
+            name: name.into(),
+        };
+        self.messages.push(message);
+        id
+    }
+
+    pub(super) fn enumeration(
+        &mut self,
+        scope: &str,
+        proto: &EnumDescriptorProto,
+        parent: Option<MessageId>,
+    ) -> EnumId {
+        let id = EnumId(self.ids.enums);
+        self.ids.enums += 1;
+        let name = join(scope, proto.name());
+        let values = self.each(2, &proto.value, |s, value| EnumValue {
+            name: value.name().into(),
+            number: value.number(),
+            options: {
+                let scope = join(scope, value.name());
+                s.options(
+                    3,
+                    &scope,
+                    "google.protobuf.EnumValueOptions",
+                    split!(value.options),
+                )
+            },
+            source: s.source(),
+        });
+        let options = self.options(
+            3,
+            &name,
+            "google.protobuf.EnumOptions",
+            split!(proto.options),
+        );
+        let declared = Enum {
+            id,
+            file: FileId(self.index as u32),
+            parent,
+            values,
+            reserved: ranges(proto.reserved_range.iter().map(|r| (r.start(), r.end()))),
+            reserved_names: names(&proto.reserved_name),
+            closed: self.syntax == Syntax::Proto2,
+            options,
+            source: self.source(),
+            name: name.into(),
+        };
+        self.enums.push(declared);
+        id
+    }
+}
+
+/// The oneofs that somebody wrote, and their index among these; `optional` of proto3 makes up others.
+fn written_oneofs(proto: &DescriptorProto) -> HashMap<i32, usize> {
+    let made_up = |oneof: i32| {
+        let mut fields = proto.field.iter();
+        fields.any(|field| field.oneof_index == Some(oneof) && field.proto3_optional())
+    };
+    let all = 0..proto.oneof_decl.len() as i32;
+    let written = all.filter(|oneof| !made_up(*oneof));
+    written
+        .enumerate()
+        .map(|(index, oneof)| (oneof, index))
+        .collect()
+}
+
+fn ranges(ranges: impl Iterator<Item = (i32, i32)>) -> Vec<Range> {
+    ranges.map(|(first, last)| Range { first, last }).collect()
+}
+
+fn names(names: &[String]) -> Vec<Name> {
+    names.iter().map(|name| Name::from(name.as_str())).collect()
+}

@@ -1,0 +1,263 @@
+//! The elements of one file, names resolved and options read.
+
+mod field;
+mod message;
+mod service;
+
+use prost::Message as _;
+use prost_types::UninterpretedOption;
+
+use super::Draft;
+use super::error::{Error, Reason};
+use super::names::{Ids, Names, Thing, Wanted};
+use super::options::{Context, Schema};
+use super::source::Sources;
+use crate::model::{
+    Enum, Extension, File, FileId, Import, ImportMode, Message, Options, Service, Source, Syntax,
+    Tree,
+};
+
+/// What one file adds to a tree.
+#[derive(Debug)]
+pub(super) struct Parts {
+    file: File,
+    messages: Vec<Message>,
+    enums: Vec<Enum>,
+    services: Vec<Service>,
+    extensions: Vec<Extension>,
+}
+
+impl Parts {
+    /// Files must be appended in their order: ids are indices.
+    pub(super) fn append_to(mut self, tree: &mut Tree) {
+        tree.files.push(self.file);
+        tree.messages.append(&mut self.messages);
+        tree.enums.append(&mut self.enums);
+        tree.services.append(&mut self.services);
+        tree.extensions.append(&mut self.extensions);
+    }
+}
+
+/// Builds `drafts[index]`.
+pub(super) fn build(
+    drafts: &[Draft],
+    index: usize,
+    names: &Names,
+    schema: &Schema,
+) -> (Parts, Vec<Error>) {
+    let draft = &drafts[index];
+    let mut builder = Builder {
+        draft,
+        index,
+        sources: Sources::of(draft),
+        names,
+        schema,
+        syntax: match draft.proto.syntax() {
+            "proto3" => Syntax::Proto3,
+            _ => Syntax::Proto2,
+        },
+        path: Vec::new(),
+        ids: names.first_ids(index),
+        messages: Vec::new(),
+        enums: Vec::new(),
+        services: Vec::new(),
+        extensions: Vec::new(),
+        errors: Vec::new(),
+    };
+    let file = builder.file();
+    let Builder {
+        mut messages,
+        mut enums,
+        services,
+        extensions,
+        errors,
+        ..
+    } = builder;
+    // Parents end after what they hold, and began before.
+    messages.sort_by_key(|message| message.id);
+    enums.sort_by_key(|declared| declared.id);
+    let parts = Parts {
+        file,
+        messages,
+        enums,
+        services,
+        extensions,
+    };
+    (parts, errors)
+}
+
+struct Builder<'a> {
+    draft: &'a Draft,
+    index: usize,
+    sources: Sources<'a>,
+    names: &'a Names,
+    schema: &'a Schema,
+    syntax: Syntax,
+    /// The path of the element at hand in the descriptor.
+    path: Vec<i32>,
+    /// The ids that come next.
+    ids: Ids,
+    messages: Vec<Message>,
+    enums: Vec<Enum>,
+    services: Vec<Service>,
+    extensions: Vec<Extension>,
+    errors: Vec<Error>,
+}
+
+/// `options.uninterpreted_option`, and the rest encoded, of any kind of options.
+macro_rules! split {
+    ($options:expr) => {
+        $options.as_ref().map(|options| {
+            (
+                options.uninterpreted_option.as_slice(),
+                options.encode_to_vec(),
+            )
+        })
+    };
+}
+use split;
+
+impl<'a> Builder<'a> {
+    fn file(&mut self) -> File {
+        let draft = self.draft;
+        let proto = &draft.proto;
+        let package = proto.package();
+        let messages = self.each(4, &proto.message_type, |s, m| s.message(package, m, None));
+        let enums = self.each(5, &proto.enum_type, |s, e| s.enumeration(package, e, None));
+        let services = self.each(6, &proto.service, |s, service| s.service(package, service));
+        self.each(7, &proto.extension, |s, e| s.extension(package, e, None));
+        let options = self.options(
+            8,
+            package,
+            "google.protobuf.FileOptions",
+            split!(proto.options),
+        );
+        File {
+            id: FileId(self.index as u32),
+            path: proto.name().into(),
+            display: draft.display.clone(),
+            target: draft.target,
+            package: package.into(),
+            syntax: self.syntax,
+            imports: self.imports(),
+            options,
+            messages,
+            enums,
+            services,
+            text: draft.text.clone(),
+            package_source: self.sources.source(&[2], &[2]),
+            syntax_source: self.sources.source(&[12], &[12]),
+            option_sources: self.option_sources(),
+        }
+    }
+
+    fn imports(&self) -> Vec<Import> {
+        let proto = &self.draft.proto;
+        let import = |(index, path): (usize, &String)| {
+            let index = index as i32;
+            Some(Import {
+                file: FileId(self.names.file_index(path)? as u32),
+                mode: match () {
+                    () if proto.public_dependency.contains(&index) => ImportMode::Public,
+                    () if proto.weak_dependency.contains(&index) => ImportMode::Weak,
+                    () => ImportMode::Plain,
+                },
+                source: self.sources.source(&[3, index], &[3, index]),
+            })
+        };
+        proto
+            .dependency
+            .iter()
+            .enumerate()
+            .filter_map(import)
+            .collect()
+    }
+
+    fn option_sources(&self) -> Vec<(Vec<i32>, Source)> {
+        let proto = &self.draft.proto;
+        let options = proto.options.iter().flat_map(|o| &o.uninterpreted_option);
+        let source = |(index, option): (usize, &UninterpretedOption)| {
+            let context = self.context(proto.package());
+            let path = self
+                .schema
+                .path(context, "google.protobuf.FileOptions", option);
+            let at = [8, 999, index as i32];
+            (path, self.sources.source(&at, &at))
+        };
+        options.enumerate().map(source).collect()
+    }
+
+    /// Builds what a list of the descriptor holds; `tag` is the number of the list.
+    fn each<T, U>(&mut self, tag: i32, list: &[T], build: impl Fn(&mut Self, &T) -> U) -> Vec<U> {
+        let mut built = Vec::with_capacity(list.len());
+        for (index, element) in list.iter().enumerate() {
+            self.path.extend([tag, index as i32]);
+            built.push(build(self, element));
+            self.path.truncate(self.path.len() - 2);
+        }
+        built
+    }
+
+    /// The options of the element at hand; `tag` is the number of its field `options`.
+    fn options(
+        &mut self,
+        tag: i32,
+        scope: &str,
+        sort: &str,
+        options: Option<(&[UninterpretedOption], Vec<u8>)>,
+    ) -> Options {
+        self.path.push(tag);
+        let kept = self.draft.options.get(&self.path);
+        let (uninterpreted, standard) = options.unwrap_or_default();
+        let encoded = match kept {
+            Some(kept) => kept,
+            // A text has nothing but options that are not interpreted yet.
+            None if self.draft.text.is_some() => &[][..],
+            None => &standard,
+        };
+        let context = self.context(scope);
+        let (options, errors) = self.schema.read(context, sort, encoded, uninterpreted);
+        for (index, reason) in errors {
+            self.report(&[999, index as i32], reason);
+        }
+        self.path.pop();
+        options
+    }
+
+    fn context<'b>(&self, scope: &'b str) -> Context<'b>
+    where
+        'a: 'b,
+    {
+        Context {
+            names: self.names,
+            file: self.index,
+            scope,
+        }
+    }
+
+    /// What a name means, or a report at the field `tag` of the element at hand.
+    fn resolve(&mut self, tag: &[i32], scope: &str, name: &str, wanted: Wanted) -> Option<Thing> {
+        match self.names.resolve(self.index, scope, name, wanted) {
+            Ok((thing, _)) => Some(thing),
+            Err(reason) => {
+                self.report(tag, reason);
+                None
+            }
+        }
+    }
+
+    fn report(&mut self, below: &[i32], reason: Reason) {
+        let path = [&self.path[..], below].concat();
+        let span = self
+            .sources
+            .span(&path)
+            .or_else(|| self.sources.span(&self.path));
+        self.errors.push(Error::new(self.draft, span, reason));
+    }
+
+    /// The element at hand: every declaration has its name as field 1.
+    fn source(&self) -> Source {
+        let name = [&self.path[..], &[1]].concat();
+        self.sources.source(&self.path, &name)
+    }
+}
