@@ -16,6 +16,7 @@ mod log;
 mod output;
 mod progress;
 mod signals;
+mod table;
 mod terminal;
 mod unary;
 

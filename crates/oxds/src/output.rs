@@ -49,6 +49,12 @@ impl Output {
         self.line(&text)
     }
 
+    /// A value as YAML.
+    pub(crate) fn yaml(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
+        let text = serde_saphyr::to_string(value).map_err(Failure::negative)?;
+        self.write(&text)
+    }
+
     /// Whether the reader is gone.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed

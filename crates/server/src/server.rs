@@ -23,7 +23,7 @@ use crate::builder::{Bound, Builder, Feed};
 use crate::cache::Cache;
 use crate::csds::StatusService;
 use crate::load::{LoadReports, LoadService};
-use crate::pages::{Pages, router};
+use crate::pages::{Pages, beside_grpc, router};
 use crate::store::Health;
 
 /// After a failed accept (no file descriptors left, mostly) it is tried again this much later.
@@ -81,21 +81,25 @@ impl Server {
                 }
             });
         }
+        let pages = Arc::new(Pages {
+            registry: self
+                .context
+                .metrics
+                .registry(&self.context.cache, &self.health),
+            context: Arc::clone(&self.context),
+            health: self.health,
+            load_reports: self.load_reports.clone(),
+        });
         let grpc = Grpc {
             context: Arc::clone(&self.context),
-            load_reports: self.load_reports.clone(),
+            load_reports: self.load_reports,
+            pages: Arc::clone(&pages),
             tasks: tasks.clone(),
             abort: abort.clone(),
         };
         tasks.spawn(grpc.serve(self.grpc));
         if let Some(http) = self.http {
-            tasks.spawn(serve_pages(
-                http,
-                Arc::clone(&self.context),
-                self.health,
-                self.load_reports,
-                abort.clone(),
-            ));
+            tasks.spawn(serve_pages(http, pages, abort.clone()));
         }
 
         shutdown.await;
@@ -123,6 +127,7 @@ impl std::fmt::Debug for Server {
 struct Grpc {
     context: Arc<Context>,
     load_reports: LoadReports,
+    pages: Arc<Pages>,
     tasks: TaskTracker,
     abort: CancellationToken,
 }
@@ -159,6 +164,8 @@ impl Grpc {
             Arc::clone(&self.context),
         )));
         let mut routes = routes.routes();
+        let router = std::mem::take(routes.axum_router_mut());
+        *routes.axum_router_mut() = router.merge(beside_grpc(Arc::clone(&self.pages)));
         for service in Discovery::all(&self.context) {
             let path = format!("/{}/{{method}}", service.name());
             let router = std::mem::take(routes.axum_router_mut());
@@ -216,21 +223,8 @@ async fn answer(
 }
 
 /// The HTTP port.
-async fn serve_pages(
-    bound: Bound,
-    context: Arc<Context>,
-    health: Arc<Health>,
-    load_reports: LoadReports,
-    abort: CancellationToken,
-) {
-    let registry = context.metrics.registry(&context.cache, &health);
-    let closing = context.closing.clone();
-    let pages = Arc::new(Pages {
-        context,
-        health,
-        load_reports,
-        registry,
-    });
+async fn serve_pages(bound: Bound, pages: Arc<Pages>, abort: CancellationToken) {
+    let closing = pages.context.closing.clone();
     let serve = axum::serve(bound.listener, router(pages))
         .with_graceful_shutdown(async move { closing.cancelled().await });
     tokio::select! {

@@ -59,7 +59,7 @@ pub use event::{Event, Held, Interest};
 pub use frame::{Frame, Transmit};
 pub use nonce::Nonce;
 pub use request::Request;
-pub use status::{KindStatus, Nack, Rejection, ResourceStatus};
+pub use status::{KindStatus, Nack, Progress, Rejection, ResourceStatus};
 
 use self::{
     frame::Envelope,

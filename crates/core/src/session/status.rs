@@ -8,6 +8,32 @@ use oxds_types::{ApiVersion, Kind, Version};
 use super::{Session, watch::Watch};
 use crate::{snapshot::Snapshot, time::Instant};
 
+/// How far a client is with a kind, compared with what is served now. The worse, the greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Progress {
+    /// It accepted all that there is for it.
+    Synced,
+    /// It asked, and was sent nothing yet.
+    NotSent,
+    /// It was sent, or has, something else, and did not answer yet.
+    Stale,
+    /// It refused what it was sent last.
+    Nacked,
+}
+
+impl Progress {
+    /// As tools write it: `SYNCED`, `NOT_SENT`, `STALE`, `NACKED`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Synced => "SYNCED",
+            Self::NotSent => "NOT_SENT",
+            Self::Stale => "STALE",
+            Self::Nacked => "NACKED",
+        }
+    }
+}
+
 /// What one kind's part of a stream looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindStatus {
@@ -23,6 +49,8 @@ pub struct KindStatus {
     pub sent: Option<Version>,
     /// The version of the latest response that was accepted.
     pub acked: Option<Version>,
+    /// When the client accepted something last.
+    pub acked_at: Option<Instant>,
     /// Since when a response has been without an answer.
     pub waiting_since: Option<Instant>,
     /// The latest rejection that nothing accepted came after.
@@ -121,6 +149,22 @@ impl Session {
             .all(|watch| watch.has_accepted_all(snapshot.kind(&watch.kind)))
     }
 
+    /// How far the client is with a kind, given what is served now; `None` if it did not ask for it.
+    #[must_use]
+    pub fn progress(&self, kind: &Kind, snapshot: &Snapshot) -> Option<Progress> {
+        let watch = self.watch(kind)?;
+        let record = &watch.record;
+        Some(if record.nack.is_some() || !record.rejections.is_empty() {
+            Progress::Nacked
+        } else if record.sent.is_none() {
+            Progress::NotSent
+        } else if watch.has_accepted_all(snapshot.kind(kind)) {
+            Progress::Synced
+        } else {
+            Progress::Stale
+        })
+    }
+
     /// How many entries the session keeps: names, and exceptions from "the client has it all". This is what its memory
     /// grows with (P-8).
     #[must_use]
@@ -136,6 +180,17 @@ impl Session {
 }
 
 impl KindStatus {
+    /// Since when the client has been as far as it is; `None` where nothing tells.
+    #[must_use]
+    pub fn since(&self, progress: Progress) -> Option<Instant> {
+        match progress {
+            Progress::Synced => self.acked_at,
+            Progress::NotSent => None,
+            Progress::Stale => self.waiting_since,
+            Progress::Nacked => self.nack.as_ref().map(|nack| nack.at),
+        }
+    }
+
     fn of(watch: &Watch) -> Self {
         Self {
             kind: watch.kind.clone(),
@@ -144,6 +199,7 @@ impl KindStatus {
             names: watch.subscription.len(),
             sent: watch.record.sent,
             acked: watch.record.acked,
+            acked_at: watch.record.acked_at,
             waiting_since: watch.waiting_since(),
             nack: watch.record.nack.clone(),
             acks: watch.record.acks,

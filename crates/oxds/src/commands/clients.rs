@@ -1,23 +1,12 @@
-//! What a control plane says of its clients, asked by CSDS: for `status` and `wait`.
+//! What CSDS says of a control plane's clients, or of a client itself.
 
 use std::time::{Duration, SystemTime};
 
 use envoy_types::pb::envoy::admin::v3::ClientResourceStatus;
 use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig;
-use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service_client::ClientStatusDiscoveryServiceClient;
-use envoy_types::pb::envoy::service::status::v3::{
-    ClientConfig, ClientStatusRequest, ConfigStatus,
-};
+use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ConfigStatus};
 use oxds_types::Kind;
-use serde::Serialize;
-use tonic::transport::{Channel, Endpoint};
-
-use crate::exit::Failure;
-
-/// To connect, and for each answer: enough for a hundred thousand resources.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The longest answer: a million resources or so.
-const MAX_ANSWER: usize = 256 << 20;
+use serde::{Deserialize, Serialize};
 
 /// A client, and all that it should have.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,7 +37,7 @@ pub(crate) struct Refused {
 }
 
 /// How far it is; the worse, the greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) enum State {
     /// The client accepted what is served now.
@@ -72,49 +61,6 @@ impl State {
             Self::Stale => "STALE",
             Self::Nacked => "NACKED",
         }
-    }
-}
-
-/// A control plane that can be asked.
-#[derive(Debug)]
-pub(crate) struct Server(ClientStatusDiscoveryServiceClient<Channel>);
-
-impl Server {
-    /// Connects to `HOST:PORT`.
-    pub(crate) async fn connect(address: &str) -> Result<Self, Failure> {
-        let endpoint = Endpoint::from_shared(format!("http://{address}"))
-            .map_err(|error| Failure::usage(format_args!("--server {address}: {error}")))?
-            .connect_timeout(PATIENCE)
-            .timeout(PATIENCE);
-        let channel = endpoint.connect().await.map_err(|error| {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            let cause = cause.unwrap_or_else(|| error.to_string());
-            Failure::negative(format_args!("cannot connect to {address}: {cause}"))
-                .hint("it is the address that `oxds serve` printed after `grpc`")
-        })?;
-        let client = ClientStatusDiscoveryServiceClient::new(channel);
-        Ok(Self(client.max_decoding_message_size(MAX_ANSWER)))
-    }
-
-    /// All clients as they are now, by node.
-    pub(crate) async fn clients(&mut self) -> Result<Vec<Client>, Failure> {
-        let request = ClientStatusRequest {
-            exclude_resource_contents: true,
-            ..ClientStatusRequest::default()
-        };
-        let answer = self.0.fetch_client_status(request).await;
-        let answer = answer.map_err(|status| {
-            let (code, message) = (status.code(), status.message());
-            Failure::negative(format_args!(
-                "the control plane answered {code:?}: {message}"
-            ))
-        })?;
-        Ok(answer
-            .into_inner()
-            .config
-            .into_iter()
-            .map(Client::from)
-            .collect())
     }
 }
 

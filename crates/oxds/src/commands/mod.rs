@@ -5,6 +5,7 @@ pub(crate) mod bootstrap;
 pub(crate) mod call;
 mod clients;
 pub(crate) mod completions;
+mod control_plane;
 pub(crate) mod demo;
 pub(crate) mod serve;
 pub(crate) mod status;
@@ -27,6 +28,18 @@ pub(crate) enum Format {
     #[default]
     Text,
     /// One JSON document, for machines
+    Json,
+}
+
+/// The form of what is shown of a control plane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum View {
+    /// Lines for people
+    #[default]
+    Table,
+    /// YAML, as files have it
+    Yaml,
+    /// JSON, for machines
     Json,
 }
 

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use tokio::time::Instant;
+use tonic::Code;
 
-use super::clients::{Client, Server, State};
+use super::clients::{Client, State};
+use super::control_plane::{Address, ControlPlane, refused};
 use super::{duration, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -49,9 +51,8 @@ pub(crate) struct Args {
     /// For how long
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     timeout: Duration,
-    /// The control plane: what `oxds serve` printed after `grpc`
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:18000")]
-    server: String,
+    #[command(flatten)]
+    address: Address,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -64,16 +65,27 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let Goal::Acked = args.goal;
     runtime()?.block_on(async {
         let end = Instant::now() + args.timeout;
-        let mut server = Server::connect(&args.server).await?;
+        let control_plane = ControlPlane::connect(&args.address.server).await?;
         loop {
-            let missing = missing(&server.clients().await?, args.name.as_deref());
-            if missing.is_empty() {
-                return Ok(Exit::Success);
-            }
-            if Instant::now() + PAUSE > end {
-                let mut output = Output::new();
-                missing.iter().try_for_each(|line| output.line(line))?;
-                return Ok(Exit::Negative);
+            let last = Instant::now() + PAUSE > end;
+            match control_plane.client_status(true).await {
+                Ok(clients) => {
+                    let clients: Vec<_> = clients.into_iter().map(Client::from).collect();
+                    let missing = missing(&clients, args.name.as_deref());
+                    if missing.is_empty() {
+                        return Ok(Exit::Success);
+                    }
+                    if last {
+                        let mut output = Output::new();
+                        missing.iter().try_for_each(|line| output.line(line))?;
+                        return Ok(Exit::Negative);
+                    }
+                }
+                // It may be restarting: the channel connects again by itself.
+                Err(status) if last || status.code() != Code::Unavailable => {
+                    return Err(refused(&status));
+                }
+                Err(_) => {}
             }
             tokio::time::sleep(PAUSE).await;
         }

@@ -4,6 +4,7 @@ use std::fs;
 
 use oxds_client::{Bootstrap, ClientPool, XdsClient};
 use oxds_core::resource::Cluster;
+use serde_json::Value;
 
 use crate::support::{Serve, cluster, folder, oxds};
 
@@ -33,7 +34,13 @@ async fn s68_status_and_wait_follow_a_rollout() {
     watch.next().await.expect("an answer");
     ask(&server, &["wait", "--for", "acked", "shop"]).expect(0, &[]);
     ask(&server, &["wait", "--all"]).expect(0, &[]);
-    ask(&server, &["status"]).expect(0, &["checkout-1  cds   SYNCED  1/1"]);
+    ask(&server, &["status"]).expect(
+        0,
+        &[
+            "NODE        KIND  STATUS  SENT",
+            "checkout-1  cds   SYNCED  ",
+        ],
+    );
 
     // Its address is in the file; gRPC takes endpoints by EDS only.
     let refused =
@@ -41,8 +48,26 @@ async fn s68_status_and_wait_follow_a_rollout() {
     fs::write(dir.path().join("a.yaml"), refused).expect("written");
     server.shows("/status.json", "\"nacks\":1");
     ask(&server, &["wait", "shop", "--timeout", "1s"]).expect(1, &["checkout-1 cds shop NACKED: "]);
-    ask(&server, &["status"]).expect(1, &["checkout-1  cds   NACKED  0/1", "  shop: "]);
-    ask(&server, &["status", "--format", "json"]).expect(1, &["\"state\": \"NACKED\""]);
+    ask(&server, &["status"]).expect(1, &["checkout-1  cds   NACKED  ", "  shop: "]);
+    ask(&server, &["status", "-o", "yaml"]).expect(1, &["id: checkout-1", "state: NACKED"]);
+    let json = ask(&server, &["status", "-o", "json"]);
+    let nodes: Value = serde_json::from_str(&json.expect(1, &[]).stdout).expect("JSON");
+    let (node, kind) = (&nodes[0], &nodes[0]["kinds"][0]);
+    assert_eq!(
+        (&node["id"], &node["protocol"]),
+        (&"checkout-1".into(), &"sotw".into())
+    );
+    assert_eq!(
+        (&kind["state"], &kind["kind"]),
+        (&"NACKED".into(), &"cds".into())
+    );
+    assert_ne!(kind["sent"], kind["acknowledged"]);
+    assert!(
+        kind["since_seconds"]
+            .as_f64()
+            .is_some_and(|since| since < 20.0),
+        "{kind}"
+    );
 }
 
 #[test]

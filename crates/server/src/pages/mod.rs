@@ -7,6 +7,8 @@
 //! | `/readyz` | 200 once there is something to serve and until a shutdown begins, else 503 |
 //! | `/status.json` | clients, what they have and rejected, what is wrong with the store: see `docs/status-json.md` |
 //! | `/v3/discovery:clusters`, … | REST discovery, for clients that poll |
+//!
+//! `/status.json` is on the gRPC port too.
 
 mod rest;
 mod status;
@@ -41,6 +43,13 @@ pub(crate) fn router(pages: Arc<Pages>) -> Router {
         .route("/readyz", get(ready))
         .route("/status.json", get(status))
         .merge(rest::router(&pages))
+        .with_state(pages)
+}
+
+/// What the gRPC port shows too, so that tools need one address only.
+pub(crate) fn beside_grpc(pages: Arc<Pages>) -> Router {
+    Router::new()
+        .route("/status.json", get(status))
         .with_state(pages)
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_core::session::{KindStatus, Nack, Rejection, Session};
+use oxds_core::session::{KindStatus, Nack, Progress, Rejection, Session};
 use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
 use oxds_types::discovery::Node;
@@ -82,6 +82,8 @@ struct NodeStatus {
 #[derive(Serialize)]
 struct NodeKind {
     kind: String,
+    state: &'static str,
+    since_seconds: Option<f64>,
     wildcard: bool,
     names: usize,
     sent: Option<String>,
@@ -179,7 +181,7 @@ fn node(open: &Open, snapshot: &Snapshot, now: Instant) -> NodeStatus {
     let kinds = session
         .status()
         .iter()
-        .map(|status| kind(&session, status, now))
+        .map(|status| kind(&session, status, snapshot, now))
         .collect();
     NodeStatus {
         id: node.map(|node| node.id.clone()).unwrap_or_default(),
@@ -193,13 +195,17 @@ fn node(open: &Open, snapshot: &Snapshot, now: Instant) -> NodeStatus {
     }
 }
 
-fn kind(session: &Session, status: &KindStatus, now: Instant) -> NodeKind {
+fn kind(session: &Session, status: &KindStatus, snapshot: &Snapshot, now: Instant) -> NodeKind {
+    let progress = session.progress(&status.kind, snapshot);
+    let progress = progress.unwrap_or(Progress::NotSent);
     let rejected = session
         .rejections(&status.kind)
         .map(|(name, r)| rejected(name, r, now))
         .collect();
     NodeKind {
         kind: status.kind.to_string(),
+        state: progress.as_str(),
+        since_seconds: status.since(progress).map(|since| seconds(now - since)),
         wildcard: status.wildcard,
         names: status.names,
         sent: status.sent.map(|version| version.to_string()),

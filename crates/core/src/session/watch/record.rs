@@ -11,6 +11,7 @@ use oxds_types::Version;
 use crate::{
     session::{Nack, Rejection},
     snapshot::Resource,
+    time::Instant,
 };
 
 /// What the client answered.
@@ -18,6 +19,7 @@ use crate::{
 pub(in crate::session) struct Record {
     pub(in crate::session) sent: Option<Version>,
     pub(in crate::session) acked: Option<Version>,
+    pub(in crate::session) acked_at: Option<Instant>,
     pub(in crate::session) nack: Option<Nack>,
     pub(in crate::session) acks: u64,
     pub(in crate::session) nacks: u64,

@@ -49,6 +49,7 @@ impl Watch {
     fn accept(&mut self, now: Instant, answered: Outstanding, config: &Config) -> Event {
         self.record.acks += 1;
         self.record.acked = Some(answered.version);
+        self.record.acked_at = Some(now);
         self.record.nack = None;
         self.note_accepted(now, answered.content, &BTreeSet::new(), config);
         let after = now - answered.sent_at;
