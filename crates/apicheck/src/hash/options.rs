@@ -18,8 +18,13 @@ const COUNTING: &[(&str, &[u32])] = &[
     ("google.protobuf.ServiceOptions", &[33]), // deprecated
     ("google.protobuf.MethodOptions", &[33, 34]), // deprecated, idempotency_level
     // Of the features of editions, those that the model does not hold resolved.
-    ("google.protobuf.FeatureSet", &[4, 6]), // utf8_validation, json_format
+    (FEATURES, &[UTF8, 6]), // utf8_validation, json_format
 ];
+
+const FEATURES: &str = "google.protobuf.FeatureSet";
+
+/// `utf8_validation` in it.
+const UTF8: u32 = 4;
 
 /// Wire types of protobuf.
 const VARINT: u32 = 0;
@@ -41,7 +46,15 @@ pub(super) fn file_feature(options: &Options, number: u32) -> Option<i32> {
     features
         .fields()
         .find(|(field, _)| field.number() == number)
-        .and_then(|(_, value)| value.as_enum_number())
+        .and_then(|(field, value)| Some(feature(field.number(), value.as_enum_number()?)))
+}
+
+/// The number of a feature's value in the language: the tree has `utf8_validation = NONE` as 1.
+fn feature(number: u32, value: i32) -> i32 {
+    match (number, value) {
+        (UTF8, 1) => 3,
+        _ => value,
+    }
 }
 
 fn message(message: &DynamicMessage, except: &str) -> Vec<u8> {
@@ -57,6 +70,10 @@ fn message(message: &DynamicMessage, except: &str) -> Vec<u8> {
                 if !inner.is_empty() && name != "google.protobuf.FileOptions" {
                     delimited(&mut out, known.number(), &inner);
                 }
+            }
+            Value::EnumNumber(value) if known.number() == UTF8 && name == FEATURES => {
+                let value = Value::EnumNumber(feature(UTF8, *value));
+                single(&mut out, UTF8, &known.kind(), &value, except);
             }
             _ if counts(name, &known, value) => {
                 field(&mut out, known.number(), &known.kind(), value, except);
@@ -98,7 +115,7 @@ fn counts(message: &str, field: &FieldDescriptor, value: &Value) -> bool {
         None => true,
         Some((name, numbers)) => {
             numbers.contains(&field.number())
-                && (*name == "google.protobuf.FeatureSet" || !value.is_default_for_field(field))
+                && (*name == FEATURES || !value.is_default_for_field(field))
         }
     }
 }

@@ -6,13 +6,13 @@ use std::path::Path;
 use prost::Message as _;
 use prost::bytes::Bytes;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, Value};
-use prost_types::FileDescriptorSet;
+use prost_types::{FileDescriptorProto, FileDescriptorSet};
 
 use super::Options;
 use super::failure::{Failure, Unusable};
 use super::listing::unreadable;
 use super::modules::is_below;
-use crate::model::Tree;
+use crate::model::{Syntax, Tree};
 use crate::parse::Draft;
 
 const SET: &str = "google.protobuf.FileDescriptorSet";
@@ -40,26 +40,46 @@ pub(super) fn tree(bytes: &[u8], path: &Path, options: &Options) -> Result<Tree,
     if set.file.is_empty() {
         return Err(broken("it holds no file".to_owned()).into());
     }
-    let kept = options_of(bytes).map_err(broken)?;
-    let drafts = set
-        .file
-        .into_iter()
-        .zip(kept)
-        .map(|(proto, options_by_path)| {
-            let name = proto.name().to_owned();
-            let below = |paths: &[String]| paths.iter().any(|path| is_below(&name, path));
-            let built_in = name.starts_with("google/protobuf/");
-            Draft {
-                target: !built_in
-                    && (options.paths.is_empty() || below(&options.paths))
-                    && !below(&options.excludes),
-                options: options_by_path,
-                display: format!("{}:{name}", path.display()).into(),
-                text: None,
-                proto,
-            }
+    let mut drafts = Vec::with_capacity(set.file.len());
+    for (proto, more) in set.file.into_iter().zip(more_of(bytes).map_err(broken)?) {
+        let name = proto.name().to_owned();
+        let below = |paths: &[String]| paths.iter().any(|path| is_below(&name, path));
+        let built_in = name.starts_with("google/protobuf/");
+        drafts.push(Draft {
+            target: !built_in
+                && (options.paths.is_empty() || below(&options.paths))
+                && !below(&options.excludes),
+            syntax: syntax(&proto, more.edition).map_err(broken)?,
+            options: more.options,
+            display: format!("{}:{name}", path.display()).into(),
+            text: None,
+            proto,
         });
-    Tree::build(drafts.collect()).map_err(Failure::Mistakes)
+    }
+    Tree::build(drafts).map_err(Failure::Mistakes)
+}
+
+/// The language level of a file. `EDITION_2023` is 1000, each edition one more.
+fn syntax(proto: &FileDescriptorProto, edition: i32) -> Result<Syntax, String> {
+    match (proto.syntax(), edition) {
+        ("" | "proto2", _) => Ok(Syntax::Proto2),
+        ("proto3", _) => Ok(Syntax::Proto3),
+        ("editions", 1000 | 1001) => Ok(Syntax::Edition(edition - 1000 + 2023)),
+        ("editions", other) => Err(format!(
+            "{}: edition {other} of google.protobuf.Edition is not known, only 2023 and 2024",
+            proto.name()
+        )),
+        (other, _) => Err(format!("{}: syntax {other:?} is not known", proto.name())),
+    }
+}
+
+/// What of a file the types of `prost-types` do not hold.
+#[derive(Debug, Default)]
+struct More {
+    /// As in `google.protobuf.Edition`; zero when it is not set.
+    edition: i32,
+    /// The bytes of all options by their path: a generic reading keeps the extensions.
+    options: HashMap<Vec<i32>, Bytes>,
 }
 
 fn from_json(bytes: &[u8]) -> Result<Vec<u8>, String> {
@@ -78,19 +98,23 @@ fn descriptor() -> Result<prost_reflect::MessageDescriptor, String> {
         .ok_or_else(|| format!("{SET} is unknown"))
 }
 
-/// For each file, the bytes of all options by their path: a generic reading keeps the extensions.
-fn options_of(bytes: &[u8]) -> Result<Vec<HashMap<Vec<i32>, Bytes>>, String> {
+/// What else a set says of each of its files.
+fn more_of(bytes: &[u8]) -> Result<Vec<More>, String> {
     let set = DynamicMessage::decode(descriptor()?, bytes).map_err(|error| error.to_string())?;
     let Some(files) = set.get_field_by_name("file") else {
         return Ok(Vec::new());
     };
     let files = files.as_list().into_iter().flatten();
-    let options = files.filter_map(Value::as_message).map(|file| {
-        let mut options = HashMap::new();
-        collect(file, &mut Vec::new(), &mut options);
-        options
+    let more = files.filter_map(Value::as_message).map(|file| {
+        let mut more = More::default();
+        let edition = file.get_field_by_name("edition");
+        more.edition = edition
+            .and_then(|edition| edition.as_enum_number())
+            .unwrap_or(0);
+        collect(file, &mut Vec::new(), &mut more.options);
+        more
     });
-    Ok(options.collect())
+    Ok(more.collect())
 }
 
 fn collect(message: &DynamicMessage, path: &mut Vec<i32>, options: &mut HashMap<Vec<i32>, Bytes>) {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::error::{Error, Reason};
 use crate::finding::Location;
-use crate::model::{Enum, FileId, Message, Place, Source, Syntax, Tree};
+use crate::model::{Enum, FileId, Message, Place, Source, Tree};
 
 /// Every mistake in the tree's elements.
 pub(super) fn all(tree: &Tree) -> Vec<Error> {
@@ -83,10 +83,11 @@ impl Check<'_> {
                 let why = format!("{} has no value", declared.name);
                 self.report(declared.file, &declared.source, why, None);
             }
-            Some(first)
-                if self.tree[declared.file].syntax != Syntax::Proto2 && first.number != 0 =>
-            {
-                let why = format!("{}: the first value must be zero in proto3", declared.name);
+            Some(first) if !declared.closed && first.number != 0 => {
+                let why = format!(
+                    "{}: the first value of an open enum must be zero",
+                    declared.name
+                );
                 self.report(declared.file, &first.source, why, None);
             }
             Some(_) => {}

@@ -1,7 +1,8 @@
 //! Proto files to a [`Tree`]: syntax, names, options, and what a compiler would refuse.
 //!
 //! ```text
-//!   texts ─► text (protox-parse, each file for itself)  ─┐
+//!   texts ─► text (protox-parse, each file for itself;  ─┐
+//!                 edition: respelled for it)             │
 //!   descriptor sets ────────────────────────────────────┴─► Draft
 //!              │
 //!            order    imports found, cycles refused, what each file sees
@@ -20,13 +21,16 @@
 //! Every mistake is reported, not only the first, as far as it does not follow from another.
 
 mod check;
+mod edition;
 mod element;
 mod error;
+mod features;
 mod names;
 mod options;
 mod order;
 mod source;
 mod text;
+mod token;
 
 use std::collections::{HashMap, HashSet};
 
@@ -36,13 +40,15 @@ use rayon::prelude::*;
 
 pub use error::{Error, Reason};
 
-use crate::model::{Name, Tree};
+use crate::model::{Name, Syntax, Tree};
 
 /// A file as it was read, before names and options mean anything.
 #[derive(Debug)]
 pub struct Draft {
     /// The declarations. Options may be uninterpreted, as in a text, or lie in `options`.
     pub proto: FileDescriptorProto,
+    /// The language level, which `proto` cannot say of an edition.
+    pub syntax: Syntax,
     /// Encoded options by the path of their field in `proto` (`[4, 0, 7]`: those of the first
     /// message), for files that come from a descriptor set: prost drops their extensions.
     pub options: HashMap<Vec<i32>, Bytes>,
@@ -62,6 +68,7 @@ impl Draft {
                 name: Some(text.path.to_string()),
                 ..FileDescriptorProto::default()
             },
+            syntax: Syntax::default(),
             options: HashMap::new(),
             display: text.display.clone(),
             target: text.target,

@@ -11,10 +11,10 @@ use prost_reflect::{
 use prost_types::uninterpreted_option::NamePart;
 use prost_types::{DescriptorProto, FileDescriptorProto, UninterpretedOption};
 
-use super::Draft;
 use super::error::{Error, Reason};
 use super::names::{Names, Wanted, join};
-use crate::model::Options;
+use super::{Draft, features};
+use crate::model::{Options, Syntax};
 
 /// `uninterpreted_option`, in every kind of options.
 const UNINTERPRETED: u32 = 999;
@@ -82,6 +82,7 @@ impl Schema {
             ));
         }
         message.clear_field_by_number(UNINTERPRETED);
+        features::adopt(&mut message);
         for (index, option) in options.iter().enumerate() {
             if let Err(reason) = self.set(context, &mut message, option) {
                 errors.push((index, reason));
@@ -340,6 +341,8 @@ fn declaring(drafts: &[Draft], names: &Names) -> Vec<usize> {
 /// The types of a file, without options and places, names in full.
 fn bare(draft: &Draft, index: usize, names: &Names) -> Option<FileDescriptorProto> {
     let mut proto = FileDescriptorProto {
+        // The pool knows no edition; to read options, proto2 is near enough.
+        syntax: Some("proto3".to_owned()).filter(|_| draft.syntax == Syntax::Proto3),
         options: None,
         source_code_info: None,
         service: Vec::new(),

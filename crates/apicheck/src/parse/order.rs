@@ -7,7 +7,7 @@ use prost_reflect::DescriptorPool;
 use super::Draft;
 use super::error::{Error, Reason};
 use super::source::Sources;
-use crate::model::Name;
+use crate::model::{Name, Syntax};
 
 /// Paths below this may be absent: they are part of every compiler.
 const BUILT_IN: &str = "google/protobuf/";
@@ -63,6 +63,7 @@ fn add_built_in(drafts: &mut Vec<Draft>) {
             if let Some(file) = pool.get_file_by_name(&path) {
                 drafts.push(Draft {
                     proto: file.file_descriptor_proto().clone(),
+                    syntax: Syntax::default(),
                     options: HashMap::new(),
                     display: Name::from(path.as_str()),
                     target: false,

@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use miette::Diagnostic;
 
+use super::edition::{self, Respelled};
 use super::error::{Error, Reason};
 use super::{Draft, Text};
 use crate::finding::Location;
-use crate::model::{Name, Span};
+use crate::model::{Name, Span, Syntax};
 
 /// Reads one file.
 pub(super) fn read(text: &Text) -> Result<Draft, Vec<Error>> {
@@ -17,14 +18,38 @@ pub(super) fn read(text: &Text) -> Result<Draft, Vec<Error>> {
         let end = valid.len();
         vec![error_at(text, &valid, Some(end..end), Reason::NotUtf8)]
     })?;
-    let proto = protox_parse::parse(&text.path, source).map_err(|error| {
-        let first = of_diagnostic(text, source, &error);
+    let respelled = edition::respell(source);
+    if let Some(Respelled { mistakes, .. }) = &respelled
+        && !mistakes.is_empty()
+    {
+        let mistakes = mistakes.iter().map(|(place, why)| {
+            error_at(
+                text,
+                source,
+                Some(place.clone()),
+                Reason::Syntax(why.clone()),
+            )
+        });
+        return Err(mistakes.collect());
+    }
+    let spelled = respelled.as_ref().map_or(source, |file| &file.text);
+    let mut proto = protox_parse::parse(&text.path, spelled).map_err(|error| {
+        let first = of_diagnostic(text, source, respelled.as_ref(), &error);
         let related = error.related().into_iter().flatten();
-        let related = related.map(|error| of_diagnostic(text, source, error));
+        let related = related.map(|error| of_diagnostic(text, source, respelled.as_ref(), error));
         std::iter::once(first).chain(related).collect::<Vec<_>>()
     })?;
+    let syntax = match (&respelled, proto.syntax()) {
+        (Some(file), _) => {
+            file.restore(source, &mut proto);
+            Syntax::Edition(edition::KNOWN)
+        }
+        (None, "proto3") => Syntax::Proto3,
+        (None, _) => Syntax::Proto2,
+    };
     Ok(Draft {
         proto,
+        syntax,
         options: HashMap::new(),
         display: text.display.clone(),
         target: text.target,
@@ -32,28 +57,18 @@ pub(super) fn read(text: &Text) -> Result<Draft, Vec<Error>> {
     })
 }
 
-fn of_diagnostic(text: &Text, source: &str, error: &dyn Diagnostic) -> Error {
+fn of_diagnostic(
+    text: &Text,
+    source: &str,
+    respelled: Option<&Respelled>,
+    error: &dyn Diagnostic,
+) -> Error {
     let label = error.labels().and_then(|mut labels| labels.next());
-    let span = label.map(|label| label.offset()..label.offset() + label.len());
-    let reason = Reason::Syntax(match is_edition(source) {
-        true => "editions are not supported, only proto2 and proto3".to_owned(),
-        false => error.to_string(),
-    });
+    let original = |offset| respelled.map_or(offset, |file| file.original(offset));
+    let span = label.map(|label| original(label.offset())..original(label.offset() + label.len()));
     // Without a place it is about the end of the file.
     let span = span.unwrap_or(source.len()..source.len());
-    error_at(text, source, Some(span), reason)
-}
-
-/// Whether the first statement is `edition = …`, which the parser does not know.
-fn is_edition(source: &str) -> bool {
-    let statement = source
-        .lines()
-        .map(str::trim_start)
-        .find(|line| !line.is_empty() && !line.starts_with("//"));
-    statement.is_some_and(|line| {
-        line.strip_prefix("edition")
-            .is_some_and(|rest| rest.trim_start().starts_with('='))
-    })
+    error_at(text, source, Some(span), Reason::Syntax(error.to_string()))
 }
 
 fn error_at(text: &Text, source: &str, span: Option<Range<usize>>, reason: Reason) -> Error {

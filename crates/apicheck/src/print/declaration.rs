@@ -96,7 +96,7 @@ impl Sheet<'_> {
         }));
         let old = message.reserved_names.iter().map(|name| &**name);
         let names = old.chain(dropped().map(|field| &*field.name)).collect();
-        reserved(&numbers, &names, LAST_FIELD)
+        self.reserved_lines(&numbers, &names, LAST_FIELD)
     }
 
     /// The fields, those of a oneof together where its first one stands.
@@ -228,7 +228,7 @@ impl Sheet<'_> {
         }));
         let old = of.reserved_names.iter().map(|name| &**name);
         let names = old.chain(dropped().map(|value| &*value.name)).collect();
-        items.extend(reserved(&numbers, &names, i32::MAX));
+        items.extend(self.reserved_lines(&numbers, &names, i32::MAX));
         for value in of.values.iter().filter(|value| plan.keeps_value(of, value)) {
             let options = self.options(&scope, &value.options);
             let head = format!("{} = {}", plan.value_name(of, value), value.number);
@@ -273,6 +273,26 @@ impl Sheet<'_> {
         with_docs(&method.source, block(&head, &items))
     }
 
+    /// The `reserved` statements for numbers and names.
+    fn reserved_lines(&self, numbers: &[Range], names: &BTreeSet<&str>, last: i32) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !numbers.is_empty() {
+            lines.push(format!("reserved {};", ranges(numbers, last)));
+        }
+        if !names.is_empty() {
+            let quote = match self.file.syntax {
+                Syntax::Edition(_) => "",
+                Syntax::Proto2 | Syntax::Proto3 => "\"",
+            };
+            let names: Vec<String> = names
+                .iter()
+                .map(|name| format!("{quote}{name}{quote}"))
+                .collect();
+            lines.push(format!("reserved {};", names.join(", ")));
+        }
+        lines
+    }
+
     fn extension(&self, scope: &str, extension: &Extension) -> String {
         let extendee = &self.tree()[extension.extendee];
         let head = format!(
@@ -287,19 +307,6 @@ impl Sheet<'_> {
 
 fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
-}
-
-/// The `reserved` statements for numbers and names.
-fn reserved(numbers: &[Range], names: &BTreeSet<&str>, last: i32) -> Vec<String> {
-    let mut lines = Vec::new();
-    if !numbers.is_empty() {
-        lines.push(format!("reserved {};", ranges(numbers, last)));
-    }
-    if !names.is_empty() {
-        let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
-        lines.push(format!("reserved {};", names.join(", ")));
-    }
-    lines
 }
 
 fn ranges(ranges: &[Range], last: i32) -> String {

@@ -14,6 +14,7 @@ mod clock;
 mod compare;
 mod conformance;
 mod docs;
+mod edition;
 mod exempt;
 mod generate;
 mod hash;

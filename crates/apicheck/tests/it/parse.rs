@@ -270,7 +270,7 @@ fn every_mistake_is_reported_with_its_place() {
             "b.proto:2:32: error: M: number 1 of y is taken",
             "b.proto:3:9: error: M is declared twice",
             "c.proto:2:1: error: import \"gone.proto\" is not found",
-            "c.proto:3:10: error: E: the first value must be zero in proto3",
+            "c.proto:3:10: error: E: the first value of an open enum must be zero",
             "d.proto:2:47: error: D: number 2 of old is reserved",
             "d.proto:2:47: error: D: the name old is reserved",
             "e.proto:3:9: error: expected an identifier, but found '='",
@@ -329,14 +329,6 @@ fn bytes_that_are_no_text_are_refused() {
     let errors = Tree::read(&[text]).unwrap_err();
     assert_eq!(errors[0].reason, Reason::NotUtf8);
     assert_eq!(errors[0].to_string(), "a.proto:2:4: error: not UTF-8");
-}
-
-#[test]
-fn editions_are_named_as_what_is_missing() {
-    assert_eq!(
-        mistakes(&[("a.proto", "// new\nedition = \"2023\";\nmessage A {}")]),
-        ["a.proto:2:1: error: editions are not supported, only proto2 and proto3"]
-    );
 }
 
 #[test]

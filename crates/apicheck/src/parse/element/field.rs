@@ -1,17 +1,18 @@
 //! Fields and extensions.
 
-use std::collections::HashMap;
-
 use prost::Message as _;
+use prost_reflect::Value;
 use prost_types::FieldDescriptorProto;
 use prost_types::field_descriptor_proto::{Label, Type};
 
+use super::message::Oneofs;
 use super::{Builder, split};
 use crate::model::{
     Cardinality, Extension, Field, FileId, Kind, MessageId, Name, Options, Scalar, Symbol, Syntax,
     json_name,
 };
 use crate::parse::error::Reason;
+use crate::parse::features::{Features, Presence};
 use crate::parse::names::{Thing, Wanted, join};
 
 impl Builder<'_> {
@@ -20,7 +21,7 @@ impl Builder<'_> {
         &mut self,
         scope: &str,
         proto: &FieldDescriptorProto,
-        oneofs: &HashMap<i32, usize>,
+        oneofs: &Oneofs,
     ) -> Option<Field> {
         let full = join(scope, proto.name());
         let options = self.options(
@@ -29,11 +30,21 @@ impl Builder<'_> {
             "google.protobuf.FieldOptions",
             split!(proto.options),
         );
-        let kind = self.kind(scope, proto)?;
         let oneof = proto
             .oneof_index
-            .and_then(|index| oneofs.get(&index).copied());
-        let cardinality = self.cardinality(scope, proto, kind);
+            .and_then(|index| oneofs.index.get(&index).copied());
+        let around = oneof.map_or(self.features, |index| {
+            self.features.with(&oneofs.written[index].options)
+        });
+        let features = around.with(&options);
+        let mut kind = self.kind(scope, proto)?;
+        let cardinality = self.cardinality(scope, proto, kind, features);
+        if let Kind::Message(id) = kind
+            && features.delimited
+            && cardinality != Cardinality::Map
+        {
+            kind = Kind::Group(id);
+        }
         Some(Field {
             name: proto.name().into(),
             number: proto.number(),
@@ -41,7 +52,8 @@ impl Builder<'_> {
                 Some(json_name) => json_name.as_str().into(),
                 None => json_name(proto.name()).into(),
             },
-            packed: cardinality == Cardinality::Repeated && self.is_packed(kind, &options),
+            packed: cardinality == Cardinality::Repeated
+                && self.is_packed(kind, &options, features),
             kind,
             cardinality,
             oneof,
@@ -51,22 +63,29 @@ impl Builder<'_> {
         })
     }
 
-    fn cardinality(&self, scope: &str, proto: &FieldDescriptorProto, kind: Kind) -> Cardinality {
+    fn cardinality(
+        &self,
+        scope: &str,
+        proto: &FieldDescriptorProto,
+        kind: Kind,
+        features: Features,
+    ) -> Cardinality {
         let is_message = matches!(kind, Kind::Message(_) | Kind::Group(_));
-        match proto.label() {
+        // Presence that nothing can take away; an edition has it of its extensions, too.
+        let has_presence = is_message
+            || proto.oneof_index.is_some()
+            || proto.proto3_optional()
+            || (proto.extendee.is_some() && matches!(self.draft.syntax, Syntax::Edition(_)));
+        match (proto.label(), features.presence) {
             // The entry of a map lies in the message of the field, under a name made of the field's.
-            Label::Repeated if self.is_map(scope, proto) => Cardinality::Map,
-            Label::Repeated => Cardinality::Repeated,
-            Label::Required => Cardinality::Required,
-            Label::Optional
-                if is_message
-                    || self.syntax == Syntax::Proto2
-                    || proto.oneof_index.is_some()
-                    || proto.proto3_optional() =>
-            {
-                Cardinality::Explicit
+            (Label::Repeated, _) if self.is_map(scope, proto) => Cardinality::Map,
+            (Label::Repeated, _) => Cardinality::Repeated,
+            (Label::Required, _) => Cardinality::Required,
+            (Label::Optional, Presence::Required) if proto.oneof_index.is_none() => {
+                Cardinality::Required
             }
-            Label::Optional => Cardinality::Implicit,
+            (Label::Optional, Presence::Implicit) if !has_presence => Cardinality::Implicit,
+            (Label::Optional, _) => Cardinality::Explicit,
         }
     }
 
@@ -80,16 +99,14 @@ impl Builder<'_> {
                 .any(|message| message.map_entry && *message.name == *join(scope, short))
     }
 
-    fn is_packed(&self, kind: Kind, options: &Options) -> bool {
+    fn is_packed(&self, kind: Kind, options: &Options, features: Features) -> bool {
         let packable = match kind {
             Kind::Scalar(scalar) => !matches!(scalar, Scalar::String | Scalar::Bytes),
             Kind::Enum(_) => true,
             Kind::Message(_) | Kind::Group(_) => false,
         };
-        let asked = options
-            .get("packed")
-            .and_then(prost_reflect::Value::as_bool);
-        packable && asked.unwrap_or(self.syntax == Syntax::Proto3)
+        let asked = options.get("packed").and_then(Value::as_bool);
+        packable && asked.unwrap_or(features.packed)
     }
 
     fn kind(&mut self, scope: &str, proto: &FieldDescriptorProto) -> Option<Kind> {
@@ -118,7 +135,7 @@ impl Builder<'_> {
         parent: Option<MessageId>,
     ) {
         let extendee = self.resolve(&[2], scope, proto.extendee(), Wanted::Message);
-        let field = self.field(scope, proto, &HashMap::new());
+        let field = self.field(scope, proto, &Oneofs::default());
         if let (Some(Thing::Symbol(Symbol::Message(extendee))), Some(field)) = (extendee, field) {
             self.extensions.push(Extension {
                 file: FileId(self.index as u32),

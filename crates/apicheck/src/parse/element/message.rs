@@ -7,9 +7,17 @@ use prost_types::{DescriptorProto, EnumDescriptorProto};
 
 use super::{Builder, split};
 use crate::model::{
-    Enum, EnumId, EnumValue, FileId, Message, MessageId, Name, Oneof, Options, Range, Syntax,
+    Enum, EnumId, EnumValue, FileId, Message, MessageId, Name, Oneof, Options, Range,
 };
 use crate::parse::names::join;
+
+/// The oneofs of a message.
+#[derive(Debug, Default)]
+pub(super) struct Oneofs {
+    pub(super) written: Vec<Oneof>,
+    /// Index in the descriptor to index in `written`.
+    pub(super) index: HashMap<i32, usize>,
+}
 
 impl Builder<'_> {
     pub(super) fn message(
@@ -21,26 +29,6 @@ impl Builder<'_> {
         let id = MessageId(self.ids.messages);
         self.ids.messages += 1;
         let name = join(scope, proto.name());
-        let written = written_oneofs(proto);
-        let messages = self.each(3, &proto.nested_type, |s, m| s.message(&name, m, Some(id)));
-        let enums = self.each(4, &proto.enum_type, |s, e| {
-            s.enumeration(&name, e, Some(id))
-        });
-        self.each(6, &proto.extension, |s, e| s.extension(&name, e, Some(id)));
-        let fields = self.each(2, &proto.field, |s, field| s.field(&name, field, &written));
-        let oneofs = self.each(8, &proto.oneof_decl, |s, oneof| Oneof {
-            name: oneof.name().into(),
-            options: {
-                let scope = join(&name, oneof.name());
-                s.options(
-                    2,
-                    &scope,
-                    "google.protobuf.OneofOptions",
-                    split!(oneof.options),
-                )
-            },
-            source: s.source(),
-        });
         let map_entry = proto
             .options
             .as_ref()
@@ -54,17 +42,26 @@ impl Builder<'_> {
                 split!(proto.options),
             ),
         };
+        let outer = self.features;
+        self.features = outer.with(&options);
+        if map_entry {
+            // Map entries and what they hold have a length in front, whatever is around them.
+            self.features.delimited = false;
+        }
+        let messages = self.each(3, &proto.nested_type, |s, m| s.message(&name, m, Some(id)));
+        let enums = self.each(4, &proto.enum_type, |s, e| {
+            s.enumeration(&name, e, Some(id))
+        });
+        self.each(6, &proto.extension, |s, e| s.extension(&name, e, Some(id)));
+        let oneofs = self.oneofs(&name, proto);
+        let fields = self.each(2, &proto.field, |s, field| s.field(&name, field, &oneofs));
+        self.features = outer;
         let message = Message {
             id,
             file: FileId(self.index as u32),
             parent,
             fields: fields.into_iter().flatten().collect(),
-            oneofs: oneofs
-                .into_iter()
-                .enumerate()
-                .filter(|(index, _)| written.contains_key(&(*index as i32)))
-                .map(|(_, oneof)| oneof)
-                .collect(),
+            oneofs: oneofs.written,
             messages,
             enums,
             reserved: ranges(
@@ -87,6 +84,35 @@ impl Builder<'_> {
         };
         self.messages.push(message);
         id
+    }
+
+    /// The oneofs that somebody wrote; `optional` of proto3 makes up others.
+    fn oneofs(&mut self, message: &str, proto: &DescriptorProto) -> Oneofs {
+        let made_up = |oneof: usize| {
+            let mut fields = proto.field.iter();
+            fields.any(|f| f.oneof_index == Some(oneof as i32) && f.proto3_optional())
+        };
+        let all = self.each(8, &proto.oneof_decl, |s, oneof| Oneof {
+            name: oneof.name().into(),
+            options: {
+                let scope = join(message, oneof.name());
+                s.options(
+                    2,
+                    &scope,
+                    "google.protobuf.OneofOptions",
+                    split!(oneof.options),
+                )
+            },
+            source: s.source(),
+        });
+        let mut oneofs = Oneofs::default();
+        for (index, oneof) in all.into_iter().enumerate() {
+            if !made_up(index) {
+                oneofs.index.insert(index as i32, oneofs.written.len());
+                oneofs.written.push(oneof);
+            }
+        }
+        oneofs
     }
 
     pub(super) fn enumeration(
@@ -125,7 +151,7 @@ impl Builder<'_> {
             values,
             reserved: ranges(proto.reserved_range.iter().map(|r| (r.start(), r.end()))),
             reserved_names: names(&proto.reserved_name),
-            closed: self.syntax == Syntax::Proto2,
+            closed: self.features.with(&options).closed,
             options,
             source: self.source(),
             name: name.into(),
@@ -133,20 +159,6 @@ impl Builder<'_> {
         self.enums.push(declared);
         id
     }
-}
-
-/// The oneofs that somebody wrote, and their index among these; `optional` of proto3 makes up others.
-fn written_oneofs(proto: &DescriptorProto) -> HashMap<i32, usize> {
-    let made_up = |oneof: i32| {
-        let mut fields = proto.field.iter();
-        fields.any(|field| field.oneof_index == Some(oneof) && field.proto3_optional())
-    };
-    let all = 0..proto.oneof_decl.len() as i32;
-    let written = all.filter(|oneof| !made_up(*oneof));
-    written
-        .enumerate()
-        .map(|(index, oneof)| (oneof, index))
-        .collect()
 }
 
 fn ranges(ranges: impl Iterator<Item = (i32, i32)>) -> Vec<Range> {

@@ -9,12 +9,12 @@ use prost_types::UninterpretedOption;
 
 use super::Draft;
 use super::error::{Error, Reason};
+use super::features::Features;
 use super::names::{Ids, Names, Thing, Wanted};
 use super::options::{Context, Schema};
 use super::source::Sources;
 use crate::model::{
-    Enum, Extension, File, FileId, Import, ImportMode, Message, Options, Service, Source, Syntax,
-    Tree,
+    Enum, Extension, File, FileId, Import, ImportMode, Message, Options, Service, Source, Tree,
 };
 
 /// What one file adds to a tree.
@@ -52,10 +52,7 @@ pub(super) fn build(
         sources: Sources::of(draft),
         names,
         schema,
-        syntax: match draft.proto.syntax() {
-            "proto3" => Syntax::Proto3,
-            _ => Syntax::Proto2,
-        },
+        features: Features::of(draft.syntax),
         path: Vec::new(),
         ids: names.first_ids(index),
         messages: Vec::new(),
@@ -92,7 +89,8 @@ struct Builder<'a> {
     sources: Sources<'a>,
     names: &'a Names,
     schema: &'a Schema,
-    syntax: Syntax,
+    /// Those that hold in what is being built.
+    features: Features,
     /// The path of the element at hand in the descriptor.
     path: Vec<i32>,
     /// The ids that come next.
@@ -122,23 +120,24 @@ impl<'a> Builder<'a> {
         let draft = self.draft;
         let proto = &draft.proto;
         let package = proto.package();
-        let messages = self.each(4, &proto.message_type, |s, m| s.message(package, m, None));
-        let enums = self.each(5, &proto.enum_type, |s, e| s.enumeration(package, e, None));
-        let services = self.each(6, &proto.service, |s, service| s.service(package, service));
-        self.each(7, &proto.extension, |s, e| s.extension(package, e, None));
         let options = self.options(
             8,
             package,
             "google.protobuf.FileOptions",
             split!(proto.options),
         );
+        self.features = self.features.with(&options);
+        let messages = self.each(4, &proto.message_type, |s, m| s.message(package, m, None));
+        let enums = self.each(5, &proto.enum_type, |s, e| s.enumeration(package, e, None));
+        let services = self.each(6, &proto.service, |s, service| s.service(package, service));
+        self.each(7, &proto.extension, |s, e| s.extension(package, e, None));
         File {
             id: FileId(self.index as u32),
             path: proto.name().into(),
             display: draft.display.clone(),
             target: draft.target,
             package: package.into(),
-            syntax: self.syntax,
+            syntax: draft.syntax,
             imports: self.imports(),
             options,
             messages,

@@ -1,0 +1,219 @@
+//! Files of edition 2023: read, judged and printed as their features say.
+
+use oxds_apicheck::generate::Plan;
+use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
+use oxds_apicheck::input::tree_of_set;
+use oxds_apicheck::model::{Cardinality, Kind, Syntax, Tree};
+use oxds_apicheck::print::Printer;
+
+use crate::support::findings;
+
+fn tree(text: &str) -> Tree {
+    Tree::parse([("a/v1/a.proto", text)]).unwrap()
+}
+
+fn mistakes(text: &str) -> Vec<String> {
+    let errors = Tree::parse([("a.proto", text)]).unwrap_err();
+    errors.iter().map(ToString::to_string).collect()
+}
+
+fn hash(tree: &Tree) -> String {
+    let hashes = Hashes::of(tree, VERSION_OPTION);
+    hashes.file("a/v1/a.proto").unwrap().local.to_string()
+}
+
+const ALL: &str = r#"// Licence.
+edition = "2023";
+
+package a.v1;
+
+message M {
+  reserved old, older;
+  reserved 8 to 10, 20 to max;
+
+  int32 explicit = 1 [default = 7];
+  int32 implicit = 2 [features.field_presence = IMPLICIT];
+  string required = 3 [features.field_presence = LEGACY_REQUIRED];
+  repeated int32 packed = 4;
+  repeated int32 expanded = 5 [features.repeated_field_encoding = EXPANDED];
+  .a.v1.M plain = 6;
+  M delimited = 7 [features.message_encoding = DELIMITED];
+  map<string, M> map = 11 [features.message_encoding = DELIMITED];
+  oneof choice {
+    int32 one = 12;
+    string two = 13;
+  }
+  E e = 14;
+}
+
+enum E {
+  option features.enum_type = CLOSED;
+  reserved GONE;
+  ONE = 1;
+}
+"#;
+
+#[test]
+fn features_decide_presence_packing_groups_and_closed_enums() {
+    let tree = tree(ALL);
+    assert_eq!(tree.files[0].syntax, Syntax::Edition(2023));
+    let message = tree.message("a.v1.M").unwrap();
+    let of = |name: &str| message.field_by_name(name).unwrap();
+    assert_eq!(of("explicit").cardinality, Cardinality::Explicit);
+    assert_eq!(of("explicit").default.as_deref(), Some("7"));
+    assert_eq!(of("implicit").cardinality, Cardinality::Implicit);
+    assert_eq!(of("required").cardinality, Cardinality::Required);
+    assert!(of("packed").packed && !of("expanded").packed);
+    assert!(matches!(of("plain").kind, Kind::Message(_)));
+    assert!(matches!(of("delimited").kind, Kind::Group(_)));
+    assert_eq!(of("map").cardinality, Cardinality::Map);
+    assert_eq!(of("two").oneof, Some(0));
+    assert_eq!(message.reserved_names.len(), 2);
+    assert!(message.reserves(9) && message.reserves(536_870_911));
+    let of = tree.enumeration("a.v1.E").unwrap();
+    assert!(of.closed);
+    assert_eq!(&*of.reserved_names[0], "GONE");
+}
+
+#[test]
+fn places_are_those_of_the_file() {
+    let tree = tree(ALL);
+    let message = tree.message("a.v1.M").unwrap();
+    let lines: Vec<&str> = ALL.lines().collect();
+    for field in &message.fields {
+        let span = field.source.name.unwrap();
+        let line = lines[span.line as usize - 1];
+        let (from, to) = (span.column as usize - 1, span.end_column as usize - 1);
+        assert_eq!(&line[from..to], &*field.name);
+        let whole = field.source.span.unwrap();
+        let start = &line[whole.column as usize - 1..];
+        assert_eq!(start, line.trim_start(), "{}", field.name);
+    }
+    // Of two fields on one line, too, and of what comes after the first statement.
+    let errors = mistakes("edition='2023';message A{int32 a=1;int32 b=1;\n}");
+    assert_eq!(errors, ["a.proto:1:42: error: A: number 1 of b is taken"]);
+    let errors = mistakes("edition = \"2023\";\nmessage A { int32 a = 1; int32 b == 2; }");
+    assert_eq!(errors.len(), 1);
+    assert!(
+        errors[0].starts_with("a.proto:2:35: error: expected"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn what_the_edition_does_not_have_is_refused() {
+    let labels =
+        "edition = \"2023\";\nmessage A {\n  optional int32 a = 1;\n  required int32 b = 2;\n}";
+    assert_eq!(
+        mistakes(labels),
+        [
+            "a.proto:3:3: error: edition 2023 has no optional: features.field_presence = EXPLICIT, the default",
+            "a.proto:4:3: error: edition 2023 has no required: features.field_presence = LEGACY_REQUIRED",
+        ]
+    );
+    assert_eq!(
+        mistakes("// new\nedition = \"2024\";\nmessage A {}"),
+        ["a.proto:2:1: error: edition 2024 is not supported, only 2023, proto2 and proto3"]
+    );
+    assert_eq!(
+        mistakes("edition = \"2023\"; enum E { A = 1; }"),
+        ["a.proto:1:28: error: E: the first value of an open enum must be zero"]
+    );
+}
+
+#[test]
+fn the_same_meaning_has_the_same_hash() {
+    let proto3 = tree(
+        r#"syntax = "proto3"; package a.v1;
+        message M { int32 a = 1; optional int32 b = 2; repeated int32 c = 3; oneof o { M d = 4; } }
+        enum E { ZERO = 0; }"#,
+    );
+    let edition = tree(
+        r#"edition = "2023"; package a.v1; option features.field_presence = IMPLICIT;
+        message M { int32 a = 1; int32 b = 2 [features.field_presence = EXPLICIT];
+        repeated int32 c = 3; oneof o { M d = 4; } }
+        enum E { ZERO = 0; }"#,
+    );
+    assert_eq!(hash(&proto3), hash(&edition));
+    let proto2 = tree(
+        r#"syntax = "proto2"; package a.v1;
+        message M { optional int32 a = 1; required int32 b = 2; repeated int32 c = 3;
+        optional group G = 4 { optional int32 x = 1 [default = 3]; } }
+        enum E { ONE = 1; }"#,
+    );
+    let edition = tree(
+        r#"edition = "2023"; package a.v1;
+        option features = { enum_type: CLOSED, repeated_field_encoding: EXPANDED,
+            utf8_validation: NONE, json_format: LEGACY_BEST_EFFORT };
+        message M { int32 a = 1; int32 b = 2 [features.field_presence = LEGACY_REQUIRED];
+        repeated int32 c = 3; G g = 4 [features.message_encoding = DELIMITED];
+        message G { int32 x = 1 [default = 3]; } }
+        enum E { ONE = 1; }"#,
+    );
+    assert_eq!(hash(&proto2), hash(&edition));
+}
+
+#[test]
+fn what_is_printed_reads_back_as_it_was() {
+    let tree = tree(ALL);
+    let plan = Plan::default();
+    let text = Printer::new(&tree, &plan).file(&tree.files[0]);
+    assert!(text.contains("edition = \"2023\";"), "{text}");
+    assert!(text.contains("reserved old, older;"), "{text}");
+    assert_eq!(hash(&tree), hash(&self::tree(&text)), "{text}");
+}
+
+#[test]
+fn a_change_of_features_is_found_as_the_change_that_it_is() {
+    let file = |options: &str| {
+        format!(
+            "edition = \"2023\"; package a.v1; {options}\n\
+            message M {{ int32 a = 1; repeated int32 b = 2; M m = 3; E e = 4; }}\n\
+            enum E {{ ZERO = 0; }}"
+        )
+    };
+    let change = |options: &str| findings(&tree(&file("")), &tree(&file(options))).len();
+    assert_eq!(change(""), 0);
+    for options in [
+        "option features.field_presence = IMPLICIT;",
+        "option features.message_encoding = DELIMITED;",
+        "option features.enum_type = CLOSED;",
+    ] {
+        assert!(change(options) > 0, "{options}");
+    }
+}
+
+#[test]
+fn a_set_says_its_edition() {
+    // given a set as a compiler writes it: syntax "editions", edition 1000, features in the options
+    let field = [
+        10, 1, b'a', 24, 1, 32, 1, 40, 9, 66, 7, 170, 1, 4, 8, 2, 32, 3,
+    ];
+    let mut message = vec![10, 1, b'M', 18, field.len() as u8];
+    message.extend(field);
+    let mut file = vec![10, 7];
+    file.extend(b"a.proto");
+    file.extend([34, message.len() as u8]);
+    file.extend(message);
+    file.extend([98, 8]);
+    file.extend(b"editions");
+    file.extend([112, 0xe8, 7]);
+    let mut set = vec![10, file.len() as u8];
+    set.extend(&file);
+    let tree = tree_of_set(&set).unwrap();
+    assert_eq!(tree.files[0].syntax, Syntax::Edition(2023));
+    let message = tree.message("M").unwrap();
+    assert_eq!(message.fields[0].cardinality, Cardinality::Implicit);
+    let text = Tree::parse([(
+        "a.proto",
+        r#"edition = "2023"; message M {
+        string a = 1 [features.field_presence = IMPLICIT, features.utf8_validation = NONE]; }"#,
+    )]);
+    let local = |tree: &Tree| Hashes::of(tree, VERSION_OPTION).files()[0].local;
+    assert_eq!(local(&tree), local(&text.unwrap()));
+    // when the edition is one that nobody knows yet, then that is said
+    let last = set.len() - 2;
+    set[last..].copy_from_slice(&[0x8f, 78]);
+    let refused = tree_of_set(&set).unwrap_err().to_string();
+    assert!(refused.contains("a.proto: edition 9999"), "{refused}");
+}
