@@ -1,10 +1,11 @@
 //! What a store hands over: a set of changes that belong together.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use oxds_types::Kind;
 
-use super::Resource;
+use super::{Resource, Snapshot};
 
 /// Changes that every session sees together, or not at all (S-69).
 ///
@@ -16,6 +17,16 @@ pub struct ChangeSet {
     pub upserts: Vec<Arc<Resource>>,
     /// Resources to take away; those that do not exist are passed over.
     pub removals: Vec<(Kind, Arc<str>)>,
+}
+
+/// Adds or replaces all of them.
+impl<R: Into<Arc<Resource>>> FromIterator<R> for ChangeSet {
+    fn from_iter<I: IntoIterator<Item = R>>(resources: I) -> Self {
+        Self {
+            upserts: resources.into_iter().map(Into::into).collect(),
+            removals: Vec::new(),
+        }
+    }
 }
 
 /// A resource that a change set added, replaced or removed.
@@ -31,6 +42,45 @@ pub struct Changed {
 pub(super) type OfKind = BTreeMap<Arc<str>, Option<Arc<Resource>>>;
 
 impl ChangeSet {
+    /// What is to be done to a snapshot so that it holds exactly these resources; where a kind is given, exactly these
+    /// of that kind. O(what it holds), and what is equal stays as it is.
+    #[must_use]
+    pub fn replacing(
+        before: &Snapshot,
+        kind: Option<&Kind>,
+        resources: impl IntoIterator<Item = impl Into<Arc<Resource>>>,
+    ) -> Self {
+        let mut changes: Self = resources.into_iter().collect();
+        let stay: HashSet<(&Kind, &str)> = changes
+            .upserts
+            .iter()
+            .map(|resource| (resource.kind(), &**resource.name()))
+            .collect();
+        let kinds = before
+            .kinds()
+            .filter(|(of, _)| kind.is_none_or(|kind| kind == *of));
+        let held = kinds.flat_map(|(_, published)| published.collection().iter());
+        changes.removals = held
+            .filter(|held| !stay.contains(&(held.kind(), &**held.name())))
+            .map(|held| (held.kind().clone(), Arc::clone(held.name())))
+            .collect();
+        changes
+    }
+
+    /// Adds or replaces this one, too.
+    #[must_use]
+    pub fn put(mut self, resource: impl Into<Arc<Resource>>) -> Self {
+        self.upserts.push(resource.into());
+        self
+    }
+
+    /// Takes this one away, too.
+    #[must_use]
+    pub fn remove(mut self, kind: Kind, name: impl Into<Arc<str>>) -> Self {
+        self.removals.push((kind, name.into()));
+        self
+    }
+
     /// Whether there is nothing in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {

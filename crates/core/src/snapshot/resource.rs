@@ -3,8 +3,10 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use oxds_types::codec::{self, LoadedResource, Unfit};
 use oxds_types::{ApiVersion, Kind, Reference, Version};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+use prost::{Message, Name};
 
 use super::{Form, Protocol};
 
@@ -62,6 +64,26 @@ impl Resource {
             sotw_at,
             value_at,
         }
+    }
+
+    /// The resource that is this message, under the name that it gives itself; with its references, and checked by the
+    /// API's own rules ([`codec::check`]).
+    ///
+    /// ```
+    /// use envoy_types::pb::envoy::config::cluster::v3::Cluster;
+    /// use oxds_core::snapshot::Resource;
+    ///
+    /// let blue = Resource::of(&Cluster { name: "blue".into(), ..Cluster::default() })?;
+    /// assert_eq!(&**blue.name(), "blue");
+    /// # Ok::<_, oxds_types::codec::Unfit>(())
+    /// ```
+    pub fn of<M: Message + Name>(message: &M) -> Result<Self, Unfit> {
+        codec::check(message, None).map(Self::from)
+    }
+
+    /// The same under another name, for messages that have none (`LbEndpoint`).
+    pub fn named<M: Message + Name>(name: &str, message: &M) -> Result<Self, Unfit> {
+        codec::check(message, Some(name)).map(Self::from)
     }
 
     /// What this resource needs, for the order in which changes are sent (S-51, S-52).
@@ -142,6 +164,16 @@ impl Resource {
                     }
                 }
             }
+        }
+    }
+}
+
+impl From<LoadedResource> for Resource {
+    fn from(loaded: LoadedResource) -> Self {
+        let resource = Self::new(loaded.kind, loaded.name, &loaded.any.value);
+        Self {
+            ttl: loaded.ttl,
+            ..resource.with_references(loaded.references)
         }
     }
 }

@@ -83,6 +83,53 @@ fn s69_removals_come_before_upserts_and_later_upserts_count() {
     );
 }
 
+/// Given clusters a, b and a listener; when all, or all clusters, are replaced by b and c; then what is not among them
+/// goes, within what was meant; what is equal does not change.
+#[test]
+fn a_whole_state_becomes_what_differs() {
+    let (before, _) = Snapshot::unloaded().apply(
+        [resource("a", "1"), resource("b", "1")]
+            .into_iter()
+            .collect::<ChangeSet>()
+            .put(Resource::new(Kind::LISTENER, "l", b"1")),
+    );
+    let changed = |kind: Option<&Kind>| {
+        let next = [resource("b", "1"), resource("c", "1")];
+        let (_, changed) = before.apply(ChangeSet::replacing(&before, kind, next));
+        let names = changed.iter().map(|one| one.name.to_string());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(changed(None), ["a", "c", "l"]);
+    assert_eq!(changed(Some(&CDS)), ["a", "c"]);
+}
+
+/// Given a cluster that a program made, which takes its endpoints from EDS; then it is known to need its assignment.
+#[test]
+fn a_message_becomes_a_resource_with_its_references() {
+    use envoy_types::pb::envoy::config::cluster::v3::{
+        Cluster, cluster::ClusterDiscoveryType, cluster::EdsClusterConfig,
+    };
+    use envoy_types::pb::envoy::config::core::v3::{ConfigSource, config_source};
+    let ads = config_source::ConfigSourceSpecifier::Ads(Default::default());
+    let cluster = Cluster {
+        name: "blue".into(),
+        cluster_discovery_type: Some(ClusterDiscoveryType::Type(3)),
+        eds_cluster_config: Some(EdsClusterConfig {
+            eds_config: Some(ConfigSource {
+                config_source_specifier: Some(ads),
+                ..ConfigSource::default()
+            }),
+            service_name: "blue-endpoints".into(),
+        }),
+        ..Cluster::default()
+    };
+    let resource = Resource::of(&cluster).unwrap();
+    assert_eq!(resource.value(), cluster.encode_to_vec());
+    assert!(resource.refers_to(&Kind::ENDPOINT, "blue-endpoints"));
+    assert!(Resource::of(&Cluster::default()).is_err());
+    assert_eq!(&**Resource::named("x", &cluster).unwrap().name(), "x");
+}
+
 #[test]
 fn kinds_that_do_not_change_are_shared() {
     let (one, _) = set(&Snapshot::unloaded(), "A", "1");

@@ -72,14 +72,9 @@ fn bytes(path: &Path, options: &codec::Options) -> Result<Vec<u8>, Vec<Finding>>
 }
 
 fn item(loaded: LoadedResource) -> Item {
-    let mut resource = Resource::new(loaded.kind, loaded.name, &loaded.any.value)
-        .with_references(loaded.references);
-    if let Some(ttl) = loaded.ttl {
-        resource = resource.with_ttl(ttl);
-    }
     Item {
-        resource: Arc::new(resource),
         position: loaded.position,
+        resource: Arc::new(loaded.into()),
     }
 }
 

@@ -6,6 +6,7 @@
 //!            json ─┘   (shapes)  (messages) └─ canonical (bytes) ┤
 //!                                                                ├─► report: resources,
 //!   text, binary ────► whole ─► inspect, validate ───────────────┘    or errors with places
+//!   a program's message ─┘
 //! ```
 //! JSON and YAML are one reader over serde: it goes straight from the parser's events to messages,
 //! notes what is wrong on the way (`walk`), and knows the field path of everything. A place in the
@@ -34,6 +35,7 @@ mod envelope;
 mod inspect;
 mod json;
 mod locate;
+mod message;
 mod place;
 mod report;
 mod resource;
@@ -45,6 +47,7 @@ mod yaml;
 
 pub use encode::{EncodeError, encode};
 pub use envelope::{RequestError, request_from_json, response_to_json};
+pub use message::{Unfit, check};
 use report::{Locating, Report};
 use resource::Draft;
 use tree::Context;
@@ -130,7 +133,7 @@ pub fn decode(
     bytes: &[u8],
     options: &Options,
 ) -> Result<Vec<LoadedResource>, Vec<Error>> {
-    let mut report = Report::new(file);
+    let mut report = Report::new(Some(file));
     if bytes.len() > options.max_bytes {
         let reason = format!(
             "{} bytes; at most {} are read",

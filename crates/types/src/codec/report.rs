@@ -29,7 +29,8 @@ pub(super) enum Locating {
 /// What is known of a file.
 #[derive(Debug)]
 pub(super) struct Report {
-    file: Arc<FilePath>,
+    /// None for a message that was made by a program.
+    file: Option<Arc<FilePath>>,
     resources: Vec<LoadedResource>,
     errors: Vec<Error>,
 }
@@ -44,9 +45,9 @@ struct Document<'a> {
 }
 
 impl Report {
-    pub(super) fn new(file: &FilePath) -> Report {
+    pub(super) fn new(file: Option<&FilePath>) -> Report {
         Report {
-            file: file.into(),
+            file: file.map(Arc::from),
             resources: Vec::new(),
             errors: Vec::new(),
         }
@@ -63,7 +64,7 @@ impl Report {
     /// An error of the file as a whole.
     pub(super) fn error(&self, reason: Reason, position: Option<Position>) -> Error {
         Error {
-            file: Some(Arc::clone(&self.file)),
+            file: self.file.clone(),
             position,
             resource: None,
             path: String::new(),
@@ -160,7 +161,7 @@ impl Report {
     ) -> Error {
         let snippet = position.map(|position| document.snippet(position).into());
         Error {
-            file: Some(Arc::clone(&self.file)),
+            file: self.file.clone(),
             position: position.map(|position| document.in_file(position)),
             resource: resource.map(clip),
             path: clip(path.to_string()),

@@ -41,6 +41,12 @@ impl Draft {
         self
     }
 
+    /// These bytes are its content.
+    pub(super) fn with_value(mut self, value: Bytes) -> Draft {
+        self.value = value;
+        self
+    }
+
     /// A wrapper around the resource says this.
     pub(super) fn wrapped(mut self, name: Option<String>, ttl: Option<Duration>) -> Draft {
         self.name = name.filter(|name| !name.is_empty()).or(self.name);

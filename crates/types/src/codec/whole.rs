@@ -121,6 +121,25 @@ pub(super) fn read_binary(bytes: &[u8], context: Context<'_>) -> Result<Vec<Draf
     read().map_err(|reason| (reason, None))
 }
 
+/// Reads a message that a program made and encoded.
+pub(super) fn read_message(
+    full_name: &str,
+    bytes: Bytes,
+    context: Context<'_>,
+) -> Result<Draft, Failure> {
+    let schema = find(full_name)?;
+    let read = || {
+        let mut message = decode(schema, bytes)?;
+        let mut value = Vec::new();
+        let path = &mut Path::default();
+        let draft = checked(schema, &message, Bytes::new(), path, context);
+        canonical::normalise(schema, &mut message);
+        canonical::encode(schema, &message, &mut value);
+        Ok(draft.with_value(value.into()))
+    };
+    read().map_err(|reason| (reason, None))
+}
+
 fn find(name: &str) -> Result<&'static Message, Failure> {
     schema::find(name).ok_or_else(|| (Reason::UnknownType(name.to_owned()), None))
 }

@@ -7,6 +7,7 @@ mod checks;
 mod descriptors;
 mod documents;
 mod limits;
+mod messages;
 mod references;
 
 use std::path::Path;

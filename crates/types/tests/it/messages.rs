@@ -1,0 +1,99 @@
+//! Messages that a program makes.
+
+use std::collections::HashMap;
+
+use envoy_types::pb::envoy::config::cluster::v3::Cluster;
+use envoy_types::pb::envoy::config::core::v3::{Metadata, TypedExtensionConfig};
+use envoy_types::pb::envoy::config::endpoint::v3::LbEndpoint;
+use envoy_types::pb::google::protobuf::value::Kind as Json;
+use envoy_types::pb::google::protobuf::{Any, Duration, Struct, Value};
+use oxds_types::Kind;
+use oxds_types::codec::{Format, check};
+use prost::Message as _;
+
+use crate::load;
+
+/// Its map has another order each time it is made: std seeds every map anew.
+fn metadata() -> Metadata {
+    let value = Value {
+        kind: Some(Json::BoolValue(true)),
+    };
+    let fields: HashMap<_, _> = (0..50)
+        .map(|i| (format!("key-{i}"), value.clone()))
+        .collect();
+    Metadata {
+        filter_metadata: [("oxds".to_owned(), Struct { fields })].into(),
+        ..Metadata::default()
+    }
+}
+
+fn cluster() -> Cluster {
+    Cluster {
+        name: "blue".into(),
+        metadata: Some(metadata()),
+        ..Cluster::default()
+    }
+}
+
+/// Given equal messages whose maps are in different orders; then the resources have equal bytes, also where a map is
+/// within an `Any`, and are what a file with the same content gives.
+#[test]
+fn s29_equal_messages_are_equal_resources() {
+    let one = check(&cluster(), None).unwrap();
+    for _ in 0..5 {
+        assert_eq!(check(&cluster(), None).unwrap(), one);
+        let wrapped = || TypedExtensionConfig {
+            name: "filter".into(),
+            typed_config: Some(Any {
+                type_url: Kind::CLUSTER.type_url().into(),
+                value: cluster().encode_to_vec(),
+            }),
+        };
+        assert_eq!(check(&wrapped(), None), check(&wrapped(), None));
+    }
+    let fields: Vec<_> = (0..50).map(|i| format!("key-{i}: true")).collect();
+    let file = format!(
+        "'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: blue\nmetadata: {{filter_metadata: {{oxds: {{{}}}}}}}\n",
+        fields.join(", ")
+    );
+    let read = load(Format::Yaml, &file).unwrap();
+    assert_eq!((&read[0].any, read[0].version), (&one.any, one.version));
+}
+
+/// Given messages that break rules of the API, on their own or within; then every breach is told with its path.
+#[test]
+fn s71_what_a_client_would_reject_is_refused() {
+    let refused = check(
+        &Cluster {
+            connect_timeout: Some(Duration::default()),
+            lb_policy: 77,
+            ..cluster()
+        },
+        None,
+    );
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "blue: connect_timeout: duration.gt = 0s does not hold, value is 0s; \
+         blue: lb_policy: enum.defined_only does not hold, value is 77"
+    );
+    let nameless = check(&Cluster::default(), None).unwrap_err();
+    assert!(
+        nameless.to_string().contains("without a name") || nameless.to_string().contains("name:"),
+        "{nameless}"
+    );
+}
+
+/// Given a message that has no name of its own; then it needs to be given one.
+#[test]
+fn a_nameless_message_is_given_a_name() {
+    let endpoint = LbEndpoint::default();
+    assert_eq!(
+        check(&endpoint, None).unwrap_err().to_string(),
+        "envoy.config.endpoint.v3.LbEndpoint without a name"
+    );
+    let resource = check(&endpoint, Some("eu/1")).unwrap();
+    assert_eq!(
+        (resource.kind, &*resource.name),
+        (Kind::LB_ENDPOINT, "eu/1")
+    );
+}
