@@ -122,6 +122,7 @@ impl Builder {
             config: Arc::new(self.config),
             limits: self.limits,
             streams: Arc::new(Streams::default()),
+            polls: Arc::default(),
             metrics: Arc::new(Metrics::default()),
             clock: Clock::start(),
             closing: CancellationToken::new(),

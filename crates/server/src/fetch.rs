@@ -13,20 +13,63 @@ use std::task::Poll;
 use std::time::Duration;
 
 use oxds_core::session::{Config, Interest};
-use oxds_core::snapshot::{Resource, Snapshot};
-use oxds_types::discovery::{Any, ControlPlane, DiscoveryRequest, DiscoveryResponse};
-use oxds_types::{ApiVersion, Fingerprint, Kind};
+use oxds_core::snapshot::{Collection, Resource, Snapshot};
+use oxds_types::discovery::{Any, ControlPlane, DiscoveryRequest, DiscoveryResponse, Node};
+use oxds_types::{ApiVersion, Fingerprint, Kind, Version};
 
 use crate::ads::Context;
+use crate::clients::Via;
 
 /// What is asked for, checked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Question {
+    pub(crate) via: Via,
+    pub(crate) node: Option<Node>,
     kind: Kind,
     api: ApiVersion,
     interests: Vec<Interest>,
     /// The version that the client has; empty if none.
     pub(crate) held_version: String,
+    /// Why it refused the last answer.
+    pub(crate) error: Option<String>,
+    /// Answer, even if the client has it.
+    anyway: bool,
+}
+
+/// What a question is answered with, at one revision.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) version: Version,
+    content: Content,
+}
+
+#[derive(Debug, Clone)]
+enum Content {
+    All(Arc<Collection>),
+    Named(Vec<Arc<Resource>>),
+}
+
+impl Told {
+    pub(crate) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let (all, named) = match &self.content {
+            Content::All(all) => (Some(all.iter()), None),
+            Content::Named(named) => (None, Some(named.iter())),
+        };
+        all.into_iter().flatten().chain(named.into_iter().flatten())
+    }
+
+    /// The version of one resource, if it is among them.
+    pub(crate) fn version_of(&self, name: &str) -> Option<Version> {
+        let found = match &self.content {
+            Content::All(all) => all.get(name),
+            // In the order of their names, as the question is.
+            Content::Named(named) => named
+                .binary_search_by(|resource| (**resource.name()).cmp(name))
+                .ok()
+                .and_then(|at| named.get(at)),
+        };
+        found.map(|resource| resource.version())
+    }
 }
 
 /// A question that is not answered, and why. The client is to blame.
@@ -53,6 +96,7 @@ pub(crate) enum Fetched {
 impl Question {
     /// A request to the service of `kind`. The limits are those of streams (S-60).
     pub(crate) fn new(
+        via: Via,
         kind: &Kind,
         api: ApiVersion,
         request: DiscoveryRequest,
@@ -83,6 +127,10 @@ impl Question {
             interests
         };
         Ok(Self {
+            via,
+            node: request.node,
+            error: request.error_detail.map(|error| error.message),
+            anyway: false,
             kind: kind.clone(),
             api: asked.map_or(api, |(_, api)| api),
             interests,
@@ -90,35 +138,68 @@ impl Question {
         })
     }
 
-    /// The answer from this snapshot; `None` if the client has it already.
-    fn answer(&self, snapshot: &Snapshot, identifier: Option<&str>) -> Option<DiscoveryResponse> {
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    pub(crate) fn api(&self) -> ApiVersion {
+        self.api
+    }
+
+    pub(crate) fn interests(&self) -> &[Interest] {
+        &self.interests
+    }
+
+    /// What is asked for by name, in order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.interests.iter().filter_map(|interest| match interest {
+            Interest::Name(name) => Some(name),
+            Interest::All => None,
+        })
+    }
+
+    /// Asks for an answer, even if the client has it.
+    pub(crate) fn anyway(&mut self) {
+        self.anyway = true;
+    }
+
+    /// What this snapshot has for the client.
+    pub(crate) fn content(&self, snapshot: &Snapshot) -> Told {
         let collection = snapshot.kind(&self.kind).collection();
-        let (version, resources): (_, Vec<&Arc<Resource>>) = match &*self.interests {
-            [Interest::All] => (collection.version(), collection.iter().collect()),
-            names => {
-                let mut fingerprint = Fingerprint::default();
-                let named = names.iter().filter_map(|interest| match interest {
-                    Interest::Name(name) => collection.get(name),
-                    Interest::All => None,
-                });
-                let found = named.inspect(|r| fingerprint.add(r.name(), &r.version()));
-                let found = found.collect();
-                (fingerprint.version(), found)
-            }
-        };
-        if version.as_str() == self.held_version {
-            return None;
+        if self.interests == [Interest::All] {
+            return Told {
+                version: collection.version(),
+                content: Content::All(Arc::clone(collection)),
+            };
         }
+        let mut fingerprint = Fingerprint::default();
+        let found = self.names().filter_map(|name| collection.get(name));
+        let found: Vec<_> = found.cloned().collect();
+        for resource in &found {
+            fingerprint.add(resource.name(), &resource.version());
+        }
+        Told {
+            version: fingerprint.version(),
+            content: Content::Named(found),
+        }
+    }
+
+    /// Whether the client has to be told this.
+    fn lacks(&self, told: &Told) -> bool {
+        self.anyway || told.version.as_str() != self.held_version
+    }
+
+    fn response(&self, told: &Told, identifier: Option<&str>) -> Option<DiscoveryResponse> {
         let type_url = self.kind.type_url_in(self.api)?;
-        let any = |resource: &&Arc<Resource>| Any {
+        let any = |resource: &Arc<Resource>| Any {
             type_url: type_url.to_owned(),
             value: resource.value(),
         };
         Some(DiscoveryResponse {
-            version_info: version.to_string(),
-            resources: resources.iter().map(any).collect(),
+            version_info: told.version.to_string(),
+            resources: told.resources().map(any).collect(),
             type_url: type_url.to_owned(),
-            nonce: version.to_string(),
+            nonce: told.version.to_string(),
             control_plane: identifier.map(|identifier| ControlPlane {
                 identifier: identifier.to_owned(),
             }),
@@ -129,25 +210,42 @@ impl Question {
 
 /// Answers at once if there is something the client does not have, or else as soon as there is, within `hold`.
 pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration) -> Fetched {
+    let (polls, clock) = (&context.polls, context.clock);
+    if !question.anyway
+        && let Some(answered) = polls.ask(clock.now(), question)
+    {
+        context.metrics.answered(&question.kind, answered);
+    }
     let mut watcher = context.cache.enrol();
     for interest in &question.interests {
         watcher.watch(question.kind.clone(), interest.clone());
     }
-    let identifier = context.config.identifier.as_deref();
     let changed = std::future::poll_fn(|cx| {
         // First of all: whatever is published from here on wakes this task again.
         watcher.register(cx.waker());
         let snapshot = context.cache.load();
-        let answer = snapshot
-            .is_loaded()
-            .then(|| question.answer(&snapshot, identifier));
-        answer.flatten().map_or(Poll::Pending, Poll::Ready)
+        if !snapshot.is_loaded() {
+            return Poll::Pending;
+        }
+        let told = question.content(&snapshot);
+        if question.lacks(&told) {
+            return Poll::Ready(told);
+        }
+        polls.has(clock.now(), question, told);
+        Poll::Pending
     });
-    tokio::select! {
+    let told = tokio::select! {
         biased;
-        response = changed => Fetched::Response(response),
-        () = tokio::time::sleep(hold) => unchanged(context),
-        () = context.closing.cancelled() => unchanged(context),
+        told = changed => told,
+        () = tokio::time::sleep(hold) => return unchanged(context),
+        () = context.closing.cancelled() => return unchanged(context),
+    };
+    match question.response(&told, context.config.identifier.as_deref()) {
+        Some(response) => {
+            polls.sent(clock.now(), question, told);
+            Fetched::Response(response)
+        }
+        None => unchanged(context),
     }
 }
 

@@ -34,6 +34,7 @@
 mod ads;
 mod builder;
 mod cache;
+mod clients;
 mod csds;
 pub mod dir;
 mod fetch;

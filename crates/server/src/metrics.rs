@@ -13,7 +13,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
+use crate::ads::Clock;
 use crate::cache::Cache;
+use crate::clients::{Answered, Polls};
 use crate::store::Health;
 
 /// Counters that streams add to.
@@ -99,8 +101,23 @@ impl Metrics {
         family.get_or_create(&by_kind(kind)).inc();
     }
 
+    /// The question of a client that polls said what became of the last answer.
+    pub(crate) fn answered(&self, kind: &Kind, answered: Answered) {
+        let family = match answered {
+            Answered::Accepted => &self.acks,
+            Answered::Refused => &self.nacks,
+        };
+        family.get_or_create(&by_kind(kind)).inc();
+    }
+
     /// All of it, and what is read off the cache and the store at each scrape.
-    pub(crate) fn registry(&self, cache: &Cache, health: &Arc<Health>) -> Registry {
+    pub(crate) fn registry(
+        &self,
+        cache: &Cache,
+        health: &Arc<Health>,
+        polls: &Arc<Polls>,
+        clock: Clock,
+    ) -> Registry {
         let mut registry = Registry::with_prefix("oxds");
         registry.register("streams", "Open ADS streams", self.streams.clone());
         registry.register(
@@ -129,6 +146,8 @@ impl Metrics {
         registry.register_collector(Box::new(Scrape {
             cache: cache.clone(),
             health: Arc::clone(health),
+            polls: Arc::clone(polls),
+            clock,
         }));
         registry
     }
@@ -146,6 +165,8 @@ pub(crate) fn render(registry: &Registry) -> Result<String, std::fmt::Error> {
 struct Scrape {
     cache: Cache,
     health: Arc<Health>,
+    polls: Arc<Polls>,
+    clock: Clock,
 }
 
 impl Collector for Scrape {
@@ -165,6 +186,9 @@ impl Collector for Scrape {
         for (name, help, value) in counters {
             encode(&mut encoder, name, help, &ConstCounter::new(value))?;
         }
+        let pollers = ConstGauge::new(signed(self.polls.len(self.clock.now()) as u64));
+        let help = "Clients that poll, by Fetch or REST";
+        encode(&mut encoder, "pollers", help, &pollers)?;
         let revision = ConstGauge::new(signed(snapshot.revision().get()));
         encode(
             &mut encoder,

@@ -82,10 +82,12 @@ impl Server {
             });
         }
         let pages = Arc::new(Pages {
-            registry: self
-                .context
-                .metrics
-                .registry(&self.context.cache, &self.health),
+            registry: self.context.metrics.registry(
+                &self.context.cache,
+                &self.health,
+                &self.context.polls,
+                self.context.clock,
+            ),
             context: Arc::clone(&self.context),
             health: self.health,
             load_reports: self.load_reports.clone(),

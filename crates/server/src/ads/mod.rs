@@ -22,4 +22,4 @@ mod unary;
 pub(crate) use clock::Clock;
 pub(crate) use service::{Discovery, Peer};
 pub(crate) use stream::Context;
-pub(crate) use streams::{Open, Streams};
+pub(crate) use streams::Streams;

@@ -24,6 +24,7 @@ use super::decoder::Decoder;
 use super::service::Offer;
 use super::streams::{Open, Place, Streams};
 use crate::cache::{Cache, Watcher};
+use crate::clients::Polls;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 
@@ -37,6 +38,7 @@ pub(crate) struct Context {
     pub(crate) config: Arc<Config>,
     pub(crate) limits: Limits,
     pub(crate) streams: Arc<Streams>,
+    pub(crate) polls: Arc<Polls>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Clock,
     /// Cancelled when the server begins to shut down.

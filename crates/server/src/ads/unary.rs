@@ -15,6 +15,7 @@ use tonic::body::Body;
 use super::decoder::Decoder;
 use super::service::Offer;
 use super::stream::Context;
+use crate::clients::Via;
 use crate::fetch::{Fetched, Question, fetch};
 
 /// Answers a call. A client that has the current version is answered when that changes, or, as an empty answer would
@@ -28,12 +29,12 @@ pub(super) async fn answer(
         return Err(Status::unimplemented("no such method"));
     };
     let request = read(context, requests).await?;
-    let mut question = Question::new(kind, offer.api, request, &context.config)
+    let mut question = Question::new(Via::Fetch, kind, offer.api, request, &context.config)
         .map_err(|refused| Status::invalid_argument(refused.to_string()))?;
     let hold = context.limits.poll_hold;
     let mut fetched = fetch(context, &question, hold).await;
     if fetched == Fetched::NotModified {
-        question.held_version.clear();
+        question.anyway();
         fetched = fetch(context, &question, hold).await;
     }
     match fetched {

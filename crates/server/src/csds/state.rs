@@ -9,13 +9,14 @@ use envoy_types::pb::envoy::admin::v3::{ClientResourceStatus, UpdateFailureState
 use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig;
 use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ConfigStatus};
 use envoy_types::pb::google::protobuf::{Any, Timestamp};
-use oxds_core::session::{KindStatus, ResourceStatus, Session};
+use oxds_core::session::{KindStatus, ResourceStatus};
 use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_core::time::Instant;
 use oxds_types::{Kind, Version};
 
 use super::matcher::NodeMatcher;
 use crate::ads::Context;
+use crate::clients::{Subscriber, each};
 
 /// What is shown, and of whom.
 #[derive(Debug)]
@@ -25,55 +26,56 @@ pub(super) struct View {
     pub(super) with_contents: bool,
 }
 
-/// One client: the streams of one node on one connection.
+/// One client: the streams of one node on one connection, or its polls.
 type Client = (String, Option<SocketAddr>);
 
 /// Every client that the view is about, by node id.
 pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
     let snapshot = context.cache.snapshot();
     let mut clients: BTreeMap<Client, ClientConfig> = BTreeMap::new();
-    for open in context.streams.list() {
-        let session = open.session();
-        let Some(node) = session.node() else {
-            continue;
+    let now = context.clock.now();
+    each(context, |about, subscriber| {
+        let Some(node) = subscriber.node() else {
+            return;
         };
         let shown = view.matchers.is_empty() || view.matchers.iter().any(|m| m.matches(node));
         if !shown {
-            continue;
+            return;
         }
         let client = clients
-            .entry((node.id.clone(), open.peer))
+            .entry((node.id.clone(), about.peer))
             .or_insert_with(|| ClientConfig {
                 node: Some(node.clone()),
                 ..ClientConfig::default()
             });
         let shot = Shot {
-            session: &session,
+            subscriber,
             snapshot: &snapshot,
-            now: context.clock.now(),
+            now,
             with_contents: view.with_contents,
         };
-        let kinds = session.status();
+        let kinds = subscriber.kinds();
         client
             .generic_xds_configs
             .extend(kinds.iter().flat_map(|kind| shot.kind(kind)));
-    }
+    });
     clients.into_values().collect()
 }
 
-/// A session and what is served, at one moment.
+/// A client and what is served, at one moment.
 struct Shot<'a> {
-    session: &'a Session,
+    subscriber: &'a dyn Subscriber,
     snapshot: &'a Snapshot,
     now: Instant,
     with_contents: bool,
 }
 
 impl Shot<'_> {
-    /// Whatever of a kind is served to the session or was asked for by it.
+    /// Whatever of a kind is served to the client or was asked for by it.
     fn kind(&self, status: &KindStatus) -> Vec<GenericXdsConfig> {
         let collection = self.snapshot.kind(&status.kind).collection();
-        let mut names: BTreeSet<Arc<str>> = self.session.names(&status.kind).cloned().collect();
+        let mut names: BTreeSet<Arc<str>> =
+            self.subscriber.names(&status.kind).into_iter().collect();
         if status.wildcard {
             names.extend(
                 collection
@@ -91,7 +93,7 @@ impl Shot<'_> {
         name: &str,
         served: Option<&Arc<Resource>>,
     ) -> Option<GenericXdsConfig> {
-        let status = self.session.resource_status(&kind.kind, name)?;
+        let status = self.subscriber.resource(&kind.kind, name)?;
         let (config_status, client_status) = verdict(&status, served.map(|r| r.version()));
         let shown = self.with_contents && kind.kind != Kind::SECRET;
         let contents = served.filter(|r| shown && status.acked == Some(r.version()));

@@ -22,6 +22,7 @@ use oxds_types::codec::{request_from_json, response_to_json};
 use oxds_types::{ApiVersion, Kind};
 
 use super::Pages;
+use crate::clients::Via;
 use crate::fetch::{Fetched, Question, Refused, fetch};
 use crate::limits::Limits;
 
@@ -48,7 +49,7 @@ async fn poll(pages: &Pages, kind: &Kind, headers: &HeaderMap, body: &[u8]) -> R
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
     context.metrics.request();
-    let question = match Question::new(kind, ApiVersion::V3, request, &context.config) {
+    let question = match Question::new(Via::Rest, kind, ApiVersion::V3, request, &context.config) {
         Ok(question) => question,
         Err(refused) => return (status(&refused), refused.to_string()).into_response(),
     };

@@ -4,16 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_core::session::{KindStatus, Nack, Progress, Rejection, Session};
+use oxds_core::session::{KindStatus, Nack, Rejection};
 use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
 use oxds_types::discovery::Node;
 use serde::Serialize;
 
 use super::Pages;
-use crate::ads::Open;
+use crate::clients::{self, About, Subscriber};
 use crate::load::ClusterLoad;
-use crate::metrics::protocol_name;
 use crate::store::Finding;
 
 #[derive(Serialize)]
@@ -115,6 +114,10 @@ impl Status {
         let context = &pages.context;
         let now = context.clock.now();
         let snapshot = context.cache.snapshot();
+        let mut nodes = Vec::new();
+        clients::each(context, |about, client| {
+            nodes.push(node(about, client, &snapshot, now));
+        });
         Self {
             server: ServerStatus {
                 version: env!("CARGO_PKG_VERSION"),
@@ -132,12 +135,7 @@ impl Status {
                     .map(StoreFinding::from)
                     .collect(),
             },
-            nodes: context
-                .streams
-                .list()
-                .iter()
-                .map(|s| node(s, &snapshot, now))
-                .collect(),
+            nodes,
             loads: pages.load_reports.loads(),
             snapshot: SnapshotStatus::from(&*snapshot),
         }
@@ -175,31 +173,35 @@ impl From<&Finding> for StoreFinding {
     }
 }
 
-fn node(open: &Open, snapshot: &Snapshot, now: Instant) -> NodeStatus {
-    let session = open.session();
-    let node = session.node();
-    let kinds = session
-        .status()
+fn node(about: &About, client: &dyn Subscriber, snapshot: &Snapshot, now: Instant) -> NodeStatus {
+    let node = client.node();
+    let kinds: Vec<_> = client
+        .kinds()
         .iter()
-        .map(|status| kind(&session, status, snapshot, now))
+        .map(|status| kind(client, status, snapshot, now))
         .collect();
     NodeStatus {
         id: node.map(|node| node.id.clone()).unwrap_or_default(),
         cluster: node.map(|node| node.cluster.clone()).unwrap_or_default(),
         user_agent: node.map(user_agent).unwrap_or_default(),
-        peer: open.peer,
-        protocol: protocol_name(open.protocol),
-        connected_seconds: seconds(now - open.since),
-        in_sync: session.is_in_sync(snapshot),
+        peer: about.peer,
+        protocol: about.protocol,
+        connected_seconds: seconds(now - about.since),
+        in_sync: client.is_in_sync(snapshot),
         kinds,
     }
 }
 
-fn kind(session: &Session, status: &KindStatus, snapshot: &Snapshot, now: Instant) -> NodeKind {
-    let progress = session.progress(&status.kind, snapshot);
-    let progress = progress.unwrap_or(Progress::NotSent);
-    let rejected = session
-        .rejections(&status.kind)
+fn kind(
+    client: &dyn Subscriber,
+    status: &KindStatus,
+    snapshot: &Snapshot,
+    now: Instant,
+) -> NodeKind {
+    let progress = client.progress(&status.kind, snapshot);
+    let rejections = client.rejections(&status.kind);
+    let rejected = rejections
+        .iter()
         .map(|(name, r)| rejected(name, r, now))
         .collect();
     NodeKind {

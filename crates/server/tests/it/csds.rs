@@ -16,7 +16,8 @@ use oxds_types::discovery::{DiscoveryRequest, Status};
 use crate::client::{CDS, Client, DELTA, SOTW, Stream, ack, ack_delta, ask, subscribe};
 use crate::{Running, cluster, until};
 
-const FETCH: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
+pub(crate) const FETCH: &str =
+    "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
 const STREAM: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus";
 
 async fn fetch(server: &Running, request: &ClientStatusRequest) -> ClientStatusResponse {

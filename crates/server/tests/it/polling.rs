@@ -3,6 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use envoy_types::pb::envoy::service::status::v3::{
+    ClientStatusRequest, ClientStatusResponse, ConfigStatus,
+};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
@@ -137,4 +140,71 @@ async fn s56_fetch_is_answered_over_grpc() {
     again.version_info.clone_from(&first.version_info);
     let second: DiscoveryResponse = client.unary(path, &again).await;
     assert_eq!(first, second);
+}
+
+/// Given a REST client and one that fetches; then CSDS and the status page show both as they show streams: what they
+/// were sent is STALE until their next question acknowledges it; a refusal is shown in the client's words.
+#[tokio::test]
+async fn s68_clients_that_poll_are_shown() {
+    let server = Running::with_clusters(&["a"]).await;
+    let (_, first) = poll(&server, &json!({"node": {"id": "rest-1"}}), None).await;
+    let mut client = Client::connect(server.grpc).await;
+    let _: DiscoveryResponse = client
+        .unary(
+            "/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters",
+            &ask(CDS, &["a"]),
+        )
+        .await;
+    let nodes = async || crate::pages::json(server.http).await["nodes"].clone();
+    let states = |nodes: &Value| -> Vec<Value> {
+        let nodes = nodes.as_array().unwrap().iter();
+        nodes
+            .map(|node| json!([node["id"], node["protocol"], node["kinds"][0]["state"]]))
+            .collect()
+    };
+    assert_eq!(
+        states(&nodes().await),
+        [
+            json!(["rest-1", "rest", "STALE"]),
+            json!(["test-1", "fetch", "STALE"]),
+        ]
+    );
+
+    let version = &first["versionInfo"];
+    let mut request = json!({"node": {"id": "rest-1"}, "versionInfo": version});
+    poll(&server, &request, Some(0)).await;
+    let node = nodes().await[0].clone();
+    assert_eq!(
+        (&node["in_sync"], &node["kinds"][0]["acknowledged"]),
+        (&json!(true), version)
+    );
+
+    let mut changes = upsert(&[]);
+    changes
+        .upserts
+        .push(crate::cluster("a", b"\x10\x03").into());
+    server.cache.apply(changes);
+    poll(&server, &request, None).await;
+    request["errorDetail"] = json!({"message": "a: no such thing"});
+    poll(&server, &request, Some(0)).await;
+    let node = nodes().await[0].clone();
+    assert_eq!(node["kinds"][0]["state"], "NACKED");
+    assert_eq!(
+        node["kinds"][0]["rejected"][0]["reason"],
+        "a: no such thing"
+    );
+
+    let response: ClientStatusResponse = client
+        .unary(crate::csds::FETCH, &ClientStatusRequest::default())
+        .await;
+    let refused = &response.config[0].generic_xds_configs[0];
+    assert_eq!(refused.config_status(), ConfigStatus::Error);
+    assert_eq!(
+        refused.error_state.as_ref().unwrap().details,
+        "a: no such thing"
+    );
+    let (_, metrics) = crate::pages::get(server.http, "/metrics").await;
+    for line in ["oxds_pollers 2", r#"oxds_nacks_total{kind="cds"} 1"#] {
+        assert!(metrics.contains(line), "{line} not in\n{metrics}");
+    }
 }

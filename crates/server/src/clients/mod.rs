@@ -1,0 +1,94 @@
+//! Who gets resources from here, by a stream or by polling, as CSDS and the status page see them.
+
+mod polls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use oxds_core::session::{KindStatus, Progress, Rejection, ResourceStatus, Session};
+use oxds_core::snapshot::Snapshot;
+use oxds_core::time::Instant;
+use oxds_types::Kind;
+use oxds_types::discovery::Node;
+
+pub(crate) use polls::{Answered, Polls, Via};
+
+use crate::ads::Context;
+use crate::metrics::protocol_name;
+
+/// What is known of a client besides what it has.
+#[derive(Debug)]
+pub(crate) struct About {
+    /// Where it is; of those that poll nobody knows for how long.
+    pub(crate) peer: Option<SocketAddr>,
+    /// `sotw`, `delta`, `fetch` or `rest`.
+    pub(crate) protocol: &'static str,
+    /// Since when it is there.
+    pub(crate) since: Instant,
+}
+
+/// What a client has.
+pub(crate) trait Subscriber {
+    /// Who it is, if it said so.
+    fn node(&self) -> Option<&Node>;
+    /// Every kind that it asked for.
+    fn kinds(&self) -> Vec<KindStatus>;
+    /// How far it is with one of them, given what is served.
+    fn progress(&self, kind: &Kind, snapshot: &Snapshot) -> Progress;
+    /// Whether it has accepted all that is served to it.
+    fn is_in_sync(&self, snapshot: &Snapshot) -> bool;
+    /// What it asked for by name.
+    fn names(&self, kind: &Kind) -> Vec<Arc<str>>;
+    /// What it has of one resource; `None` if it did not ask for it.
+    fn resource(&self, kind: &Kind, name: &str) -> Option<ResourceStatus>;
+    /// What it refused.
+    fn rejections(&self, kind: &Kind) -> Vec<(Arc<str>, Rejection)>;
+}
+
+/// Shows every client that is there: streams, oldest first, then those that poll.
+pub(crate) fn each(context: &Context, mut see: impl FnMut(&About, &dyn Subscriber)) {
+    for open in context.streams.list() {
+        let about = About {
+            peer: open.peer,
+            protocol: protocol_name(open.protocol),
+            since: open.since,
+        };
+        see(&about, &*open.session());
+    }
+    context
+        .polls
+        .each(context.clock.now(), |about, poller| see(about, poller));
+}
+
+impl Subscriber for Session {
+    fn node(&self) -> Option<&Node> {
+        Session::node(self)
+    }
+
+    fn kinds(&self) -> Vec<KindStatus> {
+        self.status()
+    }
+
+    fn progress(&self, kind: &Kind, snapshot: &Snapshot) -> Progress {
+        Session::progress(self, kind, snapshot).unwrap_or(Progress::NotSent)
+    }
+
+    fn is_in_sync(&self, snapshot: &Snapshot) -> bool {
+        Session::is_in_sync(self, snapshot)
+    }
+
+    fn names(&self, kind: &Kind) -> Vec<Arc<str>> {
+        Session::names(self, kind).cloned().collect()
+    }
+
+    fn resource(&self, kind: &Kind, name: &str) -> Option<ResourceStatus> {
+        self.resource_status(kind, name)
+    }
+
+    fn rejections(&self, kind: &Kind) -> Vec<(Arc<str>, Rejection)> {
+        let rejections = Session::rejections(self, kind);
+        rejections
+            .map(|(name, rejection)| (Arc::clone(name), rejection.clone()))
+            .collect()
+    }
+}
