@@ -27,8 +27,10 @@
 //!   meanwhile; those are served at once (S-16, S-44).
 //! - Rejection is decided by `error_detail` alone, staleness by the nonce alone.
 //! - What was rejected is not sent again until it changes (S-17, S-46). A SotW full state, which goes out again for the
-//!   sake of others, carries in its place what the client accepted before (S-80); the one exception is a resource that
-//!   was refused in the first response of a stream, as nobody knows then what leaving it out would remove.
+//!   sake of others, carries in its place what the client accepted before (S-80), or nothing if it never had any. The
+//!   one exception: a client comes back with a version that says nothing here, and refuses a resource in the first
+//!   response. It may have a copy that still serves, and leaving the resource out would take that away. (What a client
+//!   took from responses that it refused, it does not say on the next stream, so of that nothing is known.)
 //! - Nothing that a client acknowledged is lost to it before it is gone here.
 //! - Nothing is sent before what it depends on was accepted, and nothing removed while something that the client has
 //!   refers to it, both bounded in time (S-51 … S-55).
@@ -306,6 +308,7 @@ impl Session {
             response,
             version,
             content,
+            kept,
             rewarm,
         } = draft;
         let is_first = self.watches[at].record.sent.is_none();
@@ -321,7 +324,7 @@ impl Session {
             nonce,
             identifier: self.config.identifier.as_deref().unwrap_or_default(),
         });
-        watch.sent(now, nonce, version, content);
+        watch.sent(now, nonce, version, content, kept);
         Transmit {
             kind: watch.kind.clone(),
             nonce,

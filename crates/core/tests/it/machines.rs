@@ -2,7 +2,11 @@
 //!
 //! The property: once the link heals and time passes, what the client holds of what it watches is what the server has.
 
-use std::{collections::BTreeMap, collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use envoy_types::pb::{
     envoy::config::{
@@ -71,6 +75,10 @@ struct Pair {
     to_client: VecDeque<(Instant, Response)>,
     protocol: Protocol,
     stalled: bool,
+    /// Whether the client has ever accepted a whole response of clusters: it says so on the next stream.
+    accepted: bool,
+    /// SotW: what it had at the end of a stream and never accepted a whole response of. The server hears nothing of it.
+    unsaid: BTreeSet<String>,
     /// What stands for chance.
     random: u64,
 }
@@ -132,6 +140,8 @@ impl Pair {
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
             stalled: false,
+            accepted: false,
+            unsaid: BTreeSet::new(),
             random: 1,
         }
     }
@@ -172,6 +182,12 @@ impl Pair {
 
     fn close(&mut self, cause: &str) {
         if self.session.take().is_some() {
+            let names = self.watched.keys().map(|(_, name)| name);
+            let had = names.filter(|name| {
+                let cached = self.client.cached(&Kind::CLUSTER, name);
+                !self.accepted && cached.is_some_and(|cached| cached.held.is_some())
+            });
+            self.unsaid.extend(had.cloned());
             self.to_server.clear();
             self.to_client.clear();
             self.random = self
@@ -193,6 +209,8 @@ impl Pair {
                     self.client.handle_opened(ads::ServerId::default());
                 }
                 Transmit::Request(request) => {
+                    let is_cluster = request.type_url == Kind::CLUSTER.type_url();
+                    self.accepted |= is_cluster && !request.version_info.is_empty();
                     self.to_server
                         .push_back((self.now + DELAY, Request::Sotw(*request)));
                 }
@@ -298,7 +316,9 @@ impl Pair {
                 {
                     // Confirmed, if the full state was sent again for another's sake: with what it goes on with.
                     assert!(
-                        cached.state == CacheState::Nacked || held.is_some(),
+                        cached.state == CacheState::Nacked
+                            || held.is_some()
+                            || self.unsaid.contains(name),
                         "{name}"
                     );
                     assert_ne!(held, Some(resource.value()), "{name}");

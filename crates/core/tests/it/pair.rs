@@ -233,6 +233,35 @@ fn what_returns_after_its_removal_may_be_refused_anew() {
     );
 }
 
+/// Found by the properties below: C3 is held when it comes back in a version that the client refuses. It has the held
+/// one, and that is what a full state carries on.
+#[test]
+fn s17_what_was_held_when_a_bad_version_came_serves_on() {
+    let change = |kind, name, content, needs: &[usize]| {
+        Op::Change(vec![Edited {
+            kind,
+            name,
+            content,
+            needs: needs.to_vec(),
+        }])
+    };
+    let ops = [
+        Op::Reconnect(vec![0, 0]),
+        change(0, 1, Some(0), &[]),
+        change(0, 3, Some(0), &[0]),
+        Op::Pass(0),
+        change(1, 0, Some(0), &[]),
+        change(0, 3, None, &[]),
+        change(0, 3, Some(9), &[]),
+        change(0, 1, None, &[]),
+    ];
+    run(
+        Link::new(Style::Envoy, Protocol::Sotw, true, false),
+        &ops,
+        true,
+    );
+}
+
 fn style() -> impl Strategy<Value = Style> {
     prop_oneof![Just(Style::Envoy), Just(Style::ByName)]
 }

@@ -291,6 +291,69 @@ fn s17_s80_a_full_state_leaves_out_what_was_rejected() {
     assert!(stream.session.is_in_sync(&world.snapshot));
 }
 
+/// The first response of a stream is refused for the sake of B: later ones, which go out for the sake of others, do
+/// not bring B again.
+#[test]
+fn s17_p13_what_the_first_response_was_refused_for_stays_out_of_later_ones() {
+    for names in [&[][..], &["A", "B"]] {
+        let mut world = World::of(&CDS, &["A=1", "B=bad"]);
+        let mut stream = Stream::sotw();
+        stream.ask(&CDS, names);
+        let bad = stream.reply(&world);
+        assert_eq!(bad.resources, ["A=1", "B=bad"]);
+        stream.nack(&bad, "cluster B: no such policy");
+        for text in ["A=2", "A=3"] {
+            world.set(&CDS, &[text]);
+            assert_eq!(stream.take(&world).resources, [text]);
+        }
+        assert_eq!(stream.session.rejections(&CDS).count(), 1);
+        world.set(&CDS, &["B=2"]);
+        assert_eq!(stream.take(&world).resources, ["A=3", "B=2"]);
+        assert!(stream.session.is_in_sync(&world.snapshot));
+    }
+}
+
+#[test]
+fn s17_a_name_that_is_new_to_the_client_is_refused_once() {
+    let mut world = World::of(&CDS, &["A=1", "B=bad"]);
+    let mut stream = synced(&world, &CDS, &["A"]);
+    stream.ask(&CDS, &["A", "B"]);
+    let bad = stream.reply(&world);
+    stream.nack(&bad, "cluster B: no such policy");
+    world.set(&CDS, &["A=2"]);
+    assert_eq!(stream.take(&world).resources, ["A=2"]);
+}
+
+/// The client refused B on an earlier stream and accepted the rest: its version says so.
+#[test]
+fn s17_a_client_that_comes_back_without_it_refuses_it_once_more() {
+    let mut world = World::of(&CDS, &["A=1"]);
+    let mut earlier = Stream::sotw();
+    earlier.ask(&CDS, &[]);
+    let version = earlier.take(&world).version;
+    world.set(&CDS, &["B=bad"]);
+    let mut stream = Stream::sotw();
+    stream.ask_again(&CDS, &[], &version);
+    let bad = stream.reply(&world);
+    stream.nack(&bad, "cluster B: no such policy");
+    world.set(&CDS, &["A=2"]);
+    assert_eq!(stream.take(&world).resources, ["A=2"]);
+}
+
+/// It may have a copy of B that still serves. Leaving B out would remove it: worse than refusing it again.
+#[test]
+fn s17_what_a_returning_client_may_have_is_not_taken_from_it() {
+    for names in [&[][..], &["A", "B"]] {
+        let mut world = World::of(&CDS, &["A=1", "B=bad"]);
+        let mut stream = Stream::sotw();
+        stream.ask_again(&CDS, names, "of another server");
+        let bad = stream.reply(&world);
+        stream.nack(&bad, "cluster B: no such policy");
+        world.set(&CDS, &["A=2"]);
+        assert_eq!(stream.take(&world).resources, ["A=2", "B=bad"]);
+    }
+}
+
 #[test]
 fn s17_s80_a_named_full_state_leaves_out_what_was_rejected() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);

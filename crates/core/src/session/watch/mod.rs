@@ -68,6 +68,8 @@ pub(super) struct Watch {
     claims: Option<Claims>,
     /// Its first request says that it has accepted nothing of this kind, on any stream.
     fresh: bool,
+    /// SotW full state: names that it may have from an earlier stream, whatever it answers on this one.
+    inherited: BTreeSet<Arc<str>>,
 
     // Sent.
     /// Present while everything is asked for.
@@ -166,6 +168,7 @@ struct Outstanding {
     sent_at: Instant,
     version: Version,
     content: Content,
+    kept: Kept,
 }
 
 /// What was in a response.
@@ -187,12 +190,22 @@ pub(super) enum Content {
 /// A name, and what the client was told about it; `None`: that it does not exist.
 pub(super) type Told = (Arc<str>, Option<Arc<Resource>>);
 
+/// Copies that the client has of what is, or was, held.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// SotW: those that are in the response only because their removal is held.
+    held: Vec<Arc<Resource>>,
+    /// Those that the response replaces: they came back in another version while they were held.
+    replaced: Vec<Arc<Resource>>,
+}
+
 /// A response, before it has a nonce.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) response: Response,
     pub(super) version: Version,
     pub(super) content: Content,
+    pub(super) kept: Kept,
     /// Assignments whose clusters change with this response (S-54).
     pub(super) rewarm: Vec<Arc<str>>,
 }
@@ -209,6 +222,7 @@ impl Watch {
             urgent: false,
             claims: None,
             fresh: false,
+            inherited: BTreeSet::new(),
             all: None,
             seen: Revision::UNLOADED,
             outstanding: SmallVec::new(),
@@ -223,6 +237,10 @@ impl Watch {
 
     /// What the first request of this kind says the client has from an earlier stream.
     pub(super) fn claim(&mut self, claims: Claims) {
+        if matches!(claims, Claims::Version(_)) && self.kind.is_full_state() {
+            let names = self.subscription.iter().map(|(name, _)| Arc::clone(name));
+            self.inherited = names.collect();
+        }
         self.claims = Some(claims);
     }
 
@@ -264,6 +282,8 @@ impl Watch {
         self.forget_claims(change);
         match change.wildcard {
             Some(WildcardChange::Gained | WildcardChange::Repeated) => {
+                // What it had by name, it has still, and the cursor does not know.
+                self.fresh &= self.record.sent.is_none();
                 let acked = self.all.take().and_then(|all| all.acked);
                 self.all = Some(All {
                     acked,
@@ -304,6 +324,7 @@ impl Watch {
             self.due.remove(name);
             self.again.remove(name);
             self.held.remove(name);
+            self.inherited.remove(name);
             self.record.rejections.remove(name);
         }
     }
@@ -329,6 +350,13 @@ impl Watch {
         self.due.clear();
         self.again.clear();
         self.answer_owed = false;
+        if all.acked.is_none() && !self.fresh && self.kind.is_full_state() {
+            self.inherited = self
+                .subscription
+                .iter()
+                .map(|(name, _)| Arc::clone(name))
+                .collect();
+        }
         // Of a response that is only half sent, nobody knows what has arrived.
         let cursor = all.cursor.filter(|_| all.rest.is_none());
         self.seen = cursor
@@ -383,13 +411,21 @@ impl Watch {
     }
 
     /// The response was sent.
-    pub(super) fn sent(&mut self, now: Instant, nonce: Nonce, version: Version, content: Content) {
+    pub(super) fn sent(
+        &mut self,
+        now: Instant,
+        nonce: Nonce,
+        version: Version,
+        content: Content,
+        kept: Kept,
+    ) {
         self.record.sent = Some(version);
         self.outstanding.push(Outstanding {
             nonce,
             sent_at: now,
             version,
             content,
+            kept,
         });
     }
 
@@ -444,6 +480,7 @@ impl Watch {
             + self.due.len()
             + self.again.len()
             + self.held.len()
+            + self.inherited.len()
             + self.recent.names.len()
             + self.record.rejections.len()
             + outstanding.sum::<usize>()

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, mem, sync::Arc};
 
 use oxds_types::Fingerprint;
 
-use super::{Claims, Content, Draft, Told, Watch};
+use super::{Claims, Content, Draft, Kept, Told, Watch};
 use crate::{
     session::{frame::Response, ordering::Peers},
     snapshot::{Collection, Protocol, Published, Resource},
@@ -158,6 +158,7 @@ impl Watch {
             response,
             version: to.version(),
             content: Content::Named(told),
+            kept: Kept::default(),
             rewarm,
         })
     }
@@ -207,6 +208,7 @@ impl Watch {
         }
         let mut response = Response::new(Protocol::Sotw);
         let mut told: Vec<Told> = Vec::new();
+        let mut kept = Kept::default();
         let mut fingerprint = Fingerprint::default();
         let rejections = &self.record.rejections;
         for (name, state) in self.subscription.iter_mut() {
@@ -224,6 +226,8 @@ impl Watch {
             if instead.is_none() && (there_is.is_some() || held.is_none()) {
                 state.sent = there_is.cloned().into();
                 told.push((Arc::clone(name), there_is.cloned()));
+            } else if instead.is_none() {
+                kept.held.extend(held.cloned());
             }
         }
         let rejections = self.record.rejections.iter_mut();
@@ -237,6 +241,7 @@ impl Watch {
             response,
             version: fingerprint.version(),
             content: Content::Named(told),
+            kept,
             rewarm,
         })
     }

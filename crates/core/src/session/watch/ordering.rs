@@ -259,17 +259,25 @@ impl Watch {
         waits
     }
 
-    /// Holds the removals of a step that something at the client still needs.
-    pub(super) fn hold_removals(&mut self, now: Instant, step: &Difference, peers: &Peers<'_>) {
+    /// Holds the removals of a step that something at the client still needs. Returns what was held and comes back.
+    pub(super) fn hold_removals(
+        &mut self,
+        now: Instant,
+        step: &Difference,
+        peers: &Peers<'_>,
+    ) -> Vec<Arc<Resource>> {
+        let mut replaced = Vec::new();
         for change in step.changes() {
-            let held = match (&change.old, &change.new) {
-                (Some(old), None) => self.is_needed(now, old, peers),
-                _ => false,
-            };
-            if !held {
-                self.held.remove(&change.name);
+            match (&change.old, &change.new) {
+                (Some(old), None) if self.is_needed(now, old, peers) => {}
+                (_, None) => drop(self.held.remove(&change.name)),
+                (_, Some(_)) => {
+                    let held = self.held.remove(&change.name);
+                    replaced.extend(held.map(|held| held.resource));
+                }
             }
         }
+        replaced
     }
 
     /// Ends the holding of what nothing needs any more, or what was held for too long. What came back in the

@@ -58,6 +58,12 @@ impl Fallback {
     }
 }
 
+impl From<Option<Arc<Resource>>> for Fallback {
+    fn from(accepted: Option<Arc<Resource>>) -> Self {
+        accepted.map_or(Self::Nothing, Self::Resource)
+    }
+}
+
 impl Rejected {
     /// What a full state says of this resource so that the rejected content is not sent twice (S-80): what the client
     /// goes on with. `None`: what there is. Nothing may be left out that the client may have: that would remove it.

@@ -5,10 +5,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use envoy_types::pb::google::rpc::Status;
 use oxds_types::{Kind, Version};
 
-use super::{Content, Fallback, Outstanding, Rejected, Step, Watch};
+use super::{Claims, Content, Fallback, Outstanding, Rejected, Step, Watch};
 use crate::{
     session::{Config, Event, Nack, Nonce, Rejection},
     snapshot::{Protocol, Resource},
+    subscription::NameState,
     time::Instant,
 };
 
@@ -47,6 +48,7 @@ impl Watch {
     }
 
     fn accept(&mut self, now: Instant, answered: Outstanding, config: &Config) -> Event {
+        self.claims = None;
         self.record.acks += 1;
         self.record.acked = Some(answered.version);
         self.record.acked_at = Some(now);
@@ -74,6 +76,8 @@ impl Watch {
             .iter()
             .map(|resource| Arc::clone(resource.name()))
             .collect();
+        self.fresh |= self.came_without(&answered.content, &blamed);
+        self.claims = None;
         for resource in blamed {
             let reason = Arc::clone(&reason);
             let what = Rejection {
@@ -81,7 +85,9 @@ impl Watch {
                 reason,
                 at: now,
             };
-            self.remember_rejection(resource.name(), what, certain, config);
+            let mut replaced = answered.kept.replaced.iter();
+            let replaced = replaced.find(|copy| copy.name() == resource.name());
+            self.remember_rejection(resource.name(), what, certain, replaced, config);
         }
         if certain {
             // Clients apply the good resources of a response that they reject for the sake of bad ones (gRFC A46;
@@ -103,6 +109,20 @@ impl Watch {
             reason,
             resources,
         }
+    }
+
+    /// SotW, the first response of a stream: whether the client came with just what is in it but for what it refused,
+    /// as one does that refused the same on an earlier stream. The version of the whole that it claimed tells.
+    fn came_without(&self, content: &Content, refused: &[Arc<Resource>]) -> bool {
+        let (Some(Claims::Version(claimed)), Content::All { to, .. }) = (&self.claims, content)
+        else {
+            return false;
+        };
+        let mut rest = to.fingerprint();
+        for resource in refused {
+            rest.remove(resource.name(), &resource.version());
+        }
+        rest.version() == **claimed
     }
 
     /// The client has this now, but for `refused`.
@@ -139,6 +159,7 @@ impl Watch {
                 for (name, resource) in told.into_iter().filter(|(name, _)| !refused.contains(name))
                 {
                     rejections.remove(&name);
+                    self.inherited.remove(&name);
                     if let Some(state) = self.subscription.get_mut(&name) {
                         state.acked = resource;
                     }
@@ -160,6 +181,7 @@ impl Watch {
         name: &Arc<str>,
         what: Rejection,
         certain: bool,
+        replaced: Option<&Arc<Resource>>,
         config: &Config,
     ) {
         let rejections = &self.record.rejections;
@@ -170,22 +192,10 @@ impl Watch {
         if rejections.len() >= config.max_rejections && !rejections.contains_key(name) {
             return;
         }
-        let fallback = match (&self.all, rejections.get(name)) {
+        let fallback = match rejections.get(name) {
             // Rejected twice in a row: what the client goes on with is what it went on with then.
-            (_, Some(before)) => before.fallback.clone(),
-            (Some(all), None) => all.acked.as_ref().map_or(Fallback::Unknown, |acked| {
-                acked
-                    .get(name)
-                    .cloned()
-                    .map_or(Fallback::Nothing, Fallback::Resource)
-            }),
-            (None, None) => {
-                let accepted = self
-                    .subscription
-                    .get(name)
-                    .and_then(|state| state.acked.clone());
-                accepted.map_or(Fallback::Unknown, Fallback::Resource)
-            }
+            Some(before) => before.fallback.clone(),
+            None => self.fallback(name, replaced),
         };
         let rejected = Rejected {
             what,
@@ -193,7 +203,26 @@ impl Watch {
             fallback,
             superseded: false,
         };
+        self.inherited.remove(name);
         self.record.rejections.insert(Arc::clone(name), rejected);
+    }
+
+    /// What the client has of a name besides what was sent last.
+    fn fallback(&self, name: &str, replaced: Option<&Arc<Resource>>) -> Fallback {
+        if let Some(copy) = replaced {
+            return Fallback::Resource(Arc::clone(copy));
+        }
+        match &self.all {
+            Some(all) => match &all.acked {
+                Some(acked) => acked.get(name).cloned().into(),
+                None if self.fresh => Fallback::Nothing,
+                None => Fallback::Unknown,
+            },
+            None => match self.subscription.get(name).and_then(NameState::acked) {
+                None if self.inherited.contains(name) => Fallback::Unknown,
+                accepted => accepted.cloned().into(),
+            },
+        }
     }
 
     /// The resources of a rejected response that the client means: those that its message names, as Envoy's and gRPC's
@@ -209,6 +238,8 @@ impl Watch {
                 suspects.push(Arc::clone(resource));
             }
         };
+        // Refused, and gone by now: it is meant if it is named, and a suspect if nobody is.
+        answered.kept.held.iter().for_each(&mut consider);
         let mut is_whole = true;
         let told = match &answered.content {
             Content::All {

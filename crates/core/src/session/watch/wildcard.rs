@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use oxds_types::Kind;
 
-use super::{All, Claims, Content, Draft, Rest, Step, Told, Watch};
+use super::{All, Claims, Content, Draft, Kept, Rest, Step, Told, Watch};
 use crate::{
     session::{frame::Response, ordering::Peers},
     snapshot::{Collection, Difference, Protocol, Published, Resource},
@@ -71,12 +71,12 @@ impl Watch {
             return None;
         }
         let released = self.release(to, peers);
-        if let Some(difference) = step.difference() {
-            self.hold_removals(now, difference, peers);
-        }
+        let replaced = step.difference().map_or_else(Vec::new, |difference| {
+            self.hold_removals(now, difference, peers)
+        });
         match self.form.protocol {
-            Protocol::Sotw => self.tell_whole(all, head, step, &released),
-            Protocol::Delta => self.tell_step(all, head, step, &released),
+            Protocol::Sotw => self.tell_whole(all, head, step, &released, replaced),
+            Protocol::Delta => self.tell_step(all, head, step, &released, replaced),
         }
     }
 
@@ -108,6 +108,7 @@ impl Watch {
         head: &Published,
         step: Step,
         released: &[Arc<str>],
+        replaced: Vec<Arc<Resource>>,
     ) -> Option<Draft> {
         let to = head.collection();
         let asked = self.answer_owed || !self.due.is_empty() || matches!(step, Step::Everything);
@@ -157,10 +158,14 @@ impl Watch {
             .for_each(|copy| response.push_element(copy.element(self.form)));
         let rejections = self.record.rejections.iter_mut();
         rejections.for_each(|(name, rejected)| rejected.supersede(to.get(name)));
-        self.claims = None;
         self.due.clear();
         all.cursor = Some(Arc::clone(to));
         all.version = Some(version);
+        let held = self.held.values().map(|held| Arc::clone(&held.resource));
+        let kept = Kept {
+            held: held.collect(),
+            replaced,
+        };
         let rewarm = match &step {
             Step::Since(_) => self.rewarmed(step.updates(to)),
             // On a new stream, the client asks for the assignments again anyway.
@@ -176,6 +181,7 @@ impl Watch {
             response,
             version,
             content,
+            kept,
             rewarm,
         })
     }
@@ -187,6 +193,7 @@ impl Watch {
         head: &Published,
         mut step: Step,
         released: &[Arc<str>],
+        replaced: Vec<Arc<Resource>>,
     ) -> Option<Draft> {
         let to = head.collection();
         let mut response = Response::new(Protocol::Delta);
@@ -246,6 +253,10 @@ impl Watch {
             response,
             version: to.version(),
             content,
+            kept: Kept {
+                held: Vec::new(),
+                replaced,
+            },
             rewarm,
         })
     }
@@ -325,6 +336,7 @@ impl Watch {
             response,
             version,
             content,
+            kept: Kept::default(),
             rewarm: Vec::new(),
         })
     }

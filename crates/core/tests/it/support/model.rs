@@ -64,7 +64,8 @@ struct Held {
     nonce: String,
     /// Whether there was a request on this stream.
     open: bool,
-    /// SotW: refused in the first response of this stream, so the server cannot know what the client has instead.
+    /// SotW: refused in the first response of this stream, to which the client came with a version: the server cannot
+    /// know what the client has instead.
     unknown: BTreeSet<String>,
 }
 
@@ -284,7 +285,7 @@ impl Model {
                 "{text} was refused on this stream, and comes again"
             );
             let held = self.kinds.get_mut(kind).unwrap();
-            if held.nonce.is_empty() {
+            if held.nonce.is_empty() && !held.version.is_empty() {
                 held.unknown.insert(name.to_owned());
             }
             bad.push(name.to_owned());
