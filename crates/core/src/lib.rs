@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`time`] | instants without a clock |
 //! | [`snapshot`] | what a server serves: immutable, persistent, encoded once |
+//! | [`group`] | resources that only some nodes see |
 //! | [`subscription`] | what a client asked for: one set of rules for both protocol variants |
 //! | [`session`] | the server's machine: one per stream |
 //! | [`ads`] | the client's machine: one per xDS server |
@@ -24,6 +25,7 @@
 //! and they are thin.
 
 pub mod ads;
+pub mod group;
 pub mod lb;
 pub mod resolve;
 pub mod resource;

@@ -72,7 +72,7 @@ impl Builder {
             Box::pin(async move {
                 while let Some(update) = store.next().await {
                     log_changes(&update);
-                    cache.apply(update.changes);
+                    cache.update(update.changes, update.groups);
                     let before = health.record(update.findings, update.took);
                     log_findings(&before, &health.findings());
                 }
@@ -166,8 +166,11 @@ impl std::fmt::Debug for Builder {
 }
 
 fn log_changes(update: &Update) {
-    if !update.changes.is_empty() {
-        let (upserts, removals) = (update.changes.upserts.len(), update.changes.removals.len());
+    let groups = update.groups.iter().map(|group| &group.changes);
+    let all = || groups.clone().chain([&update.changes]);
+    let upserts: usize = all().map(|changes| changes.upserts.len()).sum();
+    let removals: usize = all().map(|changes| changes.removals.len()).sum();
+    if upserts + removals > 0 || !update.groups.is_empty() {
         info!(upserts, removals, took = ?update.took, "the store has changed");
     }
 }

@@ -18,6 +18,7 @@ use oxds_types::discovery::{Any, ControlPlane, DiscoveryRequest, DiscoveryRespon
 use oxds_types::{ApiVersion, Fingerprint, Kind, Version};
 
 use crate::ads::Context;
+use crate::cache::View;
 use crate::clients::Via;
 
 /// What is asked for, checked.
@@ -216,14 +217,18 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
     {
         context.metrics.answered(&question.kind, answered);
     }
-    let mut watcher = context.cache.enrol();
+    let view = match &question.node {
+        Some(node) => context.cache.view(node),
+        None => Arc::clone(context.cache.root()),
+    };
+    let mut watcher = view.enrol();
     for interest in &question.interests {
         watcher.watch(question.kind.clone(), interest.clone());
     }
     let changed = std::future::poll_fn(|cx| {
         // First of all: whatever is published from here on wakes this task again.
         watcher.register(cx.waker());
-        let snapshot = context.cache.load();
+        let snapshot = view.load();
         if !snapshot.is_loaded() {
             return Poll::Pending;
         }
@@ -237,20 +242,20 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
     let told = tokio::select! {
         biased;
         told = changed => told,
-        () = tokio::time::sleep(hold) => return unchanged(context),
-        () = context.closing.cancelled() => return unchanged(context),
+        () = tokio::time::sleep(hold) => return unchanged(&view),
+        () = context.closing.cancelled() => return unchanged(&view),
     };
     match question.response(&told, context.config.identifier.as_deref()) {
         Some(response) => {
             polls.sent(clock.now(), question, told);
             Fetched::Response(response)
         }
-        None => unchanged(context),
+        None => unchanged(&view),
     }
 }
 
-fn unchanged(context: &Context) -> Fetched {
-    if context.cache.load().is_loaded() {
+fn unchanged(view: &View) -> Fetched {
+    if view.load().is_loaded() {
         Fetched::NotModified
     } else {
         Fetched::NotLoaded

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use oxds_core::group::GroupUpdate;
 use oxds_core::snapshot::ChangeSet;
 use oxds_types::Position;
 
@@ -22,8 +23,10 @@ pub trait Store: Send + 'static {
 /// What a store yields.
 #[derive(Debug, Default)]
 pub struct Update {
-    /// What changed; may be empty.
+    /// What changed for all nodes; may be empty.
     pub changes: ChangeSet,
+    /// What changed for some nodes (S-74); applied together with `changes`.
+    pub groups: Vec<GroupUpdate>,
     /// Everything that is wrong with the source now, not only what is new.
     pub findings: Vec<Finding>,
     /// How long the store took to make this.

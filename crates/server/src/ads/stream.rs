@@ -51,7 +51,10 @@ pub(super) struct Stream {
     offer: Offer,
     open: Arc<Open>,
     place: Place,
-    watcher: Watcher,
+    /// Of what the node sees; none before the first request.
+    watcher: Option<Watcher>,
+    /// The state of who is in which group that `watcher` was chosen by.
+    memberships: u64,
     requests: Body,
     decoder: Decoder,
     timer: Pin<Box<Sleep>>,
@@ -84,7 +87,8 @@ impl Stream {
             offer,
             open,
             place,
-            watcher: context.cache.enrol(),
+            watcher: None,
+            memberships: 0,
             requests,
             decoder: Decoder::new(context.limits.message_bytes),
             timer: Box::pin(tokio::time::sleep_until(context.clock.at(first_request))),
@@ -100,8 +104,6 @@ impl Stream {
         cx: &mut TaskContext<'_>,
         mut transmit: impl FnMut(Frame),
     ) -> Poll<Status> {
-        // First of all: whatever is published from here on wakes this task again.
-        self.watcher.register(cx.waker());
         let status = ready!(self.run(cx, &mut transmit));
         self.handle_events();
         debug!(stream = self.place.id(), %status, "stream ended");
@@ -118,6 +120,15 @@ impl Stream {
         }
         if self.closing.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Status::unavailable("the server is shutting down"));
+        }
+        if let Some(watcher) = &self.watcher {
+            // Before anything is loaded: whatever is published from here on wakes this task again.
+            watcher.register(cx.waker());
+        }
+        if self.has_moved() {
+            return Poll::Ready(Status::unavailable(
+                "this node is in other groups now: connect again",
+            ));
         }
         for _ in 0..BATCH {
             self.transmit(transmit);
@@ -196,8 +207,28 @@ impl Stream {
             let cluster = node.map_or("", |node| &node.cluster);
             let peer = self.open.peer.map(tracing::field::display);
             info!(stream = self.place.id(), peer, id, cluster, "client");
+            self.memberships = self.context.cache.memberships();
+            let view = self.context.cache.view(&node.cloned().unwrap_or_default());
+            self.open.look_at(Arc::clone(&view));
+            self.watcher = Some(view.enrol());
         }
         Ok(())
+    }
+
+    /// Whether the node sees another view than the stream looks at (S-74).
+    fn has_moved(&mut self) -> bool {
+        let cache = &self.context.cache;
+        let Some(watcher) = &self.watcher else {
+            return false;
+        };
+        let memberships = cache.memberships();
+        if self.memberships == memberships {
+            return false;
+        }
+        self.memberships = memberships;
+        let session = self.open.session();
+        let node = session.node().cloned().unwrap_or_default();
+        !Arc::ptr_eq(&cache.view(&node), watcher.view())
     }
 
     /// Waits for the next timeout; ready when one was handled, or ended the stream.
@@ -223,7 +254,10 @@ impl Stream {
     /// Sends all that the session wants to send, until what it watches and what it saw agree.
     fn transmit(&mut self, transmit: &mut impl FnMut(Frame)) {
         loop {
-            let snapshot = self.context.cache.load();
+            let Some(view) = self.watcher.as_ref().map(Watcher::view).map(Arc::clone) else {
+                return;
+            };
+            let snapshot = view.load();
             let mut session = self.open.session();
             while let Some(out) = session.poll_transmit(self.context.clock.now(), &snapshot) {
                 self.context.metrics.response(&out);
@@ -237,7 +271,7 @@ impl Stream {
             drop(snapshot);
             // A name that is watched only since now may have changed after the snapshot was loaded.
             let watched_more = self.handle_events();
-            if !watched_more || self.context.cache.load().revision() == revision {
+            if !watched_more || view.load().revision() == revision {
                 return;
             }
         }
@@ -252,10 +286,16 @@ impl Stream {
             self.context.metrics.event(&event);
             match event {
                 Event::Watched(kind, interest) => {
-                    self.watcher.watch(kind, interest);
+                    if let Some(watcher) = &mut self.watcher {
+                        watcher.watch(kind, interest);
+                    }
                     watched_more = true;
                 }
-                Event::Unwatched(kind, interest) => self.watcher.unwatch(kind, interest),
+                Event::Unwatched(kind, interest) => {
+                    if let Some(watcher) = &mut self.watcher {
+                        watcher.unwatch(kind, interest);
+                    }
+                }
                 Event::Acked {
                     kind,
                     version,

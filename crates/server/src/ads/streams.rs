@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use oxds_core::session::Session;
 use oxds_core::snapshot::Protocol;
 use oxds_core::time::Instant;
+
+use crate::cache::{Cache, View};
 
 /// One open stream, as others see it.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub(crate) struct Open {
     pub(crate) since: Instant,
     /// The stream holds this while it is polled, the status page while it reads: neither for long.
     session: Mutex<Session>,
+    /// What the node sees, from the first request on.
+    view: OnceLock<Arc<View>>,
 }
 
 impl Open {
@@ -32,7 +36,19 @@ impl Open {
             protocol,
             since,
             session: Mutex::new(session),
+            view: OnceLock::new(),
         }
+    }
+
+    /// Says what the node sees.
+    pub(super) fn look_at(&self, view: Arc<View>) {
+        // Only the first node of a stream counts, so that nothing is lost if there is one already.
+        let _ = self.view.set(view);
+    }
+
+    /// What the node sees; before its first request, what nodes see that are in no group.
+    pub(crate) fn view<'a>(&'a self, cache: &'a Cache) -> &'a Arc<View> {
+        self.view.get().unwrap_or_else(|| cache.root())
     }
 
     pub(crate) fn session(&self) -> MutexGuard<'_, Session> {

@@ -16,7 +16,17 @@ pub(super) type Id = u64;
 #[derive(Debug, Default)]
 pub(super) struct Index {
     entries: Mutex<Entries>,
-    wakeups: AtomicU64,
+    wakeups: Arc<Wakeups>,
+}
+
+/// How often sessions were woken, counted for all indexes of a cache.
+#[derive(Debug, Default)]
+pub(super) struct Wakeups(AtomicU64);
+
+impl Wakeups {
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -34,6 +44,13 @@ struct Watchers {
 }
 
 impl Index {
+    pub(super) fn new(wakeups: Arc<Wakeups>) -> Self {
+        Self {
+            entries: Mutex::default(),
+            wakeups,
+        }
+    }
+
     pub(super) fn enrol(&self) -> (Id, Arc<AtomicWaker>) {
         let mut entries = self.lock();
         let id = entries.next;
@@ -95,12 +112,8 @@ impl Index {
         entries.sessions.values().for_each(|waker| waker.wake());
     }
 
-    pub(super) fn wakeups(&self) -> u64 {
-        self.wakeups.load(Relaxed)
-    }
-
     fn count(&self, woken: usize) {
-        self.wakeups.fetch_add(woken as u64, Relaxed);
+        self.wakeups.0.fetch_add(woken as u64, Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -157,11 +170,11 @@ mod tests {
         index.insert(b, &Kind::CLUSTER, &name("b"));
 
         index.wake(&[changed(Kind::CLUSTER, "a")]);
-        assert_eq!(index.wakeups(), 2);
+        assert_eq!(index.wakeups.get(), 2);
         index.wake(&[changed(Kind::LISTENER, "a")]);
-        assert_eq!(index.wakeups(), 2);
+        assert_eq!(index.wakeups.get(), 2);
         index.wake(&[changed(Kind::CLUSTER, "a"), changed(Kind::CLUSTER, "b")]);
-        assert_eq!(index.wakeups(), 5);
+        assert_eq!(index.wakeups.get(), 5);
     }
 
     /// Given sessions that came, watched and went, nothing of them is left.

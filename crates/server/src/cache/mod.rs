@@ -1,27 +1,32 @@
 //! What is served, published to every session without a lock on the way.
 //!
 //! ```text
-//!  writer ──ChangeSet──▶ Cache ──arc-swap──▶ Arc<Snapshot> ◀──load── sessions
-//!                          └─ index: (kind, name) → sessions ──wake──▶
+//!                        ┌─▶ View of all nodes ──arc-swap──▶ Arc<Snapshot> ◀──load── sessions
+//!  writer ──update──▶ Cache                └─ index: (kind, name) → sessions ──wake──▶
+//!                        └─▶ View of the nodes in groups …       (as many as there are memberships with a client)
 //! ```
 //!
 //! One writer at a time makes the next snapshot, puts it in place and wakes the sessions that watch something that
 //! changed. It never touches a socket, and waits for nobody. A session that is woken loads the snapshot and asks its
 //! machine what to send.
+//!
+//! A view lives as long as somebody looks at it. The next node of its membership has it made again, from the root's
+//! snapshot and what the groups put over it.
 
 mod index;
+mod view;
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use arc_swap::ArcSwap;
-use oxds_core::session::Interest;
-use oxds_core::snapshot::{ChangeSet, Limits, Revision, Snapshot};
-use oxds_types::Kind;
+use oxds_core::group::{GroupUpdate, Groups, Membership};
+use oxds_core::snapshot::{ChangeSet, Limits, Snapshot};
+use oxds_types::discovery::Node;
 use tokio_util::sync::CancellationToken;
 
-use index::Index;
+use index::{Index, Wakeups};
+pub(crate) use view::{View, Watcher};
 
 /// The resources that servers serve. A handle: clones share one state.
 ///
@@ -43,12 +48,21 @@ pub struct Cache(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    snapshot: ArcSwap<Snapshot>,
-    /// Held while the next snapshot is made: change sets come one after the other.
-    writer: Mutex<()>,
-    index: Index,
+    root: Arc<View>,
+    /// Held while the next state is made: updates come one after the other.
+    grouped: Mutex<Grouped>,
+    wakeups: Arc<Wakeups>,
+    /// Grows when nodes may be in other groups than before.
+    memberships: AtomicU64,
     /// Cancelled when something was loaded: who waits for that is told once.
     loaded: CancellationToken,
+}
+
+/// What is not for all nodes.
+#[derive(Debug, Default)]
+struct Grouped {
+    groups: Groups,
+    views: HashMap<Membership, Weak<View>>,
 }
 
 impl Cache {
@@ -61,43 +75,112 @@ impl Cache {
     /// The same, with other limits than the default ones.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
+        let wakeups = Arc::new(Wakeups::default());
+        let index = Index::new(Arc::clone(&wakeups));
         Self(Arc::new(Inner {
-            snapshot: ArcSwap::new(Snapshot::with_limits(limits)),
-            writer: Mutex::new(()),
-            index: Index::default(),
+            root: View::new(Membership::default(), Snapshot::with_limits(limits), index),
+            grouped: Mutex::default(),
+            wakeups,
+            memberships: AtomicU64::new(0),
             loaded: CancellationToken::new(),
         }))
     }
 
-    /// Applies a change set as one (S-69), wakes the sessions it concerns, and returns what is served now.
+    /// Applies a change set as one (S-69), wakes the sessions it concerns, and returns what nodes see that are in no
+    /// group.
     ///
     /// An empty change set, where nothing was loaded before, says that there is nothing.
     pub fn apply(&self, changes: ChangeSet) -> Arc<Snapshot> {
-        let _writer = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = self.0.snapshot.load_full();
-        let (after, changed) = before.apply(changes);
-        if Arc::ptr_eq(&before, &after) {
-            return after;
-        }
-        self.0.snapshot.store(Arc::clone(&after));
-        if before.is_loaded() {
-            self.0.index.wake(&changed);
-        } else {
-            self.0.index.wake_all();
-            self.0.loaded.cancel();
-        }
-        after
+        self.update(changes, Vec::new())
     }
 
-    /// What is served now.
+    /// The same, together with changes of groups (S-74): every session sees all that concerns it at once.
+    ///
+    /// Costs O(changes) for every membership that has a session. Where it changes who is in which group, the streams
+    /// of nodes whose groups are others now are ended, and the clients connect again.
+    pub fn update(&self, changes: ChangeSet, groups: Vec<GroupUpdate>) -> Arc<Snapshot> {
+        let mut grouped = self.grouped();
+        let (root, changed) = self.0.root.apply(changes);
+        let touched = grouped.groups.update(groups);
+        let changed: Vec<_> = changed
+            .into_iter()
+            .map(|one| (one.kind, one.name))
+            .collect();
+        let Grouped { groups, views } = &mut *grouped;
+        views.retain(|_, view| view.strong_count() > 0);
+        if touched.memberships {
+            self.0.memberships.fetch_add(1, Relaxed);
+        }
+        for view in views.values().filter_map(Weak::upgrade) {
+            let seen = groups.seen_by(view.members(), &root, &changed, &touched);
+            if !seen.is_empty() {
+                view.apply(seen);
+            }
+            if touched.memberships {
+                view.wake_all();
+            }
+        }
+        if touched.memberships {
+            self.0.root.wake_all();
+        }
+        drop(grouped);
+        self.0.loaded.cancel();
+        root
+    }
+
+    /// What nodes see that are in no group.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
-        self.0.snapshot.load_full()
+        self.0.root.snapshot()
     }
 
-    /// The same for a reader that is done with it at once.
-    pub(crate) fn load(&self) -> arc_swap::Guard<Arc<Snapshot>> {
-        self.0.snapshot.load()
+    /// What a node sees.
+    #[must_use]
+    pub fn snapshot_for(&self, node: &Node) -> Arc<Snapshot> {
+        self.view(node).snapshot()
+    }
+
+    /// The groups that a node is in, the most specific first.
+    #[must_use]
+    pub fn groups_of(&self, node: &Node) -> Vec<Arc<str>> {
+        self.grouped().groups.of(node).to_vec()
+    }
+
+    /// The groups there are, with how many resources each has.
+    pub(crate) fn groups(&self) -> Vec<(Arc<str>, usize)> {
+        let grouped = self.grouped();
+        let groups = grouped.groups.iter();
+        groups
+            .map(|(name, _, resources)| (Arc::clone(name), resources))
+            .collect()
+    }
+
+    /// A number that changes whenever nodes may be in other groups than before.
+    pub(crate) fn memberships(&self) -> u64 {
+        self.0.memberships.load(Relaxed)
+    }
+
+    /// What a node looks at: always the same for nodes of the same groups.
+    pub(crate) fn view(&self, node: &Node) -> Arc<View> {
+        let mut grouped = self.grouped();
+        let Grouped { groups, views } = &mut *grouped;
+        let members = groups.of(node);
+        if members.is_empty() {
+            return Arc::clone(&self.0.root);
+        }
+        if let Some(view) = views.get(&members).and_then(Weak::upgrade) {
+            return view;
+        }
+        let (snapshot, _) = self.0.root.snapshot().apply(groups.overlay(&members));
+        let index = Index::new(Arc::clone(&self.0.wakeups));
+        let view = View::new(Arc::clone(&members), snapshot, index);
+        views.insert(members, Arc::downgrade(&view));
+        view
+    }
+
+    /// What nodes look at that are in no group.
+    pub(crate) fn root(&self) -> &Arc<View> {
+        &self.0.root
     }
 
     /// Waits until something, be it an empty configuration, has been loaded.
@@ -108,71 +191,20 @@ impl Cache {
     /// How often a session was woken since the cache was made.
     #[must_use]
     pub fn wakeups(&self) -> u64 {
-        self.0.index.wakeups()
+        self.0.wakeups.get()
     }
 
-    /// Enrols a session, which is woken from now on for what it watches.
-    pub(crate) fn enrol(&self) -> Watcher {
-        let (id, waker) = self.0.index.enrol();
-        Watcher {
-            cache: self.clone(),
-            id,
-            waker,
-            watched: HashSet::new(),
-        }
+    fn grouped(&self) -> MutexGuard<'_, Grouped> {
+        // A panic in between leaves views that were not told: the next update of the same keys tells them.
+        self.0
+            .grouped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Default for Cache {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// A session's place in the index. Dropping it strikes the session out.
-#[derive(Debug)]
-pub(crate) struct Watcher {
-    cache: Cache,
-    id: index::Id,
-    waker: Arc<futures_util::task::AtomicWaker>,
-    /// What it is entered under, to be struck out.
-    watched: HashSet<(Kind, Interest)>,
-}
-
-impl Watcher {
-    /// Says whom to wake. Call before loading the snapshot: what is published afterwards wakes.
-    pub(crate) fn register(&self, waker: &std::task::Waker) {
-        self.waker.register(waker);
-    }
-
-    /// Waits until what is served is not at this revision any more, and this session was woken for it.
-    pub(crate) async fn changed(&self, seen: Revision) {
-        std::future::poll_fn(|cx| {
-            self.register(cx.waker());
-            if self.cache.load().revision() == seen {
-                Poll::Pending
-            } else {
-                Poll::Ready(())
-            }
-        })
-        .await;
-    }
-
-    /// From now on a change of this wakes.
-    pub(crate) fn watch(&mut self, kind: Kind, interest: Interest) {
-        self.cache.0.index.insert(self.id, &kind, &interest);
-        self.watched.insert((kind, interest));
-    }
-
-    /// A change of this need not wake any more.
-    pub(crate) fn unwatch(&mut self, kind: Kind, interest: Interest) {
-        self.cache.0.index.remove(self.id, &kind, &interest);
-        self.watched.remove(&(kind, interest));
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.cache.0.index.strike(self.id, &self.watched);
     }
 }

@@ -45,19 +45,21 @@ pub(crate) trait Subscriber {
     fn rejections(&self, kind: &Kind) -> Vec<(Arc<str>, Rejection)>;
 }
 
-/// Shows every client that is there: streams, oldest first, then those that poll.
-pub(crate) fn each(context: &Context, mut see: impl FnMut(&About, &dyn Subscriber)) {
+/// Shows every client that is there, and what is served to it: streams, oldest first, then those that poll.
+pub(crate) fn each(context: &Context, mut see: impl FnMut(&About, &dyn Subscriber, &Snapshot)) {
     for open in context.streams.list() {
         let about = About {
             peer: open.peer,
             protocol: protocol_name(open.protocol),
             since: open.since,
         };
-        see(&about, &*open.session());
+        let snapshot = open.view(&context.cache).snapshot();
+        see(&about, &*open.session(), &snapshot);
     }
-    context
-        .polls
-        .each(context.clock.now(), |about, poller| see(about, poller));
+    context.polls.each(context.clock.now(), |about, poller| {
+        let node = poller.node().cloned().unwrap_or_default();
+        see(about, poller, &context.cache.snapshot_for(&node));
+    });
 }
 
 impl Subscriber for Session {

@@ -31,10 +31,9 @@ type Client = (String, Option<SocketAddr>);
 
 /// Every client that the view is about, by node id.
 pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
-    let snapshot = context.cache.snapshot();
     let mut clients: BTreeMap<Client, ClientConfig> = BTreeMap::new();
     let now = context.clock.now();
-    each(context, |about, subscriber| {
+    each(context, |about, subscriber, snapshot| {
         let Some(node) = subscriber.node() else {
             return;
         };
@@ -50,7 +49,7 @@ pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
             });
         let shot = Shot {
             subscriber,
-            snapshot: &snapshot,
+            snapshot,
             now,
             with_contents: view.with_contents,
         };

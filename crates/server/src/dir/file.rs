@@ -45,7 +45,7 @@ pub(super) fn read(
 }
 
 /// The file's bytes, if it is one and not too large. A pipe or a device is never opened: that could wait for ever.
-fn bytes(path: &Path, options: &codec::Options) -> Result<Vec<u8>, Vec<Finding>> {
+pub(super) fn bytes(path: &Path, options: &codec::Options) -> Result<Vec<u8>, Vec<Finding>> {
     let refuse = |rule, message: &str| vec![finding(path, rule, message)];
     let unreadable = |error: std::io::Error| refuse("unreadable", &error.to_string());
     let metadata = std::fs::metadata(path).map_err(unreadable)?;

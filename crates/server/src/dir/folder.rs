@@ -12,6 +12,9 @@
 //!                                                            └────────┘
 //! ```
 //!
+//! Names are told apart within what all nodes see, and within each group of nodes; of two groups that are equally
+//! specific and may have a node in common, only one may have a name.
+//!
 //! A name that moves from one file to another within one change has one owner before and one after, so it moves.
 //! A name in two files belongs to the one that had it; the other file changes nothing until one of them is mended.
 
@@ -20,19 +23,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use oxds_core::snapshot::ChangeSet;
-use oxds_types::Kind;
+use oxds_core::group::{Definition, Key};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::Options;
 use super::file::{self, Item, finding};
+use super::group;
+use super::owners::{Changes, Class, Owners, Scope};
 use super::references::{Referrers, dangling};
 use super::scan::{Scan, Stamp};
 use super::watch::Dirty;
 use crate::store::{Finding, Severity};
-
-/// What resources are told apart by.
-pub(super) type Key = (Kind, Arc<str>);
 
 /// A folder's state between two changes.
 #[derive(Debug)]
@@ -40,8 +41,7 @@ pub(super) struct Folder {
     root: PathBuf,
     options: Options,
     files: BTreeMap<Arc<Path>, FileState>,
-    /// Which file a served resource comes from.
-    owners: HashMap<Key, Arc<Path>>,
+    owners: Owners,
     referrers: Referrers,
     /// What the last full walk could not enter.
     unwalked: Vec<Finding>,
@@ -61,6 +61,9 @@ struct FileState {
     dangling: Vec<Finding>,
 }
 
+/// Which files are about to take a name for groups of one class.
+type Tied<'a> = HashMap<(Key, &'a Class), Vec<(Arc<str>, &'a Arc<Path>)>>;
+
 /// What a look at the folder found.
 #[derive(Debug, Default)]
 struct Found {
@@ -75,7 +78,7 @@ impl Folder {
             root: root.into(),
             options,
             files: BTreeMap::new(),
-            owners: HashMap::new(),
+            owners: Owners::default(),
             referrers: Referrers::default(),
             unwalked: Vec::new(),
         }
@@ -87,19 +90,24 @@ impl Folder {
     }
 
     /// Reads what changed; returns what is served differently, and all that is wrong now.
-    pub(super) fn refresh(&mut self, dirty: &Dirty) -> (ChangeSet, Vec<Finding>) {
+    pub(super) fn refresh(&mut self, dirty: &Dirty) -> (Changes, Vec<Finding>) {
         let Found { gone, changed } = match dirty {
             Dirty::Everything => self.walk(false),
             Dirty::Stamps => self.walk(true),
             Dirty::Files(paths) => self.look(paths),
         };
-        let mut changes = ChangeSet::default();
+        let mut changes = Changes::default();
         for path in gone {
             if let Some(state) = self.files.remove(&path) {
                 self.disown(&path, &state.served, &mut changes);
+                self.undefine(&path, &mut changes);
             }
         }
-        self.read(changed);
+        let (definitions, resources) = changed
+            .into_iter()
+            .partition(|(path, _)| group::is_definition(&self.root, path));
+        self.define(definitions, &mut changes);
+        self.read(resources);
         let accepted = self.accept();
         self.serve(&accepted, &mut changes);
         self.check_references(accepted, &changes);
@@ -147,6 +155,39 @@ impl Folder {
             }
         }
         found
+    }
+
+    /// Reads who is in which group.
+    fn define(&mut self, changed: Vec<(Arc<Path>, Stamp)>, changes: &mut Changes) {
+        for (path, stamp) in changed {
+            let Some(name) = group::of(&self.root, &path) else {
+                continue;
+            };
+            let defined = group::read(&path, &self.options.codec).and_then(|matcher| {
+                let tie = self.owners.define(&name, matcher.clone());
+                tie.map_err(|(key, other)| vec![equally_specific(&path, &key, &other)])?;
+                Ok(matcher)
+            });
+            let state = self.files.entry(path).or_default();
+            state.stamp = stamp;
+            state.findings = match defined {
+                Ok(matcher) => {
+                    changes.group(&name).definition = Definition::Set(Box::new(matcher));
+                    Vec::new()
+                }
+                Err(findings) => findings,
+            };
+        }
+    }
+
+    /// The file is gone: if it said whom a group is for, that is for nobody now.
+    fn undefine(&mut self, path: &Path, changes: &mut Changes) {
+        if group::is_definition(&self.root, path)
+            && let Some(name) = group::of(&self.root, path)
+        {
+            self.owners.undefine(&name);
+            changes.group(&name).definition = Definition::Unset;
+        }
     }
 
     /// Reads files in parallel; those that read well become candidates.
@@ -204,7 +245,7 @@ impl Folder {
     }
 
     /// Serves the accepted candidates. All give their old names away before any takes its new ones.
-    fn serve(&mut self, accepted: &BTreeSet<Arc<Path>>, changes: &mut ChangeSet) {
+    fn serve(&mut self, accepted: &BTreeSet<Arc<Path>>, changes: &mut Changes) {
         for path in accepted {
             let Some(state) = self.files.get_mut(path) else {
                 continue;
@@ -215,27 +256,20 @@ impl Folder {
             self.disown(path, &before, changes);
         }
         for path in accepted {
-            for item in self
-                .files
-                .get(path)
-                .into_iter()
-                .flat_map(|state| &state.served)
-            {
-                self.owners.insert(key(item), Arc::clone(path));
+            let scope = group::of(&self.root, path);
+            let state = self.files.get(path);
+            for item in state.into_iter().flat_map(|state| &state.served) {
+                self.owners.insert(&scope, &key(item), path);
                 self.referrers.add(path, item);
+                let changes = changes.of(&scope);
                 changes.upserts.push(Arc::clone(&item.resource));
             }
         }
     }
 
     /// Looks at the references of files that changed, and of those that refer to what came or went.
-    fn check_references(&mut self, mut files: BTreeSet<Arc<Path>>, changes: &ChangeSet) {
-        let removed = changes.removals.iter().cloned();
-        let added = changes
-            .upserts
-            .iter()
-            .map(|r| (r.kind().clone(), Arc::clone(r.name())));
-        for key in removed.chain(added) {
+    fn check_references(&mut self, mut files: BTreeSet<Arc<Path>>, changes: &Changes) {
+        for key in changes.keys() {
             files.extend(self.referrers.of(&key).cloned());
         }
         let severity = if self.options.strict {
@@ -245,7 +279,8 @@ impl Folder {
         };
         for path in files {
             if let Some(state) = self.files.get_mut(&path) {
-                let exists = |key: &Key| self.owners.contains_key(key);
+                let scope = group::of(&self.root, &path);
+                let exists = |key: &Key| self.owners.sees(&scope, key);
                 let items = state.served.iter();
                 state.dangling = items
                     .flat_map(|item| dangling(&path, item, severity, exists))
@@ -256,7 +291,8 @@ impl Folder {
 
     /// The candidates among `accepted` that claim a name which another file has, and why.
     fn conflicts(&self, accepted: &BTreeSet<Arc<Path>>) -> BTreeMap<Arc<Path>, Vec<Finding>> {
-        let mut claims: HashMap<Key, (&Arc<Path>, &Item)> = HashMap::new();
+        let mut claims: HashMap<(Scope, Key), (&Arc<Path>, &Item)> = HashMap::new();
+        let mut tied = Tied::new();
         let mut conflicts: BTreeMap<Arc<Path>, Vec<Finding>> = BTreeMap::new();
         let mut refuse = |path: &Arc<Path>, item: &Item, other: &Path| {
             conflicts
@@ -265,23 +301,29 @@ impl Folder {
                 .push(duplicate(path, item, other));
         };
         for path in accepted {
+            let scope = group::of(&self.root, path);
             let items = self
                 .files
                 .get(path)
                 .and_then(|state| state.candidate.as_ref());
             for item in items.into_iter().flatten() {
                 let key = key(item);
-                let owner = self.owners.get(&key);
-                match (owner, claims.get(&key)) {
+                if let Some(other) = self.rival((&scope, &key), path, accepted, &mut tied) {
+                    refuse(path, item, other);
+                    continue;
+                }
+                let owner = self.owners.get(&scope, &key);
+                let claim = (scope.clone(), key);
+                match (owner, claims.get(&claim)) {
                     // It stays with the file that has it and is not about to change.
                     (Some(owner), _) if !accepted.contains(owner) => refuse(path, item, owner),
                     (_, None) => {
-                        claims.insert(key, (path, item));
+                        claims.insert(claim, (path, item));
                     }
                     // Of two that claim it, the one that had it …
                     (Some(owner), Some((other, others))) if owner == path && *other != path => {
                         refuse(other, others, path);
-                        claims.insert(key, (path, item));
+                        claims.insert(claim, (path, item));
                     }
                     // … or else the first.
                     (_, Some((other, _))) => refuse(path, item, other),
@@ -291,14 +333,37 @@ impl Folder {
         conflicts
     }
 
+    /// The file of an equally specific group that has the name, or is about to take it; otherwise `path` is.
+    fn rival<'a>(
+        &'a self,
+        (scope, key): (&Scope, &Key),
+        path: &'a Arc<Path>,
+        accepted: &BTreeSet<Arc<Path>>,
+        tied: &mut Tied<'a>,
+    ) -> Option<&'a Arc<Path>> {
+        let (name, class) = scope.as_ref().zip(self.owners.class(scope))?;
+        let rivals = self.owners.rivals(scope, key).into_iter();
+        let mut served = rivals
+            .filter_map(|rival| self.owners.get(&Some(Arc::clone(rival)), key))
+            .filter(|owner| !accepted.contains(*owner));
+        let claims = tied.entry((key.clone(), class)).or_default();
+        let may_meet = |rival: &Arc<str>| rival != name && self.owners.may_meet(name, rival);
+        let claimed = claims.iter().find(|(rival, _)| may_meet(rival));
+        let rival = served.next().or(claimed.map(|(_, path)| *path));
+        if rival.is_none() {
+            claims.push((Arc::clone(name), path));
+        }
+        rival
+    }
+
     /// Takes a file's names away from it. A removal that another file's upsert follows changes nothing.
-    fn disown(&mut self, path: &Path, items: &[Item], changes: &mut ChangeSet) {
+    fn disown(&mut self, path: &Path, items: &[Item], changes: &mut Changes) {
+        let scope = group::of(&self.root, path);
         for item in items {
             self.referrers.remove(path, item);
             let key = key(item);
-            if self.owners.get(&key).is_some_and(|owner| **owner == *path) {
-                self.owners.remove(&key);
-                changes.removals.push(key);
+            if self.owners.remove(&scope, &key, path) {
+                changes.of(&scope).removals.push(key);
             }
         }
     }
@@ -310,6 +375,11 @@ impl Folder {
             let all = [&state.findings, &state.conflicts, &state.dangling];
             findings.extend(all.into_iter().flatten().cloned());
         }
+        findings.extend(self.owners.undefined().filter_map(|name| {
+            let path = group::definition(&self.root, name);
+            let why = "there is no such file: nobody sees what is in this group";
+            (!self.files.contains_key(&*path)).then(|| finding(&path, "group", why))
+        }));
         if self.owners.is_empty() && findings.is_empty() {
             let empty = finding(&self.root, "empty", "there is no resource in this folder");
             findings.push(Finding {
@@ -327,6 +397,13 @@ fn key(item: &Item) -> Key {
         item.resource.kind().clone(),
         Arc::clone(item.resource.name()),
     )
+}
+
+fn equally_specific(path: &Path, (kind, name): &Key, other: &str) -> Finding {
+    let message = format!(
+        "{kind} {name:?} is in group {other:?} too, which would then be as specific and may have the same nodes"
+    );
+    finding(path, "group", &message)
 }
 
 fn duplicate(path: &Path, item: &Item, other: &Path) -> Finding {

@@ -5,12 +5,16 @@
 //!                    (debounce)             (walk)           (files that changed)  (merge)
 //! ```
 //!
+//! What lies in `groups/<name>/` is for the nodes that `groups/<name>/group.yaml` names, all else for all nodes.
+//!
 //! Every `*.yaml, *.yml, *.json, *.pb_text, *.textproto, *.pb` below the folder is read; hidden files and folders are
 //! not. A file that fails changes nothing of what it held before: its last good resources stay served until it is
 //! mended or deleted, and the other files still apply.
 
 mod file;
 mod folder;
+mod group;
+mod owners;
 mod references;
 mod scan;
 mod watch;
@@ -71,7 +75,7 @@ pub enum Error {
 /// What a folder holds, and what is wrong with it.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// The resources that would be served.
+    /// The resources that would be served, be it to some nodes only.
     pub resources: Vec<Arc<Resource>>,
     /// How many files were read.
     pub files: usize,
@@ -98,8 +102,11 @@ pub fn load(path: &Path, options: &Options) -> Result<Report, Error> {
     let started = Instant::now();
     let mut folder = Folder::new(path, options.clone());
     let (changes, findings) = folder.refresh(&Dirty::Everything);
+    let groups = changes.groups.into_values();
+    let in_groups = groups.flat_map(|group| group.changes.upserts);
+    let resources = changes.root.upserts.into_iter().chain(in_groups);
     Ok(Report {
-        resources: changes.upserts,
+        resources: resources.collect(),
         files: folder.files(),
         findings,
         took: started.elapsed(),
@@ -156,7 +163,8 @@ impl Store for DirStore {
             let mut folder = folder.lock().unwrap_or_else(PoisonError::into_inner);
             let (changes, findings) = folder.refresh(&dirty);
             Update {
-                changes,
+                changes: changes.root,
+                groups: changes.groups.into_values().collect(),
                 findings,
                 took: started.elapsed(),
             }

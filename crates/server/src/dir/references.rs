@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use oxds_core::group::Key;
 use oxds_types::Reference;
 
 use super::file::{Item, finding};
-use super::folder::Key;
 use crate::store::{Finding, Severity};
 
 /// Which files refer to a resource, be it there or not.

@@ -9,6 +9,7 @@ use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStat
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use oxds_core::session::Interest;
+use oxds_core::snapshot::Revision;
 use oxds_types::Kind;
 use oxds_types::discovery::{Duration as ProtoDuration, Node};
 use tokio::sync::watch;
@@ -38,12 +39,10 @@ impl LoadReportingService for LoadService {
         &self,
         request: Request<Streaming<LoadStatsRequest>>,
     ) -> Result<Response<Self::StreamLoadStatsStream>, Status> {
-        let mut watcher = self.context.cache.enrol();
-        watcher.watch(Kind::CLUSTER, Interest::All);
         let conversation = Conversation {
             context: Arc::clone(&self.context),
             requests: request.into_inner(),
-            watcher,
+            watcher: None,
             interval: self.reports.0.interval.subscribe(),
             reports: self.reports.clone(),
             node: None,
@@ -69,7 +68,8 @@ struct Orders {
 struct Conversation {
     context: Arc<Context>,
     requests: Streaming<LoadStatsRequest>,
-    watcher: Watcher,
+    /// Of what the node sees; none before it says who it is.
+    watcher: Option<Watcher>,
     interval: watch::Receiver<Duration>,
     reports: LoadReports,
     node: Option<Node>,
@@ -82,7 +82,10 @@ impl Conversation {
     async fn next(&mut self) -> Option<Result<LoadStatsResponse, Status>> {
         let closing = self.context.closing.clone();
         while !self.ended {
-            let seen = self.context.cache.load().revision();
+            let seen = self
+                .watcher
+                .as_ref()
+                .map(|watcher| watcher.view().load().revision());
             if let Some(orders) = self
                 .orders()
                 .filter(|orders| self.told.as_ref() != Some(orders))
@@ -92,7 +95,7 @@ impl Conversation {
             }
             let request = tokio::select! {
                 request = self.requests.message() => request,
-                () = self.watcher.changed(seen) => continue,
+                () = changed(self.watcher.as_ref(), seen) => continue,
                 changed = self.interval.changed() => match changed {
                     Ok(()) => continue,
                     // The sender lives as long as the reports, and those as long as this.
@@ -117,6 +120,9 @@ impl Conversation {
         if self.node.is_none() {
             let node = request.node.unwrap_or_default();
             debug!(node = node.id, "reports loads");
+            let mut watcher = self.context.cache.view(&node).enrol();
+            watcher.watch(Kind::CLUSTER, Interest::All);
+            self.watcher = Some(watcher);
             self.node = Some(node);
         }
         let node = self.node.as_ref().map_or("", |node| &node.id);
@@ -147,13 +153,21 @@ impl Conversation {
                 clusters: None,
             });
         }
-        let snapshot = self.context.cache.load();
+        let snapshot = self.watcher.as_ref()?.view().load();
         let clusters = snapshot.kind(&Kind::CLUSTER).collection();
         let names = clusters.iter().map(|cluster| cluster.name().to_string());
         snapshot.is_loaded().then(|| Orders {
             interval,
             clusters: Some(names.collect()),
         })
+    }
+}
+
+/// Waits for the next change of what a node sees; for ever, as long as there is no node.
+async fn changed(watcher: Option<&Watcher>, seen: Option<Revision>) {
+    match (watcher, seen) {
+        (Some(watcher), Some(seen)) => watcher.changed(seen).await,
+        _ => std::future::pending().await,
     }
 }
 

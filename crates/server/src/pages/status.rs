@@ -11,6 +11,7 @@ use oxds_types::discovery::Node;
 use serde::Serialize;
 
 use super::Pages;
+use crate::cache::Cache;
 use crate::clients::{self, About, Subscriber};
 use crate::load::ClusterLoad;
 use crate::store::Finding;
@@ -19,6 +20,7 @@ use crate::store::Finding;
 pub(super) struct Status {
     server: ServerStatus,
     snapshot: SnapshotStatus,
+    groups: Vec<GroupStatus>,
     store: StoreStatus,
     nodes: Vec<NodeStatus>,
     loads: Vec<ClusterLoad>,
@@ -43,6 +45,12 @@ struct SnapshotKind {
     kind: String,
     type_url: String,
     version: String,
+    resources: usize,
+}
+
+#[derive(Serialize)]
+struct GroupStatus {
+    name: String,
     resources: usize,
 }
 
@@ -75,6 +83,7 @@ struct NodeStatus {
     protocol: &'static str,
     connected_seconds: f64,
     in_sync: bool,
+    groups: Vec<String>,
     kinds: Vec<NodeKind>,
 }
 
@@ -115,8 +124,8 @@ impl Status {
         let now = context.clock.now();
         let snapshot = context.cache.snapshot();
         let mut nodes = Vec::new();
-        clients::each(context, |about, client| {
-            nodes.push(node(about, client, &snapshot, now));
+        clients::each(context, |about, client, served| {
+            nodes.push(node(about, client, served, &context.cache, now));
         });
         Self {
             server: ServerStatus {
@@ -124,6 +133,15 @@ impl Status {
                 identifier: context.config.identifier.clone(),
                 uptime_seconds: now.since_epoch().as_secs_f64(),
             },
+            groups: context
+                .cache
+                .groups()
+                .into_iter()
+                .map(|(name, resources)| GroupStatus {
+                    name: name.to_string(),
+                    resources,
+                })
+                .collect(),
             store: StoreStatus {
                 updates: pages.health.updates(),
                 ended: pages.health.has_ended(),
@@ -173,8 +191,15 @@ impl From<&Finding> for StoreFinding {
     }
 }
 
-fn node(about: &About, client: &dyn Subscriber, snapshot: &Snapshot, now: Instant) -> NodeStatus {
+fn node(
+    about: &About,
+    client: &dyn Subscriber,
+    snapshot: &Snapshot,
+    cache: &Cache,
+    now: Instant,
+) -> NodeStatus {
     let node = client.node();
+    let groups = node.map(|node| cache.groups_of(node)).unwrap_or_default();
     let kinds: Vec<_> = client
         .kinds()
         .iter()
@@ -188,6 +213,7 @@ fn node(about: &About, client: &dyn Subscriber, snapshot: &Snapshot, now: Instan
         protocol: about.protocol,
         connected_seconds: seconds(now - about.since),
         in_sync: client.is_in_sync(snapshot),
+        groups: groups.iter().map(ToString::to_string).collect(),
         kinds,
     }
 }

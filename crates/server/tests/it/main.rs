@@ -7,6 +7,7 @@ mod ads;
 mod client;
 mod csds;
 mod dir;
+mod groups;
 mod hostile;
 mod load;
 mod pages;

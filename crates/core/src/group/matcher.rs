@@ -1,0 +1,120 @@
+//! Which nodes a group is for.
+
+use std::collections::BTreeMap;
+
+use envoy_types::pb::google::protobuf::value::Kind as ValueKind;
+use envoy_types::pb::google::protobuf::{Struct, Value};
+use oxds_types::Glob;
+use oxds_types::discovery::Node;
+
+/// Conditions on a node, all of which must hold. Without any it matches every node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Matcher {
+    /// Its id.
+    pub id: Option<Glob>,
+    /// Its cluster.
+    pub cluster: Option<Glob>,
+    /// Its region.
+    pub region: Option<String>,
+    /// Its zone.
+    pub zone: Option<String>,
+    /// Its sub-zone.
+    pub sub_zone: Option<String>,
+    /// Values in its metadata by path, the parts of a path with dots between them. Numbers and booleans are compared
+    /// as JSON writes them.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// How much a matcher says; the greater, the more specific.
+///
+/// What is said of the id counts before what is said of the cluster, that before locality, that before metadata. An
+/// exact text says more than a pattern, a longer pattern more than a shorter one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Specificity {
+    id: usize,
+    cluster: usize,
+    locality: usize,
+    metadata: usize,
+}
+
+impl Matcher {
+    /// Whether a node is in the group.
+    #[must_use]
+    pub fn matches(&self, node: &Node) -> bool {
+        let glob = |glob: &Option<Glob>, text: &str| glob.as_ref().is_none_or(|g| g.matches(text));
+        let locality = node.locality.clone().unwrap_or_default();
+        let same = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|w| w == is);
+        let metadata = node.metadata.as_ref();
+        glob(&self.id, &node.id)
+            && glob(&self.cluster, &node.cluster)
+            && same(&self.region, &locality.region)
+            && same(&self.zone, &locality.zone)
+            && same(&self.sub_zone, &locality.sub_zone)
+            && self.metadata.iter().all(|(path, wanted)| {
+                metadata.and_then(|metadata| at(metadata, path)).as_ref() == Some(wanted)
+            })
+    }
+
+    /// How much it says.
+    #[must_use]
+    pub fn specificity(&self) -> Specificity {
+        let glob = |glob: &Option<Glob>| match glob {
+            None => 0,
+            Some(glob) if glob.is_exact() => usize::MAX,
+            Some(glob) => 1 + glob.as_str().chars().filter(|c| *c != '*').count(),
+        };
+        let locality = [&self.region, &self.zone, &self.sub_zone];
+        Specificity {
+            id: glob(&self.id),
+            cluster: glob(&self.cluster),
+            locality: locality.into_iter().flatten().count(),
+            metadata: self.metadata.len(),
+        }
+    }
+
+    /// Whether some node could match both. Two patterns always can, as far as this knows.
+    #[must_use]
+    pub fn may_meet(&self, other: &Matcher) -> bool {
+        let globs = |a: &Option<Glob>, b: &Option<Glob>| match (a, b) {
+            (Some(a), Some(b)) if a.is_exact() => b.matches(a.as_str()),
+            (Some(a), Some(b)) if b.is_exact() => a.matches(b.as_str()),
+            _ => true,
+        };
+        let texts = |a: &Option<String>, b: &Option<String>| match (a, b) {
+            (Some(a), Some(b)) => a == b,
+            _ => true,
+        };
+        let metadata = |(path, value): (&String, &String)| {
+            other.metadata.get(path).is_none_or(|other| other == value)
+        };
+        globs(&self.id, &other.id)
+            && globs(&self.cluster, &other.cluster)
+            && texts(&self.region, &other.region)
+            && texts(&self.zone, &other.zone)
+            && texts(&self.sub_zone, &other.sub_zone)
+            && self.metadata.iter().all(metadata)
+    }
+}
+
+/// The text of the value at a path. A key may hold dots itself, so that every split is tried.
+fn at(metadata: &Struct, path: &str) -> Option<String> {
+    if let Some(text) = metadata.fields.get(path).and_then(text) {
+        return Some(text);
+    }
+    let mut splits = path.match_indices('.').map(|(at, _)| path.split_at(at));
+    splits.find_map(
+        |(key, rest)| match metadata.fields.get(key)?.kind.as_ref()? {
+            ValueKind::StructValue(inner) => at(inner, &rest[1..]),
+            _ => None,
+        },
+    )
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value.kind.as_ref()? {
+        ValueKind::StringValue(text) => Some(text.clone()),
+        ValueKind::NumberValue(number) => Some(number.to_string()),
+        ValueKind::BoolValue(bool) => Some(bool.to_string()),
+        ValueKind::NullValue(_) | ValueKind::StructValue(_) | ValueKind::ListValue(_) => None,
+    }
+}

@@ -1,0 +1,204 @@
+//! Groups of nodes (S-74): resources that only some nodes see, beside those that all see.
+//!
+//! ```text
+//!  node ──matchers──▶ membership: the groups it is in, the most specific first
+//!                          │
+//!   groups   [ edge-eu: a ]   [ edge: a b ]          what each group has
+//!   root     [ a b c d e ]                           what all nodes see
+//!                          ▼
+//!   view     a of edge-eu, b of edge, c d e of the root
+//! ```
+//!
+//! Nodes of one membership see one view: a snapshot of its own, that shares with the root's whatever the groups do not
+//! replace. A change is passed on to the views it concerns; what a more specific group hides is not.
+//!
+//! Everything in here is pure. Who holds the views, and wakes their sessions, is the server's cache.
+
+mod matcher;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Weak};
+
+use oxds_types::Kind;
+use oxds_types::discovery::Node;
+
+pub use matcher::{Matcher, Specificity};
+
+use crate::snapshot::{ChangeSet, Resource, Snapshot};
+
+/// What resources are told apart by.
+pub type Key = (Kind, Arc<str>);
+
+/// The groups that a node is in, by name, the most specific first.
+pub type Membership = Arc<[Arc<str>]>;
+
+/// What changed in one group.
+#[derive(Debug, Clone, Default)]
+pub struct GroupUpdate {
+    /// The group.
+    pub name: Arc<str>,
+    /// Whom it is for, if that changed.
+    pub definition: Definition,
+    /// What changed of its resources.
+    pub changes: ChangeSet,
+}
+
+/// Whom a group is for, as an update says it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Definition {
+    /// As before: nobody, where nothing was said before.
+    #[default]
+    Unchanged,
+    /// These nodes, from now on.
+    Set(Box<Matcher>),
+    /// Nobody, from now on. Its resources stay, in case it is set again.
+    Unset,
+}
+
+/// What an update of groups touched.
+#[derive(Debug, Default)]
+pub struct Touched {
+    /// What changed in each group.
+    keys: BTreeMap<Arc<str>, BTreeSet<Key>>,
+    /// Whether nodes may be in other groups than before.
+    pub memberships: bool,
+}
+
+/// All groups, and what each has.
+#[derive(Debug, Default)]
+pub struct Groups {
+    groups: BTreeMap<Arc<str>, Group>,
+    /// What groups have in common is kept once.
+    shared: HashMap<Key, Weak<Resource>>,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    matcher: Option<Matcher>,
+    resources: HashMap<Key, Arc<Resource>>,
+}
+
+impl Groups {
+    /// The groups that a node is in.
+    #[must_use]
+    pub fn of(&self, node: &Node) -> Membership {
+        let mut names: Vec<(Specificity, &Arc<str>)> = self
+            .groups
+            .iter()
+            .filter_map(|(name, group)| Some((group.matcher.as_ref()?, name)))
+            .filter(|(matcher, _)| matcher.matches(node))
+            .map(|(matcher, name)| (matcher.specificity(), name))
+            .collect();
+        // Of two that are equally specific, no name is in both: stores refuse that.
+        names.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        names
+            .into_iter()
+            .map(|(_, name)| Arc::clone(name))
+            .collect()
+    }
+
+    /// The groups with whom they are for, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, Option<&Matcher>, usize)> {
+        let groups = self.groups.iter();
+        groups.map(|(name, group)| (name, group.matcher.as_ref(), group.resources.len()))
+    }
+
+    /// Takes updates in.
+    pub fn update(&mut self, updates: Vec<GroupUpdate>) -> Touched {
+        let mut touched = Touched::default();
+        for update in updates {
+            let name = update.name;
+            let group = self.groups.entry(Arc::clone(&name)).or_default();
+            let matcher = match update.definition {
+                Definition::Unchanged => group.matcher.clone(),
+                Definition::Set(matcher) => Some(*matcher),
+                Definition::Unset => None,
+            };
+            touched.memberships |= group.matcher != matcher;
+            group.matcher = matcher;
+            let keys = touched.keys.entry(Arc::clone(&name)).or_default();
+            for key in update.changes.removals {
+                group.resources.remove(&key);
+                keys.insert(key);
+            }
+            for resource in update.changes.upserts {
+                let key = (resource.kind().clone(), Arc::clone(resource.name()));
+                let resource = shared(&mut self.shared, &key, resource);
+                group.resources.insert(key.clone(), resource);
+                keys.insert(key);
+            }
+            if group.matcher.is_none() && group.resources.is_empty() {
+                self.groups.remove(&name);
+            }
+        }
+        touched
+    }
+
+    /// What members see otherwise than the root has it: to be applied to the root's snapshot.
+    #[must_use]
+    pub fn overlay(&self, members: &Membership) -> ChangeSet {
+        // Of two upserts of one name the later counts.
+        let groups = members
+            .iter()
+            .rev()
+            .filter_map(|name| self.groups.get(name));
+        let resources = groups.flat_map(|group| group.resources.values());
+        ChangeSet {
+            upserts: resources.cloned().collect(),
+            removals: Vec::new(),
+        }
+    }
+
+    /// What a change of the root and of groups changes for members. `root` is what the root has now, `changed` what
+    /// changed in it.
+    #[must_use]
+    pub fn seen_by(
+        &self,
+        members: &Membership,
+        root: &Snapshot,
+        changed: &[Key],
+        touched: &Touched,
+    ) -> ChangeSet {
+        let own = members.iter().filter_map(|name| touched.keys.get(name));
+        let keys: BTreeSet<&Key> = own.flatten().chain(changed).collect();
+        let mut changes = ChangeSet::default();
+        for key in keys {
+            match self.effective(members, root, key) {
+                Some(resource) => changes.upserts.push(Arc::clone(resource)),
+                None => changes.removals.push(key.clone()),
+            }
+        }
+        changes
+    }
+
+    fn effective<'a>(
+        &'a self,
+        members: &Membership,
+        root: &'a Snapshot,
+        key: &Key,
+    ) -> Option<&'a Arc<Resource>> {
+        let mut groups = members.iter().filter_map(|name| self.groups.get(name));
+        groups
+            .find_map(|group| group.resources.get(key))
+            .or_else(|| root.get(&key.0, &key.1))
+    }
+}
+
+/// The resource as another group has it already, if it is the same.
+fn shared(
+    all: &mut HashMap<Key, Weak<Resource>>,
+    key: &Key,
+    resource: Arc<Resource>,
+) -> Arc<Resource> {
+    if let Some(known) = all.get(key).and_then(Weak::upgrade)
+        && known == resource
+    {
+        return known;
+    }
+    // What no group has any more is forgotten once there is as much of it as of the rest.
+    if all.len() == all.capacity() {
+        all.retain(|_, known| known.strong_count() > 0);
+    }
+    all.insert(key.clone(), Arc::downgrade(&resource));
+    resource
+}

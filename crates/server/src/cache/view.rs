@@ -1,0 +1,133 @@
+//! What the nodes of one membership see, and which of their sessions to wake.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use arc_swap::{ArcSwap, Guard};
+use futures_util::task::AtomicWaker;
+use oxds_core::group::Membership;
+use oxds_core::session::Interest;
+use oxds_core::snapshot::{ChangeSet, Changed, Revision, Snapshot};
+use oxds_types::Kind;
+
+use super::index::{Id, Index};
+
+/// A snapshot that is replaced as a whole, and the sessions that watch it.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// Whose view it is; nobody's groups: that of all other nodes.
+    members: Membership,
+    snapshot: ArcSwap<Snapshot>,
+    index: Index,
+}
+
+impl View {
+    pub(super) fn new(members: Membership, snapshot: Arc<Snapshot>, index: Index) -> Arc<Self> {
+        Arc::new(Self {
+            members,
+            snapshot: ArcSwap::new(snapshot),
+            index,
+        })
+    }
+
+    /// The groups it is made of, the most specific first.
+    pub(crate) fn members(&self) -> &Membership {
+        &self.members
+    }
+
+    /// What is served now.
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// The same for a reader that is done with it at once.
+    pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
+        self.snapshot.load()
+    }
+
+    /// Puts the next state in place and wakes whom it concerns. One writer at a time.
+    pub(super) fn apply(&self, changes: ChangeSet) -> (Arc<Snapshot>, Vec<Changed>) {
+        let before = self.snapshot.load_full();
+        let (after, changed) = before.apply(changes);
+        if Arc::ptr_eq(&before, &after) {
+            return (after, changed);
+        }
+        self.snapshot.store(Arc::clone(&after));
+        if before.is_loaded() {
+            self.index.wake(&changed);
+        } else {
+            self.index.wake_all();
+        }
+        (after, changed)
+    }
+
+    /// Wakes every session, so that each looks whether this is still its view.
+    pub(super) fn wake_all(&self) {
+        self.index.wake_all();
+    }
+
+    /// Enrols a session, which is woken from now on for what it watches.
+    pub(crate) fn enrol(self: &Arc<Self>) -> Watcher {
+        let (id, waker) = self.index.enrol();
+        Watcher {
+            view: Arc::clone(self),
+            id,
+            waker,
+            watched: HashSet::new(),
+        }
+    }
+}
+
+/// A session's place in the index. Dropping it strikes the session out.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    view: Arc<View>,
+    id: Id,
+    waker: Arc<AtomicWaker>,
+    /// What it is entered under, to be struck out.
+    watched: HashSet<(Kind, Interest)>,
+}
+
+impl Watcher {
+    /// What it watches.
+    pub(crate) fn view(&self) -> &Arc<View> {
+        &self.view
+    }
+
+    /// Says whom to wake. Call before loading the snapshot: what is published afterwards wakes.
+    pub(crate) fn register(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
+
+    /// Waits until what is served is not at this revision any more, and this session was woken for it.
+    pub(crate) async fn changed(&self, seen: Revision) {
+        std::future::poll_fn(|cx| {
+            self.register(cx.waker());
+            if self.view.load().revision() == seen {
+                Poll::Pending
+            } else {
+                Poll::Ready(())
+            }
+        })
+        .await;
+    }
+
+    /// From now on a change of this wakes.
+    pub(crate) fn watch(&mut self, kind: Kind, interest: Interest) {
+        self.view.index.insert(self.id, &kind, &interest);
+        self.watched.insert((kind, interest));
+    }
+
+    /// A change of this need not wake any more.
+    pub(crate) fn unwatch(&mut self, kind: Kind, interest: Interest) {
+        self.view.index.remove(self.id, &kind, &interest);
+        self.watched.remove(&(kind, interest));
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.view.index.strike(self.id, &self.watched);
+    }
+}

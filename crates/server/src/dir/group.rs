@@ -1,0 +1,133 @@
+//! `groups/<name>/group.yaml`: which nodes a group is for (S-74).
+//!
+//! ```yaml
+//! match:                      # all of these must hold; at least one is there
+//!   id: edge-*                # exact, or a pattern: * within a segment, ** across slashes
+//!   cluster: checkout
+//!   locality: {region: eu, zone: eu-1, sub_zone: a}
+//!   metadata: {app.tier: gold}    # a path and its value
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use oxds_core::group::Matcher;
+use oxds_types::{Glob, Position, codec};
+use serde::Deserialize;
+
+use super::file::{self, finding};
+use crate::store::Finding;
+
+/// The folder of groups, and the file in each that says whom it is for.
+const GROUPS: &str = "groups";
+const FILE: &str = "group.yaml";
+
+/// The group that a file below `root` belongs to; none: all nodes see what is in it.
+pub(super) fn of(root: &Path, path: &Path) -> Option<Arc<str>> {
+    let mut parts = path.strip_prefix(root).ok()?.components();
+    let (first, name, rest) = (parts.next()?, parts.next()?, parts.next());
+    // A file that lies in `groups` itself is in no group.
+    rest?;
+    match (first, name) {
+        (Component::Normal(first), Component::Normal(name)) if first == GROUPS => {
+            Some(name.to_string_lossy().into())
+        }
+        _ => None,
+    }
+}
+
+/// Whether the file says whom its group is for.
+pub(super) fn is_definition(root: &Path, path: &Path) -> bool {
+    let depth = path
+        .strip_prefix(root)
+        .map(|path| path.components().count());
+    path.ends_with(FILE) && depth == Ok(3) && of(root, path).is_some()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    r#match: Conditions,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Conditions {
+    id: Option<Glob>,
+    cluster: Option<Glob>,
+    locality: Locality,
+    metadata: BTreeMap<String, Scalar>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Locality {
+    region: Option<String>,
+    zone: Option<String>,
+    sub_zone: Option<String>,
+}
+
+/// A value as people write it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Scalar {
+    Bool(bool),
+    Number(f64),
+    Text(String),
+}
+
+/// Where it must be said whom a group is for.
+pub(super) fn definition(root: &Path, name: &str) -> PathBuf {
+    root.join(GROUPS).join(name).join(FILE)
+}
+
+/// Reads a definition, which is no larger than a resource file may be.
+pub(super) fn read(path: &Path, options: &codec::Options) -> Result<Matcher, Vec<Finding>> {
+    let bytes = file::bytes(path, options)?;
+    let text = str::from_utf8(&bytes)
+        .map_err(|error| vec![finding(path, "syntax", &format!("not UTF-8: {error}"))])?;
+    parse(path, text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Matcher, Vec<Finding>> {
+    let file: File = serde_saphyr::from_str(text).map_err(|error| {
+        let position = error.location().and_then(|at| {
+            Some(Position {
+                line: u32::try_from(at.line()).ok()?,
+                column: u32::try_from(at.column()).ok()?,
+            })
+        });
+        vec![Finding {
+            position,
+            ..finding(path, "group", &error.without_snippet().to_string())
+        }]
+    })?;
+    let Conditions {
+        id,
+        cluster,
+        locality,
+        metadata,
+    } = file.r#match;
+    let metadata = metadata.into_iter().map(|(path, value)| {
+        let text = match value {
+            Scalar::Bool(bool) => bool.to_string(),
+            Scalar::Number(number) => number.to_string(),
+            Scalar::Text(text) => text,
+        };
+        (path, text)
+    });
+    let matcher = Matcher {
+        id,
+        cluster,
+        region: locality.region,
+        zone: locality.zone,
+        sub_zone: locality.sub_zone,
+        metadata: metadata.collect(),
+    };
+    if matcher == Matcher::default() {
+        let nothing = "match says nothing: what all nodes see lies outside of `groups`";
+        return Err(vec![finding(path, "group", nothing)]);
+    }
+    Ok(matcher)
+}

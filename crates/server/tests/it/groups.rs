@@ -1,0 +1,312 @@
+//! Groups of nodes (S-74): from a folder, and as clients see them.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use oxds_core::group::{Definition, GroupUpdate, Matcher};
+use oxds_server::dir::{self, Options};
+use oxds_server::{DirStore, Server, Store, Update};
+use oxds_types::Glob;
+use oxds_types::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node};
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
+use crate::{Running, SOON, cluster, until, upsert};
+
+const EDGE: &str = "match: {cluster: edge}\n";
+
+fn yaml(name: &str, seconds: u8) -> String {
+    format!(
+        "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: {name}\nconnect_timeout: {seconds}s\n"
+    )
+}
+
+fn write(dir: &Path, name: &str, text: &str) {
+    let path = dir.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let dir = TempDir::new().unwrap();
+    for (name, text) in files {
+        write(dir.path(), name, text);
+    }
+    dir
+}
+
+/// What is wrong with a folder, without its own path.
+fn findings(dir: &TempDir) -> Vec<String> {
+    let report = dir::load(dir.path(), &Options::default()).unwrap();
+    let root = format!("{}/", dir.path().display());
+    let lines = report.findings.iter();
+    lines
+        .map(|finding| finding.to_string().replace(&root, ""))
+        .collect()
+}
+
+async fn next(store: &mut DirStore) -> Update {
+    timeout(SOON, store.next()).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn s74_a_folder_has_groups_beside_what_all_nodes_see() {
+    let dir = folder(&[
+        ("a.yaml", &yaml("a", 1)),
+        ("groups/edge/group.yaml", EDGE),
+        ("groups/edge/deep/a.yaml", &yaml("a", 2)),
+        ("groups/loose.yaml", &yaml("loose", 1)),
+    ]);
+    assert_eq!(findings(&dir), [""; 0]);
+    let mut store = DirStore::open(dir.path(), Options::default()).unwrap();
+    let update = next(&mut store).await;
+    assert_eq!(update.changes.upserts.len(), 2, "a, and the loose one");
+    let [edge] = &*update.groups else {
+        panic!("{update:?}")
+    };
+    assert_eq!(&*edge.name, "edge");
+    let matcher = Matcher {
+        cluster: Some(Glob::new("edge")),
+        ..Matcher::default()
+    };
+    assert_eq!(edge.definition, Definition::Set(Box::new(matcher)));
+    assert_eq!(edge.changes.upserts.len(), 1);
+
+    // A change of the group's file is one of the group; the definition, taken away, leaves the group to nobody.
+    write(dir.path(), "groups/edge/deep/a.yaml", &yaml("a", 3));
+    let update = next(&mut store).await;
+    assert!(update.changes.is_empty());
+    assert_eq!(update.groups[0].definition, Definition::Unchanged);
+    assert_eq!(update.groups[0].changes.upserts.len(), 1);
+    fs::remove_file(dir.path().join("groups/edge/group.yaml")).unwrap();
+    let update = next(&mut store).await;
+    assert_eq!(update.groups[0].definition, Definition::Unset);
+    assert_eq!(update.findings.len(), 1, "{:?}", update.findings);
+}
+
+#[test]
+fn s74_a_bad_definition_is_named_with_its_place() {
+    for (text, finding) in [
+        (
+            "match: {id: a, is: b}\n",
+            "group.yaml:1:16: error: unknown field `is`",
+        ),
+        ("match: {}\n", "group.yaml: error: match says nothing"),
+        ("match: {id: ''}\n", "an empty pattern matches nothing"),
+        ("id: a\n", "group.yaml:1:1: error: unknown field `id`"),
+        ("match: [\n", "group.yaml:"),
+    ] {
+        let dir = folder(&[
+            ("groups/edge/group.yaml", text),
+            ("groups/edge/a.yaml", &yaml("a", 1)),
+        ]);
+        let findings = findings(&dir);
+        assert_eq!(findings.len(), 1, "{text}: {findings:?}");
+        assert!(findings[0].contains(finding), "{text}: {findings:?}");
+    }
+    let dir = folder(&[("groups/edge/a.yaml", &yaml("a", 1))]);
+    let nobody =
+        "groups/edge/group.yaml: error: there is no such file: nobody sees what is in this group";
+    assert_eq!(findings(&dir), [nobody]);
+}
+
+#[test]
+fn s74_two_groups_that_are_equally_specific_cannot_have_one_name() {
+    let with = |one: &str, two: &str| {
+        folder(&[
+            ("groups/one/group.yaml", one),
+            ("groups/one/a.yaml", &yaml("a", 1)),
+            ("groups/two/group.yaml", two),
+            ("groups/two/a.yaml", &yaml("a", 2)),
+        ])
+    };
+    let tie = with("match: {cluster: e*}\n", "match: {cluster: f*}\n");
+    let findings_of_tie = findings(&tie);
+    let [finding] = &*findings_of_tie else {
+        panic!("{findings_of_tie:?}")
+    };
+    assert!(
+        finding.starts_with("groups/two/a.yaml:1:1: error: "),
+        "{finding}"
+    );
+    assert!(finding.contains("groups/one/a.yaml"), "{finding}");
+    for (one, two) in [
+        ("match: {cluster: edge}\n", "match: {cluster: e*}\n"),
+        ("match: {cluster: one}\n", "match: {cluster: two}\n"),
+        (
+            "match: {locality: {region: eu}}\n",
+            "match: {locality: {region: us}}\n",
+        ),
+    ] {
+        assert_eq!(findings(&with(one, two)), [""; 0], "{one}{two}");
+    }
+}
+
+#[tokio::test]
+async fn s74_a_definition_that_would_make_a_tie_is_refused_and_the_old_one_stays() {
+    let dir = folder(&[
+        ("groups/one/group.yaml", "match: {cluster: one}\n"),
+        ("groups/one/a.yaml", &yaml("a", 1)),
+        ("groups/two/group.yaml", "match: {cluster: two}\n"),
+        ("groups/two/a.yaml", &yaml("a", 2)),
+    ]);
+    let mut store = DirStore::open(dir.path(), Options::default()).unwrap();
+    next(&mut store).await;
+    write(
+        dir.path(),
+        "groups/two/group.yaml",
+        "match: {cluster: one}\n",
+    );
+    let update = next(&mut store).await;
+    assert!(update.groups.is_empty(), "{update:?}");
+    let finding = update.findings[0].to_string();
+    assert!(finding.contains("two/group.yaml: error: "), "{finding}");
+    assert!(
+        finding.contains("\"a\" is in group \"one\" too"),
+        "{finding}"
+    );
+    write(
+        dir.path(),
+        "groups/two/group.yaml",
+        "match: {cluster: three}\n",
+    );
+    let update = next(&mut store).await;
+    assert!(
+        update.findings.is_empty() && update.groups.len() == 1,
+        "{update:?}"
+    );
+}
+
+/// A request of a node of that cluster for all clusters.
+fn of_cluster(cluster: &str) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(Node {
+            id: format!("{cluster}-1"),
+            cluster: cluster.into(),
+            ..Node::default()
+        }),
+        ..subscribe(CDS, &[])
+    }
+}
+
+fn group(name: &str, definition: Definition, clusters: &[(&str, &[u8])]) -> GroupUpdate {
+    let mut changes = upsert(&[]);
+    let resources = clusters
+        .iter()
+        .map(|(name, rest)| Arc::new(cluster(name, rest)));
+    changes.upserts.extend(resources);
+    GroupUpdate {
+        name: name.into(),
+        definition,
+        changes,
+    }
+}
+
+fn matcher(cluster: &str) -> Definition {
+    Definition::Set(Box::new(Matcher {
+        cluster: Some(Glob::new(cluster)),
+        ..Matcher::default()
+    }))
+}
+
+fn got(response: &DeltaDiscoveryResponse) -> Vec<(&str, usize)> {
+    let resources = response.resources.iter();
+    let mut got: Vec<_> = resources
+        .map(|r| {
+            (
+                &*r.name,
+                r.resource.as_ref().map_or(0, |any| any.value.len()),
+            )
+        })
+        .collect();
+    got.sort_unstable();
+    got
+}
+
+async fn synced(server: &Running, cluster: &str) -> (Stream, DeltaDiscoveryResponse) {
+    let mut stream = Stream::open(server.grpc, DELTA).await;
+    stream.send(&of_cluster(cluster));
+    let response = stream.delta().await;
+    stream.send(&ack_delta(&response));
+    (stream, response)
+}
+
+#[tokio::test]
+async fn s74_a_change_in_one_group_wakes_only_its_sessions() {
+    let server = Running::start(Server::builder()).await;
+    let edge = group("edge", matcher("edge"), &[("b", b"\x10\x01"), ("e", b"")]);
+    let shop = group("shop", matcher("shop"), &[("s", b"")]);
+    server.cache.update(upsert(&["a", "b"]), vec![edge, shop]);
+
+    let (mut plain, response) = synced(&server, "plain").await;
+    assert_eq!(got(&response), [("a", 3), ("b", 3)]);
+    let (mut edge, response) = synced(&server, "edge").await;
+    assert_eq!(got(&response), [("a", 3), ("b", 5), ("e", 3)]);
+    let (mut shop, response) = synced(&server, "shop").await;
+    assert_eq!(got(&response), [("a", 3), ("b", 3), ("s", 3)]);
+
+    let before = server.cache.wakeups();
+    let change = group("edge", Definition::Unchanged, &[("b", b"\x10\x01\x10\x02")]);
+    server.cache.update(upsert(&[]), vec![change]);
+    let response = edge.delta().await;
+    assert_eq!(got(&response), [("b", 7)]);
+    edge.send(&ack_delta(&response));
+    assert_eq!(server.cache.wakeups() - before, 1);
+
+    // What the group has is not for it to see; what it has not, all see.
+    let mut changes = upsert(&[]);
+    changes
+        .upserts
+        .push(Arc::new(cluster("b", b"\x10\x04\x10\x05\x10\x06")));
+    server.cache.apply(changes);
+    for stream in [&mut plain, &mut shop] {
+        let response = stream.delta().await;
+        assert_eq!(got(&response), [("b", 9)]);
+        stream.send(&ack_delta(&response));
+    }
+    assert_eq!(server.cache.wakeups() - before, 3, "edge slept");
+    server.cache.apply(upsert(&["z"]));
+    for stream in [&mut plain, &mut shop, &mut edge] {
+        assert_eq!(got(&stream.delta().await), [("z", 3)]);
+    }
+}
+
+#[tokio::test]
+async fn s74_who_is_in_another_group_connects_again() {
+    let server = Running::start(Server::builder()).await;
+    let edge = group("edge", matcher("edge"), &[("e", b"")]);
+    server.cache.update(upsert(&["a"]), vec![edge]);
+    let (mut edge, _) = synced(&server, "edge").await;
+    let (mut plain, _) = synced(&server, "plain").await;
+
+    let widened = group("edge", matcher("*"), &[]);
+    server.cache.update(upsert(&[]), vec![widened]);
+    let (code, text) = plain.status().await;
+    assert_eq!(code, 14, "unavailable, so that clients try again");
+    assert!(text.contains("other%20groups"), "{text}");
+    let (_plain, response) = synced(&server, "plain").await;
+    assert_eq!(got(&response), [("a", 3), ("e", 3)]);
+    // Those who were in it stay.
+    server.cache.apply(upsert(&["b"]));
+    assert_eq!(got(&edge.delta().await), [("b", 3)]);
+}
+
+#[tokio::test]
+async fn s74_the_status_names_groups() {
+    let server = Running::start(Server::builder()).await;
+    let edge = group("edge", matcher("edge"), &[("e", b"")]);
+    server.cache.update(upsert(&["a"]), vec![edge]);
+    let (_edge, _) = synced(&server, "edge").await;
+    let status = until("in sync", async || {
+        let status = crate::pages::json(server.http).await;
+        (status["nodes"][0]["in_sync"] == true).then_some(status)
+    })
+    .await;
+    assert_eq!(status["nodes"][0]["groups"], serde_json::json!(["edge"]));
+    assert_eq!(
+        status["groups"],
+        serde_json::json!([{"name": "edge", "resources": 1}])
+    );
+}
