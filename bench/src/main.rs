@@ -7,7 +7,7 @@
 //! | scenario | module |
 //! |---|---|
 //! | R-1, R-2: cost and latency of a unary RPC | [`rpc`] |
-//! | P-1: one of M clusters changes | [`push`] |
+//! | P-1 … P-13: changes pushed to clients | [`push`] |
 //! | F-1: a folder of YAML until it is served | [`load`] |
 //! | F-2: a file saved until a client has it | [`follow`] |
 //! | V-1: a versioned API checked | [`api`] |
@@ -15,6 +15,7 @@
 mod api;
 mod follow;
 mod load;
+mod memory;
 mod push;
 mod report;
 mod roles;
@@ -72,7 +73,15 @@ type Scenario = fn(&Plan, &mut report::Table) -> Result<(), String>;
 
 const SCENARIOS: &[(&[&str], Scenario)] = &[
     (&["R-1", "R-2"], rpc::run),
-    (&["P-1"], push::run),
+    (&["P-1"], push::change::run),
+    (&["P-2", "P-3", "P-4"], push::fan_out::run),
+    (&["P-5"], push::full_state::run),
+    (&["P-6", "P-7"], push::reconnect::run),
+    (&["P-8"], push::idle::run),
+    (&["P-9"], push::sustained::run),
+    (&["P-10"], push::stalled::run),
+    (&["P-11"], push::replace::run),
+    (&["P-13"], push::poison::run),
     (&["F-1"], load::run),
     (&["F-2"], follow::run),
     (&["V-1"], api::run),

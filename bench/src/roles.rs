@@ -18,6 +18,8 @@ use clap::Subcommand;
 use serde::de::DeserializeOwned;
 
 use crate::api::{self, Work};
+use crate::memory::{self, Memory};
+use crate::push::{self, Holding};
 use crate::rpc::{self, Variant};
 use crate::{load, serve};
 
@@ -31,10 +33,12 @@ pub(crate) enum Role {
         #[arg(long)]
         folder: PathBuf,
     },
-    /// An `oxds-server` with clusters of its own making, of which it changes one per line it reads.
-    Clusters {
+    /// An `oxds-server` with resources of its own making, which it changes as the lines say that it reads.
+    Push {
         #[arg(long)]
-        clusters: usize,
+        holding: Holding,
+        #[arg(long)]
+        count: usize,
     },
     /// Loads a folder until it is served, and says how long that took.
     Load {
@@ -79,9 +83,11 @@ impl Role {
                     format!("--folder={}", folder.display()),
                 ]
             }
-            Role::Clusters { clusters } => {
-                vec!["clusters".to_owned(), format!("--clusters={clusters}")]
-            }
+            Role::Push { holding, count } => vec![
+                "push".to_owned(),
+                format!("--holding={}", holding.name()),
+                format!("--count={count}"),
+            ],
             Role::Load { folder } => {
                 vec!["load".to_owned(), format!("--folder={}", folder.display())]
             }
@@ -149,7 +155,7 @@ impl Role {
         match self {
             Role::Backend => runtime.block_on(serve::backend()),
             Role::ControlPlane { folder } => runtime.block_on(serve::control_plane(&folder)),
-            Role::Clusters { clusters } => runtime.block_on(serve::clusters(clusters)),
+            Role::Push { holding, count } => runtime.block_on(push::serve(holding, count)),
             Role::Load { folder } => result(&runtime.block_on(load::load(&folder))?),
             Role::Parse { folder } => result(&load::parse(&folder)?),
             Role::Api { folder, work } => result(&api::work(&folder, work)?),
@@ -244,10 +250,20 @@ impl Part {
             .map_err(|error| error.to_string())
     }
 
+    /// Memory of the part's process.
+    pub(crate) fn memory(&self) -> Result<Memory, String> {
+        Memory::of(self.child.id())
+    }
+
+    /// Makes what is resident now the peak.
+    pub(crate) fn forget_peak(&self) -> Result<(), String> {
+        memory::forget_peak(self.child.id())
+    }
+
     /// User and system time that the part has used, in microseconds.
     pub(crate) fn cpu_micros(&mut self) -> Result<u64, String> {
         self.tell("cpu")?;
-        let line = self.line()?;
+        let line = self.answer()?;
         line.parse().map_err(|_| format!("not a number: {line}"))
     }
 
@@ -255,6 +271,11 @@ impl Part {
     pub(crate) fn finish<T: DeserializeOwned>(mut self) -> Result<T, String> {
         let line = self.line()?;
         serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))
+    }
+
+    /// What the part answers to the last line that it was told.
+    pub(crate) fn answer(&mut self) -> Result<String, String> {
+        self.line()
     }
 
     fn line(&mut self) -> Result<String, String> {

@@ -8,15 +8,15 @@
 //! A peer whose change takes more than a second would take a quarter of an hour at the last size: a
 //! measurement ends after [`ENOUGH`], and below a hundred changes it has no p99.
 
-mod subscriber;
-
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::Plan;
 use crate::report::{Row, Table, Target, percentile_micros};
-use crate::roles::{Part, Role};
-use subscriber::Subscriber;
+use crate::roles::Part;
+
+use super::holding::Holding;
+use super::probe::Probe;
+use super::rig::{Contestant, address, wait};
 
 /// How long one server is measured at one size, when not all its changes were made before.
 const ENOUGH: Duration = Duration::from_secs(15);
@@ -30,74 +30,38 @@ struct Shown {
     cpu_micros_per_change: f64,
 }
 
-/// A server that can be measured at a size.
-struct Contestant {
-    name: &'static str,
-    start: Box<dyn Fn(usize) -> Result<Part, String>>,
-}
-
 pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let (sizes, changes): (&[usize], usize) = match plan.smoke {
         true => (&[100, 1_000], 20),
         false => (&[1_000, 10_000, 100_000], 500),
     };
-    let contestants = contestants()?;
     let mut all = Vec::new();
-    for contestant in &contestants {
+    for contestant in Contestant::ALL {
         let mut shown = Vec::new();
         for &clusters in sizes {
             shown.push(measure(contestant, clusters, changes)?);
         }
         all.push(shown);
     }
-    print(table, sizes, &contestants, &all);
+    print(table, sizes, &all);
     Ok(())
 }
 
-fn contestants() -> Result<Vec<Contestant>, String> {
-    let peer = PathBuf::from(
-        std::env::var_os("OXDS_BENCH_GO_CONTROL_PLANE")
-            .ok_or("OXDS_BENCH_GO_CONTROL_PLANE does not name the peer's binary: use bench/run")?,
-    );
-    let cache = |name, kind: &'static str| {
-        let peer = peer.clone();
-        Contestant {
-            name,
-            start: Box::new(move |clusters| {
-                let clusters = format!("-clusters={clusters}");
-                Part::start_program(&peer, &[format!("-cache={kind}"), clusters])
-            }),
-        }
-    };
-    Ok(vec![
-        Contestant {
-            name: "oxds",
-            start: Box::new(|clusters| Part::start(&Role::Clusters { clusters })),
-        },
-        cache("gcp snapshot", "snapshot"),
-        cache("gcp linear", "linear"),
-    ])
-}
-
-fn measure(contestant: &Contestant, clusters: usize, changes: usize) -> Result<Shown, String> {
-    let mut server = (contestant.start)(clusters)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| error.to_string())?;
-    let fail = |error: String| format!("{} with {clusters} clusters: {error}", contestant.name);
-    runtime.block_on(async {
-        let mut subscriber = Subscriber::connect(server.hello()).await.map_err(fail)?;
-        subscriber.sync(clusters).await.map_err(fail)?;
+fn measure(contestant: Contestant, clusters: usize, changes: usize) -> Result<Shown, String> {
+    let mut server = contestant.start(Holding::Clusters, clusters)?;
+    let fail = |error: String| format!("{} with {clusters} clusters: {error}", contestant.name());
+    wait(async {
+        let mut probe = Probe::connect(address(&server)).await.map_err(fail)?;
+        probe.sync(clusters).await.map_err(fail)?;
         // The first changes pay for caches and allocations that stay.
         for _ in 0..(changes / 10).min(10) {
-            change(&mut server, &mut subscriber).await.map_err(fail)?;
+            change(&mut server, &mut probe).await.map_err(fail)?;
         }
         let mut latencies: Vec<Duration> = Vec::with_capacity(changes);
         let cpu_before = server.cpu_micros()?;
         let end = Instant::now() + ENOUGH;
         while latencies.len() < changes && Instant::now() < end {
-            latencies.push(change(&mut server, &mut subscriber).await.map_err(fail)?);
+            latencies.push(change(&mut server, &mut probe).await.map_err(fail)?);
         }
         let cpu = server.cpu_micros()? - cpu_before;
         latencies.sort_unstable();
@@ -109,19 +73,19 @@ fn measure(contestant: &Contestant, clusters: usize, changes: usize) -> Result<S
     })
 }
 
-/// Changes a cluster, and returns how long it took until the subscriber had it.
-async fn change(server: &mut Part, subscriber: &mut Subscriber) -> Result<Duration, String> {
+/// Changes a cluster, and returns how long it took until the probe had it.
+async fn change(server: &mut Part, probe: &mut Probe) -> Result<Duration, String> {
     let start = Instant::now();
     server.tell("change")?;
-    subscriber.next_change().await?;
+    probe.next_change().await?;
     Ok(start.elapsed())
 }
 
-fn print(table: &mut Table, sizes: &[usize], contestants: &[Contestant], all: &[Vec<Shown>]) {
+fn print(table: &mut Table, sizes: &[usize], all: &[Vec<Shown>]) {
     let Some((ours, peers)) = all.split_first() else {
         return;
     };
-    for (peer, shown) in contestants.iter().skip(1).zip(peers) {
+    for (peer, shown) in Contestant::ALL.iter().skip(1).zip(peers) {
         for (index, clusters) in sizes.iter().enumerate() {
             let mut row = |what: String, figure: fn(&Shown) -> Option<f64>| {
                 let (Some(ours), Some(theirs)) = (figure(&ours[index]), figure(&shown[index]))
@@ -132,7 +96,7 @@ fn print(table: &mut Table, sizes: &[usize], contestants: &[Contestant], all: &[
                     id: "P-1",
                     what: &what,
                     ours,
-                    peer: (peer.name, theirs),
+                    peer: (peer.name(), theirs),
                     target: Target::None,
                 });
             };

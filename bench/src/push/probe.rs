@@ -1,7 +1,10 @@
-//! A wildcard delta subscriber to clusters that acknowledges what it gets.
+//! A wildcard delta subscriber to clusters that reads and acknowledges what it gets.
+
+use std::collections::HashMap;
 
 use http::uri::PathAndQuery;
 use oxds_types::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse};
+use prost::Message as _;
 use tokio::sync::mpsc;
 use tonic::Streaming;
 use tonic::client::Grpc;
@@ -13,12 +16,12 @@ const DELTA_ADS: &str =
 
 /// One delta ADS stream.
 #[derive(Debug)]
-pub(super) struct Subscriber {
+pub(super) struct Probe {
     requests: mpsc::UnboundedSender<DeltaDiscoveryRequest>,
     responses: Streaming<DeltaDiscoveryResponse>,
 }
 
-impl Subscriber {
+impl Probe {
     /// Opens the stream and subscribes to every cluster.
     pub(super) async fn connect(address: &str) -> Result<Self, String> {
         let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(text)?;
@@ -62,19 +65,44 @@ impl Subscriber {
 
     /// Reads one response, acknowledges it and tells how many resources it held.
     pub(super) async fn next_change(&mut self) -> Result<usize, String> {
-        let response = self
-            .responses
-            .message()
-            .await
-            .map_err(text)?
-            .ok_or("the stream ended")?;
+        let response = self.next().await?;
+        let resources = response.resources.len();
+        self.acknowledge(response)?;
+        Ok(resources)
+    }
+
+    /// Reads one response.
+    pub(super) async fn next(&mut self) -> Result<DeltaDiscoveryResponse, String> {
+        let response = self.responses.message().await.map_err(text)?;
+        response.ok_or_else(|| "the stream ended".to_owned())
+    }
+
+    /// Acknowledges a response.
+    pub(super) fn acknowledge(&self, response: DeltaDiscoveryResponse) -> Result<(), String> {
         let ack = DeltaDiscoveryRequest {
             type_url: response.type_url,
             response_nonce: response.nonce,
             ..Default::default()
         };
-        self.requests.send(ack).map_err(text)?;
-        Ok(response.resources.len())
+        self.requests.send(ack).map_err(text)
+    }
+
+    /// Reads until `clusters` resources have arrived: their versions by name, and their bytes.
+    pub(super) async fn versions(
+        &mut self,
+        clusters: usize,
+    ) -> Result<(HashMap<String, String>, u64), String> {
+        let mut versions = HashMap::new();
+        let mut bytes = 0;
+        while versions.len() < clusters {
+            let response = self.next().await?;
+            for resource in &response.resources {
+                bytes += resource.encoded_len() as u64;
+                versions.insert(resource.name.clone(), resource.version.clone());
+            }
+            self.acknowledge(response)?;
+        }
+        Ok((versions, bytes))
     }
 }
 

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+)
+
+// store is a cache, and how its owner changes it.
+type store interface {
+	cache() cache.Cache
+	// set publishes one resource that has changed.
+	set(index int)
+	// replace hands everything over again.
+	replace()
+}
+
+// snapshots is a snapshot cache with one node group.
+type snapshots struct {
+	all        cache.SnapshotCache
+	resources  *resources
+	generation int
+}
+
+func newSnapshots(resources *resources) *snapshots {
+	s := &snapshots{all: cache.NewSnapshotCache(true, cache.IDHash{}, nil), resources: resources}
+	s.replace()
+	return s
+}
+
+func (s *snapshots) cache() cache.Cache { return s.all }
+
+// A snapshot is made of everything there is, so a change of one is a replacement of all.
+func (s *snapshots) set(int) { s.replace() }
+
+func (s *snapshots) replace() {
+	snapshot, err := cache.NewSnapshot(fmt.Sprint(s.generation), map[resource.Type][]types.Resource{s.resources.typeURL: s.resources.all})
+	if err != nil {
+		log.Fatal(err)
+	}
+	s.generation++
+	if err := s.all.SetSnapshot(context.Background(), "bench", snapshot); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// linear is a linear cache.
+type linear struct {
+	all       *cache.LinearCache
+	resources *resources
+}
+
+func newLinear(resources *resources) *linear {
+	return &linear{all: cache.NewLinearCache(resources.typeURL, cache.WithInitialResources(resources.byName())), resources: resources}
+}
+
+func (l *linear) cache() cache.Cache { return l.all }
+
+func (l *linear) set(index int) {
+	if err := l.all.UpdateResource(resourceName(index), l.resources.all[index]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func (l *linear) replace() { l.all.SetResources(l.resources.byName()) }

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"log"
+	"strings"
+	"time"
+
+	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpoint "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// resources is what the caches are made of. Its owner is the one goroutine that reads lines: a changed resource is a
+// fresh message, so a cache keeps what it was given.
+type resources struct {
+	typeURL    resource.Type
+	make       func(index, generation int) types.Resource
+	all        []types.Resource
+	generation int
+}
+
+func newResources(holding string, count int) *resources {
+	r := &resources{all: make([]types.Resource, count)}
+	switch holding {
+	case "clusters":
+		r.typeURL = resource.ClusterType
+		r.make = func(index, generation int) types.Resource { return makeCluster(index, generation, 420) }
+	case "assignments":
+		r.typeURL, r.make = resource.EndpointType, makeAssignment
+	default:
+		log.Fatalf("unknown holding %q", holding)
+	}
+	for i := range r.all {
+		r.all[i] = r.make(i, 0)
+	}
+	return r
+}
+
+// change makes the next resource anew, and tells which it is.
+func (r *resources) change() int {
+	r.generation++
+	index := r.generation % len(r.all)
+	r.all[index] = r.make(index, r.generation)
+	return index
+}
+
+// poison makes resource 0 large.
+func (r *resources) poison() int {
+	r.all[0] = makeCluster(0, 0, 4000)
+	return 0
+}
+
+func (r *resources) byName() map[string]types.Resource {
+	all := make(map[string]types.Resource, len(r.all))
+	for i, one := range r.all {
+		all[resourceName(i)] = one
+	}
+	return all
+}
+
+func resourceName(index int) string { return fmt.Sprintf("resource-%06d", index) }
+
+// makeCluster is a cluster of the size that the scenarios assume; it says when it was changed, if it was.
+func makeCluster(index, generation, filler int) types.Resource {
+	var stamp int64
+	if generation > 0 {
+		stamp = time.Now().UnixMicro()
+	}
+	return &cluster.Cluster{
+		Name:                 resourceName(index),
+		ConnectTimeout:       durationpb.New(time.Duration(1+generation) * time.Second),
+		ClusterDiscoveryType: &cluster.Cluster_Type{Type: cluster.Cluster_EDS},
+		EdsClusterConfig: &cluster.Cluster_EdsClusterConfig{
+			EdsConfig: &core.ConfigSource{ConfigSourceSpecifier: &core.ConfigSource_Ads{Ads: &core.AggregatedConfigSource{}}},
+		},
+		AltStatName: fmt.Sprintf("%020d%s", stamp, strings.Repeat("x", filler)),
+	}
+}
+
+// makeAssignment is an assignment of the size that the scenarios assume.
+func makeAssignment(index, generation int) types.Resource {
+	endpoints := make([]*endpoint.LbEndpoint, 100)
+	for i := range endpoints {
+		address := &core.SocketAddress{
+			Address:       fmt.Sprintf("10.123.231.%d", 100+i),
+			PortSpecifier: &core.SocketAddress_PortValue{PortValue: 8080},
+		}
+		endpoints[i] = &endpoint.LbEndpoint{
+			HostIdentifier: &endpoint.LbEndpoint_Endpoint{Endpoint: &endpoint.Endpoint{
+				Address:  &core.Address{Address: &core.Address_SocketAddress{SocketAddress: address}},
+				Hostname: "backend.mesh",
+			}},
+			LoadBalancingWeight: wrapperspb.UInt32(uint32(1 + generation)),
+		}
+	}
+	return &endpoint.ClusterLoadAssignment{
+		ClusterName: resourceName(index),
+		Endpoints:   []*endpoint.LocalityLbEndpoints{{LbEndpoints: endpoints}},
+	}
+}

@@ -1,0 +1,180 @@
+//! P-2, P-3, P-4: one change, many clients.
+//!
+//! Every client has a connection to itself. A tenth of the clients of the scenarios, so a tenth of their times.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use oxds_core::snapshot::Protocol;
+
+use super::holding::{Holding, resource_name};
+use super::request;
+use super::rig::{Contestant, Pushes, Rig, wait};
+use super::swarm::Manner;
+use crate::Plan;
+use crate::report::{Row, Table, Target, percentile_micros};
+
+/// How long one server is measured, when not all its changes were made before.
+const ENOUGH: Duration = Duration::from_secs(15);
+
+/// One scenario.
+struct Shape {
+    id: &'static str,
+    holding: Holding,
+    count: usize,
+    clients: usize,
+    /// The resources that one client asks for; all when there are none.
+    names: fn(usize) -> Vec<String>,
+    /// Clients that one change concerns.
+    told: usize,
+    changes: usize,
+    /// For the last client to have it, in microseconds.
+    last_micros: f64,
+}
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    for shape in shapes(plan.smoke) {
+        if plan.wants(shape.id) {
+            scenario(&shape, table)?;
+        }
+    }
+    Ok(())
+}
+
+fn shapes(smoke: bool) -> [Shape; 3] {
+    let scale = if smoke { 10 } else { 1 };
+    let changes = if smoke { 10 } else { 200 };
+    [
+        Shape {
+            id: "P-2",
+            holding: Holding::Clusters,
+            count: 100_000 / scale / scale,
+            clients: 100 / scale,
+            names: |_| Vec::new(),
+            told: 100 / scale,
+            changes,
+            last_micros: 2_000.0,
+        },
+        Shape {
+            id: "P-3",
+            holding: Holding::Assignments,
+            count: 1,
+            clients: 1_000 / scale,
+            names: |_| vec![resource_name(0)],
+            told: 1_000 / scale,
+            changes,
+            last_micros: 15_000.0,
+        },
+        Shape {
+            id: "P-4",
+            holding: Holding::Assignments,
+            count: 10_000 / scale,
+            clients: 1_000 / scale,
+            // Ten clients share each ten names, so that each name has ten watchers.
+            names: |client| {
+                let first = client / 10 * 10;
+                (first..first + 10).map(resource_name).collect()
+            },
+            told: 10,
+            // No more than there are names that are watched.
+            changes: changes.min(1_000 / scale - 20),
+            last_micros: 1_000.0,
+        },
+    ]
+}
+
+fn scenario(shape: &Shape, table: &mut Table) -> Result<(), String> {
+    let measure = |contestant: Contestant| {
+        wait(measure(shape, contestant)).map_err(|error| format!("{}: {error}", contestant.name()))
+    };
+    let ours = measure(Contestant::Oxds)?;
+    for peer in [Contestant::Snapshot, Contestant::Linear] {
+        let theirs = measure(peer)?;
+        // The issue asks for a tenth of the CPU time of the snapshot cache, at 100,000 clusters.
+        let is_asked = shape.id == "P-2" && peer == Contestant::Snapshot;
+        let mut row = |what: &str, ours: f64, theirs: f64, target: Target| {
+            table.row(&Row {
+                id: shape.id,
+                what,
+                ours,
+                peer: (peer.name(), theirs),
+                target,
+            });
+        };
+        let median = |pushes: &Pushes| percentile_micros(&pushes.last, 0.5);
+        let what = format!("last of {} clients, p50 (us)", shape.told);
+        row(&what, median(&ours), median(&theirs), Target::None);
+        row(
+            "server CPU per change (us)",
+            ours.cpu_micros_per_change,
+            theirs.cpu_micros_per_change,
+            if is_asked {
+                Target::AtMost(0.1)
+            } else {
+                Target::None
+            },
+        );
+    }
+    judge(shape, &ours, table);
+    Ok(())
+}
+
+fn judge(shape: &Shape, ours: &Pushes, table: &mut Table) {
+    let last = |part| percentile_micros(&ours.last, part);
+    table.limit(
+        shape.id,
+        "last client, p50 (us)",
+        last(0.5),
+        shape.last_micros,
+    );
+    table.limit(
+        shape.id,
+        "last client, p99 (us)",
+        last(0.99),
+        shape.last_micros,
+    );
+    let Some(counts) = ours.counts else {
+        return;
+    };
+    let per_change = |count: u64| count as f64 / ours.last.len() as f64;
+    table.limit(
+        shape.id,
+        "hashes per change",
+        per_change(counts.hashes),
+        1.0,
+    );
+    table.limit(
+        shape.id,
+        "encodings per change",
+        per_change(counts.encodes),
+        1.0,
+    );
+    table.limit(
+        shape.id,
+        "wake-ups per change",
+        per_change(counts.wakeups),
+        shape.told as f64,
+    );
+}
+
+async fn measure(shape: &Shape, contestant: Contestant) -> Result<Pushes, String> {
+    let manner = Manner::new(shape.holding.kind(), Protocol::Delta);
+    let mut rig = Rig::start(contestant, shape.holding, shape.count, manner)?;
+    for client in 0..shape.clients {
+        let names = (shape.names)(client);
+        let (first, resources): (Bytes, usize) = if names.is_empty() {
+            (
+                request::all(&shape.holding.kind(), Protocol::Delta),
+                shape.count,
+            )
+        } else {
+            let resources = names.len();
+            (
+                request::named(&shape.holding.kind(), names, Default::default()),
+                resources,
+            )
+        };
+        rig.swarm.fill(1, &first, resources).await?;
+    }
+    rig.pushes(shape.changes, ENOUGH, shape.told).await
+}

@@ -1,0 +1,86 @@
+//! P-5: one change, and everything goes out again, as SotW demands of clusters.
+
+use std::time::Duration;
+
+use oxds_core::snapshot::Protocol;
+
+use super::holding::Holding;
+use super::request;
+use super::rig::{Contestant, Rig, wait};
+use super::swarm::Manner;
+use crate::Plan;
+use crate::memory::mib;
+use crate::report::{Row, Table, Target};
+
+/// Clients of the comparison; a peer encodes everything for each of them.
+const FEW: usize = 10;
+/// Clients whose memory the target is about.
+const MANY: usize = 100;
+
+/// What one push of everything showed.
+struct Shown {
+    took: Duration,
+    /// Bytes of one response.
+    body: u64,
+    /// How far the server's resident memory rose above what it was.
+    rise: u64,
+}
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let clusters = if plan.smoke { 1_000 } else { 100_000 };
+    let measure = |contestant: Contestant, clients| {
+        let shown = wait(measure(contestant, clusters, clients));
+        shown.map_err(|error| format!("{}: {error}", contestant.name()))
+    };
+    let ours = measure(Contestant::Oxds, FEW)?;
+    for peer in [Contestant::Snapshot, Contestant::Linear] {
+        let theirs = measure(peer, FEW)?;
+        let mut row = |what: String, ours, theirs| {
+            table.row(&Row {
+                id: "P-5",
+                what: &what,
+                ours,
+                peer: (peer.name(), theirs),
+                target: Target::None,
+            });
+        };
+        let seconds = |shown: &Shown| shown.took.as_secs_f64();
+        row(
+            format!("full state to {FEW} clients (s)"),
+            seconds(&ours),
+            seconds(&theirs),
+        );
+        row(
+            format!("memory rises, {FEW} clients (MiB)"),
+            mib(ours.rise),
+            mib(theirs.rise),
+        );
+    }
+    let ours = measure(Contestant::Oxds, MANY)?;
+    let gigabytes = (ours.body * MANY as u64) as f64 / 1e9;
+    table.note(&format!(
+        "P-5: {gigabytes:.2} GB to {MANY} clients in {:.2} s",
+        ours.took.as_secs_f64()
+    ));
+    let rise = ours.rise as f64 / ours.body as f64;
+    table.limit("P-5", "memory rises, 100 clients (bodies)", rise, 1.2);
+    Ok(())
+}
+
+async fn measure(contestant: Contestant, clusters: usize, clients: usize) -> Result<Shown, String> {
+    let holding = Holding::Clusters;
+    let manner = Manner::new(holding.kind(), Protocol::Sotw);
+    let mut rig = Rig::start(contestant, holding, clusters, manner)?;
+    let first = request::all(&holding.kind(), Protocol::Sotw);
+    rig.swarm.fill(clients, &first, clusters).await?;
+    rig.change(clients).await?;
+    rig.server.forget_peak()?;
+    let (memory, before) = (rig.server.memory()?, rig.swarm.mark());
+    let took = rig.change(clients).await?;
+    let bytes = rig.swarm.mark().bytes - before.bytes;
+    Ok(Shown {
+        took,
+        body: bytes / clients as u64,
+        rise: rig.server.memory()?.peak.saturating_sub(memory.resident),
+    })
+}

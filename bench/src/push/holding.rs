@@ -1,0 +1,171 @@
+//! What the servers of the push scenarios hold. The peer's are made alike, in `peers/go-control-plane`.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::ValueEnum;
+use envoy_types::pb::envoy::config::cluster::v3::Cluster;
+use envoy_types::pb::envoy::config::cluster::v3::cluster::{
+    ClusterDiscoveryType, DiscoveryType, EdsClusterConfig,
+};
+use envoy_types::pb::envoy::config::core::v3::address::Address as AnyAddress;
+use envoy_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
+use envoy_types::pb::envoy::config::core::v3::socket_address::PortSpecifier;
+use envoy_types::pb::envoy::config::core::v3::{
+    Address, AggregatedConfigSource, ConfigSource, SocketAddress,
+};
+use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
+use envoy_types::pb::envoy::config::endpoint::v3::{
+    ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
+};
+use envoy_types::pb::google::protobuf::{Duration, UInt32Value};
+use oxds_core::snapshot::Resource;
+use oxds_types::Kind;
+use prost::Message as _;
+
+use super::swarm::LARGE;
+
+/// Filler of a cluster, which makes it about 500 bytes: the size that the scenarios assume.
+const FILLER: usize = 420;
+/// Endpoints of an assignment, which make it about 4.5 KB: the size that the scenarios assume.
+const ENDPOINTS: usize = 100;
+
+/// The kind of resources that a server holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Holding {
+    Clusters,
+    Assignments,
+}
+
+impl Holding {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Clusters => "clusters",
+            Self::Assignments => "assignments",
+        }
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Clusters => Kind::CLUSTER,
+            Self::Assignments => Kind::ENDPOINT,
+        }
+    }
+
+    /// One resource; generations of it differ.
+    pub(super) fn resource(self, index: usize, generation: usize) -> Resource {
+        let name = resource_name(index);
+        let bytes = match self {
+            Self::Clusters => cluster(&name, generation, FILLER).encode_to_vec(),
+            Self::Assignments => assignment(&name, generation).encode_to_vec(),
+        };
+        Resource::new(self.kind(), name, &bytes)
+    }
+
+    /// A cluster that the swarm tells from others by its size.
+    pub(super) fn poison(self, index: usize) -> Resource {
+        let name = resource_name(index);
+        let bytes = cluster(&name, 0, 2 * LARGE).encode_to_vec();
+        Resource::new(Kind::CLUSTER, name, &bytes)
+    }
+}
+
+pub(super) fn resource_name(index: usize) -> String {
+    format!("resource-{index:06}")
+}
+
+/// A cluster that says in its statistics' name when it was changed, if it was.
+fn cluster(name: &str, generation: usize, filler: usize) -> Cluster {
+    let stamp = if generation == 0 { 0 } else { now_micros() };
+    let eds = EdsClusterConfig {
+        eds_config: Some(ConfigSource {
+            config_source_specifier: Some(ConfigSourceSpecifier::Ads(AggregatedConfigSource {})),
+            ..ConfigSource::default()
+        }),
+        ..EdsClusterConfig::default()
+    };
+    Cluster {
+        name: name.to_owned(),
+        connect_timeout: Some(Duration {
+            seconds: 1 + generation as i64,
+            nanos: 0,
+        }),
+        cluster_discovery_type: Some(ClusterDiscoveryType::Type(DiscoveryType::Eds.into())),
+        eds_cluster_config: Some(eds),
+        alt_stat_name: format!("{stamp:020}{:x>filler$}", ""),
+        ..Cluster::default()
+    }
+}
+
+/// When the content of a cluster was made, in microseconds since 1970, and 0 if it never changed.
+pub(super) fn stamp(cluster: &[u8]) -> Result<u64, String> {
+    let cluster = Cluster::decode(cluster).map_err(|error| error.to_string())?;
+    let stamp = cluster
+        .alt_stat_name
+        .get(..20)
+        .and_then(|digits| digits.parse().ok());
+    stamp.ok_or_else(|| format!("{} has no stamp", cluster.name))
+}
+
+pub(super) fn now_micros() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_micros() as u64)
+}
+
+fn assignment(name: &str, generation: usize) -> ClusterLoadAssignment {
+    let endpoints = (0..ENDPOINTS).map(|index| {
+        let address = SocketAddress {
+            address: format!("10.123.231.{}", 100 + index),
+            port_specifier: Some(PortSpecifier::PortValue(8080)),
+            ..SocketAddress::default()
+        };
+        let endpoint = Endpoint {
+            address: Some(Address {
+                address: Some(AnyAddress::SocketAddress(address)),
+            }),
+            hostname: "backend.mesh".to_owned(),
+            ..Endpoint::default()
+        };
+        LbEndpoint {
+            host_identifier: Some(HostIdentifier::Endpoint(endpoint)),
+            load_balancing_weight: Some(UInt32Value {
+                value: 1 + generation as u32,
+            }),
+            ..LbEndpoint::default()
+        }
+    });
+    ClusterLoadAssignment {
+        cluster_name: name.to_owned(),
+        endpoints: vec![LocalityLbEndpoints {
+            lb_endpoints: endpoints.collect(),
+            ..LocalityLbEndpoints::default()
+        }],
+        ..ClusterLoadAssignment::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_have_the_sizes_that_the_scenarios_assume() {
+        let size = |holding: Holding| holding.resource(7, 1).value().len();
+        assert!(
+            (450..550).contains(&size(Holding::Clusters)),
+            "{}",
+            size(Holding::Clusters)
+        );
+        assert!(
+            (4_000..5_000).contains(&size(Holding::Assignments)),
+            "{}",
+            size(Holding::Assignments)
+        );
+    }
+
+    #[test]
+    fn only_a_changed_cluster_says_when() {
+        let stamp = |generation| stamp(&Holding::Clusters.resource(7, generation).value());
+        assert_eq!(stamp(0), Ok(0));
+        assert_ne!(stamp(1), Ok(0));
+    }
+}

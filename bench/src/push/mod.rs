@@ -1,0 +1,41 @@
+//! P-1 … P-13: what a change costs a server, by the number of its resources and of its clients.
+//!
+//! ```text
+//!    processor 0                                   processor 1
+//!   ┌──────────────────────┐   lines, "change"    ┌────────────────────────────────┐
+//!   │ a scenario, its      │ ───────────────────▶ │ oxds-server, or go-control-    │
+//!   │ swarm and its probes │ ◀── discovery ─────▶ │ plane's snapshot, linear cache │
+//!   └──────────────────────┘     streams          └────────────────────────────────┘
+//! ```
+//!
+//! | scenario | module |
+//! |---|---|
+//! | P-1: one of M clusters changes, one client | [`change`] |
+//! | P-2, P-3, P-4: one change, many clients | [`fan_out`] |
+//! | P-5: a full state to each client | [`full_state`] |
+//! | P-6, P-7: all clients connect anew | [`reconnect`] |
+//! | P-8: memory of a client that waits | [`idle`] |
+//! | P-9: changes without a pause | [`sustained`] |
+//! | P-10: clients that stop reading | [`stalled`] |
+//! | P-11: everything handed over again | [`replace`] |
+//! | P-13: a resource that every client refuses | [`poison`] |
+
+pub(crate) mod change;
+pub(crate) mod fan_out;
+pub(crate) mod full_state;
+mod holding;
+pub(crate) mod idle;
+mod metrics;
+pub(crate) mod poison;
+mod probe;
+pub(crate) mod reconnect;
+pub(crate) mod replace;
+mod request;
+mod rig;
+mod server;
+pub(crate) mod stalled;
+pub(crate) mod sustained;
+mod swarm;
+
+pub(crate) use holding::Holding;
+pub(crate) use server::serve;

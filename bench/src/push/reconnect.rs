@@ -1,0 +1,181 @@
+//! P-6, P-7: every client connects anew at the same time, and asks for a thousand names.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use oxds_core::snapshot::Protocol;
+
+use super::holding::{Holding, resource_name};
+use super::probe::Probe;
+use super::request;
+use super::rig::{Contestant, Rig, address, wait};
+use super::swarm::{Counted, Manner};
+use crate::Plan;
+use crate::memory::mib;
+use crate::report::{Row, Table, Target};
+
+/// Names that a client asks for.
+const NAMES: usize = 1_000;
+/// A server that spends less than this in a fifth of a second has done its work.
+const QUIET_MICROS: u64 = 10_000;
+
+/// A tenth of the clients of the scenario, so a tenth of its time.
+const WARM_MILLIS: f64 = 500.0;
+const COLD_MILLIS: f64 = 800.0;
+/// What a stream may cost beside the corpus.
+const STREAM_BYTES: u64 = 64 * 1024;
+
+struct Shown {
+    /// Until the last client was answered. None: not all are, as nothing has changed.
+    answered: Option<Duration>,
+    cpu_micros: u64,
+    counted: Counted,
+    peak: u64,
+    /// Bytes of all resources there are, as they are sent.
+    corpus: u64,
+}
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let clients = if plan.smoke { 20 } else { 1_000 };
+    for (id, is_warm) in [("P-6", true), ("P-7", false)] {
+        if !plan.wants(id) {
+            continue;
+        }
+        let measure = |contestant: Contestant| {
+            let shown = wait(measure(contestant, clients, is_warm));
+            shown.map_err(|error| format!("{id}, {}: {error}", contestant.name()))
+        };
+        let ours = measure(Contestant::Oxds)?;
+        for peer in [Contestant::Snapshot, Contestant::Linear] {
+            let theirs = measure(peer)?;
+            compare(id, peer, &ours, &theirs, table);
+        }
+        judge(id, is_warm, clients, &ours, table)?;
+    }
+    Ok(())
+}
+
+fn compare(id: &'static str, peer: Contestant, ours: &Shown, theirs: &Shown, table: &mut Table) {
+    let mut row = |what, ours, theirs| {
+        table.row(&Row {
+            id,
+            what,
+            ours,
+            peer: (peer.name(), theirs),
+            target: Target::None,
+        });
+    };
+    let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
+    if let (Some(ours), Some(theirs)) = (ours.answered, theirs.answered) {
+        row("last client answered (ms)", millis(ours), millis(theirs));
+    }
+    row(
+        "server CPU (ms)",
+        ours.cpu_micros as f64 / 1e3,
+        theirs.cpu_micros as f64 / 1e3,
+    );
+    row("peak memory (MiB)", mib(ours.peak), mib(theirs.peak));
+    row(
+        "resources sent",
+        ours.counted.resources as f64,
+        theirs.counted.resources as f64,
+    );
+}
+
+fn judge(
+    id: &str,
+    is_warm: bool,
+    clients: usize,
+    ours: &Shown,
+    table: &mut Table,
+) -> Result<(), String> {
+    let answered = ours.answered.ok_or("not every client was answered")?;
+    let (most, resources) = if is_warm {
+        (WARM_MILLIS, 0)
+    } else {
+        (COLD_MILLIS, clients * NAMES)
+    };
+    table.limit(
+        id,
+        "last client answered (ms)",
+        answered.as_secs_f64() * 1e3,
+        most,
+    );
+    table.limit(
+        id,
+        "resources sent",
+        ours.counted.resources as f64,
+        resources as f64,
+    );
+    if !is_warm {
+        let most = mib(2 * ours.corpus + STREAM_BYTES * clients as u64);
+        table.limit(id, "peak memory (MiB)", mib(ours.peak), most);
+    }
+    Ok(())
+}
+
+async fn measure(contestant: Contestant, clients: usize, is_warm: bool) -> Result<Shown, String> {
+    const CLUSTERS: usize = 10 * NAMES;
+    let holding = Holding::Clusters;
+    let mut rig = Rig::start(
+        contestant,
+        holding,
+        CLUSTERS,
+        Manner::new(holding.kind(), Protocol::Delta),
+    )?;
+    let mut probe = Probe::connect(address(&rig.server)).await?;
+    let (versions, corpus) = probe.versions(CLUSTERS).await?;
+    drop(probe);
+    // Ten kinds of clients, each with a tenth of the names.
+    let firsts: Vec<Bytes> = (0..10)
+        .map(|tenth| first(tenth * NAMES, &versions, is_warm))
+        .collect();
+
+    rig.server.forget_peak()?;
+    let cpu = rig.server.cpu_micros()?;
+    let start = Instant::now();
+    for client in 0..clients {
+        rig.swarm
+            .open(firsts[client % firsts.len()].clone())
+            .await?;
+    }
+    let answered = answers(&mut rig, clients, is_warm).await?;
+    Ok(Shown {
+        answered: answered.map(|last| last.duration_since(start)),
+        cpu_micros: rig.server.cpu_micros()? - cpu,
+        counted: rig.swarm.mark(),
+        peak: rig.server.memory()?.peak,
+        corpus,
+    })
+}
+
+fn first(from: usize, versions: &HashMap<String, String>, is_warm: bool) -> Bytes {
+    let names: Vec<String> = (from..from + NAMES).map(resource_name).collect();
+    let held = |name: &String| Some((name.clone(), versions.get(name)?.clone()));
+    let held = if is_warm {
+        names.iter().filter_map(held).collect()
+    } else {
+        HashMap::new()
+    };
+    request::named(&Holding::Clusters.kind(), names, held)
+}
+
+/// Waits until the server has nothing more to do; tells when the last client was answered, if all were.
+async fn answers(rig: &mut Rig, clients: usize, is_warm: bool) -> Result<Option<Instant>, String> {
+    let mut spent = rig.server.cpu_micros()?;
+    loop {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let now = rig.server.cpu_micros()?;
+        if now - spent < QUIET_MICROS {
+            break;
+        }
+        spent = now;
+    }
+    let counted = rig.swarm.mark();
+    let is_answered = match is_warm {
+        true => counted.messages >= clients as u64,
+        false => counted.resources >= (clients * NAMES) as u64,
+    };
+    Ok(rig.swarm.arrivals().last().copied().filter(|_| is_answered))
+}

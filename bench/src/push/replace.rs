@@ -1,0 +1,54 @@
+//! P-11: a control plane hands everything over again, and one resource is different.
+
+use std::time::{Duration, Instant};
+
+use super::holding::Holding;
+use super::probe::Probe;
+use super::rig::{Contestant, address, wait};
+use crate::Plan;
+use crate::report::{Row, Table, Target, percentile_micros};
+
+/// Milliseconds from the order until the client has it.
+const MOST: f64 = 60.0;
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let (clusters, rounds) = if plan.smoke {
+        (1_000, 3)
+    } else {
+        (100_000, 20)
+    };
+    let measure = |contestant: Contestant| {
+        let millis = wait(measure(contestant, clusters, rounds));
+        millis.map_err(|error| format!("{}: {error}", contestant.name()))
+    };
+    let ours = measure(Contestant::Oxds)?;
+    for peer in [Contestant::Snapshot, Contestant::Linear] {
+        table.row(&Row {
+            id: "P-11",
+            what: &format!("replace {clusters}, one changed, p50 (ms)"),
+            ours,
+            peer: (peer.name(), measure(peer)?),
+            target: Target::None,
+        });
+    }
+    table.limit("P-11", "replace all, p50 (ms)", ours, MOST);
+    Ok(())
+}
+
+async fn measure(contestant: Contestant, clusters: usize, rounds: usize) -> Result<f64, String> {
+    let mut server = contestant.start(Holding::Clusters, clusters)?;
+    let mut probe = Probe::connect(address(&server)).await?;
+    probe.sync(clusters).await?;
+    let mut took: Vec<Duration> = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        let start = Instant::now();
+        server.tell("replace")?;
+        let told = probe.next_change().await?;
+        if told != 1 {
+            return Err(format!("{told} resources for one change"));
+        }
+        took.push(start.elapsed());
+    }
+    took.sort_unstable();
+    Ok(percentile_micros(&took, 0.5) / 1e3)
+}

@@ -1,0 +1,50 @@
+//! First requests of streams, framed for gRPC.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use oxds_core::snapshot::Protocol;
+use oxds_types::Kind;
+use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
+
+use super::swarm::framed;
+
+fn node() -> Option<Node> {
+    Some(Node {
+        id: "bench".to_owned(),
+        ..Node::default()
+    })
+}
+
+/// Asks for everything of a kind.
+pub(super) fn all(kind: &Kind, protocol: Protocol) -> Bytes {
+    let type_url = kind.type_url().to_owned();
+    match protocol {
+        Protocol::Sotw => framed(&DiscoveryRequest {
+            node: node(),
+            type_url,
+            ..DiscoveryRequest::default()
+        }),
+        Protocol::Delta => framed(&DeltaDiscoveryRequest {
+            node: node(),
+            type_url,
+            resource_names_subscribe: vec!["*".to_owned()],
+            ..DeltaDiscoveryRequest::default()
+        }),
+    }
+}
+
+/// Asks for names of a kind, over delta, having these versions of them.
+pub(super) fn named(
+    kind: &Kind,
+    names: Vec<String>,
+    initial_resource_versions: HashMap<String, String>,
+) -> Bytes {
+    framed(&DeltaDiscoveryRequest {
+        node: node(),
+        type_url: kind.type_url().to_owned(),
+        resource_names_subscribe: names,
+        initial_resource_versions,
+        ..DeltaDiscoveryRequest::default()
+    })
+}

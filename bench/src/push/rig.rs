@@ -1,0 +1,148 @@
+//! A server and the swarm that asks it.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::holding::Holding;
+use super::metrics::Counts;
+use super::swarm::{Manner, Swarm};
+use crate::roles::{Part, Role};
+
+/// Who can serve a scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Contestant {
+    Oxds,
+    /// go-control-plane's snapshot cache.
+    Snapshot,
+    /// go-control-plane's linear cache.
+    Linear,
+}
+
+impl Contestant {
+    pub(super) const ALL: [Self; 3] = [Self::Oxds, Self::Snapshot, Self::Linear];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Oxds => "oxds",
+            Self::Snapshot => "gcp snapshot",
+            Self::Linear => "gcp linear",
+        }
+    }
+
+    /// Starts a server that holds this many.
+    pub(super) fn start(self, holding: Holding, count: usize) -> Result<Part, String> {
+        let cache = match self {
+            Self::Oxds => return Part::start(&Role::Push { holding, count }),
+            Self::Snapshot => "snapshot",
+            Self::Linear => "linear",
+        };
+        let peer =
+            PathBuf::from(std::env::var_os("OXDS_BENCH_GO_CONTROL_PLANE").ok_or(
+                "OXDS_BENCH_GO_CONTROL_PLANE does not name the peer's binary: use bench/run",
+            )?);
+        let arguments = [
+            format!("-cache={cache}"),
+            format!("-holding={}", holding.name()),
+            format!("-count={count}"),
+        ];
+        Part::start_program(&peer, &arguments)
+    }
+}
+
+/// Where a server's discovery services are.
+pub(super) fn address(server: &Part) -> &str {
+    server.hello().split(' ').next().unwrap_or_default()
+}
+
+/// One measurement's two sides.
+pub(super) struct Rig {
+    pub(super) server: Part,
+    pub(super) swarm: Swarm,
+}
+
+/// What a series of changes showed.
+#[derive(Debug)]
+pub(super) struct Pushes {
+    /// From the order to change until the last client had it; sorted.
+    pub(super) last: Vec<Duration>,
+    pub(super) cpu_micros_per_change: f64,
+    /// Ours alone.
+    pub(super) counts: Option<Counts>,
+}
+
+impl Rig {
+    pub(super) fn start(
+        contestant: Contestant,
+        holding: Holding,
+        count: usize,
+        manner: Manner,
+    ) -> Result<Self, String> {
+        let server = contestant.start(holding, count)?;
+        let swarm = Swarm::new(address(&server), manner)?;
+        Ok(Self { server, swarm })
+    }
+
+    /// What our server counts; `None` for peers, which count nothing.
+    pub(super) fn counts(&self) -> Result<Option<Counts>, String> {
+        let metrics = self.server.hello().split(' ').nth(1);
+        metrics.map(Counts::read).transpose()
+    }
+
+    /// Changes a resource, and waits until `told` clients have it.
+    pub(super) async fn change(&mut self, told: usize) -> Result<Duration, String> {
+        let before = self.swarm.mark();
+        let start = Instant::now();
+        self.server.tell("change")?;
+        let goal = before.messages + told as u64;
+        let last = self.swarm.until(goal, |counted| counted.messages).await?;
+        Ok(last.duration_since(start))
+    }
+
+    /// Changes as often as `at_most` says, or until it took `enough`; each change is to reach `told` clients, and no
+    /// more than those.
+    pub(super) async fn pushes(
+        &mut self,
+        at_most: usize,
+        enough: Duration,
+        told: usize,
+    ) -> Result<Pushes, String> {
+        // The first changes pay for caches and allocations that stay.
+        for _ in 0..(at_most / 10).clamp(1, 5) {
+            self.change(told).await?;
+        }
+        let (before, counts) = (self.swarm.mark(), self.counts()?);
+        let cpu_before = self.server.cpu_micros()?;
+        let mut last = Vec::with_capacity(at_most);
+        let end = Instant::now() + enough;
+        while last.len() < at_most && (last.is_empty() || Instant::now() < end) {
+            last.push(self.change(told).await?);
+        }
+        let cpu = self.server.cpu_micros()? - cpu_before;
+        let messages = self.swarm.mark().messages - before.messages;
+        if messages != (last.len() * told) as u64 {
+            return Err(format!(
+                "{messages} responses to {} changes for {told}",
+                last.len()
+            ));
+        }
+        let counts = self
+            .counts()?
+            .zip(counts)
+            .map(|(after, before)| after - before);
+        last.sort_unstable();
+        Ok(Pushes {
+            cpu_micros_per_change: cpu as f64 / last.len() as f64,
+            last,
+            counts,
+        })
+    }
+}
+
+/// Runs a measurement on a runtime of one thread.
+pub(super) fn wait<T>(measurement: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    runtime.block_on(measurement)
+}

@@ -1,0 +1,134 @@
+//! Our server in the push scenarios, and what the lines say that it reads.
+//!
+//! | line | what happens | answer |
+//! |---|---|---|
+//! | `change` | the next resource changes | – |
+//! | `poison` | resource 0 becomes large | – |
+//! | `replace` | everything is handed over again; the next resource is different | – |
+//! | `storm RATE MILLIS` | changes at this rate per second for so long | how many |
+//! | `cpu` | – | CPU time of the process, in microseconds |
+//!
+//! The go-control-plane server of `peers/` obeys the same lines, as far as its caches can.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "parts talk to their parent over standard output"
+)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cpu_time::ProcessTime;
+use oxds_core::snapshot::{ChangeSet, Resource};
+use oxds_server::{Cache, Limits, Server};
+
+use super::holding::Holding;
+use crate::serve::{ANY_PORT, obey};
+
+/// Serves until the parent ends. Its hello is the address of the gRPC port and that of the HTTP port.
+pub(crate) async fn serve(holding: Holding, count: usize) -> Result<(), String> {
+    let mut source = Source::new(holding, count);
+    let cache = source.cache.clone();
+    let mut limits = Limits::default();
+    // The generator holds many streams on few connections where connections are not what is measured.
+    limits.streams_per_connection = 10_000;
+    let server = Server::builder()
+        .grpc(ANY_PORT)
+        .http(ANY_PORT)
+        .limits(limits)
+        .cache(cache)
+        .bind()
+        .await
+        .map_err(|error| error.to_string())?;
+    let http = server.http_addr().ok_or("no HTTP port")?;
+    println!("{} {http}", server.grpc_addr());
+    server.run(obey(move |line| source.obey(line))).await;
+    Ok(())
+}
+
+/// Makes resources and changes them.
+struct Source {
+    cache: Cache,
+    holding: Holding,
+    count: usize,
+    generation: usize,
+    /// What [`Self::replace`] hands over; made when it is first called.
+    encoded: Vec<Resource>,
+}
+
+impl Source {
+    fn new(holding: Holding, count: usize) -> Self {
+        let cache = Cache::new();
+        cache.apply(upserts((0..count).map(|index| holding.resource(index, 0))));
+        Self {
+            cache,
+            holding,
+            count,
+            generation: 0,
+            encoded: Vec::new(),
+        }
+    }
+
+    fn obey(&mut self, line: &str) -> Option<String> {
+        let mut words = line.split(' ');
+        let word = words.next()?;
+        let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        match word {
+            "cpu" => return Some(ProcessTime::now().as_duration().as_micros().to_string()),
+            "change" => self.change(),
+            "poison" => self.apply([self.holding.poison(0)]),
+            "replace" => self.replace(),
+            "storm" => {
+                let changes = self.storm(number(), Duration::from_millis(number()));
+                return Some(changes.to_string());
+            }
+            other => return Some(format!("error: what is {other}?")),
+        }
+        None
+    }
+
+    fn apply(&self, resources: impl IntoIterator<Item = Resource>) {
+        self.cache.apply(upserts(resources));
+    }
+
+    fn change(&mut self) {
+        self.generation += 1;
+        let index = self.generation % self.count;
+        self.apply([self.holding.resource(index, self.generation)]);
+    }
+
+    /// From encoded messages, as a store has them.
+    fn replace(&mut self) {
+        self.generation += 1;
+        let changed = self.generation % self.count;
+        if self.encoded.is_empty() {
+            let all = (0..self.count).map(|index| self.holding.resource(index, 0));
+            self.encoded = all.collect();
+        }
+        self.encoded[changed] = self.holding.resource(changed, self.generation);
+        let kind = self.holding.kind();
+        let anew =
+            |held: &Resource| Resource::new(kind.clone(), Arc::clone(held.name()), &held.value());
+        self.apply(self.encoded.iter().map(anew));
+    }
+
+    /// Changes are due at fixed times: one that comes late is not dropped, unless the time is over.
+    fn storm(&mut self, rate: u64, length: Duration) -> usize {
+        let start = Instant::now();
+        let every = Duration::from_secs(1) / u32::try_from(rate).unwrap_or(1).max(1);
+        let mut changes = 0;
+        while start.elapsed() < length {
+            self.change();
+            changes += 1;
+            std::thread::sleep((every * changes).saturating_sub(start.elapsed()));
+        }
+        changes as usize
+    }
+}
+
+fn upserts(resources: impl IntoIterator<Item = Resource>) -> ChangeSet {
+    ChangeSet {
+        upserts: resources.into_iter().map(Arc::new).collect(),
+        removals: Vec::new(),
+    }
+}

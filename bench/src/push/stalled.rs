@@ -1,0 +1,121 @@
+//! P-10: one client in a hundred stops reading.
+
+use std::time::{Duration, Instant};
+
+use oxds_core::snapshot::Protocol;
+
+use super::holding::Holding;
+use super::request;
+use super::rig::{Contestant, Rig, address, wait};
+use super::swarm::{Manner, Mood, Swarm};
+use crate::Plan;
+use crate::report::{Row, Table, Target, percentile_micros};
+
+const CLUSTERS: usize = 1_000;
+
+/// What a stalled client may cost, whatever happens meanwhile: a cursor, and a response that it does not take.
+const STALLED_BYTES: f64 = 64.0 * 1024.0;
+
+/// Latencies of every client that reads, sorted, while all read and while some do not.
+struct Shown {
+    all_read: Vec<Duration>,
+    some_stalled: Vec<Duration>,
+    /// Bytes that each stalled client cost over many changes.
+    grown: f64,
+}
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let (clients, rounds) = if plan.smoke { (100, 2) } else { (1_000, 10) };
+    let measure = |contestant: Contestant| {
+        let shown = wait(measure(contestant, clients, rounds));
+        shown.map_err(|error| format!("{}: {error}", contestant.name()))
+    };
+    let ours = measure(Contestant::Oxds)?;
+    let p99 = |latencies: &[Duration]| percentile_micros(latencies, 0.99);
+    // A change takes the snapshot cache longer than this scenario has time for.
+    let peer = Contestant::Linear;
+    let theirs = measure(peer)?;
+    let mut row = |what, ours, theirs| {
+        table.row(&Row {
+            id: "P-10",
+            what,
+            ours,
+            peer: (peer.name(), theirs),
+            target: Target::None,
+        });
+    };
+    row(
+        "p99, all read (us)",
+        p99(&ours.all_read),
+        p99(&theirs.all_read),
+    );
+    let what = "p99, one in a hundred stalls (us)";
+    row(what, p99(&ours.some_stalled), p99(&theirs.some_stalled));
+    let ratio = p99(&ours.some_stalled) / p99(&ours.all_read);
+    table.limit("P-10", "p99 of the rest, stalled / all read", ratio, 1.05);
+    table.limit(
+        "P-10",
+        "bytes per stalled client",
+        ours.grown,
+        STALLED_BYTES,
+    );
+    Ok(())
+}
+
+async fn measure(contestant: Contestant, clients: usize, rounds: usize) -> Result<Shown, String> {
+    let holding = Holding::Clusters;
+    let manner = Manner::new(holding.kind(), Protocol::Delta);
+    let mut rig = Rig::start(contestant, holding, CLUSTERS, manner.clone())?;
+    let first = request::all(&holding.kind(), Protocol::Delta);
+    let mut lazy = Swarm::new(address(&rig.server), manner)?;
+    lazy.fill(clients / 100, &first, CLUSTERS).await?;
+    rig.swarm
+        .fill(clients - lazy.streams(), &first, CLUSTERS)
+        .await?;
+    changes(&mut rig, 10).await?;
+
+    let (mut all_read, mut some_stalled) = (Vec::new(), Vec::new());
+    // In turns, so that whatever else the machine does falls on both.
+    for _ in 0..rounds {
+        let before = lazy.mark();
+        all_read.extend(changes(&mut rig, 20).await?);
+        lazy.until(before.messages + lazy.streams() as u64, |counted| {
+            counted.messages
+        })
+        .await?;
+        lazy.set(Mood {
+            stalled: true,
+            ..Mood::default()
+        });
+        some_stalled.extend(changes(&mut rig, 20).await?);
+        lazy.set(Mood::default());
+    }
+    lazy.set(Mood {
+        stalled: true,
+        ..Mood::default()
+    });
+    changes(&mut rig, 10).await?;
+    let before = rig.server.memory()?.resident;
+    changes(&mut rig, 20 * rounds).await?;
+    let grown = rig.server.memory()?.resident.saturating_sub(before);
+    all_read.sort_unstable();
+    some_stalled.sort_unstable();
+    Ok(Shown {
+        all_read,
+        some_stalled,
+        grown: grown as f64 / lazy.streams() as f64,
+    })
+}
+
+/// Changes clusters one after the other, and tells how long each client that reads waited for each.
+async fn changes(rig: &mut Rig, times: usize) -> Result<Vec<Duration>, String> {
+    let mut latencies = Vec::with_capacity(times * rig.swarm.streams());
+    for _ in 0..times {
+        rig.swarm.arrivals();
+        let start = Instant::now();
+        rig.change(rig.swarm.streams()).await?;
+        let arrivals = rig.swarm.arrivals();
+        latencies.extend(arrivals.iter().map(|arrival| arrival.duration_since(start)));
+    }
+    Ok(latencies)
+}

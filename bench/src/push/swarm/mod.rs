@@ -1,0 +1,191 @@
+//! The load generator: as many discovery streams as a scenario has clients, on one thread.
+//!
+//! ```text
+//!   Swarm ── connections ── h2 streams ── Scanner ──▶ Tally: messages, resources, when each came
+//!                               ◀── ACK or NACK, at once or after the round trip ──┘
+//! ```
+//!
+//! Its process has a processor to itself, apart from the server's ([`crate::roles`]). It counts responses and answers
+//! them; what they say, only a [`probe`](super::probe) reads.
+
+mod scanner;
+mod stream;
+mod tally;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use oxds_core::snapshot::Protocol;
+use oxds_types::Kind;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+pub(super) use scanner::LARGE;
+use stream::Stream;
+pub(super) use stream::framed;
+pub(super) use tally::{Counted, Tally};
+
+/// A scenario in which nothing moves for so long has failed.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How a window of HTTP/2 is set: large enough never to be what a server waits for.
+const WINDOW: u32 = 16 << 20;
+
+/// How the streams of a swarm behave.
+#[derive(Debug, Clone)]
+pub(super) struct Manner {
+    pub(super) kind: Kind,
+    pub(super) protocol: Protocol,
+    /// Streams that share a connection; a real client has one to itself.
+    pub(super) per_connection: usize,
+    /// How long an answer takes: the round trip.
+    pub(super) answer_after: Duration,
+}
+
+impl Manner {
+    /// A connection per stream, answers at once.
+    pub(super) fn new(kind: Kind, protocol: Protocol) -> Self {
+        Self {
+            kind,
+            protocol,
+            per_connection: 1,
+            answer_after: Duration::ZERO,
+        }
+    }
+}
+
+/// What a swarm can be told while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Mood {
+    /// Resources larger than [`LARGE`] are refused.
+    pub(super) nack: bool,
+    /// Nothing is read.
+    pub(super) stalled: bool,
+}
+
+/// Streams that are open.
+pub(super) struct Swarm {
+    manner: Manner,
+    address: SocketAddr,
+    tally: Arc<Tally>,
+    mood: watch::Sender<Mood>,
+    /// The connection that takes more streams, and how many it has.
+    connection: Option<(SendRequest<Bytes>, usize)>,
+    streams: usize,
+    /// Connections and streams; they end with the swarm.
+    tasks: JoinSet<()>,
+}
+
+impl Swarm {
+    pub(super) fn new(address: &str, manner: Manner) -> Result<Self, String> {
+        Ok(Self {
+            manner,
+            address: address
+                .parse()
+                .map_err(|_| format!("not an address: {address}"))?,
+            tally: Arc::default(),
+            mood: watch::Sender::default(),
+            connection: None,
+            streams: 0,
+            tasks: JoinSet::new(),
+        })
+    }
+
+    /// How many streams there are.
+    pub(super) fn streams(&self) -> usize {
+        self.streams
+    }
+
+    /// Opens one more stream, which begins with this request, framed for gRPC.
+    pub(super) async fn open(&mut self, first: Bytes) -> Result<(), String> {
+        let mut connection = self.connection().await?;
+        let stream = Stream::open(
+            &mut connection,
+            self.address,
+            &self.manner,
+            self.mood.subscribe(),
+            Arc::clone(&self.tally),
+        )?;
+        self.tasks.spawn(stream.run(first));
+        self.streams += 1;
+        Ok(())
+    }
+
+    /// Opens this many streams, each of which is to be brought this many resources before the next one asks: so no
+    /// server has to hold more than one first response at a time.
+    pub(super) async fn fill(
+        &mut self,
+        streams: usize,
+        first: &Bytes,
+        resources: usize,
+    ) -> Result<(), String> {
+        for _ in 0..streams {
+            let mark = self.mark();
+            self.open(first.clone()).await?;
+            self.until(mark.resources + resources as u64, |counted| {
+                counted.resources
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn connection(&mut self) -> Result<SendRequest<Bytes>, String> {
+        let (sender, streams) = match self.connection.take() {
+            Some((sender, streams)) if streams < self.manner.per_connection => (sender, streams),
+            _ => (self.connect().await?, 0),
+        };
+        self.connection = Some((sender.clone(), streams + 1));
+        sender.ready().await.map_err(text)
+    }
+
+    async fn connect(&mut self) -> Result<SendRequest<Bytes>, String> {
+        let socket = TcpStream::connect(self.address).await.map_err(text)?;
+        socket.set_nodelay(true).map_err(text)?;
+        let (sender, connection) = h2::client::Builder::new()
+            .initial_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .handshake(socket)
+            .await
+            .map_err(text)?;
+        self.tasks.spawn(async {
+            // Its streams tell how it ended.
+            let _ = connection.await;
+        });
+        Ok(sender)
+    }
+
+    /// Tells every stream how to behave from now on.
+    pub(super) fn set(&self, mood: Mood) {
+        self.mood.send_replace(mood);
+    }
+
+    /// What came so far.
+    pub(super) fn mark(&self) -> Counted {
+        self.tally.read()
+    }
+
+    /// When the responses came since the last call.
+    pub(super) fn arrivals(&self) -> Vec<Instant> {
+        self.tally.take_arrivals()
+    }
+
+    /// Waits until a count has come to `goal`, and tells when it did.
+    pub(super) async fn until(
+        &self,
+        goal: u64,
+        count: fn(&Counted) -> u64,
+    ) -> Result<Instant, String> {
+        self.tally
+            .until(PATIENCE, |counted| count(counted) >= goal)
+            .await
+    }
+}
+
+pub(super) fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

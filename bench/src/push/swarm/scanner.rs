@@ -1,0 +1,243 @@
+//! Discovery responses counted as they pass, not gathered and not decoded.
+//!
+//! ```text
+//!   ┌────────┐ length ┌─────┐ field, type ┌────────┐ length ┌─────────┐
+//!   │ Prefix │ ─────▶ │ Key │ ──────────▶ │ Length │ ─────▶ │ Payload │ skipped, but for version and nonce
+//!   └────────┘        └─────┘ ◀───────────└────────┘────────└─────────┘
+//!       ▲                │ the message is over
+//!       └────────────────┘
+//! ```
+//!
+//! A generator that holds a thousand streams must not spend on each what a client would: a response of 50 MB costs it
+//! its socket reads and a few steps per resource.
+
+/// Field numbers that the SotW and the delta response share.
+const VERSION: u64 = 1;
+const RESOURCES: u64 = 2;
+const NONCE: u64 = 5;
+/// Of delta responses alone; field 6 of a SotW response is the control plane's name, which nobody here sends.
+const REMOVED: u64 = 6;
+
+/// Resources above this size are counted apart: the scenario of the poisoned resource tells it by its size.
+pub(crate) const LARGE: usize = 2_000;
+
+const LENGTH_DELIMITED: u64 = 2;
+const VARINT: u64 = 0;
+
+/// What one response held.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) version: Vec<u8>,
+    pub(crate) nonce: Vec<u8>,
+    pub(crate) resources: usize,
+    /// Resources larger than [`LARGE`].
+    pub(crate) large: usize,
+    pub(crate) removed: usize,
+    /// Bytes of all of it.
+    pub(crate) bytes: usize,
+}
+
+/// Cuts a response body into messages.
+#[derive(Debug, Default)]
+pub(super) struct Scanner {
+    place: Place,
+    /// Bytes of the message that have not come.
+    left: usize,
+    seen: Seen,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// Within gRPC's five bytes: how many there were, and the length as far as it is known.
+    Prefix {
+        have: u8,
+        length: usize,
+    },
+    Key(Varint),
+    /// Of a varint field: its value says nothing to us.
+    Value,
+    Length {
+        field: u64,
+        length: Varint,
+    },
+    Payload {
+        field: u64,
+        left: usize,
+    },
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::Prefix { have: 0, length: 0 }
+    }
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Varint {
+    value: u64,
+    shift: u32,
+}
+
+impl Varint {
+    /// The value, once its last byte has come.
+    fn push(&mut self, byte: u8) -> Option<u64> {
+        self.value |= u64::from(byte & 0x7f).checked_shl(self.shift).unwrap_or(0);
+        self.shift += 7;
+        (byte & 0x80 == 0).then_some(self.value)
+    }
+}
+
+impl Scanner {
+    /// Takes the next bytes, and tells of every message that they complete.
+    pub(super) fn push(
+        &mut self,
+        mut bytes: &[u8],
+        mut message: impl FnMut(Seen),
+    ) -> Result<(), String> {
+        while let Some(&byte) = bytes.first() {
+            let taken = match &mut self.place {
+                Place::Payload { left, .. } => {
+                    let taken = bytes.len().min(*left);
+                    self.payload(&bytes[..taken]);
+                    taken
+                }
+                _ => {
+                    self.step(byte)?;
+                    1
+                }
+            };
+            bytes = &bytes[taken..];
+            if self.left == 0 && matches!(self.place, Place::Key(_)) {
+                self.place = Place::default();
+                message(std::mem::take(&mut self.seen));
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, byte: u8) -> Result<(), String> {
+        if let Place::Prefix { have, length } = &mut self.place {
+            if *have > 0 {
+                *length = *length << 8 | usize::from(byte);
+            }
+            *have += 1;
+            if *have == 5 {
+                self.left = *length;
+                self.seen.bytes = *length;
+                self.place = Place::Key(Varint::default());
+            }
+            return Ok(());
+        }
+        self.left = self
+            .left
+            .checked_sub(1)
+            .ok_or("a message that ends in a field")?;
+        match &mut self.place {
+            Place::Key(key) => {
+                if let Some(key) = key.push(byte) {
+                    self.place = match (key & 7, key >> 3) {
+                        (VARINT, _) => Place::Value,
+                        (LENGTH_DELIMITED, field) => Place::Length {
+                            field,
+                            length: Varint::default(),
+                        },
+                        (other, field) => {
+                            return Err(format!("field {field} of wire type {other}"));
+                        }
+                    };
+                }
+            }
+            Place::Value if byte & 0x80 == 0 => self.place = Place::Key(Varint::default()),
+            Place::Length { field, length } => {
+                let field = *field;
+                if let Some(length) = length.push(byte) {
+                    self.field(field, length as usize);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A field of this length begins.
+    fn field(&mut self, field: u64, length: usize) {
+        match field {
+            RESOURCES => {
+                self.seen.resources += 1;
+                self.seen.large += usize::from(length > LARGE);
+            }
+            REMOVED => self.seen.removed += 1,
+            _ => {}
+        }
+        self.place = match length {
+            0 => Place::Key(Varint::default()),
+            left => Place::Payload { field, left },
+        };
+    }
+
+    fn payload(&mut self, bytes: &[u8]) {
+        let Place::Payload { field, left } = &mut self.place else {
+            return;
+        };
+        match *field {
+            VERSION => self.seen.version.extend_from_slice(bytes),
+            NONCE => self.seen.nonce.extend_from_slice(bytes),
+            _ => {}
+        }
+        *left -= bytes.len();
+        self.left = self.left.saturating_sub(bytes.len());
+        if *left == 0 {
+            self.place = Place::Key(Varint::default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oxds_types::discovery::{Any, DeltaDiscoveryResponse, Resource};
+    use prost::Message as _;
+
+    use super::*;
+
+    #[test]
+    fn responses_are_counted_however_the_bytes_are_cut() {
+        let resource = |size: usize| Resource {
+            name: "a".to_owned(),
+            version: "1".to_owned(),
+            resource: Some(Any {
+                type_url: "t".to_owned(),
+                value: vec![7; size].into(),
+            }),
+            ..Resource::default()
+        };
+        let response = DeltaDiscoveryResponse {
+            system_version_info: "v".to_owned(),
+            resources: vec![resource(3), resource(LARGE), resource(400)],
+            removed_resources: vec!["gone".to_owned()],
+            nonce: "n12".to_owned(),
+            ..DeltaDiscoveryResponse::default()
+        };
+        let mut bytes = Vec::new();
+        for message in [response.clone(), DeltaDiscoveryResponse::default()] {
+            bytes.push(0);
+            bytes.extend((message.encoded_len() as u32).to_be_bytes());
+            message.encode(&mut bytes).unwrap();
+        }
+        let first = Seen {
+            version: b"v".to_vec(),
+            nonce: b"n12".to_vec(),
+            resources: 3,
+            large: 1,
+            removed: 1,
+            bytes: response.encoded_len(),
+        };
+        for step in 1..bytes.len() {
+            let mut scanner = Scanner::default();
+            let mut seen = Vec::new();
+            for part in bytes.chunks(step) {
+                scanner.push(part, |message| seen.push(message)).unwrap();
+            }
+            assert_eq!(seen, [first.clone(), Seen::default()], "cut every {step}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! One stream: it asks, counts what comes, and answers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use h2::SendStream;
+use h2::client::{ResponseFuture, SendRequest};
+use http::Request;
+use oxds_core::snapshot::Protocol;
+use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Status};
+use prost::Message;
+use tokio::sync::watch;
+
+use super::super::holding;
+use super::scanner::{Scanner, Seen};
+use super::{Manner, Mood, Tally, text};
+
+pub(super) struct Stream {
+    manner: Manner,
+    response: ResponseFuture,
+    requests: SendStream<Bytes>,
+    mood: watch::Receiver<Mood>,
+    tally: Arc<Tally>,
+    /// The version last accepted, which a SotW client repeats when it refuses another.
+    accepted: String,
+}
+
+impl Stream {
+    pub(super) fn open(
+        connection: &mut SendRequest<Bytes>,
+        address: SocketAddr,
+        manner: &Manner,
+        mood: watch::Receiver<Mood>,
+        tally: Arc<Tally>,
+    ) -> Result<Self, String> {
+        let method = match manner.protocol {
+            Protocol::Sotw => "StreamAggregatedResources",
+            Protocol::Delta => "DeltaAggregatedResources",
+        };
+        let uri = format!(
+            "http://{address}/envoy.service.discovery.v3.AggregatedDiscoveryService/{method}"
+        );
+        let request = Request::post(uri)
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .body(())
+            .map_err(text)?;
+        let (response, requests) = connection.send_request(request, false).map_err(text)?;
+        Ok(Self {
+            manner: manner.clone(),
+            response,
+            requests,
+            mood,
+            tally,
+            accepted: String::new(),
+        })
+    }
+
+    pub(super) async fn run(self, first: Bytes) {
+        let tally = Arc::clone(&self.tally);
+        let ended = self.talk(first).await;
+        tally.ended(ended.err().unwrap_or_else(|| "by the server".to_owned()));
+    }
+
+    async fn talk(mut self, first: Bytes) -> Result<(), String> {
+        self.requests.send_data(first, false).map_err(text)?;
+        let mut body = (&mut self.response).await.map_err(text)?.into_body();
+        let mut scanner = Scanner::default();
+        let mut whole = Vec::new();
+        loop {
+            self.mood
+                .wait_for(|mood| !mood.stalled)
+                .await
+                .map_err(text)?;
+            let Some(data) = body.data().await else {
+                return Ok(());
+            };
+            let data = data.map_err(text)?;
+            scanner.push(&data, |seen| whole.push(seen))?;
+            body.flow_control()
+                .release_capacity(data.len())
+                .map_err(text)?;
+            for seen in whole.drain(..) {
+                self.tally.add(&seen);
+                if !self.manner.answer_after.is_zero() {
+                    tokio::time::sleep(self.manner.answer_after).await;
+                }
+                let answer = self.answer(&seen);
+                self.requests.send_data(answer, false).map_err(text)?;
+            }
+        }
+    }
+
+    fn answer(&mut self, seen: &Seen) -> Bytes {
+        let refused = seen.large > 0 && self.mood.borrow().nack;
+        let error_detail = refused.then(|| Status {
+            code: 3,
+            // Names what it is about, as Envoy and gRPC do.
+            message: format!("{}: too large for us", holding::resource_name(0)),
+            ..Status::default()
+        });
+        if !refused {
+            self.accepted = String::from_utf8_lossy(&seen.version).into_owned();
+        }
+        let type_url = self.manner.kind.type_url().to_owned();
+        let response_nonce = String::from_utf8_lossy(&seen.nonce).into_owned();
+        match self.manner.protocol {
+            Protocol::Sotw => framed(&DiscoveryRequest {
+                type_url,
+                response_nonce,
+                error_detail,
+                version_info: self.accepted.clone(),
+                ..DiscoveryRequest::default()
+            }),
+            Protocol::Delta => framed(&DeltaDiscoveryRequest {
+                type_url,
+                response_nonce,
+                error_detail,
+                ..DeltaDiscoveryRequest::default()
+            }),
+        }
+    }
+}
+
+/// A message with gRPC's prefix.
+pub(crate) fn framed(message: &impl Message) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(5 + message.encoded_len());
+    bytes.put_u8(0);
+    bytes.put_u32(u32::try_from(message.encoded_len()).unwrap_or(u32::MAX));
+    // Memory is all that encoding could lack.
+    let _ = message.encode(&mut bytes);
+    bytes.freeze()
+}
