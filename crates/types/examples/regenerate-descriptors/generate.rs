@@ -14,12 +14,18 @@ const LENGTH_DELIMITED: u64 = 2;
 
 /// The descriptor set that `envoy-types` ships, without source information.
 pub(crate) fn generate() -> Result<Vec<u8>, Box<dyn Error>> {
-    let set = fs::read(source()?.join("src/generated/types.bin"))?;
+    let source = source(&here("Cargo.toml"), "envoy-types")?;
+    let set = fs::read(source.join("src/generated/types.bin"))?;
     strip(&set).ok_or_else(|| "types.bin is not a FileDescriptorSet".into())
 }
 
-/// Where cargo keeps the source of the `envoy-types` that the lock file names.
-fn source() -> Result<PathBuf, Box<dyn Error>> {
+/// A file of this package.
+pub(crate) fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Where cargo keeps the source of a package that the lock file beside the manifest names.
+pub(crate) fn source(manifest: &Path, package: &str) -> Result<PathBuf, Box<dyn Error>> {
     let rustc = run(Command::new("rustc").arg("-vV"))?;
     let host = rustc
         .lines()
@@ -36,14 +42,14 @@ fn source() -> Result<PathBuf, Box<dyn Error>> {
                 host,
             ])
             .arg("--manifest-path")
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")),
+            .arg(manifest),
     )?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
     let manifest = metadata["packages"]
         .as_array()
-        .and_then(|packages| packages.iter().find(|p| p["name"] == "envoy-types"))
+        .and_then(|packages| packages.iter().find(|p| p["name"] == package))
         .and_then(|package| package["manifest_path"].as_str())
-        .ok_or("cargo metadata lists no envoy-types")?;
+        .ok_or_else(|| format!("cargo metadata lists no {package}"))?;
     Ok(Path::new(manifest)
         .parent()
         .ok_or("a manifest has a folder")?

@@ -1,24 +1,32 @@
-//! Rewrites `data/descriptors.bin.gz` after an update of `envoy-types`:
+//! Rewrites `data/` after an update of `envoy-types`:
 //!
 //! ```text
 //! cargo run -p oxds-types --example regenerate-descriptors
 //! ```
-//! The test `descriptors_are_those_of_the_locked_envoy_types` tells when that is needed.
+//! The test `descriptors_are_those_of_the_locked_envoy_types` tells when that is needed. Those of
+//! v2 never change any more.
 
 use std::error::Error;
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use prost_reflect::DescriptorPool;
 
 mod generate;
+mod v2;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/descriptors.bin.gz");
-    let mut file = GzEncoder::new(File::create(&path)?, Compression::best());
-    file.write_all(&generate::generate()?)?;
+    let current = generate::generate()?;
+    write("data/descriptors.bin.gz", &current)?;
+    let base = DescriptorPool::decode(current.as_slice())?;
+    write("data/v2.bin.gz", &v2::generate(&base)?)
+}
+
+fn write(path: &str, bytes: &[u8]) -> Result<(), Box<dyn Error>> {
+    let mut file = GzEncoder::new(File::create(generate::here(path))?, Compression::best());
+    file.write_all(bytes)?;
     file.finish()?;
     Ok(())
 }
