@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::validate::Broken;
+use crate::version_map::Obstacle;
 
 /// A place in a text: both count from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -86,6 +87,9 @@ pub enum Reason {
         /// The value, shortened.
         value: String,
     },
+    /// Written in v2, and there is no way to say it in v3.
+    #[error("exists in v2 only: {0}")]
+    OnlyV2(Obstacle),
     /// The field is deprecated (a warning).
     #[error("deprecated field")]
     Deprecated,
@@ -113,8 +117,8 @@ impl Reason {
             },
             Reason::UnknownType(url) => Reason::UnknownType(clip(url)),
             Reason::NoType | Reason::NoName(_) | Reason::Deprecated => self,
-            // The value is short already.
-            Reason::Rule { .. } => self,
+            // These are short already.
+            Reason::Rule { .. } | Reason::OnlyV2(_) => self,
         }
     }
 }

@@ -14,6 +14,7 @@
 //! | [`kind`] | the table of resource kinds: type URLs, services, order |
 //! | [`name`] | legacy and `xdstp://` resource names, in canonical form |
 //! | [`discovery`] | the discovery envelope, with bodies as shared [`Bytes`](bytes::Bytes) |
+//! | [`version_map`] | v2 to v3 and back: names of messages, and the bytes of resources |
 //! | [`version`] | content hashes: of a resource, and of a set of resources |
 //! | [`descriptor`] | the descriptors of every message of the API |
 //! | [`codec`] | files and texts to resources, and back |
@@ -51,6 +52,8 @@ pub mod codec;
 pub mod descriptor;
 pub mod discovery;
 pub mod error;
+#[cfg(test)]
+mod generator;
 mod glob;
 pub mod kind;
 pub mod name;
@@ -59,6 +62,7 @@ pub mod reference;
 mod schema;
 pub mod validate;
 pub mod version;
+pub mod version_map;
 
 pub use error::{Error, Position};
 pub use glob::Glob;

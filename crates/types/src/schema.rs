@@ -5,16 +5,18 @@
 //! most one per message type of the pool.
 
 use std::collections::HashMap;
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
-use crate::descriptor;
 use crate::validate::rules::{FieldRules, MessageRules};
+use crate::{ApiVersion, descriptor};
 
 /// A message type.
 #[derive(Debug)]
 pub(crate) struct Message {
+    /// Whose pool it is of.
+    pub(crate) api: ApiVersion,
     pub(crate) descriptor: MessageDescriptor,
     pub(crate) well_known: Option<WellKnown>,
     /// By number.
@@ -45,10 +47,20 @@ pub(crate) enum Shape {
     Map { key: Kind, value: Type },
 }
 
+impl Shape {
+    /// The type of the value, of those of a list, or of those of a map.
+    pub(crate) fn value(&self) -> &Type {
+        match self {
+            Shape::One(ty) | Shape::List(ty) | Shape::Map { value: ty, .. } => ty,
+        }
+    }
+}
+
 /// The type of one value.
 #[derive(Debug)]
 pub(crate) struct Type {
     pub(crate) kind: Kind,
+    api: ApiVersion,
     message: OnceLock<&'static Message>,
 }
 
@@ -62,11 +74,25 @@ pub(crate) enum WellKnown {
     Wrapper,
 }
 
-/// The schema of a message of the pool, by full name. What v2 calls by another name is found
-/// under that name, too: v2 bodies are read as v3.
+/// The schema of a message by full name: of the current API, or else of v2.
 pub(crate) fn find(full_name: &str) -> Option<&'static Message> {
-    static SCHEMAS: OnceLock<RwLock<HashMap<String, &'static Message>>> = OnceLock::new();
-    let schemas = SCHEMAS.get_or_init(RwLock::default);
+    find_in(ApiVersion::V3, full_name).or_else(|| {
+        // All that only v2 has is Envoy's; nothing else need build its pool.
+        let may_be_v2 = full_name.starts_with("envoy.");
+        may_be_v2.then(|| find_in(ApiVersion::V2, full_name))?
+    })
+}
+
+/// The schema of a message in the pool of a version. That of v2 has the messages of v3, too, with
+/// descriptors of its own: messages of two pools do not mix.
+pub(crate) fn find_in(api: ApiVersion, full_name: &str) -> Option<&'static Message> {
+    type Schemas = RwLock<HashMap<String, &'static Message>>;
+    static V2: LazyLock<Schemas> = LazyLock::new(RwLock::default);
+    static V3: LazyLock<Schemas> = LazyLock::new(RwLock::default);
+    let (schemas, pool) = match api {
+        ApiVersion::V2 => (&V2, descriptor::v2_pool()),
+        ApiVersion::V3 => (&V3, descriptor::pool()),
+    };
     // Nothing panics while holding the lock; a poisoned map is still a map.
     if let Some(schema) = schemas
         .read()
@@ -75,8 +101,7 @@ pub(crate) fn find(full_name: &str) -> Option<&'static Message> {
     {
         return Some(schema);
     }
-    let descriptor = descriptor::message(full_name).or_else(|| successor(full_name))?;
-    let compiled = Message::compile(descriptor);
+    let compiled = Message::compile(pool.get_message_by_name(full_name)?, api);
     let mut schemas = schemas.write().unwrap_or_else(PoisonError::into_inner);
     // Two threads may have compiled it; the first to come here wins.
     Some(
@@ -84,32 +109,6 @@ pub(crate) fn find(full_name: &str) -> Option<&'static Message> {
             .entry(full_name.to_owned())
             .or_insert_with(|| Box::leak(Box::new(compiled))),
     )
-}
-
-/// The message that took the place of one that is gone, by the API's own record
-/// (`udpa.annotations.versioning`).
-fn successor(full_name: &str) -> Option<MessageDescriptor> {
-    static SUCCESSORS: OnceLock<HashMap<String, MessageDescriptor>> = OnceLock::new();
-    let successors = SUCCESSORS.get_or_init(|| {
-        descriptor::pool()
-            .all_messages()
-            .filter_map(|m| Some((predecessor(&m)?, m)))
-            .collect()
-    });
-    successors.get(full_name).cloned()
-}
-
-fn predecessor(message: &MessageDescriptor) -> Option<String> {
-    let extension = descriptor::pool().get_extension_by_name("udpa.annotations.versioning")?;
-    let options = message.options();
-    let versioning = options.get_extension(&extension);
-    let previous = versioning
-        .as_message()?
-        .get_field_by_name("previous_message_type")?;
-    previous
-        .as_str()
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
 }
 
 impl Message {
@@ -134,8 +133,9 @@ impl Message {
         Some(&self.fields[self.names[index].1])
     }
 
-    fn compile(descriptor: MessageDescriptor) -> Message {
-        let mut fields: Vec<Field> = descriptor.fields().map(Field::compile).collect();
+    fn compile(descriptor: MessageDescriptor, api: ApiVersion) -> Message {
+        let fields = descriptor.fields();
+        let mut fields: Vec<Field> = fields.map(|field| Field::compile(field, api)).collect();
         fields.sort_by_key(|field| field.number);
         let mut names: Vec<(String, usize)> = fields
             .iter()
@@ -148,6 +148,7 @@ impl Message {
         names.sort();
         names.dedup();
         Message {
+            api,
             well_known: WellKnown::of(descriptor.full_name()),
             rules: MessageRules::compile(&descriptor, &fields),
             fields,
@@ -158,15 +159,15 @@ impl Message {
 }
 
 impl Field {
-    fn compile(descriptor: FieldDescriptor) -> Field {
+    fn compile(descriptor: FieldDescriptor, api: ApiVersion) -> Field {
         let kind = descriptor.kind();
         let shape = match &kind {
             Kind::Message(entry) if descriptor.is_map() => Shape::Map {
                 key: entry.map_entry_key_field().kind(),
-                value: Type::new(entry.map_entry_value_field().kind()),
+                value: Type::new(entry.map_entry_value_field().kind(), api),
             },
-            _ if descriptor.is_list() => Shape::List(Type::new(kind)),
-            _ => Shape::One(Type::new(kind)),
+            _ if descriptor.is_list() => Shape::List(Type::new(kind, api)),
+            _ => Shape::One(Type::new(kind, api)),
         };
         let options = descriptor.field_descriptor_proto().options.as_ref();
         let message = descriptor.parent_message();
@@ -187,9 +188,10 @@ impl Field {
 }
 
 impl Type {
-    fn new(kind: Kind) -> Type {
+    fn new(kind: Kind, api: ApiVersion) -> Type {
         Type {
             kind,
+            api,
             message: OnceLock::new(),
         }
     }
@@ -202,7 +204,7 @@ impl Type {
         if let Some(message) = self.message.get() {
             return Some(message);
         }
-        let message = find(descriptor.full_name())?;
+        let message = find_in(self.api, descriptor.full_name())?;
         Some(self.message.get_or_init(|| message))
     }
 }

@@ -9,7 +9,7 @@ use prost::Message as _;
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::{
     DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FieldOptions, FileDescriptorProto,
-    FileDescriptorSet,
+    FileDescriptorSet, MessageOptions,
 };
 
 use super::generate::{here, source};
@@ -39,7 +39,10 @@ pub(crate) fn generate(base: &DescriptorPool) -> Result<Vec<u8>, Box<dyn Error>>
     };
     let root = source.join(ROOTS[0]);
     for path in protos(&root.join("envoy"))? {
-        let name = path.strip_prefix(&root)?.to_str().ok_or("a name that is not UTF-8")?;
+        let name = path
+            .strip_prefix(&root)?
+            .to_str()
+            .ok_or("a name that is not UTF-8")?;
         if is_v2(name) {
             files.add(name)?;
         }
@@ -65,7 +68,10 @@ fn protos(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
         let path = entry?.path();
         if path.is_dir() {
             found.extend(protos(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "proto") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "proto")
+        {
             found.push(path);
         }
     }
@@ -114,11 +120,18 @@ fn stripped(file: &FileDescriptorProto) -> FileDescriptorProto {
 }
 
 fn strip_message(message: &mut DescriptorProto) {
-    if !message.options.as_ref().is_some_and(|o| o.map_entry()) {
+    if !message
+        .options
+        .as_ref()
+        .is_some_and(MessageOptions::map_entry)
+    {
         message.options = None;
     }
     message.field.iter_mut().for_each(strip_field);
-    message.oneof_decl.iter_mut().for_each(|oneof| oneof.options = None);
+    message
+        .oneof_decl
+        .iter_mut()
+        .for_each(|oneof| oneof.options = None);
     message.nested_type.iter_mut().for_each(strip_message);
     message.enum_type.iter_mut().for_each(strip_enum);
 }

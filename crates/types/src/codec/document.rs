@@ -10,13 +10,14 @@ use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::buffer::Node;
-use super::canonical;
 use super::resource::Draft;
 use super::tree::{Context, MessageSeed, TYPE, find_type, typed_rest};
+use super::{canonical, current};
 use crate::error::Reason;
 use crate::path::Step;
 use crate::schema::{self, Message};
 use crate::validate::{self, Nested};
+use crate::version_map::current_name;
 
 pub(super) const RESPONSE: &str = "envoy.service.discovery.v3.DiscoveryResponse";
 pub(super) const WRAPPER: &str = "envoy.service.discovery.v3.Resource";
@@ -54,7 +55,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
         while let Some(key) = map.next_key::<String>()? {
             if key == TYPE {
                 let schema = find_type(&map.next_value::<String>()?, context)?;
-                if schema.full_name() == RESPONSE {
+                if current_name(schema) == RESPONSE {
                     return response(schema, early, None, map, context);
                 }
                 return resource(schema, early, map, context).map(|draft| vec![draft]);
@@ -152,7 +153,7 @@ fn resource<'de, A: MapAccess<'de>>(
     let walk = context.walk;
     let (mark, path) = (walk.mark(), walk.path());
     let mut wrapped = Wrapped::default();
-    let draft = if schema.full_name() == WRAPPER {
+    let draft = if current_name(schema) == WRAPPER {
         wrapped.read(schema, MapDeserializer::new(early.into_iter()), context)?;
         wrapped.read(schema, map, context)?;
         match wrapped.draft.take() {
@@ -161,7 +162,7 @@ fn resource<'de, A: MapAccess<'de>>(
         }
     } else {
         let message = typed_rest(schema, early, map, context)?;
-        checked(schema, &message, context).at(path)
+        checked(schema, message, context).at(path)
     };
     if let Some(name) = draft.name() {
         walk.attribute(mark, name);
@@ -170,11 +171,15 @@ fn resource<'de, A: MapAccess<'de>>(
 }
 
 /// Checks a message that is a resource, and encodes it.
-fn checked(schema: &'static Message, message: &DynamicMessage, context: Context<'_>) -> Draft {
+fn checked(schema: &'static Message, message: DynamicMessage, context: Context<'_>) -> Draft {
     let walk = context.walk;
+    let (schema, message) = match current::message(schema, message, walk) {
+        Ok(current) => current,
+        Err((schema, message)) => return Draft::new(schema, &message, Bytes::new()),
+    };
     validate::check(
         schema,
-        message,
+        &message,
         &mut walk.path(),
         Nested::Skip,
         &mut |path, broken| {
@@ -182,8 +187,8 @@ fn checked(schema: &'static Message, message: &DynamicMessage, context: Context<
         },
     );
     let mut value = Vec::new();
-    canonical::encode(schema, message, &mut value);
-    Draft::new(schema, message, Bytes::from(value))
+    canonical::encode(schema, &message, &mut value);
+    Draft::new(schema, &message, Bytes::from(value))
 }
 
 /// What a `Resource` says about the resource in it.
@@ -280,7 +285,7 @@ fn response_fields<'de, A: MapAccess<'de>>(
             continue;
         }
         let url = map.next_value::<String>()?;
-        if find_type::<A::Error>(&url, context)?.full_name() != RESPONSE {
+        if current_name(find_type::<A::Error>(&url, context)?) != RESPONSE {
             let reason = "`@type` must come before `resources`".to_owned();
             return Err(context.walk.stop(Reason::Value(reason)));
         }

@@ -4,9 +4,10 @@ use prost_reflect::{DeserializeOptions, DynamicMessage, SerializeOptions};
 
 use super::EncodeError;
 use super::document::RESPONSE;
-use crate::descriptor;
 use crate::discovery::{DiscoveryRequest, DiscoveryResponse};
+use crate::{ApiVersion, Kind, descriptor};
 
+const RESPONSE_V2: &str = "envoy.api.v2.DiscoveryResponse";
 const REQUEST: &str = "envoy.service.discovery.v3.DiscoveryRequest";
 
 /// Text that is no discovery request, and why.
@@ -27,10 +28,16 @@ pub fn request_from_json(text: &[u8]) -> Result<DiscoveryRequest, RequestError> 
 }
 
 /// Writes a `DiscoveryResponse` in the canonical JSON mapping, its resources and all that is packed in them included.
+/// Its type URL tells whether it is one of v2.
 pub fn response_to_json(response: &DiscoveryResponse) -> Result<Vec<u8>, EncodeError> {
     let unwritable = |error: &dyn std::fmt::Display| EncodeError::Unwritable(error.to_string());
-    let unknown = || EncodeError::UnknownType(RESPONSE.to_owned());
-    let mut message = DynamicMessage::new(descriptor::message(RESPONSE).ok_or_else(unknown)?);
+    let kind = Kind::from_type_url(&response.type_url);
+    let (pool, name) = match kind {
+        Some((_, ApiVersion::V2)) => (descriptor::v2_pool(), RESPONSE_V2),
+        _ => (descriptor::pool(), RESPONSE),
+    };
+    let unknown = || EncodeError::UnknownType(name.to_owned());
+    let mut message = DynamicMessage::new(pool.get_message_by_name(name).ok_or_else(unknown)?);
     message
         .transcode_from(response)
         .map_err(|error| unwritable(&error))?;

@@ -3,7 +3,8 @@
 //! ```text
 //!            yaml ─┐                        ┌─ validate (rules)
 //!                  ├─► document ─► tree ────┤                    ┌─► resource
-//!            json ─┘   (shapes)  (messages) └─ canonical (bytes) ┤
+//!            json ─┘   (shapes)  (messages) ├─ current (v2 to v3)  │
+//!                                           └─ canonical (bytes) ┤
 //!                                                                ├─► report: resources,
 //!   text, binary ────► whole ─► inspect, validate ───────────────┘    or errors with places
 //!   a program's message ─┘
@@ -29,6 +30,7 @@ use crate::{Error, Kind, Position, Reference, Version};
 
 mod buffer;
 pub(crate) mod canonical;
+mod current;
 mod document;
 mod encode;
 mod envelope;

@@ -13,7 +13,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use super::buffer::Node;
 use super::scalar::ScalarSeed;
 use super::walk::Walk;
-use super::{Options, canonical};
+use super::{Options, canonical, current};
 use crate::error::Reason;
 use crate::path::Step;
 use crate::schema::{self, Field, Message, Shape, Type, WellKnown};
@@ -353,6 +353,9 @@ impl<'de> Visitor<'de> for AnyVisitor<'_> {
         let walk = self.context.walk;
         let mut any = DynamicMessage::new(self.schema.descriptor.clone());
         let Some((schema, inner)) = typed(map, self.context)? else {
+            return Ok(any);
+        };
+        let Ok((schema, inner)) = current::message(schema, inner, walk) else {
             return Ok(any);
         };
         validate::check(

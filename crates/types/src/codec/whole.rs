@@ -9,18 +9,19 @@ use miette::Diagnostic;
 use prost::Message as _;
 use prost_reflect::DynamicMessage;
 
-use super::canonical;
 use super::document::{RESPONSE, WRAPPER};
 use super::inspect::inspect;
 use super::resource::{Draft, duration};
 use super::tree::Context;
-use crate::Position;
+use super::{canonical, current};
 use crate::discovery;
 use crate::error::{self, Reason};
 use crate::kind::TYPE_URL_PREFIX;
 use crate::path::{Path, Step};
 use crate::schema::{self, Message};
 use crate::validate::{self, Nested};
+use crate::version_map::current_name;
+use crate::{ApiVersion, Position};
 
 const ANY: &str = "google.protobuf.Any";
 /// Messages nest at most this deep, see `Walk`. Here it guards the stack of the text parser.
@@ -39,6 +40,9 @@ enum Bodies {
 pub(super) fn read_text(text: &str, context: Context<'_>) -> Result<Vec<Draft>, Failure> {
     check_depth(text)?;
     let schema = find(text_message(text))?;
+    // What an `Any` of v2 holds, only the pool of v2 can read.
+    let in_v2 = || schema::find_in(ApiVersion::V2, schema.full_name());
+    let schema = mentions_v2(text).then(in_v2).flatten().unwrap_or(schema);
     let message = DynamicMessage::parse_text_format(schema.descriptor.clone(), text)
         .map_err(|error| (Reason::Syntax(error.to_string()), position(&error, text)))?;
     drafts(
@@ -74,6 +78,16 @@ fn text_message(text: &str) -> &str {
     } else {
         RESPONSE
     }
+}
+
+/// Whether something is packed in the text that only v2 has: `[type.googleapis.com/…] { … }`.
+fn mentions_v2(text: &str) -> bool {
+    let types = text.split('[').skip(1).filter_map(|rest| {
+        let (url, _) = rest.split_once(']')?;
+        Some(url.rsplit_once('/')?.1.trim())
+    });
+    let mut schemas = types.filter_map(schema::find);
+    schemas.any(|schema| schema.api == ApiVersion::V2)
 }
 
 fn check_depth(text: &str) -> Result<(), Failure> {
@@ -157,7 +171,7 @@ fn drafts(
     context: Context<'_>,
     bodies: Bodies,
 ) -> Result<Vec<Draft>, Reason> {
-    match schema.full_name() {
+    match current_name(schema) {
         RESPONSE => {
             let mut found = Vec::new();
             let resources = message.get_field_by_name("resources");
@@ -183,7 +197,7 @@ fn drafts(
         _ => {
             let mut value = Vec::new();
             canonical::encode(schema, message, &mut value);
-            Ok(vec![checked(schema, message, value.into(), path, context)])
+            Ok(vec![body(schema, value.into(), path, context, bodies)?])
         }
     }
 }
@@ -199,15 +213,38 @@ fn any_draft(
         .map_err(|error| Reason::Syntax(error.to_string()))?;
     let name = any.type_url.rsplit_once('/').map_or("", |(_, name)| name);
     let schema = schema::find(name).ok_or_else(|| Reason::UnknownType(any.type_url.clone()))?;
-    let mut message = decode(schema, any.value.clone())?;
-    match schema.full_name() {
-        RESPONSE | WRAPPER | ANY => drafts(schema, &message, path, context, bodies),
-        _ if bodies == Bodies::Canonical => {
-            canonical::normalise(schema, &mut message);
+    match current_name(schema) {
+        RESPONSE | WRAPPER | ANY => {
+            let message = decode(schema, any.value)?;
             drafts(schema, &message, path, context, bodies)
         }
-        _ => Ok(vec![checked(schema, &message, any.value, path, context)]),
+        _ => Ok(vec![body(schema, any.value, path, context, bodies)?]),
     }
+}
+
+/// The resource whose encoded message this is.
+fn body(
+    schema: &'static Message,
+    value: Bytes,
+    path: &mut Path,
+    context: Context<'_>,
+    bodies: Bodies,
+) -> Result<Draft, Reason> {
+    let (schema, value) = match current::bytes(schema, value, path, context.walk) {
+        Ok(current) => current,
+        Err((schema, value)) => {
+            let message = decode(schema, value)?;
+            return Ok(Draft::new(schema, &message, Bytes::new()).at(path.clone()));
+        }
+    };
+    let mut message = decode(schema, value.clone())?;
+    if bodies == Bodies::AsTheyAre {
+        return Ok(checked(schema, &message, value, path, context));
+    }
+    canonical::normalise(schema, &mut message);
+    let mut value = Vec::new();
+    canonical::encode(schema, &message, &mut value);
+    Ok(checked(schema, &message, value.into(), path, context))
 }
 
 fn wrapped(

@@ -5,6 +5,8 @@ use oxds_types::{ApiVersion, Kind, descriptor};
 
 #[path = "../../examples/regenerate-descriptors/generate.rs"]
 mod generate;
+#[path = "../../examples/regenerate-descriptors/v2.rs"]
+mod v2;
 
 #[test]
 fn descriptors_are_those_of_the_locked_envoy_types() {
@@ -12,6 +14,13 @@ fn descriptors_are_those_of_the_locked_envoy_types() {
         descriptor::descriptor_set() == generate::generate().unwrap(),
         "run `cargo run -p oxds-types --example regenerate-descriptors`"
     );
+}
+
+/// The crate with the protos is fetched by itself: `cargo fetch --manifest-path interop/peers/trees/Cargo.toml`.
+#[test]
+#[ignore = "needs the crate data-plane-api, which is not a dependency"]
+fn descriptors_of_v2_are_those_of_its_last_protos() {
+    assert!(descriptor::v2_descriptor_set() == v2::generate(descriptor::pool()).unwrap());
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod documents;
 mod limits;
 mod messages;
 mod references;
+mod versions;
 
 use std::path::Path;
 

@@ -1,0 +1,333 @@
+//! Resources of API v2, as they are read, and as they are given to clients of v2.
+
+use oxds_types::codec::{Format, encode};
+use oxds_types::discovery::Any;
+use oxds_types::version_map::{Obstacle, to_v2, to_v3};
+use oxds_types::{ApiVersion, Kind};
+use prost::Message as _;
+use prost_reflect::{DynamicMessage, Value};
+
+use crate::{lines, load, yaml, yaml_errors};
+
+/// A listener as files of 2019 had it, and what it is today.
+const V2: &str = "
+'@type': type.googleapis.com/envoy.api.v2.Listener
+name: ingress
+address: { socket_address: { address: 0.0.0.0, port_value: 80 } }
+filter_chains:
+- filters:
+  - name: envoy.http_connection_manager
+    typed_config:
+      '@type': type.googleapis.com/envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager
+      stat_prefix: in
+      rds: { route_config_name: shop, config_source: { ads: {} } }
+      http_filters:
+      - name: envoy.router
+        typed_config:
+          '@type': type.googleapis.com/envoy.config.filter.http.router.v2.Router
+          dynamic_stats: true
+";
+const V3: &str = "
+'@type': type.googleapis.com/envoy.config.listener.v3.Listener
+name: ingress
+address: { socket_address: { address: 0.0.0.0, port_value: 80 } }
+filter_chains:
+- filters:
+  - name: envoy.http_connection_manager
+    typed_config:
+      '@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+      stat_prefix: in
+      rds: { route_config_name: shop, config_source: { ads: {}, resource_api_version: V3 } }
+      http_filters:
+      - name: envoy.router
+        typed_config:
+          '@type': type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
+          dynamic_stats: true
+";
+
+/// Given the same listener in v2 and in v3, then both are the same resource to the last byte, with
+/// the same references: the version does not depend on the form.
+#[test]
+fn s64_a_file_in_v2_is_the_file_in_v3() {
+    let (old, new) = (yaml(V2), yaml(V3));
+    assert_eq!(old[0].any, new[0].any);
+    assert_eq!(old[0].version, new[0].version);
+    assert_eq!(old[0].references, new[0].references);
+    assert_eq!(old[0].references[0].kind, Kind::ROUTE);
+}
+
+/// Given a v3 listener with a v2 filter in it, as files have it that were half migrated, then it is
+/// read as if all of it were v3.
+#[test]
+fn s64_versions_may_be_mixed_in_a_file() {
+    let mixed = V2.replace("envoy.api.v2.Listener", "envoy.config.listener.v3.Listener");
+    assert_eq!(yaml(&mixed)[0].any, yaml(V3)[0].any);
+    let other_way = V3.replace("envoy.config.listener.v3.Listener", "envoy.api.v2.Listener");
+    assert_eq!(yaml(&other_way)[0].any, yaml(V3)[0].any);
+}
+
+/// Given v2 in text format and in binary, with v2 in it, then it is read as from YAML.
+#[test]
+fn s64_text_and_binary_may_be_v2_too() {
+    let new = &yaml(V3)[0];
+    let value = to_v2(new.kind.message(), &new.any.value).unwrap();
+    let any = Any {
+        type_url: new.kind.type_url_in(ApiVersion::V2).unwrap().to_owned(),
+        value: value.into(),
+    };
+    let binary = encode(&[any], Format::Binary).unwrap();
+    let read = oxds_types::codec::decode(
+        "ingress.pb".as_ref(),
+        Format::Binary,
+        &binary,
+        &oxds_types::codec::Options::default(),
+    );
+    let read = read.unwrap_or_else(|errors| panic!("{}", lines(&errors)));
+    assert_eq!(read[0].kind, Kind::LISTENER);
+    assert!(yaml_of(&read[0].any).contains("envoy.extensions.filters.http.router.v3.Router"));
+
+    let cluster = "[type.googleapis.com/envoy.api.v2.Cluster] { name: \"shop\" }";
+    for text in [
+        cluster.to_owned(),
+        format!("resources {{ {cluster} }}"),
+        "# proto-message: envoy.api.v2.Cluster\nname: \"shop\"".to_owned(),
+        format!("# proto-message: envoy.api.v2.DiscoveryResponse\nresources {{ {cluster} }}"),
+        format!("# proto-message: envoy.api.v2.Resource\nname: \"shop\" resource {{ {cluster} }}"),
+    ] {
+        let read = load(Format::Text, &text).unwrap_or_else(|errors| panic!("{}", lines(&errors)));
+        let read = &read[0];
+        assert_eq!(
+            (&read.kind, &*read.name),
+            (&Kind::CLUSTER, "shop"),
+            "{text}"
+        );
+        assert_eq!(read.any.type_url, Kind::CLUSTER.type_url());
+    }
+}
+
+fn yaml_of(any: &Any) -> String {
+    String::from_utf8(encode(std::slice::from_ref(any), Format::Yaml).unwrap()).unwrap()
+}
+
+/// Given v2 files with what v3 has given up, then each is an error at its place, with its path; a field that neither
+/// has is an unknown one, as ever.
+#[test]
+fn s64_what_only_v2_has_is_an_error_with_its_path() {
+    let errors = yaml_errors(
+        "'@type': type.googleapis.com/envoy.api.v2.Cluster
+name: shop
+hosts:
+- socket_address: { address: 10.0.0.1, port_value: 80 }
+tls_context: { sni: shop.example }
+",
+    );
+    assert_eq!(
+        errors,
+        "test:3:1: error: hosts: exists in v2 only: envoy.config.cluster.v3.Cluster has no such field\n\
+         test:5:1: error: tls_context: exists in v2 only: envoy.config.cluster.v3.Cluster has no such field\n"
+    );
+
+    let errors = yaml_errors(&V2.replace("dynamic_stats: true", "speed: 3"));
+    let unknown = "error: filter_chains[0].filters[0].typed_config.http_filters[0].typed_config.speed: unknown field";
+    assert!(errors.contains(unknown), "{errors}");
+
+    // The v2 form of this filter was a `Struct`, which v3 does not take.
+    let errors = yaml_errors(
+        "'@type': type.googleapis.com/envoy.api.v2.Listener
+name: ingress
+filter_chains:
+- filters:
+  - name: envoy.tcp_proxy
+    config: { stat_prefix: tcp, cluster: shop }
+",
+    );
+    let expected = "test:6:5: error: filter_chains[0].filters[0].config: exists in v2 only: \
+                    envoy.config.listener.v3.Filter has no such field\n";
+    assert_eq!(errors, expected);
+
+    let squash = "envoy.config.filter.http.squash.v2.Squash";
+    let errors = yaml_errors(
+        &V2.replace("envoy.config.filter.http.router.v2.Router", squash)
+            .replace("dynamic_stats: true", "cluster: shop"),
+    );
+    let expected =
+        format!("http_filters[0].typed_config: exists in v2 only: {squash} does not exist in v3\n");
+    assert!(errors.ends_with(&expected), "{errors}");
+}
+
+/// Given a v2 file that breaks a rule of v3, then that is told, too.
+#[test]
+fn s64_the_rules_are_those_of_v3() {
+    let errors = yaml_errors(&V2.replace("stat_prefix: in", "stat_prefix: ''"));
+    assert!(
+        errors.contains("stat_prefix: string.min_len = 1 does not hold"),
+        "{errors}"
+    );
+}
+
+/// Given resources whose type URLs differ at three depths, then in v2 all of them are v2, and back they are what they
+/// were.
+#[test]
+fn s62_every_any_inside_is_translated() {
+    let new = &yaml(V3)[0];
+    let old = to_v2(new.kind.message(), &new.any.value).unwrap();
+    let text = String::from_utf8_lossy(&old);
+    for name in [
+        "type.googleapis.com/envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager",
+        "type.googleapis.com/envoy.config.filter.http.router.v2.Router",
+    ] {
+        assert!(text.contains(name), "{text}");
+    }
+    assert!(!text.contains("v3"), "{text}");
+    assert_eq!(to_v3("envoy.api.v2.Listener", &old).unwrap(), new.any.value);
+}
+
+/// Given an extension that is nobody's but the user's, then it passes as it is; one of Envoy's that v2 never had, not.
+#[test]
+fn s62_extensions_of_ones_own_pass() {
+    let any = |name: &str| Any {
+        type_url: format!("type.googleapis.com/{name}"),
+        value: b"\x0a\x01x"[..].into(),
+    };
+    let extension = |name: &str| {
+        let any = any(name).encode_to_vec();
+        // `TypedExtensionConfig`-like: cluster_type { name, typed_config }.
+        let mut custom = vec![0x0a, 1, b'c', 0x12, u8::try_from(any.len()).unwrap()];
+        custom.extend(any);
+        let mut cluster = vec![0xb2, 0x02, u8::try_from(custom.len()).unwrap()];
+        cluster.extend(custom);
+        cluster
+    };
+    let cluster = Kind::CLUSTER;
+    for own in [
+        "shop.Own",
+        "udpa.type.v1.TypedStruct",
+        "google.protobuf.StringValue",
+    ] {
+        let value = extension(own);
+        assert_eq!(to_v2(cluster.message(), &value).unwrap(), value, "{own}");
+    }
+    for new in [
+        "envoy.extensions.clusters.dns.v3.DnsCluster",
+        "envoy.extensions.of.tomorrow.v3.Cluster",
+        "xds.type.v3.TypedStruct",
+    ] {
+        let obstacles = to_v2(cluster.message(), &extension(new)).unwrap_err();
+        assert_eq!(obstacles[0].path, "cluster_type.typed_config");
+        let to = ApiVersion::V2;
+        let message = new.to_owned();
+        assert_eq!(obstacles[0].obstacle, Obstacle::NoMessage { message, to });
+    }
+}
+
+/// What is in the way of giving this to a client of v2.
+fn obstacles(text: &str) -> Vec<String> {
+    let resource = &yaml(text)[0];
+    let told = to_v2(resource.kind.message(), &resource.any.value).unwrap_err();
+    told.iter().map(ToString::to_string).collect()
+}
+
+/// Given resources with fields, values and types that came after v2, then each is named by its path, all at once.
+#[test]
+fn s63_what_v2_lacks_is_named() {
+    let new = "suppress_grpc_request_failure_code_stats: true";
+    let listener = V3.replace("dynamic_stats: true", new);
+    assert_eq!(
+        obstacles(&format!("{listener}default_filter_chain: {{}}\n")),
+        [
+            "filter_chains[0].filters[0].typed_config.http_filters[0].typed_config.\
+             suppress_grpc_request_failure_code_stats: \
+             envoy.config.filter.http.router.v2.Router has no such field",
+            "default_filter_chain: envoy.api.v2.Listener has no such field",
+        ]
+    );
+
+    let endpoint = "'@type': type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+cluster_name: shop
+endpoints:
+- lb_endpoints:
+  - endpoint: { hostname: a }
+  - endpoint: { additional_addresses: [{ address: { socket_address: { address: '::1', port_value: 1 } } }] }
+";
+    assert_eq!(
+        obstacles(endpoint),
+        [
+            "endpoints[0].lb_endpoints[1].endpoint.additional_addresses: envoy.api.v2.endpoint.Endpoint has no such field"
+        ]
+    );
+
+    let route = "'@type': type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+name: shop
+virtual_hosts:
+- name: all
+  domains: ['*']
+  typed_per_filter_config:
+    cors:
+      '@type': type.googleapis.com/envoy.extensions.filters.http.cors.v3.CorsPolicy
+";
+    assert_eq!(
+        obstacles(route),
+        [
+            "virtual_hosts[0].typed_per_filter_config[\"cors\"]: envoy.extensions.filters.http.cors.v3.CorsPolicy \
+          does not exist in v2"
+        ]
+    );
+
+    let cluster = "'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: shop
+health_checks:
+- timeout: 1s
+  interval: 1s
+  unhealthy_threshold: 1
+  healthy_threshold: 1
+  http_health_check:
+    path: /
+    codec_client_type: HTTP3
+    receive: [{ text: '00' }, { text: '01' }]
+";
+    assert_eq!(
+        obstacles(cluster),
+        [
+            "health_checks[0].http_health_check.receive[1]: takes one value only in \
+             envoy.api.v2.core.HealthCheck.HttpHealthCheck",
+        ]
+    );
+}
+
+/// Given values of enums that came after v2, then they are not passed on as if v2 knew them.
+#[test]
+fn s63_values_that_v2_lacks_are_named() {
+    for (message, field, enumeration, number) in [
+        (
+            "envoy.config.rbac.v3.RBAC",
+            "action",
+            "envoy.config.rbac.v2.RBAC.Action",
+            2,
+        ),
+        (
+            "envoy.extensions.common.dynamic_forward_proxy.v3.DnsCacheConfig",
+            "dns_lookup_family",
+            "envoy.api.v2.Cluster.DnsLookupFamily",
+            3,
+        ),
+    ] {
+        let mut filled = DynamicMessage::new(oxds_types::descriptor::message(message).unwrap());
+        filled.set_field_by_name(field, Value::EnumNumber(number));
+        let obstacles = to_v2(message, &filled.encode_to_vec()).unwrap_err();
+        assert_eq!(obstacles[0].path, field);
+        let enumeration = enumeration.to_owned();
+        let no_value = Obstacle::NoValue {
+            enumeration,
+            number,
+        };
+        assert_eq!(obstacles[0].obstacle, no_value);
+
+        filled.set_field_by_name(field, Value::EnumNumber(1));
+        let old = to_v2(message, &filled.encode_to_vec());
+        assert_eq!(
+            old.unwrap(),
+            filled.encode_to_vec(),
+            "the value before it is known"
+        );
+    }
+}
