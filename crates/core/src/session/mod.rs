@@ -34,6 +34,7 @@
 //! - Nothing that a client acknowledged is lost to it before it is gone here.
 //! - Nothing is sent before what it depends on was accepted, and nothing removed while something that the client has
 //!   refers to it, both bounded in time (S-51 … S-55).
+//! - What has a TTL is confirmed at half of it, to clients that understand it (S-49).
 //! - Memory: a client that asked for everything costs one cursor per kind; one that asked by name costs those names.
 //!   Limits are in [`Config`].
 
@@ -249,9 +250,20 @@ impl Session {
         let form = Form {
             protocol: self.protocol,
             api,
+            ttl: self.understands_ttl(),
         };
         self.watches.insert(at, Watch::new(kind.clone(), form));
         Ok(at)
+    }
+
+    /// Whether the client said that it understands TTLs in the form in which this stream can carry them (S-49).
+    fn understands_ttl(&self) -> bool {
+        let features = self
+            .node
+            .as_ref()
+            .map_or(&[][..], |node| &node.client_features);
+        let has = |any_of: &[&str]| features.iter().any(|feature| any_of.contains(&&**feature));
+        has(&[features::TTL]) && (self.protocol == Protocol::Delta || has(features::WRAPPED))
     }
 
     /// What is particular to the first request of a kind.
@@ -351,6 +363,18 @@ impl Session {
             None => {}
         }
     }
+}
+
+/// What clients say in `Node.client_features`.
+mod features {
+    /// A resource may have a TTL.
+    pub(super) const TTL: &str = "xds.config.supports-resource-ttl";
+    /// SotW: a resource may come wrapped in a `Resource`. Envoy's registry has the first; its protocol page says the
+    /// second.
+    pub(super) const WRAPPED: &[&str] = &[
+        "xds.config.resource-in-sotw",
+        "xds.config.supports-resource-in-sotw",
+    ];
 }
 
 /// Enough of a client's text to recognise it by.

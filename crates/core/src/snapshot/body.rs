@@ -23,17 +23,18 @@ pub struct Form {
     pub protocol: Protocol,
     /// The version in which type URLs are written.
     pub api: ApiVersion,
+    /// Whether the client is told of TTLs (S-49).
+    pub ttl: bool,
 }
 
 impl Form {
     /// How many forms there are.
-    pub(super) const COUNT: usize = 4;
+    pub(super) const COUNT: usize = 8;
 
     /// A number below [`COUNT`](Self::COUNT).
     pub(super) fn index(self) -> usize {
         let protocol = usize::from(self.protocol == Protocol::Delta);
-        let api = usize::from(self.api == ApiVersion::V2);
-        2 * api + protocol
+        4 * usize::from(self.ttl) + 2 * usize::from(self.api == ApiVersion::V2) + protocol
     }
 }
 

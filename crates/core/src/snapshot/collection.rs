@@ -1,8 +1,8 @@
 //! All resources of one kind at one revision.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use oxds_types::{Fingerprint, Version};
 
 use super::{Resource, Revision};
@@ -16,6 +16,8 @@ pub struct Collection {
     pub(super) revision: Revision,
     pub(super) resources: OrdMap<Arc<str>, Arc<Resource>>,
     pub(super) fingerprint: Fingerprint,
+    /// Those that have a TTL, by TTL.
+    mortal: OrdMap<Duration, OrdSet<Arc<str>>>,
 }
 
 impl Collection {
@@ -60,18 +62,49 @@ impl Collection {
         self.resources.values()
     }
 
+    /// The TTLs that resources have, each once.
+    pub(crate) fn ttls(&self) -> impl Iterator<Item = Duration> {
+        self.mortal.keys().copied()
+    }
+
+    /// The resources that have this TTL, by name.
+    pub(crate) fn with_ttl(&self, ttl: Duration) -> impl Iterator<Item = &Arc<Resource>> {
+        let names = self.mortal.get(&ttl).into_iter().flatten();
+        names.filter_map(|name| self.get(name))
+    }
+
+    /// Whether any resource has a TTL.
+    pub(super) fn is_mortal(&self) -> bool {
+        !self.mortal.is_empty()
+    }
+
     pub(super) fn insert(&mut self, resource: Arc<Resource>) {
-        self.fingerprint.add(resource.name(), &resource.version());
-        if let Some(old) = self.resources.insert(resource.name().clone(), resource) {
-            self.fingerprint.remove(old.name(), &old.version());
+        let (name, ttl) = (Arc::clone(resource.name()), resource.ttl());
+        self.fingerprint.add(&name, &resource.version());
+        if let Some(old) = self.resources.insert(Arc::clone(&name), resource) {
+            self.forget(&old);
+        }
+        if let Some(ttl) = ttl {
+            self.mortal.entry(ttl).or_default().insert(name);
         }
     }
 
     pub(super) fn remove(&mut self, name: &str) -> bool {
         let removed = self.resources.remove(name);
         if let Some(old) = &removed {
-            self.fingerprint.remove(old.name(), &old.version());
+            self.forget(old);
         }
         removed.is_some()
+    }
+
+    fn forget(&mut self, old: &Resource) {
+        self.fingerprint.remove(old.name(), &old.version());
+        let Some(ttl) = old.ttl() else { return };
+        if let Some(names) = self.mortal.get_mut(&ttl) {
+            names.remove(old.name());
+            if names.is_empty() {
+                self.mortal.remove(&ttl);
+            }
+        }
     }
 }

@@ -2,10 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use imbl::ordmap::DiffItem;
-use oxds_types::ApiVersion;
-
 use super::{Body, Collection, Form, Protocol, Resource, Revision, log::Log, published::Settings};
+use imbl::ordmap::DiffItem;
 
 /// One name whose resource is not the same in two states.
 #[derive(Debug, Clone)]
@@ -25,8 +23,8 @@ pub struct Difference {
     from: Revision,
     to: Arc<Collection>,
     changes: Box<[Change]>,
-    /// By API version: how sessions of the delta variant are told.
-    upserts: [OnceLock<Arc<[Body]>>; 2],
+    /// By form: how sessions of the delta variant are told.
+    upserts: [OnceLock<Arc<[Body]>>; Form::COUNT],
     removals: OnceLock<Body>,
     settings: Arc<Settings>,
 }
@@ -79,15 +77,16 @@ impl Difference {
     }
 
     /// The resources that are new or different, for the delta variant; split where they exceed the message limit.
-    pub fn upserts(&self, api: ApiVersion) -> &Arc<[Body]> {
-        self.upserts[usize::from(api == ApiVersion::V2)].get_or_init(|| {
+    pub fn upserts(&self, form: Form) -> &Arc<[Body]> {
+        let form = Form {
+            protocol: Protocol::Delta,
+            ttl: form.ttl && self.to.is_mortal(),
+            ..form
+        };
+        self.upserts[form.index()].get_or_init(|| {
             let resources = self.changes.iter().filter_map(|change| change.new.as_ref());
             self.settings.counters.encoded();
             self.settings.counters.visited(self.changes.len());
-            let form = Form {
-                protocol: Protocol::Delta,
-                api,
-            };
             Body::upserts(resources, form, self.settings.limits.message_bytes)
         })
     }
@@ -143,6 +142,12 @@ impl Change {
         let before = self.old.as_ref().map_or(&[][..], |old| old.references());
         let mut after = self.new.iter().flat_map(|new| new.references());
         after.any(|needed| !before.contains(needed))
+    }
+
+    /// Whether the content is the same, and only the TTL is not.
+    pub(crate) fn is_of_ttl(&self) -> bool {
+        let version = |resource: &Option<Arc<Resource>>| resource.as_ref().map(|r| r.version());
+        version(&self.old) == version(&self.new)
     }
 
     fn unless_same(

@@ -30,6 +30,7 @@ mod difference;
 mod log;
 mod published;
 mod resource;
+mod ttl;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -46,6 +47,7 @@ pub use resource::Resource;
 pub(crate) use body::removal_field;
 use published::Settings;
 pub(crate) use resource::put_field;
+pub(crate) use ttl::heartbeat;
 
 /// Orders the states of one lineage of snapshots: each that differs from the one before has the next number.
 ///

@@ -2,8 +2,6 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use oxds_types::ApiVersion;
-
 use super::{
     Body, Collection, Counters, Difference, Form, Limits, Protocol, Revision, change::OfKind,
     log::Log,
@@ -32,8 +30,8 @@ pub struct Published {
     settings: Arc<Settings>,
     /// By form: everything there is. Made once, read without a lock.
     full: [OnceLock<Arc<[Body]>>; Form::COUNT],
-    /// By API version: where each resource ends in the full SotW body. Made only if somebody refused one.
-    ends: [OnceLock<Ends>; 2],
+    /// By form: where each resource ends in the full SotW body. Made only if somebody refused one.
+    ends: [OnceLock<Ends>; Form::COUNT],
     /// From `previous`. Made once, read without a lock.
     step: OnceLock<Arc<Difference>>,
     /// From older states: the latest few that were asked for.
@@ -149,6 +147,7 @@ impl Published {
 
     /// Everything there is. SotW needs it in one piece; delta has it split where it exceeds the message limit.
     pub fn full(&self, form: Form) -> &Arc<[Body]> {
+        let form = self.shared(form);
         self.full[form.index()].get_or_init(|| {
             let limit = match form.protocol {
                 Protocol::Sotw => usize::MAX,
@@ -163,18 +162,15 @@ impl Published {
     /// SotW: everything there is but these, in pieces of the one body that all sessions share.
     pub(crate) fn full_without<'a>(
         &self,
-        api: ApiVersion,
+        form: Form,
         names: impl Iterator<Item = &'a Arc<str>>,
     ) -> Vec<Body> {
-        let form = Form {
-            protocol: Protocol::Sotw,
-            api,
-        };
+        let protocol = Protocol::Sotw;
+        let form = self.shared(Form { protocol, ..form });
         let [whole] = &**self.full(form) else {
             return Vec::new();
         };
-        let ends =
-            self.ends[usize::from(api == ApiVersion::V2)].get_or_init(|| self.find_ends(form));
+        let ends = self.ends[form.index()].get_or_init(|| self.find_ends(form));
         let end = |index: usize| index.checked_sub(1).map_or(0, |before| ends[before].1);
         let piece = |from: usize, to: usize| Body {
             bytes: whole.bytes.slice(end(from)..end(to)),
@@ -191,6 +187,12 @@ impl Published {
         }
         pieces.push(piece(from, ends.len()));
         pieces
+    }
+
+    /// Where nothing has a TTL, those who are told of TTLs share the bytes with those who are not.
+    fn shared(&self, form: Form) -> Form {
+        let ttl = form.ttl && self.collection.is_mortal();
+        Form { ttl, ..form }
     }
 
     fn find_ends(&self, form: Form) -> Ends {

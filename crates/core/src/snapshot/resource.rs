@@ -2,22 +2,24 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use oxds_types::codec::{self, LoadedResource, Unfit};
 use oxds_types::{ApiVersion, Kind, Reference, Version};
-use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+use prost::encoding::{
+    WireType, decode_varint, encode_key, encode_varint, encoded_len_varint, key_len,
+};
 use prost::{Message, Name};
 
-use super::{Form, Protocol};
+use super::{Form, Protocol, ttl};
 
 // Field numbers of `discovery.proto`. `resources` is field 2 of both responses, and the body is field 2 of
 // `Resource`: so the element of a SotW response is, byte for byte, the tail of the element of a delta response.
-const RESOURCES: u32 = 2;
-const RESOURCE_VERSION: u32 = 1;
+pub(super) const RESOURCES: u32 = 2;
+pub(super) const RESOURCE_VERSION: u32 = 1;
 const RESOURCE_BODY: u32 = 2;
-const RESOURCE_NAME: u32 = 3;
-const ANY_TYPE_URL: u32 = 1;
-const ANY_VALUE: u32 = 2;
+pub(super) const RESOURCE_NAME: u32 = 3;
+pub(super) const ANY_TYPE_URL: u32 = 1;
+pub(super) const ANY_VALUE: u32 = 2;
 
 /// One immutable resource: kind, name, content and the version that is a hash of the content.
 ///
@@ -31,8 +33,7 @@ pub struct Resource {
     kind: Kind,
     name: Arc<str>,
     version: Version,
-    // Not on the wire: a client starts to count when it sees a TTL, so it may only be sent by a server that also
-    // sends heartbeats (S-49).
+    // Not in `delta`: only clients that understand it are told.
     ttl: Option<Duration>,
     references: Arc<[Reference]>,
     delta: Bytes,
@@ -144,8 +145,22 @@ impl Resource {
         self.delta.slice(self.value_at..)
     }
 
-    /// One element of a response's `resources`, with its field key. Shared, not copied, in the current API version.
+    /// One element of a response's `resources`, with its field key. Shared, not copied, in the current API version,
+    /// unless it has a TTL that the client is told (S-49).
     pub(crate) fn element(&self, form: Form) -> Bytes {
+        let Some(ttl) = self.ttl.filter(|_| form.ttl) else {
+            return self.without_ttl(form);
+        };
+        let protocol = Protocol::Delta;
+        let mut fields = self.without_ttl(Form { protocol, ..form });
+        fields.advance(key_len(RESOURCES));
+        // What was written here is a length that can be read.
+        let len = decode_varint(&mut fields).unwrap_or_default();
+        debug_assert_eq!(len, fields.len() as u64);
+        ttl::element(form, &fields, ttl)
+    }
+
+    fn without_ttl(&self, form: Form) -> Bytes {
         match (form.protocol, form.api) {
             (Protocol::Delta, ApiVersion::V3) => self.delta.clone(),
             (Protocol::Sotw, ApiVersion::V3) => self.delta.slice(self.sotw_at..),
@@ -225,7 +240,7 @@ pub(crate) fn put_field(out: &mut BytesMut, field: u32, bytes: &[u8]) {
     out.put_slice(bytes);
 }
 
-fn put_header(out: &mut BytesMut, field: u32, len: usize) {
+pub(super) fn put_header(out: &mut BytesMut, field: u32, len: usize) {
     encode_key(field, WireType::LengthDelimited, out);
     encode_varint(len as u64, out);
 }

@@ -28,6 +28,7 @@ fn form(protocol: Protocol) -> Form {
     Form {
         protocol,
         api: ApiVersion::V3,
+        ttl: false,
     }
 }
 
@@ -191,7 +192,7 @@ fn a_full_state_can_leave_some_out() {
     });
     let left = |out: &[usize]| {
         let out = out.iter().map(|&index| &names[index]);
-        let pieces = snapshot.kind(&CDS).full_without(ApiVersion::V3, out);
+        let pieces = snapshot.kind(&CDS).full_without(form(Protocol::Sotw), out);
         let bytes: Vec<u8> = pieces.iter().flat_map(|body| body.bytes.to_vec()).collect();
         let count: usize = pieces.iter().map(|body| body.resources).sum();
         let response = DiscoveryResponse::decode(&bytes[..]).unwrap();

@@ -25,3 +25,4 @@ mod resolve;
 mod resource;
 mod sotw;
 mod streams;
+mod ttl;

@@ -16,6 +16,7 @@
 //! it was last brought to, however large. A client that asked by name has a state per name, in its
 //! [`Subscription`]. `wildcard` and `named` turn each into the next response; `settle` takes the client's answers.
 
+mod heartbeat;
 mod named;
 mod ordering;
 mod record;
@@ -30,7 +31,10 @@ use std::{
 use oxds_types::{Kind, Version};
 use smallvec::SmallVec;
 
-use self::record::{Fallback, Record, Rejected};
+use self::{
+    heartbeat::Heartbeats,
+    record::{Fallback, Record, Rejected},
+};
 use super::{
     Nonce,
     frame::Response,
@@ -89,6 +93,9 @@ pub(super) struct Watch {
     withheld: Option<Withheld>,
     /// Clusters that the client has accepted lately, and until when it may still ask for their assignments.
     recent: Recent,
+
+    /// For what the client has and may only keep while it hears of it.
+    heartbeats: Heartbeats,
 
     // Known.
     pub(super) record: Record,
@@ -231,6 +238,7 @@ impl Watch {
             blocked: None,
             withheld: None,
             recent: Recent::default(),
+            heartbeats: Heartbeats::default(),
             record: Record::default(),
         }
     }
@@ -394,6 +402,7 @@ impl Watch {
         }
         if waiting == 0 {
             self.send_again();
+            self.owe_heartbeat();
         }
         let draft = match self.all.take() {
             Some(mut all) => {
@@ -407,7 +416,7 @@ impl Watch {
         if draft.is_some() {
             self.answer_owed = false;
         }
-        draft
+        draft.or_else(|| (waiting == 0).then(|| self.poll_heartbeat(now, head))?)
     }
 
     /// The response was sent.
@@ -420,6 +429,7 @@ impl Watch {
         kept: Kept,
     ) {
         self.record.sent = Some(version);
+        self.start_heartbeats(now, &content);
         self.outstanding.push(Outstanding {
             nonce,
             sent_at: now,
@@ -482,6 +492,7 @@ impl Watch {
             + self.held.len()
             + self.inherited.len()
             + self.recent.names.len()
+            + self.heartbeats.len()
             + self.record.rejections.len()
             + outstanding.sum::<usize>()
     }

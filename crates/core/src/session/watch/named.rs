@@ -88,6 +88,9 @@ impl Watch {
             if resource.version() != *version {
                 continue;
             }
+            if self.subscription.has_name(&name) {
+                self.resume_heartbeat(resource);
+            }
             if let Some(state) = self.subscription.get_mut(&name) {
                 state.sent = Sent::Resource(Arc::clone(resource));
                 state.acked = Some(Arc::clone(resource));

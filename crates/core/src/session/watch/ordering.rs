@@ -327,6 +327,7 @@ impl Watch {
             }
         }
         self.recent.expire(now);
+        self.heartbeats.expire(now);
     }
 
     /// Whether a removal waits for what later kinds need.
@@ -343,7 +344,8 @@ impl Watch {
             .withheld
             .and_then(|withheld| withheld.to_ask.deadline(config.follow_up));
         let deadlines = holding.filter_map(|patience| patience.deadline(config.hold));
-        deadlines.chain(asking).chain(self.recent.deadlines()).min()
+        let others = self.recent.deadlines().chain(self.heartbeats.deadlines());
+        deadlines.chain(asking).chain(others).min()
     }
 }
 

@@ -7,7 +7,7 @@ use oxds_types::Kind;
 use super::{All, Claims, Content, Draft, Kept, Rest, Step, Told, Watch};
 use crate::{
     session::{frame::Response, ordering::Peers},
-    snapshot::{Collection, Difference, Protocol, Published, Resource},
+    snapshot::{Change, Collection, Difference, Protocol, Published, Resource},
     time::Instant,
 };
 
@@ -26,6 +26,12 @@ impl Step {
             Self::Since(difference) => difference.changes().is_empty(),
             Self::Everything => false,
         }
+    }
+
+    /// Whether a resource has another TTL, which no version tells.
+    fn changes_a_ttl(&self) -> bool {
+        let mut changes = self.difference().into_iter().flat_map(|d| d.changes());
+        changes.any(Change::is_of_ttl)
     }
 
     /// Whether this name is part of the step.
@@ -97,6 +103,7 @@ impl Watch {
             all.version = Some(version);
             self.record.sent = Some(version);
             self.record.acked = Some(version);
+            self.resume_heartbeats(to);
         }
         claimed
     }
@@ -139,7 +146,7 @@ impl Watch {
             .iter()
             .for_each(|copy| fingerprint.add(copy.name(), &copy.version()));
         let version = fingerprint.version();
-        if !asked && all.version == Some(version) {
+        if !asked && all.version == Some(version) && !(self.form.ttl && step.changes_a_ttl()) {
             all.advance(to);
             return None;
         }
@@ -150,7 +157,7 @@ impl Watch {
                 .for_each(|body| response.push_body(body));
         } else {
             let names = instead.iter().map(|(name, ..)| *name);
-            let pieces = head.full_without(self.form.api, names);
+            let pieces = head.full_without(self.form, names);
             pieces.iter().for_each(|body| response.push_body(body));
         }
         besides
@@ -201,13 +208,14 @@ impl Watch {
         let mut parts = None;
         if let (Step::Everything, Some(Claims::Resources(claimed))) = (&step, self.claims.take()) {
             self.due.extend(differing(&claimed, to));
+            self.resume_heartbeats(to);
             rewarm = self.rewarmed(self.due.iter().filter_map(|name| to.get(name)));
             step = Step::None;
         }
         match &step {
             Step::None => {}
             Step::Since(difference) => {
-                parts = Some(difference.upserts(self.form.api));
+                parts = Some(difference.upserts(self.form));
                 self.push_removals(&mut response, difference);
                 rewarm = self.rewarmed(step.updates(to));
             }

@@ -12,6 +12,7 @@ use oxds_types::{
     Kind,
     discovery::{
         DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
+        Resource,
     },
 };
 use prost::Message;
@@ -29,8 +30,36 @@ pub(crate) struct Reply {
     pub(crate) removed: Vec<String>,
     /// Delta: name and version of each resource.
     pub(crate) names: Vec<(String, String)>,
+    /// How long each resource lives.
+    pub(crate) ttls: Vec<Option<Duration>>,
+    /// Signs of life, without a body.
+    pub(crate) beats: Vec<Beat>,
     /// Who says so.
     pub(crate) identifier: Option<String>,
+}
+
+/// A sign of life.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Beat {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) ttl: Duration,
+}
+
+impl Beat {
+    fn of(resource: &Resource) -> Self {
+        Self {
+            name: resource.name.clone(),
+            version: resource.version.clone(),
+            ttl: ttl_of(resource).expect("a sign of life has a TTL"),
+        }
+    }
+}
+
+fn ttl_of(resource: &Resource) -> Option<Duration> {
+    let ttl = resource.ttl.as_ref()?;
+    let (seconds, nanos) = (u64::try_from(ttl.seconds), u32::try_from(ttl.nanos));
+    Some(Duration::new(seconds.unwrap(), nanos.unwrap()))
 }
 
 impl Reply {
@@ -47,10 +76,12 @@ impl Reply {
         };
         assert_eq!(reply.nonce, transmit.nonce.to_string());
         assert_eq!(reply.version, transmit.version.to_string());
-        assert_eq!(reply.resources.len(), transmit.resources);
+        let beats = reply.beats.iter().map(|beat| &beat.name);
+        assert_eq!(reply.resources.len() + beats.len(), transmit.resources);
         assert_eq!(reply.removed.len(), transmit.removed);
         // S-28: no name twice.
         let mut seen: Vec<&str> = reply.resources.iter().map(|text| name_of(text)).collect();
+        seen.extend(beats.map(String::as_str));
         seen.extend(reply.removed.iter().map(String::as_str));
         seen.sort_unstable();
         assert!(
@@ -62,12 +93,26 @@ impl Reply {
 
     fn sotw(response: DiscoveryResponse) -> Self {
         let type_url = response.type_url;
-        let contents = response.resources.into_iter().map(|any| {
+        let (mut resources, mut ttls, mut beats) = (Vec::new(), Vec::new(), Vec::new());
+        for mut any in response.resources {
+            let mut ttl = None;
+            if any.type_url.ends_with(".Resource") {
+                let wrapper = Resource::decode(any.value).unwrap();
+                ttl = ttl_of(&wrapper);
+                let Some(inner) = wrapper.resource.clone() else {
+                    beats.push(Beat::of(&wrapper));
+                    continue;
+                };
+                any = inner;
+            }
             assert_eq!(any.type_url, type_url);
-            String::from_utf8(any.value.to_vec()).unwrap()
-        });
+            resources.push(String::from_utf8(any.value.to_vec()).unwrap());
+            ttls.push(ttl);
+        }
         Self {
-            resources: contents.collect(),
+            resources,
+            ttls,
+            beats,
             type_url: type_url.clone(),
             version: response.version_info,
             nonce: response.nonce,
@@ -80,8 +125,14 @@ impl Reply {
     fn delta(response: DeltaDiscoveryResponse) -> Self {
         let mut resources = Vec::new();
         let mut names = Vec::new();
+        let (mut ttls, mut beats) = (Vec::new(), Vec::new());
         for resource in response.resources {
-            let any = resource.resource.expect("a resource has a body");
+            let ttl = ttl_of(&resource);
+            let Some(any) = resource.resource.clone() else {
+                beats.push(Beat::of(&resource));
+                continue;
+            };
+            ttls.push(ttl);
             assert_eq!(any.type_url, response.type_url);
             let text = String::from_utf8(any.value.to_vec()).unwrap();
             assert_eq!(resource.name, name_of(&text));
@@ -95,6 +146,8 @@ impl Reply {
             resources,
             removed: response.removed_resources,
             names,
+            ttls,
+            beats,
             identifier: response.control_plane.map(|plane| plane.identifier),
         }
     }
@@ -340,6 +393,14 @@ pub(crate) fn delta(
 pub(crate) fn node(id: &str) -> Option<Node> {
     Some(Node {
         id: id.to_owned(),
+        ..Node::default()
+    })
+}
+
+/// A node whose client understands this.
+pub(crate) fn node_with(features: &[&str]) -> Option<Node> {
+    Some(Node {
+        client_features: list(features),
         ..Node::default()
     })
 }

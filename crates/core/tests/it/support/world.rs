@@ -1,6 +1,6 @@
 //! What is served, in a notation short enough to read in a scenario.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use oxds_core::snapshot::{ChangeSet, Changed, Limits, Resource, Snapshot};
 use oxds_types::{Kind, Reference};
@@ -14,8 +14,12 @@ pub(crate) struct World {
 #[derive(Default)]
 pub(crate) struct Edit(ChangeSet);
 
-/// A resource that needs others: `"A=1"` with these references.
+/// A resource that needs others: `"A=1"` with these references; `"A=1@4"` lives four seconds.
 pub(crate) fn resource(kind: Kind, text: &str, needs: &[(Kind, &str)]) -> Arc<Resource> {
+    let (text, ttl) = match text.split_once('@') {
+        Some((text, seconds)) => (text, Some(seconds.parse().expect("seconds"))),
+        None => (text, None),
+    };
     let (name, _) = text.split_once('=').expect("name=content");
     let references: Vec<_> = needs
         .iter()
@@ -25,14 +29,18 @@ pub(crate) fn resource(kind: Kind, text: &str, needs: &[(Kind, &str)]) -> Arc<Re
         })
         .collect();
     // The content is the whole text, so that a SotW reply, which carries no names, shows whose it is.
-    Arc::new(Resource::new(kind, name, text.as_bytes()).with_references(references))
+    let resource = Resource::new(kind, name, text.as_bytes()).with_references(references);
+    Arc::new(match ttl {
+        Some(seconds) => resource.with_ttl(Duration::from_secs(seconds)),
+        None => resource,
+    })
 }
 
 /// What a text says that its resource needs: `"A=1>X,Y"`.
 pub(crate) fn needs(text: &str) -> impl Iterator<Item = &str> {
     text.split_once('>')
         .into_iter()
-        .flat_map(|(_, needed)| needed.split(','))
+        .flat_map(|(_, needed)| needed.split('@').next().unwrap_or_default().split(','))
 }
 
 /// The kind of what resources of this kind need.

@@ -1,0 +1,171 @@
+//! Signs of life for resources that have a TTL (S-49).
+//!
+//! A client drops such a resource unless it hears of it in time. There is one timer per distinct TTL, so the cost
+//! follows the resources that have one, and a kind without any costs nothing.
+//!
+//! A sign of life names the resource and has no body, but for a SotW full state: there, what is left out is removed, so
+//! the whole state goes out again.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use super::{Content, Draft, Kept, Watch};
+use crate::{
+    session::frame::Response,
+    snapshot::{Collection, Protocol, Published, Resource, heartbeat},
+    time::Instant,
+};
+
+/// By TTL: when the resources that have it are to be confirmed next.
+#[derive(Debug, Default)]
+pub(super) struct Heartbeats(BTreeMap<Duration, Next>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    At(Instant),
+    /// As soon as the client has answered what is outstanding.
+    Due,
+}
+
+impl Heartbeats {
+    /// The client was told of a resource with this TTL. It is confirmed at half its time: an answer that is late by as
+    /// much costs nothing yet.
+    fn start(&mut self, now: Instant, ttl: Duration) {
+        self.0.entry(ttl).or_insert(Next::At(now + ttl / 2));
+    }
+
+    /// The client was told long ago: nobody knows how much is left of it.
+    fn start_late(&mut self, ttl: Duration) {
+        self.0.entry(ttl).or_insert(Next::Due);
+    }
+
+    pub(super) fn expire(&mut self, now: Instant) {
+        for next in self.0.values_mut() {
+            if matches!(next, Next::At(at) if *at <= now) {
+                *next = Next::Due;
+            }
+        }
+    }
+
+    pub(super) fn deadlines(&self) -> impl Iterator<Item = Instant> {
+        self.0.values().filter_map(|next| match next {
+            Next::At(at) => Some(*at),
+            Next::Due => None,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The TTLs that are due; they are not any more.
+    fn take_due(&mut self) -> Vec<Duration> {
+        let due = self.0.iter().filter(|(_, next)| **next == Next::Due);
+        let due: Vec<Duration> = due.map(|(ttl, _)| *ttl).collect();
+        self.0.retain(|_, next| *next != Next::Due);
+        due
+    }
+}
+
+impl Watch {
+    /// Whether a sign of life has to be the whole state.
+    fn confirms_by_state(&self) -> bool {
+        self.form.protocol == Protocol::Sotw && self.kind.is_full_state()
+    }
+
+    /// SotW full state: if a sign of life is due, so is the state.
+    pub(super) fn owe_heartbeat(&mut self) {
+        if !self.form.ttl || !self.confirms_by_state() {
+            return;
+        }
+        for ttl in self.heartbeats.take_due() {
+            let lives = self.mortal(ttl).next().is_some();
+            self.answer_owed |= lives;
+        }
+    }
+
+    /// The client is told this: from now on it counts.
+    pub(super) fn start_heartbeats(&mut self, now: Instant, content: &Content) {
+        if !self.form.ttl {
+            return;
+        }
+        let told = match content {
+            Content::All { to, extra, .. } => {
+                to.ttls().for_each(|ttl| self.heartbeats.start(now, ttl));
+                extra
+            }
+            Content::Named(told) => told,
+        };
+        let ttls = told
+            .iter()
+            .filter_map(|(_, resource)| resource.as_ref()?.ttl());
+        ttls.for_each(|ttl| self.heartbeats.start(now, ttl));
+    }
+
+    /// The client has this from an earlier stream, and has counted since.
+    pub(super) fn resume_heartbeat(&mut self, resource: &Resource) {
+        if let Some(ttl) = resource.ttl().filter(|_| self.form.ttl) {
+            self.heartbeats.start_late(ttl);
+        }
+    }
+
+    /// As [`resume_heartbeat`](Self::resume_heartbeat), of all there is.
+    pub(super) fn resume_heartbeats(&mut self, has: &Collection) {
+        if self.form.ttl {
+            has.ttls().for_each(|ttl| self.heartbeats.start_late(ttl));
+        }
+    }
+
+    /// What the client has that has this TTL.
+    fn mortal(&self, ttl: Duration) -> Box<dyn Iterator<Item = &Arc<Resource>> + '_> {
+        let rejections = &self.record.rejections;
+        let kept = rejections.values().filter_map(|r| r.fallback.resource());
+        match self.all.as_ref().and_then(|all| all.cursor.as_ref()) {
+            Some(cursor) => {
+                let fine =
+                    move |resource: &&Arc<Resource>| !rejections.contains_key(resource.name());
+                let kept = kept.filter(move |resource| resource.ttl() == Some(ttl));
+                Box::new(cursor.with_ttl(ttl).filter(fine).chain(kept))
+            }
+            None => {
+                let has = self
+                    .subscription
+                    .iter()
+                    .filter_map(|(_, state)| state.acked());
+                Box::new(has.filter(move |resource| resource.ttl() == Some(ttl)))
+            }
+        }
+    }
+
+    /// The sign of life that is due, if the client has anything that it is about. One message is enough for some 40,000
+    /// names.
+    pub(super) fn poll_heartbeat(&mut self, now: Instant, head: &Published) -> Option<Draft> {
+        if self.all.as_ref().is_some_and(|all| all.rest.is_some()) {
+            return None;
+        }
+        // A SotW client takes for a sign of life what has the version of the whole that it accepted last.
+        let whole = match self.form.protocol {
+            Protocol::Delta => None,
+            Protocol::Sotw => Some(self.record.acked?),
+        };
+        let mut response = Response::new(self.form.protocol);
+        for ttl in self.heartbeats.take_due() {
+            let before = response.resources;
+            let mut confirm = |resource: &Arc<Resource>| {
+                let version = whole.unwrap_or(resource.version());
+                response.push_element(heartbeat(self.form, resource.name(), version, ttl));
+            };
+            self.mortal(ttl).for_each(&mut confirm);
+            if response.resources > before {
+                self.heartbeats.start(now, ttl);
+            }
+        }
+        let version = whole.unwrap_or(head.collection().version());
+        (!response.is_empty()).then(|| Draft {
+            response,
+            version,
+            content: Content::Named(Vec::new()),
+            kept: Kept::default(),
+            rewarm: Vec::new(),
+        })
+    }
+}
