@@ -31,13 +31,16 @@ struct Edit {
 
 /// The file respelled; none when it is of proto2 or proto3.
 pub(super) fn respell(source: &str) -> Option<Respelled> {
-    let tokens: Vec<Token> = tokens(source)
-        .filter(|token| token.kind != Kind::Comment)
-        .collect();
+    let mut all = tokens(source).filter(|token| token.kind != Kind::Comment);
+    let keyword = all.next()?;
+    if &source[keyword.range.clone()] != "edition" {
+        return None;
+    }
+    let tokens: Vec<Token> = std::iter::once(keyword).chain(all).collect();
     let [keyword, equals, edition, ..] = &tokens[..] else {
         return None;
     };
-    if &source[keyword.range.clone()] != "edition" || equals.kind != Kind::Sign(b'=') {
+    if equals.kind != Kind::Sign(b'=') {
         return None;
     }
     let mut speller = Speller {
@@ -103,7 +106,7 @@ impl Respelled {
 }
 
 /// Where each line begins.
-fn starts(text: &str) -> Vec<usize> {
+pub(super) fn starts(text: &str) -> Vec<usize> {
     let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
     std::iter::once(0)
         .chain(ends.map(|(at, _)| at + 1))

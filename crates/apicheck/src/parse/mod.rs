@@ -25,6 +25,7 @@ mod edition;
 mod element;
 mod error;
 mod features;
+mod limits;
 mod names;
 mod options;
 mod order;
@@ -160,6 +161,10 @@ impl Tree {
     /// # Errors
     /// As [`Tree::parse`], syntax apart.
     pub fn build(drafts: Vec<Draft>) -> Result<Tree, Vec<Error>> {
+        let deep = limits::packages(&drafts);
+        if !deep.is_empty() {
+            return Err(sorted(deep));
+        }
         let (drafts, mut errors) = order::sort(drafts);
         let (names, more) = names::Names::declare(&drafts);
         errors.extend(more);

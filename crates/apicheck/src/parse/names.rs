@@ -222,6 +222,12 @@ pub(super) fn join(scope: &str, name: &str) -> String {
     }
 }
 
+/// The oneofs, by index, that `optional` of proto3 makes up: their names nobody wrote.
+pub(super) fn made_up(message: &DescriptorProto) -> HashSet<i32> {
+    let optional = message.field.iter().filter(|field| field.proto3_optional());
+    optional.filter_map(|field| field.oneof_index).collect()
+}
+
 fn visibility(drafts: &[Draft], first_ids: Vec<Ids>) -> Vec<FileNames> {
     let index: HashMap<&str, usize> = drafts
         .iter()
@@ -309,14 +315,10 @@ impl Declaring<'_> {
                 s.enter(join(&name, field.name()), Thing::Other);
             });
         }
-        // Made up for `optional`, oneofs have names that nobody wrote.
-        let written = |oneof: usize| {
-            let mut members = message.field.iter();
-            !members.any(|f| f.oneof_index == Some(oneof as i32) && f.proto3_optional())
-        };
-        for (index, oneof) in message.oneof_decl.iter().enumerate() {
-            if written(index) {
-                self.at(&[8, index as i32], |s| {
+        let made_up = made_up(message);
+        for (index, oneof) in (0..).zip(&message.oneof_decl) {
+            if !made_up.contains(&index) {
+                self.at(&[8, index], |s| {
                     s.enter(join(&name, oneof.name()), Thing::Other);
                 });
             }

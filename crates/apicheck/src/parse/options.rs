@@ -13,7 +13,7 @@ use prost_types::{DescriptorProto, FileDescriptorProto, UninterpretedOption};
 
 use super::error::{Error, Reason};
 use super::names::{Names, Wanted, join};
-use super::{Draft, features};
+use super::{Draft, features, limits};
 use crate::model::{Options, Syntax};
 
 /// `uninterpreted_option`, in every kind of options.
@@ -127,6 +127,13 @@ impl Schema {
         let Some((last, outer)) = option.name.split_last() else {
             return Ok(());
         };
+        if outer.len() >= limits::LEVELS {
+            let why = format!("its name has more than {} parts", limits::LEVELS);
+            return Err(Reason::Option {
+                name: spelled(&option.name[..3]) + "…",
+                why,
+            });
+        }
         let mut at = options;
         for part in outer {
             let field = self.part(context, &at.descriptor(), part).map_err(wrong)?;
@@ -279,6 +286,9 @@ fn value(kind: &Kind, option: &UninterpretedOption) -> Result<Value, String> {
         Kind::Message(descriptor) => {
             let text = option.aggregate_value.as_deref();
             let text = text.ok_or_else(|| wants("a message: { ... }"))?;
+            if limits::is_deep(text) {
+                return Err(format!("has more than {} levels", limits::LEVELS));
+            }
             let message = DynamicMessage::parse_text_format(descriptor.clone(), text);
             Value::Message(message.map_err(|error| error.to_string())?)
         }

@@ -19,6 +19,7 @@ mod exempt;
 mod generate;
 mod hash;
 mod input;
+mod limits;
 mod lint;
 mod parse;
 mod properties;

@@ -38,7 +38,7 @@ impl Builder<'_> {
         });
         let features = around.with(&options);
         let mut kind = self.kind(scope, proto)?;
-        let cardinality = self.cardinality(scope, proto, kind, features);
+        let cardinality = self.cardinality(proto, kind, features);
         if let Kind::Message(id) = kind
             && features.delimited
             && cardinality != Cardinality::Map
@@ -65,11 +65,11 @@ impl Builder<'_> {
 
     fn cardinality(
         &self,
-        scope: &str,
         proto: &FieldDescriptorProto,
         kind: Kind,
         features: Features,
     ) -> Cardinality {
+        let is_map = matches!(kind, Kind::Message(id) if self.map_entries.contains(&id));
         let is_message = matches!(kind, Kind::Message(_) | Kind::Group(_));
         // Presence that nothing can take away; an edition has it of its extensions, too.
         let has_presence = is_message
@@ -77,8 +77,7 @@ impl Builder<'_> {
             || proto.proto3_optional()
             || (proto.extendee.is_some() && matches!(self.draft.syntax, Syntax::Edition(_)));
         match (proto.label(), features.presence) {
-            // The entry of a map lies in the message of the field, under a name made of the field's.
-            (Label::Repeated, _) if self.is_map(scope, proto) => Cardinality::Map,
+            (Label::Repeated, _) if is_map => Cardinality::Map,
             (Label::Repeated, _) => Cardinality::Repeated,
             (Label::Required, _) => Cardinality::Required,
             (Label::Optional, Presence::Required) if proto.oneof_index.is_none() => {
@@ -87,16 +86,6 @@ impl Builder<'_> {
             (Label::Optional, Presence::Implicit) if !has_presence => Cardinality::Implicit,
             (Label::Optional, _) => Cardinality::Explicit,
         }
-    }
-
-    fn is_map(&self, scope: &str, proto: &FieldDescriptorProto) -> bool {
-        let name = proto.type_name();
-        let short = name.rsplit('.').next().unwrap_or(name);
-        let nested = self.messages.iter().rev();
-        proto.type_name.is_some()
-            && nested
-                .take_while(|message| message.name.starts_with(scope))
-                .any(|message| message.map_entry && *message.name == *join(scope, short))
     }
 
     fn is_packed(&self, kind: Kind, options: &Options, features: Features) -> bool {

@@ -9,7 +9,7 @@ use super::{Builder, split};
 use crate::model::{
     Enum, EnumId, EnumValue, FileId, Message, MessageId, Name, Oneof, Options, Range,
 };
-use crate::parse::names::join;
+use crate::parse::names::{join, made_up};
 
 /// The oneofs of a message.
 #[derive(Debug, Default)]
@@ -47,6 +47,7 @@ impl Builder<'_> {
         if map_entry {
             // Map entries and what they hold have a length in front, whatever is around them.
             self.features.delimited = false;
+            self.map_entries.insert(id);
         }
         let messages = self.each(3, &proto.nested_type, |s, m| s.message(&name, m, Some(id)));
         let enums = self.each(4, &proto.enum_type, |s, e| {
@@ -88,10 +89,7 @@ impl Builder<'_> {
 
     /// The oneofs that somebody wrote; `optional` of proto3 makes up others.
     fn oneofs(&mut self, message: &str, proto: &DescriptorProto) -> Oneofs {
-        let made_up = |oneof: usize| {
-            let mut fields = proto.field.iter();
-            fields.any(|f| f.oneof_index == Some(oneof as i32) && f.proto3_optional())
-        };
+        let made_up = made_up(proto);
         let all = self.each(8, &proto.oneof_decl, |s, oneof| Oneof {
             name: oneof.name().into(),
             options: {
@@ -107,8 +105,9 @@ impl Builder<'_> {
         });
         let mut oneofs = Oneofs::default();
         for (index, oneof) in all.into_iter().enumerate() {
-            if !made_up(index) {
-                oneofs.index.insert(index as i32, oneofs.written.len());
+            let index = index as i32;
+            if !made_up.contains(&index) {
+                oneofs.index.insert(index, oneofs.written.len());
                 oneofs.written.push(oneof);
             }
         }

@@ -4,6 +4,8 @@ mod field;
 mod message;
 mod service;
 
+use std::collections::HashSet;
+
 use prost::Message as _;
 use prost_types::UninterpretedOption;
 
@@ -14,7 +16,8 @@ use super::names::{Ids, Names, Thing, Wanted};
 use super::options::{Context, Schema};
 use super::source::Sources;
 use crate::model::{
-    Enum, Extension, File, FileId, Import, ImportMode, Message, Options, Service, Source, Tree,
+    Enum, Extension, File, FileId, Import, ImportMode, Message, MessageId, Options, Service,
+    Source, Tree,
 };
 
 /// What one file adds to a tree.
@@ -56,6 +59,7 @@ pub(super) fn build(
         path: Vec::new(),
         ids: names.first_ids(index),
         messages: Vec::new(),
+        map_entries: HashSet::new(),
         enums: Vec::new(),
         services: Vec::new(),
         extensions: Vec::new(),
@@ -96,6 +100,8 @@ struct Builder<'a> {
     /// The ids that come next.
     ids: Ids,
     messages: Vec<Message>,
+    /// Those made up for `map` fields, which only these refer to.
+    map_entries: HashSet<MessageId>,
     enums: Vec<Enum>,
     services: Vec<Service>,
     extensions: Vec<Extension>,
