@@ -45,6 +45,15 @@ impl Glob {
         }
     }
 
+    /// The pattern that only this name fits, whatever characters are in it: for names that somebody else chose.
+    #[must_use]
+    pub fn exact(name: &str) -> Self {
+        Self {
+            text: name.to_owned(),
+            regex: None,
+        }
+    }
+
     /// Whether the whole name fits, in time linear in its length.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
@@ -75,7 +84,7 @@ impl fmt::Display for Glob {
 
 impl PartialEq for Glob {
     fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
+        self.text == other.text && self.is_exact() == other.is_exact()
     }
 }
 
@@ -116,5 +125,12 @@ mod tests {
         for (pattern, name, fits) in cases {
             assert_eq!(Glob::new(pattern).matches(name), fits, "{pattern} {name}");
         }
+    }
+
+    #[test]
+    fn an_exact_name_may_look_like_a_pattern() {
+        let exact = Glob::exact("*");
+        assert!(exact.matches("*") && !exact.matches("a"));
+        assert_ne!(exact, Glob::new("*"));
     }
 }

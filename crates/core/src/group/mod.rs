@@ -15,14 +15,19 @@
 //! Everything in here is pure. Who holds the views, and wakes their sessions, is the server's cache.
 
 mod matcher;
+mod resources;
+mod shared;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Weak};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use oxds_types::Kind;
 use oxds_types::discovery::Node;
 
 pub use matcher::{Matcher, Specificity};
+pub use shared::Shared;
+
+use resources::Group;
 
 use crate::snapshot::{ChangeSet, Resource, Snapshot};
 
@@ -68,14 +73,7 @@ pub struct Touched {
 #[derive(Debug, Default)]
 pub struct Groups {
     groups: BTreeMap<Arc<str>, Group>,
-    /// What groups have in common is kept once.
-    shared: HashMap<Key, Weak<Resource>>,
-}
-
-#[derive(Debug, Default)]
-struct Group {
-    matcher: Option<Matcher>,
-    resources: HashMap<Key, Arc<Resource>>,
+    shared: Shared,
 }
 
 impl Groups {
@@ -103,6 +101,27 @@ impl Groups {
         groups.map(|(name, group)| (name, group.matcher.as_ref(), group.resources.len()))
     }
 
+    /// The update after which a group has exactly these, and is for these nodes; for nobody, without a matcher.
+    #[must_use]
+    pub fn replacing<R: Into<Arc<Resource>>>(
+        &self,
+        name: &str,
+        matcher: Option<Matcher>,
+        resources: impl IntoIterator<Item = R>,
+    ) -> GroupUpdate {
+        let mut changes: ChangeSet = resources.into_iter().collect();
+        if let Some(group) = self.groups.get(name) {
+            changes.removals = group.resources.iter().map(|held| key_of(held)).collect();
+        }
+        GroupUpdate {
+            name: name.into(),
+            definition: matcher.map_or(Definition::Unset, |matcher| {
+                Definition::Set(Box::new(matcher))
+            }),
+            changes,
+        }
+    }
+
     /// Takes updates in.
     pub fn update(&mut self, updates: Vec<GroupUpdate>) -> Touched {
         let mut touched = Touched::default();
@@ -117,16 +136,15 @@ impl Groups {
             touched.memberships |= group.matcher != matcher;
             group.matcher = matcher;
             let keys = touched.keys.entry(Arc::clone(&name)).or_default();
+            let mut changes: BTreeMap<Key, Option<Arc<Resource>>> = BTreeMap::new();
             for key in update.changes.removals {
-                group.resources.remove(&key);
-                keys.insert(key);
+                changes.insert(key, None);
             }
             for resource in update.changes.upserts {
-                let key = (resource.kind().clone(), Arc::clone(resource.name()));
-                let resource = shared(&mut self.shared, &key, resource);
-                group.resources.insert(key.clone(), resource);
-                keys.insert(key);
+                changes.insert(key_of(&resource), Some(self.shared.get(resource)));
             }
+            keys.extend(changes.keys().cloned());
+            group.apply(changes);
             if group.matcher.is_none() && group.resources.is_empty() {
                 self.groups.remove(&name);
             }
@@ -142,7 +160,7 @@ impl Groups {
             .iter()
             .rev()
             .filter_map(|name| self.groups.get(name));
-        let resources = groups.flat_map(|group| group.resources.values());
+        let resources = groups.flat_map(|group| group.resources.iter());
         ChangeSet {
             upserts: resources.cloned().collect(),
             removals: Vec::new(),
@@ -179,26 +197,12 @@ impl Groups {
     ) -> Option<&'a Arc<Resource>> {
         let mut groups = members.iter().filter_map(|name| self.groups.get(name));
         groups
-            .find_map(|group| group.resources.get(key))
+            .find_map(|group| group.get(key))
             .or_else(|| root.get(&key.0, &key.1))
     }
 }
 
-/// The resource as another group has it already, if it is the same.
-fn shared(
-    all: &mut HashMap<Key, Weak<Resource>>,
-    key: &Key,
-    resource: Arc<Resource>,
-) -> Arc<Resource> {
-    if let Some(known) = all.get(key).and_then(Weak::upgrade)
-        && known == resource
-    {
-        return known;
-    }
-    // What no group has any more is forgotten once there is as much of it as of the rest.
-    if all.len() == all.capacity() {
-        all.retain(|_, known| known.strong_count() > 0);
-    }
-    all.insert(key.clone(), Arc::downgrade(&resource));
-    resource
+/// What a resource is told apart from others by.
+fn key_of(resource: &Resource) -> Key {
+    (resource.kind().clone(), Arc::clone(resource.name()))
 }

@@ -20,8 +20,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use oxds_core::group::{GroupUpdate, Groups, Membership};
-use oxds_core::snapshot::{ChangeSet, Limits, Snapshot};
+use oxds_core::group::{GroupUpdate, Groups, Matcher, Membership};
+use oxds_core::snapshot::{ChangeSet, Limits, Resource, Snapshot};
+use oxds_types::Kind;
 use oxds_types::discovery::Node;
 use tokio_util::sync::CancellationToken;
 
@@ -31,17 +32,16 @@ pub(crate) use view::{View, Watcher};
 /// The resources that servers serve. A handle: clones share one state.
 ///
 /// ```
-/// use std::sync::Arc;
+/// use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 /// use oxds_core::snapshot::{ChangeSet, Resource};
 /// use oxds_server::Cache;
 /// use oxds_types::Kind;
 ///
 /// let cache = Cache::new();
-/// cache.apply(ChangeSet {
-///     upserts: vec![Arc::new(Resource::new(Kind::CLUSTER, "blue", b"\x0a\x04blue"))],
-///     ..ChangeSet::default()
-/// });
+/// let blue = Cluster { name: "blue".into(), ..Cluster::default() };
+/// cache.apply(ChangeSet::default().put(Resource::of(&blue)?));
 /// assert!(cache.snapshot().get(&Kind::CLUSTER, "blue").is_some());
+/// # Ok::<_, oxds_types::codec::Unfit>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Cache(Arc<Inner>);
@@ -99,9 +99,65 @@ impl Cache {
     /// Costs O(changes) for every membership that has a session. Where it changes who is in which group, the streams
     /// of nodes whose groups are others now are ended, and the clients connect again.
     pub fn update(&self, changes: ChangeSet, groups: Vec<GroupUpdate>) -> Arc<Snapshot> {
+        self.write(|_, _| (Some(changes), groups))
+    }
+
+    /// Serves exactly these to all nodes, besides what groups have. What is equal to what is served is no change.
+    pub fn replace<R: Into<Arc<Resource>>>(
+        &self,
+        resources: impl IntoIterator<Item = R>,
+    ) -> Arc<Snapshot> {
+        self.write(|root, _| {
+            (
+                Some(ChangeSet::replacing(root, None, resources)),
+                Vec::new(),
+            )
+        })
+    }
+
+    /// The same for one kind; the others stay as they are.
+    pub fn replace_kind<R: Into<Arc<Resource>>>(
+        &self,
+        kind: &Kind,
+        resources: impl IntoIterator<Item = R>,
+    ) -> Arc<Snapshot> {
+        self.write(|root, _| {
+            let changes = ChangeSet::replacing(root, Some(kind), resources);
+            (Some(changes), Vec::new())
+        })
+    }
+
+    /// Serves exactly these to the nodes that match, besides what all nodes see or instead of it (S-74).
+    ///
+    /// No client is answered before what all nodes see was loaded, be it nothing.
+    pub fn replace_group<R: Into<Arc<Resource>>>(
+        &self,
+        name: &str,
+        matcher: Matcher,
+        resources: impl IntoIterator<Item = R>,
+    ) {
+        self.write(|_, groups| (None, vec![groups.replacing(name, Some(matcher), resources)]));
+    }
+
+    /// Serves a group to nobody any more, and forgets what it has.
+    pub fn remove_group(&self, name: &str) {
+        let nothing: [Arc<Resource>; 0] = [];
+        self.write(|_, groups| (None, vec![groups.replacing(name, None, nothing)]));
+    }
+
+    /// Makes the next state out of the present one.
+    fn write(
+        &self,
+        next: impl FnOnce(&Snapshot, &Groups) -> (Option<ChangeSet>, Vec<GroupUpdate>),
+    ) -> Arc<Snapshot> {
         let mut grouped = self.grouped();
-        let (root, changed) = self.0.root.apply(changes);
-        let touched = grouped.groups.update(groups);
+        let before = self.0.root.snapshot();
+        let (changes, updates) = next(&before, &grouped.groups);
+        let (root, changed) = match changes {
+            Some(changes) => self.0.root.apply(changes),
+            None => (Arc::clone(&before), Vec::new()),
+        };
+        let touched = grouped.groups.update(updates);
         let changed: Vec<_> = changed
             .into_iter()
             .map(|one| (one.kind, one.name))
@@ -112,9 +168,13 @@ impl Cache {
             self.0.memberships.fetch_add(1, Relaxed);
         }
         for view in views.values().filter_map(Weak::upgrade) {
-            let seen = groups.seen_by(view.members(), &root, &changed, &touched);
-            if !seen.is_empty() {
-                view.apply(seen);
+            if before.is_loaded() {
+                let seen = groups.seen_by(view.members(), &root, &changed, &touched);
+                if !seen.is_empty() {
+                    view.apply(seen);
+                }
+            } else if root.is_loaded() {
+                view.load_first(root.apply(groups.overlay(view.members())).0);
             }
             if touched.memberships {
                 view.wake_all();
@@ -124,7 +184,9 @@ impl Cache {
             self.0.root.wake_all();
         }
         drop(grouped);
-        self.0.loaded.cancel();
+        if root.is_loaded() {
+            self.0.loaded.cancel();
+        }
         root
     }
 
@@ -171,7 +233,10 @@ impl Cache {
         if let Some(view) = views.get(&members).and_then(Weak::upgrade) {
             return view;
         }
-        let (snapshot, _) = self.0.root.snapshot().apply(groups.overlay(&members));
+        let mut snapshot = self.0.root.snapshot();
+        if snapshot.is_loaded() {
+            (snapshot, _) = snapshot.apply(groups.overlay(&members));
+        }
         let index = Index::new(Arc::clone(&self.0.wakeups));
         let view = View::new(Arc::clone(&members), snapshot, index);
         views.insert(members, Arc::downgrade(&view));

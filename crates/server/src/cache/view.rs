@@ -62,6 +62,12 @@ impl View {
         (after, changed)
     }
 
+    /// Puts the first state in place.
+    pub(super) fn load_first(&self, snapshot: Arc<Snapshot>) {
+        self.snapshot.store(snapshot);
+        self.index.wake_all();
+    }
+
     /// Wakes every session, so that each looks whether this is still its view.
     pub(super) fn wake_all(&self) {
         self.index.wake_all();

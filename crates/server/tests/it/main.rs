@@ -9,6 +9,7 @@ mod csds;
 mod dir;
 mod groups;
 mod hostile;
+mod library;
 mod load;
 mod pages;
 mod per_type;

@@ -1,0 +1,114 @@
+//! The cache as a program uses it that makes its resources itself.
+
+use oxds_core::group::Matcher;
+use oxds_core::snapshot::Resource;
+use oxds_server::{Cache, Server};
+use oxds_types::discovery::{DeltaDiscoveryRequest, Node};
+use oxds_types::{Glob, Kind};
+
+use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
+use crate::{Running, cluster, until};
+
+fn edge() -> Matcher {
+    Matcher {
+        cluster: Some(Glob::exact("edge")),
+        ..Matcher::default()
+    }
+}
+
+fn ask(cluster: &str) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        node: Some(Node {
+            cluster: cluster.into(),
+            ..Node::default()
+        }),
+        ..subscribe(CDS, &[])
+    }
+}
+
+async fn names(stream: &mut Stream) -> Vec<String> {
+    let response = stream.delta().await;
+    stream.send(&ack_delta(&response));
+    let names = response.resources.into_iter().map(|resource| resource.name);
+    let mut names: Vec<_> = names.chain(response.removed_resources).collect();
+    names.sort();
+    names
+}
+
+/// Given a client that has a, b; when the whole state is handed over anew; then the client is told what differs, and
+/// is not even woken if nothing does (P-11).
+#[tokio::test]
+async fn a_state_that_is_replaced_costs_what_differs() {
+    let server = Running::with_clusters(&["a", "b"]).await;
+    let mut stream = Stream::open(server.grpc, DELTA).await;
+    stream.send(&ask(""));
+    assert_eq!(names(&mut stream).await, ["a", "b"]);
+
+    let woken = server.cache.wakeups();
+    server.cache.replace([cluster("b", b""), cluster("a", b"")]);
+    assert_eq!(server.cache.wakeups(), woken);
+    server.cache.replace([cluster("b", b""), cluster("c", b"")]);
+    assert_eq!(names(&mut stream).await, ["a", "c"]);
+}
+
+/// Given a source of clusters and one of listeners; when each hands over all it has; then neither touches what the
+/// other has.
+#[test]
+fn a_source_may_own_a_kind() {
+    let cache = Cache::new();
+    cache.replace_kind(&Kind::CLUSTER, [cluster("a", b"")]);
+    let listener = Resource::new(Kind::LISTENER, "l", b"");
+    cache.replace_kind(&Kind::LISTENER, [listener]);
+    cache.replace_kind(&Kind::CLUSTER, [cluster("b", b"")]);
+    let has = |kind, name| cache.snapshot().get(&kind, name).is_some();
+    assert!(has(Kind::LISTENER, "l") && has(Kind::CLUSTER, "b") && !has(Kind::CLUSTER, "a"));
+}
+
+/// Given groups, but nothing yet that all nodes see; when clients ask; then they wait, as an answer would take from
+/// them what they had from another replica; when that is loaded, they get both at once.
+#[tokio::test]
+async fn s26_s74_groups_alone_are_not_a_configuration() {
+    let server = Running::start(Server::builder()).await;
+    let cache = &server.cache;
+    cache.replace_group("edge", edge(), [cluster("e", b"")]);
+    let mut streams = Vec::new();
+    for node in ["edge", "inner"] {
+        let stream = Stream::open(server.grpc, DELTA).await;
+        stream.send(&ask(node));
+        streams.push(stream);
+    }
+    until("both are known", async || {
+        let status = crate::pages::json(server.http).await;
+        (status["nodes"].as_array()?.len() == 2 && status["nodes"][1]["cluster"] != "")
+            .then_some(())
+    })
+    .await;
+    cache.replace_group("edge", edge(), [cluster("e", b""), cluster("f", b"")]);
+    assert!(!cache.snapshot().is_loaded());
+
+    cache.replace([cluster("a", b"")]);
+    assert_eq!(names(&mut streams[0]).await, ["a", "e", "f"]);
+    assert_eq!(names(&mut streams[1]).await, ["a"]);
+}
+
+/// Given a group with a client; when the group's state is replaced, then the client is told what differs; when the
+/// group is removed, the client is sent away, and finds what all see.
+#[tokio::test]
+async fn s74_a_group_is_replaced_and_removed() {
+    let server = Running::with_clusters(&["a"]).await;
+    let cache = &server.cache;
+    cache.replace_group("edge", edge(), [cluster("e", b"")]);
+    let mut stream = Stream::open(server.grpc, DELTA).await;
+    stream.send(&ask("edge"));
+    assert_eq!(names(&mut stream).await, ["a", "e"]);
+
+    cache.replace_group("edge", edge(), [cluster("f", b"")]);
+    assert_eq!(names(&mut stream).await, ["e", "f"]);
+
+    cache.remove_group("edge");
+    assert_eq!(stream.status().await.0, 14);
+    let node = ask("edge").node.unwrap();
+    let seen = cache.snapshot_for(&node);
+    assert_eq!(seen.kind(&Kind::CLUSTER).collection().len(), 1);
+    assert!(cache.groups_of(&node).is_empty());
+}
