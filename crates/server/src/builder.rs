@@ -16,6 +16,7 @@ use crate::cache::Cache;
 use crate::limits::Limits;
 use crate::load::LoadReports;
 use crate::metrics::Metrics;
+use crate::security::Security;
 use crate::server::Server;
 use crate::store::{Finding, Health, Severity, Store, Update};
 
@@ -33,6 +34,7 @@ pub struct Builder {
     cache: Cache,
     config: Config,
     limits: Limits,
+    security: Security,
     store: Option<Box<StartFeed>>,
     load_reports: LoadReports,
 }
@@ -94,6 +96,12 @@ impl Builder {
         self
     }
 
+    /// Who may connect to the gRPC port, and as whom. Without it everybody may, as anybody.
+    pub fn security(mut self, security: Security) -> Self {
+        self.security = security;
+        self
+    }
+
     /// Keeps the loads that clients report here, where the caller can read them. Without it only the status shows them.
     pub fn load_reports(mut self, reports: LoadReports) -> Self {
         self.load_reports = reports;
@@ -121,6 +129,7 @@ impl Builder {
             cache: self.cache,
             config: Arc::new(self.config),
             limits: self.limits,
+            security: self.security,
             streams: Arc::new(Streams::default()),
             polls: Arc::default(),
             metrics: Arc::new(Metrics::default()),

@@ -29,7 +29,10 @@
 //!
 //! A program that makes its resources itself keeps a handle of the [`Cache`] and needs no store.
 //!
-//! It is not a proxy, and it does not authenticate clients yet: bind it where only they can reach it.
+//! It is not a proxy. Who its clients are it knows by their certificates only: see [`Security`], or bind it where only
+//! they can reach it.
+//!
+//! Features: `tls` (off by default) brings rustls, and with it certificates on the gRPC port.
 
 mod ads;
 mod builder;
@@ -38,10 +41,12 @@ mod clients;
 mod csds;
 pub mod dir;
 mod fetch;
+mod grpc;
 mod limits;
 mod load;
 mod metrics;
 mod pages;
+mod security;
 mod server;
 mod services;
 mod store;
@@ -51,5 +56,8 @@ pub use cache::Cache;
 pub use dir::DirStore;
 pub use limits::Limits;
 pub use load::{ClusterLoad, Counts, LoadReports, LocalityLoad, Metric};
+#[cfg(feature = "tls")]
+pub use security::TlsFiles;
+pub use security::{Security, SecurityError};
 pub use server::Server;
 pub use store::{Finding, Severity, Store, Update};

@@ -8,11 +8,21 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of one request. A client that reconnects lists all that it holds: 64 MiB are a million resources.
     pub message_bytes: usize,
-    /// ADS streams at once.
+    /// Connections at once; one more is closed.
+    pub connections: usize,
+    /// Streams of discovery at once.
     pub streams: usize,
-    /// ADS streams at once on one connection. A client needs one per xDS server.
+    /// … and of one address, behind which there may be a node with many clients, or many nodes.
+    pub streams_per_peer: usize,
+    /// Calls at once on one connection. A client needs one per xDS server.
     pub streams_per_connection: u32,
-    /// How long a stream may be open before its first request; clients ask as soon as they have one.
+    /// Requests per second that are read from one stream; the rest waits in the transport, where flow control bounds it.
+    pub request_rate: u32,
+    /// … and how many before that holds: a client that comes back with that many names may ask for each by itself,
+    /// and acknowledge each.
+    pub request_burst: u32,
+    /// How long a connection may take to its first call, and a stream to its first request; clients ask as soon as they
+    /// have one.
     pub first_request: Duration,
     /// After this much silence a connection is asked for a sign of life …
     pub keepalive: Duration,
@@ -31,8 +41,12 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes: 64 << 20,
+            connections: 100_000,
             streams: 100_000,
+            streams_per_peer: 20_000,
             streams_per_connection: 128,
+            request_rate: 1_000,
+            request_burst: 20_000,
             first_request: Duration::from_secs(30),
             keepalive: Duration::from_secs(30),
             keepalive_timeout: Duration::from_secs(20),

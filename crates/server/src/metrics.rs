@@ -30,6 +30,8 @@ pub(crate) struct Metrics {
     stale_nonces: Family<ByKind, Counter>,
     unknown_kinds: Counter,
     held_too_long: Family<ByKind, Counter>,
+    refusals: Family<ByReason, Counter>,
+    throttled: Counter,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -40,6 +42,11 @@ struct ByProtocol {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByKind {
     kind: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByReason {
+    reason: &'static str,
 }
 
 /// A client may make up kinds; it may not make up time series.
@@ -76,6 +83,16 @@ impl Metrics {
 
     pub(crate) fn request(&self) {
         self.requests.inc();
+    }
+
+    /// Something was refused to a client: by a limit, a rule, or because it was nonsense.
+    pub(crate) fn refused(&self, reason: &'static str) {
+        self.refusals.get_or_create(&ByReason { reason }).inc();
+    }
+
+    /// A stream has to wait, because its requests come too fast.
+    pub(crate) fn throttled(&self) {
+        self.throttled.inc();
     }
 
     pub(crate) fn response(&self, response: &Transmit) {
@@ -143,6 +160,10 @@ impl Metrics {
         registry.register("unknown_kinds", help, self.unknown_kinds.clone());
         let help = "Changes sent although the client was not ready for them";
         registry.register("held_too_long", help, self.held_too_long.clone());
+        let help = "What was refused to clients";
+        registry.register("refusals", help, self.refusals.clone());
+        let help = "Times a stream waited because its requests came too fast";
+        registry.register("throttled", help, self.throttled.clone());
         registry.register_collector(Box::new(Scrape {
             cache: cache.clone(),
             health: Arc::clone(health),

@@ -7,6 +7,7 @@ mod clients;
 pub(crate) mod completions;
 mod control_plane;
 pub(crate) mod demo;
+mod security;
 pub(crate) mod serve;
 pub(crate) mod status;
 pub(crate) mod validate;

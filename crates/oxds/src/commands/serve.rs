@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use oxds_server::{BindError, DirStore, Server};
 use tracing::info;
 
+use super::security::SecurityArgs;
 use super::{dir_options, runtime, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -26,7 +27,19 @@ A saved file is served within a tenth of a second, together with the others save
 with a mistake changes nothing of what it held before: the mistake is logged with its line, and \
 shown in /status.json and /metrics until mended.
 
-SIGTERM and SIGINT stop in order: calls end, clients go elsewhere. SIGHUP reads the folder again.";
+With --tls-client-ca clients must show a certificate, and --authorize says which nodes they may be:
+
+  rules:
+  - identity: spiffe://prod/ns/shop/sa/*     # a URI or DNS name in the certificate
+    nodes: [shop-*]                          # node ids; ** also matches across slashes
+    groups: [shop]                           # node groups of such nodes
+    secrets: [shop-cert]                     # SDS secrets they may have
+    inspect: false                           # whether they may ask CSDS what others have
+
+Files of certificates and rules that change are read again within ten seconds.
+
+SIGTERM and SIGINT stop in order: calls end, clients go elsewhere. SIGHUP reads the folder, the \
+certificates and the rules again, at once.";
 
 /// Serve a folder of resources to Envoy and gRPC clients, and follow its changes
 #[derive(Debug, clap::Args)]
@@ -44,6 +57,8 @@ pub(crate) struct Args {
     /// Refuse references that lead nowhere, instead of warning
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    security: SecurityArgs,
     /// Pass fields that this version of the API does not know, instead of refusing the file
     #[arg(long)]
     allow_unknown_fields: bool,
@@ -56,11 +71,13 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 async fn serve(args: Args) -> Result<Exit, Failure> {
     let options = dir_options(args.allow_unknown_fields, args.strict);
     let store = DirStore::open(args.dir, options).map_err(|error| unreadable(&error))?;
+    let security = args.security.open().map_err(Failure::usage)?;
     let (mut stop, mut hangup, reload) = (Stop::listen()?, signals::reload()?, store.reload());
     let server = Server::builder()
         .grpc(args.grpc)
         .http(args.http)
         .identifier(replica())
+        .security(security.clone())
         .store(store)
         .bind()
         .await
@@ -73,8 +90,9 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     }
     let reloading = async {
         while hangup.recv().await.is_some() {
-            info!("SIGHUP: reading the folder again");
+            info!("SIGHUP: reading everything again");
             reload.reload();
+            security.reload();
         }
         std::future::pending::<()>().await;
     };

@@ -1,7 +1,8 @@
 //! gRPC's length-prefixed messages, cut out of a request body.
 
 use bytes::{Buf, Bytes, BytesMut};
-use tonic::Status;
+
+use super::refusal::Refusal;
 
 /// The flag that says "compressed", and the length.
 const HEAD: usize = 5;
@@ -28,21 +29,16 @@ impl Decoder {
     }
 
     /// The next complete message. Memory grows with what has arrived, not with what a length field promises.
-    pub(super) fn next(&mut self) -> Result<Option<Bytes>, Status> {
+    pub(super) fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
         let Some(&[flag, a, b, c, d]) = self.buffer.first_chunk::<HEAD>() else {
             return Ok(None);
         };
         if flag != 0 {
-            // gRPC over HTTP/2, "Compression": an encoding that was not offered.
-            return Err(Status::unimplemented(
-                "compressed requests are not accepted",
-            ));
+            return Err(Refusal::Compressed);
         }
-        let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        if length > self.limit {
-            let limit = self.limit;
-            let text = format!("a request of {length} bytes; at most {limit} are accepted");
-            return Err(Status::resource_exhausted(text));
+        let (length, limit) = (u32::from_be_bytes([a, b, c, d]) as usize, self.limit);
+        if length > limit {
+            return Err(Refusal::MessageTooLong { length, limit });
         }
         if self.buffer.len() < HEAD + length {
             return Ok(None);
@@ -82,19 +78,15 @@ mod tests {
     fn s77_a_long_message_is_refused_by_its_length_alone() {
         let mut decoder = Decoder::new(3);
         decoder.push(b"\0\0\0\0\x04");
-        assert_eq!(
-            decoder.next().unwrap_err().code(),
-            tonic::Code::ResourceExhausted
-        );
+        let (length, limit) = (4, 3);
+        let refused = Refusal::MessageTooLong { length, limit };
+        assert_eq!(decoder.next(), Err(refused));
     }
 
     #[test]
     fn s60_compression_is_refused() {
         let mut decoder = Decoder::new(3);
         decoder.push(b"\x01\0\0\0\x00");
-        assert_eq!(
-            decoder.next().unwrap_err().code(),
-            tonic::Code::Unimplemented
-        );
+        assert_eq!(decoder.next(), Err(Refusal::Compressed));
     }
 }

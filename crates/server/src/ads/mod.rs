@@ -14,9 +14,12 @@
 mod body;
 mod clock;
 mod decoder;
+mod permit;
+mod refusal;
 mod service;
 mod stream;
 mod streams;
+mod throttle;
 mod unary;
 
 pub(crate) use clock::Clock;

@@ -1,12 +1,13 @@
 //! The gRPC services of discovery: from a call to a running stream, or to one answer.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use http::{HeaderValue, Request, Response, header};
+use http::{Extensions, HeaderValue, Request, Response, header};
 use oxds_core::session::Scope;
 use oxds_core::snapshot::Protocol;
 use oxds_types::kind::{ADS, Service};
@@ -17,10 +18,33 @@ use tonic::body::Body;
 use super::body::StreamBody;
 use super::stream::{Context, Stream};
 use super::unary;
+use crate::security::Identity;
 
-/// Where a connection's requests come from; the listener puts it into their extensions.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+/// Whom a connection's requests come from; the listener puts it into their extensions.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// What its certificate says, if it showed one.
+    pub(crate) identity: Option<Arc<Identity>>,
+}
+
+/// The address, and who it is.
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.identity {
+            Some(identity) => write!(f, "{} ({identity})", self.address),
+            None => self.address.fmt(f),
+        }
+    }
+}
+
+impl Peer {
+    /// Of a call. Only the listener makes calls, and it always knows.
+    pub(crate) fn of(extensions: &Extensions) -> Result<Self, Status> {
+        let peer = extensions.get::<Self>().cloned();
+        peer.ok_or_else(|| Status::internal("a call from nowhere"))
+    }
+}
 
 /// What a service carries, and the API version in which it does.
 #[derive(Clone, Debug)]
@@ -84,6 +108,7 @@ impl Discovery {
     }
 
     fn answer(&self, request: Request<Body>) -> Result<Answer, Status> {
+        let peer = Peer::of(request.extensions())?;
         let method = request.uri().path().rsplit('/').next();
         let protocol = if method == self.service.stream {
             Protocol::Sotw
@@ -92,19 +117,19 @@ impl Discovery {
         } else if method == self.service.fetch {
             let (context, offer) = (Arc::clone(&self.context), self.offer.clone());
             return Ok(Answer::Unary(Box::pin(async move {
-                unary::answer(&context, &offer, request.into_body()).await
+                unary::answer(&context, &offer, &peer, request.into_body()).await
             })));
         } else {
             return Err(Status::unimplemented("no such method"));
         };
-        let peer = request.extensions().get().map(|Peer(address)| *address);
         let stream = Stream::open(
             &self.context,
             protocol,
             self.offer.clone(),
             peer,
             request.into_body(),
-        )?;
+        )
+        .map_err(|refusal| refusal.status(&self.context))?;
         Ok(Answer::Stream(Body::new(StreamBody::new(stream))))
     }
 }

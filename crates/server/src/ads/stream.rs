@@ -1,14 +1,13 @@
 //! The driver of a session: bytes in, time in, snapshots in; frames and events out.
 
 use std::future::Future as _;
-use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context as TaskContext, Poll, ready};
 
 use bytes::Bytes;
 use http_body::Body as _;
-use oxds_core::session::{Config, Event, Frame, Request, Session, StreamError};
+use oxds_core::session::{Config, Event, Frame, Request, Session};
 use oxds_core::snapshot::Protocol;
 use oxds_core::time::Instant;
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
@@ -21,12 +20,15 @@ use tracing::{debug, info, warn};
 
 use super::clock::Clock;
 use super::decoder::Decoder;
-use super::service::Offer;
+use super::refusal::Refusal;
+use super::service::{Offer, Peer};
 use super::streams::{Open, Place, Streams};
+use super::throttle::Throttle;
 use crate::cache::{Cache, Watcher};
 use crate::clients::Polls;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::security::{Denied, Security};
 
 /// Messages read before the stream yields to others of its thread (S-60: a request flood).
 const BATCH: usize = 32;
@@ -37,6 +39,7 @@ pub(crate) struct Context {
     pub(crate) cache: Cache,
     pub(crate) config: Arc<Config>,
     pub(crate) limits: Limits,
+    pub(crate) security: Security,
     pub(crate) streams: Arc<Streams>,
     pub(crate) polls: Arc<Polls>,
     pub(crate) metrics: Arc<Metrics>,
@@ -57,10 +60,13 @@ pub(super) struct Stream {
     memberships: u64,
     requests: Body,
     decoder: Decoder,
+    throttle: Throttle,
     timer: Pin<Box<Sleep>>,
-    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    end: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Until the first request: when patience ends.
     first_request: Option<Instant>,
+    /// While requests came too fast: when the next is read.
+    read_again: Option<Instant>,
 }
 
 impl Stream {
@@ -69,31 +75,37 @@ impl Stream {
         context: &Arc<Context>,
         protocol: Protocol,
         offer: Offer,
-        peer: Option<SocketAddr>,
+        peer: Peer,
         requests: Body,
-    ) -> Result<Self, Status> {
-        let now = context.clock.now();
+    ) -> Result<Self, Refusal> {
+        let (now, limits) = (context.clock.now(), &context.limits);
         let session = Session::new(protocol, offer.scope.clone(), Arc::clone(&context.config));
-        let open = Arc::new(Open::new(peer, protocol, now, session));
-        let limit = context.limits.streams;
-        let place = context.streams.enter(&open, limit).ok_or_else(|| {
-            Status::resource_exhausted(format!("{limit} streams are open, which is the limit"))
-        })?;
+        let open = Arc::new(Open {
+            peer,
+            protocol,
+            since: now,
+            end: context.closing.child_token(),
+            grant: Mutex::default(),
+            session: Mutex::new(session),
+            view: OnceLock::new(),
+        });
+        let place = context.streams.enter(&open, limits)?;
         context.metrics.stream_opened(protocol);
-        let from = peer.map(tracing::field::display);
-        debug!(stream = place.id(), peer = from, ?protocol, "stream opened");
-        let first_request = now + context.limits.first_request;
+        debug!(stream = place.id(), peer = %open.peer, ?protocol, "stream opened");
+        let first_request = now + limits.first_request;
         Ok(Self {
             offer,
-            open,
             place,
             watcher: None,
             memberships: 0,
             requests,
-            decoder: Decoder::new(context.limits.message_bytes),
+            decoder: Decoder::new(limits.message_bytes),
+            throttle: Throttle::new(limits.request_rate, limits.request_burst),
             timer: Box::pin(tokio::time::sleep_until(context.clock.at(first_request))),
-            closing: Box::pin(context.closing.clone().cancelled_owned()),
+            end: Box::pin(open.end.clone().cancelled_owned()),
             first_request: Some(first_request),
+            read_again: None,
+            open,
             context: Arc::clone(context),
         })
     }
@@ -118,8 +130,8 @@ impl Stream {
             }
             return Poll::Ready(status);
         }
-        if self.closing.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Status::unavailable("the server is shutting down"));
+        if self.end.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(self.last_word());
         }
         if let Some(watcher) = &self.watcher {
             // Before anything is loaded: whatever is published from here on wakes this task again.
@@ -132,26 +144,35 @@ impl Stream {
         }
         for _ in 0..BATCH {
             self.transmit(transmit);
-            if let Err(status) = ready!(self.poll_timer(cx)) {
-                return Poll::Ready(status);
+            if let Err(refusal) = ready!(self.poll_timer(cx)) {
+                return Poll::Ready(refusal.status(&self.context));
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Hands every request that has arrived to the session; ready when the stream ends.
+    /// Why the stream had to end.
+    fn last_word(&self) -> Status {
+        if self.context.closing.is_cancelled() {
+            Status::unavailable("the server is shutting down")
+        } else {
+            Refusal::Denied(Denied::Changed).status(&self.context)
+        }
+    }
+
+    /// Hands every request that has arrived to the session, as fast as it may; ready when the stream ends.
     fn read(&mut self, cx: &mut TaskContext<'_>) -> Poll<Status> {
         for _ in 0..BATCH {
-            match self.decoder.next() {
-                Err(status) => return Poll::Ready(status),
-                Ok(Some(message)) => {
-                    if let Err(status) = self.handle(message) {
-                        return Poll::Ready(status);
-                    }
-                    continue;
-                }
-                Ok(None) => {}
+            self.read_again = self.throttle.wait(self.context.clock.now());
+            if self.read_again.is_some() {
+                self.context.metrics.throttled();
+                return Poll::Pending;
+            }
+            match self.read_one() {
+                Err(refusal) => return Poll::Ready(refusal.status(&self.context)),
+                Ok(true) => continue,
+                Ok(false) => {}
             }
             match ready!(Pin::new(&mut self.requests).poll_frame(cx)) {
                 Some(Ok(frame)) => {
@@ -161,7 +182,7 @@ impl Stream {
                 }
                 Some(Err(status)) => return Poll::Ready(Status::cancelled(status.to_string())),
                 None if self.decoder.is_torn() => {
-                    return Poll::Ready(Status::invalid_argument("the last request is incomplete"));
+                    return Poll::Ready(Refusal::Torn.status(&self.context));
                 }
                 // The client has said all it has to say, and no acknowledgement can come any more.
                 None => return Poll::Ready(Status::ok("")),
@@ -171,7 +192,17 @@ impl Stream {
         Poll::Pending
     }
 
-    fn decode(&self, message: Bytes) -> Result<Request, prost::DecodeError> {
+    /// Handles the next request, if all of it has arrived.
+    fn read_one(&mut self) -> Result<bool, Refusal> {
+        let Some(message) = self.decoder.next()? else {
+            return Ok(false);
+        };
+        self.throttle.pass(self.context.clock.now());
+        self.handle(message)?;
+        Ok(true)
+    }
+
+    fn decode(&self, message: Bytes) -> Result<Request, Refusal> {
         let implied = |type_url: &mut String| {
             if let Some(url) = self.offer.type_url().filter(|_| type_url.is_empty()) {
                 url.clone_into(type_url);
@@ -191,22 +222,18 @@ impl Stream {
         }
     }
 
-    fn handle(&mut self, message: Bytes) -> Result<(), Status> {
-        let request = self
-            .decode(message)
-            .map_err(|error| Status::invalid_argument(format!("no discovery request: {error}")))?;
+    fn handle(&mut self, message: Bytes) -> Result<(), Refusal> {
+        let mut request = self.decode(message)?;
         self.context.metrics.request();
+        self.open.permit(&self.context, &mut request)?;
         let now = self.context.clock.now();
         let mut session = self.open.session();
-        session
-            .handle_request(now, request)
-            .map_err(|error| status(&error))?;
+        session.handle_request(now, request)?;
         if self.first_request.take().is_some() {
             let node = session.node();
             let id = node.map_or("", |node| &node.id);
             let cluster = node.map_or("", |node| &node.cluster);
-            let peer = self.open.peer.map(tracing::field::display);
-            info!(stream = self.place.id(), peer, id, cluster, "client");
+            info!(stream = self.place.id(), peer = %self.open.peer, id, cluster, "client");
             self.memberships = self.context.cache.memberships();
             let view = self.context.cache.view(&node.cloned().unwrap_or_default());
             self.open.look_at(Arc::clone(&view));
@@ -232,9 +259,10 @@ impl Stream {
     }
 
     /// Waits for the next timeout; ready when one was handled, or ended the stream.
-    fn poll_timer(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Status>> {
+    fn poll_timer(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), Refusal>> {
         let timeout = self.open.session().poll_timeout();
-        let Some(next) = timeout.into_iter().chain(self.first_request).min() else {
+        let own = self.first_request.into_iter().chain(self.read_again);
+        let Some(next) = own.chain(timeout).min() else {
             return Poll::Pending;
         };
         let at = self.context.clock.at(next);
@@ -245,7 +273,10 @@ impl Stream {
         // The runtime's timer has a coarser grain than the machine's time.
         let now = self.context.clock.now().max(next);
         if self.first_request.is_some_and(|deadline| deadline <= now) {
-            return Poll::Ready(Err(Status::deadline_exceeded("no request came")));
+            return Poll::Ready(Err(Refusal::Silent));
+        }
+        if self.read_again.take_if(|again| *again <= now).is_some() {
+            cx.waker().wake_by_ref();
         }
         self.open.session().handle_timeout(now);
         Poll::Ready(Ok(()))
@@ -333,21 +364,5 @@ impl std::fmt::Debug for Stream {
         f.debug_struct("Stream")
             .field("open", &self.open)
             .finish_non_exhaustive()
-    }
-}
-
-/// The one place where a broken protocol becomes a gRPC status.
-fn status(error: &StreamError) -> Status {
-    let text = error.to_string();
-    match error {
-        StreamError::MissingTypeUrl
-        | StreamError::MalformedTypeUrl(_)
-        | StreamError::WrongKind { .. }
-        | StreamError::NameTooLong { .. } => Status::invalid_argument(text),
-        StreamError::UnknownKind(_) => Status::unimplemented(text),
-        StreamError::WrongProtocol => Status::internal(text),
-        StreamError::TooManyKinds { .. } | StreamError::TooManyNames { .. } => {
-            Status::resource_exhausted(text)
-        }
     }
 }

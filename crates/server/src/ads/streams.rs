@@ -1,42 +1,68 @@
-//! The streams that are open: for the status page, and for their limit.
+//! The streams that are open: for the status page, and for their limits.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use oxds_core::session::Session;
+use oxds_core::session::{Request, Session};
 use oxds_core::snapshot::Protocol;
 use oxds_core::time::Instant;
+use oxds_types::Kind;
+use tokio_util::sync::CancellationToken;
 
+use super::permit::Asked;
+use super::refusal::Refusal;
+use super::service::Peer;
+use super::stream::Context;
 use crate::cache::{Cache, View};
+use crate::limits::Limits;
+use crate::security::{Denied, Grant};
 
 /// One open stream, as others see it.
 #[derive(Debug)]
 pub(crate) struct Open {
-    /// Where the client is, if the transport knows.
-    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) peer: Peer,
     pub(crate) protocol: Protocol,
     /// When it was opened.
     pub(crate) since: Instant,
+    /// Cancelled when the stream has to end: the server shuts down, or what was granted has changed.
+    pub(super) end: CancellationToken,
+    /// What the client is granted, once it has said who it is, or that it does not.
+    pub(super) grant: Mutex<Option<Grant>>,
     /// The stream holds this while it is polled, the status page while it reads: neither for long.
-    session: Mutex<Session>,
+    pub(super) session: Mutex<Session>,
     /// What the node sees, from the first request on.
-    view: OnceLock<Arc<View>>,
+    pub(super) view: OnceLock<Arc<View>>,
 }
 
 impl Open {
-    pub(crate) fn new(
-        peer: Option<SocketAddr>,
-        protocol: Protocol,
-        since: Instant,
-        session: Session,
-    ) -> Self {
-        Self {
-            peer,
-            protocol,
-            since,
-            session: Mutex::new(session),
-            view: OnceLock::new(),
+    /// Lets a request pass as far as its client may have what it asks for.
+    pub(super) fn permit(&self, context: &Context, request: &mut Request) -> Result<(), Denied> {
+        let mut grant = lock(&self.grant);
+        let (node, type_url) = match &*request {
+            Request::Sotw(request) => (&request.node, &request.type_url),
+            Request::Delta(request) => (&request.node, &request.type_url),
+        };
+        // As the session takes it: the first node that is named, and none until then.
+        if grant.is_none() || self.session().node().is_none() {
+            *grant = Some(context.admit(&self.peer, node.as_ref())?);
+        }
+        if let (Some(grant), Some((kind, _))) = (&*grant, Kind::from_type_url(type_url)) {
+            context.withhold(&self.peer, grant, &kind, Asked::by(request));
+        }
+        Ok(())
+    }
+
+    /// Ends the stream if its client would be granted something else now.
+    pub(crate) fn review(&self, context: &Context) {
+        let grant = lock(&self.grant);
+        let Some(grant) = &*grant else {
+            return;
+        };
+        let now = context.admit(&self.peer, self.session().node());
+        if now.as_ref() != Ok(grant) {
+            self.end.cancel();
         }
     }
 
@@ -52,9 +78,13 @@ impl Open {
     }
 
     pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
-        // A panic within the machine ended its stream; what others may still read of it is only shown.
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.session)
     }
+}
+
+/// A panic ended its stream; what others may still read of it is only shown.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All open streams of a server, in the order in which they were opened.
@@ -65,6 +95,8 @@ pub(crate) struct Streams(Mutex<Table>);
 struct Table {
     next: u64,
     open: BTreeMap<u64, Arc<Open>>,
+    /// How many there are of an address.
+    peers: HashMap<IpAddr, usize>,
 }
 
 /// A stream's place in the table, given back when dropped.
@@ -75,16 +107,26 @@ pub(crate) struct Place {
 }
 
 impl Streams {
-    /// Takes a place, unless `limit` of them are taken (S-77).
-    pub(super) fn enter(self: &Arc<Self>, stream: &Arc<Open>, limit: usize) -> Option<Place> {
+    /// Takes a place, if the limits leave one (S-77).
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        stream: &Arc<Open>,
+        limits: &Limits,
+    ) -> Result<Place, Refusal> {
         let mut table = self.lock();
-        if table.open.len() >= limit {
-            return None;
+        if table.open.len() >= limits.streams {
+            return Err(Refusal::Streams(limits.streams));
         }
+        let (peer, limit) = (stream.peer.address.ip(), limits.streams_per_peer);
+        let of_peer = table.peers.entry(peer).or_default();
+        if *of_peer >= limit {
+            return Err(Refusal::StreamsOfPeer { peer, limit });
+        }
+        *of_peer += 1;
         let id = table.next;
         table.next += 1;
         table.open.insert(id, Arc::clone(stream));
-        Some(Place {
+        Ok(Place {
             streams: Arc::clone(self),
             id,
         })
@@ -100,7 +142,7 @@ impl Streams {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -113,6 +155,15 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.streams.lock().open.remove(&self.id);
+        let mut table = self.streams.lock();
+        let Some(stream) = table.open.remove(&self.id) else {
+            return;
+        };
+        if let Entry::Occupied(mut of_peer) = table.peers.entry(stream.peer.address.ip()) {
+            *of_peer.get_mut() -= 1;
+            if *of_peer.get() == 0 {
+                of_peer.remove();
+            }
+        }
     }
 }

@@ -7,13 +7,16 @@ use std::task::{Context as TaskContext, Poll};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http_body::{Body as _, Frame};
 use oxds_core::session::Scope;
+use oxds_types::Kind;
 use oxds_types::discovery::DiscoveryRequest;
 use prost::Message as _;
 use tonic::Status;
 use tonic::body::Body;
 
 use super::decoder::Decoder;
-use super::service::Offer;
+use super::permit::Asked;
+use super::refusal::Refusal;
+use super::service::{Offer, Peer};
 use super::stream::Context;
 use crate::clients::Via;
 use crate::fetch::{Fetched, Question, fetch};
@@ -23,14 +26,18 @@ use crate::fetch::{Fetched, Question, fetch};
 pub(super) async fn answer(
     context: &Context,
     offer: &Offer,
+    peer: &Peer,
     requests: Body,
 ) -> Result<Body, Status> {
     let Scope::Single(kind) = &offer.scope else {
         return Err(Status::unimplemented("no such method"));
     };
-    let request = read(context, requests).await?;
-    let mut question = Question::new(Via::Fetch, kind, offer.api, request, &context.config)
-        .map_err(|refused| Status::invalid_argument(refused.to_string()))?;
+    let patience = context.limits.first_request;
+    let mut question = tokio::time::timeout(patience, read(context, requests))
+        .await
+        .unwrap_or_else(|_| Err(Refusal::Silent.into()))
+        .and_then(|request| ask(context, kind, offer, peer, request))
+        .map_err(|stop| stop.status(context))?;
     let hold = context.limits.poll_hold;
     let mut fetched = fetch(context, &question, hold).await;
     if fetched == Fetched::NotModified {
@@ -45,14 +52,53 @@ pub(super) async fn answer(
     }
 }
 
-async fn read(context: &Context, mut requests: Body) -> Result<DiscoveryRequest, Status> {
+/// Why there is no request to answer.
+enum Stop {
+    Refused(Refusal),
+    /// The transport has failed.
+    Broken(Status),
+}
+
+impl<E: Into<Refusal>> From<E> for Stop {
+    fn from(refusal: E) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+impl Stop {
+    fn status(self, context: &Context) -> Status {
+        match self {
+            Self::Refused(refusal) => refusal.status(context),
+            Self::Broken(status) => Status::cancelled(status.to_string()),
+        }
+    }
+}
+
+/// What the request asks for, as far as its client may have it.
+fn ask(
+    context: &Context,
+    kind: &Kind,
+    offer: &Offer,
+    peer: &Peer,
+    mut request: DiscoveryRequest,
+) -> Result<Question, Stop> {
+    let grant = context.admit(peer, request.node.as_ref())?;
+    context.withhold(peer, &grant, kind, Asked::by_sotw(&mut request));
+    Ok(Question::new(
+        Via::Fetch,
+        kind,
+        offer.api,
+        request,
+        &context.config,
+    )?)
+}
+
+async fn read(context: &Context, mut requests: Body) -> Result<DiscoveryRequest, Stop> {
     let mut decoder = Decoder::new(context.limits.message_bytes);
     loop {
         if let Some(message) = decoder.next()? {
             context.metrics.request();
-            return DiscoveryRequest::decode(message).map_err(|error| {
-                Status::invalid_argument(format!("no discovery request: {error}"))
-            });
+            return Ok(DiscoveryRequest::decode(message)?);
         }
         let frame = std::future::poll_fn(|cx| Pin::new(&mut requests).poll_frame(cx)).await;
         match frame {
@@ -61,8 +107,8 @@ async fn read(context: &Context, mut requests: Body) -> Result<DiscoveryRequest,
                     decoder.push(&data);
                 }
             }
-            Some(Err(status)) => return Err(Status::cancelled(status.to_string())),
-            None => return Err(Status::invalid_argument("the request is incomplete")),
+            Some(Err(status)) => return Err(Stop::Broken(status)),
+            None => return Err(Refusal::Torn.into()),
         }
     }
 }

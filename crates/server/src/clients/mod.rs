@@ -49,7 +49,7 @@ pub(crate) trait Subscriber {
 pub(crate) fn each(context: &Context, mut see: impl FnMut(&About, &dyn Subscriber, &Snapshot)) {
     for open in context.streams.list() {
         let about = About {
-            peer: open.peer,
+            peer: Some(open.peer.address),
             protocol: protocol_name(open.protocol),
             since: open.since,
         };

@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::matcher::NodeMatcher;
 use super::state::{View, clients};
-use crate::ads::Context;
+use crate::ads::{Context, Peer};
 
 /// `envoy.service.status.v3.ClientStatusDiscoveryService`.
 #[derive(Clone, Debug)]
@@ -29,6 +29,13 @@ impl StatusService {
         Ok(ClientStatusResponse {
             config: clients(&self.0, &view),
         })
+    }
+
+    /// Whether the client may know what others have (S-78).
+    fn may_ask<T>(&self, request: &Request<T>) -> Result<(), Status> {
+        let peer = Peer::of(request.extensions())?;
+        let may = self.0.may_inspect(&peer);
+        may.map_err(|denied| Status::permission_denied(denied.to_string()))
     }
 
     /// The answer to the next request; `None` when there is none any more, or the server shuts down.
@@ -55,6 +62,7 @@ impl ClientStatusDiscoveryService for StatusService {
         &self,
         request: Request<Streaming<ClientStatusRequest>>,
     ) -> Result<Response<Self::StreamClientStatusStream>, Status> {
+        self.may_ask(&request)?;
         let state = (self.clone(), request.into_inner());
         let responses = unfold(state, |(service, mut requests)| async move {
             let response = service.next(&mut requests).await?;
@@ -67,6 +75,7 @@ impl ClientStatusDiscoveryService for StatusService {
         &self,
         request: Request<ClientStatusRequest>,
     ) -> Result<Response<ClientStatusResponse>, Status> {
+        self.may_ask(&request)?;
         self.answer(request.get_ref()).map(Response::new)
     }
 }

@@ -17,7 +17,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::{debug, warn};
 
 use super::LoadReports;
-use crate::ads::Context;
+use crate::ads::{Context, Peer};
 use crate::cache::Watcher;
 
 /// The client feature that says: `send_all_clusters` is understood.
@@ -39,8 +39,10 @@ impl LoadReportingService for LoadService {
         &self,
         request: Request<Streaming<LoadStatsRequest>>,
     ) -> Result<Response<Self::StreamLoadStatsStream>, Status> {
+        let peer = Peer::of(request.extensions())?;
         let conversation = Conversation {
             context: Arc::clone(&self.context),
+            peer,
             requests: request.into_inner(),
             watcher: None,
             interval: self.reports.0.interval.subscribe(),
@@ -67,6 +69,7 @@ struct Orders {
 
 struct Conversation {
     context: Arc<Context>,
+    peer: Peer,
     requests: Streaming<LoadStatsRequest>,
     /// Of what the node sees; none before it says who it is.
     watcher: Option<Watcher>,
@@ -103,21 +106,27 @@ impl Conversation {
                 },
                 () = closing.cancelled() => Err(Status::unavailable("the server is shutting down")),
             };
-            match request {
+            let handled = match request {
                 Ok(Some(request)) => self.handle(request),
-                Ok(None) => self.ended = true,
-                Err(status) => {
+                Ok(None) => {
                     self.ended = true;
-                    return Some(Err(status));
+                    Ok(())
                 }
+                Err(status) => Err(status),
+            };
+            if let Err(status) = handled {
+                self.ended = true;
+                return Some(Err(status));
             }
         }
         None
     }
 
-    fn handle(&mut self, request: LoadStatsRequest) {
+    fn handle(&mut self, request: LoadStatsRequest) -> Result<(), Status> {
         // Only the first request has to say who speaks.
         if self.node.is_none() {
+            let admitted = self.context.admit(&self.peer, request.node.as_ref());
+            admitted.map_err(|denied| self.context.denied(denied))?;
             let node = request.node.unwrap_or_default();
             debug!(node = node.id, "reports loads");
             let mut watcher = self.context.cache.view(&node).enrol();
@@ -137,6 +146,7 @@ impl Conversation {
                 );
             }
         }
+        Ok(())
     }
 
     /// What the client should report; `None` as long as it has not said who it is, or nothing is loaded.

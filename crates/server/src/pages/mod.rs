@@ -19,10 +19,10 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use prometheus_client::registry::Registry;
 
-use crate::ads::Context;
+use crate::ads::{Context, Peer};
 use crate::load::LoadReports;
 use crate::metrics;
 use crate::store::Health;
@@ -49,7 +49,7 @@ pub(crate) fn router(pages: Arc<Pages>) -> Router {
 /// What the gRPC port shows too, so that tools need one address only.
 pub(crate) fn beside_grpc(pages: Arc<Pages>) -> Router {
     Router::new()
-        .route("/status.json", get(status))
+        .route("/status.json", get(status_to_clients))
         .with_state(pages)
 }
 
@@ -68,6 +68,17 @@ async fn ready(State(pages): State<Arc<Pages>>) -> (StatusCode, &'static str) {
         (StatusCode::OK, "ok\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "nothing is loaded yet\n")
+    }
+}
+
+/// Where clients come too, it is for those who may know what others have (S-78).
+async fn status_to_clients(
+    State(pages): State<Arc<Pages>>,
+    Extension(peer): Extension<Peer>,
+) -> Response {
+    match pages.context.may_inspect(&peer) {
+        Ok(()) => Json(status::Status::of(&pages)).into_response(),
+        Err(denied) => (StatusCode::FORBIDDEN, denied.to_string()).into_response(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! | 200 | the client has another version than the one it says |
 //! | 304 | it has it, and nothing changed while it waited: 0.8 s, or as long as its `Prefer: wait=N` says |
 //! | 400 | the body is no request, or one for another kind |
+//! | 403 | clients are bound to their identities, which this port does not know (S-78) |
 //! | 404 | nothing is loaded yet, or the path is unknown |
 //! | 405 | the method is not POST |
 //! | 413 | the body, or what it asks for, is beyond the limits |
@@ -44,6 +45,11 @@ pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
 
 async fn poll(pages: &Pages, kind: &Kind, headers: &HeaderMap, body: &[u8]) -> Response {
     let context = &pages.context;
+    if context.security.is_authorizing() {
+        context.metrics.refused("authorization");
+        let text = "clients are told apart by certificates here, and this port asks for none";
+        return (StatusCode::FORBIDDEN, text).into_response();
+    }
     let request = match request_from_json(body) {
         Ok(request) => request,
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),

@@ -16,6 +16,7 @@ use oxds_types::discovery::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Node,
 };
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -51,23 +52,39 @@ pub(crate) struct Client(SendRequest<Feed>);
 impl Client {
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).await.unwrap();
-        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
-            .await
-            .unwrap();
+        Self::over(socket).await.unwrap()
+    }
+
+    /// Speaks HTTP/2 over whatever this is.
+    pub(crate) async fn over<S>(socket: S) -> hyper::Result<Self>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(socket)).await?;
         tokio::spawn(connection);
-        Self(sender)
+        Ok(Self(sender))
     }
 
     /// Opens a call. The response's headers must come without a request having been sent (C-64).
     pub(crate) async fn open(&mut self, path: &str) -> Stream {
+        self.try_open(path).await.unwrap()
+    }
+
+    /// Opens a call, on a connection that may have ended.
+    pub(crate) async fn try_open(&mut self, path: &str) -> hyper::Result<Stream> {
         let (feed, body) = mpsc::unbounded_channel();
-        let response = self.call(path, Feed(body)).await;
-        Stream {
-            feed: Some(feed),
-            headers: response.headers().clone(),
-            body: response.into_body(),
-            buffer: BytesMut::new(),
-        }
+        let response = self.call(path, Feed(body)).await?;
+        Ok(Stream::new(Some(feed), response))
+    }
+
+    /// Opens a call with its only request.
+    pub(crate) async fn open_with(&mut self, path: &str, request: &impl Message) -> Stream {
+        let (feed, body) = mpsc::unbounded_channel();
+        feed.send(framed(request)).unwrap();
+        drop(feed);
+        let response = self.call(path, Feed(body)).await.unwrap();
+        Stream::new(None, response)
     }
 
     /// Makes a unary call.
@@ -79,7 +96,7 @@ impl Client {
         let (feed, body) = mpsc::unbounded_channel();
         feed.send(framed(request)).unwrap();
         drop(feed);
-        let body = self.call(path, Feed(body)).await.into_body();
+        let body = self.call(path, Feed(body)).await.unwrap().into_body();
         let bytes = timeout(SOON, body.collect())
             .await
             .unwrap()
@@ -88,7 +105,16 @@ impl Client {
         M::decode(&bytes[5..]).unwrap()
     }
 
-    async fn call(&mut self, path: &str, body: Feed) -> http::Response<Incoming> {
+    /// The status of a page.
+    pub(crate) async fn get(&mut self, path: &str) -> http::StatusCode {
+        let (feed, body) = mpsc::unbounded_channel();
+        drop(feed);
+        let request = Request::get(format!("http://test{path}")).body(Feed(body));
+        let response = timeout(SOON, self.0.send_request(request.unwrap())).await;
+        response.expect("no response").unwrap().status()
+    }
+
+    async fn call(&mut self, path: &str, body: Feed) -> hyper::Result<http::Response<Incoming>> {
         let request = Request::post(format!("http://test{path}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
@@ -97,7 +123,6 @@ impl Client {
         timeout(SOON, self.0.send_request(request))
             .await
             .expect("no response")
-            .unwrap()
     }
 }
 
@@ -119,6 +144,15 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
+    fn new(feed: Option<mpsc::UnboundedSender<Bytes>>, response: http::Response<Incoming>) -> Self {
+        Self {
+            feed,
+            headers: response.headers().clone(),
+            body: response.into_body(),
+            buffer: BytesMut::new(),
+        }
+    }
+
     /// A stream on a connection of its own.
     pub(crate) async fn open(address: SocketAddr, path: &str) -> Self {
         Client::connect(address).await.open(path).await

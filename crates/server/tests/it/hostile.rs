@@ -104,6 +104,9 @@ async fn s77_streams_are_limited() {
         Stream::open(server.grpc, SOTW).await.status().await.0,
         RESOURCE_EXHAUSTED
     );
+    server
+        .counts("oxds_refusals_total{reason=\"streams\"} 1")
+        .await;
     drop(first);
     until("a place is free", async || {
         let status = crate::pages::json(server.http).await;

@@ -14,6 +14,8 @@ mod load;
 mod pages;
 mod per_type;
 mod polling;
+#[cfg(feature = "tls")]
+mod security;
 mod services;
 
 use std::net::SocketAddr;
@@ -59,6 +61,15 @@ impl Running {
         let running = Self::start(Server::builder()).await;
         running.cache.apply(upsert(clusters));
         running
+    }
+
+    /// Waits until the metrics have this line.
+    pub(crate) async fn counts(&self, line: &str) {
+        until(line, async || {
+            let (_, metrics) = pages::get(self.http, "/metrics").await;
+            metrics.lines().any(|found| found == line).then_some(())
+        })
+        .await;
     }
 
     /// Begins the shutdown.

@@ -20,7 +20,7 @@ use crate::{Running, upsert};
 const CLUSTERS: &str = "/v3/discovery:clusters";
 
 /// Posts a body, with as much patience as a client may have.
-async fn post(
+pub(crate) async fn post(
     address: SocketAddr,
     path: &str,
     body: impl Into<String>,

@@ -1,0 +1,89 @@
+//! What a client may ask for (S-78).
+
+use oxds_core::session::Request;
+use oxds_types::discovery::{DiscoveryRequest, Node, ResourceLocator};
+use oxds_types::{Kind, ResourceName};
+use tonic::Status;
+use tracing::warn;
+
+use super::refusal::Refusal;
+use super::service::Peer;
+use super::stream::Context;
+use crate::security::{Denied, Grant};
+
+impl Context {
+    /// What a client may be told that says it is this node; an empty node if it does not say.
+    pub(crate) fn admit(&self, peer: &Peer, node: Option<&Node>) -> Result<Grant, Denied> {
+        if !self.security.is_authorizing() {
+            return Ok(Grant::Everything);
+        }
+        let groups = self.cache.groups_of(node.unwrap_or(&Node::default()));
+        self.security.admit(peer.identity.as_deref(), node, &groups)
+    }
+
+    /// Whether a client may know what others have.
+    pub(crate) fn may_inspect(&self, peer: &Peer) -> Result<(), Denied> {
+        let may = self.security.may_inspect(peer.identity.as_deref());
+        may.inspect_err(|_| self.metrics.refused("authorization"))
+    }
+
+    /// What a client is told that may not have what it asked for, counted.
+    pub(crate) fn denied(&self, denied: Denied) -> Status {
+        Refusal::Denied(denied).status(self)
+    }
+}
+
+impl Context {
+    /// Takes the secrets that the client may not have out of its request: to the client they do not exist. Ending the
+    /// stream instead would take from it all that it may have.
+    pub(super) fn withhold(&self, peer: &Peer, grant: &Grant, kind: &Kind, asked: Asked<'_>) {
+        if *kind != Kind::SECRET {
+            return;
+        }
+        let Asked { names, locators } = asked;
+        let may_have = |name: &str| {
+            let may = may_have_secret(grant, name);
+            if !may {
+                self.metrics.refused("secret");
+                warn!(%peer, name, "may not have this secret");
+            }
+            may
+        };
+        names.retain(|name| may_have(name));
+        locators.retain(|locator| may_have(&locator.name));
+    }
+}
+
+/// What a request asks for besides what its stream has asked for already.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    names: &'a mut Vec<String>,
+    locators: &'a mut Vec<ResourceLocator>,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn by_sotw(request: &'a mut DiscoveryRequest) -> Self {
+        Self {
+            names: &mut request.resource_names,
+            locators: &mut request.resource_locators,
+        }
+    }
+
+    pub(super) fn by(request: &'a mut Request) -> Self {
+        match request {
+            Request::Sotw(request) => Self::by_sotw(request),
+            Request::Delta(request) => Self {
+                names: &mut request.resource_names_subscribe,
+                locators: &mut request.resource_locators_subscribe,
+            },
+        }
+    }
+}
+
+/// Names are compared as they are served: in canonical form.
+fn may_have_secret(grant: &Grant, name: &str) -> bool {
+    match ResourceName::parse(name) {
+        Ok(parsed) => grant.allows_secret(&parsed.canonical()),
+        Err(_) => grant.allows_secret(name),
+    }
+}

@@ -1,0 +1,271 @@
+//! Rules that bind the identity of a client to what it may say it is, and to what it is told.
+//!
+//! ```yaml
+//! rules:
+//! - identity: spiffe://prod/ns/shop/sa/*     # the URIs and DNS names of the client's certificate
+//!   nodes: ["shop-*"]                        # the node ids that it may claim
+//!   groups: [shop]                           # the node groups that such a node may be in
+//!   secrets: [shop-certificate, ca]          # the SDS secrets that such a node may have
+//! - identity: spiffe://prod/ns/ops/sa/admin
+//!   nodes: ["**"]
+//!   groups: ["**"]
+//!   inspect: true                            # CSDS: what all clients have
+//! ```
+//!
+//! All patterns are [`Glob`]s. A rule grants what it names and nothing else; of several rules that fit, each grants
+//! its own. Nobody who fits no rule is told anything.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use oxds_types::Glob;
+use oxds_types::discovery::Node;
+use serde::Deserialize;
+
+use super::live::Contents;
+use super::{Identity, SecurityError};
+
+/// All rules. Those of an identity are shared by its streams.
+#[derive(Debug)]
+pub(super) struct Authorization(Vec<Arc<Rule>>);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rule {
+    identity: Glob,
+    nodes: Vec<Glob>,
+    #[serde(default)]
+    groups: Vec<Glob>,
+    #[serde(default)]
+    secrets: Vec<Glob>,
+    #[serde(default)]
+    inspect: bool,
+}
+
+/// Why a client is told nothing. It says no more than the client knows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Denied {
+    #[error("clients need a certificate here")]
+    Nobody,
+    #[error("{identity} may not be node {node:?}")]
+    Node { identity: String, node: String },
+    #[error("{identity} may not be in group {group:?}, to which its node belongs")]
+    Group { identity: String, group: String },
+    #[error("{0} may not ask what others have")]
+    Inspect(String),
+    #[error("what was granted has changed: connect again")]
+    Changed,
+}
+
+/// What a client may be told.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Grant {
+    /// There are no rules.
+    Everything,
+    /// What each of these grants: they fit both the client and its node.
+    Rules(Vec<Arc<Rule>>),
+}
+
+impl Authorization {
+    /// Reads the one file.
+    pub(super) fn read(paths: &[PathBuf], contents: &Contents) -> Result<Self, SecurityError> {
+        let path = paths.first().cloned().unwrap_or_default();
+        let text = contents.first().map_or(&[][..], Vec::as_slice);
+        let text = std::str::from_utf8(text).map_err(|error| SecurityError::Unfit {
+            path: path.clone(),
+            reason: error.to_string(),
+        })?;
+        let file: File = serde_saphyr::from_str(text).map_err(|error| {
+            let at = error.location();
+            SecurityError::Rules {
+                path,
+                line: at.map_or(1, |at| at.line()),
+                column: at.map_or(1, |at| at.column()),
+                reason: error.without_snippet().to_string(),
+            }
+        })?;
+        Ok(Self(file.rules.into_iter().map(Arc::new).collect()))
+    }
+
+    /// What this client may be told as this node, which is in these groups. A client that does not say which node it is
+    /// has the empty id.
+    pub(super) fn admit(
+        &self,
+        identity: Option<&Identity>,
+        node: Option<&Node>,
+        groups: &[Arc<str>],
+    ) -> Result<Grant, Denied> {
+        let identity = identity.ok_or(Denied::Nobody)?;
+        let id = node.map_or("", |node| &node.id);
+        let fitting = self
+            .of(identity)
+            .filter(|rule| rule.nodes.iter().any(|node| node.matches(id)));
+        let fitting: Vec<_> = fitting.cloned().collect();
+        if fitting.is_empty() {
+            return Err(Denied::Node {
+                identity: identity.to_string(),
+                node: id.chars().take(128).collect(),
+            });
+        }
+        let grant = Grant::Rules(fitting);
+        match groups.iter().find(|group| !grant.allows_group(group)) {
+            None => Ok(grant),
+            Some(group) => Err(Denied::Group {
+                identity: identity.to_string(),
+                group: group.to_string(),
+            }),
+        }
+    }
+
+    pub(super) fn may_inspect(&self, identity: Option<&Identity>) -> Result<(), Denied> {
+        let identity = identity.ok_or(Denied::Nobody)?;
+        if self.of(identity).any(|rule| rule.inspect) {
+            Ok(())
+        } else {
+            Err(Denied::Inspect(identity.to_string()))
+        }
+    }
+
+    fn of<'a>(&'a self, identity: &'a Identity) -> impl Iterator<Item = &'a Arc<Rule>> {
+        self.0
+            .iter()
+            .filter(|rule| identity.names().any(|name| rule.identity.matches(name)))
+    }
+}
+
+impl Grant {
+    /// Whether the client may have this secret; `*` stands for all of them.
+    pub(crate) fn allows_secret(&self, name: &str) -> bool {
+        self.allows(|rule| &rule.secrets, name)
+    }
+
+    fn allows_group(&self, name: &str) -> bool {
+        self.allows(|rule| &rule.groups, name)
+    }
+
+    fn allows(&self, what: impl Fn(&Rule) -> &Vec<Glob>, name: &str) -> bool {
+        match self {
+            Self::Everything => true,
+            // A subscription to `*` must be granted by `**`: `*` does not reach names with a slash.
+            Self::Rules(rules) => rules.iter().any(|rule| {
+                let mut globs = what(rule).iter();
+                globs.any(|glob| glob.as_str() == "**" || name != "*" && glob.matches(name))
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULES: &str = r#"
+rules:
+- identity: spiffe://prod/ns/shop/sa/*
+  nodes: ["shop-*"]
+  groups: [shop]
+  secrets: ["shop/*"]
+- identity: "*.ops.example.com"
+  nodes: ["**"]
+  secrets: ["**"]
+  inspect: true
+- identity: spiffe://prod/ns/shop/sa/admin
+  nodes: [admin]
+  secrets: [root]
+"#;
+
+    fn parse(text: &str) -> Result<Authorization, SecurityError> {
+        Authorization::read(&["rules.yaml".into()], &[text.into()])
+    }
+
+    fn admit(names: &[&str], node: &str) -> Result<Grant, Denied> {
+        admit_in(&[], names, node)
+    }
+
+    fn admit_in(groups: &[&str], names: &[&str], node: &str) -> Result<Grant, Denied> {
+        let node = Node {
+            id: node.into(),
+            ..Node::default()
+        };
+        let identity = Identity::named(names);
+        let groups: Vec<_> = groups.iter().map(|group| Arc::from(*group)).collect();
+        let rules = parse(RULES).unwrap();
+        rules.admit(Some(&identity), Some(&node), &groups)
+    }
+
+    #[test]
+    fn s78_a_node_belongs_to_whom_a_rule_gives_it() {
+        let shop = &["spiffe://prod/ns/shop/sa/web"];
+        assert!(admit(shop, "shop-1").is_ok());
+        let denied = admit(shop, "pay-1").unwrap_err();
+        let text = r#"spiffe://prod/ns/shop/sa/web may not be node "pay-1""#;
+        assert_eq!(denied.to_string(), text);
+        assert!(admit(shop, "").is_err(), "nameless");
+        assert!(admit(&["spiffe://prod/ns/pay/sa/web"], "shop-1").is_err());
+        assert!(admit(&[], "shop-1").is_err());
+        // Any name of a certificate will do.
+        assert!(admit(&["spiffe://else", "a.ops.example.com"], "x/y").is_ok());
+        let rules = parse(RULES).unwrap();
+        assert_eq!(rules.admit(None, None, &[]), Err(Denied::Nobody));
+    }
+
+    #[test]
+    fn s78_a_node_is_in_no_group_that_its_rule_does_not_give_it() {
+        let shop = &["spiffe://prod/ns/shop/sa/web"];
+        assert!(admit_in(&["shop"], shop, "shop-1").is_ok());
+        let denied = admit_in(&["shop", "pay"], shop, "shop-1").unwrap_err();
+        let text =
+            "spiffe://prod/ns/shop/sa/web may not be in group \"pay\", to which its node belongs";
+        assert_eq!(denied.to_string(), text);
+    }
+
+    #[test]
+    fn s78_a_secret_goes_to_whom_a_rule_gives_it() {
+        let web = admit(&["spiffe://prod/ns/shop/sa/web"], "shop-1").unwrap();
+        assert!(web.allows_secret("shop/cert"));
+        assert!(!web.allows_secret("root") && !web.allows_secret("*"));
+        // The rule of the node that is claimed grants, not that of another which could have been.
+        let admin = admit(&["spiffe://prod/ns/shop/sa/admin"], "admin").unwrap();
+        assert!(admin.allows_secret("root") && !admin.allows_secret("shop/cert"));
+        let ops = admit(&["a.ops.example.com"], "x").unwrap();
+        assert!(ops.allows_secret("*") && ops.allows_secret("a/b"));
+        assert!(Grant::Everything.allows_secret("*"));
+    }
+
+    #[test]
+    fn s78_csds_is_for_those_who_may_inspect() {
+        let rules = parse(RULES).unwrap();
+        let ops = Identity::named(&["a.ops.example.com"]);
+        assert_eq!(rules.may_inspect(Some(&ops)), Ok(()));
+        let shop = Identity::named(&["spiffe://prod/ns/shop/sa/web"]);
+        assert!(rules.may_inspect(Some(&shop)).is_err());
+        assert!(rules.may_inspect(None).is_err());
+    }
+
+    #[test]
+    fn s78_rules_that_say_something_else_are_refused_with_their_place() {
+        let cases = [
+            (
+                "rules:\n- identity: a\n  node: [b]\n",
+                "rules.yaml:3:3: error: ",
+            ),
+            (
+                "rules:\n- identity: a\n",
+                "rules.yaml:2:3: error: missing field `nodes`",
+            ),
+            ("rules:\n- {identity: \"\", nodes: [a]}\n", "empty pattern"),
+            ("{}", "missing field `rules`"),
+            ("", "rules.yaml:"),
+        ];
+        for (text, expected) in cases {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text:?}: {error}");
+        }
+    }
+}

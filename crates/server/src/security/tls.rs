@@ -1,0 +1,91 @@
+//! TLS with certificates that follow their files.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{
+    NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier,
+};
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{RootCertStore, ServerConnection};
+
+use super::live::{Contents, Live};
+use super::{Identity, SecurityError};
+
+/// The files of a server's TLS, all in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, and those between it and its authority.
+    pub certificate: PathBuf,
+    /// Its private key: PKCS #8, PKCS #1 or SEC 1.
+    pub key: PathBuf,
+    /// The authorities of clients. With them every client has to show a certificate; without, none is asked to.
+    pub client_ca: Option<PathBuf>,
+}
+
+pub(super) fn open(files: &TlsFiles) -> Result<Live<ServerConfig>, SecurityError> {
+    let paths = [&files.certificate, &files.key].into_iter();
+    let paths = paths.chain(&files.client_ca).cloned().collect();
+    Live::open(paths, config)
+}
+
+fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, SecurityError> {
+    // As `open` named them.
+    let ([chain_path, key_path, ca_path @ ..], [chain, key, ca @ ..]) = (paths, contents) else {
+        return Err(unfit(
+            &PathBuf::new(),
+            "certificate and key are both needed",
+        ));
+    };
+    let provider = Arc::new(ring::default_provider());
+    let verifier: Arc<dyn ClientCertVerifier> = match (ca_path, ca) {
+        ([path], [ca]) => {
+            let mut roots = RootCertStore::empty();
+            for certificate in certificates(path, ca)? {
+                roots.add(certificate).map_err(|error| unfit(path, error))?;
+            }
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+                .build()
+                .map_err(|error| unfit(path, error))?
+        }
+        _ => Arc::new(NoClientAuth),
+    };
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| unfit(key_path, error))?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(|error| unfit(chain_path, error))?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(certificates(chain_path, chain)?, key)
+        .map_err(|error| unfit(chain_path, error))?;
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(config)
+}
+
+fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, SecurityError> {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| unfit(path, error))?;
+    if certificates.is_empty() {
+        return Err(unfit(path, "no certificate in it"));
+    }
+    Ok(certificates)
+}
+
+fn unfit(path: &Path, reason: impl Display) -> SecurityError {
+    SecurityError::Unfit {
+        path: path.to_owned(),
+        reason: format!("{reason}"),
+    }
+}
+
+impl Identity {
+    /// Who is at the other end; `None` if it did not have to say.
+    pub(crate) fn of_peer(connection: &ServerConnection) -> Option<Self> {
+        connection.peer_certificates()?.first().map(Self::of)
+    }
+}
