@@ -148,8 +148,19 @@ impl Response {
 
     pub(super) fn push_removal(&mut self, name: &Arc<str>) {
         self.removed += 1;
+        let before = self.removals.len();
         removal_field(&mut self.removals, name);
-        self.bytes += name.len();
+        self.bytes += self.removals.len() - before;
+    }
+
+    /// Whether an element of this many bytes may go in as well. In an empty response anything may.
+    pub(super) fn has_room_for(&self, bytes: usize, limit: usize) -> bool {
+        self.is_empty() || self.bytes + bytes <= limit
+    }
+
+    /// Whether the removal of this name may go in as well.
+    pub(super) fn has_room_to_remove(&self, name: &str, limit: usize) -> bool {
+        self.has_room_for(crate::snapshot::removal_len(name), limit)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use oxds_types::ApiVersion;
 
-use super::resource::{Resource, put_field};
+use super::resource::{Resource, field_len, put_field};
 
 /// The two variants of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,49 +57,83 @@ impl Body {
         form: Form,
         limit: usize,
     ) -> Arc<[Body]> {
-        let mut bodies = Vec::new();
-        let mut bytes = BytesMut::new();
-        let mut count = 0;
+        let mut bodies = Packed::new(limit);
         for resource in resources {
-            let element = resource.element(form);
-            if count > 0 && bytes.len() + element.len() > limit {
-                let full = std::mem::take(&mut bytes).freeze();
-                bodies.push(Body {
-                    bytes: full,
-                    resources: count,
-                    removed: 0,
-                });
-                count = 0;
-            }
-            bytes.extend_from_slice(&element);
-            count += 1;
+            bodies.push(&resource.element(form)).resources += 1;
         }
-        bodies.push(Body {
-            bytes: bytes.freeze(),
-            resources: count,
-            removed: 0,
-        });
-        bodies.into()
+        bodies.finish()
     }
 
-    /// The names as elements of `removed_resources`.
-    pub(super) fn removals<'a>(names: impl Iterator<Item = &'a Arc<str>>) -> Body {
-        let mut bytes = BytesMut::new();
-        let mut removed = 0;
+    /// The names as elements of `removed_resources`, in as many bodies as it takes, and at least in one.
+    pub(super) fn removals<'a>(
+        names: impl Iterator<Item = &'a Arc<str>>,
+        limit: usize,
+    ) -> Arc<[Body]> {
+        let mut bodies = Packed::new(limit);
+        let mut element = BytesMut::new();
         for name in names {
-            put_field(&mut bytes, REMOVED_RESOURCES, name.as_bytes());
-            removed += 1;
+            element.clear();
+            removal_field(&mut element, name);
+            bodies.push(&element).removed += 1;
         }
-        Body {
-            bytes: bytes.freeze(),
-            resources: 0,
-            removed,
+        bodies.finish()
+    }
+
+    /// Whether both may go in one response.
+    pub(crate) fn fits_with(&self, other: &Self, limit: usize) -> bool {
+        self.bytes.len() + other.bytes.len() <= limit
+    }
+}
+
+/// Bodies, filled one after the other.
+struct Packed {
+    full: Vec<Body>,
+    bytes: BytesMut,
+    /// What is being filled, but for its bytes.
+    last: Body,
+    limit: usize,
+}
+
+impl Packed {
+    fn new(limit: usize) -> Self {
+        Self {
+            full: Vec::new(),
+            bytes: BytesMut::new(),
+            last: Body::default(),
+            limit,
         }
+    }
+
+    /// Adds an element; returns the body that it is in, to be counted there.
+    fn push(&mut self, element: &[u8]) -> &mut Body {
+        if !self.bytes.is_empty() && self.bytes.len() + element.len() > self.limit {
+            self.close();
+        }
+        self.bytes.extend_from_slice(element);
+        &mut self.last
+    }
+
+    fn close(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes).freeze();
+        self.full.push(Body {
+            bytes,
+            ..std::mem::take(&mut self.last)
+        });
+    }
+
+    fn finish(mut self) -> Arc<[Body]> {
+        self.close();
+        self.full.into()
     }
 }
 
 /// `DeltaDiscoveryResponse.removed_resources`.
 const REMOVED_RESOURCES: u32 = 6;
+
+/// Length of one element of `removed_resources`.
+pub(crate) fn removal_len(name: &str) -> usize {
+    field_len(REMOVED_RESOURCES, name.len())
+}
 
 /// One element of `removed_resources`, for a removal that concerns one stream only.
 pub(crate) fn removal_field(out: &mut BytesMut, name: &str) {

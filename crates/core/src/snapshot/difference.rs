@@ -25,7 +25,7 @@ pub struct Difference {
     changes: Box<[Change]>,
     /// By form: how sessions of the delta variant are told.
     upserts: [OnceLock<Arc<[Body]>>; Form::COUNT],
-    removals: OnceLock<Body>,
+    removals: OnceLock<Arc<[Body]>>,
     settings: Arc<Settings>,
 }
 
@@ -87,15 +87,16 @@ impl Difference {
             let resources = self.changes.iter().filter_map(|change| change.new.as_ref());
             self.settings.counters.encoded();
             self.settings.counters.visited(self.changes.len());
-            Body::upserts(resources, form, self.settings.limits.message_bytes)
+            Body::upserts(resources, form, self.settings.limits.body_bytes())
         })
     }
 
-    /// The names that are gone, for the delta variant.
-    pub fn removals(&self) -> &Body {
+    /// The names that are gone, for the delta variant; split as the resources are.
+    pub fn removals(&self) -> &Arc<[Body]> {
         self.removals.get_or_init(|| {
             let gone = self.changes.iter().filter(|change| change.new.is_none());
-            Body::removals(gone.map(|change| &change.name))
+            let limit = self.settings.limits.body_bytes();
+            Body::removals(gone.map(|change| &change.name), limit)
         })
     }
 }

@@ -44,7 +44,7 @@ pub use difference::{Change, Difference};
 pub use published::Published;
 pub use resource::Resource;
 
-pub(crate) use body::removal_field;
+pub(crate) use body::{removal_field, removal_len};
 use published::Settings;
 pub(crate) use resource::put_field;
 pub(crate) use ttl::heartbeat;
@@ -180,9 +180,18 @@ pub struct Limits {
     /// Differences between older states and the current one that are kept for sessions which fell behind. They fall
     /// behind together (a burst, a pause), so a few serve them all: 32.
     pub differences: usize,
-    /// A response is split before it grows beyond this, where the protocol allows it (S-50). gRPC's own default limit
-    /// for a received message is 4 MiB; this stays well below it.
+    /// A response is split before it grows beyond this (S-50), but for one whose only resource is larger. A SotW full
+    /// state (LDS, CDS) cannot be split: what is left out of it is removed. gRPC's own default limit for a received
+    /// message is 4 MiB; this stays well below it.
     pub message_bytes: usize,
+}
+
+impl Limits {
+    /// What of a response's limit is left for resources and removals: besides them there are a type URL, a version, a
+    /// nonce and the name of the control plane.
+    pub(super) fn body_bytes(&self) -> usize {
+        self.message_bytes.saturating_sub(256)
+    }
 }
 
 impl Default for Limits {

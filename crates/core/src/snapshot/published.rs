@@ -106,9 +106,9 @@ impl Published {
         &self.collection
     }
 
-    /// The limit to which responses are split.
-    pub(crate) fn message_limit(&self) -> usize {
-        self.settings.limits.message_bytes
+    /// The limit to which the bodies of responses are split.
+    pub(crate) fn body_limit(&self) -> usize {
+        self.settings.limits.body_bytes()
     }
 
     /// The names that changed after `since`, some of them repeatedly. `None`: too long ago for the log.
@@ -151,7 +151,7 @@ impl Published {
         self.full[form.index()].get_or_init(|| {
             let limit = match form.protocol {
                 Protocol::Sotw => usize::MAX,
-                Protocol::Delta => self.settings.limits.message_bytes,
+                Protocol::Delta => self.settings.limits.body_bytes(),
             };
             self.settings.counters.encoded();
             self.settings.counters.visited(self.collection.len());

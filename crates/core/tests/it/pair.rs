@@ -45,6 +45,9 @@ struct Edited {
 
 const NAMES: usize = 4;
 
+/// Bytes of a response that is not split: room for one resource, or for two removals.
+const TIGHT: usize = 256 + 20;
+
 /// Each on one line, so that a failure can be read.
 impl std::fmt::Debug for Op {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -272,16 +275,24 @@ proptest! {
 
     #[test]
     fn whatever_happened_the_client_ends_up_with_what_there_is(
-        style in style(), protocol in protocol(), ops in ops(false),
+        style in style(), protocol in protocol(), tight in prop::bool::ANY, ops in ops(false),
     ) {
-        run(Link::new(style, protocol, true, false), &ops, true);
+        let mut link = Link::new(style, protocol, true, false);
+        if tight {
+            link.split_above(TIGHT);
+        }
+        run(link, &ops, true);
     }
 
     #[test]
     fn streams_of_one_kind_each_converge_too(
-        style in style(), protocol in protocol(), ops in ops(false),
+        style in style(), protocol in protocol(), tight in prop::bool::ANY, ops in ops(false),
     ) {
-        run(Link::new(style, protocol, false, false), &ops, true);
+        let mut link = Link::new(style, protocol, false, false);
+        if tight {
+            link.split_above(TIGHT);
+        }
+        run(link, &ops, true);
     }
 
     #[test]

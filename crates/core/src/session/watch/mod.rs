@@ -24,7 +24,7 @@ mod settle;
 mod wildcard;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -126,8 +126,10 @@ struct All {
 /// The parts of a split response that are still to be sent.
 #[derive(Debug)]
 struct Rest {
-    parts: Arc<[Body]>,
-    next: usize,
+    parts: VecDeque<Body>,
+    /// How many of the step's resources, and of its removals, went.
+    resources: usize,
+    removed: usize,
     step: Step,
 }
 

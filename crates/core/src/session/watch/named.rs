@@ -123,9 +123,7 @@ impl Watch {
                         continue;
                     }
                     let element = resource.element(self.form);
-                    if response.resources > 0
-                        && response.bytes + element.len() > head.message_limit()
-                    {
+                    if !response.has_room_for(element.len(), head.body_limit()) {
                         later.insert(name);
                         continue;
                     }
@@ -135,16 +133,22 @@ impl Watch {
                 Verdict::Gone(resource) if delta && self.is_needed(now, &resource, peers) => {
                     later.insert(name);
                 }
-                Verdict::Gone(_) | Verdict::Missing => told.push((name, None)),
+                Verdict::Gone(_) | Verdict::Missing => {
+                    if delta && !response.has_room_to_remove(&name, head.body_limit()) {
+                        later.insert(name);
+                        continue;
+                    }
+                    if delta {
+                        response.push_removal(&name);
+                    }
+                    told.push((name, None));
+                }
             }
         }
         self.due = later;
         self.note_waiting(now, waits);
         for (name, resource) in &told {
             self.held.remove(name);
-            if resource.is_none() && delta {
-                response.push_removal(name);
-            }
             if let Some(state) = self.subscription.get_mut(name) {
                 state.sent = resource.clone().into();
                 if resource.is_some() {

@@ -1,13 +1,16 @@
 //! The next response to a client that asked for everything.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
 
 use oxds_types::Kind;
 
 use super::{All, Claims, Content, Draft, Kept, Rest, Step, Told, Watch};
 use crate::{
     session::{frame::Response, ordering::Peers},
-    snapshot::{Change, Collection, Difference, Protocol, Published, Resource},
+    snapshot::{Body, Change, Collection, Difference, Protocol, Published, Resource},
     time::Instant,
 };
 
@@ -61,8 +64,10 @@ impl Watch {
         head: &Published,
         peers: &Peers<'_>,
     ) -> Option<Draft> {
-        if all.rest.is_some() {
-            return self.next_part(all);
+        while all.rest.is_some() {
+            if let Some(draft) = self.next_part(all, head) {
+                return Some(draft);
+            }
         }
         let to = head.collection();
         let step = match &all.cursor {
@@ -205,45 +210,50 @@ impl Watch {
         let to = head.collection();
         let mut response = Response::new(Protocol::Delta);
         let mut rewarm = Vec::new();
-        let mut parts = None;
         if let (Step::Everything, Some(Claims::Resources(claimed))) = (&step, self.claims.take()) {
             self.due.extend(differing(&claimed, to));
             self.resume_heartbeats(to);
             rewarm = self.rewarmed(self.due.iter().filter_map(|name| to.get(name)));
             step = Step::None;
         }
+        // What did not fit, and goes with a later response.
+        let mut later = Vec::new();
         match &step {
             Step::None => {}
             Step::Since(difference) => {
-                parts = Some(difference.upserts(self.form));
-                self.push_removals(&mut response, difference);
-                rewarm = self.rewarmed(step.updates(to));
+                let upserts = difference.upserts(self.form);
+                let removals = self.shared_removals(difference);
+                all.rest = Rest::begin(&mut response, upserts, removals, &step, head.body_limit());
+                if removals.is_none() {
+                    let names = difference
+                        .changes()
+                        .iter()
+                        .filter(|change| change.new.is_none());
+                    let names = names.map(|change| &change.name);
+                    let names = names.filter(|name| !self.held.contains_key(*name));
+                    push_removals(&mut response, names, &mut later, head.body_limit());
+                }
+                rewarm = self.rewarmed(step.updates(to).take(response.resources));
             }
             Step::Everything => {
-                parts = Some(head.full(self.form));
+                let limit = head.body_limit();
+                all.rest = Rest::begin(&mut response, head.full(self.form), None, &step, limit);
                 // What exists comes with the rest (S-28); what does not has to be said.
                 self.due.retain(|name| to.get(name).is_none());
             }
         }
-        if let Some(parts) = parts {
-            parts.first().inspect(|part| response.push_body(part));
-            if parts.len() > 1 {
-                let step = step.clone();
-                all.rest = Some(Rest {
-                    parts: Arc::clone(parts),
-                    next: 1,
-                    step,
-                });
-            }
-        }
-        for name in released {
-            response.push_removal(name);
-        }
-        let mut extra: Vec<Told> = released
-            .iter()
-            .map(|name| (Arc::clone(name), None))
-            .collect();
+        let at = later.len();
+        push_removals(
+            &mut response,
+            released.iter(),
+            &mut later,
+            head.body_limit(),
+        );
+        let went = released.iter().filter(|name| !later[at..].contains(name));
+        let mut extra: Vec<Told> = went.map(|name| (Arc::clone(name), None)).collect();
         self.push_due(&mut response, &mut extra, head, &step);
+        self.due.extend(later);
+        rewarm.extend(self.rewarmed(extra.iter().filter_map(|(_, resource)| resource.as_ref())));
 
         if response.is_empty() && !self.answer_owed {
             all.advance(to);
@@ -269,22 +279,12 @@ impl Watch {
         })
     }
 
-    /// The removals of a step, but for those that are held.
-    fn push_removals(&self, response: &mut Response, difference: &Difference) {
-        let held = |name: &Arc<str>| self.held.contains_key(name);
-        let gone = || {
-            difference
-                .changes()
-                .iter()
-                .filter(|change| change.new.is_none())
-        };
-        if self.held.is_empty() || !gone().any(|change| held(&change.name)) {
-            response.push_body(difference.removals());
-        } else {
-            for change in gone().filter(|change| !held(&change.name)) {
-                response.push_removal(&change.name);
-            }
-        }
+    /// The removals of a step in the form that all sessions share; `None` if some of them are held here.
+    fn shared_removals<'a>(&self, difference: &'a Difference) -> Option<&'a Arc<[Body]>> {
+        let mut changes = difference.changes().iter();
+        let held =
+            changes.any(|change| change.new.is_none() && self.held.contains_key(&change.name));
+        (!held).then(|| difference.removals())
     }
 
     /// Names to be sent whatever the cursor says (S-35, S-39), up to the message limit.
@@ -305,14 +305,17 @@ impl Watch {
             match &resource {
                 Some(resource) => {
                     let element = resource.element(self.form);
-                    if !response.is_empty() && response.bytes + element.len() > head.message_limit()
-                    {
+                    if !response.has_room_for(element.len(), head.body_limit()) {
                         self.due.insert(name);
                         return;
                     }
                     response.push_element(element);
                 }
                 None => {
+                    if !response.has_room_to_remove(&name, head.body_limit()) {
+                        self.due.insert(name);
+                        return;
+                    }
                     self.held.remove(&name);
                     response.push_removal(&name);
                 }
@@ -322,18 +325,28 @@ impl Watch {
     }
 
     /// Delta: the next part of a response that was split (S-50).
-    fn next_part(&mut self, all: &mut All) -> Option<Draft> {
-        let to = Arc::clone(all.cursor.as_ref()?);
-        let rest = all.rest.as_mut()?;
+    fn next_part(&mut self, all: &mut All, head: &Published) -> Option<Draft> {
+        let (Some(to), Some(rest)) = (all.cursor.clone(), &mut all.rest) else {
+            all.rest = None;
+            return None;
+        };
         let mut response = Response::new(Protocol::Delta);
-        response.push_body(rest.parts.get(rest.next)?);
-        rest.next += 1;
+        let sent = rest.resources;
+        rest.push_next(&mut response, head.collection());
         let step = rest.step.clone();
-        let completes = rest.next == rest.parts.len();
-        if completes {
+        let is_last = rest.parts.is_empty();
+        if is_last {
             all.rest = None;
         }
+        // All that was left are removals of what is there again.
+        if response.is_empty() {
+            return None;
+        }
+        let completes = is_last && self.due.is_empty();
         let version = to.version();
+        // Also on a new stream: a cluster of an earlier part may have had the assignment sent already.
+        let told = step.updates(&to).skip(sent).take(response.resources);
+        let rewarm = self.rewarmed(told);
         let content = Content::All {
             to,
             completes,
@@ -345,7 +358,7 @@ impl Watch {
             version,
             content,
             kept: Kept::default(),
-            rewarm: Vec::new(),
+            rewarm,
         })
     }
 
@@ -362,6 +375,73 @@ impl Watch {
             .filter(|reference| reference.kind == Kind::ENDPOINT)
             .map(|reference| Arc::clone(&reference.name))
             .collect()
+    }
+}
+
+impl Rest {
+    /// Puts into a response what fits, of resources and then of removals; what is left comes later.
+    fn begin(
+        response: &mut Response,
+        upserts: &Arc<[Body]>,
+        removals: Option<&Arc<[Body]>>,
+        step: &Step,
+        limit: usize,
+    ) -> Option<Self> {
+        let removals = removals.into_iter().flat_map(|removals| removals.iter());
+        let parts = upserts.iter().chain(removals);
+        let mut parts = parts.filter(|part| !part.bytes.is_empty()).peekable();
+        let first = parts.next()?;
+        response.push_body(first);
+        if let Some(second) = parts.next_if(|second| first.fits_with(second, limit)) {
+            response.push_body(second);
+        }
+        let parts: VecDeque<Body> = parts.cloned().collect();
+        let step = step.clone();
+        let (resources, removed) = (response.resources, response.removed);
+        (!parts.is_empty()).then_some(Self {
+            parts,
+            resources,
+            removed,
+            step,
+        })
+    }
+
+    /// Puts the next part into a response. What is there (again) is not removed any more: the client keeps its copy
+    /// until it is told of the new one.
+    fn push_next(&mut self, response: &mut Response, there_is: &Collection) {
+        let Some(part) = self.parts.pop_front() else {
+            return;
+        };
+        let gone = self.step.difference().into_iter().flat_map(|d| d.changes());
+        let gone = gone.filter(|change| change.new.is_none());
+        let gone = gone.skip(self.removed).take(part.removed);
+        self.resources += part.resources;
+        self.removed += part.removed;
+        if gone
+            .clone()
+            .all(|change| there_is.get(&change.name).is_none())
+        {
+            response.push_body(&part);
+            return;
+        }
+        gone.filter(|change| there_is.get(&change.name).is_none())
+            .for_each(|change| response.push_removal(&change.name));
+    }
+}
+
+/// Removals of names, as far as there is room; the rest is for later.
+fn push_removals<'a>(
+    response: &mut Response,
+    names: impl Iterator<Item = &'a Arc<str>>,
+    later: &mut Vec<Arc<str>>,
+    limit: usize,
+) {
+    for name in names {
+        if response.has_room_to_remove(name, limit) {
+            response.push_removal(name);
+        } else {
+            later.push(Arc::clone(name));
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use oxds_core::{
     session::{Config, Event, Request, Scope, Session},
-    snapshot::{Protocol, Snapshot},
+    snapshot::{Limits, Protocol, Snapshot},
     time::Instant,
 };
 use oxds_types::Kind;
@@ -59,6 +59,14 @@ impl Link {
             stalled: false,
             checked,
         }
+    }
+
+    /// Before anything happens: responses beyond this are split, where they may be.
+    pub(crate) fn split_above(&mut self, message_bytes: usize) {
+        self.world = World::with_limits(Limits {
+            message_bytes,
+            ..Limits::default()
+        });
     }
 
     pub(crate) fn disconnect(&mut self) {

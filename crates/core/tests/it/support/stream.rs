@@ -34,6 +34,8 @@ pub(crate) struct Reply {
     pub(crate) ttls: Vec<Option<Duration>>,
     /// Signs of life, without a body.
     pub(crate) beats: Vec<Beat>,
+    /// Bytes of the message.
+    pub(crate) len: usize,
     /// Who says so.
     pub(crate) identifier: Option<String>,
 }
@@ -70,10 +72,12 @@ impl Reply {
             transmit.frame.len(),
             "the gRPC header has five bytes"
         );
-        let reply = match protocol {
+        let len = message.len();
+        let mut reply = match protocol {
             Protocol::Sotw => Self::sotw(DiscoveryResponse::decode(message).unwrap()),
             Protocol::Delta => Self::delta(DeltaDiscoveryResponse::decode(message).unwrap()),
         };
+        reply.len = len;
         assert_eq!(reply.nonce, transmit.nonce.to_string());
         assert_eq!(reply.version, transmit.version.to_string());
         let beats = reply.beats.iter().map(|beat| &beat.name);
@@ -118,6 +122,7 @@ impl Reply {
             nonce: response.nonce,
             removed: Vec::new(),
             names: Vec::new(),
+            len: 0,
             identifier: response.control_plane.map(|plane| plane.identifier),
         }
     }
@@ -148,6 +153,7 @@ impl Reply {
             names,
             ttls,
             beats,
+            len: 0,
             identifier: response.control_plane.map(|plane| plane.identifier),
         }
     }
