@@ -19,6 +19,7 @@ mod group;
 mod lb;
 mod limits;
 mod machines;
+mod observe;
 mod order;
 mod pair;
 mod resolve;

@@ -1,0 +1,293 @@
+//! A client that looks on: follows resources of one kind as bytes, and judges nothing beyond what it must to tell them
+//! apart.
+//!
+//! ```text
+//!  stream opened ─────▶ ┌──────────┐ ─▶ the first request
+//!  response ──────────▶ │ Observer │ ─▶ its answer, and what changed
+//!  stream ended         └──────────┘    (what is held survives; nothing is to be called)
+//! ```
+//!
+//! For tools. A data plane takes [`ads`](crate::ads), which knows what it can use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use oxds_types::Kind;
+use oxds_types::discovery::{
+    Any, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Node,
+    Resource as Wrapper, Status,
+};
+use prost::Message;
+
+use crate::snapshot::Protocol;
+
+/// `google.rpc.Code.INVALID_ARGUMENT`: the code of every NACK (gRFC A46).
+const INVALID_ARGUMENT: i32 = 3;
+
+/// What is followed, and what is held of it.
+#[derive(Debug, Clone)]
+pub struct Observer {
+    // Fixed.
+    kind: Kind,
+    /// None: all that there are.
+    names: BTreeSet<Arc<str>>,
+    protocol: Protocol,
+    node: Node,
+
+    // Survives the stream.
+    held: BTreeMap<Arc<str>, Held>,
+    version: String,
+}
+
+/// A resource, as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Its version; that of the whole response where full states are sent.
+    pub version: String,
+    /// The encoded message.
+    pub value: Bytes,
+}
+
+/// A resource came, changed or went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Whether it was held before.
+    pub was_held: bool,
+    /// What it is; `None`: there is none.
+    pub now: Option<Held>,
+}
+
+/// What to write to the stream.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    /// To one of full states.
+    Sotw(Box<DiscoveryRequest>),
+    /// To one of differences.
+    Delta(Box<DeltaDiscoveryRequest>),
+}
+
+impl Observer {
+    /// An observer of these names, or, if there are none, of all resources of the kind.
+    #[must_use]
+    pub fn new(
+        kind: Kind,
+        names: impl IntoIterator<Item = Arc<str>>,
+        protocol: Protocol,
+        node: Node,
+    ) -> Self {
+        Self {
+            kind,
+            names: names.into_iter().collect(),
+            protocol,
+            node,
+            held: BTreeMap::new(),
+            version: String::new(),
+        }
+    }
+
+    /// What is held, by name.
+    pub fn held(&self) -> impl Iterator<Item = (&Arc<str>, &Held)> {
+        self.held.iter()
+    }
+
+    /// Full states or differences.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// A stream was opened: its first request.
+    #[must_use]
+    pub fn handle_opened(&self) -> Request {
+        let (node, type_url) = (Some(self.node.clone()), self.kind.type_url().to_owned());
+        match self.protocol {
+            Protocol::Sotw => Request::Sotw(Box::new(DiscoveryRequest {
+                node,
+                type_url,
+                resource_names: self.asked(),
+                // No version: a server may keep silent about one that it has (S-24), and what is held must not be old.
+                ..DiscoveryRequest::default()
+            })),
+            Protocol::Delta => Request::Delta(Box::new(DeltaDiscoveryRequest {
+                node,
+                type_url,
+                resource_names_subscribe: self.asked(),
+                initial_resource_versions: self
+                    .held
+                    .iter()
+                    .map(|(name, held)| (name.to_string(), held.version.clone()))
+                    .collect(),
+                ..DeltaDiscoveryRequest::default()
+            })),
+        }
+    }
+
+    /// The names to ask for. Where all are wanted, servers of any age take none for that in the full-state kinds, as the
+    /// protocol has it; for others there is `*`.
+    fn asked(&self) -> Vec<String> {
+        match (self.names.is_empty(), self.kind.is_full_state()) {
+            (true, true) => Vec::new(),
+            (true, false) => vec!["*".to_owned()],
+            (false, _) => self.names.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// A full state came: its answer, and what changed. A resource that cannot be told apart rejects it as a whole.
+    pub fn handle_response(&mut self, response: DiscoveryResponse) -> (Request, Vec<Change>) {
+        let version = response.version_info;
+        let resources = response.resources.into_iter().map(|any| {
+            let (name, value) = self.named(None, any)?;
+            let version = version.clone();
+            Ok((name, Held { version, value }))
+        });
+        let resources: Result<BTreeMap<_, _>, String> = resources.collect();
+        let (changes, error_detail) = match resources {
+            Ok(resources) => {
+                self.version = version;
+                (self.replace(resources), None)
+            }
+            Err(fault) => (Vec::new(), Some(rejection(fault))),
+        };
+        let request = Request::Sotw(Box::new(DiscoveryRequest {
+            version_info: self.version.clone(),
+            type_url: response.type_url,
+            resource_names: self.asked(),
+            response_nonce: response.nonce,
+            error_detail,
+            ..DiscoveryRequest::default()
+        }));
+        (request, changes)
+    }
+
+    /// A difference came: its answer, and what changed. A resource that cannot be told apart rejects it as a whole.
+    pub fn handle_difference(
+        &mut self,
+        response: DeltaDiscoveryResponse,
+    ) -> (Request, Vec<Change>) {
+        // One without a body says that what was sent before is alive.
+        let bodies = response
+            .resources
+            .into_iter()
+            .filter_map(|wrapper| Some((wrapper.name, wrapper.version, wrapper.resource?)));
+        let resources = bodies.map(|(name, version, any)| {
+            let (name, value) = self.named(Some(name), any)?;
+            Ok((name, Held { version, value }))
+        });
+        let resources: Result<Vec<_>, String> = resources.collect();
+        let (changes, error_detail) = match resources {
+            Ok(resources) => {
+                let updates = resources
+                    .into_iter()
+                    .map(|(name, held)| (name, Some(held)))
+                    .chain(
+                        response
+                            .removed_resources
+                            .into_iter()
+                            .map(|name| (name.into(), None)),
+                    );
+                (self.update(updates), None)
+            }
+            Err(fault) => (Vec::new(), Some(rejection(fault))),
+        };
+        let request = Request::Delta(Box::new(DeltaDiscoveryRequest {
+            type_url: response.type_url,
+            response_nonce: response.nonce,
+            error_detail,
+            ..DeltaDiscoveryRequest::default()
+        }));
+        (request, changes)
+    }
+
+    /// A full state. Only in the full-state kinds does absence mean removal (xDS protocol, "Deleting resources").
+    fn replace(&mut self, resources: BTreeMap<Arc<str>, Held>) -> Vec<Change> {
+        let gone: Vec<_> = match self.kind.is_full_state() {
+            true => self
+                .held
+                .keys()
+                .filter(|name| !resources.contains_key(*name))
+                .map(|name| (Arc::clone(name), None))
+                .collect(),
+            false => Vec::new(),
+        };
+        let changed: Vec<_> = resources
+            .into_iter()
+            .filter_map(|(name, now)| match self.held.get_mut(&name) {
+                // The version is that of the whole: it changes for the sake of others.
+                Some(held) if held.value == now.value => {
+                    held.version = now.version;
+                    None
+                }
+                _ => Some((name, Some(now))),
+            })
+            .collect();
+        self.update(changed.into_iter().chain(gone))
+    }
+
+    fn update(&mut self, updates: impl Iterator<Item = (Arc<str>, Option<Held>)>) -> Vec<Change> {
+        let changes = updates.map(|(name, now)| {
+            let before = match &now {
+                Some(now) => self.held.insert(Arc::clone(&name), now.clone()),
+                None => self.held.remove(&name),
+            };
+            Change {
+                name,
+                was_held: before.is_some(),
+                now,
+            }
+        });
+        changes.collect()
+    }
+
+    /// The name and the bytes of a resource of this kind, be it wrapped or not.
+    fn named(&self, name: Option<String>, any: Any) -> Result<(Arc<str>, Bytes), String> {
+        if let Some(wrapper) = unwrapped(&any) {
+            let wrapper = wrapper.map_err(|error| error.to_string())?;
+            let inner = wrapper.resource.ok_or("a wrapper without a resource")?;
+            return self.named(Some(wrapper.name), inner);
+        }
+        let kind = Kind::from_type_url(&any.type_url).map(|(kind, _)| kind);
+        if kind.as_ref() != Some(&self.kind) {
+            return Err(format!("not a {}: {}", self.kind.message(), any.type_url));
+        }
+        let name = match name.filter(|name| !name.is_empty()) {
+            Some(name) => name,
+            None => {
+                Named::decode(any.value.clone())
+                    .map_err(|error| error.to_string())?
+                    .name
+            }
+        };
+        if name.is_empty() {
+            return Err(format!("a {} without a name", self.kind.message()));
+        }
+        Ok((name.into(), any.value))
+    }
+}
+
+/// Field 1 of every resource that has a name: the name.
+#[derive(Clone, PartialEq, Message)]
+struct Named {
+    #[prost(string, tag = "1")]
+    name: String,
+}
+
+/// What a SotW response may wrap its resources in; `None` for anything else.
+fn unwrapped(any: &Any) -> Option<Result<Wrapper, prost::DecodeError>> {
+    let message = any.type_url.rsplit('/').next().unwrap_or_default();
+    let wraps = matches!(
+        message,
+        "envoy.service.discovery.v3.Resource" | "envoy.api.v2.Resource"
+    );
+    wraps.then(|| Wrapper::decode(any.value.clone()))
+}
+
+fn rejection(message: String) -> Status {
+    Status {
+        code: INVALID_ARGUMENT,
+        message,
+        ..Status::default()
+    }
+}

@@ -1,0 +1,179 @@
+//! A client that looks on, at the other end of a session.
+
+use std::sync::Arc;
+
+use oxds_core::observe::{Change, Observer, Request};
+use oxds_core::session::{Config, Event, Scope, Session};
+use oxds_core::snapshot::{ChangeSet, Protocol, Resource, Snapshot};
+use oxds_core::time::Instant;
+use oxds_types::Kind;
+use oxds_types::discovery::{Any, DeltaDiscoveryResponse, DiscoveryResponse, Node};
+use prost::Message;
+
+/// A server with one stream, and an observer at its end.
+struct Pair {
+    snapshot: Arc<Snapshot>,
+    session: Session,
+    observer: Observer,
+}
+
+impl Pair {
+    fn new(kind: Kind, names: &[&str], protocol: Protocol) -> Self {
+        let node = Node {
+            id: "observer".into(),
+            ..Node::default()
+        };
+        Self {
+            snapshot: Snapshot::unloaded(),
+            session: session(protocol),
+            observer: Observer::new(kind, names.iter().map(|&name| name.into()), protocol, node),
+        }
+    }
+
+    fn apply(&mut self, upserts: &[(Kind, &str, u8)], removals: &[(Kind, &str)]) {
+        let upserts = upserts.iter().map(|(kind, name, content)| {
+            let mut value = vec![0x0a, name.len() as u8];
+            value.extend_from_slice(name.as_bytes());
+            value.extend_from_slice(&[0x10, *content]);
+            Arc::new(Resource::new(kind.clone(), *name, &value))
+        });
+        let removals = removals
+            .iter()
+            .map(|(kind, name)| (kind.clone(), Arc::from(*name)));
+        let changes = ChangeSet {
+            upserts: upserts.collect(),
+            removals: removals.collect(),
+        };
+        (self.snapshot, _) = self.snapshot.apply(changes);
+    }
+
+    /// The stream breaks, and another one is opened.
+    fn open(&mut self) -> Vec<String> {
+        self.session = session(self.observer.protocol());
+        let request = self.observer.handle_opened();
+        self.send(request);
+        self.run()
+    }
+
+    /// Carries messages until both are silent. What changed.
+    fn run(&mut self) -> Vec<String> {
+        let mut changes = Vec::new();
+        while let Some(sent) = self.session.poll_transmit(Instant::EPOCH, &self.snapshot) {
+            let message = sent.frame.message();
+            let (request, changed) = match self.observer.protocol() {
+                Protocol::Sotw => self
+                    .observer
+                    .handle_response(DiscoveryResponse::decode(message).unwrap()),
+                Protocol::Delta => self
+                    .observer
+                    .handle_difference(DeltaDiscoveryResponse::decode(message).unwrap()),
+            };
+            changes.extend(changed.iter().map(text));
+            self.send(request);
+        }
+        while let Some(event) = self.session.poll_event() {
+            assert!(!matches!(event, Event::Nacked { .. }), "{event:?}");
+        }
+        changes
+    }
+
+    fn send(&mut self, request: Request) {
+        let request = match request {
+            Request::Sotw(request) => (*request).into(),
+            Request::Delta(request) => (*request).into(),
+        };
+        self.session
+            .handle_request(Instant::EPOCH, request)
+            .unwrap();
+    }
+}
+
+fn session(protocol: Protocol) -> Session {
+    Session::new(protocol, Scope::Aggregated, Arc::new(Config::default()))
+}
+
+/// `+a1` came, `~a2` changed, `-a` went.
+fn text(change: &Change) -> String {
+    let name = &change.name;
+    match (&change.now, change.was_held) {
+        (Some(now), false) => format!("+{name}{}", now.value.last().unwrap()),
+        (Some(now), true) => format!("~{name}{}", now.value.last().unwrap()),
+        (None, _) => format!("-{name}"),
+    }
+}
+
+/// Given clusters a, b; then an observer of all is told of both, of a change of one alone, of what comes and goes; after
+/// its stream broke only of what changed meanwhile; and the server counts it as a client in sync.
+#[test]
+fn an_observer_of_all_follows_every_change() {
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        let mut pair = Pair::new(Kind::CLUSTER, &[], protocol);
+        pair.apply(&[(Kind::CLUSTER, "a", 1), (Kind::CLUSTER, "b", 1)], &[]);
+        assert_eq!(pair.open(), ["+a1", "+b1"], "{protocol:?}");
+        pair.apply(&[(Kind::CLUSTER, "a", 2)], &[]);
+        assert_eq!(pair.run(), ["~a2"]);
+        pair.apply(&[(Kind::CLUSTER, "c", 1)], &[(Kind::CLUSTER, "b")]);
+        let mut changes = pair.run();
+        changes.sort();
+        assert_eq!(changes, ["+c1", "-b"]);
+        assert!(pair.session.is_in_sync(&pair.snapshot));
+
+        pair.apply(&[(Kind::CLUSTER, "a", 3)], &[(Kind::CLUSTER, "c")]);
+        let mut changes = pair.open();
+        changes.sort();
+        assert_eq!(changes, ["-c", "~a3"], "{protocol:?}");
+        assert_eq!(pair.observer.held().count(), 1);
+    }
+}
+
+/// Given assignments a, b and no z; then an observer of a and z is told of a; and by differences that there is no z.
+#[test]
+fn an_observer_of_names_is_told_of_those() {
+    for (protocol, told) in [
+        (Protocol::Sotw, &["+a1"][..]),
+        (Protocol::Delta, &["+a1", "-z"]),
+    ] {
+        let mut pair = Pair::new(Kind::ENDPOINT, &["a", "z"], protocol);
+        pair.apply(&[(Kind::ENDPOINT, "a", 1), (Kind::ENDPOINT, "b", 1)], &[]);
+        assert_eq!(pair.open(), told);
+        pair.apply(&[(Kind::ENDPOINT, "b", 2), (Kind::ENDPOINT, "z", 1)], &[]);
+        assert_eq!(pair.run(), ["+z1"]);
+    }
+}
+
+/// Kinds without a legacy wildcard are asked for by `*`.
+#[test]
+fn an_observer_of_all_assignments_asks_for_a_star() {
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        let mut pair = Pair::new(Kind::ENDPOINT, &[], protocol);
+        pair.apply(&[(Kind::ENDPOINT, "a", 1), (Kind::CLUSTER, "b", 1)], &[]);
+        assert_eq!(pair.open(), ["+a1"], "{protocol:?}");
+    }
+}
+
+/// Given a response with a resource of another kind, or without a name; then it is rejected as a whole.
+#[test]
+fn what_cannot_be_told_apart_is_rejected() {
+    for (type_url, value, said) in [
+        (Kind::LISTENER.type_url(), &b"\x0a\x01a"[..], "not a"),
+        (Kind::CLUSTER.type_url(), b"", "without a name"),
+        (Kind::CLUSTER.type_url(), b"\x0a\x05a", ""),
+    ] {
+        let mut pair = Pair::new(Kind::CLUSTER, &[], Protocol::Sotw);
+        let (request, changes) = pair.observer.handle_response(DiscoveryResponse {
+            version_info: "1".into(),
+            type_url: Kind::CLUSTER.type_url().into(),
+            resources: vec![Any {
+                type_url: type_url.into(),
+                value: value.to_vec().into(),
+            }],
+            ..DiscoveryResponse::default()
+        });
+        let Request::Sotw(request) = request else {
+            panic!("{request:?}")
+        };
+        let error = request.error_detail.unwrap();
+        assert!(error.message.contains(said), "{error:?}");
+        assert!(changes.is_empty() && request.version_info.is_empty());
+    }
+}
