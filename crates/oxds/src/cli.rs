@@ -4,7 +4,9 @@ use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{api, bootstrap, call, completions, demo, serve, status, validate, wait};
+use crate::commands::{
+    api, bootstrap, call, completions, csds, demo, get, serve, status, validate, wait, watch,
+};
 use crate::exit::{Exit, Failure};
 use crate::log::LogFormat;
 
@@ -71,6 +73,9 @@ enum Command {
     Call(call::Args),
     Status(status::Args),
     Wait(wait::Args),
+    Get(get::Args),
+    Watch(watch::Args),
+    Csds(csds::Args),
     Demo(demo::Args),
     Api(Box<api::Args>),
     Completions(completions::Args),
@@ -112,6 +117,15 @@ impl Cli {
             }
             Command::Status(args) => status::run(&args),
             Command::Wait(args) => wait::run(&args),
+            Command::Get(args) => {
+                crate::log::start(self.log_format, "warn");
+                get::run(&args)
+            }
+            Command::Watch(args) => {
+                crate::log::start(self.log_format, "warn");
+                watch::run(&args)
+            }
+            Command::Csds(args) => csds::run(&args),
             Command::Demo(args) => {
                 // The table owns the terminal; it shows by itself what goes wrong.
                 crate::log::start(self.log_format, "off");

@@ -18,7 +18,7 @@ use crate::exit::Failure;
 /// To connect, and for each answer: enough for a hundred thousand resources.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The longest answer: a million resources or so.
-const MAX_ANSWER: usize = 256 << 20;
+pub(super) const MAX_ANSWER: usize = 256 << 20;
 
 /// Which control plane is asked.
 #[derive(Debug, Clone, clap::Args)]
@@ -35,17 +35,7 @@ pub(crate) struct ControlPlane(Channel);
 impl ControlPlane {
     /// Connects to `HOST:PORT`.
     pub(crate) async fn connect(address: &str) -> Result<Self, Failure> {
-        let endpoint = Endpoint::from_shared(format!("http://{address}"))
-            .map_err(|error| Failure::usage(format_args!("{address}: {error}")))?
-            .connect_timeout(PATIENCE)
-            .timeout(PATIENCE);
-        let channel = endpoint.connect().await.map_err(|error| {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            let cause = cause.unwrap_or_else(|| error.to_string());
-            Failure::negative(format_args!("cannot connect to {address}: {cause}"))
-                .hint("it is the address that `oxds serve` printed after `grpc`")
-        })?;
-        Ok(Self(channel))
+        connect(address, Some(PATIENCE)).await.map(Self)
     }
 
     /// What CSDS says of every client as it is now.
@@ -77,6 +67,22 @@ impl ControlPlane {
         let body = Limited::new(response.into_body(), MAX_ANSWER);
         Some(body.collect().await.ok()?.to_bytes())
     }
+}
+
+/// Connects to `HOST:PORT`. Each call has the time of `patience`, or any.
+pub(super) async fn connect(address: &str, patience: Option<Duration>) -> Result<Channel, Failure> {
+    let mut endpoint = Endpoint::from_shared(format!("http://{address}"))
+        .map_err(|error| Failure::usage(format_args!("{address}: {error}")))?
+        .connect_timeout(PATIENCE);
+    if let Some(patience) = patience {
+        endpoint = endpoint.timeout(patience);
+    }
+    endpoint.connect().await.map_err(|error| {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        let cause = cause.unwrap_or_else(|| error.to_string());
+        Failure::negative(format_args!("cannot connect to {address}: {cause}"))
+            .hint("it is the address that `oxds serve` printed after `grpc`")
+    })
 }
 
 /// An answer that is none.

@@ -6,12 +6,18 @@ pub(crate) mod call;
 mod clients;
 pub(crate) mod completions;
 mod control_plane;
+pub(crate) mod csds;
 pub(crate) mod demo;
+pub(crate) mod get;
+mod observe;
 mod security;
 pub(crate) mod serve;
+mod show;
+mod source;
 pub(crate) mod status;
 pub(crate) mod validate;
 pub(crate) mod wait;
+pub(crate) mod watch;
 
 use std::str::FromStr;
 use std::time::Duration;

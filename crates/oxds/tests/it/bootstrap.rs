@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::oxds;
+use crate::support::{folder, oxds};
 
 #[test]
 fn the_grpc_file_is_json_that_our_own_client_reads() {
@@ -76,4 +76,32 @@ fn a_bad_server_is_a_usage_error_that_shows_it() {
         oxds(["bootstrap", "grpc", "--server", server]).expect(2, &[server, "--server"]);
     }
     oxds(["bootstrap", "grpc"]).expect(2, &["--server <HOST:PORT>"]);
+}
+
+/// Given the file that `grpc` prints; then `check` says what it means; one with a mistake is named with file and place.
+#[test]
+fn a_file_is_checked_as_clients_read_it() {
+    let printed = oxds([
+        "bootstrap",
+        "grpc",
+        "--server",
+        "127.0.0.1:18000",
+        "--node-id",
+        "me",
+    ]);
+    let wrong_uri = printed.stdout.replace("127.0.0.1:18000", "ftp://x");
+    let dir = folder(&[
+        ("good.json", &printed.stdout),
+        ("field.json", &wrong_uri),
+        ("syntax.json", "{\n  \"xds_servers\": [}"),
+    ]);
+    let check = |file: &str| {
+        let path = dir.path().join(file);
+        oxds(["bootstrap".as_ref(), "check".as_ref(), path.as_os_str()])
+    };
+    let said = "node \"me\" of cluster \"default\"\nserver 127.0.0.1:18000 (insecure, xDS v3)\n";
+    check("good.json").expect(0, &[said]);
+    check("field.json").expect(2, &["field.json: xds_servers[0].server_uri: "]);
+    check("syntax.json").expect(2, &["syntax.json:2:19: "]);
+    check("none.json").expect(2, &["none.json: No such file"]);
 }

@@ -9,6 +9,7 @@ mod api;
 mod bootstrap;
 mod call;
 mod demo;
+mod observe;
 mod rollout;
 mod serve;
 mod support;

@@ -17,6 +17,10 @@ fn the_examples_are_clean() {
     let examples = shop().join("..").read_dir().expect("the examples");
     for example in examples {
         let example = example.expect("an example").path();
+        // A tree of protos, not of resources.
+        if example.ends_with("api") {
+            continue;
+        }
         let strict = [
             "validate".as_ref(),
             example.as_os_str(),

@@ -3,10 +3,9 @@
 //! The files are texts with holes rather than serialised values: people read them.
 
 mod address;
+pub(crate) mod check;
 mod envoy;
 mod grpc;
-
-use clap::ValueEnum;
 
 use address::Address;
 
@@ -17,17 +16,31 @@ const EXAMPLES: &str = "\
 Examples:
   oxds bootstrap grpc --server 127.0.0.1:18000 > bootstrap.json
   GRPC_XDS_BOOTSTRAP=bootstrap.json ./my-grpc-client            # any language
+  oxds bootstrap check bootstrap.json
 
   oxds bootstrap envoy --server 127.0.0.1:18000 --node-id edge-1 --cluster edge --delta > envoy.yaml
   envoy -c envoy.yaml";
 
-/// Print a bootstrap file, with which a client finds its control plane
+/// Print or check a bootstrap file, with which a client finds its control plane
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Who is to read the file
-    #[arg(value_enum)]
-    client: Client,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Print the JSON for GRPC_XDS_BOOTSTRAP of a gRPC application in any language
+    Grpc(Client),
+    /// Print the YAML for `envoy -c`
+    Envoy(Client),
+    Check(check::Args),
+}
+
+/// The client that is to read the file.
+#[derive(Debug, clap::Args)]
+struct Client {
     /// The control plane: what `oxds serve` printed after `grpc`
     #[arg(long, value_name = "HOST:PORT")]
     server: Address,
@@ -43,31 +56,29 @@ pub(crate) struct Args {
     delta: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Client {
-    /// A gRPC application in any language: JSON for GRPC_XDS_BOOTSTRAP
-    Grpc,
-    /// Envoy: YAML for `envoy -c`
-    Envoy,
-}
-
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
-    let node = |default| Node {
-        id: args.node_id.as_deref().unwrap_or(default),
-        cluster: &args.cluster,
-    };
-    let file = match args.client {
-        Client::Grpc if args.delta => {
+    let file = match &args.command {
+        Command::Check(args) => return check::run(args),
+        Command::Grpc(client) if client.delta => {
             return Err(Failure::usage(
                 "--delta: gRPC clients ask for full states only (gRFC A27)",
             )
             .hint("leave --delta out; `oxds serve` answers both kinds on one port"));
         }
-        Client::Grpc => grpc::file(&args.server, &node("grpc-client")),
-        Client::Envoy => envoy::file(&args.server, &node("envoy"), args.delta),
+        Command::Grpc(client) => grpc::file(&client.server, &client.node("grpc-client")),
+        Command::Envoy(client) => envoy::file(&client.server, &client.node("envoy"), client.delta),
     };
     Output::new().write(&file)?;
     Ok(Exit::Success)
+}
+
+impl Client {
+    fn node<'a>(&'a self, default: &'a str) -> Node<'a> {
+        Node {
+            id: self.node_id.as_deref().unwrap_or(default),
+            cluster: &self.cluster,
+        }
+    }
 }
 
 /// Who the client says it is.

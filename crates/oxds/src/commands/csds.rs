@@ -1,0 +1,109 @@
+//! `oxds csds`: what a client says it holds.
+
+use oxds_types::codec::{Format, encode};
+use oxds_types::discovery::Any;
+use prost::Message as _;
+
+use envoy_types::pb::envoy::admin::v3::ClientResourceStatus;
+use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig;
+use envoy_types::pb::envoy::service::status::v3::{
+    ClientConfig, ClientStatusResponse, ConfigStatus,
+};
+use oxds_types::Kind;
+
+use super::control_plane::{ControlPlane, refused};
+use super::{View, runtime};
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::table::Table;
+
+const RESPONSE: &str = "type.googleapis.com/envoy.service.status.v3.ClientStatusResponse";
+
+const EXAMPLES: &str = "\
+Examples:
+  oxds csds 127.0.0.1:50051                      # a gRPC application that serves CSDS
+  oxds csds 127.0.0.1:50051 -o yaml              # with the contents of the resources
+  oxds csds 127.0.0.1:18000                      # a control plane, of all its clients
+
+STATUS is the client's word where it answers for itself (ACKED, NACKED, REQUESTED, DOES_NOT_EXIST), \
+the control plane's where that does (SYNCED, STALE, NOT_SENT, ERROR).
+
+Exit codes: 0 nothing is NACKED or in ERROR, 1 something is, or nobody answers.";
+
+/// Show what a client holds, asked by CSDS
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The port on which the client serves CSDS
+    #[arg(value_name = "HOST:PORT")]
+    address: String,
+    /// The form of the result on stdout
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+    output: View,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    let clients = runtime()?.block_on(async {
+        let client = ControlPlane::connect(&args.address).await?;
+        let clients = client.client_status(args.output == View::Table).await;
+        clients.map_err(|status| refused(&status))
+    })?;
+    let all = clients
+        .iter()
+        .flat_map(|client| &client.generic_xds_configs);
+    let exit = match all.clone().any(is_bad) {
+        true => Exit::Negative,
+        false => Exit::Success,
+    };
+    let mut output = Output::new();
+    match args.output {
+        View::Table => output.write(&table(&clients))?,
+        View::Yaml => output.write(&written(clients, Format::Yaml)?)?,
+        View::Json => output.write(&written(clients, Format::Json)?)?,
+    }
+    Ok(exit)
+}
+
+fn is_bad(config: &GenericXdsConfig) -> bool {
+    config.config_status() == ConfigStatus::Error
+        || config.client_status() == ClientResourceStatus::Nacked
+}
+
+fn table(clients: &[ClientConfig]) -> String {
+    let head = [
+        "NODE", "SCOPE", "KIND", "NAME", "STATUS", "VERSION", "REASON",
+    ];
+    let mut table = Table::new(head);
+    for client in clients {
+        let node = client.node.as_ref().map(|node| node.id.clone());
+        for config in &client.generic_xds_configs {
+            let kind = Kind::from_type_url(&config.type_url);
+            let status = match config.config_status() {
+                ConfigStatus::Unknown => config.client_status().as_str_name(),
+                status => status.as_str_name(),
+            };
+            let error = config.error_state.as_ref();
+            table.row([
+                node.clone().unwrap_or_default(),
+                client.client_scope.clone(),
+                kind.map_or_else(|| config.type_url.clone(), |(kind, _)| kind.to_string()),
+                config.name.clone(),
+                status.to_owned(),
+                config.version_info.clone(),
+                error.map(|error| error.details.clone()).unwrap_or_default(),
+            ]);
+        }
+    }
+    table.text()
+}
+
+/// The whole answer, in the JSON mapping of its message.
+fn written(config: Vec<ClientConfig>, format: Format) -> Result<String, Failure> {
+    let response = ClientStatusResponse { config };
+    let any = Any {
+        type_url: RESPONSE.to_owned(),
+        value: response.encode_to_vec().into(),
+    };
+    let text = encode(&[any], format).map_err(Failure::negative)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}

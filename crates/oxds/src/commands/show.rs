@@ -1,0 +1,114 @@
+//! Resources and changes, as lines, YAML or JSON.
+
+use oxds_core::observe::{Change, Held};
+use oxds_types::Kind;
+use oxds_types::codec::{Format, encode};
+use oxds_types::discovery::Any;
+use serde_json::{Value, json};
+
+use super::View;
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::table::Table;
+
+/// A resource to be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub(crate) name: String,
+    pub(crate) held: Held,
+}
+
+/// All resources of a kind.
+pub(crate) fn resources(
+    output: &mut Output,
+    view: View,
+    kind: &Kind,
+    resources: &[Shown],
+) -> Result<(), Failure> {
+    match view {
+        View::Table => {
+            let mut table = Table::new(["NAME", "VERSION", "BYTES"]);
+            for Shown { name, held } in resources {
+                let bytes = held.value.len().to_string();
+                table.row([name.clone(), held.version.clone(), bytes]);
+            }
+            output.write(&table.text())
+        }
+        View::Yaml => resources
+            .iter()
+            .try_for_each(|shown| output.write(&yaml(kind, &shown.held))),
+        View::Json => {
+            let values: Vec<_> = resources.iter().map(|s| value(kind, &s.held)).collect();
+            output.json(&values)
+        }
+    }
+}
+
+/// One change, as it comes: a line, a YAML document, or a line of JSON.
+pub(crate) fn change(
+    output: &mut Output,
+    view: View,
+    kind: &Kind,
+    change: &Change,
+) -> Result<(), Failure> {
+    let what = match (&change.now, change.was_held) {
+        (Some(_), false) => "added",
+        (Some(_), true) => "changed",
+        (None, true) => "removed",
+        (None, false) => "missing",
+    };
+    let name = &change.name;
+    let version = change.now.as_ref().map_or("", |held| &held.version);
+    let at = jiff::Zoned::now();
+    match view {
+        View::Table => {
+            let at = at.strftime("%H:%M:%S%.3f");
+            let line = format!("{at}  {what:7}  {kind}  {name}  {version}");
+            output.line(line.trim_end())
+        }
+        View::Yaml => {
+            let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z");
+            let body = change.now.as_ref().map(|held| yaml(kind, held));
+            let body = body.unwrap_or_else(|| "---\n".to_owned());
+            output.write(&format!("# {at} {what} {name} {version}\n{body}"))
+        }
+        View::Json => {
+            let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string();
+            let resource = change.now.as_ref().map(|held| value(kind, held));
+            let line = json!({
+                "at": at, "change": what, "kind": kind.to_string(), "name": **name,
+                "version": version, "resource": resource,
+            });
+            output.line(&line.to_string())
+        }
+    }
+}
+
+fn any(kind: &Kind, held: &Held) -> Any {
+    Any {
+        type_url: kind.type_url().to_owned(),
+        value: held.value.clone(),
+    }
+}
+
+/// A document; of a type that is not known here, a remark.
+fn yaml(kind: &Kind, held: &Held) -> String {
+    let text = encode(&[any(kind, held)], Format::Yaml);
+    let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    text.unwrap_or_else(|error| {
+        let (url, bytes) = (kind.type_url(), held.value.len());
+        format!("---\n# {bytes} bytes of {url}: {error}\n")
+    })
+}
+
+/// The message as JSON; of a type that is not known here, what it is and why it is not shown.
+fn value(kind: &Kind, held: &Held) -> Value {
+    let written = encode(&[any(kind, held)], Format::Json).map_err(|error| error.to_string());
+    let read = written.and_then(|text| {
+        let list: Vec<Value> = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+        list.into_iter().next().ok_or_else(String::new)
+    });
+    read.unwrap_or_else(
+        |error| json!({"@type": kind.type_url(), "bytes": held.value.len(), "error": error}),
+    )
+}

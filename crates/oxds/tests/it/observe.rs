@@ -1,0 +1,165 @@
+//! `oxds get`, `oxds watch` and `oxds csds`, against a running control plane.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Lines};
+use std::process::{Child, ChildStdout, Stdio};
+
+use oxds_client::{Bootstrap, ClientPool, Csds};
+use oxds_core::resource::Cluster;
+use serde_json::Value;
+
+use crate::support::{Serve, cluster, command, folder, oxds, shop};
+
+/// A running `oxds watch -o json`, killed when dropped.
+struct Watching {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Watching {
+    fn start(arguments: &[&str], server: &Serve) -> Self {
+        let grpc = server.grpc.to_string();
+        let mut command = command(["watch", "-o", "json", "--server", &grpc]);
+        let mut child = command
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let stdout = child.stdout.take().expect("piped");
+        Self {
+            child,
+            lines: BufReader::new(stdout).lines(),
+        }
+    }
+
+    /// The next change and its name.
+    fn next(&mut self) -> (String, String, Value) {
+        let line = self.lines.next().expect("a line").expect("UTF-8");
+        let line: Value = serde_json::from_str(&line).expect("JSON");
+        let text = |field: &str| line[field].as_str().expect("text").to_owned();
+        (text("change"), text("name"), line["resource"].clone())
+    }
+
+    #[track_caller]
+    fn expect(&mut self, change: &str, name: &str) -> Value {
+        let (found, of, resource) = self.next();
+        assert_eq!((&*found, &*of), (change, name));
+        resource
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        // It may have ended before.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Given a folder that is served; when its files change; then `watch` tells each change, with full states and with
+/// differences, and the control plane knows it as a client in sync.
+#[test]
+fn watch_follows_what_is_served() {
+    for delta in [&[][..], &["--delta"]] {
+        let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
+        let server = Serve::start(dir.path());
+        server.shows("/readyz", "200 OK");
+        let arguments = [&["clusters", "--node-id", "me"], delta].concat();
+        let mut watching = Watching::start(&arguments, &server);
+        assert_eq!(watching.expect("added", "a")["name"], "a");
+        watching.expect("added", "b");
+        let changed = cluster("a").replace("1s", "2s");
+        fs::write(dir.path().join("a.yaml"), changed).expect("written");
+        assert_eq!(watching.expect("changed", "a")["connect_timeout"], "2s");
+        fs::remove_file(dir.path().join("b.yaml")).expect("removed");
+        assert_eq!(watching.expect("removed", "b"), Value::Null);
+        let grpc = server.grpc.to_string();
+        oxds(["wait", "--all", "--server", &grpc]).expect(0, &[]);
+        oxds(["status", "--server", &grpc]).expect(0, &["me    cds   SYNCED"]);
+    }
+}
+
+/// Given a name that there is not; then `watch --delta` says so, and tells when it comes.
+#[test]
+fn watch_by_name_tells_what_is_missing() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let server = Serve::start(dir.path());
+    let mut watching = Watching::start(&["cds", "z", "--delta"], &server);
+    watching.expect("missing", "z");
+    fs::write(dir.path().join("z.yaml"), cluster("z")).expect("written");
+    watching.expect("added", "z");
+}
+
+/// Given a folder that is served; then `get` shows the same from the control plane and from the folder, in each form;
+/// what it prints as YAML is a folder's file again; and a name that there is not is an answer of no.
+#[test]
+fn get_shows_what_is_served_and_what_a_folder_holds() {
+    let server = Serve::start(&shop());
+    server.shows("/readyz", "200 OK");
+    let grpc = server.grpc.to_string();
+    let (shop, from_server) = (shop(), ["--server", &grpc]);
+    let from_folder = ["--dir", shop.to_str().expect("UTF-8")];
+    let get = |arguments: &[&str], from: &[&str]| oxds([&["get"], arguments, from].concat());
+    for arguments in [
+        &["clusters"][..],
+        &["eds", "-o", "yaml"],
+        &["rds", "checkout-routes", "-o", "json"],
+    ] {
+        let served = get(arguments, &from_server);
+        served.expect(0, &["checkout"]);
+        assert_eq!(served.stdout, get(arguments, &from_folder).stdout);
+    }
+    get(&["cds"], &from_server).expect(0, &["NAME         VERSION", "checkout-v2  "]);
+    let yaml = get(&["eds", "-o", "yaml"], &from_server).stdout;
+    let again = folder(&[("all.yaml", &yaml)]);
+    let again = ["--dir", again.path().to_str().expect("UTF-8")];
+    assert_eq!(get(&["eds", "-o", "yaml"], &again).stdout, yaml);
+    for from in [&from_server[..], &from_folder] {
+        get(&["cds", "nope"], from).expect(1, &["there is no cds \"nope\""]);
+    }
+    get(&["clutser"], &from_server).expect(2, &["one of cds, eds"]);
+}
+
+#[test]
+fn get_from_a_folder_tells_its_errors() {
+    let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", "nonsense: 1")]);
+    let path = dir.path().to_str().expect("UTF-8");
+    oxds(["get", "cds", "--dir", path]).expect(1, &["b.yaml:1", "a     "]);
+}
+
+/// Given an application whose xDS client has a cluster and lacks another; then `csds` shows both, and in YAML the
+/// contents as they came.
+#[tokio::test(flavor = "multi_thread")]
+async fn csds_shows_what_a_client_holds() {
+    let eds =
+        "type: EDS\neds_cluster_config: { eds_config: { ads: {}, resource_api_version: V3 } }\n";
+    let dir = folder(&[("a.yaml", &(cluster("shop") + eds))]);
+    let server = Serve::start(dir.path());
+    let bootstrap = Bootstrap::builder(server.grpc.to_string()).node_id("app-1");
+    let pool = ClientPool::new(bootstrap.build().expect("complete"));
+    let client = pool.client("xds:///shop");
+    let mut there = client.watch::<Cluster>("shop");
+    let mut missing = client.watch::<Cluster>("nope");
+    there.next().await.expect("an answer");
+    let address = serve_csds(&pool).await.to_string();
+    let shown = oxds(["csds", &address]);
+    shown.expect(0, &["NODE   SCOPE", "shop  ACKED", "nope  REQUESTED"]);
+    let yaml = oxds(["csds", &address, "-o", "yaml"]);
+    yaml.expect(0, &["client_scope: xds:///shop", "connect_timeout: 1s"]);
+    let json = oxds(["csds", &address, "-o", "json"]);
+    let json: Value = serde_json::from_str(&json.expect(0, &[]).stdout).expect("JSON");
+    assert_eq!(json[0]["config"][0]["node"]["id"], "app-1");
+    drop((there, missing.next()));
+}
+
+/// Serves what the clients of a pool hold, as an application would.
+async fn serve_csds(pool: &ClientPool) -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let incoming = tonic::transport::server::TcpIncoming::from(listener);
+    let server = tonic::transport::Server::builder().add_service(Csds::new(pool).into_service());
+    tokio::spawn(server.serve_with_incoming(incoming));
+    address
+}
