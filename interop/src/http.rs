@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, StatusCode, header};
+use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -18,6 +18,9 @@ use crate::calls::Calls;
 const LIMIT: Duration = Duration::from_secs(5);
 /// Between two requests of one worker: near 300 a second, which two cores can serve beside the rest.
 const PAUSE: Duration = Duration::from_millis(3);
+
+/// The host that is asked for where it does not matter.
+const HOST: &str = "interop";
 
 /// A kept-alive connection.
 struct Connection(SendRequest<Empty<Bytes>>);
@@ -35,23 +38,30 @@ impl Connection {
         self.0.is_closed()
     }
 
-    async fn get(&mut self, path: &str) -> Fallible<(StatusCode, Bytes)> {
+    async fn get(&mut self, host: &str, path: &str) -> Fallible<Response<Bytes>> {
         self.0.ready().await?;
         let request = Request::get(path)
-            .header(header::HOST, "interop")
+            .header(header::HOST, host)
             .body(Empty::new())?;
-        let response = self.0.send_request(request).await?;
-        let status = response.status();
-        Ok((status, response.into_body().collect().await?.to_bytes()))
+        let (head, body) = self.0.send_request(request).await?.into_parts();
+        Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
     }
+}
+
+/// One GET of `/` from a host, on a connection of its own, whatever comes back.
+pub(crate) async fn ask(address: SocketAddr, host: &str) -> Fallible<Response<Bytes>> {
+    let exchange = async { Connection::open(address).await?.get(host, "/").await };
+    let response = timeout(LIMIT, exchange).await;
+    response.map_err(|_| format!("GET http://{host}/: late"))?
 }
 
 /// One GET on a connection of its own; any status but 200 is an error that shows the body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Fallible<Bytes> {
-    let exchange = async { Connection::open(address).await?.get(path).await };
-    let (status, body) = timeout(LIMIT, exchange)
+    let exchange = async { Connection::open(address).await?.get(HOST, path).await };
+    let response = timeout(LIMIT, exchange)
         .await
         .map_err(|_| format!("GET {path}: late"))??;
+    let (status, body) = (response.status(), response.into_body());
     if status == StatusCode::OK {
         return Ok(body);
     }
@@ -85,13 +95,18 @@ async fn work(address: SocketAddr, calls: Calls) {
                 kept = Some(Connection::open(address).await?);
             }
             match &mut kept {
-                Some(connection) => connection.get("/").await,
+                Some(connection) => connection.get(HOST, "/").await,
                 None => Err("no connection".into()),
             }
         };
         let outcome = match timeout(LIMIT, exchange).await {
-            Ok(Ok((StatusCode::OK, body))) => Ok(String::from_utf8_lossy(&body).into_owned()),
-            Ok(Ok((status, body))) => Err(format!("{status} {}", String::from_utf8_lossy(&body))),
+            Ok(Ok(response)) => {
+                let body = String::from_utf8_lossy(response.body()).into_owned();
+                match response.status() {
+                    StatusCode::OK => Ok(body),
+                    status => Err(format!("{status} {body}")),
+                }
+            }
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err("timeout".to_owned()),
         };

@@ -83,6 +83,13 @@ impl Envoy {
         Ok(value.ok_or_else(|| format!("no stat {name}"))?.parse()?)
     }
 
+    /// What a runtime key is set to; none when it is not.
+    pub(crate) async fn runtime(&self, key: &str) -> Fallible<Option<String>> {
+        let page = json(self.admin, "/runtime").await?;
+        let value = page["entries"][key]["final_value"].as_str();
+        Ok(value.map(str::to_owned))
+    }
+
     /// `/config_dump`, endpoints included.
     pub(crate) async fn config_dump(&self) -> Fallible<Value> {
         json(self.admin, "/config_dump?include_eds").await

@@ -3,6 +3,7 @@
 mod api;
 mod channel;
 mod envoy;
+mod envoy_kinds;
 mod envoy_transports;
 mod grpc;
 
@@ -52,6 +53,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         api::scenarios(),
         envoy::scenarios(),
         envoy_transports::scenarios(),
+        envoy_kinds::scenarios(),
         grpc::scenarios(),
         channel::scenarios(),
     ]
