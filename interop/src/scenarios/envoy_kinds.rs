@@ -16,8 +16,8 @@ use crate::wait::until;
 use crate::{Context, Fallible, http};
 
 const ADS: &str = "{ ads: {}, resource_api_version: V3 }";
-/// VHDS has its own stream, of differences.
-const VHDS: &str = "{ resource_api_version: V3, api_config_source: { api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{ envoy_grpc: { cluster_name: xds } }] } }";
+/// VHDS has its own stream, of differences. Envoy names hosts as they are needed, and waits for a first one only this long.
+const VHDS: &str = "{ resource_api_version: V3, initial_fetch_timeout: 0.1s, api_config_source: { api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{ envoy_grpc: { cluster_name: xds } }] } }";
 const ROUTER: &str = r#"{ name: envoy.filters.http.router, typed_config: { "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router } }"#;
 const MANAGER: &str = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 

@@ -46,7 +46,7 @@ pub use resource::Resource;
 
 pub(crate) use body::{removal_field, removal_len};
 use published::Settings;
-pub(crate) use resource::put_field;
+pub(crate) use resource::{has_aliases, nothing_by_alias, put_field};
 pub(crate) use ttl::heartbeat;
 
 /// Orders the states of one lineage of snapshots: each that differs from the one before has the next number.

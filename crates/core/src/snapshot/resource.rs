@@ -18,6 +18,7 @@ pub(super) const RESOURCES: u32 = 2;
 pub(super) const RESOURCE_VERSION: u32 = 1;
 const RESOURCE_BODY: u32 = 2;
 pub(super) const RESOURCE_NAME: u32 = 3;
+const RESOURCE_ALIASES: u32 = 4;
 pub(super) const ANY_TYPE_URL: u32 = 1;
 pub(super) const ANY_VALUE: u32 = 2;
 
@@ -51,7 +52,8 @@ impl Resource {
     pub fn new(kind: Kind, name: impl Into<Arc<str>>, value: &[u8]) -> Self {
         let name = name.into();
         let version = Version::of(value);
-        let delta = encode(kind.type_url(), &name, version, value);
+        let alias = has_aliases(&kind).then_some(&*name);
+        let delta = encode(kind.type_url(), &name, alias, version, value);
         let value_at = delta.len() - value.len();
         let any_len = any_len(kind.type_url(), value);
         let sotw_at = delta.len() - field_len(RESOURCES, any_len);
@@ -171,7 +173,8 @@ impl Resource {
                     .type_url_in(ApiVersion::V2)
                     .unwrap_or(self.kind.type_url());
                 let value = self.value();
-                let delta = encode(type_url, &self.name, self.version, &value);
+                let alias = has_aliases(&self.kind).then_some(&*self.name);
+                let delta = encode(type_url, &self.name, alias, self.version, &value);
                 match protocol {
                     Protocol::Delta => delta,
                     Protocol::Sotw => {
@@ -210,15 +213,41 @@ impl fmt::Debug for Resource {
     }
 }
 
-fn encode(type_url: &str, name: &str, version: Version, value: &[u8]) -> Bytes {
+/// Whether clients find resources of a kind by their aliases: Envoy, waiting for a virtual host, takes an answer for
+/// one only if the name it asked for is among its aliases.
+pub(crate) fn has_aliases(kind: &Kind) -> bool {
+    *kind == Kind::VIRTUAL_HOST
+}
+
+/// What tells a client that waits for aliases that there is no such resource: it has no body.
+pub(crate) fn nothing_by_alias(name: &str) -> Bytes {
+    let len = field_len(RESOURCE_NAME, name.len()) + field_len(RESOURCE_ALIASES, name.len());
+    let mut out = BytesMut::with_capacity(field_len(RESOURCES, len));
+    put_header(&mut out, RESOURCES, len);
+    put_field(&mut out, RESOURCE_NAME, name.as_bytes());
+    put_field(&mut out, RESOURCE_ALIASES, name.as_bytes());
+    out.freeze()
+}
+
+fn encode(
+    type_url: &str,
+    name: &str,
+    alias: Option<&str>,
+    version: Version,
+    value: &[u8],
+) -> Bytes {
     let any_len = any_len(type_url, value);
     let resource_len = field_len(RESOURCE_VERSION, version.as_str().len())
         + field_len(RESOURCE_NAME, name.len())
+        + alias.map_or(0, |alias| field_len(RESOURCE_ALIASES, alias.len()))
         + field_len(RESOURCE_BODY, any_len);
     let mut out = BytesMut::with_capacity(field_len(RESOURCES, resource_len));
     put_header(&mut out, RESOURCES, resource_len);
     put_field(&mut out, RESOURCE_VERSION, version.as_str().as_bytes());
     put_field(&mut out, RESOURCE_NAME, name.as_bytes());
+    if let Some(alias) = alias {
+        put_field(&mut out, RESOURCE_ALIASES, alias.as_bytes());
+    }
     put_header(&mut out, RESOURCE_BODY, any_len);
     put_field(&mut out, ANY_TYPE_URL, type_url.as_bytes());
     // The value is the last field even when it is empty, where proto3 would leave it out: its place is known then.

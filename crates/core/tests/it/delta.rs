@@ -41,6 +41,23 @@ fn s30_a_first_request_without_names_gets_all() {
     stream.silent(&world);
 }
 
+/// As Envoy asks for virtual hosts on demand: it goes on once the name is an alias of something, be it of nothing.
+#[test]
+fn s34_a_virtual_host_that_there_is_not_is_told_by_its_alias() {
+    let vhds = Kind::VIRTUAL_HOST;
+    let mut world = World::of(&vhds, &["routes/a=1"]);
+    let mut stream = Stream::delta();
+    stream.change(&vhds, &["routes/a", "routes/b"], &[]);
+    let reply = stream.take(&world);
+    assert_eq!(reply.resources, ["routes/a=1"]);
+    assert_eq!(reply.unresolved, ["routes/b"]);
+    stream.silent(&world);
+    world.set(&vhds, &["routes/b=1"]);
+    assert_eq!(stream.take(&world).resources, ["routes/b=1"]);
+    world.set(&vhds, &["-routes/a"]);
+    assert_eq!(stream.take(&world).unresolved, ["routes/a"]);
+}
+
 #[test]
 fn s31_of_nothing_a_wildcard_hears_so() {
     let world = World::empty();

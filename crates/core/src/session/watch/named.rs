@@ -7,7 +7,7 @@ use oxds_types::Fingerprint;
 use super::{Claims, Content, Draft, Kept, Told, Watch};
 use crate::{
     session::{frame::Response, ordering::Peers},
-    snapshot::{Collection, Protocol, Published, Resource},
+    snapshot::{Collection, Protocol, Published, Resource, has_aliases, nothing_by_alias},
     subscription::{NameState, Sent},
     time::Instant,
 };
@@ -132,6 +132,15 @@ impl Watch {
                 }
                 Verdict::Gone(resource) if delta && self.is_needed(now, &resource, peers) => {
                     later.insert(name);
+                }
+                Verdict::Gone(_) | Verdict::Missing if delta && has_aliases(&self.kind) => {
+                    let nothing = nothing_by_alias(&name);
+                    if !response.has_room_for(nothing.len(), head.body_limit()) {
+                        later.insert(name);
+                        continue;
+                    }
+                    response.push_element(nothing);
+                    told.push((name, None));
                 }
                 Verdict::Gone(_) | Verdict::Missing => {
                     if delta && !response.has_room_to_remove(&name, head.body_limit()) {

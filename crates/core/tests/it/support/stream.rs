@@ -36,6 +36,8 @@ pub(crate) struct Reply {
     pub(crate) beats: Vec<Beat>,
     /// Bytes of the message.
     pub(crate) len: usize,
+    /// Delta: aliases that lead to nothing.
+    pub(crate) unresolved: Vec<String>,
     /// Who says so.
     pub(crate) identifier: Option<String>,
 }
@@ -81,7 +83,10 @@ impl Reply {
         assert_eq!(reply.nonce, transmit.nonce.to_string());
         assert_eq!(reply.version, transmit.version.to_string());
         let beats = reply.beats.iter().map(|beat| &beat.name);
-        assert_eq!(reply.resources.len() + beats.len(), transmit.resources);
+        assert_eq!(
+            reply.resources.len() + beats.len() + reply.unresolved.len(),
+            transmit.resources
+        );
         assert_eq!(reply.removed.len(), transmit.removed);
         // S-28: no name twice.
         let mut seen: Vec<&str> = reply.resources.iter().map(|text| name_of(text)).collect();
@@ -123,6 +128,7 @@ impl Reply {
             removed: Vec::new(),
             names: Vec::new(),
             len: 0,
+            unresolved: Vec::new(),
             identifier: response.control_plane.map(|plane| plane.identifier),
         }
     }
@@ -130,10 +136,16 @@ impl Reply {
     fn delta(response: DeltaDiscoveryResponse) -> Self {
         let mut resources = Vec::new();
         let mut names = Vec::new();
-        let (mut ttls, mut beats) = (Vec::new(), Vec::new());
+        let (mut ttls, mut beats, mut unresolved) = (Vec::new(), Vec::new(), Vec::new());
         for resource in response.resources {
             let ttl = ttl_of(&resource);
+            let is_alias = resource.aliases == [&*resource.name];
+            assert_eq!(is_alias, response.type_url.ends_with(".VirtualHost"));
             let Some(any) = resource.resource.clone() else {
+                if ttl.is_none() && is_alias {
+                    unresolved.push(resource.name);
+                    continue;
+                }
                 beats.push(Beat::of(&resource));
                 continue;
             };
@@ -145,6 +157,7 @@ impl Reply {
             names.push((resource.name, resource.version));
         }
         Self {
+            unresolved,
             type_url: response.type_url,
             version: response.system_version_info,
             nonce: response.nonce,
