@@ -1,6 +1,6 @@
 //! Messages, fields, enums and services.
 
-use super::{EnumId, FileId, MessageId, Name, Options, ServiceId, Source};
+use super::{Docs, EnumId, FileId, MessageId, Name, Options, ServiceId, Source};
 
 /// A message.
 #[derive(Debug)]
@@ -25,8 +25,12 @@ pub struct Message {
     pub reserved: Vec<Range>,
     /// Names that must not be used.
     pub reserved_names: Vec<Name>,
+    /// Comments of the `reserved` statements.
+    pub reserved_docs: Vec<Docs>,
     /// Numbers left to extensions.
     pub extension_ranges: Vec<Range>,
+    /// Comments of the `extensions` statements.
+    pub extensions_docs: Vec<Docs>,
     /// Whether it was made up for a `map` field.
     pub map_entry: bool,
     /// `google.protobuf.MessageOptions`.
@@ -204,6 +208,8 @@ pub struct Enum {
     pub reserved: Vec<Range>,
     /// Names that must not be used.
     pub reserved_names: Vec<Name>,
+    /// Comments of the `reserved` statements.
+    pub reserved_docs: Vec<Docs>,
     /// Whether readers refuse numbers they do not know (proto2, editions `CLOSED`).
     pub closed: bool,
     /// `google.protobuf.EnumOptions`.
@@ -282,6 +288,8 @@ pub struct Extension {
     pub extendee: MessageId,
     /// The field; its name is the short one.
     pub field: Field,
+    /// Comments of the `extend` block, with its first extension.
+    pub block_docs: Option<Docs>,
 }
 
 fn short(name: &str) -> &str {

@@ -31,7 +31,7 @@ mod options;
 mod order;
 mod source;
 mod text;
-mod token;
+pub(crate) mod token;
 
 use std::collections::{HashMap, HashSet};
 

@@ -24,13 +24,38 @@ impl<'a> Sources<'a> {
         }
     }
 
-    fn find(&self, path: &[i32]) -> Option<&'a Location> {
+    /// All places of a path: statements of a list, such as `reserved`, share one.
+    fn all(&self, path: &[i32]) -> impl Iterator<Item = &'a Location> {
         let first = self
             .locations
             .partition_point(|location| location.path.as_slice() < path);
-        self.locations
-            .get(first)
-            .filter(|location| location.path == path)
+        let rest = self.locations[first..].iter();
+        rest.take_while(move |location| location.path == path)
+    }
+
+    /// The comments of the statements that share a path.
+    pub(super) fn docs_of_all(&self, path: &[i32]) -> Vec<Docs> {
+        self.all(path).filter_map(docs).map(|docs| *docs).collect()
+    }
+
+    /// The comments of the block `list` in which the element of that index is the first.
+    pub(super) fn docs_of_block(&self, list: &[i32], index: i32) -> Option<Docs> {
+        let spans = |index: i32| self.span(&[list, &[index]].concat());
+        let own = spans(index)?;
+        let holds = |outer: Span, inner: Span| {
+            (outer.line, outer.column) <= (inner.line, inner.column)
+                && (inner.end_line, inner.end_column) <= (outer.end_line, outer.end_column)
+        };
+        let mut blocks = self.all(list);
+        let block =
+            blocks.find(|block| self.span_of(block).is_some_and(|span| holds(span, own)))?;
+        let span = self.span_of(block)?;
+        let is_first = spans(index - 1).is_none_or(|before| !holds(span, before));
+        docs(block).filter(|_| is_first).map(|docs| *docs)
+    }
+
+    fn find(&self, path: &[i32]) -> Option<&'a Location> {
+        self.all(path).next()
     }
 
     pub(super) fn span(&self, path: &[i32]) -> Option<Span> {

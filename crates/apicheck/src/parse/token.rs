@@ -4,26 +4,26 @@ use std::ops::Range;
 
 /// A token, by its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    pub(super) range: Range<usize>,
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    pub(crate) range: Range<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A keyword, a part of a name, or a number.
     Word,
     /// A string literal, quotes included.
     Text,
     /// A comment, its markers included, without the end of the line.
     Comment,
-    /// A single other byte.
+    /// A single other character, by its first byte.
     Sign(u8),
 }
 
 /// All tokens of a text. What is no token of the language is a sign or ends with the text: the parser
 /// tells what is wrong with it.
-pub(super) fn tokens(source: &str) -> impl Iterator<Item = Token> + '_ {
+pub(crate) fn tokens(source: &str) -> impl Iterator<Item = Token> + '_ {
     let bytes = source.as_bytes();
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -40,7 +40,10 @@ pub(super) fn tokens(source: &str) -> impl Iterator<Item = Token> + '_ {
                 let end = rest.iter().position(|byte| !is_word(*byte));
                 (Kind::Word, end.unwrap_or(rest.len()))
             }
-            [sign, ..] => (Kind::Sign(sign), 1),
+            [sign, ..] => {
+                let letter = source.get(start..).and_then(|rest| rest.chars().next());
+                (Kind::Sign(sign), letter.map_or(1, char::len_utf8))
+            }
             [] => return None,
         };
         at = (start + length).min(bytes.len());
@@ -82,7 +85,7 @@ mod tests {
 
     #[test]
     fn tokens_are_told_apart() {
-        let source = "a.b='\\'//' // c\n/* d */\"x";
+        let source = "a.b='\\'//' // c\n/* d */ü\"x";
         let found: Vec<_> = tokens(source)
             .map(|token| (token.kind, &source[token.range]))
             .collect();
@@ -94,6 +97,7 @@ mod tests {
             (Kind::Text, "'\\'//'"),
             (Kind::Comment, "// c"),
             (Kind::Comment, "/* d */"),
+            (Kind::Sign(0xc3), "ü"),
             (Kind::Text, "\"x"),
         ];
         assert_eq!(found, expected);

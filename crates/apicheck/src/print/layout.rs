@@ -1,19 +1,21 @@
 //! Text blocks: comments, braces, blank lines.
 
-use crate::model::{Docs, Source};
+use crate::model::Docs;
+
+/// An option as it is written.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// The field or extension that it sets; zero when it is none of the model's.
+    pub(super) number: u32,
+    pub(super) name: String,
+    pub(super) value: String,
+}
 
 /// The longest line that is not broken.
 const WIDTH: usize = 100;
 
 /// A declaration with the comments around it.
-pub(super) fn with_docs(source: &Source, text: String) -> String {
-    match &source.docs {
-        Some(docs) => commented(docs, &text),
-        None => text,
-    }
-}
-
-fn commented(docs: &Docs, text: &str) -> String {
+pub(super) fn commented(docs: &Docs, text: &str) -> String {
     let mut out = String::new();
     for paragraph in &docs.detached {
         out += &comment(paragraph);
@@ -39,7 +41,8 @@ fn commented(docs: &Docs, text: &str) -> String {
     }
 }
 
-fn comment(text: &str) -> String {
+/// Lines of comment, each with its end.
+pub(super) fn comment(text: &str) -> String {
     text.strip_suffix('\n')
         .unwrap_or(text)
         .split('\n')
@@ -55,13 +58,17 @@ pub(super) fn block(head: &str, items: &[String]) -> String {
     format!("{head} {{\n{}\n}}", indented(&apart(items)))
 }
 
-/// Items below each other, with an empty line where one of two neighbours has several lines.
+/// Items below each other, with an empty line where one of two neighbours has several lines or is a
+/// comment.
 pub(super) fn apart(items: &[String]) -> String {
     let mut out = String::new();
     let mut before: Option<&String> = None;
     for item in items {
         if let Some(before) = before {
-            let wide = before.contains('\n') || item.contains('\n');
+            // A comment that stands alone would belong to its neighbour.
+            let wide = [before, item]
+                .iter()
+                .any(|one| one.contains('\n') || one.starts_with("//"));
             out.push_str(if wide { "\n\n" } else { "\n" });
         }
         out += item;
@@ -81,18 +88,18 @@ fn indented(text: &str) -> String {
     lines.join("\n")
 }
 
-/// `head [options];`, broken into lines when it is long.
-pub(super) fn statement(head: &str, options: &[(String, String)]) -> String {
+/// `head [options]`, broken into lines when it is long.
+pub(super) fn head_with(head: &str, options: &[Entry]) -> String {
     if options.is_empty() {
-        return format!("{head};");
+        return head.to_owned();
     }
     let each: Vec<String> = options
         .iter()
-        .map(|(name, value)| format!("{name} = {value}"))
+        .map(|option| format!("{} = {}", option.name, option.value))
         .collect();
-    let line = format!("{head} [{}];", each.join(", "));
-    if line.chars().count() <= WIDTH {
+    let line = format!("{head} [{}]", each.join(", "));
+    if line.chars().count() < WIDTH {
         return line;
     }
-    format!("{head} [\n  {}\n];", each.join(",\n  "))
+    format!("{head} [\n  {}\n]", each.join(",\n  "))
 }

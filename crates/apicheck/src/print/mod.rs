@@ -1,22 +1,31 @@
 //! A file of the model as text, in a formatting of its own: the same model gives the same text, and
 //! reading the text gives the same model.
 //!
-//! Elements stand in the order of their source, comments around them; imports are those that are
-//! used, sorted. Public imports stay. Not supported: proto2 groups, which
-//! come out as plain message fields.
+//! Elements stand in the order of their source, options and reserved numbers first; comments stay
+//! with what they stand at. Imports are those that are used, sorted; public imports stay.
 
 mod declaration;
 mod layout;
+mod lost;
+mod message;
 mod names;
+mod references;
 mod value;
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::generate::{MIGRATE, Plan};
-use crate::model::{File, FileId, ImportMode, Options, Span, Symbol, Syntax, Tree};
-use layout::{apart, with_docs};
+use crate::model::{
+    Docs, File, FileId, ImportMode, Kind, MessageId, Options, Source, Span, Symbol, Syntax, Tree,
+};
+use layout::{Entry, apart, comment, commented, head_with};
+use lost::Lost;
 use names::Names;
+use references::References;
+
+/// A part of a file or block, and where it stood.
+type Item = (Option<Span>, String);
 
 /// The annotation that tells a message what it was.
 const VERSIONING: &str = "udpa.annotations.versioning";
@@ -32,6 +41,8 @@ pub struct Printer<'a> {
     names: Names,
     /// The file that declares each extension.
     extensions: HashMap<&'a str, FileId>,
+    /// The messages that are written where their field is: groups of proto2.
+    groups: HashSet<MessageId>,
 }
 
 /// One file on its way to text.
@@ -40,6 +51,7 @@ struct Sheet<'a> {
     file: &'a File,
     /// The files that declare what is used.
     used: RefCell<BTreeSet<FileId>>,
+    lost: Lost,
 }
 
 impl<'a> Printer<'a> {
@@ -52,6 +64,7 @@ impl<'a> Printer<'a> {
             plan,
             names: Names::of(tree, plan),
             extensions: extensions.map(|one| (&*one.name, one.file)).collect(),
+            groups: groups(tree),
         }
     }
 
@@ -62,6 +75,7 @@ impl<'a> Printer<'a> {
             printer: self,
             file,
             used: RefCell::default(),
+            lost: Lost::of(self.tree, file),
         };
         let body = sheet.body();
         let options = sheet.file_options();
@@ -70,10 +84,10 @@ impl<'a> Printer<'a> {
             Syntax::Proto3 => "syntax = \"proto3\";".to_owned(),
             Syntax::Edition(number) => format!("edition = \"{number}\";"),
         };
-        let mut parts = vec![with_docs(&file.syntax_source, syntax)];
+        let mut parts = vec![sheet.documented(&file.syntax_source, syntax)];
         if !file.package.is_empty() {
             let package = format!("package {};", self.plan.package(file));
-            parts.push(with_docs(&file.package_source, package));
+            parts.push(sheet.documented(&file.package_source, package));
         }
         parts.push(sheet.imports());
         parts.push(apart(&options));
@@ -90,6 +104,7 @@ impl<'a> Printer<'a> {
             printer: self,
             file: &tree[file],
             used: RefCell::default(),
+            lost: Lost::default(),
         };
         match tree.names.get(name) {
             Some(Symbol::Message(id)) => sheet(tree[*id].file).message(&tree[*id]),
@@ -131,55 +146,77 @@ impl<'a> Sheet<'a> {
     }
 
     fn imports(&self) -> String {
-        let mut lines: BTreeSet<String> = BTreeSet::new();
+        let import = |mode: &str, file: FileId| {
+            let path = self.plan().path(&self.tree()[file]);
+            let line = format!("import {mode}\"{path}\";");
+            let mut written = self.file.imports.iter();
+            match written.find(|import| import.file == file) {
+                Some(import) => (line.clone(), self.documented(&import.source, line)),
+                None => (line.clone(), line),
+            }
+        };
+        let mut lines: BTreeSet<(String, String)> = BTreeSet::new();
         let mut public = BTreeSet::new();
-        for import in &self.file.imports {
-            if import.mode == ImportMode::Public {
-                public.insert(import.file);
-                let path = self.plan().path(&self.tree()[import.file]);
-                lines.insert(format!("import public \"{path}\";"));
+        for one in &self.file.imports {
+            if one.mode == ImportMode::Public {
+                public.insert(one.file);
+                lines.insert(import("public ", one.file));
             }
         }
-        for file in self.used.borrow().difference(&public) {
-            let path = self.plan().path(&self.tree()[*file]);
-            lines.insert(format!("import \"{path}\";"));
-        }
-        lines.into_iter().collect::<Vec<_>>().join("\n")
+        let used = self.used.borrow();
+        lines.extend(used.difference(&public).map(|file| import("", *file)));
+        let lines: Vec<String> = lines.into_iter().map(|(_, text)| text).collect();
+        apart(&lines)
     }
 
     fn file_options(&self) -> Vec<String> {
         let mut entries = self.options(self.package(), &self.file.options);
         let target = self.plan().target(self.file.id);
-        let has_status = entries.iter().any(|(name, _)| name.contains(STATUS));
+        let has_status = entries.iter().any(|entry| entry.name.contains(STATUS));
         if let Some(file) = self.printer.extensions.get(STATUS)
             && target.is_some()
             && !has_status
         {
             self.uses(*file);
             let name = self.printer.names.option(self.package(), STATUS);
-            entries.push((format!("({name}).package_version_status"), String::new()));
+            entries.push(Entry {
+                number: 0,
+                name: format!("({name}).package_version_status"),
+                value: String::new(),
+            });
         }
-        let lines = entries.into_iter().map(|(name, value)| {
-            let value = match target {
-                Some(_) if name.contains(STATUS) => status(&name, &value, self.plan().status()),
-                Some(target) if !name.starts_with('(') => {
-                    moved_package(&value, &target.version.0, &target.version.1)
+        for Entry { name, value, .. } in &mut entries {
+            match target {
+                Some(_) if name.contains(STATUS) => {
+                    *value = status(name, value, self.plan().status());
                 }
-                _ => value,
-            };
-            format!("option {name} = {value};")
-        });
-        lines.collect()
+                Some(target) if !name.starts_with('(') => {
+                    *value = moved_package(value, &target.version.0, &target.version.1);
+                }
+                _ => {}
+            }
+        }
+        self.lines(entries, &self.file.options)
     }
 
-    /// The options of an element, as names and values. What a major carries out is left out.
-    fn options(&self, scope: &str, options: &Options) -> Vec<(String, String)> {
+    /// The options of an element. What a major carries out is left out.
+    fn options(&self, scope: &str, options: &Options) -> Vec<Entry> {
         let Some(message) = options.message() else {
             return Vec::new();
         };
         let mut entries = Vec::new();
+        let mut add = |number: u32, found: Vec<(String, String)>| {
+            entries.extend(found.into_iter().map(|(name, value)| Entry {
+                number,
+                name,
+                value,
+            }));
+        };
         for (field, value) in message.fields() {
-            entries.extend(value::entries(field.name(), &field.kind(), value));
+            add(
+                field.number(),
+                value::entries(field.name(), &field.kind(), value),
+            );
         }
         for (extension, value) in message.extensions() {
             let full = extension.full_name();
@@ -190,10 +227,36 @@ impl<'a> Sheet<'a> {
                 self.uses(*file);
             }
             let name = format!("({})", self.printer.names.option(scope, full));
-            let found = value::entries(&name, &extension.kind(), value).into_iter();
-            entries.extend(found.map(|(name, value)| (name, self.moved_text(full, value))));
+            let mut found = value::entries(&name, &extension.kind(), value);
+            for (_, value) in &mut found {
+                *value = self.moved_text(full, std::mem::take(value));
+            }
+            add(extension.number(), found);
         }
         entries
+    }
+
+    /// The options of an element as statements.
+    fn option_lines(&self, scope: &str, options: &Options) -> Vec<String> {
+        self.lines(self.options(scope, options), options)
+    }
+
+    /// Options as statements, each with the comments that it had.
+    fn lines(&self, entries: Vec<Entry>, options: &Options) -> Vec<String> {
+        let mut before = 0;
+        let line = |Entry {
+                        number,
+                        name,
+                        value,
+                    }: Entry| {
+            let line = format!("option {name} = {value};");
+            // Statements that set parts of one option share their comments.
+            let is_first = std::mem::replace(&mut before, number) != number;
+            let docs = options.docs().filter(|(of, _)| is_first && *of == number);
+            let docs: Vec<Docs> = docs.map(|(_, docs)| docs.clone()).collect();
+            self.with_all(&docs, line)
+        };
+        entries.into_iter().map(line).collect()
     }
 
     /// Texts in options that name what moves: types, and REST paths with the major.
@@ -219,14 +282,79 @@ impl<'a> Sheet<'a> {
     fn body(&self) -> Vec<String> {
         let tree = self.tree();
         let scope = self.package();
-        let mut items: Vec<(Option<Span>, String)> = Vec::new();
-        items.extend(self.nested(scope, &self.file.messages, &self.file.enums, None));
+        let mut items = self.nested(scope, &self.file.messages, &self.file.enums, None);
         for id in &self.file.services {
             items.push((tree[*id].source.span, self.service(&tree[*id])));
         }
-        items.sort_by_key(|(span, _)| *span);
-        items.into_iter().map(|(_, text)| text).collect()
+        let rest = self.lost.rest();
+        items.extend(
+            rest.into_iter()
+                .map(|one| (Some(one.span), self.alone(&one.text))),
+        );
+        in_order(items)
     }
+
+    /// The parts of a block in their order, with the comments of the block that no part has.
+    fn in_order(&self, block: Option<Span>, mut items: Vec<Item>) -> Vec<String> {
+        let lost = self.lost.take(block).into_iter();
+        items.extend(lost.map(|one| (Some(one.span), self.alone(&one.text))));
+        in_order(items)
+    }
+
+    /// A comment that stands for itself.
+    fn alone(&self, text: &str) -> String {
+        comment(&self.references().text(text)).trim_end().to_owned()
+    }
+
+    /// A statement with the comments around it and in its brackets.
+    fn statement(&self, source: &Source, head: &str, options: &[Entry]) -> String {
+        let inside = self.lost.take(source.span).into_iter();
+        let inside: String = inside.map(|one| self.alone(&one.text) + "\n").collect();
+        self.documented(source, inside + &head_with(head, options) + ";")
+    }
+
+    /// A declaration with the comments around it.
+    fn documented(&self, source: &Source, text: String) -> String {
+        match &source.docs {
+            Some(docs) => commented(&self.references().docs(docs), &text),
+            None => text,
+        }
+    }
+
+    /// A line with the comments of all the statements that it stands for.
+    fn with_all(&self, docs: &[Docs], text: String) -> String {
+        let references = self.references();
+        let around = docs.iter().rev();
+        around.fold(text, |text, docs| commented(&references.docs(docs), &text))
+    }
+
+    fn references(&self) -> References<'a> {
+        References {
+            tree: self.tree(),
+            plan: self.plan(),
+        }
+    }
+}
+
+fn in_order(mut items: Vec<Item>) -> Vec<String> {
+    items.sort_by_key(|(span, _)| *span);
+    items.into_iter().map(|(_, text)| text).collect()
+}
+
+/// The messages of groups of proto2.
+fn groups(tree: &Tree) -> HashSet<MessageId> {
+    let fields = tree
+        .messages
+        .iter()
+        .flat_map(|message| message.fields.iter().map(|field| (message.file, field)));
+    let extensions = tree.extensions.iter().map(|one| (one.file, &one.field));
+    let groups = fields
+        .chain(extensions)
+        .filter_map(|(file, field)| match field.kind {
+            Kind::Group(id) if tree[file].syntax == Syntax::Proto2 => Some(id),
+            _ => None,
+        });
+    groups.collect()
 }
 
 /// The status of a file that moves.

@@ -22,6 +22,7 @@ mod input;
 mod limits;
 mod lint;
 mod parse;
+mod print;
 mod properties;
 mod report;
 mod support;

@@ -125,6 +125,10 @@ impl Builder<'_> {
     ) {
         let extendee = self.resolve(&[2], scope, proto.extendee(), Wanted::Message);
         let field = self.field(scope, proto, &Oneofs::default());
+        let block_docs = match self.path.split_last() {
+            Some((index, list)) => self.sources.docs_of_block(list, *index),
+            None => None,
+        };
         if let (Some(Thing::Symbol(Symbol::Message(extendee))), Some(field)) = (extendee, field) {
             self.extensions.push(Extension {
                 file: FileId(self.index as u32),
@@ -132,6 +136,7 @@ impl Builder<'_> {
                 name: join(scope, proto.name()).into(),
                 extendee,
                 field,
+                block_docs,
             });
         }
     }

@@ -72,6 +72,8 @@ impl Builder<'_> {
                     .map(|r| (r.start(), r.end() - 1)),
             ),
             reserved_names: names(&proto.reserved_name),
+            reserved_docs: self.statement_docs(&[9, 10]),
+            extensions_docs: self.statement_docs(&[5]),
             extension_ranges: ranges(
                 proto
                     .extension_range
@@ -150,6 +152,7 @@ impl Builder<'_> {
             values,
             reserved: ranges(proto.reserved_range.iter().map(|r| (r.start(), r.end()))),
             reserved_names: names(&proto.reserved_name),
+            reserved_docs: self.statement_docs(&[4, 5]),
             closed: self.features.with(&options).closed,
             options,
             source: self.source(),

@@ -16,7 +16,7 @@ use super::names::{Ids, Names, Thing, Wanted};
 use super::options::{Context, Schema};
 use super::source::Sources;
 use crate::model::{
-    Enum, Extension, File, FileId, Import, ImportMode, Message, MessageId, Options, Service,
+    Docs, Enum, Extension, File, FileId, Import, ImportMode, Message, MessageId, Options, Service,
     Source, Tree,
 };
 
@@ -222,11 +222,33 @@ impl<'a> Builder<'a> {
         };
         let context = self.context(scope);
         let (options, errors) = self.schema.read(context, sort, encoded, uninterpreted);
+        let mut docs = Vec::new();
+        for (index, option) in (0..).zip(uninterpreted) {
+            for of in self
+                .sources
+                .docs_of_all(&[&self.path[..], &[999, index]].concat())
+            {
+                let path = self.schema.path(context, sort, option);
+                docs.extend(path.first().map(|number| (*number as u32, of)));
+            }
+        }
         for (index, reason) in errors {
             self.report(&[999, index as i32], reason);
         }
         self.path.pop();
-        options
+        match docs.is_empty() {
+            true => options,
+            false => options.documented(docs),
+        }
+    }
+
+    /// The comments of the statements that make the lists `tags` of the element at hand.
+    fn statement_docs(&self, tags: &[i32]) -> Vec<Docs> {
+        let each = tags.iter().map(|tag| {
+            self.sources
+                .docs_of_all(&[&self.path[..], &[*tag]].concat())
+        });
+        each.flatten().collect()
     }
 
     fn context<'b>(&self, scope: &'b str) -> Context<'b>

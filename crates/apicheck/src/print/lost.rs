@@ -1,0 +1,191 @@
+//! Comments that the parser gives to no element: in the brackets of options, at the end of a block,
+//! behind its brace. They are printed where they stood, among the parts of what they stand in.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::model::{Docs, File, Options, Source, Span, Tree};
+use crate::parse::token::{Kind, tokens};
+
+/// The lost comments of a file, until somebody prints them.
+#[derive(Debug, Default)]
+pub(super) struct Lost(RefCell<Vec<Paragraph>>);
+
+/// Lines of comment that stand below each other.
+#[derive(Debug, Clone)]
+pub(super) struct Paragraph {
+    pub(super) span: Span,
+    /// Without markers.
+    pub(super) text: String,
+}
+
+impl Lost {
+    /// The comments in the text of a file that none of its elements has.
+    pub(super) fn of(tree: &Tree, file: &File) -> Lost {
+        let Some(source) = file.text.as_deref() else {
+            return Lost::default();
+        };
+        let mut kept: HashMap<&str, usize> = HashMap::new();
+        for docs in all_docs(tree, file) {
+            let texts = docs
+                .detached
+                .iter()
+                .chain(&docs.leading)
+                .chain(&docs.trailing);
+            for line in texts.flat_map(|text| text.lines()).map(bare) {
+                *kept.entry(line).or_default() += 1;
+            }
+        }
+        let mut lost: Vec<Paragraph> = Vec::new();
+        let mut place = Place::default();
+        for token in tokens(source).filter(|token| token.kind == Kind::Comment) {
+            let (line, column) = place.advance(source, token.range.start);
+            let (end_line, end_column) = place.advance(source, token.range.end);
+            let text = inside(&source[token.range]);
+            let is_kept = text
+                .lines()
+                .map(bare)
+                .filter(|line| !line.is_empty())
+                .all(|line| {
+                    let count = kept.get_mut(line).filter(|count| **count > 0);
+                    count.map(|count| *count -= 1).is_some()
+                });
+            let above = lost
+                .last_mut()
+                .filter(|above| above.span.end_line + 1 == line);
+            match above {
+                Some(above) if !is_kept || text.trim().is_empty() => {
+                    above.text = format!("{}\n{text}", above.text);
+                    (above.span.end_line, above.span.end_column) = (end_line, end_column);
+                }
+                _ if is_kept => {}
+                _ => lost.push(Paragraph {
+                    span: Span {
+                        line,
+                        column,
+                        end_line,
+                        end_column,
+                    },
+                    text,
+                }),
+            }
+        }
+        Lost(RefCell::new(lost))
+    }
+
+    /// Those inside an element and behind it on its last line; what lies in it takes its own first.
+    pub(super) fn take(&self, span: Option<Span>) -> Vec<Paragraph> {
+        let Some(span) = span else {
+            return Vec::new();
+        };
+        let mut left = self.0.borrow_mut();
+        let (inside, outside) = left.drain(..).partition(|paragraph| {
+            let at = (paragraph.span.line, paragraph.span.column);
+            at >= (span.line, span.column) && at.0 <= span.end_line
+        });
+        *left = outside;
+        inside
+    }
+
+    /// Those that nobody took.
+    pub(super) fn rest(&self) -> Vec<Paragraph> {
+        self.0.take()
+    }
+}
+
+/// A walk through a text that counts lines and columns.
+#[derive(Debug, Default)]
+struct Place {
+    offset: usize,
+    line: u32,
+    start: usize,
+}
+
+impl Place {
+    /// The line and the column, in characters from 1, of a byte that is not before the last one.
+    fn advance(&mut self, source: &str, offset: usize) -> (u32, u32) {
+        let passed = source.get(self.offset..offset).unwrap_or_default();
+        for (at, _) in passed.match_indices('\n') {
+            self.line += 1;
+            self.start = self.offset + at + 1;
+        }
+        self.offset = offset;
+        let before = source.get(self.start..offset).unwrap_or_default();
+        (self.line + 1, before.chars().count() as u32 + 1)
+    }
+}
+
+/// A comment without its markers.
+fn inside(comment: &str) -> String {
+    if let Some(line) = comment.strip_prefix("//") {
+        return line.trim_end().to_owned();
+    }
+    let block = comment.strip_prefix("/*").unwrap_or(comment);
+    let block = block.strip_suffix("*/").unwrap_or(block).trim_end();
+    let mut lines = block.lines();
+    let first = lines.next().unwrap_or_default().trim_end().to_owned();
+    // The stars that stand below each other are no text.
+    lines.fold(first, |text, line| {
+        let line = line.trim_start();
+        let line = line.strip_prefix('*').unwrap_or(line).trim_end();
+        let space = if line.is_empty() || line.starts_with(' ') {
+            ""
+        } else {
+            " "
+        };
+        format!("{text}\n{space}{line}")
+    })
+}
+
+/// A line as it is compared: the parser and the text differ in what stands around it.
+fn bare(line: &str) -> &str {
+    line.trim().trim_start_matches('*').trim()
+}
+
+/// The comments of all elements of a file.
+fn all_docs<'t>(tree: &'t Tree, file: &'t File) -> Vec<&'t Docs> {
+    let mut all = Vec::new();
+    let statements = [&file.syntax_source, &file.package_source].into_iter();
+    let imports = file.imports.iter().map(|import| &import.source);
+    all.extend(
+        statements
+            .chain(imports)
+            .filter_map(|source| source.docs.as_deref()),
+    );
+    all.extend(file.options.docs().map(|(_, docs)| docs));
+    let mut add = |source: &'t Source, options: &'t Options| {
+        all.extend(source.docs.as_deref());
+        all.extend(options.docs().map(|(_, docs)| docs));
+    };
+    let mut lists: Vec<&'t [Docs]> = Vec::new();
+    for message in tree.messages.iter().filter(|one| one.file == file.id) {
+        add(&message.source, &message.options);
+        for field in &message.fields {
+            add(&field.source, &field.options);
+        }
+        for oneof in &message.oneofs {
+            add(&oneof.source, &oneof.options);
+        }
+        lists.extend([&message.reserved_docs[..], &message.extensions_docs]);
+    }
+    for of in tree.enums.iter().filter(|one| one.file == file.id) {
+        add(&of.source, &of.options);
+        for value in &of.values {
+            add(&value.source, &value.options);
+        }
+        lists.push(&of.reserved_docs);
+    }
+    for id in &file.services {
+        let service = &tree[*id];
+        add(&service.source, &service.options);
+        for method in &service.methods {
+            add(&method.source, &method.options);
+        }
+    }
+    for extension in tree.extensions.iter().filter(|one| one.file == file.id) {
+        add(&extension.field.source, &extension.field.options);
+        lists.extend(extension.block_docs.as_ref().map(std::slice::from_ref));
+    }
+    all.extend(lists.into_iter().flatten());
+    all
+}

@@ -1,0 +1,122 @@
+//! References in comments to what moves: `:ref:`Cluster <envoy_v3_api_msg_config.cluster.v3.Cluster>``.
+//!
+//! The label is `ROOT_VERSION_api_SORT_NAME`, the name without the root of the package. A reference to
+//! what is not in the next major (a field that is dropped) stays one to the major before. Notes such
+//! as `[#next-major-version: …]` stay as they are: they tell what only a person can do.
+
+use crate::generate::Plan;
+use crate::model::{Docs, Tree};
+
+const MARK: &str = "_api_";
+
+/// Comments with the references to what a plan moves following it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct References<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) plan: &'a Plan,
+}
+
+impl References<'_> {
+    /// All comments of an element.
+    pub(super) fn docs(self, docs: &Docs) -> Docs {
+        let text = |text: &str| Box::from(self.text(text));
+        Docs {
+            detached: docs.detached.iter().map(|one| text(one)).collect(),
+            leading: docs.leading.as_deref().map(text),
+            trailing: docs.trailing.as_deref().map(text),
+        }
+    }
+
+    /// A comment.
+    pub(super) fn text(self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('<') {
+            out.push_str(before);
+            out.push('<');
+            let end = after.find(['>', '<', '\n']).unwrap_or(after.len());
+            let (label, behind) = after.split_at(end);
+            match self.label(label).filter(|_| behind.starts_with('>')) {
+                Some(moved) => out.push_str(&moved),
+                None => out.push_str(label),
+            }
+            rest = behind;
+        }
+        out + rest
+    }
+
+    /// A label that means something that moves; none for all others.
+    fn label(self, label: &str) -> Option<String> {
+        let (head, rest) = label.split_once(MARK)?;
+        let (root, _) = head.rsplit_once("_v")?;
+        for sort in ["msg", "field", "enum_value", "enum", "file"] {
+            let name = rest
+                .strip_prefix(sort)
+                .and_then(|name| name.strip_prefix('_'));
+            let Some(name) = name else { continue };
+            let (name, version) = match sort {
+                "file" => self.file(name)?,
+                _ => {
+                    let (full, version) = self.element(sort, &format!("{root}.{name}"))?;
+                    (
+                        full.strip_prefix(root)?.strip_prefix('.')?.to_owned(),
+                        version,
+                    )
+                }
+            };
+            return Some(format!("{root}_{version}{MARK}{sort}_{name}"));
+        }
+        None
+    }
+
+    /// The new path of a file, and its new version.
+    fn file(self, path: &str) -> Option<(String, String)> {
+        let target = self.plan.target(self.tree.file(path)?.id)?;
+        Some((target.path.clone(), target.version.1.clone()))
+    }
+
+    /// The new full name of an element, and its new version.
+    fn element(self, sort: &str, full: &str) -> Option<(String, String)> {
+        let (tree, plan) = (self.tree, self.plan);
+        let (owner, member) = match sort {
+            "field" | "enum_value" => full.rsplit_once('.')?,
+            _ => (full, ""),
+        };
+        if !self.is_kept(owner) {
+            return None;
+        }
+        let (file, member) = match (sort, tree.message(owner), tree.enumeration(owner)) {
+            ("msg", Some(message), _) => (message.file, None),
+            ("enum", _, Some(of)) => (of.file, None),
+            ("field", Some(message), _) => {
+                let field = message.field_by_name(member)?;
+                let kept = plan.keeps_field(message, field);
+                (
+                    message.file,
+                    Some(kept.then(|| plan.field_name(message, field))?),
+                )
+            }
+            ("enum_value", _, Some(of)) => {
+                let value = of.values.iter().find(|value| &*value.name == member)?;
+                let kept = plan.keeps_value(of, value);
+                (of.file, Some(kept.then(|| plan.value_name(of, value))?))
+            }
+            _ => return None,
+        };
+        let version = plan.target(file)?.version.1.clone();
+        let owner = plan.type_name(owner);
+        let full = member.map_or(owner.to_owned(), |member| format!("{owner}.{member}"));
+        Some((full, version))
+    }
+
+    /// Whether a type is in the next major, and all messages that it lies in.
+    fn is_kept(self, name: &str) -> bool {
+        let (tree, plan) = (self.tree, self.plan);
+        let parent = match (tree.message(name), tree.enumeration(name)) {
+            (Some(message), _) if plan.keeps_message(message) => message.parent,
+            (None, Some(of)) if plan.keeps_enum(of) => of.parent,
+            _ => return false,
+        };
+        parent.is_none_or(|parent| self.is_kept(&tree[parent].name))
+    }
+}
