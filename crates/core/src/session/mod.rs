@@ -128,7 +128,6 @@ impl Session {
         request.names.check(&kind, &self.config)?;
         let at = self.watch_for(&kind, api)?;
         let watch = &mut self.watches[at];
-        watch.form.api = api;
         self.events
             .extend(watch.settle(now, &request.nonce, request.error.as_ref(), &self.config));
 
@@ -190,7 +189,7 @@ impl Session {
                 snapshot,
                 aggregated,
             };
-            if let Some(draft) = watch.poll(now, snapshot.kind(&watch.kind), &peers) {
+            if let Some(draft) = watch.poll(now, watch.head(snapshot), &peers) {
                 return Some(self.transmit(now, at, draft));
             }
         }
@@ -230,7 +229,8 @@ impl Session {
         }
     }
 
-    /// Where the watch of a kind is; a new one if there was none.
+    /// Where the watch of a kind is; a new one if there was none. It stays with the version of the API in which the
+    /// kind was asked for first (S-62).
     fn watch_for(&mut self, kind: &Kind, api: ApiVersion) -> Result<usize, StreamError> {
         let at = match self.watches.binary_search_by(|watch| watch.kind.cmp(kind)) {
             Ok(at) => return Ok(at),

@@ -69,7 +69,7 @@ impl Peers<'_> {
     pub(super) fn need(&self, kind: &Kind, name: &str) -> bool {
         let mut others = self.before.iter().chain(self.after);
         others.any(|watch| {
-            watch.is_unanswered() || watch.refers_to(kind, name, self.snapshot.kind(&watch.kind))
+            watch.is_unanswered() || watch.refers_to(kind, name, watch.head(self.snapshot))
         })
     }
 
@@ -80,7 +80,7 @@ impl Peers<'_> {
             .iter()
             .chain(self.after)
             .filter(|watch| watch.is_by_name());
-        others.any(|watch| watch.refers_to(kind, name, self.snapshot.kind(&watch.kind)))
+        others.any(|watch| watch.refers_to(kind, name, watch.head(self.snapshot)))
     }
 
     /// Whether anything that the client asked for by name and has accepted refers to this resource, and will.
@@ -105,7 +105,7 @@ impl Peers<'_> {
     pub(super) fn are_settled(&self) -> bool {
         self.before
             .iter()
-            .all(|watch| watch.is_settled(self.snapshot.kind(&watch.kind)))
+            .all(|watch| watch.is_settled(watch.head(self.snapshot)))
     }
 
     /// Whether the client lacks something that `resource` depends on and that it will have.
@@ -119,7 +119,8 @@ impl Peers<'_> {
             if !watch.covers(&reference.name) {
                 return false;
             }
-            let Some(needed) = self.snapshot.get(&reference.kind, &reference.name) else {
+            let served = watch.head(self.snapshot).collection();
+            let Some(needed) = served.get(&reference.name) else {
                 return false;
             };
             watch.lacks(&reference.name)
@@ -132,7 +133,8 @@ impl Peers<'_> {
 
     /// One step further: the assignment of a cluster that a route names. Without it the cluster does not warm.
     fn lack_next(&self, watch: &Watch, needed: &Arc<Resource>, next: &Reference) -> bool {
-        if self.snapshot.get(&next.kind, &next.name).is_none() {
+        let served = self.snapshot.kind_in(&next.kind, watch.form.api);
+        if served.collection().get(&next.name).is_none() {
             return false;
         }
         match self.earlier(&next.kind) {

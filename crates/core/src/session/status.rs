@@ -146,7 +146,7 @@ impl Session {
     pub fn is_in_sync(&self, snapshot: &Snapshot) -> bool {
         self.watches
             .iter()
-            .all(|watch| watch.has_accepted_all(snapshot.kind(&watch.kind)))
+            .all(|watch| watch.has_accepted_all(watch.head(snapshot)))
     }
 
     /// How far the client is with a kind, given what is served now; `None` if it did not ask for it.
@@ -158,7 +158,7 @@ impl Session {
             Progress::Nacked
         } else if record.sent.is_none() {
             Progress::NotSent
-        } else if watch.has_accepted_all(snapshot.kind(kind)) {
+        } else if watch.has_accepted_all(watch.head(snapshot)) {
             Progress::Synced
         } else {
             Progress::Stale

@@ -21,20 +21,20 @@ pub enum Protocol {
 pub struct Form {
     /// The protocol variant.
     pub protocol: Protocol,
-    /// The version in which type URLs are written.
+    /// The version of the API.
     pub api: ApiVersion,
     /// Whether the client is told of TTLs (S-49).
     pub ttl: bool,
 }
 
 impl Form {
-    /// How many forms there are.
-    pub(super) const COUNT: usize = 8;
+    /// How many forms there are of what is in one version of the API.
+    pub(super) const COUNT: usize = 4;
 
     /// A number below [`COUNT`](Self::COUNT).
     pub(super) fn index(self) -> usize {
         let protocol = usize::from(self.protocol == Protocol::Delta);
-        4 * usize::from(self.ttl) + 2 * usize::from(self.api == ApiVersion::V2) + protocol
+        2 * usize::from(self.ttl) + protocol
     }
 }
 

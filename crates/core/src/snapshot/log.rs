@@ -27,6 +27,14 @@ impl Log {
         }
     }
 
+    /// A log that knows nothing of what was before this revision.
+    pub(super) fn since_only(floor: Revision) -> Self {
+        Self {
+            floor,
+            ..Self::new()
+        }
+    }
+
     /// The log with one entry more, trimmed from its old end to at most `limit` names. An entry that is itself beyond
     /// the limit is not kept: walking the maps is no dearer then.
     pub(super) fn push(&self, revision: Revision, names: Arc<[Arc<str>]>, limit: usize) -> Self {

@@ -27,6 +27,7 @@ mod change;
 mod collection;
 mod counters;
 mod difference;
+mod in_v2;
 mod log;
 mod published;
 mod resource;
@@ -34,7 +35,7 @@ mod ttl;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use oxds_types::Kind;
+use oxds_types::{ApiVersion, Kind};
 
 pub use body::{Body, Form, Protocol};
 pub use change::{ChangeSet, Changed};
@@ -42,7 +43,7 @@ pub use collection::Collection;
 pub use counters::{Counters, Counts};
 pub use difference::{Change, Difference};
 pub use published::Published;
-pub use resource::Resource;
+pub use resource::{Obstacles, Resource};
 
 pub(crate) use body::{removal_field, removal_len};
 use published::Settings;
@@ -110,6 +111,8 @@ impl Snapshot {
         let mut changed = Vec::new();
         for (kind, of_kind) in changes.by_kind() {
             let before = self.kind(&kind);
+            let upserts = of_kind.values().flatten().count();
+            self.settings.counters.hashed(upserts);
             if let Some((after, names)) = before.apply(revision, of_kind) {
                 changed.extend(names.iter().map(|name| Changed {
                     kind: kind.clone(),
@@ -150,6 +153,13 @@ impl Snapshot {
     #[must_use]
     pub fn kind(&self, kind: &Kind) -> &Arc<Published> {
         self.kinds.get(kind).unwrap_or(&self.empty)
+    }
+
+    /// The same as clients see it who ask in this version of the API. For v2 it is made when the first of them asks, and
+    /// from then on costs what the changes cost.
+    #[must_use]
+    pub fn kind_in(&self, kind: &Kind, api: ApiVersion) -> &Arc<Published> {
+        self.kind(kind).in_version(api)
     }
 
     /// The kinds of which there is, or was, a resource, in the order in which they are sent.

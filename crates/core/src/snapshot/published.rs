@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use oxds_types::ApiVersion;
+
 use super::{
-    Body, Collection, Counters, Difference, Form, Limits, Protocol, Revision, change::OfKind,
-    log::Log,
+    Body, Collection, Counters, Difference, Form, Limits, Obstacles, Protocol, Revision,
+    change::OfKind, in_v2::InV2, log::Log,
 };
 
 /// What all states of a lineage have in common.
@@ -36,6 +38,8 @@ pub struct Published {
     step: OnceLock<Arc<Difference>>,
     /// From older states: the latest few that were asked for.
     older: Mutex<Vec<Arc<Difference>>>,
+    /// The same for clients of v2, once there was one. None in itself.
+    in_v2: OnceLock<InV2>,
 }
 
 impl Published {
@@ -58,7 +62,21 @@ impl Published {
             ends: Default::default(),
             step: OnceLock::new(),
             older: Mutex::default(),
+            in_v2: OnceLock::new(),
         }
+    }
+
+    /// Another state with these resources that begins here: nothing is known of what was before.
+    pub(super) fn alike(&self, mut resources: Collection) -> Self {
+        self.settings.counters.visited(self.collection.len());
+        let revision = self.collection.revision;
+        resources.revision = revision;
+        Self::new(
+            resources,
+            revision,
+            Log::since_only(revision),
+            &self.settings,
+        )
     }
 
     /// The state after `changes`, and the names that differ; `None` if none does.
@@ -73,7 +91,6 @@ impl Published {
             self.settings.counters.visited(1);
             match new {
                 Some(new) => {
-                    self.settings.counters.hashed(1);
                     if collection.get(&name) == Some(&new) {
                         continue;
                     }
@@ -94,10 +111,27 @@ impl Published {
             Arc::clone(&changed),
             self.settings.limits.log_names,
         );
-        Some((
-            Self::new(collection, self.collection.revision, log, &self.settings),
-            changed,
-        ))
+        let after = Self::new(collection, self.collection.revision, log, &self.settings);
+        if let Some(in_v2) = self.in_v2.get() {
+            let in_v2 = in_v2.next(revision, &changed, &after.collection);
+            // Nobody else knows of `after` yet.
+            let _ = after.in_v2.set(in_v2);
+        }
+        Some((after, changed))
+    }
+
+    /// The state that clients are served who ask in this version.
+    pub(super) fn in_version(self: &Arc<Self>, api: ApiVersion) -> &Arc<Self> {
+        match api {
+            ApiVersion::V2 => &self.in_v2.get_or_init(|| InV2::of(self)).published,
+            ApiVersion::V3 => self,
+        }
+    }
+
+    /// The resources that clients of v2 do not get, and what v2 lacks (S-63). Known as soon as there was such a client.
+    pub fn withheld(&self) -> impl Iterator<Item = (&Arc<str>, &Obstacles)> {
+        let withheld = self.in_v2.get().map(|in_v2| &in_v2.withheld);
+        withheld.into_iter().flatten()
     }
 
     /// The resources.

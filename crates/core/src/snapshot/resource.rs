@@ -1,9 +1,14 @@
 //! A resource, encoded once for every response that will ever carry it.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use oxds_types::codec::{self, LoadedResource, Unfit};
+use oxds_types::version_map::{Untranslatable, to_v2};
 use oxds_types::{ApiVersion, Kind, Reference, Version};
 use prost::encoding::{
     WireType, decode_varint, encode_key, encode_varint, encoded_len_varint, key_len,
@@ -37,6 +42,8 @@ pub struct Resource {
     // Not in `delta`: only clients that understand it are told.
     ttl: Option<Duration>,
     references: Arc<[Reference]>,
+    /// The same for clients of v2, or why they cannot have it. Made when the first of them asks.
+    in_v2: OnceLock<Result<Arc<Resource>, Obstacles>>,
     delta: Bytes,
     /// Where the SotW element begins in `delta`.
     sotw_at: usize,
@@ -50,23 +57,43 @@ impl Resource {
     /// Replicas that are given equal bytes agree on the version (S-29): give canonical ones.
     #[must_use]
     pub fn new(kind: Kind, name: impl Into<Arc<str>>, value: &[u8]) -> Self {
-        let name = name.into();
-        let version = Version::of(value);
+        let type_url = kind.type_url().to_owned();
+        Self::encoded(kind, &type_url, name.into(), Version::of(value), value)
+    }
+
+    fn encoded(kind: Kind, type_url: &str, name: Arc<str>, version: Version, value: &[u8]) -> Self {
         let alias = has_aliases(&kind).then_some(&*name);
-        let delta = encode(kind.type_url(), &name, alias, version, value);
+        let delta = encode(type_url, &name, alias, version, value);
         let value_at = delta.len() - value.len();
-        let any_len = any_len(kind.type_url(), value);
-        let sotw_at = delta.len() - field_len(RESOURCES, any_len);
+        let sotw_at = delta.len() - field_len(RESOURCES, any_len(type_url, value));
         Self {
             kind,
             name,
             version,
             ttl: None,
             references: Arc::from([]),
+            in_v2: OnceLock::new(),
             delta,
             sotw_at,
             value_at,
         }
+    }
+
+    /// The same resource, of the same version, as clients of v2 are given it (S-62): once made, it is shared by all
+    /// snapshots that it is in. An error: it says what v2 cannot (S-63).
+    pub fn in_v2(&self) -> &Result<Arc<Self>, Obstacles> {
+        self.in_v2.get_or_init(|| {
+            let value = to_v2(self.kind.message(), &self.value())?;
+            let kind = self.kind.clone();
+            // What has a v2 form at all, but is no resource of v2, is never asked for in v2.
+            let type_url = self.kind.type_url_in(ApiVersion::V2);
+            let type_url = type_url.unwrap_or(self.kind.type_url());
+            let old = Self::encoded(kind, type_url, self.name.clone(), self.version, &value);
+            Ok(Arc::new(Self {
+                ttl: self.ttl,
+                ..old.with_references(Arc::clone(&self.references))
+            }))
+        })
     }
 
     /// The resource that is this message, under the name that it gives itself; with its references, and checked by the
@@ -147,14 +174,13 @@ impl Resource {
         self.delta.slice(self.value_at..)
     }
 
-    /// One element of a response's `resources`, with its field key. Shared, not copied, in the current API version,
-    /// unless it has a TTL that the client is told (S-49).
+    /// One element of a response's `resources`, with its field key. Shared, not copied, unless it has a TTL that the
+    /// client is told (S-49).
     pub(crate) fn element(&self, form: Form) -> Bytes {
         let Some(ttl) = self.ttl.filter(|_| form.ttl) else {
-            return self.without_ttl(form);
+            return self.without_ttl(form.protocol);
         };
-        let protocol = Protocol::Delta;
-        let mut fields = self.without_ttl(Form { protocol, ..form });
+        let mut fields = self.without_ttl(Protocol::Delta);
         fields.advance(key_len(RESOURCES));
         // What was written here is a length that can be read.
         let len = decode_varint(&mut fields).unwrap_or_default();
@@ -162,26 +188,10 @@ impl Resource {
         ttl::element(form, &fields, ttl)
     }
 
-    fn without_ttl(&self, form: Form) -> Bytes {
-        match (form.protocol, form.api) {
-            (Protocol::Delta, ApiVersion::V3) => self.delta.clone(),
-            (Protocol::Sotw, ApiVersion::V3) => self.delta.slice(self.sotw_at..),
-            // The outer type URL is translated; the `Any`s inside, and fields that v2 lacks, are S-62 and S-63.
-            (protocol, ApiVersion::V2) => {
-                let type_url = self
-                    .kind
-                    .type_url_in(ApiVersion::V2)
-                    .unwrap_or(self.kind.type_url());
-                let value = self.value();
-                let alias = has_aliases(&self.kind).then_some(&*self.name);
-                let delta = encode(type_url, &self.name, alias, self.version, &value);
-                match protocol {
-                    Protocol::Delta => delta,
-                    Protocol::Sotw => {
-                        delta.slice(delta.len() - field_len(RESOURCES, any_len(type_url, &value))..)
-                    }
-                }
-            }
+    fn without_ttl(&self, protocol: Protocol) -> Bytes {
+        match protocol {
+            Protocol::Delta => self.delta.clone(),
+            Protocol::Sotw => self.delta.slice(self.sotw_at..),
         }
     }
 }
@@ -195,6 +205,9 @@ impl From<LoadedResource> for Resource {
         }
     }
 }
+
+/// What v2 cannot say of a resource: at least one thing.
+pub type Obstacles = Arc<[Untranslatable]>;
 
 /// Equal to a client: versions are content hashes, so the bytes need not be looked at.
 impl PartialEq for Resource {

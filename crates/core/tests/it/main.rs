@@ -27,3 +27,4 @@ mod resource;
 mod sotw;
 mod streams;
 mod ttl;
+mod versions;

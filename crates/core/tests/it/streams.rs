@@ -7,50 +7,12 @@ use oxds_core::{
     session::{Config, Event, Frame, Interest, Scope},
     snapshot::Protocol,
 };
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::Kind;
 
-use crate::support::{
-    Stream, World,
-    stream::{delta, sotw},
-};
+use crate::support::{Stream, World};
 
 const CDS: Kind = Kind::CLUSTER;
 const EDS: Kind = Kind::ENDPOINT;
-
-#[test]
-fn s1_s62_a_stream_is_answered_in_the_version_it_was_asked_in() {
-    let mut world = World::of(&CDS, &["A=1"]);
-    world.set(&EDS, &["A=1"]);
-    let v2 = |kind: &Kind| kind.type_url_in(ApiVersion::V2).unwrap().to_owned();
-    for is_delta in [false, true] {
-        let mut stream = if is_delta {
-            Stream::delta()
-        } else {
-            Stream::sotw()
-        };
-        for (kind, names) in [(CDS, &[][..]), (EDS, &["A"])] {
-            if is_delta {
-                let mut request = delta(&kind, names, &[]);
-                request.type_url = v2(&kind);
-                stream.send(request);
-            } else {
-                let mut request = sotw(&kind, names);
-                request.type_url = v2(&kind);
-                stream.will_ask(&kind, names);
-                stream.send(request);
-            }
-            // `Reply::decode` checks that the `Any`s inside agree.
-            let reply = stream.take(&world);
-            assert_eq!(
-                (reply.type_url, reply.resources),
-                (v2(&kind), vec!["A=1".into()])
-            );
-        }
-        world.set(&CDS, &["A=2"]);
-        assert_eq!(stream.take(&world).type_url, v2(&CDS));
-        world.set(&CDS, &["A=1"]);
-    }
-}
 
 #[test]
 fn s65_every_response_names_the_replica() {

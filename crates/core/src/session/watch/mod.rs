@@ -42,7 +42,9 @@ use super::{
     request::Names,
 };
 use crate::{
-    snapshot::{Body, Collection, Difference, Form, Protocol, Published, Resource, Revision},
+    snapshot::{
+        Body, Collection, Difference, Form, Protocol, Published, Resource, Revision, Snapshot,
+    },
     subscription::{self, Subscription, WildcardChange},
     time::Instant,
 };
@@ -243,6 +245,11 @@ impl Watch {
             heartbeats: Heartbeats::default(),
             record: Record::default(),
         }
+    }
+
+    /// What is served to it now.
+    pub(super) fn head<'a>(&self, snapshot: &'a Snapshot) -> &'a Published {
+        snapshot.kind_in(&self.kind, self.form.api)
     }
 
     /// What the first request of this kind says the client has from an earlier stream.
