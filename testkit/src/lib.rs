@@ -14,6 +14,7 @@
 
 pub mod certificates;
 mod control_plane;
+pub mod hostile;
 pub mod resources;
 
 pub use control_plane::{AdsStream, ControlPlane, Manners, Missed};

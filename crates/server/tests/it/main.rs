@@ -14,6 +14,7 @@ mod load;
 mod pages;
 mod per_type;
 mod polling;
+mod rude;
 #[cfg(feature = "tls")]
 mod security;
 mod services;
@@ -70,6 +71,15 @@ impl Running {
             metrics.lines().any(|found| found == line).then_some(())
         })
         .await;
+    }
+
+    /// The sum of the metrics whose lines begin like this.
+    pub(crate) async fn metric(&self, name: &str) -> u64 {
+        let (_, metrics) = pages::get(self.http, "/metrics").await;
+        let lines = metrics.lines().filter(|line| line.starts_with(name));
+        lines
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+            .sum()
     }
 
     /// Begins the shutdown.

@@ -1,0 +1,87 @@
+//! Bytes that a library of HTTP/2 would not write.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::SOON;
+
+/// What a client of HTTP/2 says first (RFC 9113, 3.4), and an empty SETTINGS frame.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// The type of the frame that ends a connection.
+const GOAWAY: u8 = 7;
+
+/// A connection on which anything is written.
+#[derive(Debug)]
+pub struct Wire(TcpStream);
+
+/// A frame of HTTP/2 with this header (RFC 9113, 4.1).
+///
+/// # Panics
+/// If the payload has 4 GiB.
+#[must_use]
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    let mut bytes = length[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+impl Wire {
+    /// Connects, and says nothing.
+    ///
+    /// # Errors
+    /// When nobody listens.
+    pub async fn connect(server: SocketAddr) -> io::Result<Self> {
+        TcpStream::connect(server).await.map(Self)
+    }
+
+    /// Begins to speak HTTP/2.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub async fn greet(&mut self) -> io::Result<()> {
+        self.send(PREFACE).await
+    }
+
+    /// Writes bytes.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes).await
+    }
+
+    /// Waits until the server closes the connection: the error code of its GOAWAY, if it sent one.
+    ///
+    /// # Errors
+    /// When it does not close it.
+    pub async fn closed(mut self) -> io::Result<Option<u32>> {
+        let mut goaway = None;
+        let reading = async {
+            while let Ok((kind, payload)) = self.frame().await {
+                if kind == GOAWAY {
+                    let code = payload.get(4..).and_then(<[u8]>::first_chunk);
+                    goaway = code.copied().map(u32::from_be_bytes);
+                }
+            }
+        };
+        timeout(SOON, reading).await?;
+        Ok(goaway)
+    }
+
+    async fn frame(&mut self) -> io::Result<(u8, Vec<u8>)> {
+        let mut head = [0; 9];
+        self.0.read_exact(&mut head).await?;
+        let [a, b, c, kind, ..] = head;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        self.0.read_exact(&mut payload).await?;
+        Ok((kind, payload))
+    }
+}
