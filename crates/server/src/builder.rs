@@ -13,6 +13,7 @@ use tracing::{error, info, warn};
 
 use crate::ads::{Clock, Context, Streams};
 use crate::cache::Cache;
+use crate::hooks::Hooks;
 use crate::limits::Limits;
 use crate::load::LoadReports;
 use crate::metrics::Metrics;
@@ -35,6 +36,7 @@ pub struct Builder {
     config: Config,
     limits: Limits,
     security: Security,
+    hooks: Option<Arc<dyn Hooks>>,
     store: Option<Box<StartFeed>>,
     load_reports: LoadReports,
 }
@@ -102,6 +104,12 @@ impl Builder {
         self
     }
 
+    /// Tells these of every call of a client, and lets them refuse it.
+    pub fn hooks(mut self, hooks: impl Hooks) -> Self {
+        self.hooks = Some(Arc::new(hooks));
+        self
+    }
+
     /// Keeps the loads that clients report here, where the caller can read them. Without it only the status shows them.
     pub fn load_reports(mut self, reports: LoadReports) -> Self {
         self.load_reports = reports;
@@ -130,6 +138,7 @@ impl Builder {
             config: Arc::new(self.config),
             limits: self.limits,
             security: self.security,
+            hooks: self.hooks,
             streams: Arc::new(Streams::default()),
             polls: Arc::default(),
             metrics: Arc::new(Metrics::default()),

@@ -1,35 +1,55 @@
 //! An xDS management server, as a library.
 //!
 //! ```text
-//!  Store ──ChangeSet──▶ Cache ──Snapshot──▶ session per stream ──▶ Envoy, gRPC clients
-//!  (a folder, your own)   ▲                        │
-//!                         └─ your program          └──▶ /metrics, /status.json
+//!  your program ──typed messages──┐            ┌─ groups of nodes ─┐
+//!                                 ├─▶ Cache ───┤                   ├──▶ a session per stream ──▶ Envoy, gRPC clients
+//!  Store: a folder, your own ─────┘            └─ all nodes ───────┘        │        ▲
+//!                                                                           │        └── Hooks: your program again
+//!                                          /metrics, /status.json, CSDS ◀───┘
 //! ```
 //!
-//! It serves ADS and the services of single kinds, SotW and delta, `Fetch` and REST, with health and reflection beside, and says on an HTTP port what it serves, to whom,
-//! and what clients rejected. The protocol itself is `oxds_core::session`; this crate moves bytes, wakes whom a change
-//! concerns and keeps the time.
+//! It serves ADS and the services of single kinds, SotW and delta, `Fetch` and REST, under v2 and v3 names, with LRS, CSDS,
+//! health and reflection beside, and says on an HTTP port what it serves, to whom, and what clients rejected. The
+//! protocol itself is `oxds_core::session`; this crate moves bytes, wakes whom a change concerns and keeps the time.
 //!
-//! ```no_run
-//! use oxds_server::{DirStore, Server, dir};
+//! ```
+//! use envoy_types::pb::envoy::config::cluster::v3::Cluster;
+//! use oxds_core::snapshot::{ChangeSet, Resource};
+//! use oxds_server::{Cache, Server};
 //!
-//! # async fn serve() -> Result<(), Box<dyn std::error::Error>> {
-//! let store = DirStore::open("resources", dir::Options::default())?;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let cache = Cache::new();
 //! let server = Server::builder()
-//!     .grpc("127.0.0.1:18000".parse()?)
-//!     .http("127.0.0.1:18001".parse()?)
-//!     .store(store)
+//!     .grpc("127.0.0.1:0".parse()?)
+//!     .cache(cache.clone())
 //!     .bind()
 //!     .await?;
 //! println!("serving ADS on {}", server.grpc_addr());
-//! server.run(async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await;
+//!
+//! // At any time, from any thread: checked, encoded once, and sent to those whom it concerns.
+//! let blue = Cluster { name: "blue".into(), ..Cluster::default() };
+//! cache.apply(ChangeSet::default().put(Resource::of(&blue)?));
+//!
+//! # let stop = async {};
+//! server.run(stop).await;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A program that makes its resources itself keeps a handle of the [`Cache`] and needs no store.
+//! | to | there is |
+//! |---|---|
+//! | change some resources, or hand over all of them | [`Cache::apply`], [`Cache::replace`], [`Cache::replace_kind`] |
+//! | serve other resources to some nodes | [`Cache::replace_group`], [`Cache::update`] |
+//! | serve a folder, and follow it | [`DirStore`] with [`Builder::store`] |
+//! | follow a source of your own | the trait [`Store`] |
+//! | see what clients do, refuse it, prepare what they are to see | [`Hooks`] and [`Observer`], with [`Builder::hooks`] |
+//! | tell clients apart by certificates | [`Security`] |
+//! | read the loads that clients report | [`LoadReports`] |
 //!
-//! It is not a proxy. Who its clients are it knows by their certificates only: see [`Security`], or bind it where only
+//! Who comes from go-control-plane finds its parts here in `docs/server-library.md`. Whole programs are in `examples/`.
+//!
+//! It is not a proxy. Who its clients are it knows by certificates and by hooks only: use them, or bind it where only
 //! they can reach it.
 //!
 //! Features: `tls` (off by default) brings rustls, and with it certificates on the gRPC port.
@@ -42,6 +62,7 @@ mod csds;
 pub mod dir;
 mod fetch;
 mod grpc;
+mod hooks;
 mod limits;
 mod load;
 mod metrics;
@@ -54,6 +75,7 @@ mod store;
 pub use builder::{BindError, Builder};
 pub use cache::Cache;
 pub use dir::DirStore;
+pub use hooks::{Call, Hooks, Later, Nack, Observer, Sent};
 pub use limits::Limits;
 pub use load::{ClusterLoad, Counts, LoadReports, LocalityLoad, Metric};
 #[cfg(feature = "tls")]
@@ -61,3 +83,9 @@ pub use security::TlsFiles;
 pub use security::{Security, SecurityError};
 pub use server::Server;
 pub use store::{Finding, Severity, Store, Update};
+pub use tonic::{Code, Status};
+
+/// The snippets of the guide are compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/server-library.md")]
+struct Guide;

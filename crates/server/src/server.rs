@@ -132,7 +132,8 @@ async fn guard(context: Arc<Context>) {
 /// The HTTP port.
 async fn serve_pages(bound: Bound, pages: Arc<Pages>, abort: CancellationToken) {
     let closing = pages.context.closing.clone();
-    let serve = axum::serve(bound.listener, router(pages))
+    let service = router(pages).into_make_service_with_connect_info::<SocketAddr>();
+    let serve = axum::serve(bound.listener, service)
         .with_graceful_shutdown(async move { closing.cancelled().await });
     tokio::select! {
         ended = serve => if let Err(error) = ended {

@@ -32,6 +32,52 @@ impl From<DeltaDiscoveryRequest> for Request {
     }
 }
 
+impl Request {
+    /// Who asks: the client need say so in the first request of a stream only.
+    #[must_use]
+    pub fn node(&self) -> Option<&Node> {
+        match self {
+            Self::Sotw(request) => request.node.as_ref(),
+            Self::Delta(request) => request.node.as_ref(),
+        }
+    }
+
+    /// The same, to be told otherwise.
+    pub fn node_mut(&mut self) -> &mut Option<Node> {
+        match self {
+            Self::Sotw(request) => &mut request.node,
+            Self::Delta(request) => &mut request.node,
+        }
+    }
+
+    /// What is asked for.
+    #[must_use]
+    pub fn type_url(&self) -> &str {
+        match self {
+            Self::Sotw(request) => &request.type_url,
+            Self::Delta(request) => &request.type_url,
+        }
+    }
+
+    /// The names that are asked for: all of them in SotW, those besides in delta.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::Sotw(request) => &request.resource_names,
+            Self::Delta(request) => &request.resource_names_subscribe,
+        }
+    }
+
+    /// Why the client rejects a response, if it does.
+    #[must_use]
+    pub fn rejection(&self) -> Option<&Status> {
+        match self {
+            Self::Sotw(request) => request.error_detail.as_ref(),
+            Self::Delta(request) => request.error_detail.as_ref(),
+        }
+    }
+}
+
 /// A request, with what both variants have in common taken apart from what they have not.
 #[derive(Debug)]
 pub(super) struct Parsed {

@@ -33,6 +33,18 @@ pub(super) enum Refusal {
     Question(#[from] Refused),
     #[error(transparent)]
     Denied(#[from] Denied),
+    #[error("{message}")]
+    Program { code: Code, message: String },
+}
+
+/// What a hook refuses.
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::Program {
+            code: status.code(),
+            message: status.message().to_owned(),
+        }
+    }
 }
 
 impl Refusal {
@@ -60,6 +72,9 @@ impl Refusal {
             Self::Denied(Denied::Changed) => Code::Unavailable,
             Self::Denied(Denied::Nobody) => Code::Unauthenticated,
             Self::Denied(_) => Code::PermissionDenied,
+            // A program that refuses does not end a call well, whatever it says.
+            Self::Program { code: Code::Ok, .. } => Code::Unknown,
+            Self::Program { code, .. } => *code,
         }
     }
 
@@ -76,6 +91,7 @@ impl Refusal {
             Self::Protocol(StreamError::NameTooLong { .. })
             | Self::Question(Refused::NameTooLong(_)) => "name_length",
             Self::Denied(_) => "authorization",
+            Self::Program { .. } => "program",
             Self::Compressed
             | Self::Torn
             | Self::Undecodable(_)

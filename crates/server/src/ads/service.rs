@@ -16,8 +16,10 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::body::StreamBody;
+use super::refusal::Refusal;
 use super::stream::{Context, Stream};
 use super::unary;
+use crate::hooks::Call;
 use crate::security::Identity;
 
 /// Whom a connection's requests come from; the listener puts it into their extensions.
@@ -43,6 +45,12 @@ impl Peer {
     pub(crate) fn of(extensions: &Extensions) -> Result<Self, Status> {
         let peer = extensions.get::<Self>().cloned();
         peer.ok_or_else(|| Status::internal("a call from nowhere"))
+    }
+
+    /// The names in its certificate.
+    fn names(&self) -> Vec<String> {
+        let names = self.identity.iter().flat_map(|identity| identity.names());
+        names.map(str::to_owned).collect()
     }
 }
 
@@ -107,37 +115,36 @@ impl Discovery {
         self.service.name
     }
 
-    fn answer(&self, request: Request<Body>) -> Result<Answer, Status> {
+    async fn answer(self, request: Request<Body>) -> Result<Body, Status> {
         let peer = Peer::of(request.extensions())?;
-        let method = request.uri().path().rsplit('/').next();
+        let (head, body) = request.into_parts();
+        let call = |peer: &Peer| Call {
+            method: head.uri.path().to_owned(),
+            peer: peer.address,
+            headers: head.headers.clone(),
+            identity: peer.names(),
+        };
+        let (context, method) = (&self.context, head.uri.path().rsplit('/').next());
         let protocol = if method == self.service.stream {
             Protocol::Sotw
         } else if method == self.service.delta {
             Protocol::Delta
         } else if method == self.service.fetch {
-            let (context, offer) = (Arc::clone(&self.context), self.offer.clone());
-            return Ok(Answer::Unary(Box::pin(async move {
-                unary::answer(&context, &offer, &peer, request.into_body()).await
-            })));
+            return unary::answer(context, &self.offer, &peer, || call(&peer), body).await;
         } else {
             return Err(Status::unimplemented("no such method"));
         };
-        let stream = Stream::open(
-            &self.context,
-            protocol,
-            self.offer.clone(),
-            peer,
-            request.into_body(),
-        )
-        .map_err(|refusal| refusal.status(&self.context))?;
-        Ok(Answer::Stream(Body::new(StreamBody::new(stream))))
+        let open = async {
+            let offer = self.offer.clone();
+            let mut stream = Stream::open(context, protocol, offer, peer.clone(), body)?;
+            stream.observe(|| call(&peer)).await?;
+            Ok(stream)
+        };
+        let stream = open
+            .await
+            .map_err(|refusal: Refusal| refusal.status(context))?;
+        Ok(Body::new(StreamBody::new(stream)))
     }
-}
-
-/// How a call goes on.
-enum Answer {
-    Stream(Body),
-    Unary(Pin<Box<dyn Future<Output = Result<Body, Status>> + Send>>),
 }
 
 impl tower_service::Service<Request<axum::body::Body>> for Discovery {
@@ -150,15 +157,8 @@ impl tower_service::Service<Request<axum::body::Body>> for Discovery {
     }
 
     fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
-        let answer = self.answer(request.map(Body::new));
-        Box::pin(async {
-            let body = match answer {
-                Ok(Answer::Stream(body)) => Ok(body),
-                Ok(Answer::Unary(body)) => body.await,
-                Err(status) => Err(status),
-            };
-            Ok(body.map_or_else(Status::into_http, grpc))
-        })
+        let answer = self.clone().answer(request.map(Body::new));
+        Box::pin(async { Ok(answer.await.map_or_else(Status::into_http, grpc)) })
     }
 }
 

@@ -10,7 +10,7 @@ use http_body::Body as _;
 use oxds_core::session::{Config, Event, Frame, Request, Session};
 use oxds_core::snapshot::Protocol;
 use oxds_core::time::Instant;
-use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
+use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
 use prost::Message as _;
 use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -26,6 +26,7 @@ use super::streams::{Open, Place, Streams};
 use super::throttle::Throttle;
 use crate::cache::{Cache, Watcher};
 use crate::clients::Polls;
+use crate::hooks::{Call, Hooks, Later, Observed, Sent};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::security::{Denied, Security};
@@ -34,12 +35,12 @@ use crate::security::{Denied, Security};
 const BATCH: usize = 32;
 
 /// What all streams of a server share.
-#[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) cache: Cache,
     pub(crate) config: Arc<Config>,
     pub(crate) limits: Limits,
     pub(crate) security: Security,
+    pub(crate) hooks: Option<Arc<dyn Hooks>>,
     pub(crate) streams: Arc<Streams>,
     pub(crate) polls: Arc<Polls>,
     pub(crate) metrics: Arc<Metrics>,
@@ -58,6 +59,11 @@ pub(super) struct Stream {
     watcher: Option<Watcher>,
     /// The state of who is in which group that `watcher` was chosen by.
     memberships: u64,
+    observed: Observed,
+    /// The first request, while it is found out whom it is from.
+    naming: Option<(Request, Later<'static, Node>)>,
+    /// What the program did not let pass.
+    refused: Option<Status>,
     requests: Body,
     decoder: Decoder,
     throttle: Throttle,
@@ -98,6 +104,9 @@ impl Stream {
             place,
             watcher: None,
             memberships: 0,
+            observed: Observed::NOBODY,
+            naming: None,
+            refused: None,
             requests,
             decoder: Decoder::new(limits.message_bytes),
             throttle: Throttle::new(limits.request_rate, limits.request_burst),
@@ -110,14 +119,24 @@ impl Stream {
         })
     }
 
+    /// Asks the program whether the call may go on, and tells it what happens from here on.
+    pub(super) async fn observe(&mut self, call: impl FnOnce() -> Call) -> Result<(), Refusal> {
+        self.observed = Observed::open(self.context.hooks.as_deref(), call).await?;
+        Ok(())
+    }
+
     /// Does all there is to do; ready when the stream ends.
     pub(super) fn poll(
         &mut self,
         cx: &mut TaskContext<'_>,
         mut transmit: impl FnMut(Frame),
     ) -> Poll<Status> {
-        let status = ready!(self.run(cx, &mut transmit));
+        let mut status = ready!(self.run(cx, &mut transmit));
         self.handle_events();
+        if let Some(refused) = self.refused.take() {
+            status = Refusal::from(refused).status(&self.context);
+        }
+        self.observed.close(&status);
         debug!(stream = self.place.id(), %status, "stream ended");
         Poll::Ready(status)
     }
@@ -144,6 +163,9 @@ impl Stream {
         }
         for _ in 0..BATCH {
             self.transmit(transmit);
+            if let Some(refused) = &self.refused {
+                return Poll::Ready(refused.clone());
+            }
             if let Err(refusal) = ready!(self.poll_timer(cx)) {
                 return Poll::Ready(refusal.status(&self.context));
             }
@@ -169,7 +191,7 @@ impl Stream {
                 self.context.metrics.throttled();
                 return Poll::Pending;
             }
-            match self.read_one() {
+            match ready!(self.read_one(cx)) {
                 Err(refusal) => return Poll::Ready(refusal.status(&self.context)),
                 Ok(true) => continue,
                 Ok(false) => {}
@@ -192,14 +214,35 @@ impl Stream {
         Poll::Pending
     }
 
-    /// Handles the next request, if all of it has arrived.
-    fn read_one(&mut self) -> Result<bool, Refusal> {
-        let Some(message) = self.decoder.next()? else {
-            return Ok(false);
+    /// Handles the next request, if all of it has arrived, and it is known whom it is from.
+    fn read_one(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<bool, Refusal>> {
+        let (mut request, mut node) = match self.naming.take() {
+            Some(naming) => naming,
+            None => {
+                let Some(message) = self.decoder.next()? else {
+                    return Poll::Ready(Ok(false));
+                };
+                self.throttle.pass(self.context.clock.now());
+                let mut request = self.decode(message)?;
+                self.context.metrics.request();
+                let is_first = self.first_request.take().is_some();
+                let node = is_first.then(|| self.observed.node(&mut request));
+                match node.flatten() {
+                    Some(node) => (request, node),
+                    None => return Poll::Ready(self.handle(request).map(|()| true)),
+                }
+            }
         };
-        self.throttle.pass(self.context.clock.now());
-        self.handle(message)?;
-        Ok(true)
+        match node.as_mut().poll(cx)? {
+            Poll::Ready(node) => {
+                *request.node_mut() = Some(node);
+                Poll::Ready(self.handle(request).map(|()| true))
+            }
+            Poll::Pending => {
+                self.naming = Some((request, node));
+                Poll::Pending
+            }
+        }
     }
 
     fn decode(&self, message: Bytes) -> Result<Request, Refusal> {
@@ -222,14 +265,13 @@ impl Stream {
         }
     }
 
-    fn handle(&mut self, message: Bytes) -> Result<(), Refusal> {
-        let mut request = self.decode(message)?;
-        self.context.metrics.request();
+    fn handle(&mut self, mut request: Request) -> Result<(), Refusal> {
+        self.observed.request(&request)?;
         self.open.permit(&self.context, &mut request)?;
         let now = self.context.clock.now();
         let mut session = self.open.session();
         session.handle_request(now, request)?;
-        if self.first_request.take().is_some() {
+        if self.watcher.is_none() {
             let node = session.node();
             let id = node.map_or("", |node| &node.id);
             let cluster = node.map_or("", |node| &node.cluster);
@@ -239,6 +281,8 @@ impl Stream {
             self.open.look_at(Arc::clone(&view));
             self.watcher = Some(view.enrol());
         }
+        drop(session);
+        self.handle_events();
         Ok(())
     }
 
@@ -295,6 +339,17 @@ impl Stream {
                 let (kind, version, nonce) = (&out.kind, out.version, out.nonce);
                 let (resources, removed) = (out.resources, out.removed);
                 debug!(stream = self.place.id(), %kind, %version, %nonce, resources, removed, "sent");
+                let sent = Sent {
+                    kind,
+                    version: version.as_str(),
+                    resources,
+                    removed,
+                    bytes: out.frame.len(),
+                };
+                if let Err(refused) = self.observed.response(&sent) {
+                    self.refused = Some(refused);
+                    return;
+                }
                 transmit(out.frame);
             }
             drop(session);
@@ -315,6 +370,9 @@ impl Stream {
         let mut session = self.open.session();
         while let Some(event) = session.poll_event() {
             self.context.metrics.event(&event);
+            if let Err(refused) = self.observed.event(&event) {
+                self.refused.get_or_insert(refused);
+            }
             match event {
                 Event::Watched(kind, interest) => {
                     if let Some(watcher) = &mut self.watcher {
@@ -350,6 +408,15 @@ impl Stream {
             }
         }
         watched_more
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("config", &self.config)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
     }
 }
 

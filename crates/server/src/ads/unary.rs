@@ -8,7 +8,7 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use http_body::{Body as _, Frame};
 use oxds_core::session::Scope;
 use oxds_types::Kind;
-use oxds_types::discovery::DiscoveryRequest;
+use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse};
 use prost::Message as _;
 use tonic::Status;
 use tonic::body::Body;
@@ -20,6 +20,7 @@ use super::service::{Offer, Peer};
 use super::stream::Context;
 use crate::clients::Via;
 use crate::fetch::{Fetched, Question, fetch};
+use crate::hooks::{Call, Observed};
 
 /// Answers a call. A client that has the current version is answered when that changes, or, as an empty answer would
 /// mean that there is nothing, with the same again at the end of its patience.
@@ -27,17 +28,32 @@ pub(super) async fn answer(
     context: &Context,
     offer: &Offer,
     peer: &Peer,
+    call: impl FnOnce() -> Call,
     requests: Body,
 ) -> Result<Body, Status> {
     let Scope::Single(kind) = &offer.scope else {
         return Err(Status::unimplemented("no such method"));
     };
-    let patience = context.limits.first_request;
-    let mut question = tokio::time::timeout(patience, read(context, requests))
-        .await
-        .unwrap_or_else(|_| Err(Refusal::Silent.into()))
-        .and_then(|request| ask(context, kind, offer, peer, request))
-        .map_err(|stop| stop.status(context))?;
+    let refused = |refused| Refusal::from(refused).status(context);
+    let observed = Observed::open(context.hooks.as_deref(), call).await;
+    let mut observed = observed.map_err(refused)?;
+    let answered = async {
+        let patience = context.limits.first_request;
+        let request = tokio::time::timeout(patience, read(context, requests))
+            .await
+            .map_err(|_| Refusal::Silent)??;
+        let request = observed.ask(request).await?;
+        let question = ask(context, kind, offer, peer, request)?;
+        let response = respond(context, question).await?;
+        observed.fetched(kind, &response)?;
+        Ok(response)
+    };
+    let answered = answered.await.map_err(|stop: Stop| stop.status(context));
+    observed.close(answered.as_ref().err().unwrap_or(&Status::ok("")));
+    answered.map(|response| Body::new(Single::new(&response)))
+}
+
+async fn respond(context: &Context, mut question: Question) -> Result<DiscoveryResponse, Stop> {
     let hold = context.limits.poll_hold;
     let mut fetched = fetch(context, &question, hold).await;
     if fetched == Fetched::NotModified {
@@ -45,9 +61,10 @@ pub(super) async fn answer(
         fetched = fetch(context, &question, hold).await;
     }
     match fetched {
-        Fetched::Response(response) => Ok(Body::new(Single::new(&response))),
+        Fetched::Response(response) => Ok(response),
         Fetched::NotModified | Fetched::NotLoaded => {
-            Err(Status::unavailable("nothing is loaded yet"))
+            let status = Status::unavailable("nothing is loaded yet");
+            Err(Stop::Broken(status))
         }
     }
 }
@@ -55,7 +72,7 @@ pub(super) async fn answer(
 /// Why there is no request to answer.
 enum Stop {
     Refused(Refusal),
-    /// The transport has failed.
+    /// Nobody is to blame but the transport, or the time.
     Broken(Status),
 }
 
@@ -69,7 +86,7 @@ impl Stop {
     fn status(self, context: &Context) -> Status {
         match self {
             Self::Refused(refusal) => refusal.status(context),
-            Self::Broken(status) => Status::cancelled(status.to_string()),
+            Self::Broken(status) => status,
         }
     }
 }
@@ -107,7 +124,9 @@ async fn read(context: &Context, mut requests: Body) -> Result<DiscoveryRequest,
                     decoder.push(&data);
                 }
             }
-            Some(Err(status)) => return Err(Stop::Broken(status)),
+            Some(Err(status)) => {
+                return Err(Stop::Broken(Status::cancelled(status.to_string())));
+            }
             None => return Err(Refusal::Torn.into()),
         }
     }

@@ -8,23 +8,28 @@
 //! | 403 | clients are bound to their identities, which this port does not know (S-78) |
 //! | 404 | nothing is loaded yet, or the path is unknown |
 //! | 405 | the method is not POST |
+//! | 401, 403, 429, … | the program's hooks refuse it, with the code that stands for theirs |
 //! | 413 | the body, or what it asks for, is beyond the limits |
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use oxds_types::codec::{request_from_json, response_to_json};
 use oxds_types::{ApiVersion, Kind};
+use tonic::{Code, Status};
 
 use super::Pages;
+use crate::ads::Context;
 use crate::clients::Via;
 use crate::fetch::{Fetched, Question, Refused, fetch};
+use crate::hooks::{Call, Observed};
 use crate::limits::Limits;
 
 /// A path for every kind that has one.
@@ -34,8 +39,17 @@ pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
         Some((path, kind))
     });
     let router = paths.fold(Router::new(), |router, (path, kind)| {
-        let poll = move |State(pages): State<Arc<Pages>>, headers: HeaderMap, body: Bytes| async move {
-            poll(&pages, &kind, &headers, &body).await
+        let poll = move |State(pages): State<Arc<Pages>>,
+                         ConnectInfo(peer): ConnectInfo<SocketAddr>,
+                         headers: HeaderMap,
+                         body: Bytes| async move {
+            let call = Call {
+                method: path.to_owned(),
+                peer,
+                headers,
+                identity: Vec::new(),
+            };
+            poll(&pages, &kind, call, &body).await
         };
         router.route(path, post(poll))
     });
@@ -43,39 +57,94 @@ pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
     router.layer(DefaultBodyLimit::max(limit))
 }
 
-async fn poll(pages: &Pages, kind: &Kind, headers: &HeaderMap, body: &[u8]) -> Response {
+/// An error, in the words of HTTP and in those of hooks.
+type Problem = (StatusCode, Status);
+
+async fn poll(pages: &Pages, kind: &Kind, call: Call, body: &[u8]) -> Response {
     let context = &pages.context;
+    let hold = hold(&call.headers, &context.limits);
+    let answered = match Observed::open(context.hooks.as_deref(), || call).await {
+        Ok(mut observed) => {
+            let answered = answer(context, kind, &mut observed, body, hold).await;
+            let status = answered.as_ref().err().map(|(_, status)| status);
+            observed.close(status.unwrap_or(&Status::ok("")));
+            answered
+        }
+        Err(refused) => Err(by_hook(context, refused)),
+    };
+    answered.unwrap_or_else(|(code, status)| (code, status.message().to_owned()).into_response())
+}
+
+async fn answer(
+    context: &Context,
+    kind: &Kind,
+    observed: &mut Observed,
+    body: &[u8],
+    hold: Duration,
+) -> Result<Response, Problem> {
+    let by_hook = |refused| by_hook(context, refused);
     if context.security.is_authorizing() {
         context.metrics.refused("authorization");
         let text = "clients are told apart by certificates here, and this port asks for none";
-        return (StatusCode::FORBIDDEN, text).into_response();
+        return Err((StatusCode::FORBIDDEN, Status::permission_denied(text)));
     }
-    let request = match request_from_json(body) {
-        Ok(request) => request,
-        Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
-    };
+    let request = request_from_json(body).map_err(|error| {
+        let status = Status::invalid_argument(error.to_string());
+        (StatusCode::BAD_REQUEST, status)
+    })?;
     context.metrics.request();
-    let question = match Question::new(Via::Rest, kind, ApiVersion::V3, request, &context.config) {
-        Ok(question) => question,
-        Err(refused) => return (status(&refused), refused.to_string()).into_response(),
-    };
-    match fetch(context, &question, hold(headers, &context.limits)).await {
-        Fetched::Response(response) => match response_to_json(&response) {
-            Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
-            Err(error) => {
+    let request = observed.ask(request).await.map_err(by_hook)?;
+    let question = Question::new(Via::Rest, kind, ApiVersion::V3, request, &context.config)
+        .map_err(|refused| {
+            (
+                of_question(&refused),
+                Status::invalid_argument(refused.to_string()),
+            )
+        })?;
+    match fetch(context, &question, hold).await {
+        Fetched::Response(response) => {
+            observed.fetched(kind, &response).map_err(by_hook)?;
+            let json = response_to_json(&response).map_err(|error| {
                 tracing::error!(%kind, %error, "a response cannot be written as JSON");
-                (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response()
-            }
-        },
-        Fetched::NotModified => StatusCode::NOT_MODIFIED.into_response(),
-        Fetched::NotLoaded => (StatusCode::NOT_FOUND, "nothing is loaded yet").into_response(),
+                let status = Status::internal(error.to_string());
+                (StatusCode::INTERNAL_SERVER_ERROR, status)
+            })?;
+            Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+        }
+        Fetched::NotModified => Ok(StatusCode::NOT_MODIFIED.into_response()),
+        Fetched::NotLoaded => {
+            let status = Status::unavailable("nothing is loaded yet");
+            Err((StatusCode::NOT_FOUND, status))
+        }
     }
 }
 
-fn status(refused: &Refused) -> StatusCode {
+fn by_hook(context: &Context, refused: Status) -> Problem {
+    context.metrics.refused("program");
+    (status(refused.code()), refused)
+}
+
+fn of_question(refused: &Refused) -> StatusCode {
     match refused {
         Refused::WrongKind { .. } => StatusCode::BAD_REQUEST,
         Refused::TooManyNames(_) | Refused::NameTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+    }
+}
+
+/// What a hook refuses, in the words of HTTP (the mapping of google.rpc.Code).
+fn status(code: Code) -> StatusCode {
+    match code {
+        Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => {
+            StatusCode::BAD_REQUEST
+        }
+        Code::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Code::PermissionDenied => StatusCode::FORBIDDEN,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+        Code::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

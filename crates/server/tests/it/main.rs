@@ -8,6 +8,7 @@ mod client;
 mod csds;
 mod dir;
 mod groups;
+mod hooks;
 mod hostile;
 mod library;
 mod load;
