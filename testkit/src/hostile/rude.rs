@@ -215,6 +215,6 @@ fn reset(error: &h2::Error) -> Ended {
 /// Waits until the client vanishes. One that is dropped does not: its connection ends with its last call.
 async fn gone(living: &mut watch::Receiver<bool>) {
     if living.wait_for(|alive| !alive).await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
