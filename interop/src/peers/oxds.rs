@@ -1,5 +1,6 @@
 //! `oxds` itself, run as an operator runs it: by its command line.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,6 +36,23 @@ impl Oxds {
         Self::serve_on(cx, folder, any, any).await
     }
 
+    /// The same, and writes what it serves into `files`.
+    pub(crate) async fn serve_and_write(
+        cx: &Context,
+        folder: &Folder,
+        files: &Path,
+    ) -> Fallible<Self> {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::start(
+            cx,
+            folder,
+            any,
+            any,
+            &["--files".as_ref(), files.as_os_str()],
+        )
+        .await
+    }
+
     /// Serves `folder` on given addresses: the restart of a process that had them.
     pub(crate) async fn serve_on(
         cx: &Context,
@@ -42,9 +60,20 @@ impl Oxds {
         grpc: SocketAddr,
         http: SocketAddr,
     ) -> Fallible<Self> {
+        Self::start(cx, folder, grpc, http, &[]).await
+    }
+
+    async fn start(
+        cx: &Context,
+        folder: &Folder,
+        grpc: SocketAddr,
+        http: SocketAddr,
+        more: &[&OsStr],
+    ) -> Fallible<Self> {
         let mut command = Command::new(&cx.peers.oxds);
         command.arg("serve").arg(folder.path());
         command.args(["--grpc", &grpc.to_string(), "--http", &http.to_string()]);
+        command.args(more);
         command.env("RUST_LOG", "info,oxds=debug");
         let mut process = Process::spawn("oxds", command, &cx.dir, |_| ())?;
         let grpc = process.line("grpc ", START).await?.parse()?;

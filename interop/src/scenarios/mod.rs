@@ -3,6 +3,7 @@
 mod api;
 mod channel;
 mod envoy;
+mod envoy_files;
 mod envoy_kinds;
 mod envoy_transports;
 mod grpc;
@@ -54,6 +55,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         envoy::scenarios(),
         envoy_transports::scenarios(),
         envoy_kinds::scenarios(),
+        envoy_files::scenarios(),
         grpc::scenarios(),
         channel::scenarios(),
     ]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use oxds_server::{BindError, DirStore, Server};
+use oxds_server::{BindError, DirStore, FileSink, Server};
 use tracing::info;
 
 use super::security::SecurityArgs;
@@ -57,6 +57,9 @@ pub(crate) struct Args {
     /// Refuse references that lead nowhere, instead of warning
     #[arg(long)]
     strict: bool,
+    /// Write what is served into this folder, too, for clients that read files: cds.json, eds/NAME.json, …
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
     #[command(flatten)]
     security: SecurityArgs,
     /// Pass fields that this version of the API does not know, instead of refusing the file
@@ -83,6 +86,9 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         .await
         .map_err(|error| in_use(&error))?;
 
+    if let Some(folder) = args.files {
+        tokio::spawn(FileSink::new(server.cache(), folder).run());
+    }
     let mut output = Output::new();
     output.line(&format!("grpc {}", server.grpc_addr()))?;
     if let Some(http) = server.http_addr() {

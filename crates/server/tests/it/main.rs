@@ -7,6 +7,7 @@ mod ads;
 mod client;
 mod csds;
 mod dir;
+mod files;
 mod groups;
 mod hooks;
 mod hostile;

@@ -1,0 +1,102 @@
+//! The file sink (S-57): what is served, as files.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use oxds_core::snapshot::{ChangeSet, Resource};
+use oxds_server::{Cache, FileSink};
+use oxds_types::Kind;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::until;
+
+fn resource(kind: &Kind, name: &str) -> Arc<Resource> {
+    let mut value = vec![0x0a, u8::try_from(name.len()).unwrap()];
+    value.extend_from_slice(name.as_bytes());
+    Arc::new(Resource::new(kind.clone(), name, &value))
+}
+
+fn changes(upserts: &[(&Kind, &str)], removals: &[(&Kind, &str)]) -> ChangeSet {
+    ChangeSet {
+        upserts: upserts
+            .iter()
+            .map(|(kind, name)| resource(kind, name))
+            .collect(),
+        removals: removals
+            .iter()
+            .map(|(kind, name)| ((*kind).clone(), (*name).into()))
+            .collect(),
+    }
+}
+
+/// The names of the resources in a file; none if there is no such file. It is never half there.
+fn names(folder: &Path, file: &str) -> Option<Vec<String>> {
+    let text = fs::read_to_string(folder.join(file)).ok()?;
+    let response: Value = serde_json::from_str(&text).unwrap();
+    let resources = response["resources"].as_array()?;
+    let name = |resource: &Value| {
+        let name = [&resource["name"], &resource["clusterName"]];
+        name.into_iter().find_map(Value::as_str).map(str::to_owned)
+    };
+    Some(resources.iter().filter_map(name).collect())
+}
+
+async fn holds(folder: &Path, file: &str, expected: Option<&[&str]>) {
+    until(&format!("{file} holds {expected:?}"), async || {
+        let found = names(folder, file);
+        (found.as_deref().map(<[String]>::to_vec)
+            == expected.map(|all| all.iter().map(|&name| name.to_owned()).collect()))
+        .then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn s57_files_follow_what_is_served_and_are_written_by_rename() {
+    let dir = TempDir::new().unwrap();
+    let folder = dir.path().join("out");
+    fs::create_dir_all(folder.join("eds")).unwrap();
+    fs::write(folder.join("eds/old.json"), "left by an earlier run").unwrap();
+    let cache = Cache::new();
+    let sink = tokio::spawn(FileSink::new(cache.clone(), &folder).run());
+
+    let (cds, eds) = (Kind::CLUSTER, Kind::ENDPOINT);
+    cache.apply(changes(&[(&cds, "a"), (&cds, "b"), (&eds, "shop/a")], &[]));
+    holds(&folder, "cds.json", Some(&["a", "b"])).await;
+    holds(&folder, "eds/shop%2Fa.json", Some(&["shop/a"])).await;
+    until("what an earlier run left is gone", async || {
+        (!folder.join("eds/old.json").exists()).then_some(())
+    })
+    .await;
+
+    // What leaves is there for a moment more than what it is replaced by.
+    cache.apply(changes(&[(&cds, "c")], &[(&cds, "a"), (&eds, "shop/a")]));
+    holds(&folder, "cds.json", Some(&["b", "c", "a"])).await;
+    holds(&folder, "cds.json", Some(&["b", "c"])).await;
+    holds(&folder, "eds/shop%2Fa.json", None).await;
+    let left = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
+    assert!(left.iter().all(|name| !name.ends_with(".new")), "{left:?}");
+    sink.abort();
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn s57_secrets_are_for_the_owner_of_the_process_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = TempDir::new().unwrap();
+    let cache = Cache::new();
+    let sink = tokio::spawn(FileSink::new(cache.clone(), dir.path()).run());
+    cache.apply(changes(&[(&Kind::SECRET, "key")], &[]));
+    holds(dir.path(), "sds/key.json", Some(&["key"])).await;
+    let mode = fs::metadata(dir.path().join("sds/key.json"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    sink.abort();
+}
