@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::security::Security;
 use crate::server::Server;
 use crate::store::{Finding, Health, Severity, Store, Update};
+use crate::withheld::Withheld;
 
 /// Feeds a cache from a store until the store ends.
 pub(crate) type Feed = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -142,6 +143,7 @@ impl Builder {
             streams: Arc::new(Streams::default()),
             polls: Arc::default(),
             metrics: Arc::new(Metrics::default()),
+            withheld: Withheld::default(),
             clock: Clock::start(),
             closing: CancellationToken::new(),
         });

@@ -166,7 +166,7 @@ impl Question {
 
     /// What this snapshot has for the client.
     pub(crate) fn content(&self, snapshot: &Snapshot) -> Told {
-        let collection = snapshot.kind(&self.kind).collection();
+        let collection = snapshot.kind_in(&self.kind, self.api).collection();
         if self.interests == [Interest::All] {
             return Told {
                 version: collection.version(),
@@ -233,6 +233,9 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
             return Poll::Pending;
         }
         let told = question.content(&snapshot);
+        if question.api == ApiVersion::V2 {
+            context.withheld.tell(&snapshot, &question.kind);
+        }
         if question.lacks(&told) {
             return Poll::Ready(told);
         }

@@ -32,7 +32,7 @@ use tracing::{debug, error};
 use crate::ads::{Context, Discovery, Peer};
 use crate::builder::Bound;
 use crate::csds::StatusService;
-use crate::load::{LoadReports, LoadService};
+use crate::load::{LoadReports, LoadService, LoadServiceV2, V2_PATH};
 use crate::pages::{Pages, beside_grpc};
 
 /// After a failed accept (no file descriptors left, mostly) it is tried again this much later.
@@ -87,16 +87,19 @@ impl Grpc {
     async fn routes(&self) -> Routes {
         let mut routes = Routes::builder();
         crate::services::add(&mut routes, &self.context, &self.tasks).await;
-        routes.add_service(LoadReportingServiceServer::new(LoadService {
+        let load_reports = LoadReportingServiceServer::new(LoadService {
             context: Arc::clone(&self.context),
             reports: self.load_reports.clone(),
-        }));
+        });
+        routes.add_service(load_reports.clone());
         routes.add_service(ClientStatusDiscoveryServiceServer::new(StatusService(
             Arc::clone(&self.context),
         )));
         let mut routes = routes.routes();
         let router = std::mem::take(routes.axum_router_mut());
-        *routes.axum_router_mut() = router.merge(beside_grpc(Arc::clone(&self.pages)));
+        *routes.axum_router_mut() = router
+            .merge(beside_grpc(Arc::clone(&self.pages)))
+            .route_service(V2_PATH, LoadServiceV2(load_reports));
         for service in Discovery::all(&self.context) {
             let path = format!("/{}/{{method}}", service.name());
             let router = std::mem::take(routes.axum_router_mut());

@@ -72,6 +72,7 @@ mod security;
 mod server;
 mod services;
 mod store;
+mod withheld;
 
 pub use builder::{BindError, Builder};
 pub use cache::Cache;

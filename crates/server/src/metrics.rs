@@ -252,6 +252,17 @@ impl Collector for Scrape {
             let count = ConstGauge::new(signed(published.collection().len() as u64));
             count.encode(resources.encode_family(&labels)?)?;
         }
+        let mut withheld = encoder.encode_descriptor(
+            "withheld",
+            "Resources that clients of API v2 do not get, as they say what v2 cannot",
+            None,
+            gauge.metric_type(),
+        )?;
+        for (kind, published) in snapshot.kinds() {
+            let labels = [("kind", kind.to_string())];
+            let count = ConstGauge::new(signed(published.withheld().count() as u64));
+            count.encode(withheld.encode_family(&labels)?)?;
+        }
         Ok(())
     }
 }

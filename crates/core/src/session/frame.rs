@@ -3,7 +3,7 @@
 use std::{io::IoSlice, sync::Arc};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use oxds_types::{Kind, Version};
+use oxds_types::{ApiVersion, Kind, Version};
 use smallvec::SmallVec;
 
 use super::Nonce;
@@ -14,6 +14,8 @@ use crate::snapshot::{Body, Protocol, removal_field};
 pub struct Transmit {
     /// The kind of its resources.
     pub kind: Kind,
+    /// The version of the API in which it is.
+    pub api: ApiVersion,
     /// Its nonce: unique on the stream (S-28).
     pub nonce: Nonce,
     /// Its `version_info` or `system_version_info`.

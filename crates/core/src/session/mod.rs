@@ -339,6 +339,7 @@ impl Session {
         watch.sent(now, nonce, version, content, kept);
         Transmit {
             kind: watch.kind.clone(),
+            api: watch.form.api,
             nonce,
             version,
             resources,

@@ -10,6 +10,7 @@ use http_body::Body as _;
 use oxds_core::session::{Config, Event, Frame, Request, Session};
 use oxds_core::snapshot::Protocol;
 use oxds_core::time::Instant;
+use oxds_types::ApiVersion;
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
 use prost::Message as _;
 use tokio::time::Sleep;
@@ -30,6 +31,7 @@ use crate::hooks::{Call, Hooks, Later, Observed, Sent};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::security::{Denied, Security};
+use crate::withheld::Withheld;
 
 /// Messages read before the stream yields to others of its thread (S-60: a request flood).
 const BATCH: usize = 32;
@@ -44,6 +46,7 @@ pub(crate) struct Context {
     pub(crate) streams: Arc<Streams>,
     pub(crate) polls: Arc<Polls>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) withheld: Withheld,
     pub(crate) clock: Clock,
     /// Cancelled when the server begins to shut down.
     pub(crate) closing: CancellationToken,
@@ -349,6 +352,9 @@ impl Stream {
                 if let Err(refused) = self.observed.response(&sent) {
                     self.refused = Some(refused);
                     return;
+                }
+                if out.api == ApiVersion::V2 {
+                    self.context.withheld.tell(&snapshot, kind);
                 }
                 transmit(out.frame);
             }

@@ -72,7 +72,8 @@ struct Shot<'a> {
 impl Shot<'_> {
     /// Whatever of a kind is served to the client or was asked for by it.
     fn kind(&self, status: &KindStatus) -> Vec<GenericXdsConfig> {
-        let collection = self.snapshot.kind(&status.kind).collection();
+        let served = self.snapshot.kind_in(&status.kind, status.api);
+        let collection = served.collection();
         let mut names: BTreeSet<Arc<str>> =
             self.subscriber.names(&status.kind).into_iter().collect();
         if status.wildcard {

@@ -11,6 +11,7 @@
 
 mod ledger;
 mod service;
+mod v2;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::ads::Clock;
 use ledger::Ledger;
 pub use ledger::{ClusterLoad, Counts, LocalityLoad, Metric};
 pub(crate) use service::LoadService;
+pub(crate) use v2::{LoadServiceV2, V2_PATH};
 
 /// What gRPC's and Envoy's own examples ask for: often enough for a rate over ten seconds.
 const INTERVAL: Duration = Duration::from_secs(5);

@@ -32,13 +32,16 @@ use crate::fetch::{Fetched, Question, Refused, fetch};
 use crate::hooks::{Call, Observed};
 use crate::limits::Limits;
 
-/// A path for every kind that has one.
+/// A path for every kind and version of the API that has one.
 pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
-    let paths = Kind::known().filter_map(|kind| {
-        let path = kind.service(ApiVersion::V3)?.rest?;
-        Some((path, kind))
+    let versions = [ApiVersion::V3, ApiVersion::V2].into_iter();
+    let paths = versions.flat_map(|api| {
+        Kind::known().filter_map(move |kind| {
+            let path = kind.service(api)?.rest?;
+            Some((path, kind, api))
+        })
     });
-    let router = paths.fold(Router::new(), |router, (path, kind)| {
+    let router = paths.fold(Router::new(), |router, (path, kind, api)| {
         let poll = move |State(pages): State<Arc<Pages>>,
                          ConnectInfo(peer): ConnectInfo<SocketAddr>,
                          headers: HeaderMap,
@@ -49,7 +52,7 @@ pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
                 headers,
                 identity: Vec::new(),
             };
-            poll(&pages, &kind, call, &body).await
+            poll(&pages, (&kind, api), call, &body).await
         };
         router.route(path, post(poll))
     });
@@ -60,12 +63,12 @@ pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
 /// An error, in the words of HTTP and in those of hooks.
 type Problem = (StatusCode, Status);
 
-async fn poll(pages: &Pages, kind: &Kind, call: Call, body: &[u8]) -> Response {
+async fn poll(pages: &Pages, served: (&Kind, ApiVersion), call: Call, body: &[u8]) -> Response {
     let context = &pages.context;
     let hold = hold(&call.headers, &context.limits);
     let answered = match Observed::open(context.hooks.as_deref(), || call).await {
         Ok(mut observed) => {
-            let answered = answer(context, kind, &mut observed, body, hold).await;
+            let answered = answer(context, served, &mut observed, body, hold).await;
             let status = answered.as_ref().err().map(|(_, status)| status);
             observed.close(status.unwrap_or(&Status::ok("")));
             answered
@@ -77,7 +80,7 @@ async fn poll(pages: &Pages, kind: &Kind, call: Call, body: &[u8]) -> Response {
 
 async fn answer(
     context: &Context,
-    kind: &Kind,
+    (kind, api): (&Kind, ApiVersion),
     observed: &mut Observed,
     body: &[u8],
     hold: Duration,
@@ -94,8 +97,8 @@ async fn answer(
     })?;
     context.metrics.request();
     let request = observed.ask(request).await.map_err(by_hook)?;
-    let question = Question::new(Via::Rest, kind, ApiVersion::V3, request, &context.config)
-        .map_err(|refused| {
+    let question =
+        Question::new(Via::Rest, kind, api, request, &context.config).map_err(|refused| {
             (
                 of_question(&refused),
                 Status::invalid_argument(refused.to_string()),

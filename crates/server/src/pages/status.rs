@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::session::{KindStatus, Nack, Rejection};
-use oxds_core::snapshot::Snapshot;
+use oxds_core::snapshot::{Obstacles, Snapshot};
 use oxds_core::time::Instant;
 use oxds_types::discovery::Node;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use crate::cache::Cache;
 use crate::clients::{self, About, Subscriber};
 use crate::load::ClusterLoad;
 use crate::store::Finding;
+use crate::withheld::reasons;
 
 #[derive(Serialize)]
 pub(super) struct Status {
@@ -46,6 +47,23 @@ struct SnapshotKind {
     type_url: String,
     version: String,
     resources: usize,
+    withheld: Vec<Unsaid>,
+}
+
+/// A resource that clients of API v2 do not get.
+#[derive(Serialize)]
+struct Unsaid {
+    name: String,
+    reasons: Vec<String>,
+}
+
+impl From<(&Arc<str>, &Obstacles)> for Unsaid {
+    fn from((name, obstacles): (&Arc<str>, &Obstacles)) -> Self {
+        Self {
+            name: name.to_string(),
+            reasons: reasons(obstacles).collect(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -167,6 +185,7 @@ impl From<&Snapshot> for SnapshotStatus {
             type_url: kind.type_url().to_owned(),
             version: published.collection().version().to_string(),
             resources: published.collection().len(),
+            withheld: published.withheld().map(Unsaid::from).collect(),
         });
         Self {
             loaded: snapshot.is_loaded(),

@@ -13,7 +13,7 @@ use crate::{Running, cluster, removal, until, upsert};
 
 const LRS: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
 
-fn hello(features: &[&str]) -> LoadStatsRequest {
+pub(crate) fn hello(features: &[&str]) -> LoadStatsRequest {
     LoadStatsRequest {
         node: Some(Node {
             client_features: features.iter().map(|feature| (*feature).into()).collect(),
@@ -23,7 +23,7 @@ fn hello(features: &[&str]) -> LoadStatsRequest {
     }
 }
 
-fn report(issued: u64) -> LoadStatsRequest {
+pub(crate) fn report(issued: u64) -> LoadStatsRequest {
     LoadStatsRequest {
         node: None,
         cluster_stats: vec![ClusterStats {

@@ -20,6 +20,7 @@ mod rude;
 #[cfg(feature = "tls")]
 mod security;
 mod services;
+mod versions;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,0 +1,196 @@
+//! Clients of API v2, over a real socket.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::service::load_stats::v3::LoadStatsResponse;
+use http::StatusCode;
+use oxds_core::snapshot::{ChangeSet, Resource};
+use oxds_server::Server;
+use oxds_types::codec::{Format, Options, decode};
+use oxds_types::descriptor::v2_pool;
+use oxds_types::kind::ADS;
+use prost_reflect::{DynamicMessage, SerializeOptions};
+use serde_json::{Value, json};
+
+use crate::client::{Stream, ask, subscribe};
+use crate::load::{hello, report};
+use crate::pages;
+use crate::polling::post;
+use crate::{Running, until};
+
+const V2_LDS: &str = "type.googleapis.com/envoy.api.v2.Listener";
+const V2_CDS: &str = "type.googleapis.com/envoy.api.v2.Cluster";
+
+const RESOURCES: &str = "
+- '@type': type.googleapis.com/envoy.config.listener.v3.Listener
+  name: shop
+  api_listener:
+    api_listener:
+      '@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+      stat_prefix: shop
+      rds: { route_config_name: shop, config_source: { ads: {} } }
+      http_filters:
+      - name: envoy.filters.http.router
+        typed_config: { '@type': type.googleapis.com/envoy.extensions.filters.http.router.v3.Router }
+- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: plain
+- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: modern
+  load_balancing_policy:
+    policies:
+    - typed_extension_config:
+        name: round_robin
+        typed_config:
+          '@type': type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin
+";
+
+fn load(yaml: &str) -> ChangeSet {
+    let options = Options::default();
+    let loaded = decode(
+        Path::new("shop.yaml"),
+        Format::Yaml,
+        yaml.as_bytes(),
+        &options,
+    );
+    let upserts = loaded
+        .unwrap()
+        .into_iter()
+        .map(|one| Arc::new(Resource::from(one)));
+    ChangeSet {
+        upserts: upserts.collect(),
+        ..ChangeSet::default()
+    }
+}
+
+async fn shop() -> Running {
+    let server = Running::start(Server::builder()).await;
+    server.cache.apply(load(RESOURCES));
+    server
+}
+
+/// What a client of those days reads in the bytes: with the descriptors of v2, and nothing unknown.
+fn read(type_url: &str, value: &[u8]) -> Value {
+    let (_, name) = type_url.rsplit_once('/').unwrap();
+    let descriptor = v2_pool().get_message_by_name(name).unwrap();
+    let message = DynamicMessage::decode(descriptor, value).unwrap();
+    assert_eq!(message.unknown_fields().count(), 0);
+    let options = SerializeOptions::new();
+    message
+        .serialize_with_options(serde_json::value::Serializer, &options)
+        .unwrap()
+}
+
+/// Given a listener with a connection manager with a filter, a type URL inside the other; when a client of v2 asks for
+/// it, SotW and delta; then each of them is that of v2.
+#[tokio::test]
+async fn s62_every_type_url_inside_is_of_v2() {
+    let server = shop().await;
+    let service = &ADS[1];
+    let path = |method: Option<&str>| format!("/{}/{}", service.name, method.unwrap());
+    let mut sotw = Stream::open(server.grpc, &path(service.stream)).await;
+    sotw.send(&ask(V2_LDS, &[]));
+    let mut delta = Stream::open(server.grpc, &path(service.delta)).await;
+    delta.send(&subscribe(V2_LDS, &[]));
+    let full = sotw.sotw().await.resources.remove(0);
+    let step = delta.delta().await.resources.remove(0).resource.unwrap();
+    assert_eq!(full, step);
+    let listener = read(&full.type_url, &full.value);
+    let manager = &listener["apiListener"]["apiListener"];
+    assert_eq!(
+        manager["@type"],
+        "type.googleapis.com/envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager"
+    );
+    assert_eq!(
+        manager["httpFilters"][0]["typedConfig"]["@type"],
+        "type.googleapis.com/envoy.config.filter.http.router.v2.Router"
+    );
+    assert_eq!(manager["rds"]["routeConfigName"], "shop");
+}
+
+/// Given a cluster that v2 can say and one that it cannot; when clients of v2 ask, by stream and by REST; then they have
+/// the one, and status and metrics tell why not the other; when it is mended, then they have both.
+#[tokio::test]
+async fn s63_what_is_withheld_is_told() {
+    let server = shop().await;
+    server.counts("oxds_withheld{kind=\"cds\"} 0").await;
+    let path = format!("/{}/{}", ADS[1].name, ADS[1].stream.unwrap());
+    let mut stream = Stream::open(server.grpc, &path).await;
+    stream.send(&ask(V2_CDS, &[]));
+    let first = stream.sotw_acked().await;
+    let names = |response: &oxds_types::discovery::DiscoveryResponse| -> Vec<Value> {
+        let read =
+            |any: &oxds_types::discovery::Any| read(&any.type_url, &any.value)["name"].clone();
+        response.resources.iter().map(read).collect()
+    };
+    assert_eq!(names(&first), ["plain"]);
+
+    server.counts("oxds_withheld{kind=\"cds\"} 1").await;
+    let status = pages::json(server.http).await;
+    let clusters = &status["snapshot"]["kinds"][0];
+    assert_eq!(clusters["resources"], 2);
+    assert_eq!(
+        clusters["withheld"],
+        json!([{
+            "name": "modern",
+            "reasons": ["load_balancing_policy.policies[0].typed_extension_config: \
+                         envoy.api.v2.LoadBalancingPolicy.Policy has no such field"],
+        }])
+    );
+    until("the client in sync", async || {
+        let status = pages::json(server.http).await;
+        (status["nodes"][0]["in_sync"] == true).then_some(())
+    })
+    .await;
+
+    let (status, body) = post(server.http, "/v2/discovery:clusters", "{}", None).await;
+    assert_eq!(status, StatusCode::OK);
+    let response: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(response["typeUrl"], V2_CDS);
+    assert_eq!(
+        response["resources"],
+        json!([{"@type": V2_CDS, "name": "plain"}])
+    );
+
+    let mended = "{ '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: modern }";
+    server.cache.apply(load(mended));
+    assert_eq!(names(&stream.sotw_acked().await), ["modern", "plain"]);
+    server.counts("oxds_withheld{kind=\"cds\"} 0").await;
+}
+
+/// Given a listener with type URLs in it; when a client polls it in v2, then the JSON is of v2 to the bottom.
+#[tokio::test]
+async fn s62_rest_speaks_v2_too() {
+    let server = shop().await;
+    let (_, body) = post(server.http, "/v2/discovery:listeners", "{}", None).await;
+    let response: Value = serde_json::from_str(&body).unwrap();
+    let listener = &response["resources"][0];
+    assert_eq!(listener["@type"], V2_LDS);
+    let filter = &listener["apiListener"]["apiListener"]["httpFilters"][0]["typedConfig"];
+    assert_eq!(
+        filter["@type"],
+        "type.googleapis.com/envoy.config.filter.http.router.v2.Router"
+    );
+    let (_, body) = post(server.http, "/v3/discovery:listeners", "{}", None).await;
+    assert!(
+        body.contains("router.v3.Router") && !body.contains("v2"),
+        "{body}"
+    );
+}
+
+/// Given a client of v2 that reports loads, then it is told what to report, and the load is shown, as from v3.
+#[tokio::test]
+async fn s62_s66_loads_may_be_reported_in_v2() {
+    let server = Running::with_clusters(&["a"]).await;
+    let path = "/envoy.service.load_stats.v2.LoadReportingService/StreamLoadStats";
+    let mut stream = Stream::open(server.grpc, path).await;
+    stream.send(&hello(&[]));
+    let orders: LoadStatsResponse = stream.message().await;
+    assert_eq!(orders.clusters, ["a"]);
+    stream.send(&report(7));
+    until("the load", async || {
+        let load = pages::json(server.http).await["loads"][0].clone();
+        (load["localities"][0]["requests"]["issued"] == 7).then_some(())
+    })
+    .await;
+}
