@@ -24,7 +24,7 @@ pub(crate) use select::next_version;
 pub use select::{Reason, pending};
 pub use structure::{StructuralDifference, structural_differences};
 pub use typemap::{TypePair, typemap};
-pub use write::{Difference, NotWritten, differences, write};
+pub use write::{Difference, NotWritten, apply, differences, write};
 
 use crate::model::{File, ImportMode, Name, Tree};
 use crate::print::Printer;
@@ -32,7 +32,7 @@ use crate::print::Printer;
 /// A file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generated {
-    /// The path below the root of the tree, as others will import it.
+    /// The path from the top of the tree, as [`File::place`] tells it.
     pub path: String,
     /// The text.
     pub text: String,
@@ -67,7 +67,7 @@ pub fn next_major(tree: &Tree) -> NextMajor {
     let mut generated: Vec<Generated> = files
         .iter()
         .map(|file| Generated {
-            path: plan.path(file).to_owned(),
+            path: file.place(plan.path(file)),
             text: printer.file(file),
         })
         .collect();

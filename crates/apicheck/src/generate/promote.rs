@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::{Move, Plan, Step};
 use super::{Generated, target_path};
-use crate::model::{File, FileId, Import, ImportMode, Name, Tree};
+use crate::model::{File, FileId, ImportMode, Name, Tree};
 use crate::package::{PackageName, Stage};
 use crate::print::Printer;
 
@@ -57,23 +57,24 @@ pub fn promote(tree: &Tree, packages: &[&str]) -> Result<Promotion, NotPromoted>
         .targets()
         .filter_map(|file| Some((file.id, place(file, renamed.get(&*file.package)?)?)))
         .collect();
-    let removed = moves.keys().map(|id| tree[*id].path.to_string()).collect();
+    let removed = moves.keys().map(|id| tree[*id].place(&tree[*id].path));
+    let removed = removed.collect();
     let plan = Plan::cut(tree, Step::Promotion, moves.clone());
     let printer = Printer::new(tree, &plan);
-    let uses = |file: &File| {
-        file.imports
-            .iter()
-            .any(|import| passes_on(tree, import.file, &moves))
-    };
+    let bringing = bringing(tree, &moves);
+    let uses = |file: &File| file.imports.iter().any(|one| bringing.contains(&one.file));
     let mut files: Vec<Generated> = tree
         .targets()
         .filter(|file| moves.contains_key(&file.id) || uses(file))
         .map(|file| Generated {
-            path: plan.path(file).to_owned(),
+            path: file.place(plan.path(file)),
             text: printer.file(file),
         })
         .collect();
-    let frozen: Vec<Name> = renamed.keys().filter_map(|name| previous(name)).collect();
+    let frozen: Vec<Name> = renamed
+        .keys()
+        .filter_map(|name| previous(tree, name))
+        .collect();
     let mut not_frozen = BTreeSet::new();
     for file in tree.targets().filter(|file| frozen.contains(&file.package)) {
         if !freeze(file, &mut files) {
@@ -117,28 +118,45 @@ fn place(file: &File, package: &str) -> Option<Move> {
     })
 }
 
-/// The stable package before an alpha.
-fn previous(package: &str) -> Option<Name> {
-    let name = PackageName::of(package);
-    let major = name.version?.major.checked_sub(1)?;
-    Some(format!("{}.v{major}", name.base).into())
+/// The newest stable package before an alpha; majors may have been left out.
+fn previous(tree: &Tree, package: &str) -> Option<Name> {
+    let alpha = PackageName::of(package);
+    let before = tree.targets().filter_map(|file| {
+        let name = PackageName::of(&file.package);
+        let version = name
+            .version
+            .filter(|version| version.stage == Stage::Stable)?;
+        let is_before =
+            name.base == alpha.base && name.rest.is_empty() && version.major < alpha.version?.major;
+        is_before.then_some((version.major, &file.package))
+    });
+    before.max().map(|(_, package)| package.clone())
 }
 
-/// Whether importing a file brings something that moves: the file itself, or what it imports publicly.
-fn passes_on(tree: &Tree, file: FileId, moves: &BTreeMap<FileId, Move>) -> bool {
-    let public = |import: &&Import| import.mode == ImportMode::Public;
-    moves.contains_key(&file)
-        || tree[file]
+/// The files that bring something that moves to those that import them: the moving ones, and what
+/// imports such a file publicly.
+fn bringing(tree: &Tree, moves: &BTreeMap<FileId, Move>) -> BTreeSet<FileId> {
+    let mut bringing: BTreeSet<FileId> = moves.keys().copied().collect();
+    // Imports come before what imports them.
+    for file in &tree.files {
+        let mut public = file
             .imports
             .iter()
-            .filter(public)
-            .any(|import| passes_on(tree, import.file, moves))
+            .filter(|one| one.mode == ImportMode::Public);
+        if public.any(|import| bringing.contains(&import.file)) {
+            bringing.insert(file.id);
+        }
+    }
+    bringing
 }
 
 /// Marks a file as frozen, in the text that is written anyway or in its own; false when it has no
 /// status to mark.
 fn freeze(file: &File, files: &mut Vec<Generated>) -> bool {
-    if let Some(written) = files.iter_mut().find(|written| *written.path == *file.path) {
+    if let Some(written) = files
+        .iter_mut()
+        .find(|written| written.path == file.place(&file.path))
+    {
         return match marked(&written.text) {
             Some(text) => {
                 written.text = text;
@@ -151,7 +169,7 @@ fn freeze(file: &File, files: &mut Vec<Generated>) -> bool {
         return false;
     };
     files.push(Generated {
-        path: file.path.to_string(),
+        path: file.place(&file.path),
         text,
     });
     true

@@ -40,65 +40,104 @@ pub fn differences(root: &Path, files: &[Generated]) -> Vec<Difference> {
     differences
 }
 
-/// Writes the files below `root`. Every text is written beside its place first, and moved when all
-/// are there; what was moved is put back when one cannot be. Gives the paths whose text changed.
+/// Writes files below `root`: [`apply`] without anything to remove.
 ///
 /// # Errors
-/// When a folder or file cannot be written; the tree is as it was then.
+/// As [`apply`].
 pub fn write(root: &Path, files: &[Generated]) -> Result<Vec<PathBuf>, NotWritten> {
+    apply(root, files, &[])
+}
+
+/// Writes files below `root` and removes others. Every text is written beside its place first, and
+/// moved when all are there; then the others go, with the folders that they leave empty. What was done
+/// is undone when one step fails. Gives the paths whose text changed.
+///
+/// # Errors
+/// When a file cannot be written or removed; the tree is as it was then.
+pub fn apply(
+    root: &Path,
+    files: &[Generated],
+    removed: &[String],
+) -> Result<Vec<PathBuf>, NotWritten> {
     let mut places: Vec<Place> = Vec::new();
-    let outcome = files.iter().try_for_each(|file| {
-        let path = root.join(&file.path);
-        let before = fs::read(&path).ok();
-        if before.as_deref() == Some(file.text.as_bytes()) {
-            return Ok(());
+    match steps(root, files, removed, &mut places) {
+        Ok(()) => {
+            let written = places.iter().filter(|place| place.beside.is_some());
+            Ok(written.map(|place| place.path.clone()).collect())
         }
-        let beside = path.with_extension("proto.new");
-        places.push(Place {
-            path,
-            beside,
-            before,
-            moved: false,
-        });
-        write_beside(&places[places.len() - 1].beside, &file.text)
-            .map_err(|error| (places.len() - 1, error))
-    });
-    let outcome = outcome.and_then(|()| {
-        places
-            .iter_mut()
-            .enumerate()
-            .try_for_each(|(index, place)| {
-                fs::rename(&place.beside, &place.path).map_err(|error| (index, error))?;
-                place.moved = true;
-                Ok(())
-            })
-    });
-    match outcome {
-        Ok(()) => Ok(places.into_iter().map(|place| place.path).collect()),
-        Err((index, error)) => {
+        Err((path, error)) => {
             places.iter().for_each(Place::restore);
             Err(NotWritten {
-                path: places[index].path.clone(),
+                path,
                 reason: error.to_string(),
             })
         }
     }
 }
 
-/// A file on its way into the tree.
+/// All that is done, noted in `places` as it is done.
+fn steps(
+    root: &Path,
+    files: &[Generated],
+    removed: &[String],
+    places: &mut Vec<Place>,
+) -> Result<(), (PathBuf, io::Error)> {
+    for file in files {
+        let path = root.join(&file.path);
+        let before = fs::read(&path).ok();
+        if before.as_deref() != Some(file.text.as_bytes()) {
+            let beside = path.with_extension("proto.new");
+            places.push(Place {
+                path: path.clone(),
+                beside: Some(beside.clone()),
+                before,
+                done: false,
+            });
+            write_beside(&beside, &file.text).map_err(|error| (path, error))?;
+        }
+    }
+    for path in removed {
+        let path = root.join(path);
+        let before = fs::read(&path).map_err(|error| (path.clone(), error))?;
+        places.push(Place {
+            path,
+            beside: None,
+            before: Some(before),
+            done: false,
+        });
+    }
+    for place in places.iter_mut() {
+        let done = match &place.beside {
+            Some(beside) => fs::rename(beside, &place.path),
+            None => fs::remove_file(&place.path),
+        };
+        done.map_err(|error| (place.path.clone(), error))?;
+        place.done = true;
+    }
+    for place in places.iter().filter(|place| place.beside.is_none()) {
+        // A folder that is not empty is not removed.
+        let _ = place.path.parent().map(fs::remove_dir);
+    }
+    Ok(())
+}
+
+/// A file that gets a new text, or goes.
 struct Place {
     path: PathBuf,
-    beside: PathBuf,
+    /// Where the new text waits; none when the file goes.
+    beside: Option<PathBuf>,
     /// What was there; none when nothing was.
     before: Option<Vec<u8>>,
-    moved: bool,
+    done: bool,
 }
 
 impl Place {
     /// Puts back what was. What cannot be put back now, nothing here can.
     fn restore(&self) {
-        let _ = fs::remove_file(&self.beside);
-        if self.moved {
+        if let Some(beside) = &self.beside {
+            let _ = fs::remove_file(beside);
+        }
+        if self.done {
             let _ = match &self.before {
                 Some(before) => fs::write(&self.path, before),
                 None => fs::remove_file(&self.path),

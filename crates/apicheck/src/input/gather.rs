@@ -37,6 +37,7 @@ pub(super) fn gather(
         listing,
         includes: includes.collect::<Result<_, _>>()?,
         roots: modules.roots,
+        subdir,
         guess,
         by_ending: HashMap::new(),
         files: Vec::new(),
@@ -90,6 +91,8 @@ struct Gathering<'a> {
     listing: &'a Listing,
     includes: Vec<Listing>,
     roots: Vec<String>,
+    /// The folder that is the top of the tree.
+    subdir: String,
     /// Whether an import that is not found may show a root.
     guess: bool,
     /// Paths of the listing by the name of the file alone; made when first needed.
@@ -212,19 +215,22 @@ impl<'a> Gathering<'a> {
             mut draft,
         } in self.files
         {
-            let (path, display) = match &found {
+            let (path, root, display) = match &found {
                 Found::Own(path) => {
                     let root = roots.iter().find(|root| is_below(path, root));
                     let root = root.map_or("", String::as_str);
                     let name = path[root.len()..].trim_start_matches('/');
-                    (Name::from(name), self.listing.display(path))
+                    let display = self.listing.display(path);
+                    (Name::from(name), below(root, &self.subdir).into(), display)
                 }
                 Found::Include(index, path) => {
-                    (path.as_str().into(), self.includes[*index].display(path))
+                    let display = self.includes[*index].display(path);
+                    (path.as_str().into(), Name::default(), display)
                 }
             };
             if let Ok(draft) = &mut draft {
                 draft.proto.name = Some(path.to_string());
+                draft.root = root;
             }
             texts.push(Text {
                 path,
@@ -236,4 +242,10 @@ impl<'a> Gathering<'a> {
         }
         Tree::assemble(&texts, read).map_err(Failure::Mistakes)
     }
+}
+
+/// A folder as it is called from the folder `top`, when it lies in it.
+fn below<'a>(folder: &'a str, top: &str) -> &'a str {
+    let inside = folder.strip_prefix(top).unwrap_or(folder);
+    inside.trim_start_matches('/')
 }

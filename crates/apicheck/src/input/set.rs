@@ -12,7 +12,7 @@ use super::Options;
 use super::failure::{Failure, Unusable};
 use super::listing::unreadable;
 use super::modules::is_below;
-use crate::model::{Syntax, Tree};
+use crate::model::{Name, Syntax, Tree};
 use crate::parse::Draft;
 
 const SET: &str = "google.protobuf.FileDescriptorSet";
@@ -49,6 +49,7 @@ pub(super) fn tree(bytes: &[u8], path: &Path, options: &Options) -> Result<Tree,
             target: !built_in
                 && (options.paths.is_empty() || below(&options.paths))
                 && !below(&options.excludes),
+            root: Name::default(),
             syntax: syntax(&proto, more.edition).map_err(broken)?,
             options: more.options,
             display: format!("{}:{name}", path.display()).into(),

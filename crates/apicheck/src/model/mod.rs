@@ -142,6 +142,9 @@ pub struct File {
     pub id: FileId,
     /// The path by which others import it: `envoy/type/v3/percent.proto`.
     pub path: Name,
+    /// The folder, from the top of the tree, below which `path` lies: that of a module, `proto`; empty
+    /// for the top.
+    pub root: Name,
     /// What to show a person: a path that an editor opens, or `main:api/envoy/…` for a git ref.
     pub display: Name,
     /// Whether it is judged, or only imported by what is judged.
@@ -168,6 +171,17 @@ pub struct File {
     pub syntax_source: Source,
     /// `(path of the option in FileOptions, its source)`, in order of declaration.
     pub option_sources: Vec<(Vec<i32>, Source)>,
+}
+
+impl File {
+    /// Where a path that is imported from below the file's root lies in the tree.
+    #[must_use]
+    pub fn place(&self, path: &str) -> String {
+        match &*self.root {
+            "" => path.to_owned(),
+            root => format!("{root}/{path}"),
+        }
+    }
 }
 
 /// An `import` statement.

@@ -48,6 +48,8 @@ use crate::model::{Name, Syntax, Tree};
 pub struct Draft {
     /// The declarations. Options may be uninterpreted, as in a text, or lie in `options`.
     pub proto: FileDescriptorProto,
+    /// See [`File::root`](crate::model::File::root).
+    pub root: Name,
     /// The language level, which `proto` cannot say of an edition.
     pub syntax: Syntax,
     /// Encoded options by the path of their field in `proto` (`[4, 0, 7]`: those of the first
@@ -69,6 +71,7 @@ impl Draft {
                 name: Some(text.path.to_string()),
                 ..FileDescriptorProto::default()
             },
+            root: Name::default(),
             syntax: Syntax::default(),
             options: HashMap::new(),
             display: text.display.clone(),

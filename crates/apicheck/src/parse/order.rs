@@ -63,6 +63,7 @@ fn add_built_in(drafts: &mut Vec<Draft>) {
             if let Some(file) = pool.get_file_by_name(&path) {
                 drafts.push(Draft {
                     proto: file.file_descriptor_proto().clone(),
+                    root: Name::default(),
                     syntax: Syntax::default(),
                     options: HashMap::new(),
                     display: Name::from(path.as_str()),

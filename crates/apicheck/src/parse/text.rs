@@ -46,6 +46,7 @@ pub(super) fn read(text: &Text) -> Result<Draft, Vec<Error>> {
     };
     Ok(Draft {
         proto,
+        root: Name::default(),
         syntax,
         options: HashMap::new(),
         display: text.display.clone(),

@@ -97,12 +97,15 @@ pub(super) static MESSAGE_RENAMED: Rule = wire(
     "Type URLs in `Any` hold it, and stubs are named after it. Annotate `(udpa.annotations.message_migrate).rename` and let the next major do it.",
     &["MESSAGE_NO_DELETE", "PACKAGE_MESSAGE_NO_DELETE"],
 );
-pub(super) static SERVICE_RENAMED: Rule = wire(
-    "SERVICE_RENAMED",
-    "A service keeps its full name",
-    "It is part of the path of each call: old clients get UNIMPLEMENTED. Serve both for a while.",
-    &["SERVICE_NO_DELETE", "PACKAGE_SERVICE_NO_DELETE"],
-);
+pub(super) static SERVICE_RENAMED: Rule = Rule {
+    behaviours: &["V-5", "V-27"],
+    ..wire(
+        "SERVICE_RENAMED",
+        "A service keeps its full name",
+        "It is part of the path of each call: old clients get UNIMPLEMENTED. Serve both for a while.",
+        &["SERVICE_NO_DELETE", "PACKAGE_SERVICE_NO_DELETE"],
+    )
+};
 pub(super) static METHOD_RENAMED: Rule = wire(
     "METHOD_RENAMED",
     "A method keeps its name",

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use oxds_apicheck::finding::{Language, Severity};
+use oxds_apicheck::model::Tree;
 
-use crate::support::{findings, shop, told, tree};
+use crate::support::{findings, line, shop, told, tree};
 
 #[test]
 fn v27_one_renumbered_field_is_one_finding_with_both_places() {
@@ -256,4 +257,66 @@ fn v37_the_zero_of_an_enum_is_neither_renamed_nor_removed() {
         told(&state("A = 0;"), &state("NONE = 0;")),
         ["ENUM_ZERO_CHANGED shop.v1.State.NONE: renamed from A to NONE"]
     );
+}
+
+const STORE: &str = "service Store {
+  rpc Buy(Ask) returns (Answer);
+  rpc Sell(Ask) returns (Answer);
+  rpc List(Ask) returns (Answer);
+}
+";
+
+/// Files of packages with the messages of the store, and the service in some of them.
+fn stores(packages: &[(&str, bool)]) -> Tree {
+    let files: Vec<(String, String)> = packages
+        .iter()
+        .map(|(package, serves)| {
+            let service = if *serves { STORE } else { "" };
+            let text = format!(
+                "syntax = \"proto3\";\npackage {package};\nmessage Ask {{}}\nmessage Answer {{}}\n{service}"
+            );
+            (format!("{}/store.proto", package.replace('.', "/")), text)
+        })
+        .collect();
+    tree(&files)
+}
+
+#[test]
+fn v5_a_service_that_moves_to_another_package_changes_the_path_of_its_calls() {
+    let before = stores(&[("shop.v1", true), ("box.v1", false)]);
+    for (package, other) in [("box.v1", "shop.v1"), ("shop.v2", "shop.v1")] {
+        let after = stores(&[(package, true), (other, false)]);
+        let found: Vec<String> = findings(&before, &after)
+            .iter()
+            .filter(|one| one.element.ends_with("Store"))
+            .map(line)
+            .collect();
+        assert_eq!(
+            found,
+            [format!(
+                "SERVICE_RENAMED {package}.Store: renamed from shop.v1.Store to {package}.Store: \
+                 calls go to /{package}.Store/… instead of /shop.v1.Store/…"
+            )]
+        );
+    }
+    // What is in a new package besides is an addition.
+    let both = stores(&[("shop.v1", true), ("box.v1", true)]);
+    let found = findings(&before, &both);
+    assert!(found.iter().all(|one| !one.rule.id.starts_with("SERVICE")));
+}
+
+#[test]
+fn v15_a_released_package_stays_even_when_a_later_major_is_there() {
+    let old = stores(&[("shop.v1", true), ("shop.v2", true), ("shop.v3alpha", true)]);
+    let ids = |new: &Tree| -> Vec<String> {
+        let found = findings(&old, new);
+        let of = found.iter().filter(|one| one.exempt.is_none());
+        of.map(|one| format!("{} {}", one.rule.id, one.element))
+            .collect()
+    };
+    assert_eq!(
+        ids(&stores(&[("shop.v2", true), ("shop.v3alpha", true)])),
+        ["PACKAGE_REMOVED shop.v1"]
+    );
+    assert!(ids(&old).is_empty());
 }

@@ -8,6 +8,7 @@ use oxds_apicheck::clock::{Deprecation, Phase, Schedule, clock};
 use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::finding::Severity;
 use oxds_apicheck::ledger::Ledger;
+use oxds_apicheck::model::Tree;
 use oxds_apicheck::review::review;
 use oxds_apicheck::rule::Profile;
 use oxds_apicheck::rules;
@@ -166,6 +167,39 @@ fn v36_a_removal_inside_the_window_is_an_error() {
         )
     );
     assert_eq!(told(date(2022, 7, 1)).0, Severity::Note);
+}
+
+#[test]
+fn v7_an_experiment_has_a_bounded_number_of_releases() {
+    let releases = LEDGER.split("events:").next().unwrap();
+    let text = |since: &str| {
+        format!(
+            "{releases}experimental_releases: 2\nexperimental:\n- {{element: shop.v1.Order.id, since: {since}}}\n"
+        )
+    };
+    let tree = |mark: &str| shop(&format!("message Order {{\n  {mark}\n  string id = 1;\n}}"));
+    let told = |tree: &Tree, ledger: &Ledger, today: Date| -> Vec<(String, Severity)> {
+        let found = rules::lifecycle(tree, Profile::Policy, ledger, today);
+        let told = found
+            .iter()
+            .map(|one| (one.rule.id.to_owned(), one.severity));
+        told.collect()
+    };
+    let hidden = tree("// [#not-implemented-hide:]");
+    let ledger_1 = ledger(&text("1.1.0"));
+    let expiring = [("EXPERIMENTAL_EXPIRING".to_owned(), Severity::Warning)];
+    let expired = [("EXPERIMENTAL_EXPIRED".to_owned(), Severity::Error)];
+    // nothing at first, a warning in the last release, an error from the next one on
+    assert!(told(&hidden, &ledger_1, date(2021, 4, 1)).is_empty());
+    assert_eq!(told(&hidden, &ledger_1, date(2021, 8, 1)), expiring);
+    assert_eq!(told(&hidden, &ledger_1, date(2021, 11, 1)), expired);
+    // promoted, it is none; unknown to the ledger, that is told
+    assert!(told(&tree(""), &ledger_1, date(2021, 11, 1)).is_empty());
+    let unknown = told(&hidden, &ledger(releases), date(2021, 11, 1));
+    assert_eq!(
+        unknown,
+        [("LEDGER_INCOMPLETE".to_owned(), Severity::Warning)]
+    );
 }
 
 #[test]

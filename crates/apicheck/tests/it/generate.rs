@@ -5,11 +5,9 @@ use std::fs::File;
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
-use oxds_apicheck::bump::frozen_by_status;
 use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::generate::{
-    Generated, NotPromoted, Plan, differences, next_major, promote, structural_differences,
-    typemap, write,
+    Generated, Plan, differences, next_major, structural_differences, typemap, write,
 };
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::model::Tree;
@@ -59,7 +57,7 @@ pub(crate) fn read<'a>(files: impl IntoIterator<Item = &'a (String, String, bool
     }
 }
 
-fn is_v4(path: &str) -> bool {
+pub(crate) fn is_v4(path: &str) -> bool {
     path.contains("/v4alpha/")
 }
 
@@ -187,53 +185,43 @@ fn the_golden_types_say_what_they_were() {
 }
 
 #[test]
-fn v19_promotion_renames_everything_and_freezes_what_was_before() {
-    // given the golden tree, all of whose candidates are promoted at once
-    let golden = golden();
-    let tree = read(&golden);
-    let packages: BTreeSet<&str> = tree
-        .targets()
-        .filter(|file| is_v4(&file.path))
-        .map(|file| &*file.package)
-        .collect();
-    let packages: Vec<&str> = packages.into_iter().collect();
-    let promotion = promote(&tree, &packages).unwrap();
-    assert_eq!(
-        (promotion.packages.len(), promotion.removed.len()),
-        (72, 125)
+fn an_enum_is_paired_though_its_old_side_is_in_another_tree() {
+    let file = |path: &str, text: &str| (path.to_owned(), text.to_owned(), true);
+    let new = file(
+        "a/v2/a.proto",
+        r#"syntax = "proto3"; package a.v2; import "versioning.proto";
+        message M { option (udpa.annotations.versioning).previous_message_type = "a.v1.M";
+            enum Inner { I = 0; } enum New { N = 0; } }
+        enum Beside { B = 0; }"#,
     );
-    let url = |name: &str| format!("type.googleapis.com/envoy.config.cluster.{name}.Cluster");
-    assert!(promotion.type_urls.contains(&(url("v4alpha"), url("v4"))));
-    // when it is written
-    let written: BTreeMap<String, String> = promotion
-        .files
-        .into_iter()
-        .map(|file| (file.path, file.text))
-        .collect();
-    let mut files: Vec<(String, String, bool)> = golden
-        .iter()
-        .filter(|(path, ..)| !promotion.removed.contains(path) && !written.contains_key(path))
-        .cloned()
-        .collect();
-    files.extend(written.into_iter().map(|(path, text)| (path, text, true)));
-    let promoted = read(&files);
-    // then no alpha of 4 is left, v3 is frozen where there is a v4, and nothing else changed
-    assert!(promoted.files.iter().all(|file| !is_v4(&file.path)));
-    let frozen = frozen_by_status(&promoted);
-    assert!(frozen.contains("envoy.config.cluster.v3"));
-    assert!(!frozen.contains("envoy.config.cluster.v4"));
-    let cluster = promoted.message("envoy.config.cluster.v4.Cluster").unwrap();
-    let before = tree
-        .message("envoy.config.cluster.v4alpha.Cluster")
-        .unwrap();
-    assert_eq!(cluster.fields.len(), before.fields.len());
+    let old = file(
+        "a/v1/a.proto",
+        r#"syntax = "proto3"; package a.v1; message M { enum Inner { I = 0; } } enum Beside { B = 0; }"#,
+    );
+    let versioning = file(
+        "versioning.proto",
+        r#"syntax = "proto3"; package udpa.annotations; import "google/protobuf/descriptor.proto";
+        message VersioningAnnotation { string previous_message_type = 1; }
+        extend google.protobuf.MessageOptions { VersioningAnnotation versioning = 7881811; }"#,
+    );
+    let enums = |files: &[(String, String, bool)]| -> Vec<(String, bool)> {
+        let pairs = typemap(&read(files))
+            .into_iter()
+            .filter(|pair| !pair.message);
+        pairs
+            .map(|pair| (format!("{} {}", pair.old, pair.new), pair.old_is_there))
+            .collect()
+    };
+    let [beside, inner, added] =
+        ["Beside", "M.Inner", "M.New"].map(|name| format!("a.v1.{name} a.v2.{name}"));
+    // With both sides, an enum that the old one lacks is new; with one, nobody knows.
     assert_eq!(
-        promote(&promoted, &["envoy.config.cluster.v4"]),
-        Err(NotPromoted::NoAlpha("envoy.config.cluster.v4".to_owned()))
+        enums(&[old, new.clone(), versioning.clone()]),
+        [(beside.clone(), true), (inner.clone(), true)]
     );
     assert_eq!(
-        promote(&tree, &["a.v1alpha"]),
-        Err(NotPromoted::Unknown("a.v1alpha".to_owned()))
+        enums(&[new, versioning]),
+        [(beside, false), (inner, false), (added, false)]
     );
 }
 
@@ -271,78 +259,6 @@ fn v39_files_are_written_once_and_all_or_none() {
     let left = std::fs::read_dir(folder.path().join("a/v2alpha")).unwrap();
     assert_eq!(left.count(), 3);
 }
-
-#[test]
-fn v19_promotion_follows_public_imports_and_says_what_it_cannot_freeze() {
-    // given a use of what is promoted through a file that passes it on, and stable files of which one
-    // has its status in braces and one has none
-    let status = r#"import "udpa/annotations/status.proto"; option (udpa.annotations.file_status) = { package_version_status: ACTIVE };"#;
-    let files = [
-        (
-            "a/v1/a.proto".to_owned(),
-            format!(r#"syntax = "proto3"; package a.v1; {status}"#),
-            true,
-        ),
-        (
-            "b/v1/b.proto".to_owned(),
-            r#"syntax = "proto3"; package b.v1;"#.to_owned(),
-            true,
-        ),
-        (
-            "a/v2alpha/a.proto".to_owned(),
-            r#"syntax = "proto3"; package a.v2alpha; message A {}"#.to_owned(),
-            true,
-        ),
-        (
-            "b/v2alpha/b.proto".to_owned(),
-            r#"syntax = "proto3"; package b.v2alpha; message B {}"#.to_owned(),
-            true,
-        ),
-        (
-            "shim.proto".to_owned(),
-            r#"syntax = "proto3"; import public "a/v2alpha/a.proto";"#.to_owned(),
-            true,
-        ),
-        (
-            "user.proto".to_owned(),
-            r#"syntax = "proto3"; import "shim.proto"; message User { a.v2alpha.A a = 1; }"#
-                .to_owned(),
-            true,
-        ),
-        (
-            "udpa/annotations/status.proto".to_owned(),
-            STATUS.to_owned(),
-            false,
-        ),
-    ];
-    let promotion = promote(&read(&files), &["a.v2alpha", "b.v2alpha"]).unwrap();
-    assert_eq!(promotion.not_frozen, ["b.v1"]);
-    let mut after: Vec<(String, String, bool)> = promotion
-        .files
-        .into_iter()
-        .map(|file| (file.path, file.text, true))
-        .collect();
-    for (path, text, target) in files {
-        let rewritten = after.iter().any(|(other, ..)| *other == path);
-        if !rewritten && !promotion.removed.contains(&path) {
-            after.push((path, text, target));
-        }
-    }
-    // then the tree compiles, and nobody names the alpha any more
-    let tree = read(&after);
-    assert!(tree.message("a.v2.A").is_some());
-    assert_eq!(
-        frozen_by_status(&tree).into_iter().collect::<Vec<_>>(),
-        ["a.v1"]
-    );
-}
-
-/// The annotation that says how far a package is, cut down.
-const STATUS: &str = r#"syntax = "proto3"; package udpa.annotations;
-    import "google/protobuf/descriptor.proto";
-    extend google.protobuf.FileOptions { StatusAnnotation file_status = 222707719; }
-    enum PackageVersionStatus { UNKNOWN = 0; FROZEN = 1; ACTIVE = 2; NEXT_MAJOR_VERSION_CANDIDATE = 3; }
-    message StatusAnnotation { bool work_in_progress = 1; PackageVersionStatus package_version_status = 2; }"#;
 
 #[test]
 fn printed_trees_read_back_as_they_were() {

@@ -84,6 +84,48 @@ fn v9_the_way_is_printed() {
 }
 
 #[test]
+fn v10_a_next_major_does_not_use_the_one_before_it() {
+    let tree = chain(&[
+        ("shop.v1", &[]),
+        ("box.v1", &[]),
+        ("shop.v2alpha", &["shop.v1", "box.v1"]),
+    ]);
+    let found = told(&tree, &Policy::default());
+    let own: Vec<_> = found
+        .iter()
+        .filter(|line| line.starts_with("MAJOR_USES_PREVIOUS"))
+        .collect();
+    assert_eq!(own.len(), 1, "{found:?}");
+    assert!(
+        own[0].contains("shop.v2alpha") && own[0].contains("shop.v1"),
+        "{own:?}"
+    );
+}
+
+#[test]
+fn v11_the_latest_catches_up_with_what_it_uses() {
+    let links = |used: &'static [&'static str]| {
+        chain(&[
+            ("box.v1", &[]),
+            ("box.v2", &[]),
+            ("box.v3alpha", &[]),
+            ("shop.v1", &["box.v1"]),
+            ("shop.v2", used),
+        ])
+    };
+    let late = |tree: &Tree| -> Vec<String> {
+        let found = told(tree, &Policy::default());
+        let of = |line: &String| line.starts_with("LATEST_USES_OLD");
+        found.into_iter().filter(of).collect()
+    };
+    // Only the latest major of a package must, and an alpha is nothing to catch up with.
+    let found = late(&links(&["box.v1"]));
+    let expected = "LATEST_USES_OLD shop.v2.M.f1: uses box.v1.M of box.v1, which has v2";
+    assert_eq!(found, [expected]);
+    assert_eq!(late(&links(&["box.v2"])), Vec::<String>::new());
+}
+
+#[test]
 fn v12_both_ways_of_a_diamond_are_printed() {
     let tree = chain(&[
         ("base.v1", &[]),

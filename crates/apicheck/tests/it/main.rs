@@ -23,6 +23,7 @@ mod limits;
 mod lint;
 mod parse;
 mod print;
+mod promote;
 mod properties;
 mod report;
 mod support;

@@ -140,6 +140,7 @@ impl<'a> Builder<'a> {
         File {
             id: FileId(self.index as u32),
             path: proto.name().into(),
+            root: draft.root.clone(),
             display: draft.display.clone(),
             target: draft.target,
             package: package.into(),

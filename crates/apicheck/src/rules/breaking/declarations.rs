@@ -186,27 +186,33 @@ pub(super) struct Sort {
     pub(super) renamed: &'static Rule,
     /// The annotation of the pending set that renames it in the next major.
     pub(super) annotation: Option<&'static str>,
+    /// Whether its name is part of the paths of calls.
+    pub(super) called: bool,
 }
 
 pub(super) const MESSAGES: Sort = Sort {
     removed: &MESSAGE_REMOVED,
     renamed: &MESSAGE_RENAMED,
     annotation: Some("udpa.annotations.message_migrate"),
+    called: false,
 };
 pub(super) const ENUMS: Sort = Sort {
     removed: &ENUM_REMOVED,
     renamed: &ENUM_RENAMED,
     annotation: Some("udpa.annotations.enum_migrate"),
+    called: false,
 };
 pub(super) const SERVICES: Sort = Sort {
     removed: &SERVICE_REMOVED,
     renamed: &SERVICE_RENAMED,
     annotation: None,
+    called: true,
 };
 const EXTENSIONS: Sort = Sort {
     removed: &EXTENSION_REMOVED,
     renamed: &EXTENSION_RENAMED,
     annotation: None,
+    called: false,
 };
 
 /// What can be said of anything that has a full name.
@@ -278,7 +284,10 @@ pub(super) fn declaration<D: Declaration>(
 }
 
 fn renamed(was: &str, is: &str, sort: &Sort) -> Fact {
-    let message = format!("renamed from {was} to {is}");
+    let message = match sort.called {
+        true => format!("renamed from {was} to {is}: calls go to /{is}/… instead of /{was}/…"),
+        false => format!("renamed from {was} to {is}"),
+    };
     let fact = Fact::new(sort.renamed, message, was, is).breaks(ALL);
     let short = is.rsplit('.').next().unwrap_or(is);
     Fact {

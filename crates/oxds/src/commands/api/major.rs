@@ -115,12 +115,8 @@ pub(super) fn promote(args: &PromoteArgs) -> Result<Exit, Failure> {
     let promotion = generate::promote(&tree, &packages).map_err(Failure::usage)?;
     let mut output = Output::new();
     if !args.dry_run {
-        generate::write(&args.tree, &promotion.files).map_err(Failure::usage)?;
-        for path in &promotion.removed {
-            let path = args.tree.join(path);
-            std::fs::remove_file(&path)
-                .map_err(|error| Failure::usage(format_args!("{}: {error}", path.display())))?;
-        }
+        let (files, removed) = (&promotion.files, &promotion.removed);
+        generate::apply(&args.tree, files, removed).map_err(Failure::usage)?;
     }
     for file in &promotion.files {
         output.line(&format!("written: {}", file.path))?;
