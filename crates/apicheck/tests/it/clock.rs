@@ -291,3 +291,39 @@ fn a_ledger_that_is_wrong_is_told_with_its_line() {
     }
     assert!(refused("release: []\n").starts_with("oxds-ledger.yaml:1:1: "));
 }
+
+#[test]
+fn v18_a_new_stable_major_comes_with_an_event_of_the_ledger() {
+    let text = |package: &str| {
+        format!("syntax = \"proto3\";\npackage {package};\nmessage Order {{ string id = 1; }}")
+    };
+    let v1 = ("shop/v1/order.proto", text("shop.v1"));
+    let old = tree(std::slice::from_ref(&v1));
+    let told = |package: &str, today: Date| -> Vec<String> {
+        let path = format!("{}/order.proto", package.replace('.', "/"));
+        let new = tree(&[(v1.0, v1.1.clone()), (&*path, text(package))]);
+        let comparison = Comparison::of(&old, &new);
+        let ledger = ledger(LEDGER);
+        let findings = rules::promotions(&comparison, Profile::Policy, &ledger, today);
+        findings
+            .into_iter()
+            .map(|finding| format!("{} {}", finding.rule.id, finding.message))
+            .collect()
+    };
+    // The ledger has shop.v2 in June of 2021, and shop.v9 never.
+    assert_eq!(told("shop.v2", date(2021, 6, 30)), [""; 0]);
+    let early = "MAJOR_WITHOUT_EVENT comes before its event 2021 on 2021-06-30";
+    assert_eq!(told("shop.v2", date(2021, 6, 29)), [early]);
+    let none = "MAJOR_WITHOUT_EVENT is new, and no event in the ledger has it";
+    assert_eq!(told("shop.v9", date(2021, 6, 30)), [none]);
+    assert_eq!(
+        told("shop.v9alpha", date(2021, 6, 30)),
+        [""; 0],
+        "an alpha may come at any time"
+    );
+    assert_eq!(
+        told("box.v1", date(2021, 6, 30)),
+        [""; 0],
+        "a first major is no event"
+    );
+}
