@@ -9,6 +9,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use h2::client::{Builder, ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -49,7 +50,17 @@ impl Rude {
     /// # Errors
     /// When the server does not answer as one of HTTP/2.
     pub async fn connect(server: SocketAddr, window: u32) -> io::Result<Self> {
-        let socket = TcpStream::connect(server).await?;
+        Self::over(TcpStream::connect(server).await?, window).await
+    }
+
+    /// Speaks HTTP/2 over whatever this is.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn over<S>(socket: S, window: u32) -> io::Result<Self>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let shaken = Builder::new()
             .initial_window_size(window)
             .max_concurrent_reset_streams(usize::MAX)

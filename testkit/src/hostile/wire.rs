@@ -63,17 +63,29 @@ impl Wire {
     /// # Errors
     /// When it does not close it.
     pub async fn closed(mut self) -> io::Result<Option<u32>> {
-        let mut goaway = None;
         let reading = async {
-            while let Ok((kind, payload)) = self.frame().await {
-                if kind == GOAWAY {
-                    let code = payload.get(4..).and_then(<[u8]>::first_chunk);
-                    goaway = code.copied().map(u32::from_be_bytes);
+            let mut goaway = None;
+            while let Ok(frame) = self.frame().await {
+                goaway = error_code(&frame).or(goaway);
+            }
+            goaway
+        };
+        Ok(timeout(SOON, reading).await?)
+    }
+
+    /// Waits until the server says GOAWAY: its error code.
+    ///
+    /// # Errors
+    /// When the connection ends without, or the server says nothing.
+    pub async fn goaway(&mut self) -> io::Result<u32> {
+        let reading = async {
+            loop {
+                if let Some(code) = error_code(&self.frame().await?) {
+                    return Ok(code);
                 }
             }
         };
-        timeout(SOON, reading).await?;
-        Ok(goaway)
+        timeout(SOON, reading).await?
     }
 
     async fn frame(&mut self) -> io::Result<(u8, Vec<u8>)> {
@@ -84,4 +96,10 @@ impl Wire {
         self.0.read_exact(&mut payload).await?;
         Ok((kind, payload))
     }
+}
+
+/// Of a GOAWAY frame.
+fn error_code((kind, payload): &(u8, Vec<u8>)) -> Option<u32> {
+    let code = payload.get(4..)?.first_chunk()?;
+    (*kind == GOAWAY).then(|| u32::from_be_bytes(*code))
 }

@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use oxds_server::{BindError, DirStore, FileSink, Server};
+use oxds_server::{BindError, DirStore, FileSink, Limits, Server};
 use tracing::info;
 
 use super::security::SecurityArgs;
-use super::{dir_options, runtime, unreadable};
+use super::{dir_options, duration, runtime, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::signals::{self, Stop};
@@ -60,6 +61,9 @@ pub(crate) struct Args {
     /// Write what is served into this folder, too, for clients that read files: cds.json, eds/NAME.json, …
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
+    /// How long clients may take to leave after SIGTERM; then they are cut off
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    drain: Duration,
     #[command(flatten)]
     security: SecurityArgs,
     /// Pass fields that this version of the API does not know, instead of refusing the file
@@ -74,6 +78,8 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 async fn serve(args: Args) -> Result<Exit, Failure> {
     let options = dir_options(args.allow_unknown_fields, args.strict);
     let store = DirStore::open(args.dir, options).map_err(|error| unreadable(&error))?;
+    let mut limits = Limits::default();
+    limits.drain = args.drain;
     let security = args.security.open().map_err(Failure::usage)?;
     let (mut stop, mut hangup, reload) = (Stop::listen()?, signals::reload()?, store.reload());
     let server = Server::builder()
@@ -81,6 +87,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         .http(args.http)
         .identifier(replica())
         .security(security.clone())
+        .limits(limits)
         .store(store)
         .bind()
         .await

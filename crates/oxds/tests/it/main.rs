@@ -9,8 +9,11 @@ mod api;
 mod bootstrap;
 mod call;
 mod demo;
+mod drain;
 mod observe;
 mod rollout;
+#[cfg(feature = "tls")]
+mod security;
 mod serve;
 mod support;
 mod terminal;

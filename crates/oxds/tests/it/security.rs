@@ -1,0 +1,158 @@
+//! `oxds serve` with certificates and rules (S-78).
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use oxds_testkit::certificates::{Authority, Issued, replace};
+use oxds_testkit::hostile::{Ended, Rude, framed};
+use oxds_types::discovery::{DiscoveryRequest, Node};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
+
+use crate::support::{Serve, cluster, command, folder, oxds};
+
+const SOTW: &str =
+    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
+const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+const RULES: &str = "rules:\n- {identity: 'spiffe://prod/*', nodes: [shop-*]}\n";
+
+/// The files of a server, and who made them.
+struct Files {
+    dir: TempDir,
+    authority: Authority,
+}
+
+impl Files {
+    fn make() -> Self {
+        let dir = folder(&[("config/a.yaml", &cluster("a")), ("rules.yaml", RULES)]);
+        let authority = Authority::new("test").expect("an authority");
+        let files = Self { dir, authority };
+        files.issue(&files.authority);
+        replace(&files.path("ca.pem"), &files.authority.pem()).expect("written");
+        files
+    }
+
+    /// A new certificate for the server.
+    fn issue(&self, authority: &Authority) {
+        let issued = authority.issue(&["localhost"]).expect("issued");
+        issued.write(self.dir.path(), "server").expect("written");
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn serve(&self) -> Serve {
+        let addresses = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+        let mut command = command(["serve", "config"]);
+        command.args(addresses).current_dir(self.dir.path());
+        for (option, file) in [
+            ("--tls-cert", "server.pem"),
+            ("--tls-key", "server.key"),
+            ("--tls-client-ca", "ca.pem"),
+            ("--authorize", "rules.yaml"),
+        ] {
+            command.args([option, file]);
+        }
+        Serve::of(&mut command)
+    }
+}
+
+async fn connect(server: &Serve, authority: &Authority, client: &Issued) -> io::Result<Rude> {
+    let connector = authority
+        .connector(Some(client))
+        .map_err(io::Error::other)?;
+    let socket = TcpStream::connect(server.grpc).await?;
+    let name = "localhost".try_into().map_err(io::Error::other)?;
+    Rude::over(connector.connect(name, socket).await?, 65_535).await
+}
+
+/// How a first request as this node is answered: a message, or an end.
+async fn ask(client: &mut Rude, node: &str) -> Result<(), Ended> {
+    let mut call = client.call(SOTW).await.expect("a call");
+    call.send(framed(&DiscoveryRequest {
+        node: Some(Node {
+            id: node.into(),
+            ..Node::default()
+        }),
+        type_url: CDS.into(),
+        ..DiscoveryRequest::default()
+    }));
+    call.message().await.map(drop)
+}
+
+/// Given certificates and rules; then a client is served as the node that it may be and as no other; a new certificate,
+/// and new rules, hold once SIGHUP says so.
+#[tokio::test]
+async fn s78_certificates_rules_and_sighup() {
+    let files = Files::make();
+    let server = files.serve();
+    server.shows("/readyz", "200 OK");
+    let web = files
+        .authority
+        .issue(&["spiffe://prod/web"])
+        .expect("issued");
+    let mut client = connect(&server, &files.authority, &web)
+        .await
+        .expect("served");
+    assert_eq!(ask(&mut client, "shop-1").await, Ok(()));
+    let denied = ask(&mut client, "pay-1").await;
+    assert!(matches!(denied, Err(Ended::Status(7, _))), "{denied:?}");
+
+    let next = Authority::new("next").expect("an authority");
+    files.issue(&next);
+    replace(&files.path("rules.yaml"), &RULES.replace("shop-*", "pay-*")).expect("written");
+    server.signal("HUP");
+    let mut client = loop {
+        if let Ok(client) = connect(&server, &next, &web).await {
+            break client;
+        }
+    };
+    while ask(&mut client, "pay-1").await.is_err() {}
+    assert!(ask(&mut client, "shop-1").await.is_err());
+
+    server.signal("TERM");
+    let (code, log) = tokio::task::spawn_blocking(|| server.end())
+        .await
+        .expect("ended");
+    assert_eq!(code, Some(0), "{log}");
+    for told in ["new certificates", "new rules", "(spiffe://prod/web)"] {
+        assert!(log.contains(told), "no {told:?} in {log}");
+    }
+    assert!(!log.contains("Some("), "{log}");
+}
+
+/// Given files that are missing, of the wrong kind or malformed; then each is named, with the line where there is one,
+/// and nothing is served.
+#[test]
+fn s78_files_with_mistakes_are_named() {
+    let files = Files::make();
+    let run = |options: &[(&str, &str)]| {
+        let mut arguments = vec![
+            "serve".to_owned(),
+            files.path("config").display().to_string(),
+        ];
+        for (option, file) in options {
+            arguments.extend([(*option).to_owned(), files.path(file).display().to_string()]);
+        }
+        oxds(arguments)
+    };
+    let (cert, key) = (("--tls-cert", "server.pem"), ("--tls-key", "server.key"));
+    let ca = ("--tls-client-ca", "ca.pem");
+    run(&[cert]).expect(2, &["--tls-key"]);
+    run(&[cert, key, ("--authorize", "rules.yaml")]).expect(2, &["--tls-client-ca"]);
+    run(&[cert, ("--tls-key", "none")]).expect(2, &["none: No such file"]);
+    run(&[cert, ("--tls-key", "server.pem")]).expect(2, &["server.pem: "]);
+    run(&[("--tls-cert", "rules.yaml"), key]).expect(2, &["rules.yaml: no certificate in it"]);
+    write(
+        &files.path("bad.yaml"),
+        "rules:\n- identity: a\n  node: b\n",
+    );
+    run(&[cert, key, ca, ("--authorize", "bad.yaml")])
+        .expect(2, &["bad.yaml:3:3: error: ", "node"]);
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).expect("written");
+}
