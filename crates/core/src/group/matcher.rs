@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use envoy_types::pb::envoy::config::core::v3::Locality;
 use envoy_types::pb::google::protobuf::value::Kind as ValueKind;
 use envoy_types::pb::google::protobuf::{Struct, Value};
 use oxds_types::Glob;
@@ -38,18 +39,26 @@ pub struct Specificity {
 }
 
 impl Matcher {
+    /// Whether a node of this id and cluster may be in the group.
+    #[must_use]
+    pub fn may_match(&self, id: &str, cluster: &str) -> bool {
+        let glob = |glob: &Option<Glob>, text: &str| glob.as_ref().is_none_or(|g| g.matches(text));
+        glob(&self.id, id) && glob(&self.cluster, cluster)
+    }
+
     /// Whether a node is in the group.
     #[must_use]
     pub fn matches(&self, node: &Node) -> bool {
-        let glob = |glob: &Option<Glob>, text: &str| glob.as_ref().is_none_or(|g| g.matches(text));
-        let locality = node.locality.clone().unwrap_or_default();
-        let same = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|w| w == is);
+        let locality = node.locality.as_ref();
+        let same = |wanted: &Option<String>, of: fn(&Locality) -> &String| {
+            let wanted = wanted.as_ref();
+            wanted.is_none_or(|wanted| *wanted == *locality.map_or("", |l| of(l)))
+        };
         let metadata = node.metadata.as_ref();
-        glob(&self.id, &node.id)
-            && glob(&self.cluster, &node.cluster)
-            && same(&self.region, &locality.region)
-            && same(&self.zone, &locality.zone)
-            && same(&self.sub_zone, &locality.sub_zone)
+        self.may_match(&node.id, &node.cluster)
+            && same(&self.region, |locality| &locality.region)
+            && same(&self.zone, |locality| &locality.zone)
+            && same(&self.sub_zone, |locality| &locality.sub_zone)
             && self.metadata.iter().all(|(path, wanted)| {
                 metadata.and_then(|metadata| at(metadata, path)).as_ref() == Some(wanted)
             })

@@ -14,6 +14,7 @@
 //!
 //! Everything in here is pure. Who holds the views, and wakes their sessions, is the server's cache.
 
+mod candidates;
 mod matcher;
 mod resources;
 mod shared;
@@ -27,6 +28,7 @@ use oxds_types::discovery::Node;
 pub use matcher::{Matcher, Specificity};
 pub use shared::Shared;
 
+use candidates::Candidates;
 use resources::Group;
 
 use crate::snapshot::{ChangeSet, Resource, Snapshot};
@@ -65,14 +67,15 @@ pub enum Definition {
 pub struct Touched {
     /// What changed in each group.
     keys: BTreeMap<Arc<str>, BTreeSet<Key>>,
-    /// Whether nodes may be in other groups than before.
-    pub memberships: bool,
+    /// Which nodes may be in other groups than before: those that one of these matches.
+    pub matchers: Vec<Matcher>,
 }
 
 /// All groups, and what each has.
 #[derive(Debug, Default)]
 pub struct Groups {
     groups: BTreeMap<Arc<str>, Group>,
+    candidates: Candidates<Arc<str>>,
     shared: Shared,
 }
 
@@ -80,11 +83,11 @@ impl Groups {
     /// The groups that a node is in.
     #[must_use]
     pub fn of(&self, node: &Node) -> Membership {
-        let mut names: Vec<(Specificity, &Arc<str>)> = self
-            .groups
-            .iter()
-            .filter_map(|(name, group)| Some((group.matcher.as_ref()?, name)))
-            .filter(|(matcher, _)| matcher.matches(node))
+        let matching = self.candidates.of(node).filter_map(|name| {
+            let matcher = self.groups.get(name)?.matcher.as_ref()?;
+            Some((matcher, name)).filter(|(matcher, _)| matcher.matches(node))
+        });
+        let mut names: Vec<(Specificity, &Arc<str>)> = matching
             .map(|(matcher, name)| (matcher.specificity(), name))
             .collect();
         // Of two that are equally specific, no name is in both: stores refuse that.
@@ -133,8 +136,17 @@ impl Groups {
                 Definition::Set(matcher) => Some(*matcher),
                 Definition::Unset => None,
             };
-            touched.memberships |= group.matcher != matcher;
-            group.matcher = matcher;
+            if group.matcher != matcher {
+                let before = std::mem::replace(&mut group.matcher, matcher);
+                if let Some(before) = &before {
+                    self.candidates.remove(before, &name);
+                }
+                if let Some(now) = &group.matcher {
+                    self.candidates.insert(now, Arc::clone(&name));
+                }
+                let matchers = before.into_iter().chain(group.matcher.clone());
+                touched.matchers.extend(matchers);
+            }
             let keys = touched.keys.entry(Arc::clone(&name)).or_default();
             let mut changes: BTreeMap<Key, Option<Arc<Resource>>> = BTreeMap::new();
             for key in update.changes.removals {

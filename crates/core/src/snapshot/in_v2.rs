@@ -27,16 +27,17 @@ pub(super) struct InV2 {
 impl InV2 {
     /// Of all there is. Costs as much as there is, once.
     pub(super) fn of(current: &Published) -> Self {
-        let mut resources = Collection::default();
+        let (mut resources, mut old) = (Collection::default(), Vec::new());
         let mut withheld = OrdMap::new();
         for resource in current.collection().iter() {
             match resource.in_v2() {
-                Ok(old) => resources.insert(Arc::clone(old)),
+                Ok(in_v2) => old.push(Arc::clone(in_v2)),
                 Err(obstacles) => {
                     withheld.insert(Arc::clone(resource.name()), Arc::clone(obstacles));
                 }
             }
         }
+        resources.insert_all(&old);
         Self {
             published: Arc::new(current.alike(resources)),
             withheld,

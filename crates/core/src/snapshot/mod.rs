@@ -33,7 +33,8 @@ mod published;
 mod resource;
 mod ttl;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use oxds_types::{ApiVersion, Kind};
 
@@ -135,6 +136,26 @@ impl Snapshot {
             }),
             changed,
         )
+    }
+
+    /// The state after `changes`, for sessions that have seen none before: of the kinds that differ it does not know
+    /// what was before, which would cost as much as what is.
+    #[must_use]
+    pub fn overlaid(self: &Arc<Self>, changes: ChangeSet) -> Arc<Self> {
+        let (after, changed) = self.apply(changes);
+        let changed: BTreeSet<Kind> = changed.into_iter().map(|one| one.kind).collect();
+        let mut kinds = after.kinds.clone();
+        for kind in changed {
+            let published = after.kind(&kind);
+            let fresh = published.alike(Collection::clone(published.collection()));
+            kinds.insert(kind, Arc::new(fresh));
+        }
+        Arc::new(Self {
+            kinds,
+            revision: after.revision,
+            empty: Arc::clone(&after.empty),
+            settings: Arc::clone(&after.settings),
+        })
     }
 
     /// This state's place in the lineage.

@@ -86,16 +86,12 @@ impl Published {
         changes: OfKind,
     ) -> Option<(Self, Arc<[Arc<str>]>)> {
         let mut collection = Collection::clone(&self.collection);
-        let mut changed = Vec::new();
+        let (mut changed, mut upserts) = (Vec::new(), Vec::new());
         for (name, new) in changes {
             self.settings.counters.visited(1);
             match new {
-                Some(new) => {
-                    if collection.get(&name) == Some(&new) {
-                        continue;
-                    }
-                    collection.insert(new);
-                }
+                Some(new) if collection.get(&name) == Some(&new) => continue,
+                Some(new) => upserts.push(new),
                 None if collection.remove(&name) => {}
                 None => continue,
             }
@@ -104,6 +100,7 @@ impl Published {
         if changed.is_empty() {
             return None;
         }
+        collection.insert_all(&upserts);
         collection.revision = revision;
         let changed: Arc<[Arc<str>]> = changed.into();
         let log = self.log.push(

@@ -282,23 +282,13 @@ fn s74_groups_come_and_go() {
         definition: Definition::Unset,
         ..GroupUpdate::default()
     };
-    assert!(
-        !groups
-            .update(changed("edge", upserts(&[("e", 1)])))
-            .memberships
-    );
-    assert!(
-        !groups
-            .update(vec![set("edge", cluster("edge"), &[])])
-            .memberships,
-        "as before"
-    );
-    assert!(
-        groups
-            .update(vec![set("edge", cluster("e*"), &[])])
-            .memberships
-    );
-    assert!(groups.update(vec![unset("edge-1")]).memberships);
+    let mut moved = |updates: Vec<GroupUpdate>| groups.update(updates).matchers;
+    assert_eq!(moved(changed("edge", upserts(&[("e", 1)]))), []);
+    let as_before = vec![set("edge", cluster("edge"), &[])];
+    assert_eq!(moved(as_before), []);
+    let wider = vec![set("edge", cluster("e*"), &[])];
+    assert_eq!(moved(wider), [cluster("edge"), cluster("e*")]);
+    assert_eq!(moved(vec![unset("edge-1")]).len(), 1);
     assert_eq!(&*groups.of(&node()), [Arc::from("edge")]);
     groups.update(changed("edge-1", removal("c")));
     assert_eq!(groups.iter().count(), 2, "nothing is left of it");

@@ -280,9 +280,9 @@ impl Stream {
             let cluster = node.map_or("", |node| &node.cluster);
             info!(stream = self.place.id(), peer = %self.open.peer, id, cluster, "client");
             self.memberships = self.context.cache.memberships();
-            let view = self.context.cache.view(&node.cloned().unwrap_or_default());
-            self.open.look_at(Arc::clone(&view));
-            self.watcher = Some(view.enrol());
+            let watcher = self.context.cache.enrol(node.unwrap_or(&Node::default()));
+            self.open.look_at(Arc::clone(watcher.view()));
+            self.watcher = Some(watcher);
         }
         drop(session);
         self.handle_events();
@@ -301,8 +301,8 @@ impl Stream {
         }
         self.memberships = memberships;
         let session = self.open.session();
-        let node = session.node().cloned().unwrap_or_default();
-        !Arc::ptr_eq(&cache.view(&node), watcher.view())
+        let view = cache.view(session.node().unwrap_or(&Node::default()));
+        !Arc::ptr_eq(&view, watcher.view())
     }
 
     /// Waits for the next timeout; ready when one was handled, or ended the stream.

@@ -27,6 +27,10 @@ impl Wakeups {
     pub(super) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
+
+    pub(super) fn add(&self, woken: usize) {
+        self.0.fetch_add(woken as u64, Relaxed);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -113,7 +117,7 @@ impl Index {
     }
 
     fn count(&self, woken: usize) {
-        self.wakeups.0.fetch_add(woken as u64, Relaxed);
+        self.wakeups.add(woken);
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {

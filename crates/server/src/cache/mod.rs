@@ -14,6 +14,7 @@
 //! snapshot and what the groups put over it.
 
 mod index;
+mod roster;
 mod view;
 
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ use oxds_types::discovery::Node;
 use tokio_util::sync::CancellationToken;
 
 use index::{Index, Wakeups};
+use roster::Roster;
 pub(crate) use view::{View, Watcher};
 
 /// The resources that servers serve. A handle: clones share one state.
@@ -52,6 +54,7 @@ struct Inner {
     /// Held while the next state is made: updates come one after the other.
     grouped: Mutex<Grouped>,
     wakeups: Arc<Wakeups>,
+    roster: Arc<Roster>,
     /// Grows when nodes may be in other groups than before.
     memberships: AtomicU64,
     /// Cancelled when something was loaded: who waits for that is told once.
@@ -81,6 +84,7 @@ impl Cache {
             root: View::new(Membership::default(), Snapshot::with_limits(limits), index),
             grouped: Mutex::default(),
             wakeups,
+            roster: Arc::default(),
             memberships: AtomicU64::new(0),
             loaded: CancellationToken::new(),
         }))
@@ -164,7 +168,7 @@ impl Cache {
             .collect();
         let Grouped { groups, views } = &mut *grouped;
         views.retain(|_, view| view.strong_count() > 0);
-        if touched.memberships {
+        if !touched.matchers.is_empty() {
             self.0.memberships.fetch_add(1, Relaxed);
         }
         for view in views.values().filter_map(Weak::upgrade) {
@@ -174,16 +178,11 @@ impl Cache {
                     view.apply(seen);
                 }
             } else if root.is_loaded() {
-                view.load_first(root.apply(groups.overlay(view.members())).0);
+                view.load_first(root.overlaid(groups.overlay(view.members())));
             }
-            if touched.memberships {
-                view.wake_all();
-            }
-        }
-        if touched.memberships {
-            self.0.root.wake_all();
         }
         drop(grouped);
+        self.0.wakeups.add(self.0.roster.wake(&touched.matchers));
         if root.is_loaded() {
             self.0.loaded.cancel();
         }
@@ -235,12 +234,17 @@ impl Cache {
         }
         let mut snapshot = self.0.root.snapshot();
         if snapshot.is_loaded() {
-            (snapshot, _) = snapshot.apply(groups.overlay(&members));
+            snapshot = snapshot.overlaid(groups.overlay(&members));
         }
         let index = Index::new(Arc::clone(&self.0.wakeups));
         let view = View::new(Arc::clone(&members), snapshot, index);
         views.insert(members, Arc::downgrade(&view));
         view
+    }
+
+    /// Enrols the session of a node with what it looks at. Wakes it also when it may have to look at something else.
+    pub(crate) fn enrol(&self, node: &Node) -> Watcher {
+        self.view(node).enrol_node(&self.0.roster, node)
     }
 
     /// What nodes look at that are in no group.

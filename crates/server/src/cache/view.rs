@@ -10,8 +10,10 @@ use oxds_core::group::Membership;
 use oxds_core::session::Interest;
 use oxds_core::snapshot::{ChangeSet, Changed, Revision, Snapshot};
 use oxds_types::Kind;
+use oxds_types::discovery::Node;
 
 use super::index::{Id, Index};
+use super::roster::{Entered, Roster};
 
 /// A snapshot that is replaced as a whole, and the sessions that watch it.
 #[derive(Debug)]
@@ -68,11 +70,6 @@ impl View {
         self.index.wake_all();
     }
 
-    /// Wakes every session, so that each looks whether this is still its view.
-    pub(super) fn wake_all(&self) {
-        self.index.wake_all();
-    }
-
     /// Enrols a session, which is woken from now on for what it watches.
     pub(crate) fn enrol(self: &Arc<Self>) -> Watcher {
         let (id, waker) = self.index.enrol();
@@ -81,7 +78,15 @@ impl View {
             id,
             waker,
             watched: HashSet::new(),
+            entered: None,
         }
+    }
+
+    /// The same for the session of a node that may come to see another view.
+    pub(super) fn enrol_node(self: &Arc<Self>, roster: &Arc<Roster>, node: &Node) -> Watcher {
+        let mut watcher = self.enrol();
+        watcher.entered = Some(roster.enter(node, &watcher.waker));
+        watcher
     }
 }
 
@@ -93,6 +98,8 @@ pub(crate) struct Watcher {
     waker: Arc<AtomicWaker>,
     /// What it is entered under, to be struck out.
     watched: HashSet<(Kind, Interest)>,
+    /// Where it is woken from if the node may have come to see another view.
+    entered: Option<Entered>,
 }
 
 impl Watcher {

@@ -1,13 +1,13 @@
 //! The cache as a program uses it that makes its resources itself.
 
 use oxds_core::group::Matcher;
-use oxds_core::snapshot::Resource;
+use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::{Cache, Server};
-use oxds_types::discovery::{DeltaDiscoveryRequest, Node};
+use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
 use oxds_types::{Glob, Kind};
 
-use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
-use crate::{Running, cluster, until};
+use crate::client::{CDS, DELTA, SOTW, Stream, ack, ack_delta, subscribe};
+use crate::{Running, cluster, until, upsert};
 
 fn edge() -> Matcher {
     Matcher {
@@ -111,4 +111,62 @@ async fn s74_a_group_is_replaced_and_removed() {
     let seen = cache.snapshot_for(&node);
     assert_eq!(seen.kind(&Kind::CLUSTER).collection().len(), 1);
     assert!(cache.groups_of(&node).is_empty());
+}
+
+/// Given clients of two gateways; when a group comes for a third one, then nobody is woken; when one comes for the
+/// first, then its client alone is, and connects again. So a group for each client is affordable.
+#[tokio::test]
+async fn s74_a_new_group_wakes_only_those_whom_it_may_be_for() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut streams = Vec::new();
+    for node in ["gateway-1", "gateway-2"] {
+        let mut stream = Stream::open(server.grpc, DELTA).await;
+        stream.send(&ask(node));
+        assert_eq!(names(&mut stream).await, ["a"]);
+        streams.push(stream);
+    }
+    let of = |gateway: &str| Matcher {
+        cluster: Some(Glob::exact(gateway)),
+        ..Matcher::default()
+    };
+    let woken = server.cache.wakeups();
+    server
+        .cache
+        .replace_group("three", of("gateway-3"), [cluster("c", b"")]);
+    assert_eq!(server.cache.wakeups(), woken);
+    server
+        .cache
+        .replace_group("one", of("gateway-1"), [cluster("b", b"")]);
+    assert_eq!(server.cache.wakeups(), woken + 1);
+    assert_eq!(streams[0].status().await.0, 14);
+    server.cache.apply(upsert(&["d"]));
+    assert_eq!(names(&mut streams[1]).await, ["d"]);
+}
+
+/// Given a kind that no descriptor knows; when clients of either variant ask for it over ADS; then they get it.
+#[tokio::test]
+async fn s61_a_kind_of_ones_own_is_served_without_code() {
+    let server = Running::with_clusters(&["a"]).await;
+    let (kind, _) = Kind::from_message("acme.mesh.v1.Quota");
+    let quota = Resource::new(kind.clone(), "gold", b"\x08\x64");
+    server.cache.apply(ChangeSet::default().put(quota));
+
+    let mut delta = Stream::open(server.grpc, DELTA).await;
+    delta.send(&subscribe(kind.type_url(), &["*"]));
+    assert_eq!(names(&mut delta).await, ["gold"]);
+    let mut sotw = Stream::open(server.grpc, SOTW).await;
+    sotw.send(&crate::client::ask(kind.type_url(), &["gold"]));
+    let response = sotw.sotw().await;
+    sotw.send(&DiscoveryRequest {
+        resource_names: vec!["gold".into()],
+        ..ack(&response)
+    });
+    assert_eq!(&*response.resources[0].value, b"\x08\x64");
+    assert_eq!(response.resources[0].type_url, kind.type_url());
+
+    server
+        .cache
+        .replace_kind(&kind, [Resource::new(kind.clone(), "gold", b"\x08\x65")]);
+    assert_eq!(names(&mut delta).await, ["gold"]);
+    assert_eq!(&*sotw.sotw().await.resources[0].value, b"\x08\x65");
 }

@@ -13,6 +13,7 @@ mod hooks;
 mod hostile;
 mod library;
 mod load;
+mod memory;
 mod pages;
 mod per_type;
 mod polling;

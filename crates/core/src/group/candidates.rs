@@ -1,0 +1,79 @@
+//! What may concern a node, without a look at all that cannot.
+
+use std::collections::{BTreeSet, HashMap};
+
+use oxds_types::discovery::Node;
+
+use super::Matcher;
+
+/// Things that have a matcher, found by what it says exactly. What says nothing exactly is a candidate for every node.
+#[derive(Debug)]
+pub(super) struct Candidates<T> {
+    by_id: HashMap<String, BTreeSet<T>>,
+    by_cluster: HashMap<String, BTreeSet<T>>,
+    others: BTreeSet<T>,
+}
+
+impl<T: Ord + Clone> Candidates<T> {
+    pub(super) fn insert(&mut self, matcher: &Matcher, thing: T) {
+        match matcher.exact() {
+            Exact::Id(id) => self.by_id.entry(id.to_owned()).or_default().insert(thing),
+            Exact::Cluster(cluster) => {
+                let of_cluster = self.by_cluster.entry(cluster.to_owned()).or_default();
+                of_cluster.insert(thing)
+            }
+            Exact::Nothing => self.others.insert(thing),
+        };
+    }
+
+    pub(super) fn remove(&mut self, matcher: &Matcher, thing: &T) {
+        let (map, text) = match matcher.exact() {
+            Exact::Id(id) => (&mut self.by_id, id),
+            Exact::Cluster(cluster) => (&mut self.by_cluster, cluster),
+            Exact::Nothing => {
+                self.others.remove(thing);
+                return;
+            }
+        };
+        if let Some(things) = map.get_mut(text) {
+            things.remove(thing);
+            if things.is_empty() {
+                map.remove(text);
+            }
+        }
+    }
+
+    /// Everything whose matcher may match this node.
+    pub(super) fn of(&self, node: &Node) -> impl Iterator<Item = &T> {
+        let by_id = self.by_id.get(&node.id).into_iter().flatten();
+        let by_cluster = self.by_cluster.get(&node.cluster).into_iter().flatten();
+        by_id.chain(by_cluster).chain(&self.others)
+    }
+}
+
+impl<T> Default for Candidates<T> {
+    fn default() -> Self {
+        Self {
+            by_id: HashMap::new(),
+            by_cluster: HashMap::new(),
+            others: BTreeSet::new(),
+        }
+    }
+}
+
+/// What only some nodes are called, if a matcher says so.
+enum Exact<'a> {
+    Id(&'a str),
+    Cluster(&'a str),
+    Nothing,
+}
+
+impl Matcher {
+    fn exact(&self) -> Exact<'_> {
+        match (&self.id, &self.cluster) {
+            (Some(id), _) if id.is_exact() => Exact::Id(id.as_str()),
+            (_, Some(cluster)) if cluster.is_exact() => Exact::Cluster(cluster.as_str()),
+            _ => Exact::Nothing,
+        }
+    }
+}
