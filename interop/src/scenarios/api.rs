@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use oxds_apicheck::generate::typemap;
 use oxds_apicheck::input::{Input, Options, load};
 use oxds_apicheck::model::Tree;
 use serde_json::Value;
@@ -37,6 +38,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             "api_validation_changes_that_buf_does_not_see".to_owned(),
             validation,
         ),
+        Scenario::new("api_types_have_their_pairs".to_owned(), pairs),
     ]
 }
 
@@ -81,6 +83,22 @@ async fn counterparts(context: Context) -> Fallible {
         )
         .into()),
     }
+}
+
+/// How many messages say what they were, and of how many the tree has both sides. Where the numbers come
+/// from is in docs/api-versioning.md.
+async fn pairs(_: Context) -> Fallible {
+    for (name, expected) in [(OLD, (553, 552)), (NEW, (546, 1))] {
+        let tree = load(&name.parse::<Input>()?, &Options::default())?;
+        let mut pairs = typemap(&tree);
+        pairs.retain(|pair| pair.message);
+        let both = pairs.iter().filter(|pair| pair.old_is_there).count();
+        if (pairs.len(), both) != expected {
+            let found = format!("{} pairs, {both} with both sides", pairs.len());
+            return Err(format!("{name}: {found}; expected {expected:?}").into());
+        }
+    }
+    Ok(())
 }
 
 /// 13 fields became tighter, each looked up in both trees when this was written, and 39 looser.

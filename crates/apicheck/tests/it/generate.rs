@@ -174,6 +174,19 @@ fn the_golden_types_say_what_they_were() {
         (versions("v2", "v3"), versions("v3", "v4alpha")),
         ((381, 49), (528, 61))
     );
+    // In all, of messages: v3 and v3alpha from what they were in any version, v4alpha from these.
+    let all = |majors: &[&str]| {
+        let of = |name: &str| name.split('.').any(|part| majors.contains(&part));
+        let mut found: Vec<_> = pairs.iter().filter(|pair| of(&pair.new)).collect();
+        found.retain(|pair| pair.message);
+        let both = found.iter().filter(|pair| pair.old_is_there).count();
+        (found.len(), both)
+    };
+    assert_eq!((all(&["v3"]), all(&["v3alpha"])), ((552, 551), (2, 2)));
+    assert_eq!(all(&["v4alpha"]), (538, 538));
+    let alone = pairs.iter().filter(|pair| pair.message && !pair.old_is_there);
+    let alone: Vec<&str> = alone.map(|pair| &*pair.new).collect();
+    assert_eq!(alone, ["envoy.config.accesslog.v3.MetadataFilter"]);
     let pair = pairs
         .iter()
         .find(|pair| pair.new == "envoy.config.cluster.v3.Cluster")
