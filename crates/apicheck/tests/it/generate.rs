@@ -184,7 +184,9 @@ fn the_golden_types_say_what_they_were() {
     };
     assert_eq!((all(&["v3"]), all(&["v3alpha"])), ((552, 551), (2, 2)));
     assert_eq!(all(&["v4alpha"]), (538, 538));
-    let alone = pairs.iter().filter(|pair| pair.message && !pair.old_is_there);
+    let alone = pairs
+        .iter()
+        .filter(|pair| pair.message && !pair.old_is_there);
     let alone: Vec<&str> = alone.map(|pair| &*pair.new).collect();
     assert_eq!(alone, ["envoy.config.accesslog.v3.MetadataFilter"]);
     let pair = pairs
