@@ -1,5 +1,5 @@
 //! End to end: `channel_*`, a folder of YAML, a real control plane, real channels, real backends; `client_*`, the
-//! client against a scripted control plane.
+//! client against a scripted control plane; `server_*`, our server and its clients in trouble.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,4 +19,5 @@ mod client_lifetime;
 mod client_reconnect;
 mod client_stream;
 mod scripted;
+mod server_restarts;
 mod support;
