@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use oxds_core::group::{Definition, GroupUpdate, Matcher};
 use oxds_server::dir::{self, Options};
-use oxds_server::{DirStore, Server, Store, Update};
-use oxds_types::Glob;
+use oxds_server::{Cache, DirStore, Server, Store, Update};
 use oxds_types::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node};
+use oxds_types::{Glob, Kind, Version};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -84,6 +84,100 @@ async fn s74_a_folder_has_groups_beside_what_all_nodes_see() {
     let update = next(&mut store).await;
     assert_eq!(update.groups[0].definition, Definition::Unset);
     assert_eq!(update.findings.len(), 1, "{:?}", update.findings);
+}
+
+/// What nodes of a cluster see: names and versions of clusters, and the version of all.
+fn seen(cache: &Cache, cluster: &str) -> (Vec<(String, Version)>, Version) {
+    let node = Node {
+        cluster: cluster.into(),
+        ..Node::default()
+    };
+    let seen = cache.snapshot_for(&node);
+    let clusters = seen.kind(&Kind::CLUSTER).collection();
+    let each = clusters.iter().map(|c| (c.name().to_string(), c.version()));
+    (each.collect(), clusters.version())
+}
+
+/// Given a folder with a group; when one replica followed its changes, and another reads it afterwards, as after a
+/// restart; then nodes in and outside of the group see equal content with equal versions from both.
+#[tokio::test]
+async fn s29_replicas_of_a_folder_with_groups_agree() {
+    let dir = folder(&[
+        ("a.yaml", &yaml("a", 1)),
+        ("groups/edge/group.yaml", EDGE),
+        ("groups/edge/a.yaml", &yaml("a", 2)),
+    ]);
+    let (followed, read) = (Cache::new(), Cache::new());
+    let mut store = DirStore::open(dir.path(), Options::default()).unwrap();
+    let mut follow = async |cache: &Cache| {
+        let update = next(&mut store).await;
+        cache.update(update.changes, update.groups);
+    };
+    follow(&followed).await;
+    write(dir.path(), "groups/edge/a.yaml", &yaml("a", 3));
+    follow(&followed).await;
+    write(dir.path(), "groups/edge/b.yaml", &yaml("b", 1));
+    follow(&followed).await;
+
+    let update = next(&mut DirStore::open(dir.path(), Options::default()).unwrap()).await;
+    read.update(update.changes, update.groups);
+    for cluster in ["edge", "inner"] {
+        assert_eq!(seen(&followed, cluster), seen(&read, cluster), "{cluster}");
+    }
+    assert_ne!(seen(&read, "edge").1, seen(&read, "inner").1);
+}
+
+/// Given a group with two files; when one of them breaks, and the other changes at once; then what the first held stays
+/// served to the group, the error names the file, and the other applies; when the first is deleted, so is what it held.
+#[tokio::test]
+async fn s73_a_broken_file_of_a_group_keeps_what_it_held() {
+    let dir = folder(&[
+        ("groups/edge/group.yaml", EDGE),
+        ("groups/edge/a.yaml", &yaml("a", 1)),
+        ("groups/edge/b.yaml", &yaml("b", 1)),
+    ]);
+    let cache = Cache::new();
+    let mut store = DirStore::open(dir.path(), Options::default()).unwrap();
+    let update = next(&mut store).await;
+    cache.update(update.changes, update.groups);
+    let names = || seen(&cache, "edge").0.into_iter().map(|(name, _)| name);
+    let before = seen(&cache, "edge").0;
+
+    write(dir.path(), "groups/edge/a.yaml", "name: [");
+    write(dir.path(), "groups/edge/b.yaml", &yaml("b", 2));
+    let update = next(&mut store).await;
+    assert_eq!(update.findings.len(), 1, "{:?}", update.findings);
+    assert!(update.findings[0].file.ends_with("groups/edge/a.yaml"));
+    cache.update(update.changes, update.groups);
+    let after = seen(&cache, "edge").0;
+    assert_eq!(after[0], before[0]);
+    assert_ne!(after[1], before[1]);
+
+    fs::remove_file(dir.path().join("groups/edge/a.yaml")).unwrap();
+    let update = next(&mut store).await;
+    assert_eq!(update.findings, []);
+    cache.update(update.changes, update.groups);
+    assert!(names().eq(["b"]));
+}
+
+/// Given changes of what all see and of a group, saved together; then they are one update (S-72), of which a client in
+/// the group sees all at once.
+#[tokio::test]
+async fn s69_root_and_group_change_as_one() {
+    let dir = folder(&[
+        ("a.yaml", &yaml("a", 1)),
+        ("groups/edge/group.yaml", EDGE),
+        ("groups/edge/b.yaml", &yaml("b", 1)),
+    ]);
+    let store = DirStore::open(dir.path(), Options::default()).unwrap();
+    let server = Running::start(Server::builder().store(store)).await;
+    server.cache.loaded().await;
+    let (mut stream, first) = synced(&server, "edge").await;
+    assert_eq!(got(&first).len(), 2);
+    write(dir.path(), "a.yaml", &yaml("a", 2));
+    write(dir.path(), "groups/edge/b.yaml", &yaml("b", 2));
+    let response = stream.delta().await;
+    assert_eq!(got(&response).len(), 2, "both in one response");
 }
 
 #[test]
