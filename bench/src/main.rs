@@ -81,6 +81,7 @@ const SCENARIOS: &[(&[&str], Scenario)] = &[
     (&["P-9"], push::sustained::run),
     (&["P-10"], push::stalled::run),
     (&["P-11"], push::replace::run),
+    (&["P-12"], push::groups::run),
     (&["P-13"], push::poison::run),
     (&["F-1"], load::run),
     (&["F-2"], follow::run),

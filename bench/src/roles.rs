@@ -39,6 +39,9 @@ pub(crate) enum Role {
         holding: Holding,
         #[arg(long)]
         count: usize,
+        /// Groups of nodes, each of which has a few resources of its own.
+        #[arg(long)]
+        groups: usize,
     },
     /// Loads a folder until it is served, and says how long that took.
     Load {
@@ -83,10 +86,15 @@ impl Role {
                     format!("--folder={}", folder.display()),
                 ]
             }
-            Role::Push { holding, count } => vec![
+            Role::Push {
+                holding,
+                count,
+                groups,
+            } => vec![
                 "push".to_owned(),
                 format!("--holding={}", holding.name()),
                 format!("--count={count}"),
+                format!("--groups={groups}"),
             ],
             Role::Load { folder } => {
                 vec!["load".to_owned(), format!("--folder={}", folder.display())]
@@ -155,7 +163,11 @@ impl Role {
         match self {
             Role::Backend => runtime.block_on(serve::backend()),
             Role::ControlPlane { folder } => runtime.block_on(serve::control_plane(&folder)),
-            Role::Push { holding, count } => runtime.block_on(push::serve(holding, count)),
+            Role::Push {
+                holding,
+                count,
+                groups,
+            } => runtime.block_on(push::serve(holding, count, groups)),
             Role::Load { folder } => result(&runtime.block_on(load::load(&folder))?),
             Role::Parse { folder } => result(&load::parse(&folder)?),
             Role::Api { folder, work } => result(&api::work(&folder, work)?),

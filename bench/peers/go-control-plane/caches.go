@@ -26,9 +26,12 @@ type snapshots struct {
 	generation int
 }
 
-func newSnapshots(resources *resources) *snapshots {
+func newSnapshots(resources *resources, groups int) *snapshots {
 	s := &snapshots{all: cache.NewSnapshotCache(true, cache.IDHash{}, nil), resources: resources}
 	s.replace()
+	for group := range groups {
+		s.publish(fmt.Sprintf("node-%d", group), resources.withOwn(group))
+	}
 	return s
 }
 
@@ -37,13 +40,15 @@ func (s *snapshots) cache() cache.Cache { return s.all }
 // A snapshot is made of everything there is, so a change of one is a replacement of all.
 func (s *snapshots) set(int) { s.replace() }
 
-func (s *snapshots) replace() {
-	snapshot, err := cache.NewSnapshot(fmt.Sprint(s.generation), map[resource.Type][]types.Resource{s.resources.typeURL: s.resources.all})
+func (s *snapshots) replace() { s.publish("bench", s.resources.all) }
+
+func (s *snapshots) publish(node string, resources []types.Resource) {
+	snapshot, err := cache.NewSnapshot(fmt.Sprint(s.generation), map[resource.Type][]types.Resource{s.resources.typeURL: resources})
 	if err != nil {
 		log.Fatal(err)
 	}
 	s.generation++
-	if err := s.all.SetSnapshot(context.Background(), "bench", snapshot); err != nil {
+	if err := s.all.SetSnapshot(context.Background(), node, snapshot); err != nil {
 		log.Fatal(err)
 	}
 }

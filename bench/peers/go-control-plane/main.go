@@ -24,13 +24,14 @@ func main() {
 	kind := flag.String("cache", "snapshot", "snapshot or linear")
 	holding := flag.String("holding", "clusters", "clusters or assignments")
 	count := flag.Int("count", 1000, "how many")
+	groups := flag.Int("groups", 0, "how many groups of nodes, each with a few resources of its own")
 	flag.Parse()
 
 	resources := newResources(*holding, *count)
 	var held store
 	switch *kind {
 	case "snapshot":
-		held = newSnapshots(resources)
+		held = newSnapshots(resources, *groups)
 	case "linear":
 		held = newLinear(resources)
 	default:

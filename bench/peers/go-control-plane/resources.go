@@ -55,6 +55,15 @@ func (r *resources) poison() int {
 	return 0
 }
 
+// withOwn is what a group sees: one in a hundred is its own.
+func (r *resources) withOwn(group int) []types.Resource {
+	seen := append([]types.Resource(nil), r.all...)
+	for index := len(seen) - len(seen)/100; index < len(seen); index++ {
+		seen[index] = r.make(index, 1+group)
+	}
+	return seen
+}
+
 func (r *resources) byName() map[string]types.Resource {
 	all := make(map[string]types.Resource, len(r.all))
 	for i, one := range r.all {

@@ -18,11 +18,13 @@
 //! | P-9: changes without a pause | [`sustained`] |
 //! | P-10: clients that stop reading | [`stalled`] |
 //! | P-11: everything handed over again | [`replace`] |
+//! | P-12: groups of nodes | [`groups`] |
 //! | P-13: a resource that every client refuses | [`poison`] |
 
 pub(crate) mod change;
 pub(crate) mod fan_out;
 pub(crate) mod full_state;
+pub(crate) mod groups;
 mod holding;
 pub(crate) mod idle;
 mod metrics;

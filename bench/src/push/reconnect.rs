@@ -31,6 +31,7 @@ struct Shown {
     answered: Option<Duration>,
     cpu_micros: u64,
     counted: Counted,
+    /// Memory above that of a server that holds nothing.
     peak: u64,
     /// Bytes of all resources there are, as they are sent.
     corpus: u64,
@@ -76,11 +77,6 @@ fn compare(id: &'static str, peer: Contestant, ours: &Shown, theirs: &Shown, tab
         theirs.cpu_micros as f64 / 1e3,
     );
     row("peak memory (MiB)", mib(ours.peak), mib(theirs.peak));
-    row(
-        "resources sent",
-        ours.counted.resources as f64,
-        theirs.counted.resources as f64,
-    );
 }
 
 fn judge(
@@ -124,6 +120,7 @@ async fn measure(contestant: Contestant, clients: usize, is_warm: bool) -> Resul
         CLUSTERS,
         Manner::new(holding.kind(), Protocol::Delta),
     )?;
+    let empty = contestant.empty_memory()?;
     let mut probe = Probe::connect(address(&rig.server)).await?;
     let (versions, corpus) = probe.versions(CLUSTERS).await?;
     drop(probe);
@@ -145,7 +142,7 @@ async fn measure(contestant: Contestant, clients: usize, is_warm: bool) -> Resul
         answered: answered.map(|last| last.duration_since(start)),
         cpu_micros: rig.server.cpu_micros()? - cpu,
         counted: rig.swarm.mark(),
-        peak: rig.server.memory()?.peak,
+        peak: rig.server.memory()?.peak.saturating_sub(empty),
         corpus,
     })
 }

@@ -9,24 +9,32 @@ use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
 
 use super::swarm::framed;
 
-fn node() -> Option<Node> {
+/// The node that clients are, where all are alike.
+const NODE: &str = "bench";
+
+fn node(id: &str) -> Option<Node> {
     Some(Node {
-        id: "bench".to_owned(),
+        id: id.to_owned(),
         ..Node::default()
     })
 }
 
 /// Asks for everything of a kind.
 pub(super) fn all(kind: &Kind, protocol: Protocol) -> Bytes {
+    all_as(NODE, kind, protocol)
+}
+
+/// The same, as this node.
+pub(super) fn all_as(id: &str, kind: &Kind, protocol: Protocol) -> Bytes {
     let type_url = kind.type_url().to_owned();
     match protocol {
         Protocol::Sotw => framed(&DiscoveryRequest {
-            node: node(),
+            node: node(id),
             type_url,
             ..DiscoveryRequest::default()
         }),
         Protocol::Delta => framed(&DeltaDiscoveryRequest {
-            node: node(),
+            node: node(id),
             type_url,
             resource_names_subscribe: vec!["*".to_owned()],
             ..DeltaDiscoveryRequest::default()
@@ -41,7 +49,7 @@ pub(super) fn named(
     initial_resource_versions: HashMap<String, String>,
 ) -> Bytes {
     framed(&DeltaDiscoveryRequest {
-        node: node(),
+        node: node(NODE),
         type_url: kind.type_url().to_owned(),
         resource_names_subscribe: names,
         initial_resource_versions,

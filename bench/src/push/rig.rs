@@ -31,8 +31,28 @@ impl Contestant {
 
     /// Starts a server that holds this many.
     pub(super) fn start(self, holding: Holding, count: usize) -> Result<Part, String> {
+        self.start_grouped(holding, count, 0)
+    }
+
+    /// Resident memory of a server that holds next to nothing.
+    pub(super) fn empty_memory(self) -> Result<u64, String> {
+        Ok(self.start(Holding::Clusters, 1)?.memory()?.resident)
+    }
+
+    /// The same for so many groups of nodes, each of which has a few of its own among them.
+    pub(super) fn start_grouped(
+        self,
+        holding: Holding,
+        count: usize,
+        groups: usize,
+    ) -> Result<Part, String> {
+        let role = Role::Push {
+            holding,
+            count,
+            groups,
+        };
         let cache = match self {
-            Self::Oxds => return Part::start(&Role::Push { holding, count }),
+            Self::Oxds => return Part::start(&role),
             Self::Snapshot => "snapshot",
             Self::Linear => "linear",
         };
@@ -44,6 +64,7 @@ impl Contestant {
             format!("-cache={cache}"),
             format!("-holding={}", holding.name()),
             format!("-count={count}"),
+            format!("-groups={groups}"),
         ];
         Part::start_program(&peer, &arguments)
     }

@@ -19,15 +19,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
-use oxds_core::snapshot::{ChangeSet, Resource};
+use oxds_core::group::Matcher;
+use oxds_core::snapshot::Resource;
 use oxds_server::{Cache, Limits, Server};
+use oxds_types::Glob;
 
 use super::holding::Holding;
 use crate::serve::{ANY_PORT, obey};
 
 /// Serves until the parent ends. Its hello is the address of the gRPC port and that of the HTTP port.
-pub(crate) async fn serve(holding: Holding, count: usize) -> Result<(), String> {
-    let mut source = Source::new(holding, count);
+pub(crate) async fn serve(holding: Holding, count: usize, groups: usize) -> Result<(), String> {
+    let mut source = Source::new(holding, count, groups);
     let cache = source.cache.clone();
     let mut limits = Limits::default();
     // The generator holds many streams on few connections where connections are not what is measured.
@@ -46,6 +48,21 @@ pub(crate) async fn serve(holding: Holding, count: usize) -> Result<(), String> 
     Ok(())
 }
 
+/// One in so many of a group's resources is its own.
+pub(super) const OWN: usize = 100;
+
+/// The name of a group, and of the one node that is in it.
+pub(super) fn node_of(group: usize) -> String {
+    format!("node-{group}")
+}
+
+fn only(id: &str) -> Matcher {
+    Matcher {
+        id: Some(Glob::exact(id)),
+        ..Matcher::default()
+    }
+}
+
 /// Makes resources and changes them.
 struct Source {
     cache: Cache,
@@ -57,9 +74,19 @@ struct Source {
 }
 
 impl Source {
-    fn new(holding: Holding, count: usize) -> Self {
+    fn new(holding: Holding, count: usize, groups: usize) -> Self {
         let cache = Cache::new();
-        cache.apply(upserts((0..count).map(|index| holding.resource(index, 0))));
+        // What a group has of its own, all nodes do not see.
+        let shared = if groups == 0 {
+            count
+        } else {
+            count - count / OWN
+        };
+        cache.replace((0..shared).map(|index| holding.resource(index, 0)));
+        for group in 0..groups {
+            let own = (shared..count).map(|index| holding.resource(index, 1 + group));
+            cache.replace_group(&node_of(group), only(&node_of(group)), own);
+        }
         Self {
             cache,
             holding,
@@ -88,7 +115,7 @@ impl Source {
     }
 
     fn apply(&self, resources: impl IntoIterator<Item = Resource>) {
-        self.cache.apply(upserts(resources));
+        self.cache.apply(resources.into_iter().collect());
     }
 
     fn change(&mut self) {
@@ -109,7 +136,7 @@ impl Source {
         let kind = self.holding.kind();
         let anew =
             |held: &Resource| Resource::new(kind.clone(), Arc::clone(held.name()), &held.value());
-        self.apply(self.encoded.iter().map(anew));
+        self.cache.replace(self.encoded.iter().map(anew));
     }
 
     /// Changes are due at fixed times: one that comes late is not dropped, unless the time is over.
@@ -123,12 +150,5 @@ impl Source {
             std::thread::sleep((every * changes).saturating_sub(start.elapsed()));
         }
         changes as usize
-    }
-}
-
-fn upserts(resources: impl IntoIterator<Item = Resource>) -> ChangeSet {
-    ChangeSet {
-        upserts: resources.into_iter().map(Arc::new).collect(),
-        removals: Vec::new(),
     }
 }

@@ -1,0 +1,92 @@
+//! P-12: many groups of nodes that see nearly the same.
+
+use oxds_core::snapshot::Protocol;
+
+use super::holding::Holding;
+use super::idle::SESSION_BYTES;
+use super::request;
+use super::rig::{Contestant, address, wait};
+use super::server::{OWN, node_of};
+use super::swarm::{Manner, Swarm};
+use crate::Plan;
+use crate::memory::mib;
+use crate::report::{Row, Table, Target};
+
+/// What a resource of a group may cost beside its bytes.
+const PAIR_BYTES: usize = 50;
+
+/// Resident memory of a server, above that of one that holds nothing.
+struct Shown {
+    /// Before there is a client.
+    loaded: u64,
+    /// With one client in each group, in sync.
+    watched: u64,
+    /// Bytes that one group sees, as they are sent.
+    seen: u64,
+}
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let (groups, resources) = if plan.smoke {
+        (20, 1_000)
+    } else {
+        (1_000, 1_000)
+    };
+    let measure = |contestant: Contestant| {
+        let shown = wait(measure(contestant, groups, resources));
+        shown.map_err(|error| format!("{}: {error}", contestant.name()))
+    };
+    let ours = measure(Contestant::Oxds)?;
+    let peer = Contestant::Snapshot;
+    let theirs = measure(peer)?;
+    let mut row = |what: String, ours, theirs| {
+        table.row(&Row {
+            id: "P-12",
+            what: &what,
+            ours: mib(ours),
+            peer: (peer.name(), mib(theirs)),
+            target: Target::None,
+        });
+    };
+    row(
+        format!("memory, {groups} groups (MiB)"),
+        ours.loaded,
+        theirs.loaded,
+    );
+    row(
+        format!("{groups} groups, a client each (MiB)"),
+        ours.watched,
+        theirs.watched,
+    );
+
+    let own = ours.seen / OWN as u64;
+    let unique = ours.seen - own + own * groups as u64;
+    let most = unique * 3 / 2 + (PAIR_BYTES * groups * resources) as u64;
+    let clients = (SESSION_BYTES * groups) as u64;
+    table.limit("P-12", "memory (MiB)", mib(ours.loaded), mib(most));
+    table.limit(
+        "P-12",
+        "memory, a client each (MiB)",
+        mib(ours.watched),
+        mib(most + clients),
+    );
+    Ok(())
+}
+
+async fn measure(contestant: Contestant, groups: usize, resources: usize) -> Result<Shown, String> {
+    let holding = Holding::Clusters;
+    let empty = contestant.empty_memory()?;
+    let server = contestant.start_grouped(holding, resources, groups)?;
+    let memory = || Ok::<_, String>(server.memory()?.resident.saturating_sub(empty));
+    let loaded = memory()?;
+    let manner = Manner::new(holding.kind(), Protocol::Delta);
+    let mut swarm = Swarm::new(address(&server), manner)?;
+    for group in 0..groups {
+        let first = request::all_as(&node_of(group), &holding.kind(), Protocol::Delta);
+        swarm.fill(1, &first, resources).await?;
+    }
+    Ok(Shown {
+        loaded,
+        watched: memory()?,
+        seen: swarm.mark().bytes / groups as u64,
+    })
+}
