@@ -198,7 +198,12 @@ impl Session {
 
     /// The next event. Poll until `None` after every other call.
     pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        if event.is_none() {
+            // The first request may have caused as many as it has names.
+            self.events.shrink_to(EVENTS_KEPT);
+        }
+        event
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
@@ -377,6 +382,9 @@ mod features {
         "xds.config.supports-resource-in-sotw",
     ];
 }
+
+/// Room that stays for events: those of an acknowledgement and a response.
+const EVENTS_KEPT: usize = 4;
 
 /// Enough of a client's text to recognise it by.
 fn excerpt(text: &str) -> String {

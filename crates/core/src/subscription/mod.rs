@@ -150,6 +150,18 @@ impl Subscription {
         }
     }
 
+    /// Looks at every name. Where `look` returns another handle of the same name, that one becomes the key, as
+    /// [`share_name`](Self::share_name) does.
+    pub(crate) fn look_at_all(
+        &mut self,
+        mut look: impl FnMut(&str, &mut NameState) -> Option<Arc<str>>,
+    ) {
+        let names = std::mem::take(&mut self.names).into_iter();
+        self.names = names
+            .map(|(own, mut state)| (look(&own, &mut state).unwrap_or(own), state))
+            .collect();
+    }
+
     /// SotW: `names` is all that the client asks for from now on.
     pub fn replace(&mut self, names: &[String], legacy: bool) -> Change {
         let (wanted, starred) = names_and_star(names);
@@ -204,6 +216,12 @@ impl Subscription {
             change.wildcard = Some(WildcardChange::Repeated);
         }
         wanted.retain(|name| unwanted.binary_search(name).is_err());
+        if self.names.is_empty() {
+            // At once: a tree that is made of sorted names is packed, one that they are added to is half empty.
+            change.added = wanted.drain(..).map(Arc::from).collect();
+            let added = change.added.iter().map(Arc::clone);
+            self.names = added.map(|name| (name, NameState::default())).collect();
+        }
         for name in wanted {
             match self.names.entry(name.into()) {
                 Entry::Occupied(known) => change.repeated.push(Arc::clone(known.key())),

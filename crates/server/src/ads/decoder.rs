@@ -7,6 +7,10 @@ use super::refusal::Refusal;
 /// The flag that says "compressed", and the length.
 const HEAD: usize = 5;
 
+/// A buffer that grew for a longer message than this is let go of with the message. First requests may be long, and
+/// the acknowledgements that a stream sends ever after are short.
+const KEEP: usize = 4 << 10;
+
 /// Gathers a body's bytes until they make a message.
 #[derive(Debug)]
 pub(super) struct Decoder {
@@ -44,7 +48,11 @@ impl Decoder {
             return Ok(None);
         }
         self.buffer.advance(HEAD);
-        Ok(Some(self.buffer.split_to(length).freeze()))
+        let message = self.buffer.split_to(length).freeze();
+        if length > KEEP {
+            self.buffer = BytesMut::from(&*self.buffer);
+        }
+        Ok(Some(message))
     }
 
     /// Whether the body ended within a message.

@@ -388,7 +388,7 @@ impl Stream {
                 }
                 Event::Unwatched(kind, interest) => {
                     if let Some(watcher) = &mut self.watcher {
-                        watcher.unwatch(kind, interest);
+                        watcher.unwatch(&kind, &interest);
                     }
                 }
                 Event::Acked {

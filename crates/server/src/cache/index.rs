@@ -44,7 +44,26 @@ struct Entries {
 #[derive(Debug, Default)]
 struct Watchers {
     all: HashSet<Id>,
-    names: HashMap<Arc<str>, HashSet<Id>>,
+    names: HashMap<Arc<str>, Ids>,
+}
+
+/// Sessions, in order: ids grow, so nearly every one is added at the end. There is one of these for every name that is
+/// watched, and every name of every session is in one: hence not a set of hashes.
+#[derive(Debug, Default)]
+struct Ids(Vec<Id>);
+
+impl Ids {
+    fn insert(&mut self, id: Id) {
+        if let Err(at) = self.0.binary_search(&id) {
+            self.0.insert(at, id);
+        }
+    }
+
+    fn remove(&mut self, id: Id) {
+        if let Ok(at) = self.0.binary_search(&id) {
+            self.0.remove(at);
+        }
+    }
 }
 
 impl Index {
@@ -64,17 +83,22 @@ impl Index {
         (id, waker)
     }
 
-    pub(super) fn insert(&self, id: Id, kind: &Kind, interest: &Interest) {
+    /// Enters a session. What comes back is equal to `interest`, and shares the name with whoever else watches it.
+    pub(super) fn insert(&self, id: Id, kind: &Kind, interest: Interest) -> Interest {
         let mut entries = self.lock();
         let watchers = entries.kinds.entry(kind.clone()).or_default();
         match interest {
-            Interest::All => watchers.all.insert(id),
-            Interest::Name(name) => watchers
-                .names
-                .entry(Arc::clone(name))
-                .or_default()
-                .insert(id),
-        };
+            Interest::All => {
+                watchers.all.insert(id);
+                Interest::All
+            }
+            Interest::Name(name) => {
+                let entry = watchers.names.entry(name);
+                let shared = Arc::clone(entry.key());
+                entry.or_default().insert(id);
+                Interest::Name(shared)
+            }
+        }
     }
 
     pub(super) fn remove(&self, id: Id, kind: &Kind, interest: &Interest) {
@@ -82,11 +106,13 @@ impl Index {
     }
 
     /// Forgets a session and all that it was entered under.
-    pub(super) fn strike(&self, id: Id, watched: &HashSet<(Kind, Interest)>) {
+    pub(super) fn strike(&self, id: Id, watched: &HashMap<Kind, HashSet<Interest>>) {
         let mut entries = self.lock();
         entries.sessions.remove(&id);
-        for (kind, interest) in watched {
-            entries.remove(id, kind, interest);
+        for (kind, interests) in watched {
+            for interest in interests {
+                entries.remove(id, kind, interest);
+            }
         }
     }
 
@@ -102,7 +128,8 @@ impl Index {
             if whole_kinds.insert(kind) {
                 concerned.extend(&watchers.all);
             }
-            concerned.extend(watchers.names.get(name).into_iter().flatten());
+            let named = watchers.names.get(name);
+            concerned.extend(named.into_iter().flat_map(|ids| &ids.0));
         }
         self.count(concerned.len());
         for waker in concerned.iter().filter_map(|id| entries.sessions.get(id)) {
@@ -138,8 +165,8 @@ impl Entries {
             }
             Interest::Name(name) => {
                 if let Some(ids) = watchers.names.get_mut(name) {
-                    ids.remove(&id);
-                    if ids.is_empty() {
+                    ids.remove(id);
+                    if ids.0.is_empty() {
                         watchers.names.remove(name);
                     }
                 }
@@ -169,9 +196,9 @@ mod tests {
         let index = Index::default();
         let [all, a, b] = [index.enrol().0, index.enrol().0, index.enrol().0];
         let name = |name: &str| Interest::Name(name.into());
-        index.insert(all, &Kind::CLUSTER, &Interest::All);
-        index.insert(a, &Kind::CLUSTER, &name("a"));
-        index.insert(b, &Kind::CLUSTER, &name("b"));
+        index.insert(all, &Kind::CLUSTER, Interest::All);
+        index.insert(a, &Kind::CLUSTER, name("a"));
+        index.insert(b, &Kind::CLUSTER, name("b"));
 
         index.wake(&[changed(Kind::CLUSTER, "a")]);
         assert_eq!(index.wakeups.get(), 2);
@@ -186,12 +213,14 @@ mod tests {
     fn what_is_struck_out_leaves_nothing() {
         let index = Index::default();
         let (id, _) = index.enrol();
-        let watched = HashSet::from([
-            (Kind::CLUSTER, Interest::All),
-            (Kind::ENDPOINT, Interest::Name("a".into())),
+        let watched = HashMap::from([
+            (Kind::CLUSTER, HashSet::from([Interest::All])),
+            (Kind::ENDPOINT, HashSet::from([Interest::Name("a".into())])),
         ]);
-        for (kind, interest) in &watched {
-            index.insert(id, kind, interest);
+        for (kind, interests) in &watched {
+            for interest in interests {
+                index.insert(id, kind, interest.clone());
+            }
         }
         index.strike(id, &watched);
         let entries = index.lock();

@@ -1,6 +1,6 @@
 //! What the nodes of one membership see, and which of their sessions to wake.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -77,7 +77,7 @@ impl View {
             view: Arc::clone(self),
             id,
             waker,
-            watched: HashSet::new(),
+            watched: HashMap::new(),
             entered: None,
         }
     }
@@ -97,7 +97,7 @@ pub(crate) struct Watcher {
     id: Id,
     waker: Arc<AtomicWaker>,
     /// What it is entered under, to be struck out.
-    watched: HashSet<(Kind, Interest)>,
+    watched: HashMap<Kind, HashSet<Interest>>,
     /// Where it is woken from if the node may have come to see another view.
     entered: Option<Entered>,
 }
@@ -128,14 +128,16 @@ impl Watcher {
 
     /// From now on a change of this wakes.
     pub(crate) fn watch(&mut self, kind: Kind, interest: Interest) {
-        self.view.index.insert(self.id, &kind, &interest);
-        self.watched.insert((kind, interest));
+        let interest = self.view.index.insert(self.id, &kind, interest);
+        self.watched.entry(kind).or_default().insert(interest);
     }
 
     /// A change of this need not wake any more.
-    pub(crate) fn unwatch(&mut self, kind: Kind, interest: Interest) {
-        self.view.index.remove(self.id, &kind, &interest);
-        self.watched.remove(&(kind, interest));
+    pub(crate) fn unwatch(&mut self, kind: &Kind, interest: &Interest) {
+        self.view.index.remove(self.id, kind, interest);
+        if let Some(interests) = self.watched.get_mut(kind) {
+            interests.remove(interest);
+        }
     }
 }
 

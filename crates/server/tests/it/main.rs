@@ -5,6 +5,7 @@
 
 mod ads;
 mod client;
+mod cost;
 mod csds;
 mod dir;
 mod files;

@@ -81,22 +81,20 @@ impl Watch {
         let Some(Claims::Resources(claimed)) = self.claims.take() else {
             return;
         };
-        for (name, version) in claimed {
-            let Some(resource) = there_is.get(&name) else {
-                continue;
-            };
-            if resource.version() != *version {
-                continue;
-            }
-            if self.subscription.has_name(&name) {
-                self.resume_heartbeat(resource);
-            }
-            if let Some(state) = self.subscription.get_mut(&name) {
-                state.sent = Sent::Resource(Arc::clone(resource));
-                state.acked = Some(Arc::clone(resource));
-                self.due.remove(&*name);
-                self.subscription.share_name(resource.name());
-            }
+        let mut believed = Vec::new();
+        self.subscription.look_at_all(|name, state| {
+            let version = claimed.get(name)?;
+            let resource = there_is
+                .get(name)
+                .filter(|there_is| there_is.version() == **version)?;
+            state.sent = Sent::Resource(Arc::clone(resource));
+            state.acked = Some(Arc::clone(resource));
+            believed.push(Arc::clone(resource));
+            Some(Arc::clone(resource.name()))
+        });
+        for resource in &believed {
+            self.due.remove(resource.name());
+            self.resume_heartbeat(resource);
         }
     }
 
