@@ -285,7 +285,7 @@ fn of_cluster(cluster: &str) -> DeltaDiscoveryRequest {
     }
 }
 
-fn group(name: &str, definition: Definition, clusters: &[(&str, &[u8])]) -> GroupUpdate {
+pub(crate) fn group(name: &str, definition: Definition, clusters: &[(&str, &[u8])]) -> GroupUpdate {
     let mut changes = upsert(&[]);
     let resources = clusters
         .iter()
@@ -298,7 +298,7 @@ fn group(name: &str, definition: Definition, clusters: &[(&str, &[u8])]) -> Grou
     }
 }
 
-fn matcher(cluster: &str) -> Definition {
+pub(crate) fn matcher(cluster: &str) -> Definition {
     Definition::Set(Box::new(Matcher {
         cluster: Some(Glob::new(cluster)),
         ..Matcher::default()

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use tokio::net::TcpStream;
 
 use crate::client::{CDS, Client, DELTA, SOTW, Stream, ack, ask, subscribe};
+use crate::groups::{group, matcher};
 use crate::{Running, until, upsert};
 
 const UNAUTHENTICATED: u32 = 16;
@@ -252,6 +253,37 @@ async fn s78_a_secret_goes_only_to_those_allowed() {
         .running
         .counts("oxds_refusals_total{reason=\"secret\"} 7")
         .await;
+}
+
+/// Given a group that is told by the cluster that a node claims; then only a client whose rule has the group may claim
+/// it, and one that is not in it is served as before.
+#[tokio::test]
+async fn s78_a_node_is_in_no_group_of_others() {
+    let rules = RULES.replace("nodes: ['**']", "nodes: ['**']\n  groups: [pay]");
+    let server = Secured::start(Some(&rules)).await;
+    let group = group("pay", matcher("payments"), &[("in-pay", b"")]);
+    server.running.cache.update(upsert(&[]), vec![group]);
+    let claim = |cluster: &str| DiscoveryRequest {
+        node: Some(Node {
+            id: "shop-1".into(),
+            cluster: cluster.into(),
+            ..Node::default()
+        }),
+        ..ask(CDS, &[])
+    };
+    let mut web = server.client(&[WEB]).await;
+    let mut stream = web.open(SOTW).await;
+    stream.send(&claim("payments"));
+    let (code, text) = percent_decoded(stream.status().await);
+    assert_eq!(code, PERMISSION_DENIED);
+    assert!(text.contains("may not be in group \"pay\""), "{text}");
+    let mut stream = web.open(SOTW).await;
+    stream.send(&claim("shop"));
+    assert_eq!(stream.sotw().await.resources.len(), 1);
+    let admin = "spiffe://prod/ns/ops/sa/admin";
+    let mut stream = server.client(&[admin]).await.open(SOTW).await;
+    stream.send(&claim("payments"));
+    assert_eq!(stream.sotw().await.resources.len(), 2);
 }
 
 /// Given rules; then REST, which knows no identities, is closed, and CSDS is for those who may inspect.
