@@ -95,8 +95,8 @@ impl Envoy {
         json(self.admin, "/config_dump?include_eds").await
     }
 
-    /// The names of the clusters it got over CDS.
-    pub(crate) async fn clusters(&self) -> Fallible<Vec<String>> {
+    /// The clusters it got over CDS, and the version of each.
+    pub(crate) async fn cluster_versions(&self) -> Fallible<Vec<(String, String)>> {
         let dump = self.config_dump().await?;
         let clusters = dump["configs"]
             .as_array()
@@ -104,9 +104,16 @@ impl Envoy {
             .flatten()
             .filter_map(|config| config["dynamic_active_clusters"].as_array())
             .flatten();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Ok(clusters
-            .filter_map(|c| c["cluster"]["name"].as_str().map(str::to_owned))
+            .map(|c| (text(&c["cluster"]["name"]), text(&c["version_info"])))
             .collect())
+    }
+
+    /// The names of the clusters it got over CDS.
+    pub(crate) async fn clusters(&self) -> Fallible<Vec<String>> {
+        let clusters = self.cluster_versions().await?;
+        Ok(clusters.into_iter().map(|(name, _)| name).collect())
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) enum Grpc {
     /// C-core, by way of Python.
     Core,
     Go,
+    /// In JavaScript, on Node.
+    Js,
 }
 
 impl Grpc {
@@ -27,6 +29,7 @@ impl Grpc {
         match self {
             Self::Core => "grpc_core",
             Self::Go => "grpc_go",
+            Self::Js => "grpc_js",
         }
     }
 
@@ -35,6 +38,7 @@ impl Grpc {
         match self {
             Self::Core => "LB policy is not supported",
             Self::Go => "unexpected lbPolicy MAGLEV",
+            Self::Js => "unsupported lb_policy: MAGLEV",
         }
     }
 
@@ -47,6 +51,16 @@ impl Grpc {
 
     /// Starts calling `xds:///shop` with the bootstrap file.
     pub(crate) fn call(self, cx: &Context, bootstrap: &Path) -> Fallible<GrpcLoad> {
+        self.call_target(cx, bootstrap, &format!("xds:///{LISTENER}"))
+    }
+
+    /// The same with a target of any scheme.
+    pub(crate) fn call_target(
+        self,
+        cx: &Context,
+        bootstrap: &Path,
+        target: &str,
+    ) -> Fallible<GrpcLoad> {
         let mut command = match self {
             Self::Core => {
                 let mut python = Command::new(&cx.peers.python);
@@ -54,8 +68,14 @@ impl Grpc {
                 python
             }
             Self::Go => Command::new(&cx.peers.go_client),
+            Self::Js => {
+                let mut node = Command::new("node");
+                node.arg(&cx.peers.node_client);
+                node.env("NODE_PATH", &cx.peers.node_modules);
+                node
+            }
         };
-        command.args([&format!("xds:///{LISTENER}"), METHOD, WORKERS]);
+        command.args([target, METHOD, WORKERS]);
         command.env("GRPC_XDS_BOOTSTRAP", bootstrap);
         // Only ADS's own log: what each implementation says of every call would drown it.
         command

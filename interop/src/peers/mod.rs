@@ -1,9 +1,11 @@
 //! The peers: where their programs are, and one module for how each is run.
 
 pub(crate) mod channel;
+pub(crate) mod csds;
 pub(crate) mod envoy;
 pub(crate) mod go_control_plane;
 pub(crate) mod grpc;
+pub(crate) mod grpc_server;
 pub(crate) mod oxds;
 
 use std::path::{Path, PathBuf};
@@ -17,8 +19,12 @@ pub(crate) struct Peers {
     pub(crate) envoy: PathBuf,
     pub(crate) python: PathBuf,
     pub(crate) python_client: PathBuf,
+    pub(crate) python_server: PathBuf,
+    pub(crate) python_csds: PathBuf,
     pub(crate) go_client: PathBuf,
     pub(crate) go_control_plane: PathBuf,
+    pub(crate) node_client: PathBuf,
+    pub(crate) node_modules: PathBuf,
     pub(crate) buf: PathBuf,
 }
 
@@ -31,8 +37,12 @@ impl Peers {
             envoy: installed.join("bin/envoy"),
             python: installed.join("venv/bin/python"),
             python_client: interop.join("peers/python/client.py"),
+            python_server: interop.join("peers/python/server.py"),
+            python_csds: interop.join("peers/python/csds.py"),
             go_client: installed.join("bin/client"),
             go_control_plane: installed.join("bin/control-plane"),
+            node_client: interop.join("peers/node/client.js"),
+            node_modules: installed.join("node/node_modules"),
             buf: installed.join("node/node_modules/.bin/buf"),
         };
         for program in [
@@ -40,8 +50,12 @@ impl Peers {
             &peers.envoy,
             &peers.python,
             &peers.python_client,
+            &peers.python_server,
+            &peers.python_csds,
             &peers.go_client,
             &peers.go_control_plane,
+            &peers.node_client,
+            &peers.node_modules.join("@grpc/grpc-js-xds"),
             &peers.buf,
         ] {
             if !program.exists() {

@@ -208,6 +208,16 @@ pub(crate) async fn bootstrap(
     kind: Bootstrap,
     server: SocketAddr,
 ) -> Fallible<PathBuf> {
+    bootstrap_of(cx, kind, server, "interop-1").await
+}
+
+/// The same for a node id of the caller's choice.
+pub(crate) async fn bootstrap_of(
+    cx: &Context,
+    kind: Bootstrap,
+    server: SocketAddr,
+    node_id: &str,
+) -> Fallible<PathBuf> {
     let mut command = Command::new(&cx.peers.oxds);
     command.arg("bootstrap");
     command.arg(match kind {
@@ -218,14 +228,14 @@ pub(crate) async fn bootstrap(
         "--server",
         &server.to_string(),
         "--node-id",
-        "interop-1",
+        node_id,
         "--cluster",
         "interop",
     ]);
     if let Bootstrap::Envoy(Protocol::Delta) = kind {
         command.arg("--delta");
     }
-    let path = cx.dir.join("bootstrap.yaml");
+    let path = cx.dir.join(format!("{node_id}.bootstrap.yaml"));
     std::fs::write(&path, output(command).await?)?;
     Ok(path)
 }

@@ -17,7 +17,7 @@ use crate::{Context, Fallible};
 /// Connections that load the proxy.
 const WORKERS: usize = 3;
 /// What Envoy says of [`poisoned_resource_is_nacked_once`]'s cluster.
-const REFUSAL: &str = "cluster provided LB specified";
+pub(super) const REFUSAL: &str = "cluster provided LB specified";
 /// Listeners, routes, clusters, assignments.
 const KINDS: usize = 4;
 
@@ -51,11 +51,11 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Two backends, a control plane over a folder that leads to both, an Envoy that it configures, and
 /// load through Envoy.
-struct Mesh {
-    folder: Folder,
-    oxds: Oxds,
+pub(super) struct Mesh {
+    pub(super) folder: Folder,
+    pub(super) oxds: Oxds,
     wire: Wire,
-    envoy: Envoy,
+    pub(super) envoy: Envoy,
     load: HttpLoad,
     blue: Backend,
     green: Backend,
@@ -74,14 +74,14 @@ pub(super) fn resources(weights: &[(&str, u32)], blue: &Backend, green: &Backend
 
 /// Whether Envoy talks to the control plane itself, or by way of a witness.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Link {
+pub(super) enum Link {
     Direct,
     Witnessed,
 }
 
 impl Mesh {
     /// Begins with the given weights of clusters `blue` and `green`.
-    async fn start(
+    pub(super) async fn start(
         cx: &Context,
         protocol: Protocol,
         link: Link,
@@ -116,7 +116,7 @@ impl Mesh {
     }
 
     /// Waits until `backends`, and no others, answer.
-    async fn served_by(&self, backends: &[&str]) -> Fallible {
+    pub(super) async fn served_by(&self, backends: &[&str]) -> Fallible {
         let what = format!("traffic at {backends:?} only");
         self.load
             .calls
@@ -164,7 +164,7 @@ impl Mesh {
     }
 
     /// Waits until Envoy has these clusters from CDS.
-    async fn has_clusters(&self, wanted: &[&str]) -> Fallible {
+    pub(super) async fn has_clusters(&self, wanted: &[&str]) -> Fallible {
         until(
             &format!("Envoy has clusters {wanted:?}"),
             SOON,

@@ -2,11 +2,14 @@
 
 mod api;
 mod channel;
+mod csds;
 mod envoy;
 mod envoy_files;
 mod envoy_kinds;
 mod envoy_transports;
 mod grpc;
+mod grpc_server;
+mod restart;
 
 use std::fmt;
 use std::pin::Pin;
@@ -57,6 +60,9 @@ pub(crate) fn all() -> Vec<Scenario> {
         envoy_kinds::scenarios(),
         envoy_files::scenarios(),
         grpc::scenarios(),
+        grpc_server::scenarios(),
+        csds::scenarios(),
+        restart::scenarios(),
         channel::scenarios(),
     ]
     .into_iter()
