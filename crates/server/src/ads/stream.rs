@@ -2,7 +2,7 @@
 
 use std::future::Future as _;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::task::{Context as TaskContext, Poll, ready};
 
 use bytes::Bytes;
@@ -60,6 +60,8 @@ pub(super) struct Stream {
     place: Place,
     /// Of what the node sees; none before the first request.
     watcher: Option<Watcher>,
+    /// Whether the session has seen anything of what `watcher` watches.
+    shown: bool,
     /// The state of who is in which group that `watcher` was chosen by.
     memberships: u64,
     observed: Observed,
@@ -96,7 +98,7 @@ impl Stream {
             end: context.closing.child_token(),
             grant: Mutex::default(),
             session: Mutex::new(session),
-            view: OnceLock::new(),
+            view: Mutex::default(),
         });
         let place = context.streams.enter(&open, limits)?;
         context.metrics.stream_opened(protocol);
@@ -106,6 +108,7 @@ impl Stream {
             offer,
             place,
             watcher: None,
+            shown: false,
             memberships: 0,
             observed: Observed::NOBODY,
             naming: None,
@@ -155,14 +158,11 @@ impl Stream {
         if self.end.as_mut().poll(cx).is_ready() {
             return Poll::Ready(self.last_word());
         }
-        if let Some(watcher) = &self.watcher {
-            // Before anything is loaded: whatever is published from here on wakes this task again.
-            watcher.register(cx.waker());
-        }
-        if self.has_moved() {
-            return Poll::Ready(Status::unavailable(
-                "this node is in other groups now: connect again",
-            ));
+        while self.has_moved(cx) {
+            if self.shown {
+                let text = "this node is in other groups now: connect again";
+                return Poll::Ready(Status::unavailable(text));
+            }
         }
         for _ in 0..BATCH {
             self.transmit(transmit);
@@ -289,20 +289,30 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether the node sees another view than the stream looks at (S-74).
-    fn has_moved(&mut self) -> bool {
+    /// Whether the node sees another view than before (S-74). A session that was shown nothing yet, as before the first
+    /// load, just looks there from now on.
+    fn has_moved(&mut self, cx: &TaskContext<'_>) -> bool {
         let cache = &self.context.cache;
-        let Some(watcher) = &self.watcher else {
+        let Some(watcher) = &mut self.watcher else {
             return false;
         };
+        // Before anything is looked at: whatever is published from here on wakes this task again.
+        watcher.register(cx.waker());
         let memberships = cache.memberships();
         if self.memberships == memberships {
             return false;
         }
         self.memberships = memberships;
         let session = self.open.session();
-        let view = cache.view(session.node().unwrap_or(&Node::default()));
-        !Arc::ptr_eq(&view, watcher.view())
+        let next = cache.enrol(session.node().unwrap_or(&Node::default()));
+        if Arc::ptr_eq(next.view(), watcher.view()) {
+            return false;
+        }
+        if !self.shown {
+            self.open.look_at(Arc::clone(next.view()));
+            watcher.move_to(next);
+        }
+        true
     }
 
     /// Waits for the next timeout; ready when one was handled, or ended the stream.
@@ -336,6 +346,7 @@ impl Stream {
                 return;
             };
             let snapshot = view.load();
+            self.shown |= snapshot.is_loaded();
             let mut session = self.open.session();
             while let Some(out) = session.poll_transmit(self.context.clock.now(), &snapshot) {
                 self.context.metrics.response(&out);

@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxds_core::session::{Request, Session};
 use oxds_core::snapshot::Protocol;
@@ -33,7 +33,7 @@ pub(crate) struct Open {
     /// The stream holds this while it is polled, the status page while it reads: neither for long.
     pub(super) session: Mutex<Session>,
     /// What the node sees, from the first request on.
-    pub(super) view: OnceLock<Arc<View>>,
+    pub(super) view: Mutex<Option<Arc<View>>>,
 }
 
 impl Open {
@@ -68,13 +68,13 @@ impl Open {
 
     /// Says what the node sees.
     pub(super) fn look_at(&self, view: Arc<View>) {
-        // Only the first node of a stream counts, so that nothing is lost if there is one already.
-        let _ = self.view.set(view);
+        *lock(&self.view) = Some(view);
     }
 
     /// What the node sees; before its first request, what nodes see that are in no group.
-    pub(crate) fn view<'a>(&'a self, cache: &'a Cache) -> &'a Arc<View> {
-        self.view.get().unwrap_or_else(|| cache.root())
+    pub(crate) fn view(&self, cache: &Cache) -> Arc<View> {
+        let view = lock(&self.view).clone();
+        view.unwrap_or_else(|| Arc::clone(cache.root()))
     }
 
     pub(crate) fn session(&self) -> MutexGuard<'_, Session> {

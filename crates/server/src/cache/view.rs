@@ -132,6 +132,14 @@ impl Watcher {
         self.watched.entry(kind).or_default().insert(interest);
     }
 
+    /// Goes on in another place, with what it watches.
+    pub(crate) fn move_to(&mut self, mut next: Self) {
+        for (kind, interest) in &self.watched {
+            next.watch(kind.clone(), interest.clone());
+        }
+        *self = next;
+    }
+
     /// A change of this need not wake any more.
     pub(crate) fn unwatch(&mut self, kind: &Kind, interest: &Interest) {
         self.view.index.remove(self.id, kind, interest);

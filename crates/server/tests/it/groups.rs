@@ -171,7 +171,7 @@ async fn s69_root_and_group_change_as_one() {
     ]);
     let store = DirStore::open(dir.path(), Options::default()).unwrap();
     let server = Running::start(Server::builder().store(store)).await;
-    server.cache.loaded().await;
+    // It comes before the folder is loaded, or after that: it is told of its group, and not sent away.
     let (mut stream, first) = synced(&server, "edge").await;
     assert_eq!(got(&first).len(), 2);
     write(dir.path(), "a.yaml", &yaml("a", 2));

@@ -170,3 +170,28 @@ async fn s61_a_kind_of_ones_own_is_served_without_code() {
     assert_eq!(names(&mut delta).await, ["gold"]);
     assert_eq!(&*sotw.sotw().await.resources[0].value, b"\x08\x65");
 }
+
+/// Given a client that waits for the first load; when that brings a group for it; then it gets what the group has on
+/// the stream that it has, and changes of names that it asked for before reach it there.
+#[tokio::test]
+async fn s26_s74_who_was_told_nothing_is_not_sent_away() {
+    let server = Running::start(Server::builder()).await;
+    let mut stream = Stream::open(server.grpc, DELTA).await;
+    stream.send(&ask("edge"));
+    until("it waits", async || {
+        let status = crate::pages::json(server.http).await;
+        (status["nodes"][0]["kinds"][0]["kind"] == "cds").then_some(())
+    })
+    .await;
+    server
+        .cache
+        .replace_group("edge", edge(), [cluster("e", b"")]);
+    server.cache.apply(upsert(&["a"]));
+    assert_eq!(names(&mut stream).await, ["a", "e"]);
+    server
+        .cache
+        .replace_group("edge", edge(), [cluster("f", b"")]);
+    assert_eq!(names(&mut stream).await, ["e", "f"]);
+    let status = crate::pages::json(server.http).await;
+    assert_eq!(status["nodes"][0]["cluster"], "edge");
+}
