@@ -20,6 +20,7 @@
 //! | [`observe`] | a client that looks on: resources of any kind, as bytes |
 //! | [`resource`] | parse-don't-validate views of the resources a data plane uses |
 //! | [`resolve`] | LDS → RDS → CDS → EDS into one configuration |
+//! | [`rollback`] | a change that clients refuse, and what is served instead |
 //! | [`lb`] | pure pickers |
 //!
 //! It is not a server, not a client and not a runtime: those are `oxds-server`, `oxds-client` and `oxds-channel`,
@@ -31,6 +32,7 @@ pub mod lb;
 pub mod observe;
 pub mod resolve;
 pub mod resource;
+pub mod rollback;
 pub mod session;
 pub mod snapshot;
 pub mod subscription;

@@ -24,6 +24,7 @@ mod order;
 mod pair;
 mod resolve;
 mod resource;
+mod rollback;
 mod sotw;
 mod streams;
 mod ttl;
