@@ -17,6 +17,7 @@ use crate::hooks::Hooks;
 use crate::limits::Limits;
 use crate::load::LoadReports;
 use crate::metrics::Metrics;
+use crate::on_nack::{OnNack, Reaction};
 use crate::security::Security;
 use crate::server::Server;
 use crate::store::{Finding, Health, Severity, Store, Update};
@@ -25,7 +26,7 @@ use crate::withheld::Withheld;
 /// Feeds a cache from a store until the store ends.
 pub(crate) type Feed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-type StartFeed = dyn FnOnce(Cache, Arc<Health>) -> Feed + Send;
+type StartFeed = dyn FnOnce(Arc<Context>, Arc<Health>) -> Feed + Send;
 
 /// What a server is made of. Begin with [`Server::builder`].
 #[must_use = "a builder does nothing until it is bound"]
@@ -40,6 +41,7 @@ pub struct Builder {
     hooks: Option<Arc<dyn Hooks>>,
     store: Option<Box<StartFeed>>,
     load_reports: LoadReports,
+    on_nack: OnNack,
 }
 
 /// An address could not be bound.
@@ -73,11 +75,12 @@ impl Builder {
 
     /// Feeds the cache from a store.
     pub fn store(mut self, mut store: impl Store) -> Self {
-        self.store = Some(Box::new(|cache, health| {
+        self.store = Some(Box::new(|context, health| {
             Box::pin(async move {
                 while let Some(update) = store.next().await {
                     log_changes(&update);
-                    cache.update(update.changes, update.groups);
+                    let (changes, groups) = (update.changes, update.groups);
+                    context.on_nack.update(&context, changes, groups);
                     let before = health.record(update.findings, update.took);
                     log_findings(&before, &health.findings());
                 }
@@ -111,6 +114,12 @@ impl Builder {
         self
     }
 
+    /// What to do when clients refuse what the store changed. What a program changes in the cache itself stays.
+    pub fn on_nack(mut self, policy: OnNack) -> Self {
+        self.on_nack = policy;
+        self
+    }
+
     /// Keeps the loads that clients report here, where the caller can read them. Without it only the status shows them.
     pub fn load_reports(mut self, reports: LoadReports) -> Self {
         self.load_reports = reports;
@@ -131,9 +140,6 @@ impl Builder {
             None => None,
         };
         let health = Arc::new(Health::default());
-        let feed = self
-            .store
-            .map(|store| store(self.cache.clone(), Arc::clone(&health)));
         let context = Arc::new(Context {
             cache: self.cache,
             config: Arc::new(self.config),
@@ -146,7 +152,11 @@ impl Builder {
             withheld: Withheld::default(),
             clock: Clock::start(),
             closing: CancellationToken::new(),
+            on_nack: Reaction::new(self.on_nack),
         });
+        let feed = self
+            .store
+            .map(|store| store(Arc::clone(&context), Arc::clone(&health)));
         Ok(Server {
             grpc,
             http,

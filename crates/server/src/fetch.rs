@@ -19,7 +19,8 @@ use oxds_types::{ApiVersion, Fingerprint, Kind, Version};
 
 use crate::ads::Context;
 use crate::cache::View;
-use crate::clients::Via;
+use crate::clients::{Answered, Via};
+use crate::on_nack::Rejected;
 
 /// What is asked for, checked.
 #[derive(Debug, Clone)]
@@ -216,6 +217,9 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
         && let Some(answered) = polls.ask(clock.now(), question)
     {
         context.metrics.answered(&question.kind, answered);
+        if answered == Answered::Refused {
+            react(context, question);
+        }
     }
     let view = match &question.node {
         Some(node) => context.cache.view(node),
@@ -255,6 +259,21 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
         }
         None => unchanged(&view),
     }
+}
+
+/// The client has refused what it was sent last.
+fn react(context: &Context, question: &Question) {
+    let rejections = context.polls.rejections(context.clock.now(), question);
+    let refused: Vec<_> = rejections
+        .into_iter()
+        .map(|(name, rejection)| Rejected {
+            kind: question.kind.clone(),
+            name,
+            rejection,
+        })
+        .collect();
+    let node = question.node.as_ref().map_or("", |node| &node.id);
+    context.on_nack.refused(context, node, &refused);
 }
 
 fn unchanged(view: &View) -> Fetched {

@@ -67,6 +67,7 @@ mod hooks;
 mod limits;
 mod load;
 mod metrics;
+mod on_nack;
 mod pages;
 mod security;
 mod server;
@@ -81,6 +82,7 @@ pub use files::FileSink;
 pub use hooks::{Call, Hooks, Later, Nack, Observer, Sent};
 pub use limits::Limits;
 pub use load::{ClusterLoad, Counts, LoadReports, LocalityLoad, Metric};
+pub use on_nack::OnNack;
 #[cfg(feature = "tls")]
 pub use security::TlsFiles;
 pub use security::{Security, SecurityError};

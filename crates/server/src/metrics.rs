@@ -13,9 +13,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::registry::Registry;
 
-use crate::ads::Clock;
-use crate::cache::Cache;
-use crate::clients::{Answered, Polls};
+use crate::ads::Context;
+use crate::clients::Answered;
 use crate::store::Health;
 
 /// Counters that streams add to.
@@ -30,6 +29,7 @@ pub(crate) struct Metrics {
     stale_nonces: Family<ByKind, Counter>,
     unknown_kinds: Counter,
     held_too_long: Family<ByKind, Counter>,
+    rollbacks: Family<ByKind, Counter>,
     refusals: Family<ByReason, Counter>,
     throttled: Counter,
 }
@@ -118,6 +118,11 @@ impl Metrics {
         family.get_or_create(&by_kind(kind)).inc();
     }
 
+    /// A change was taken back, as clients refused it.
+    pub(crate) fn taken_back(&self, kind: &Kind) {
+        self.rollbacks.get_or_create(&by_kind(kind)).inc();
+    }
+
     /// The question of a client that polls said what became of the last answer.
     pub(crate) fn answered(&self, kind: &Kind, answered: Answered) {
         let family = match answered {
@@ -128,13 +133,7 @@ impl Metrics {
     }
 
     /// All of it, and what is read off the cache and the store at each scrape.
-    pub(crate) fn registry(
-        &self,
-        cache: &Cache,
-        health: &Arc<Health>,
-        polls: &Arc<Polls>,
-        clock: Clock,
-    ) -> Registry {
+    pub(crate) fn registry(&self, context: &Arc<Context>, health: &Arc<Health>) -> Registry {
         let mut registry = Registry::with_prefix("oxds");
         registry.register("streams", "Open ADS streams", self.streams.clone());
         registry.register(
@@ -164,11 +163,11 @@ impl Metrics {
         registry.register("refusals", help, self.refusals.clone());
         let help = "Times a stream waited because its requests came too fast";
         registry.register("throttled", help, self.throttled.clone());
+        let help = "Changes taken back, as clients refused them";
+        registry.register("rollbacks", help, self.rollbacks.clone());
         registry.register_collector(Box::new(Scrape {
-            cache: cache.clone(),
+            context: Arc::clone(context),
             health: Arc::clone(health),
-            polls: Arc::clone(polls),
-            clock,
         }));
         registry
     }
@@ -184,18 +183,20 @@ pub(crate) fn render(registry: &Registry) -> Result<String, std::fmt::Error> {
 /// Numbers that others keep.
 #[derive(Debug)]
 struct Scrape {
-    cache: Cache,
+    context: Arc<Context>,
     health: Arc<Health>,
-    polls: Arc<Polls>,
-    clock: Clock,
 }
 
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
-        let snapshot = self.cache.snapshot();
+        let snapshot = self.context.cache.snapshot();
         let counts = snapshot.counters().read();
         let counters = [
-            ("wakeups", "Sessions woken by changes", self.cache.wakeups()),
+            (
+                "wakeups",
+                "Sessions woken by changes",
+                self.context.cache.wakeups(),
+            ),
             ("encodes", "Shared response bodies encoded", counts.encodes),
             ("hashes", "Resources hashed by change sets", counts.hashes),
             (
@@ -207,9 +208,14 @@ impl Collector for Scrape {
         for (name, help, value) in counters {
             encode(&mut encoder, name, help, &ConstCounter::new(value))?;
         }
-        let pollers = ConstGauge::new(signed(self.polls.len(self.clock.now()) as u64));
+        let pollers = self.context.polls.len(self.context.clock.now());
+        let pollers = ConstGauge::new(signed(pollers as u64));
         let help = "Clients that poll, by Fetch or REST";
         encode(&mut encoder, "pollers", help, &pollers)?;
+        let withdrawn = self.context.on_nack.withdrawn().len();
+        let withdrawn = ConstGauge::new(signed(withdrawn as u64));
+        let help = "Resources that are not served as the store has them, as clients refused that";
+        encode(&mut encoder, "withdrawn", help, &withdrawn)?;
         let revision = ConstGauge::new(signed(snapshot.revision().get()));
         encode(
             &mut encoder,

@@ -68,12 +68,7 @@ impl Server {
             });
         }
         let pages = Arc::new(Pages {
-            registry: self.context.metrics.registry(
-                &self.context.cache,
-                &self.health,
-                &self.context.polls,
-                self.context.clock,
-            ),
+            registry: self.context.metrics.registry(&self.context, &self.health),
             context: Arc::clone(&self.context),
             health: self.health,
             load_reports: self.load_reports.clone(),

@@ -98,6 +98,13 @@ impl Groups {
             .collect()
     }
 
+    /// A resource that a group has, whoever sees it.
+    #[must_use]
+    pub fn get(&self, group: &str, kind: &Kind, name: &str) -> Option<&Arc<Resource>> {
+        let key = (kind.clone(), Arc::from(name));
+        self.groups.get(group)?.get(&key)
+    }
+
     /// The groups with whom they are for, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, Option<&Matcher>, usize)> {
         let groups = self.groups.iter();

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use oxds_server::{BindError, DirStore, FileSink, Limits, Server};
+use clap::ValueEnum;
+use oxds_server::{BindError, DirStore, FileSink, Limits, OnNack, Server};
 use tracing::info;
 
 use super::security::SecurityArgs;
@@ -66,9 +67,35 @@ pub(crate) struct Args {
     drain: Duration,
     #[command(flatten)]
     security: SecurityArgs,
+    /// What to do when clients refuse a change: go on serving it, or serve again what all had accepted
+    #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
+    on_nack: OnNackPolicy,
+    /// How many nodes may refuse a change before it is taken back
+    #[arg(long, value_name = "NODES", default_value_t = 0)]
+    nack_threshold: usize,
     /// Pass fields that this version of the API does not know, instead of refusing the file
     #[arg(long)]
     allow_unknown_fields: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum OnNackPolicy {
+    /// Clients keep what they had, whoever comes gets the change
+    #[default]
+    Keep,
+    /// The resource returns to its last version that all clients accepted, until its file changes again
+    Rollback,
+}
+
+impl Args {
+    fn on_nack(&self) -> OnNack {
+        match self.on_nack {
+            OnNackPolicy::Keep => OnNack::Keep,
+            OnNackPolicy::Rollback => OnNack::Rollback {
+                threshold: self.nack_threshold,
+            },
+        }
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
@@ -76,6 +103,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 async fn serve(args: Args) -> Result<Exit, Failure> {
+    let on_nack = args.on_nack();
     let options = dir_options(args.allow_unknown_fields, args.strict);
     let store = DirStore::open(args.dir, options).map_err(|error| unreadable(&error))?;
     let mut limits = Limits::default();
@@ -88,6 +116,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         .identifier(replica())
         .security(security.clone())
         .limits(limits)
+        .on_nack(on_nack)
         .store(store)
         .bind()
         .await

@@ -6,7 +6,7 @@ use oxds_client::{Bootstrap, ClientPool, XdsClient};
 use oxds_core::resource::Cluster;
 use serde_json::Value;
 
-use crate::support::{Serve, cluster, folder, oxds};
+use crate::support::{Serve, cluster, command, folder, oxds};
 
 /// What a gRPC client accepts: the cluster of the other tests, with its endpoints by EDS.
 fn eds_cluster(name: &str) -> String {
@@ -52,7 +52,7 @@ async fn s68_status_and_wait_follow_a_rollout() {
     ask(&server, &["status", "-o", "yaml"]).expect(1, &["id: checkout-1", "state: NACKED"]);
     let json = ask(&server, &["status", "-o", "json"]);
     let nodes: Value = serde_json::from_str(&json.expect(1, &[]).stdout).expect("JSON");
-    let (node, kind) = (&nodes[0], &nodes[0]["kinds"][0]);
+    let (node, kind) = (&nodes["nodes"][0], &nodes["nodes"][0]["kinds"][0]);
     assert_eq!(
         (&node["id"], &node["protocol"]),
         (&"checkout-1".into(), &"sotw".into())
@@ -84,4 +84,38 @@ fn a_control_plane_that_is_not_there_is_named() {
     let arguments = ["status", "--server", "127.0.0.1:1"];
     oxds(arguments).expect(1, &["cannot connect to 127.0.0.1:1"]);
     oxds(["wait", "--server", "127.0.0.1:1"]).expect(2, &["NAME"]);
+}
+
+/// Given `--on-nack rollback` and a client that accepted a cluster; when the file becomes one that the client refuses; then
+/// the cluster returns, `status` says so and `wait` that the file is not live; when the file is mended; then both are
+/// content.
+#[tokio::test(flavor = "multi_thread")]
+async fn s80_a_refused_file_is_taken_back_until_it_is_mended() {
+    let dir = folder(&[("a.yaml", &eds_cluster("shop"))]);
+    let options = [
+        "--on-nack",
+        "rollback",
+        "--grpc",
+        "127.0.0.1:0",
+        "--http",
+        "127.0.0.1:0",
+    ];
+    let server = Serve::of(command(["serve"]).args(options).arg(dir.path()));
+    let mut watch = client(&server, "checkout-1").watch::<Cluster>("shop");
+    watch.next().await.expect("an answer");
+    ask(&server, &["wait", "shop"]).expect(0, &[]);
+    let refused =
+        eds_cluster("shop").replace("EDS\n", "ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\n");
+    fs::write(dir.path().join("a.yaml"), refused).expect("written");
+    server.shows("/status.json", "\"refused_by\":[\"checkout-1\"]");
+    let said = ["cds shop returned to ", "checkout-1 refused "];
+    ask(&server, &["status"]).expect(1, &said);
+    let said = ["checkout-1 cds shop NACKED: returned to "];
+    ask(&server, &["wait", "shop", "--timeout", "1s"]).expect(1, &said);
+
+    let mended = eds_cluster("shop").replace("1s", "2s");
+    fs::write(dir.path().join("a.yaml"), mended).expect("written");
+    server.shows("/status.json", "\"rollbacks\":[]");
+    ask(&server, &["wait", "shop"]).expect(0, &[]);
+    ask(&server, &["status"]).expect(0, &["SYNCED"]);
 }

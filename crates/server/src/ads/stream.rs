@@ -30,6 +30,7 @@ use crate::clients::Polls;
 use crate::hooks::{Call, Hooks, Later, Observed, Sent};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::on_nack::{Reaction, Rejected};
 use crate::security::{Denied, Security};
 use crate::withheld::Withheld;
 
@@ -50,6 +51,7 @@ pub(crate) struct Context {
     pub(crate) clock: Clock,
     /// Cancelled when the server begins to shut down.
     pub(crate) closing: CancellationToken,
+    pub(crate) on_nack: Reaction,
 }
 
 /// One stream of a discovery service.
@@ -383,6 +385,7 @@ impl Stream {
     /// Acts on the session's events; whether it watches something new.
     fn handle_events(&mut self) -> bool {
         let mut watched_more = false;
+        let mut refused = Vec::new();
         let stream = self.place.id();
         let mut session = self.open.session();
         while let Some(event) = session.poll_event() {
@@ -416,6 +419,15 @@ impl Stream {
                     resources,
                 } => {
                     warn!(stream, %kind, %version, ?resources, %reason, "rejected by the client");
+                    refused.extend(resources.into_iter().filter_map(|name| {
+                        let rejection = session.resource_status(&kind, &name)?.rejected?;
+                        let kind = kind.clone();
+                        Some(Rejected {
+                            kind,
+                            name,
+                            rejection,
+                        })
+                    }));
                 }
                 Event::StaleNonce(kind) => debug!(stream, %kind, "stale nonce"),
                 Event::UnknownKind(kind) => warn!(stream, %kind, "asked for an unknown kind"),
@@ -424,6 +436,10 @@ impl Stream {
                 }
             }
         }
+        let node = session.node().map(|node| node.id.clone());
+        drop(session);
+        let node = node.unwrap_or_default();
+        self.context.on_nack.refused(&self.context, &node, &refused);
         watched_more
     }
 }

@@ -207,6 +207,11 @@ impl Cache {
         self.grouped().groups.of(node).to_vec()
     }
 
+    /// What a group has, whoever sees it.
+    pub(crate) fn of_group(&self, group: &str, kind: &Kind, name: &str) -> Option<Arc<Resource>> {
+        self.grouped().groups.get(group, kind, name).cloned()
+    }
+
     /// The groups there are, with how many resources each has.
     pub(crate) fn groups(&self) -> Vec<(Arc<str>, usize)> {
         let grouped = self.grouped();

@@ -106,6 +106,20 @@ impl Polls {
         });
     }
 
+    /// What the client refused of what it was sent last.
+    pub(crate) fn rejections(
+        &self,
+        now: Instant,
+        question: &Question,
+    ) -> Vec<(Arc<str>, Rejection)> {
+        let Some(node) = &question.node else {
+            return Vec::new();
+        };
+        let pollers = self.lock(now);
+        let poller = pollers.get(&(node.id.clone(), question.via));
+        poller.map_or_else(Vec::new, |poller| poller.rejections(question.kind()))
+    }
+
     fn update(&self, now: Instant, question: &Question, update: impl FnOnce(&mut Polled)) {
         let Some(node) = &question.node else { return };
         let mut pollers = self.lock(now);

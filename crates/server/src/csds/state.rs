@@ -9,6 +9,7 @@ use envoy_types::pb::envoy::admin::v3::{ClientResourceStatus, UpdateFailureState
 use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig;
 use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ConfigStatus};
 use envoy_types::pb::google::protobuf::{Any, Timestamp};
+use oxds_core::rollback::Withdrawn;
 use oxds_core::session::{KindStatus, ResourceStatus};
 use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_core::time::Instant;
@@ -33,6 +34,7 @@ type Client = (String, Option<SocketAddr>);
 pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
     let mut clients: BTreeMap<Client, ClientConfig> = BTreeMap::new();
     let now = context.clock.now();
+    let withdrawn = context.on_nack.withdrawn();
     each(context, |about, subscriber, snapshot| {
         let Some(node) = subscriber.node() else {
             return;
@@ -50,6 +52,7 @@ pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
         let shot = Shot {
             subscriber,
             snapshot,
+            withdrawn: &withdrawn,
             now,
             with_contents: view.with_contents,
         };
@@ -65,6 +68,7 @@ pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
 struct Shot<'a> {
     subscriber: &'a dyn Subscriber,
     snapshot: &'a Snapshot,
+    withdrawn: &'a [Withdrawn],
     now: Instant,
     with_contents: bool,
 }
@@ -94,10 +98,10 @@ impl Shot<'_> {
         served: Option<&Arc<Resource>>,
     ) -> Option<GenericXdsConfig> {
         let status = self.subscriber.resource(&kind.kind, name)?;
-        let (config_status, client_status) = verdict(&status, served.map(|r| r.version()));
+        let (mut config_status, client_status) = verdict(&status, served.map(|r| r.version()));
         let shown = self.with_contents && kind.kind != Kind::SECRET;
         let contents = served.filter(|r| shown && status.acked == Some(r.version()));
-        let error_state = status
+        let mut error_state = status
             .rejected
             .as_ref()
             .map(|rejection| UpdateFailureState {
@@ -108,6 +112,11 @@ impl Shot<'_> {
                 details: rejection.reason.to_string(),
                 version_info: rejection.version.to_string(),
             });
+        // The client may well have what is served: it is not what the store has.
+        if let Some(withdrawn) = self.withdrawn(kind, name, served) {
+            config_status = ConfigStatus::Error;
+            error_state = Some(self.taken_back(withdrawn, shown));
+        }
         Some(GenericXdsConfig {
             type_url: kind.kind.type_url().to_owned(),
             name: name.to_owned(),
@@ -118,6 +127,34 @@ impl Shot<'_> {
             error_state,
             ..GenericXdsConfig::default()
         })
+    }
+}
+
+impl Shot<'_> {
+    /// Why something else is served than what the store has.
+    fn withdrawn(
+        &self,
+        kind: &KindStatus,
+        name: &str,
+        served: Option<&Arc<Resource>>,
+    ) -> Option<&Withdrawn> {
+        self.withdrawn.iter().find(|withdrawn| {
+            let place = &withdrawn.place;
+            place.kind == kind.kind && *place.name == *name && served == Some(&withdrawn.good)
+        })
+    }
+
+    fn taken_back(&self, withdrawn: &Withdrawn, shown: bool) -> UpdateFailureState {
+        let (good, nodes) = (withdrawn.good.version(), withdrawn.refused_by.join(", "));
+        UpdateFailureState {
+            failed_configuration: shown.then(|| any(&withdrawn.offered)),
+            last_update_attempt: Some(wall_clock(self.now, withdrawn.at)),
+            details: format!(
+                "returned to {good}, refused by {nodes}: {}",
+                withdrawn.reason
+            ),
+            version_info: withdrawn.offered.version().to_string(),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oxds_core::rollback::Withdrawn;
 use oxds_core::session::{KindStatus, Nack, Rejection};
 use oxds_core::snapshot::{Obstacles, Snapshot};
 use oxds_core::time::Instant;
@@ -23,6 +24,7 @@ pub(super) struct Status {
     snapshot: SnapshotStatus,
     groups: Vec<GroupStatus>,
     store: StoreStatus,
+    rollbacks: Vec<RollbackStatus>,
     nodes: Vec<NodeStatus>,
     loads: Vec<ClusterLoad>,
 }
@@ -90,6 +92,18 @@ struct StoreFinding {
     path: String,
     rule: &'static str,
     message: String,
+}
+
+#[derive(Serialize)]
+struct RollbackStatus {
+    kind: String,
+    name: String,
+    group: Option<String>,
+    version: String,
+    returned_to: String,
+    refused_by: Vec<String>,
+    reason: String,
+    seconds_ago: f64,
 }
 
 #[derive(Serialize)]
@@ -171,6 +185,12 @@ impl Status {
                     .map(StoreFinding::from)
                     .collect(),
             },
+            rollbacks: context
+                .on_nack
+                .withdrawn()
+                .iter()
+                .map(|withdrawn| rollback(withdrawn, now))
+                .collect(),
             nodes,
             loads: pages.load_reports.loads(),
             snapshot: SnapshotStatus::from(&*snapshot),
@@ -262,6 +282,24 @@ fn kind(
         nacks: status.nacks,
         nack: status.nack.as_ref().map(|nack| nack_status(nack, now)),
         rejected,
+    }
+}
+
+fn rollback(withdrawn: &Withdrawn, now: Instant) -> RollbackStatus {
+    let place = &withdrawn.place;
+    RollbackStatus {
+        kind: place.kind.to_string(),
+        name: place.name.to_string(),
+        group: place.group.as_ref().map(ToString::to_string),
+        version: withdrawn.offered.version().to_string(),
+        returned_to: withdrawn.good.version().to_string(),
+        refused_by: withdrawn
+            .refused_by
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        reason: withdrawn.reason.to_string(),
+        seconds_ago: seconds(now - withdrawn.at),
     }
 }
 

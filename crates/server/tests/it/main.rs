@@ -15,6 +15,7 @@ mod hostile;
 mod library;
 mod load;
 mod memory;
+mod on_nack;
 mod pages;
 mod per_type;
 mod polling;

@@ -43,7 +43,11 @@ pub(crate) async fn post(
     (status, String::from_utf8(body.into()).unwrap())
 }
 
-async fn poll(server: &Running, request: &Value, wait: Option<u64>) -> (StatusCode, Value) {
+pub(crate) async fn poll(
+    server: &Running,
+    request: &Value,
+    wait: Option<u64>,
+) -> (StatusCode, Value) {
     let (status, body) = post(server.http, CLUSTERS, request.to_string(), wait).await;
     (status, serde_json::from_str(&body).unwrap_or(Value::Null))
 }

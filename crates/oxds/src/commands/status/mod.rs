@@ -9,13 +9,13 @@ use crate::table::Table;
 
 mod nodes;
 
-use nodes::{Node, NodeKind, nodes};
+use nodes::{NodeKind, Page, page};
 
 const EXAMPLES: &str = "\
 Examples:
   oxds status                                    # the control plane on this machine
   oxds status --server 10.0.0.7:18000
-  oxds status -o json | jq '.[] | select(.kinds[].state == \"NACKED\") | .id'
+  oxds status -o json | jq '.nodes[] | select(.kinds[].state == \"NACKED\") | .id'
 
 A line for each client and kind, whether it has a stream or polls:
 
@@ -28,7 +28,9 @@ A line for each client and kind, whether it has a stream or polls:
 SENT and ACKED are the versions of the latest response, and of the latest that the client accepted. \
 A control plane that is not oxds is asked by CSDS, which does not tell them.
 
-Exit codes: 0 nothing is NACKED, 1 something is, or the control plane does not answer.";
+Below are the changes that `oxds serve --on-nack rollback` took back.
+
+Exit codes: 0 nothing is NACKED or taken back, 1 something is, or the control plane does not answer.";
 
 /// Show what every client has, lacks and refused
 #[derive(Debug, clap::Args)]
@@ -42,29 +44,48 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
-    let nodes = runtime()?.block_on(async {
+    let page = runtime()?.block_on(async {
         let control_plane = ControlPlane::connect(&args.address.server).await?;
-        nodes(&control_plane).await
+        page(&control_plane).await
     })?;
     let mut output = Output::new();
     match args.output {
-        View::Table => output.write(&table(&nodes))?,
-        View::Yaml => output.yaml(&nodes)?,
-        View::Json => output.json(&nodes)?,
+        View::Table => output.write(&table(&page))?,
+        View::Yaml => output.yaml(&page)?,
+        View::Json => output.json(&page)?,
     }
-    let mut kinds = nodes.iter().flat_map(|node| &node.kinds);
-    Ok(match kinds.any(|kind| kind.state == State::Nacked) {
+    let mut kinds = page.nodes.iter().flat_map(|node| &node.kinds);
+    let nacked = kinds.any(|kind| kind.state == State::Nacked);
+    Ok(match nacked || !page.rollbacks.is_empty() {
         true => Exit::Negative,
         false => Exit::Success,
     })
 }
 
-fn table(nodes: &[Node]) -> String {
-    if nodes.is_empty() {
+/// A line for each client and kind, and one for each change that was taken back.
+fn table(page: &Page) -> String {
+    let rollbacks = page.rollbacks.iter().map(|rollback| {
+        let (kind, name, group) = (&rollback.kind, &rollback.name, &rollback.group);
+        let group = group.as_ref().map(|group| format!(" of {group}"));
+        format!(
+            "{kind} {name}{} returned to {} {} ago: {} refused {}: {}\n",
+            group.unwrap_or_default(),
+            rollback.returned_to,
+            ago(rollback.seconds_ago),
+            rollback.refused_by.join(", "),
+            rollback.version,
+            rollback.reason,
+        )
+    });
+    clients(page) + &rollbacks.collect::<String>()
+}
+
+fn clients(page: &Page) -> String {
+    if page.nodes.is_empty() {
         return "no client is connected\n".to_owned();
     }
     let mut table = Table::new(["NODE", "KIND", "STATUS", "SENT", "ACKED", "SINCE", "REASON"]);
-    for node in nodes {
+    for node in &page.nodes {
         for kind in &node.kinds {
             table.row([
                 node.id.clone(),
@@ -106,7 +127,7 @@ fn ago(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::nodes::Rejected;
+    use super::nodes::{Node, Rejected, Rollback};
     use super::*;
 
     #[test]
@@ -134,13 +155,28 @@ mod tests {
             ],
             ..Node::default()
         };
+        let rollback = Rollback {
+            kind: "cds".into(),
+            name: "a".into(),
+            group: None,
+            version: "v2".into(),
+            returned_to: "v1".into(),
+            refused_by: vec!["edge-1".into()],
+            reason: "no such policy".into(),
+            seconds_ago: 3.0,
+        };
+        let page = Page {
+            nodes: vec![node],
+            rollbacks: vec![rollback],
+        };
         assert_eq!(
-            table(&[node]),
+            table(&page),
             "NODE    KIND  STATUS    SENT  ACKED  SINCE  REASON\n\
              edge-1  cds   NACKED    v2    v1     5m     a and 1 more: no such policy\n\
-             edge-1  lds   NOT SENT  v2    v1     5m     -\n"
+             edge-1  lds   NOT SENT  v2    v1     5m     -\n\
+             cds a returned to v1 3.0s ago: edge-1 refused v2: no such policy\n"
         );
-        assert_eq!(table(&[]), "no client is connected\n");
+        assert_eq!(table(&Page::default()), "no client is connected\n");
     }
 
     #[test]

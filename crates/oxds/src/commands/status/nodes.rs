@@ -49,24 +49,41 @@ pub(super) struct Rejected {
     pub(super) seconds_ago: f64,
 }
 
-#[derive(Deserialize)]
-struct Page {
-    nodes: Vec<Node>,
+/// A change that clients refused, so that something else is served.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Rollback {
+    pub(super) kind: String,
+    pub(super) name: String,
+    pub(super) group: Option<String>,
+    pub(super) version: String,
+    pub(super) returned_to: String,
+    pub(super) refused_by: Vec<String>,
+    pub(super) reason: String,
+    pub(super) seconds_ago: f64,
+}
+
+/// What is shown.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Page {
+    pub(super) nodes: Vec<Node>,
+    #[serde(default)]
+    pub(super) rollbacks: Vec<Rollback>,
 }
 
 /// All clients as they are now.
-pub(super) async fn nodes(control_plane: &ControlPlane) -> Result<Vec<Node>, Failure> {
+pub(super) async fn page(control_plane: &ControlPlane) -> Result<Page, Failure> {
     if let Some(page) = control_plane.status_page().await
         && let Ok(page) = serde_json::from_slice::<Page>(&page)
     {
-        return Ok(page.nodes);
+        return Ok(page);
     }
     let clients = control_plane.client_status(true).await;
     let clients = clients.map_err(|status| refused(&status))?;
-    Ok(clients
-        .into_iter()
-        .map(|config| Node::from(Client::from(config)))
-        .collect())
+    let nodes = clients.into_iter().map(Client::from).map(Node::from);
+    Ok(Page {
+        nodes: nodes.collect(),
+        rollbacks: Vec::new(),
+    })
 }
 
 impl From<Client> for Node {

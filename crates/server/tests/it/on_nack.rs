@@ -1,0 +1,212 @@
+//! Changes that clients refuse, over real sockets.
+
+use envoy_types::pb::envoy::service::status::v3::{
+    ClientStatusRequest, ClientStatusResponse, ConfigStatus,
+};
+use oxds_core::snapshot::ChangeSet;
+use oxds_server::{OnNack, Server, Store, Update};
+use oxds_types::Kind;
+use oxds_types::discovery::{DeltaDiscoveryResponse, Status};
+use tokio::sync::mpsc;
+
+use crate::client::{CDS, Client, DELTA, Stream, ack_delta, subscribe};
+use crate::pages::{get, json};
+use crate::{Running, cluster, until};
+
+/// A store that yields what the test sends.
+struct Fed(mpsc::UnboundedReceiver<ChangeSet>);
+
+impl Store for Fed {
+    async fn next(&mut self) -> Option<Update> {
+        let changes = self.0.recv().await?;
+        Some(Update {
+            changes,
+            ..Update::default()
+        })
+    }
+}
+
+struct Rollout {
+    server: Running,
+    store: mpsc::UnboundedSender<ChangeSet>,
+}
+
+impl Rollout {
+    /// A server whose store has the cluster in its first version.
+    async fn begin(policy: OnNack) -> Self {
+        let (store, fed) = mpsc::unbounded_channel();
+        let builder = Server::builder().store(Fed(fed)).on_nack(policy);
+        let server = Running::start(builder).await;
+        let rollout = Self { server, store };
+        rollout.change(1);
+        rollout
+    }
+
+    fn change(&self, content: u8) {
+        let changes = ChangeSet::default().put(cluster("a", &[0x10, content]));
+        self.store.send(changes).unwrap();
+    }
+
+    /// A client that has accepted the first version.
+    async fn client(&self, id: &str) -> Stream {
+        let mut stream = Stream::open(self.server.grpc, DELTA).await;
+        let mut request = subscribe(CDS, &[]);
+        request.node.as_mut().unwrap().id = id.into();
+        stream.send(&request);
+        accept(&mut stream, 1).await;
+        stream
+    }
+
+    /// Waits until all that was sent is answered.
+    async fn settled(&self) {
+        until("all in sync", async || {
+            let nodes = json(self.server.http).await["nodes"].clone();
+            let mut nodes = nodes.as_array().unwrap().iter();
+            nodes.all(|node| node["in_sync"] == true).then_some(())
+        })
+        .await;
+    }
+
+    fn served(&self) -> u8 {
+        let snapshot = self.server.cache.snapshot();
+        let served = snapshot.get(&Kind::CLUSTER, "a").unwrap();
+        *served.value().last().unwrap()
+    }
+}
+
+/// The next response, which has this content.
+async fn next(stream: &mut Stream, content: u8) -> DeltaDiscoveryResponse {
+    let response = stream.delta().await;
+    let body = response.resources[0].resource.clone().unwrap();
+    assert_eq!(body.value.last(), Some(&content));
+    response
+}
+
+async fn accept(stream: &mut Stream, content: u8) {
+    let response = next(stream, content).await;
+    stream.send(&ack_delta(&response));
+}
+
+async fn refuse(stream: &mut Stream, content: u8) {
+    let mut nack = ack_delta(&next(stream, content).await);
+    nack.error_detail = Some(Status {
+        message: "a: no such policy".into(),
+        ..Status::default()
+    });
+    stream.send(&nack);
+}
+
+/// Given two clients that accepted version 1; when the store changes it and one refuses that; then version 1 is served
+/// again, the other client gets it, and status, CSDS and metrics say what was taken back and why; when the store
+/// changes it once more; then that is tried anew, and nothing is withdrawn any more.
+#[tokio::test]
+async fn s80_a_change_that_is_refused_is_taken_back() {
+    let rollout = Rollout::begin(OnNack::Rollback { threshold: 0 }).await;
+    let mut good = rollout.client("good").await;
+    let mut bad = rollout.client("bad").await;
+    rollout.settled().await;
+    rollout.change(2);
+    accept(&mut good, 2).await;
+    refuse(&mut bad, 2).await;
+    // To the one that refused, too: it was sent version 2 last.
+    accept(&mut good, 1).await;
+    accept(&mut bad, 1).await;
+    assert_eq!(rollout.served(), 1);
+
+    let rollback = json(rollout.server.http).await["rollbacks"][0].clone();
+    assert_eq!(
+        (&rollback["kind"], &rollback["name"]),
+        (&"cds".into(), &"a".into())
+    );
+    assert_eq!(rollback["refused_by"][0], "bad");
+    assert_eq!(rollback["reason"], "a: no such policy");
+    let mut csds = Client::connect(rollout.server.grpc).await;
+    let response: ClientStatusResponse = csds
+        .unary(crate::csds::FETCH, &ClientStatusRequest::default())
+        .await;
+    assert_eq!(response.config.len(), 2);
+    for client in &response.config {
+        let of_a = &client.generic_xds_configs[0];
+        assert_eq!(of_a.config_status(), ConfigStatus::Error);
+        let error = of_a.error_state.as_ref().unwrap();
+        assert_eq!(rollback["version"], error.version_info);
+        assert_eq!(
+            error.failed_configuration.as_ref().unwrap().value.last(),
+            Some(&2)
+        );
+        assert!(
+            error.details.contains("refused by bad: a: no such policy"),
+            "{error:?}"
+        );
+    }
+    let (_, metrics) = get(rollout.server.http, "/metrics").await;
+    for line in [r#"oxds_rollbacks_total{kind="cds"} 1"#, "oxds_withdrawn 1"] {
+        assert!(metrics.contains(line), "{line} not in\n{metrics}");
+    }
+
+    rollout.change(3);
+    accept(&mut good, 3).await;
+    accept(&mut bad, 3).await;
+    rollout.settled().await;
+    assert_eq!(
+        json(rollout.server.http).await["rollbacks"],
+        serde_json::json!([])
+    );
+}
+
+/// Given the default policy, or a threshold of one node; when one node refuses a change; then the change stays; under
+/// the threshold, the second node's refusal takes it back.
+#[tokio::test]
+async fn s80_below_the_threshold_a_change_stays() {
+    for policy in [OnNack::Keep, OnNack::Rollback { threshold: 1 }] {
+        let rollout = Rollout::begin(policy).await;
+        let mut first = rollout.client("first").await;
+        let mut second = rollout.client("second").await;
+        rollout.settled().await;
+        rollout.change(2);
+        refuse(&mut first, 2).await;
+        until("the refusal", async || {
+            let (_, metrics) = get(rollout.server.http, "/metrics").await;
+            metrics
+                .contains(r#"oxds_nacks_total{kind="cds"} 1"#)
+                .then_some(())
+        })
+        .await;
+        assert_eq!(rollout.served(), 2);
+        refuse(&mut second, 2).await;
+        until("the second refusal", async || {
+            let (_, metrics) = get(rollout.server.http, "/metrics").await;
+            metrics
+                .contains(r#"oxds_nacks_total{kind="cds"} 2"#)
+                .then_some(())
+        })
+        .await;
+        let expected = if policy == OnNack::Keep { 2 } else { 1 };
+        until("what is served", async || {
+            (rollout.served() == expected).then_some(())
+        })
+        .await;
+    }
+}
+
+/// Given a client that polls; when it refuses a change with its next question; then that is taken back as well.
+#[tokio::test]
+async fn s80_clients_that_poll_are_heard_too() {
+    let rollout = Rollout::begin(OnNack::Rollback { threshold: 0 }).await;
+    let http = rollout.server.http;
+    let mut request = serde_json::json!({"node": {"id": "rest-1"}});
+    let first = until("version 1", async || {
+        let (_, response) = crate::polling::poll(&rollout.server, &request, None).await;
+        response["versionInfo"].as_str().map(str::to_owned)
+    })
+    .await;
+    request["versionInfo"] = first.into();
+    crate::polling::poll(&rollout.server, &request, Some(0)).await;
+    rollout.change(2);
+    let (_, response) = crate::polling::poll(&rollout.server, &request, Some(10)).await;
+    assert_ne!(response["versionInfo"], request["versionInfo"]);
+    request["errorDetail"] = serde_json::json!({"message": "no"});
+    crate::polling::poll(&rollout.server, &request, Some(0)).await;
+    assert_eq!(rollout.served(), 1);
+    assert_eq!(json(http).await["rollbacks"][0]["refused_by"][0], "rest-1");
+}
