@@ -134,8 +134,10 @@ impl Watcher {
 
     /// Goes on in another place, with what it watches.
     pub(crate) fn move_to(&mut self, mut next: Self) {
-        for (kind, interest) in &self.watched {
-            next.watch(kind.clone(), interest.clone());
+        for (kind, interests) in &self.watched {
+            for interest in interests {
+                next.watch(kind.clone(), interest.clone());
+            }
         }
         *self = next;
     }
