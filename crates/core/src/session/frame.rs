@@ -3,10 +3,14 @@
 use std::{io::IoSlice, sync::Arc};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use oxds_types::{ApiVersion, Kind, Version};
+use oxds_types::{
+    ApiVersion, Kind, Version,
+    discovery::{ParametrizedName, ResourceError, Status},
+};
+use prost::Message as _;
 use smallvec::SmallVec;
 
-use super::Nonce;
+use super::{Nonce, Refusal};
 use crate::snapshot::{Body, Protocol, removal_field};
 
 /// A response, ready to be written to the stream.
@@ -108,10 +112,11 @@ impl Buf for Frame {
 pub(super) struct Response {
     protocol: Protocol,
     shared: SmallVec<[Bytes; 4]>,
-    /// Elements of `removed_resources` that concern this stream only.
-    removals: BytesMut,
+    /// Elements of `removed_resources` and of `resource_errors` that concern this stream only.
+    own: BytesMut,
     pub(super) resources: usize,
     pub(super) removed: usize,
+    errors: usize,
     pub(super) bytes: usize,
 }
 
@@ -130,9 +135,10 @@ impl Response {
         Self {
             protocol,
             shared: SmallVec::new(),
-            removals: BytesMut::new(),
+            own: BytesMut::new(),
             resources: 0,
             removed: 0,
+            errors: 0,
             bytes: 0,
         }
     }
@@ -148,11 +154,31 @@ impl Response {
         self.push(element);
     }
 
+    /// Why the client does not get a resource.
+    pub(super) fn push_error(&mut self, name: &str, refusal: &Refusal) {
+        let error = ResourceError {
+            resource_name: Some(ParametrizedName {
+                name: name.to_owned(),
+                ..ParametrizedName::default()
+            }),
+            error_detail: Some(Status {
+                code: refusal.code as i32,
+                message: refusal.message.clone(),
+                ..Status::default()
+            }),
+        };
+        let field = Fields::of(self.protocol).resource_errors;
+        let before = self.own.len();
+        crate::snapshot::put_field(&mut self.own, field, &error.encode_to_vec());
+        self.bytes += self.own.len() - before;
+        self.errors += 1;
+    }
+
     pub(super) fn push_removal(&mut self, name: &Arc<str>) {
         self.removed += 1;
-        let before = self.removals.len();
-        removal_field(&mut self.removals, name);
-        self.bytes += self.removals.len() - before;
+        let before = self.own.len();
+        removal_field(&mut self.own, name);
+        self.bytes += self.own.len() - before;
     }
 
     /// Whether an element of this many bytes may go in as well. In an empty response anything may.
@@ -166,7 +192,7 @@ impl Response {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.resources == 0 && self.removed == 0
+        self.resources == 0 && self.removed == 0 && self.errors == 0
     }
 
     fn push(&mut self, bytes: Bytes) {
@@ -177,9 +203,9 @@ impl Response {
     }
 
     pub(super) fn finish(self, envelope: Envelope<'_>) -> Frame {
-        let mut own = BytesMut::with_capacity(HEADER + self.removals.len() + 192);
+        let mut own = BytesMut::with_capacity(HEADER + self.own.len() + 192);
         own.put_bytes(0, HEADER);
-        own.put_slice(&self.removals);
+        own.put_slice(&self.own);
         let fields = Fields::of(self.protocol);
         put_string(&mut own, fields.type_url, envelope.type_url.as_bytes());
         put_string(
@@ -231,6 +257,7 @@ struct Fields {
     type_url: u32,
     nonce: u32,
     control_plane: u32,
+    resource_errors: u32,
 }
 
 impl Fields {
@@ -241,12 +268,14 @@ impl Fields {
                 type_url: 4,
                 nonce: 5,
                 control_plane: 6,
+                resource_errors: 7,
             },
             Protocol::Delta => Self {
                 version: 1,
                 type_url: 4,
                 nonce: 5,
                 control_plane: 7,
+                resource_errors: 9,
             },
         }
     }

@@ -44,6 +44,7 @@ mod event;
 mod frame;
 mod nonce;
 mod ordering;
+mod refusal;
 mod request;
 mod status;
 mod watch;
@@ -61,6 +62,7 @@ pub use error::StreamError;
 pub use event::{Event, Held, Interest};
 pub use frame::{Frame, Transmit};
 pub use nonce::Nonce;
+pub use refusal::{Refusal, RefusalCode};
 pub use request::Request;
 pub use status::{KindStatus, Nack, Progress, Rejection, ResourceStatus};
 
@@ -95,6 +97,10 @@ pub struct Session {
     owed: BTreeSet<Arc<str>>,
     owed_until: Option<Instant>,
 
+    // From the driver.
+    /// Names of the request that is about to be handled.
+    refusals: Vec<(Kind, Arc<str>, Refusal)>,
+
     // To the driver.
     nonce: Nonce,
     events: VecDeque<Event>,
@@ -112,8 +118,18 @@ impl Session {
             watches: Vec::new(),
             owed: BTreeSet::new(),
             owed_until: None,
+            refusals: Vec::new(),
             nonce: Nonce::default(),
             events: VecDeque::new(),
+        }
+    }
+
+    /// The request that is about to be handled asked for this, and was not let through: leave the name out of the request
+    /// (of every SotW request that repeats it). The client is told why, once, if it understands
+    /// `xds.config.supports-resource-errors`; if not, it is treated as a name that does not exist.
+    pub fn refuse(&mut self, kind: Kind, name: &str, refusal: Refusal) {
+        if self.refusals.len() < self.config.max_names {
+            self.refusals.push((kind, name.into(), refusal));
         }
     }
 
@@ -131,6 +147,13 @@ impl Session {
         self.events
             .extend(watch.settle(now, &request.nonce, request.error.as_ref(), &self.config));
 
+        let refusals = std::mem::take(&mut self.refusals).into_iter();
+        let refusals = refusals.filter(|(of, ..)| *of == kind);
+        let refusals = refusals.map(|(_, name, why)| (name, why)).collect();
+        match &request.names {
+            Names::Sotw { .. } => watch.refuse_only(refusals),
+            Names::Delta { unsubscribe, .. } => watch.refuse_too(refusals, unsubscribe),
+        }
         let is_first = !watch.subscription.is_asked();
         let change = watch.ask(&request.names);
         if watch.subscription.len() > self.config.max_names {
@@ -257,18 +280,24 @@ impl Session {
             api,
             ttl: self.understands_ttl(),
         };
-        self.watches.insert(at, Watch::new(kind.clone(), form));
+        let understands_errors = self.understands(&[features::ERRORS]);
+        let watch = Watch::new(kind.clone(), form, understands_errors);
+        self.watches.insert(at, watch);
         Ok(at)
     }
 
-    /// Whether the client said that it understands TTLs in the form in which this stream can carry them (S-49).
+    /// Whether the client said that it understands one of these.
+    fn understands(&self, any_of: &[&str]) -> bool {
+        let features = self.node.iter().flat_map(|node| &node.client_features);
+        features
+            .into_iter()
+            .any(|feature| any_of.contains(&&**feature))
+    }
+
+    /// Whether it understands TTLs in the form in which this stream can carry them (S-49).
     fn understands_ttl(&self) -> bool {
-        let features = self
-            .node
-            .as_ref()
-            .map_or(&[][..], |node| &node.client_features);
-        let has = |any_of: &[&str]| features.iter().any(|feature| any_of.contains(&&**feature));
-        has(&[features::TTL]) && (self.protocol == Protocol::Delta || has(features::WRAPPED))
+        let wraps = || self.protocol == Protocol::Delta || self.understands(features::WRAPPED);
+        self.understands(&[features::TTL]) && wraps()
     }
 
     /// What is particular to the first request of a kind.
@@ -375,6 +404,9 @@ impl Session {
 mod features {
     /// A resource may have a TTL.
     pub(super) const TTL: &str = "xds.config.supports-resource-ttl";
+    /// `resource_errors` are read. In no registry: TP3 lets them be sent to all, as who does not know the field ignores
+    /// it; but in SotW such a response has nothing else in it, and should not reach who makes nothing of it.
+    pub(super) const ERRORS: &str = "xds.config.supports-resource-errors";
     /// SotW: a resource may come wrapped in a `Resource`. Envoy's registry has the first; its protocol page says the
     /// second.
     pub(super) const WRAPPED: &[&str] = &[

@@ -22,6 +22,7 @@ mod machines;
 mod observe;
 mod order;
 mod pair;
+mod refused;
 mod resolve;
 mod resource;
 mod rollback;

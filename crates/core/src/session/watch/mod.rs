@@ -20,6 +20,7 @@ mod heartbeat;
 mod named;
 mod ordering;
 mod record;
+mod refused;
 mod settle;
 mod wildcard;
 
@@ -34,6 +35,7 @@ use smallvec::SmallVec;
 use self::{
     heartbeat::Heartbeats,
     record::{Fallback, Record, Rejected},
+    refused::Refused,
 };
 use super::{
     Nonce,
@@ -60,6 +62,10 @@ pub(super) struct Watch {
     pub(super) kind: Kind,
     pub(super) form: Form,
     pub(super) subscription: Subscription,
+    /// What the client asks for in vain.
+    refused: Refused,
+    /// Whether it can be told why.
+    understands_errors: bool,
 
     // Owed: added to by requests and changes, taken from by responses.
     /// Names to look at. With a wildcard: names to be sent whatever the cursor says.
@@ -222,11 +228,13 @@ pub(super) struct Draft {
 }
 
 impl Watch {
-    pub(super) fn new(kind: Kind, form: Form) -> Self {
+    pub(super) fn new(kind: Kind, form: Form, understands_errors: bool) -> Self {
         Self {
             kind,
             form,
             subscription: Subscription::new(),
+            refused: Refused::default(),
+            understands_errors,
             due: BTreeSet::new(),
             again: BTreeSet::new(),
             answer_owed: false,
@@ -425,7 +433,15 @@ impl Watch {
         if draft.is_some() {
             self.answer_owed = false;
         }
-        draft.or_else(|| (waiting == 0).then(|| self.poll_heartbeat(now, head))?)
+        if let Some(mut draft) = draft {
+            self.tell_refused(&mut draft.response, head.body_limit());
+            return Some(draft);
+        }
+        if waiting > 0 {
+            return None;
+        }
+        self.poll_refused(head)
+            .or_else(|| self.poll_heartbeat(now, head))
     }
 
     /// The response was sent.
@@ -502,6 +518,7 @@ impl Watch {
             + self.inherited.len()
             + self.recent.names.len()
             + self.heartbeats.len()
+            + self.refused.len()
             + self.record.rejections.len()
             + outstanding.sum::<usize>()
     }

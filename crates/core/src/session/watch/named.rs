@@ -6,7 +6,7 @@ use oxds_types::Fingerprint;
 
 use super::{Claims, Content, Draft, Kept, Told, Watch};
 use crate::{
-    session::{frame::Response, ordering::Peers},
+    session::{Refusal, frame::Response, ordering::Peers},
     snapshot::{Collection, Protocol, Published, Resource, has_aliases, nothing_by_alias},
     subscription::{NameState, Sent},
     time::Instant,
@@ -147,6 +147,13 @@ impl Watch {
                     }
                     if delta {
                         response.push_removal(&name);
+                    } else if self.understands_errors {
+                        let room = 2 * name.len() + 64;
+                        if !response.has_room_for(room, head.body_limit()) {
+                            later.insert(name);
+                            continue;
+                        }
+                        response.push_error(&name, &Refusal::not_found(&self.kind, &name));
                     }
                     told.push((name, None));
                 }

@@ -221,6 +221,9 @@ impl Watch {
         match &step {
             Step::None => {}
             Step::Since(difference) => {
+                let held = &self.held;
+                self.due
+                    .retain(|name| !step.has(name) || held.contains_key(name));
                 let upserts = difference.upserts(self.form);
                 let removals = self.shared_removals(difference);
                 all.rest = Rest::begin(&mut response, upserts, removals, &step, head.body_limit());
@@ -251,7 +254,7 @@ impl Watch {
         );
         let went = released.iter().filter(|name| !later[at..].contains(name));
         let mut extra: Vec<Told> = went.map(|name| (Arc::clone(name), None)).collect();
-        self.push_due(&mut response, &mut extra, head, &step);
+        self.push_due(&mut response, &mut extra, head);
         self.due.extend(later);
         rewarm.extend(self.rewarmed(extra.iter().filter_map(|(_, resource)| resource.as_ref())));
 
@@ -288,17 +291,9 @@ impl Watch {
     }
 
     /// Names to be sent whatever the cursor says (S-35, S-39), up to the message limit.
-    fn push_due(
-        &mut self,
-        response: &mut Response,
-        extra: &mut Vec<Told>,
-        head: &Published,
-        step: &Step,
-    ) {
+    fn push_due(&mut self, response: &mut Response, extra: &mut Vec<Told>, head: &Published) {
         while let Some(name) = self.due.pop_first() {
-            if step.has(&name) && !self.held.contains_key(&name)
-                || extra.iter().any(|(told, _)| *told == name)
-            {
+            if extra.iter().any(|(told, _)| *told == name) {
                 continue;
             }
             let resource = head.collection().get(&name).cloned();

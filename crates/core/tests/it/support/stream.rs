@@ -12,7 +12,7 @@ use oxds_types::{
     Kind,
     discovery::{
         DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
-        Resource,
+        Resource, ResourceError,
     },
 };
 use prost::Message;
@@ -34,6 +34,8 @@ pub(crate) struct Reply {
     pub(crate) ttls: Vec<Option<Duration>>,
     /// Signs of life, without a body.
     pub(crate) beats: Vec<Beat>,
+    /// Name, code and message of what the client does not get.
+    pub(crate) errors: Vec<(String, i32, String)>,
     /// Bytes of the message.
     pub(crate) len: usize,
     /// Delta: aliases that lead to nothing.
@@ -58,6 +60,18 @@ impl Beat {
             ttl: ttl_of(resource).expect("a sign of life has a TTL"),
         }
     }
+}
+
+fn errors_of(errors: Vec<ResourceError>) -> Vec<(String, i32, String)> {
+    let errors = errors.into_iter().map(|error| {
+        let status = error.error_detail.unwrap();
+        (
+            error.resource_name.unwrap().name,
+            status.code,
+            status.message,
+        )
+    });
+    errors.collect()
 }
 
 fn ttl_of(resource: &Resource) -> Option<Duration> {
@@ -127,6 +141,7 @@ impl Reply {
             nonce: response.nonce,
             removed: Vec::new(),
             names: Vec::new(),
+            errors: errors_of(response.resource_errors),
             len: 0,
             unresolved: Vec::new(),
             identifier: response.control_plane.map(|plane| plane.identifier),
@@ -166,6 +181,7 @@ impl Reply {
             names,
             ttls,
             beats,
+            errors: errors_of(response.resource_errors),
             len: 0,
             identifier: response.control_plane.map(|plane| plane.identifier),
         }
@@ -215,6 +231,10 @@ impl Stream {
             protocol,
             asked: HashMap::new(),
         }
+    }
+
+    pub(crate) fn is_sotw(&self) -> bool {
+        self.protocol == Protocol::Sotw
     }
 
     /// Everything that the server has to say now.

@@ -1,0 +1,129 @@
+//! Names that a client does not get, and hears why: `resource_errors` (xRFC TP3).
+
+use oxds_core::session::{Refusal, RefusalCode};
+use oxds_types::Kind;
+
+use crate::support::{
+    Stream, World,
+    stream::{Reply, delta, node_with, sotw},
+};
+
+const SDS: Kind = Kind::SECRET;
+const EDS: Kind = Kind::ENDPOINT;
+const ERRORS: &str = "xds.config.supports-resource-errors";
+
+fn denied() -> Refusal {
+    Refusal {
+        code: RefusalCode::PermissionDenied,
+        message: "not for you".to_owned(),
+    }
+}
+
+/// What a driver does with a request for A and B, of which B is not for the client.
+fn ask(stream: &mut Stream, features: &[&str]) {
+    stream.session.refuse(SDS, "B", denied());
+    if stream.is_sotw() {
+        let mut request = sotw(&SDS, &["A"]);
+        request.node = node_with(features);
+        stream.will_ask(&SDS, &["A"]);
+        stream.send(request);
+    } else {
+        let mut request = delta(&SDS, &["A"], &[]);
+        request.node = node_with(features);
+        stream.send(request);
+    }
+}
+
+/// Every SotW request repeats the names, and so the driver the refusal.
+fn ack(stream: &mut Stream, reply: &Reply) {
+    if stream.is_sotw() {
+        stream.session.refuse(SDS, "B", denied());
+    }
+    stream.ack(reply);
+}
+
+#[test]
+fn tp3_a_name_that_was_refused_is_explained_once() {
+    for mut stream in [Stream::sotw(), Stream::delta()] {
+        let mut world = World::of(&SDS, &["A=1", "B=1"]);
+        ask(&mut stream, &[ERRORS]);
+        let first = stream.reply(&world);
+        assert_eq!(first.resources, ["A=1"]);
+        assert_eq!(
+            first.errors,
+            [("B".to_owned(), 7, "not for you".to_owned())]
+        );
+        assert_eq!(first.removed, Vec::<String>::new());
+        ack(&mut stream, &first);
+
+        world.set(&SDS, &["A=2", "B=2"]);
+        let second = stream.reply(&world);
+        assert_eq!(
+            (&second.resources[..], second.errors.len()),
+            (&["A=2".to_owned()][..], 0)
+        );
+        ack(&mut stream, &second);
+        stream.silent(&world);
+        assert!(stream.session.is_in_sync(&world.snapshot));
+    }
+}
+
+#[test]
+fn tp3_a_client_that_does_not_announce_it_is_told_what_it_understands() {
+    let world = World::of(&SDS, &["A=1", "B=1"]);
+    let mut stream = Stream::delta();
+    ask(&mut stream, &[]);
+    let replies = stream.drain(&world);
+    assert!(replies.iter().all(|reply| reply.errors.is_empty()));
+    let removed: Vec<_> = replies.iter().flat_map(|reply| &reply.removed).collect();
+    assert_eq!(removed, ["B"], "as if there were none (S-34)");
+
+    let mut stream = Stream::sotw();
+    ask(&mut stream, &[]);
+    let replies = stream.drain(&world);
+    assert_eq!(replies.len(), 1);
+    assert_eq!(
+        (&*replies[0].resources[0], replies[0].errors.len()),
+        ("A=1", 0)
+    );
+}
+
+#[test]
+fn tp3_what_is_not_refused_any_more_comes() {
+    let world = World::of(&SDS, &["A=1", "B=1"]);
+    let mut stream = Stream::sotw();
+    ask(&mut stream, &[ERRORS]);
+    stream.drain(&world);
+    stream.ask(&SDS, &["A", "B"]);
+    assert_eq!(stream.take(&world).resources, ["B=1"]);
+}
+
+/// S-8 says that SotW has no word for it. With this field it has.
+#[test]
+fn tp3_s8_a_sotw_client_hears_that_a_name_does_not_exist_or_not_any_more() {
+    let mut world = World::of(&EDS, &["A=1"]);
+    let mut stream = Stream::sotw();
+    let mut request = sotw(&EDS, &["A", "Z"]);
+    request.node = node_with(&[ERRORS]);
+    stream.will_ask(&EDS, &["A", "Z"]);
+    stream.send(request);
+    let first = stream.take(&world);
+    assert_eq!(first.resources, ["A=1"]);
+    assert_eq!(
+        first.errors,
+        [("Z".to_owned(), 5, "no eds is called \"Z\" here".to_owned())]
+    );
+    stream.silent(&world);
+
+    world.set(&EDS, &["Z=1"]);
+    let second = stream.take(&world);
+    assert_eq!(
+        (&second.resources[..], &second.errors[..]),
+        (&["Z=1".to_owned()][..], &[][..])
+    );
+    world.set(&EDS, &["-A"]);
+    let third = stream.take(&world);
+    assert_eq!(third.resources, Vec::<String>::new());
+    assert_eq!(third.errors[0].0, "A");
+    stream.silent(&world);
+}
