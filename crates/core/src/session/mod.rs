@@ -74,7 +74,7 @@ use self::{
 };
 use crate::{
     snapshot::{Form, Protocol, Snapshot},
-    subscription::{self, WildcardChange},
+    subscription,
     time::Instant,
 };
 
@@ -155,8 +155,10 @@ impl Session {
             Names::Delta { unsubscribe, .. } => watch.refuse_too(refusals, unsubscribe),
         }
         let is_first = !watch.subscription.is_asked();
+        let wanted_all = watch.wants_all();
         let change = watch.ask(&request.names);
-        if watch.subscription.len() > self.config.max_names {
+        let wants_all = watch.wants_all();
+        if watch.asked_names() > self.config.max_names {
             return Err(StreamError::TooManyNames {
                 kind,
                 limit: self.config.max_names,
@@ -165,7 +167,7 @@ impl Session {
         if is_first {
             self.begin(at, request.names);
         }
-        self.announce(&kind, change);
+        self.announce(&kind, change, wanted_all, wants_all);
         Ok(())
     }
 
@@ -328,9 +330,14 @@ impl Session {
     }
 
     /// Tells the driver what to wake the session for.
-    fn announce(&mut self, kind: &Kind, change: subscription::Change) {
-        let gained = change.wildcard == Some(WildcardChange::Gained);
-        let lost = change.wildcard == Some(WildcardChange::Lost);
+    fn announce(
+        &mut self,
+        kind: &Kind,
+        change: subscription::Change,
+        wanted_all: bool,
+        wants_all: bool,
+    ) {
+        let (gained, lost) = (wants_all && !wanted_all, wanted_all && !wants_all);
         let named = |names: Vec<Arc<str>>| names.into_iter().map(Interest::Name);
         let watched = gained
             .then_some(Interest::All)

@@ -1,6 +1,6 @@
 //! What arrives, and how the two variants are one.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use envoy_types::pb::{envoy::config::core::v3::Node, google::rpc::Status};
 use oxds_types::{
@@ -9,7 +9,7 @@ use oxds_types::{
 };
 
 use super::{Config, StreamError};
-use crate::snapshot::Protocol;
+use crate::{ads::canonical, snapshot::Protocol};
 
 /// A message of the client.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,7 +130,7 @@ impl Parsed {
                         request.resource_names_unsubscribe,
                         request.resource_locators_unsubscribe,
                     ),
-                    initial_versions: request.initial_resource_versions,
+                    initial_versions: by_kept_name(request.initial_resource_versions),
                 },
             }),
             _ => Err(StreamError::WrongProtocol),
@@ -138,10 +138,29 @@ impl Parsed {
     }
 }
 
-/// A locator without dynamic parameters is another way to write a name.
+/// A locator without dynamic parameters is another way to write a name. Every name is spelt as it is kept.
 fn with_locators(mut names: Vec<String>, locators: Vec<ResourceLocator>) -> Vec<String> {
     names.extend(locators.into_iter().map(|locator| locator.name));
+    for name in &mut names {
+        if let Cow::Owned(spelt) = canonical(name) {
+            *name = spelt;
+        }
+    }
     names
+}
+
+/// The versions that the client has, by names as they are kept.
+fn by_kept_name(versions: HashMap<String, String>) -> HashMap<String, String> {
+    if !versions
+        .keys()
+        .any(|name| matches!(canonical(name), Cow::Owned(_)))
+    {
+        return versions;
+    }
+    let versions = versions.into_iter();
+    versions
+        .map(|(name, version)| (canonical(&name).into_owned(), version))
+        .collect()
 }
 
 impl Names {

@@ -1,6 +1,6 @@
 //! All resources of one kind at one revision.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Bound, sync::Arc, time::Duration};
 
 use imbl::{OrdMap, OrdSet};
 use oxds_types::{Fingerprint, Version};
@@ -60,6 +60,14 @@ impl Collection {
     /// All of them, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Resource>> {
         self.resources.values()
+    }
+
+    /// The names from this one on, in order.
+    pub(crate) fn names_from(&self, first: &str) -> impl Iterator<Item = &Arc<str>> {
+        let from = (Bound::Included(Arc::from(first)), Bound::Unbounded);
+        self.resources
+            .range::<_, Arc<str>>(from)
+            .map(|(name, _)| name)
     }
 
     /// The TTLs that resources have, each once.

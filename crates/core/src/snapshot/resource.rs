@@ -1,6 +1,7 @@
 //! A resource, encoded once for every response that will ever carry it.
 
 use std::{
+    borrow::Cow,
     fmt,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -16,6 +17,7 @@ use prost::encoding::{
 use prost::{Message, Name};
 
 use super::{Form, Protocol, ttl};
+use crate::ads::canonical;
 
 // Field numbers of `discovery.proto`. `resources` is field 2 of both responses, and the body is field 2 of
 // `Resource`: so the element of a SotW response is, byte for byte, the tail of the element of a delta response.
@@ -52,13 +54,17 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// A resource whose content is this encoded message of its kind.
+    /// A resource whose content is this encoded message of its kind. Its name is kept as [`canonical`] spells it.
     ///
     /// Replicas that are given equal bytes agree on the version (S-29): give canonical ones.
     #[must_use]
     pub fn new(kind: Kind, name: impl Into<Arc<str>>, value: &[u8]) -> Self {
+        let mut name: Arc<str> = name.into();
+        if let Cow::Owned(spelt) = canonical(&name) {
+            name = spelt.into();
+        }
         let type_url = kind.type_url().to_owned();
-        Self::encoded(kind, &type_url, name.into(), Version::of(value), value)
+        Self::encoded(kind, &type_url, name, Version::of(value), value)
     }
 
     fn encoded(kind: Kind, type_url: &str, name: Arc<str>, version: Version, value: &[u8]) -> Self {

@@ -139,6 +139,19 @@ impl Subscription {
         self.names.iter_mut()
     }
 
+    /// Adds a name that nobody asked for by itself. Whether it is new.
+    pub(crate) fn insert(&mut self, name: &Arc<str>) -> bool {
+        let is_new = !self.names.contains_key(name);
+        if is_new {
+            self.names.insert(Arc::clone(name), NameState::default());
+        }
+        is_new
+    }
+
+    pub(crate) fn forget(&mut self, name: &str) {
+        self.names.remove(name);
+    }
+
     /// Keeps `name` itself as the key, so that sessions which subscribe to one resource share its name's bytes.
     pub(crate) fn share_name(&mut self, name: &Arc<str>) {
         let own = self.names.get_key_value(name).map(|(own, _)| own);

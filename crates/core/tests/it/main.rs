@@ -30,3 +30,4 @@ mod sotw;
 mod streams;
 mod ttl;
 mod versions;
+mod xdstp;

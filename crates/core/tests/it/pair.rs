@@ -265,6 +265,47 @@ fn s17_what_was_held_when_a_bad_version_came_serves_on() {
     );
 }
 
+/// Found by the properties below: C3 is owed besides a split answer, and changes before it went.
+#[test]
+fn s50_what_is_owed_and_changes_meanwhile_is_sent_once() {
+    let change = |name, content| {
+        Op::Change(vec![Edited {
+            kind: 0,
+            name,
+            content,
+            needs: Vec::new(),
+        }])
+    };
+    let ops = [
+        change(1, Some(0)),
+        Op::Reconnect(vec![0, 0]),
+        Op::Pass(0),
+        change(0, Some(0)),
+        Op::Reconnect(vec![0, 0]),
+        change(3, Some(0)),
+        change(1, None),
+        Op::Pass(0),
+        change(3, Some(9)),
+    ];
+    let mut link = Link::new(Style::Envoy, Protocol::Delta, true, false);
+    link.split_above(TIGHT);
+    run(link, &ops, true);
+    let ops = [
+        change(0, Some(0)),
+        Op::Reconnect(vec![0, 0]),
+        Op::Pass(0),
+        change(0, None),
+        change(1, Some(0)),
+        Op::Reconnect(vec![33, 0]),
+        change(3, Some(0)),
+        Op::Pass(33),
+        change(3, Some(9)),
+    ];
+    let mut link = Link::new(Style::Envoy, Protocol::Delta, false, false);
+    link.split_above(TIGHT);
+    run(link, &ops, true);
+}
+
 fn style() -> impl Strategy<Value = Style> {
     prop_oneof![Just(Style::Envoy), Just(Style::ByName)]
 }

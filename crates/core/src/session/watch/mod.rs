@@ -16,6 +16,7 @@
 //! it was last brought to, however large. A client that asked by name has a state per name, in its
 //! [`Subscription`]. `wildcard` and `named` turn each into the next response; `settle` takes the client's answers.
 
+mod collection;
 mod heartbeat;
 mod named;
 mod ordering;
@@ -33,6 +34,7 @@ use oxds_types::{Kind, Version};
 use smallvec::SmallVec;
 
 use self::{
+    collection::Collections,
     heartbeat::Heartbeats,
     record::{Fallback, Record, Rejected},
     refused::Refused,
@@ -62,6 +64,7 @@ pub(super) struct Watch {
     pub(super) kind: Kind,
     pub(super) form: Form,
     pub(super) subscription: Subscription,
+    collections: Collections,
     /// What the client asks for in vain.
     refused: Refused,
     /// Whether it can be told why.
@@ -233,6 +236,7 @@ impl Watch {
             kind,
             form,
             subscription: Subscription::new(),
+            collections: Collections::default(),
             refused: Refused::default(),
             understands_errors,
             due: BTreeSet::new(),
@@ -258,6 +262,11 @@ impl Watch {
     /// What is served to it now.
     pub(super) fn head<'a>(&self, snapshot: &'a Snapshot) -> &'a Published {
         snapshot.kind_in(&self.kind, self.form.api)
+    }
+
+    /// How many names the client said.
+    pub(super) fn asked_names(&self) -> usize {
+        self.subscription.len() - self.collections.members()
     }
 
     /// What the first request of this kind says the client has from an earlier stream.
@@ -299,6 +308,7 @@ impl Watch {
             } => self.subscription.update(subscribe, unsubscribe, legacy),
         };
         self.resubscribe(&change);
+        self.resubscribe_collections(&change);
         change
     }
 
@@ -399,6 +409,7 @@ impl Watch {
                 .and_then(|acked| acked.get(name))
                 .cloned();
         }
+        self.due_collections();
         self.held.clear();
         let subscription = &self.subscription;
         self.record

@@ -45,6 +45,7 @@ impl Watch {
         peers: &Peers<'_>,
     ) -> Option<Draft> {
         self.note_changes(head);
+        self.expand_collections(head.collection());
         self.believe_claims(head.collection());
         if self.form.protocol == Protocol::Sotw && self.kind.is_full_state() {
             self.tell_all_named(now, head, peers)
@@ -66,6 +67,8 @@ impl Watch {
             for name in changed.by_ref().take(self.subscription.len()) {
                 if self.subscription.has_name(name) {
                     self.due.insert(Arc::clone(name));
+                } else {
+                    self.note_member(name);
                 }
             }
             if changed.next().is_none() {
@@ -168,6 +171,9 @@ impl Watch {
                 if resource.is_some() {
                     self.subscription.share_name(name);
                 }
+            }
+            if resource.is_none() {
+                self.forget_member(name);
             }
         }
         // An answer that is owed waits with what it is about.

@@ -1,0 +1,151 @@
+//! `xdstp` names: one spelling, and collections (xRFC TP1, gRFC A47).
+
+use oxds_core::session::{Event, Interest};
+use oxds_types::Kind;
+
+use crate::support::{Stream, World};
+
+const EDS: Kind = Kind::ENDPOINT;
+const ALL: &str = "xdstp://a/T/shop/*";
+
+fn world() -> World {
+    World::of(
+        &EDS,
+        &[
+            "plain=1",
+            "xdstp://a/T/shop/x=1",
+            "xdstp://a/T/shop/y=1",
+            "xdstp://a/T/shop/deep/z=1",
+            "xdstp://b/T/shop/x=1",
+        ],
+    )
+}
+
+#[test]
+fn xdstp_context_parameters_are_compared_whatever_their_order() {
+    let world = world_with_context();
+    for mut stream in [Stream::sotw(), Stream::delta()] {
+        let asked = "xdstp://a/T/x?b=2&a=1";
+        if stream.is_sotw() {
+            stream.ask(&EDS, &[asked]);
+        } else {
+            stream.change(&EDS, &[asked], &[]);
+        }
+        let now = stream.now;
+        let sent = stream.session.poll_transmit(now, &world.snapshot);
+        assert_eq!(sent.map(|sent| sent.resources), Some(1));
+    }
+}
+
+fn world_with_context() -> World {
+    use oxds_core::snapshot::{ChangeSet, Resource};
+    let name = "xdstp://a/T/x?a=1&b=2";
+    let resource = Resource::new(EDS, name, name.as_bytes());
+    let mut world = World::empty();
+    world.snapshot = world
+        .snapshot
+        .apply(ChangeSet {
+            upserts: vec![std::sync::Arc::new(resource)],
+            removals: vec![],
+        })
+        .0;
+    world
+}
+
+#[test]
+fn xdstp_a_collection_gives_its_members_as_they_come_and_go() {
+    let mut world = world();
+    let mut stream = Stream::delta();
+    stream.change(&EDS, &[ALL], &[]);
+    let watched = Event::Watched(EDS, Interest::All);
+    assert!(
+        stream.events().contains(&watched),
+        "a member may have any name"
+    );
+    let first = stream.take(&world);
+    assert_eq!(
+        first.resources,
+        ["xdstp://a/T/shop/x=1", "xdstp://a/T/shop/y=1"]
+    );
+    assert_eq!(first.removed, Vec::<String>::new());
+
+    world.set(
+        &EDS,
+        &[
+            "xdstp://a/T/shop/new=1",
+            "xdstp://a/T/shop/x=2",
+            "-xdstp://a/T/shop/y",
+            "plain=2",
+        ],
+    );
+    let second = stream.take(&world);
+    assert_eq!(
+        second.resources,
+        ["xdstp://a/T/shop/new=1", "xdstp://a/T/shop/x=2"]
+    );
+    assert_eq!(second.removed, ["xdstp://a/T/shop/y"]);
+    assert!(stream.session.is_in_sync(&world.snapshot));
+
+    stream.change(&EDS, &[ALL], &[]);
+    assert_eq!(
+        stream.take(&world).resources.len(),
+        2,
+        "asked for again (S-35)"
+    );
+    stream.change(&EDS, &[], &[ALL]);
+    assert!(
+        stream
+            .events()
+            .contains(&Event::Unwatched(EDS, Interest::All))
+    );
+    world.set(&EDS, &["xdstp://a/T/shop/x=3"]);
+    stream.silent(&world);
+    assert_eq!(stream.session.footprint(), 0, "nothing is kept of it");
+}
+
+#[test]
+fn xdstp_a_collection_without_members_is_missing_until_there_is_one() {
+    let mut world = World::empty();
+    let mut stream = Stream::delta();
+    stream.change(&EDS, &[ALL], &[]);
+    assert_eq!(stream.take(&world).removed, [ALL]);
+    world.set(&EDS, &["xdstp://a/T/shop/x=1"]);
+    let reply = stream.take(&world);
+    assert_eq!(
+        (&reply.resources[..], reply.removed.len()),
+        (&["xdstp://a/T/shop/x=1".to_owned()][..], 0)
+    );
+}
+
+#[test]
+fn xdstp_a_client_comes_back_with_members() {
+    let world = world();
+    let mut stream = Stream::delta();
+    let has = [("x", "xdstp://a/T/shop/x=1"), ("gone", "old")].map(|(name, text)| {
+        let version = oxds_types::Version::of(text.as_bytes()).to_string();
+        (format!("xdstp://a/T/shop/{name}"), version)
+    });
+    stream.resume(&EDS, &[ALL], &has);
+    let reply = stream.take(&world);
+    assert_eq!(reply.resources, ["xdstp://a/T/shop/y=1"], "x it has");
+    assert_eq!(reply.removed, ["xdstp://a/T/shop/gone"]);
+}
+
+#[test]
+fn xdstp_a_member_that_was_asked_for_by_name_too_stays() {
+    let mut world = world();
+    let mut stream = Stream::delta();
+    stream.change(&EDS, &[ALL, "xdstp://a/T/shop/x"], &[]);
+    assert_eq!(stream.take(&world).resources.len(), 2);
+    stream.change(&EDS, &[], &[ALL]);
+    stream.silent(&world);
+    world.set(&EDS, &["xdstp://a/T/shop/x=2", "xdstp://a/T/shop/y=2"]);
+    assert_eq!(stream.take(&world).resources, ["xdstp://a/T/shop/x=2"]);
+
+    stream.change(&EDS, &[ALL], &["xdstp://a/T/shop/x"]);
+    let told = stream.take(&world);
+    assert_eq!(
+        told.resources,
+        ["xdstp://a/T/shop/x=2", "xdstp://a/T/shop/y=2"]
+    );
+}
