@@ -74,7 +74,13 @@ fn message(message: &DynamicMessage) -> String {
                 entries.sort();
                 parts.extend(entries);
             }
-            _ => parts.push(format!("{}: {}", field.name(), text(&field.kind(), value))),
+            _ => {
+                let kind = field.kind();
+                // In text format a group is called as its message.
+                let group = kind.as_message().filter(|_| field.is_group());
+                let name = group.map_or(field.name(), |group| group.name());
+                parts.push(format!("{name}: {}", text(&kind, value)));
+            }
         }
     }
     for (extension, value) in message.extensions() {

@@ -221,6 +221,18 @@ fn groups_are_groups() {
 }
 
 #[test]
+fn a_group_in_an_option_has_the_name_of_its_message() {
+    let tree = tree(
+        r#"syntax = "proto2"; package a.v1; import "google/protobuf/descriptor.proto";
+        message R { optional R r = 1; repeated group Item = 2 { required int32 x = 1; } }
+        extend google.protobuf.MessageOptions { optional R option = 50000; }
+        message M { option (option) = { r { r <> } Item: [{ x: 1 }] }; }"#,
+    );
+    let again = self::tree(&printed(&tree));
+    assert_eq!(hash(&tree), hash(&again));
+}
+
+#[test]
 fn v39_references_in_comments_follow_what_moves() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned(), true);
     let files = [
