@@ -1,4 +1,4 @@
-//! Envoy as a reader of files that `oxds serve --files` writes.
+//! Envoy as a reader of files that `oxds serve --files` writes (S-57).
 
 use std::path::{Path, PathBuf};
 

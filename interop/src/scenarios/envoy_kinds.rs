@@ -1,4 +1,4 @@
-//! Envoy and the kinds beside listeners, routes, clusters and endpoints: secrets, runtime, extensions, virtual hosts.
+//! Envoy and the kinds beside listeners, routes, clusters and endpoints (S-61): secrets, runtime, extensions, virtual hosts.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

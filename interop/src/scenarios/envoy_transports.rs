@@ -1,4 +1,4 @@
-//! Envoy as a client of everything but ADS: the services of single kinds, REST; and its load reports.
+//! Envoy as a client of everything but ADS: the services of single kinds (S-61), REST (S-56); and its load reports (S-66).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -12,7 +12,6 @@ mod bump;
 mod cases;
 mod clock;
 mod compare;
-mod conformance;
 mod docs;
 mod edition;
 mod exempt;

@@ -8,6 +8,7 @@
 mod api;
 mod bootstrap;
 mod call;
+mod conformance;
 mod demo;
 mod drain;
 mod observe;

@@ -1,7 +1,8 @@
-//! `docs/conformance-versioning.md` names the rules and the tests that show each behaviour.
+//! `docs/conformance-{server,client,versioning}.md` name what shows each behaviour.
 //!
-//! A behaviour is written by hand, as a row with its number; what shows it is gathered: a rule by the behaviours that it
-//! lists, a test by the numbers that its name starts with (`v27_v28_…`).
+//! A behaviour is written by hand, as a row with its number; what shows it is gathered: a test by the numbers that its
+//! name starts with (`s17_s80_…`), a rule by the behaviours that it lists, a real peer by the numbers that its scenarios
+//! in `interop/` cite.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,17 +11,35 @@ use std::path::{Path, PathBuf};
 
 use oxds_apicheck::rule;
 
-use crate::support::written_page;
-
-/// Rules and tests, by number of behaviour.
+/// What shows a behaviour, by its number.
 type Shown = BTreeMap<u32, BTreeSet<String>>;
 
 #[test]
-fn the_page_of_conformance_names_what_there_is() {
-    let (rules, tests) = (rules(), tests(&root(), 'v'));
-    written_page("conformance-versioning.md", |text| {
-        page(text, &rules, &tests)
-    });
+fn the_page_of_the_server_names_what_there_is() {
+    written("conformance-server.md", 'S', [&tests('s'), &peers('S')]);
+}
+
+#[test]
+fn the_page_of_the_client_names_what_there_is() {
+    written("conformance-client.md", 'C', [&tests('c'), &peers('C')]);
+}
+
+#[test]
+fn the_page_of_versioning_names_what_there_is() {
+    written("conformance-versioning.md", 'V', [&rules(), &tests('v')]);
+}
+
+/// The page is as the code has it; with `OXDS_WRITE` set it becomes so.
+#[track_caller]
+fn written(name: &str, letter: char, columns: [&Shown; 2]) {
+    let path = root().join("docs").join(name);
+    let text = fs::read_to_string(&path).expect(name);
+    let expected = page(&text, letter, columns);
+    if std::env::var_os("OXDS_WRITE").is_some() {
+        fs::write(&path, expected).expect(name);
+    } else {
+        assert!(text == expected, "docs/{name} is old: run with OXDS_WRITE=1");
+    }
 }
 
 #[test]
@@ -39,27 +58,28 @@ fn root() -> PathBuf {
 }
 
 /// The page with what shows each behaviour put in anew, and every number that is shown having its row.
-fn page(text: &str, rules: &Shown, tests: &Shown) -> String {
+fn page(text: &str, letter: char, columns: [&Shown; 2]) -> String {
     let mut page = String::new();
     let mut rows = BTreeSet::new();
     for line in text.lines() {
-        let Some((number, what)) = row(line) else {
-            writeln!(page, "{line}").unwrap();
+        let Some((number, what)) = row(line, letter) else {
+            writeln!(page, "{line}").expect("a string");
             continue;
         };
         rows.insert(number);
-        let [rules, tests] = [rules, tests].map(|shown| cell(shown.get(&number)));
-        writeln!(page, "| V-{number} | {what} | {rules} | {tests} |").unwrap();
+        let [first, second] = columns.map(|shown| cell(shown.get(&number)));
+        writeln!(page, "| {letter}-{number} | {what} | {first} | {second} |").expect("a string");
     }
-    let numbers = rules.keys().chain(tests.keys()).copied();
+    let numbers = columns.into_iter().flat_map(BTreeMap::keys).copied();
     let missing: BTreeSet<_> = numbers.filter(|number| !rows.contains(number)).collect();
-    assert!(missing.is_empty(), "no row for V-{missing:?}");
+    assert!(missing.is_empty(), "no row for {letter}-{missing:?}");
     page
 }
 
 /// Number and text of a row, as `| V-7 | what | …`.
-fn row(line: &str) -> Option<(u32, &str)> {
-    let (number, rest) = line.strip_prefix("| V-")?.split_once(" | ")?;
+fn row(line: &str, letter: char) -> Option<(u32, &str)> {
+    let line = line.strip_prefix("| ")?.strip_prefix(letter)?;
+    let (number, rest) = line.strip_prefix('-')?.split_once(" | ")?;
     let (what, _) = rest.split_once(" |")?;
     Some((number.parse().ok()?, what))
 }
@@ -77,7 +97,8 @@ fn rules() -> Shown {
     let mut shown = Shown::new();
     for rule in rule::all() {
         for behaviour in rule.behaviours {
-            let number = behaviour.strip_prefix("V-").unwrap().parse().unwrap();
+            let number = behaviour.strip_prefix("V-").and_then(|n| n.parse().ok());
+            let number = number.expect("a number");
             shown.entry(number).or_default().insert(rule.id.to_owned());
         }
     }
@@ -85,11 +106,11 @@ fn rules() -> Shown {
 }
 
 /// The tests of the workspace that are named after a behaviour of this letter.
-fn tests(root: &Path, letter: char) -> Shown {
+fn tests(letter: char) -> Shown {
     let mut shown = Shown::new();
     for folder in ["crates", "testkit", "interop"] {
-        for path in sources(&root.join(folder)) {
-            let text = fs::read_to_string(&path).unwrap();
+        for path in sources(&root().join(folder)) {
+            let text = fs::read_to_string(&path).expect("read");
             for name in names(&text) {
                 for number in numbers(name, letter) {
                     shown.entry(number).or_default().insert(name.to_owned());
@@ -100,11 +121,36 @@ fn tests(root: &Path, letter: char) -> Shown {
     shown
 }
 
+/// The scenarios of `interop/` that cite a behaviour of this letter, by the name of their file.
+fn peers(letter: char) -> Shown {
+    let mut shown = Shown::new();
+    for path in sources(&root().join("interop/src/scenarios")) {
+        let text = fs::read_to_string(&path).expect("read");
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        for number in cited(&text, letter) {
+            shown.entry(number).or_default().insert(name.to_string());
+        }
+    }
+    shown
+}
+
+/// The numbers that a text cites.
+fn cited(text: &str, letter: char) -> BTreeSet<u32> {
+    let mark = format!("{letter}-");
+    let places = text.match_indices(&mark).filter_map(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let digits = text[at + mark.len()..].split(|c: char| !c.is_ascii_digit());
+        let number = { digits }.next()?.parse().ok()?;
+        (!before.is_some_and(char::is_alphanumeric)).then_some(number)
+    });
+    places.collect()
+}
+
 /// The Rust files below a folder, without what peers and builds leave there.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for entry in fs::read_dir(folder).expect("read") {
+        let path = entry.expect("read").path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
             if name != "target" && !name.starts_with('.') {
