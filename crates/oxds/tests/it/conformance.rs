@@ -38,7 +38,10 @@ fn written(name: &str, letter: char, columns: [&Shown; 2]) {
     if std::env::var_os("OXDS_WRITE").is_some() {
         fs::write(&path, expected).expect(name);
     } else {
-        assert!(text == expected, "docs/{name} is old: run with OXDS_WRITE=1");
+        assert!(
+            text == expected,
+            "docs/{name} is old: run with OXDS_WRITE=1"
+        );
     }
 }
 
@@ -139,8 +142,8 @@ fn cited(text: &str, letter: char) -> BTreeSet<u32> {
     let mark = format!("{letter}-");
     let places = text.match_indices(&mark).filter_map(|(at, _)| {
         let before = text[..at].chars().next_back();
-        let digits = text[at + mark.len()..].split(|c: char| !c.is_ascii_digit());
-        let number = { digits }.next()?.parse().ok()?;
+        let mut digits = text[at + mark.len()..].split(|c: char| !c.is_ascii_digit());
+        let number = digits.next()?.parse().ok()?;
         (!before.is_some_and(char::is_alphanumeric)).then_some(number)
     });
     places.collect()
