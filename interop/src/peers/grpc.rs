@@ -11,7 +11,7 @@ use crate::process::Process;
 use crate::{Context, Fallible};
 
 /// Calls under way at once.
-const WORKERS: &str = "3";
+pub(super) const WORKERS: &str = "3";
 
 /// Which implementation of gRPC.
 #[derive(Clone, Copy, Debug)]
@@ -81,9 +81,23 @@ impl Grpc {
         command
             .env("GRPC_VERBOSITY", "ERROR")
             .env("GRPC_GO_LOG_SEVERITY_LEVEL", "warning");
+        GrpcLoad::spawn(cx, self.name(), command)
+    }
+}
+
+/// A client that calls until it is dropped.
+#[derive(Debug)]
+pub(crate) struct GrpcLoad {
+    pub(crate) calls: Calls,
+    _process: Process,
+}
+
+impl GrpcLoad {
+    /// A program that prints a line for each call.
+    pub(super) fn spawn(cx: &Context, name: &str, command: Command) -> Fallible<Self> {
         let calls = Calls::default();
         let record = calls.clone();
-        let process = Process::spawn(self.name(), command, &cx.dir, move |line| {
+        let process = Process::spawn(name, command, &cx.dir, move |line| {
             if let Some(backend) = line.strip_prefix("ok ") {
                 record.record(Ok(backend.to_owned()));
             } else if let Some(failure) = line.strip_prefix("err ") {
@@ -95,11 +109,4 @@ impl Grpc {
             _process: process,
         })
     }
-}
-
-/// A client that calls until it is dropped.
-#[derive(Debug)]
-pub(crate) struct GrpcLoad {
-    pub(crate) calls: Calls,
-    _process: Process,
 }

@@ -6,6 +6,7 @@ pub(crate) mod envoy;
 pub(crate) mod go_control_plane;
 pub(crate) mod grpc;
 pub(crate) mod grpc_server;
+pub(crate) mod grpc_v2;
 pub(crate) mod oxds;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ pub(crate) struct Peers {
     pub(crate) go_control_plane: PathBuf,
     pub(crate) node_client: PathBuf,
     pub(crate) node_modules: PathBuf,
+    /// grpc-go 1.32 and 1.36.
+    pub(crate) go_v2_clients: [PathBuf; 2],
     pub(crate) buf: PathBuf,
 }
 
@@ -43,6 +46,7 @@ impl Peers {
             go_control_plane: installed.join("bin/control-plane"),
             node_client: interop.join("peers/node/client.js"),
             node_modules: installed.join("node/node_modules"),
+            go_v2_clients: ["1.32", "1.36"].map(|v| installed.join(format!("bin/client-{v}"))),
             buf: installed.join("node/node_modules/.bin/buf"),
         };
         for program in [
@@ -56,6 +60,8 @@ impl Peers {
             &peers.go_control_plane,
             &peers.node_client,
             &peers.node_modules.join("@grpc/grpc-js-xds"),
+            &peers.go_v2_clients[0],
+            &peers.go_v2_clients[1],
             &peers.buf,
         ] {
             if !program.exists() {

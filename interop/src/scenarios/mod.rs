@@ -9,6 +9,7 @@ mod envoy_kinds;
 mod envoy_transports;
 mod grpc;
 mod grpc_server;
+mod grpc_v2;
 mod restart;
 
 use std::fmt;
@@ -63,6 +64,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         grpc_server::scenarios(),
         csds::scenarios(),
         restart::scenarios(),
+        grpc_v2::scenarios(),
         channel::scenarios(),
     ]
     .into_iter()

@@ -8,6 +8,7 @@ use oxds_core::rollback::Withdrawn;
 use oxds_core::session::{KindStatus, Nack, Rejection};
 use oxds_core::snapshot::{Obstacles, Snapshot};
 use oxds_core::time::Instant;
+use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
 use serde::Serialize;
 
@@ -124,6 +125,8 @@ struct NodeKind {
     kind: String,
     state: &'static str,
     since_seconds: Option<f64>,
+    /// The version of the API in which the client asks.
+    api: &'static str,
     wildcard: bool,
     names: usize,
     sent: Option<String>,
@@ -273,6 +276,10 @@ fn kind(
         kind: status.kind.to_string(),
         state: progress.as_str(),
         since_seconds: status.since(progress).map(|since| seconds(now - since)),
+        api: match status.api {
+            ApiVersion::V2 => "v2",
+            ApiVersion::V3 => "v3",
+        },
         wildcard: status.wildcard,
         names: status.names,
         sent: status.sent.map(|version| version.to_string()),
