@@ -33,25 +33,36 @@ impl Context {
     }
 }
 
-impl Context {
-    /// Takes the secrets that the client may not have out of its request: to the client they do not exist. Ending the
-    /// stream instead would take from it all that it may have.
-    pub(super) fn withhold(&self, peer: &Peer, grant: &Grant, kind: &Kind, asked: Asked<'_>) {
-        if *kind != Kind::SECRET {
-            return;
-        }
-        let Asked { names, locators } = asked;
-        let may_have = |name: &str| {
-            let may = may_have_secret(grant, name);
-            if !may {
-                self.metrics.refused("secret");
-                warn!(%peer, name, "may not have this secret");
-            }
-            may
-        };
-        names.retain(|name| may_have(name));
-        locators.retain(|locator| may_have(&locator.name));
+/// Takes the secrets that a client may not have out of its request, and returns their names: to the client they do not
+/// exist. Ending the stream instead would take from it all that it may have.
+pub(super) fn withhold(grant: &Grant, kind: &Kind, asked: Asked<'_>) -> Vec<String> {
+    let mut withheld = Vec::new();
+    if *kind != Kind::SECRET {
+        return withheld;
     }
+    let Asked { names, locators } = asked;
+    let mut may_have = |name: &str| {
+        let may = may_have_secret(grant, name);
+        if !may {
+            withheld.push(name.to_owned());
+        }
+        may
+    };
+    names.retain(|name| may_have(name));
+    locators.retain(|locator| may_have(&locator.name));
+    withheld
+}
+
+/// Counts what was withheld from a client, and says so, however much it was, in one line.
+pub(super) fn report(context: &Context, peer: &Peer, withheld: &[String]) {
+    let Some(first) = withheld.first() else {
+        return;
+    };
+    withheld
+        .iter()
+        .for_each(|_| context.metrics.refused("secret"));
+    let (name, names) = (first.chars().take(128).collect::<String>(), withheld.len());
+    warn!(%peer, name, names, "may not have this secret");
 }
 
 /// What a request asks for besides what its stream has asked for already.

@@ -2,6 +2,7 @@
 
 use std::future::Future as _;
 use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::task::{Context as TaskContext, Poll, ready};
 
@@ -99,6 +100,7 @@ impl Stream {
             since: now,
             end: context.closing.child_token(),
             grant: Mutex::default(),
+            reported: AtomicBool::new(false),
             session: Mutex::new(session),
             view: Mutex::default(),
         });
@@ -157,14 +159,16 @@ impl Stream {
             }
             return Poll::Ready(status);
         }
-        if self.end.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(self.last_word());
-        }
         while self.has_moved(cx) {
             if self.shown {
                 let text = "this node is in other groups now: connect again";
                 return Poll::Ready(Status::unavailable(text));
             }
+            // It may not be in these groups.
+            self.open.review(&self.context);
+        }
+        if self.end.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(self.last_word());
         }
         for _ in 0..BATCH {
             self.transmit(transmit);

@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxds_core::session::{Request, Session};
@@ -11,7 +12,7 @@ use oxds_core::time::Instant;
 use oxds_types::Kind;
 use tokio_util::sync::CancellationToken;
 
-use super::permit::Asked;
+use super::permit::{self, Asked};
 use super::refusal::Refusal;
 use super::service::Peer;
 use super::stream::Context;
@@ -30,6 +31,8 @@ pub(crate) struct Open {
     pub(super) end: CancellationToken,
     /// What the client is granted, once it has said who it is, or that it does not.
     pub(super) grant: Mutex<Option<Grant>>,
+    /// Whether it was said that the client asks for what it may not have.
+    pub(super) reported: AtomicBool,
     /// The stream holds this while it is polled, the status page while it reads: neither for long.
     pub(super) session: Mutex<Session>,
     /// What the node sees, from the first request on.
@@ -49,7 +52,11 @@ impl Open {
             *grant = Some(context.admit(&self.peer, node.as_ref())?);
         }
         if let (Some(grant), Some((kind, _))) = (&*grant, Kind::from_type_url(type_url)) {
-            context.withhold(&self.peer, grant, &kind, Asked::by(request));
+            let withheld = permit::withhold(grant, &kind, Asked::by(request));
+            // SotW requests repeat all names: what was said of them once is enough.
+            if !withheld.is_empty() && !self.reported.swap(true, Ordering::Relaxed) {
+                permit::report(context, &self.peer, &withheld);
+            }
         }
         Ok(())
     }

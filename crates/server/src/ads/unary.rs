@@ -14,7 +14,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::decoder::Decoder;
-use super::permit::Asked;
+use super::permit::{self, Asked};
 use super::refusal::Refusal;
 use super::service::{Offer, Peer};
 use super::stream::Context;
@@ -100,7 +100,8 @@ fn ask(
     mut request: DiscoveryRequest,
 ) -> Result<Question, Stop> {
     let grant = context.admit(peer, request.node.as_ref())?;
-    context.withhold(peer, &grant, kind, Asked::by_sotw(&mut request));
+    let withheld = permit::withhold(&grant, kind, Asked::by_sotw(&mut request));
+    permit::report(context, peer, &withheld);
     Ok(Question::new(
         Via::Fetch,
         kind,
