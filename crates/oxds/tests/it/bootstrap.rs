@@ -20,6 +20,13 @@ fn the_grpc_file_is_json_that_our_own_client_reads() {
     let bootstrap = oxds_client::Bootstrap::from_json(&ran.stdout).expect("a bootstrap");
     assert_eq!(bootstrap.node().id, "me");
     assert_eq!(bootstrap.node().cluster, "default");
+    // grpc-js takes no node without a locality; gRPC servers take no file without a template (gRFC A36).
+    assert!(file["node"]["locality"].is_object());
+    let template = bootstrap.server_listener_template();
+    assert_eq!(
+        template,
+        Some("grpc/server?xds.resource.listening_address=%s")
+    );
 }
 
 #[test]
