@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::error::{Error, Reason};
 use crate::finding::Location;
-use crate::model::{Enum, FileId, Message, Place, Source, Tree};
+use crate::model::{Enum, FileId, Message, Place, Range, Source, Tree};
 
 /// Every mistake in the tree's elements.
 pub(super) fn all(tree: &Tree) -> Vec<Error> {
@@ -30,6 +30,8 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn message(&mut self, message: &Message) {
+        let ranges = message.reserved.iter().chain(&message.extension_ranges);
+        self.ranges(message.file, &message.source, &message.name, ranges);
         let mut numbers: HashMap<i32, &Source> = HashMap::new();
         for field in &message.fields {
             let (number, name) = (field.number, &field.name);
@@ -59,7 +61,23 @@ impl Check<'_> {
         }
     }
 
+    /// A range that ends before it begins holds nothing, and is told as what nobody meant.
+    fn ranges<'r>(
+        &mut self,
+        file: FileId,
+        source: &Source,
+        name: &str,
+        ranges: impl Iterator<Item = &'r Range>,
+    ) {
+        for Range { first, last } in ranges.filter(|range| range.last < range.first) {
+            let why = format!("{name}: the range {first} to {last} ends before it begins");
+            self.report(file, source, why, None);
+        }
+    }
+
     fn enumeration(&mut self, declared: &Enum) {
+        let ranges = declared.reserved.iter();
+        self.ranges(declared.file, &declared.source, &declared.name, ranges);
         let aliases = declared.options.is_true("allow_alias");
         let mut numbers: HashMap<i32, &Source> = HashMap::new();
         for value in &declared.values {

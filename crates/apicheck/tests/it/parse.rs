@@ -279,6 +279,19 @@ fn every_mistake_is_reported_with_its_place() {
 }
 
 #[test]
+fn a_range_that_ends_before_it_begins_is_a_mistake() {
+    let text = "syntax = \"proto2\";\nmessage M { extensions 9 to 5; reserved 4 to 3; }\nenum E { A = 0; reserved 2 to 1; }";
+    assert_eq!(
+        mistakes(&[("a.proto", text)]),
+        [
+            "a.proto:2:9: error: M: the range 4 to 3 ends before it begins",
+            "a.proto:2:9: error: M: the range 9 to 5 ends before it begins",
+            "a.proto:3:6: error: E: the range 2 to 1 ends before it begins",
+        ]
+    );
+}
+
+#[test]
 fn an_import_that_stands_twice_is_a_mistake() {
     let twice = "syntax = \"proto3\";\nimport \"google/protobuf/any.proto\";\nimport \"google/protobuf/any.proto\";\n";
     assert_eq!(

@@ -69,7 +69,7 @@ impl Builder<'_> {
                 proto
                     .reserved_range
                     .iter()
-                    .map(|r| (r.start(), r.end() - 1)),
+                    .map(|r| (r.start(), r.end().saturating_sub(1))),
             ),
             reserved_names: names(&proto.reserved_name),
             reserved_docs: self.statement_docs(&[9, 10]),
@@ -78,7 +78,7 @@ impl Builder<'_> {
                 proto
                     .extension_range
                     .iter()
-                    .map(|r| (r.start(), r.end() - 1)),
+                    .map(|r| (r.start(), r.end().saturating_sub(1))),
             ),
             map_entry,
             options,
