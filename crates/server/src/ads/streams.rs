@@ -6,8 +6,9 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oxds_core::session::{Request, Session};
+use oxds_core::session::{RefusalCode, Request, Session};
 use oxds_core::snapshot::Protocol;
+use oxds_core::subscription::WILDCARD;
 use oxds_core::time::Instant;
 use oxds_types::Kind;
 use tokio_util::sync::CancellationToken;
@@ -56,6 +57,15 @@ impl Open {
             // SotW requests repeat all names: what was said of them once is enough.
             if !withheld.is_empty() && !self.reported.swap(true, Ordering::Relaxed) {
                 permit::report(context, &self.peer, &withheld);
+            }
+            let mut session = self.session();
+            // All of them is not a name: who may not have all is told of those that it may have.
+            for name in withheld.iter().filter(|name| *name != WILDCARD) {
+                let refusal = oxds_core::session::Refusal {
+                    code: RefusalCode::PermissionDenied,
+                    message: "not for this client".to_owned(),
+                };
+                session.refuse(kind.clone(), name, refusal);
             }
         }
         Ok(())

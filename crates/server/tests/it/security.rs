@@ -245,13 +245,36 @@ async fn s78_a_secret_goes_only_to_those_allowed() {
     let response = stream.delta().await;
     let names: Vec<_> = response.resources.iter().map(|r| &*r.name).collect();
     assert_eq!(names, ["shop-cert"]);
+    // A client that asks for nothing that it may have is told, in the words it understands.
+    for features in [&[][..], &["xds.config.supports-resource-errors"]] {
+        let mut stream = client.open(DELTA).await;
+        let features = features.iter().map(|feature| (*feature).to_owned());
+        stream.send(&DeltaDiscoveryRequest {
+            node: Some(Node {
+                id: "shop-1".into(),
+                client_features: features.clone().collect(),
+                ..Node::default()
+            }),
+            ..subscribe(SDS, &["pay-cert"])
+        });
+        let response = stream.delta().await;
+        let errors = response.resource_errors.iter();
+        let codes: Vec<_> = errors
+            .map(|e| e.error_detail.as_ref().unwrap().code)
+            .collect();
+        if features.len() == 0 {
+            assert_eq!(response.removed_resources, ["pay-cert"]);
+        } else {
+            assert_eq!(codes, [i32::try_from(PERMISSION_DENIED).unwrap()]);
+        }
+    }
     let fetch = "/envoy.service.secret.v3.SecretDiscoveryService/FetchSecrets";
     let asked = ask_as("shop-1", SDS, &["pay-cert", "shop-cert"]);
     let response: oxds_types::discovery::DiscoveryResponse = client.unary(fetch, &asked).await;
     assert_eq!(response.resources.len(), 1);
     server
         .running
-        .counts("oxds_refusals_total{reason=\"secret\"} 7")
+        .counts("oxds_refusals_total{reason=\"secret\"} 9")
         .await;
 }
 
