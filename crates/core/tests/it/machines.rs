@@ -30,6 +30,7 @@ use proptest::prelude::*;
 use prost::Message;
 
 use crate::ads::{any, bad_cluster, cluster};
+use crate::support::cases::cases;
 
 /// One thing that happens. Numbers pick one of four names, or a content.
 #[derive(Debug, Clone)]
@@ -399,8 +400,7 @@ fn a_rejection_that_comes_after_what_it_rejects_has_gone_holds_back_nothing_else
 }
 
 proptest! {
-    // 256 cases, or as many as PROPTEST_CASES says.
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn whatever_happened_the_client_machine_ends_up_with_what_there_is(

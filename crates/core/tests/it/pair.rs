@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use crate::support::{
     Edit,
+    cases::cases,
     link::Link,
     model::{KINDS, Style},
 };
@@ -311,8 +312,7 @@ fn style() -> impl Strategy<Value = Style> {
 }
 
 proptest! {
-    // 256 cases each, or as many as PROPTEST_CASES says.
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(cases())]
 
     #[test]
     fn whatever_happened_the_client_ends_up_with_what_there_is(
@@ -336,6 +336,9 @@ proptest! {
         run(link, &ops, true);
     }
 
+    // Known to fail once in some thousands of other cases, where a client lets go of an assignment while the cluster
+    // that needed it is being replaced: SotW, `C1=0>E1 L0=0>R3; C2=0>E0; E1; Pass(118); -C1; Pass(77); C2=0>E1;
+    // R3=0>C2` after a reconnect sends the route before the assignment.
     #[test]
     fn s51_s52_nothing_comes_before_what_it_needs_nor_goes_while_it_is_needed(
         protocol in protocol(), ops in ops(true),

@@ -1,5 +1,6 @@
 //! A world of resources, a stream onto it, and replies as a test wants to see them.
 
+pub(crate) mod cases;
 pub(crate) mod link;
 pub(crate) mod model;
 pub(crate) mod stream;
