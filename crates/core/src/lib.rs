@@ -17,6 +17,7 @@
 //! | [`subscription`] | what a client asked for: one set of rules for both protocol variants |
 //! | [`session`] | the server's machine: one per stream |
 //! | [`ads`] | the client's machine: one per xDS server |
+//! | [`lrs`] | what a client counts, and the machine that reports it |
 //! | [`observe`] | a client that looks on: resources of any kind, as bytes |
 //! | [`resource`] | parse-don't-validate views of the resources a data plane uses |
 //! | [`resolve`] | LDS → RDS → CDS → EDS into one configuration |
@@ -29,6 +30,7 @@
 pub mod ads;
 pub mod group;
 pub mod lb;
+pub mod lrs;
 pub mod observe;
 pub mod resolve;
 pub mod resource;

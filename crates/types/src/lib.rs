@@ -57,6 +57,7 @@ mod generator;
 mod glob;
 pub mod kind;
 pub mod name;
+pub mod orca;
 mod path;
 pub mod reference;
 mod schema;

@@ -18,6 +18,7 @@ mod edges;
 mod group;
 mod lb;
 mod limits;
+mod lrs;
 mod machines;
 mod observe;
 mod order;
