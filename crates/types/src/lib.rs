@@ -60,6 +60,7 @@ pub mod name;
 pub mod orca;
 mod path;
 pub mod reference;
+pub mod request;
 mod schema;
 pub mod validate;
 pub mod version;

@@ -1,5 +1,7 @@
 //! The table itself: one row per kind, in the order in which changes are sent.
 
+use super::ApiVersion;
+
 /// A discovery service of one kind, or the aggregated one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
@@ -15,7 +17,7 @@ pub struct Service {
     pub rest: Option<&'static str>,
 }
 
-/// The aggregated discovery service, v3 and v2.
+/// The aggregated discovery service, v3 and v2; see [`Service::aggregated`].
 pub const ADS: [Service; 2] = [
     Service {
         name: "envoy.service.discovery.v3.AggregatedDiscoveryService",
@@ -32,6 +34,17 @@ pub const ADS: [Service; 2] = [
         rest: None,
     },
 ];
+
+impl Service {
+    /// The one for all kinds.
+    #[must_use]
+    pub fn aggregated(version: ApiVersion) -> &'static Service {
+        match version {
+            ApiVersion::V3 => &ADS[0],
+            ApiVersion::V2 => &ADS[1],
+        }
+    }
+}
 
 pub(super) struct Known {
     pub(super) short_name: &'static str,

@@ -1,0 +1,163 @@
+//! Requests as a server of either version of the API reads them (gRFC A30).
+//!
+//! Their messages are the same in both, but for one field: a v2 [`Node`] says in `build_version` what it was built
+//! from. v3 has given up the field and kept its number free, so v3's messages cannot hold it, and it is written here.
+
+use bytes::BufMut;
+use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
+use envoy_types::pb::envoy::service::load_stats::v3::LoadStatsRequest;
+use prost::encoding::{WireType, encode_key, encode_varint, string};
+use prost::{EncodeError, Message};
+
+use crate::ApiVersion;
+use crate::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
+
+/// `envoy.api.v2.core.Node.build_version`.
+const BUILD_VERSION: u32 = 5;
+
+/// A request in which a client says who it is.
+pub trait Introduces: Message {
+    /// The number of the field that says it.
+    const NODE: u32;
+
+    /// The field.
+    fn node_mut(&mut self) -> &mut Option<Node>;
+}
+
+macro_rules! introduces {
+    ($request:ty, $number:literal) => {
+        impl Introduces for $request {
+            const NODE: u32 = $number;
+
+            fn node_mut(&mut self) -> &mut Option<Node> {
+                &mut self.node
+            }
+        }
+    };
+}
+
+introduces!(DiscoveryRequest, 2);
+introduces!(DeltaDiscoveryRequest, 1);
+introduces!(LoadStatsRequest, 1);
+
+/// Writes a request for a stream of this version.
+///
+/// # Errors
+/// There is no room; buffers that grow have it.
+pub fn encode<M: Introduces>(
+    mut request: M,
+    version: ApiVersion,
+    out: &mut impl BufMut,
+) -> Result<(), EncodeError> {
+    if version == ApiVersion::V2
+        && let Some(node) = request.node_mut().take()
+    {
+        encode_v2_node(M::NODE, &node, out)?;
+    }
+    request.encode(out)
+}
+
+fn encode_v2_node(number: u32, node: &Node, out: &mut impl BufMut) -> Result<(), EncodeError> {
+    let build_version = build_version(node);
+    let len = node.encoded_len() + string::encoded_len(BUILD_VERSION, &build_version);
+    encode_key(number, WireType::LengthDelimited, out);
+    encode_varint(len as u64, out);
+    node.encode(out)?;
+    string::encode(BUILD_VERSION, &build_version, out);
+    Ok(())
+}
+
+/// Name and version: what a v3 node says in two fields.
+fn build_version(node: &Node) -> String {
+    let name = &node.user_agent_name;
+    match &node.user_agent_version_type {
+        Some(UserAgentVersionType::UserAgentVersion(version)) => format!("{name} {version}"),
+        _ => name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_reflect::DynamicMessage;
+
+    use super::*;
+    use crate::descriptor::v2_pool;
+    use crate::version_map::v2_name;
+
+    fn node() -> Node {
+        Node {
+            id: "n".to_owned(),
+            user_agent_name: "oxds".to_owned(),
+            user_agent_version_type: Some(UserAgentVersionType::UserAgentVersion("1.2".to_owned())),
+            ..Node::default()
+        }
+    }
+
+    /// What a v2 server reads of a request: every field but `build_version`, and that.
+    fn read_by_v2<M: Introduces + Clone>(v3: &str, request: &M) -> (String, String) {
+        let mut bytes = Vec::new();
+        encode(request.clone(), ApiVersion::V2, &mut bytes).unwrap();
+        let descriptor = v2_pool().get_message_by_name(v2_name(v3).unwrap()).unwrap();
+        let message = DynamicMessage::decode(descriptor, &*bytes).unwrap();
+        assert_eq!(message.unknown_fields().count(), 0);
+        let node = message.get_field_by_name("node").unwrap();
+        let node = node.as_message().unwrap();
+        assert_eq!(node.unknown_fields().count(), 0);
+        let text = |name: &str| {
+            let value = node.get_field_by_name(name).unwrap();
+            value.as_str().unwrap().to_owned()
+        };
+        (text("id"), text("build_version"))
+    }
+
+    #[test]
+    fn c54_a_v2_node_says_what_it_was_built_from() {
+        let expected = ("n".to_owned(), "oxds 1.2".to_owned());
+        let node = Some(node());
+        let sotw = DiscoveryRequest {
+            node: node.clone(),
+            version_info: "1".to_owned(),
+            ..DiscoveryRequest::default()
+        };
+        let name = "envoy.service.discovery.v3.DiscoveryRequest";
+        assert_eq!(read_by_v2(name, &sotw), expected);
+        let delta = DeltaDiscoveryRequest {
+            node: node.clone(),
+            ..DeltaDiscoveryRequest::default()
+        };
+        let name = "envoy.service.discovery.v3.DeltaDiscoveryRequest";
+        assert_eq!(read_by_v2(name, &delta), expected);
+        let load = LoadStatsRequest {
+            node,
+            ..LoadStatsRequest::default()
+        };
+        let name = "envoy.service.load_stats.v3.LoadStatsRequest";
+        assert_eq!(read_by_v2(name, &load), expected);
+    }
+
+    /// Field 5 is absent from v3's node, and everything else is the same in both.
+    #[test]
+    fn c54_a_v3_node_does_not() {
+        let request = DiscoveryRequest {
+            node: Some(node()),
+            version_info: "1".to_owned(),
+            type_url: "t".to_owned(),
+            ..DiscoveryRequest::default()
+        };
+        let mut v3 = Vec::new();
+        encode(request.clone(), ApiVersion::V3, &mut v3).unwrap();
+        assert_eq!(v3, request.encode_to_vec());
+        let mut v2 = Vec::new();
+        encode(request.clone(), ApiVersion::V2, &mut v2).unwrap();
+        assert_eq!(v2.len(), v3.len() + 2 + "oxds 1.2".len());
+        assert_eq!(DiscoveryRequest::decode(&*v2).unwrap(), request);
+    }
+
+    #[test]
+    fn a_request_without_a_node_is_the_same_in_both() {
+        let request = DiscoveryRequest::default();
+        let mut bytes = Vec::new();
+        encode(request, ApiVersion::V2, &mut bytes).unwrap();
+        assert!(bytes.is_empty());
+    }
+}
