@@ -94,9 +94,9 @@ impl ClientStatusDiscoveryService for Csds {
 }
 
 fn entry(dumped: &Dumped, with_contents: bool) -> GenericXdsConfig {
-    let type_url = dumped.kind.type_url().to_owned();
+    let kind = &dumped.kind;
     let mut entry = GenericXdsConfig {
-        type_url: type_url.clone(),
+        type_url: kind.type_url().to_owned(),
         name: dumped.name.as_ref().to_owned(),
         client_status: status(dumped.state).into(),
         ..GenericXdsConfig::default()
@@ -104,9 +104,10 @@ fn entry(dumped: &Dumped, with_contents: bool) -> GenericXdsConfig {
     if let Some(held) = &dumped.held {
         entry.version_info.clone_from(&held.version);
         entry.last_updated = Some(timestamp(dumped.at(held.updated)));
-        // The bytes that came, unknown fields included (C-124).
+        // The bytes that came, unknown fields included (C-124), under the type URL that they came with (C-61).
+        let type_url = kind.type_url_in(held.api).unwrap_or(kind.type_url());
         entry.xds_config = with_contents.then(|| Any {
-            type_url,
+            type_url: type_url.to_owned(),
             value: held.value.to_vec(),
         });
     }

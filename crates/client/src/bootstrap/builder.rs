@@ -2,7 +2,9 @@
 
 use oxds_types::discovery::Node;
 
-use super::{Bootstrap, BootstrapError, Credentials, Features, Origin, Server, node};
+use super::{
+    Bootstrap, BootstrapError, Credentials, Features, Names, Origin, Server, TransportPolicy, node,
+};
 use crate::transport::ServerUri;
 
 /// Makes a [`Bootstrap`].
@@ -11,6 +13,7 @@ use crate::transport::ServerUri;
 pub struct Builder {
     uris: Vec<String>,
     features: Features,
+    transport: TransportPolicy,
     node: Node,
     listener_template: String,
 }
@@ -23,6 +26,7 @@ impl Builder {
                 xds_v3: true,
                 ..Features::default()
             },
+            transport: TransportPolicy::default(),
             node: node::anonymous(),
             listener_template: "%s".to_owned(),
         }
@@ -58,6 +62,12 @@ impl Builder {
         self
     }
 
+    /// In which version of the API the servers are asked.
+    pub fn transport(mut self, policy: TransportPolicy) -> Self {
+        self.transport = policy;
+        self
+    }
+
     /// How a channel's listener is named: `%s` stands for the target's service.
     pub fn listener_template(mut self, template: impl Into<String>) -> Self {
         self.listener_template = template.into();
@@ -80,6 +90,7 @@ impl Builder {
                 address,
                 credentials: Credentials::Insecure,
                 features: self.features,
+                transport: self.transport,
             })
         });
         Ok(Bootstrap {
@@ -88,6 +99,7 @@ impl Builder {
             node: self.node,
             listener_template: self.listener_template,
             server_listener_template: None,
+            names: Names::default(),
         })
     }
 }

@@ -11,16 +11,19 @@ mod credentials;
 mod error;
 mod json;
 mod node;
+mod policy;
 mod read;
 mod source;
 
 use std::collections::BTreeMap;
 
+use oxds_core::ads::Names;
 use oxds_types::discovery::Node;
 
 pub use builder::Builder;
 pub use credentials::{CredentialTypes, Credentials};
 pub use error::{BootstrapError, Origin};
+pub use policy::TransportPolicy;
 pub use source::{CONFIG_VARIABLE, FILE_VARIABLE};
 
 use crate::transport::ServerUri;
@@ -33,6 +36,8 @@ pub struct Bootstrap {
     pub(crate) node: Node,
     pub(crate) listener_template: String,
     pub(crate) server_listener_template: Option<String>,
+    /// What names are, by the environment that it was read in (C-48).
+    pub(crate) names: Names,
 }
 
 /// One control plane.
@@ -46,6 +51,8 @@ pub struct Server {
     pub credentials: Credentials,
     /// What it is known to do.
     pub features: Features,
+    /// In which version of the API it is asked.
+    pub transport: TransportPolicy,
 }
 
 /// `server_features` of one server; they are never shared between servers (C-20). Unknown ones are ignored.
@@ -98,7 +105,7 @@ impl Bootstrap {
             json,
             Origin::Given,
             credentials,
-            source::fallback_is_on(|name| std::env::var_os(name)),
+            source::Switches::find(|name| std::env::var_os(name)),
         )
     }
 

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::source::Switches;
 use super::{
-    Authority, Bootstrap, BootstrapError, CredentialTypes, Features, Origin, Server, node,
+    Authority, Bootstrap, BootstrapError, CredentialTypes, Features, Names, Origin, Server,
+    TransportPolicy, node,
 };
 use crate::target;
 use crate::transport::ServerUri;
@@ -20,7 +22,7 @@ pub(super) fn bootstrap(
     json: &str,
     origin: Origin,
     types: &CredentialTypes,
-    fallback: bool,
+    switches: Switches,
 ) -> Result<Bootstrap, BootstrapError> {
     let value: Value = match serde_json::from_str(json) {
         Ok(value) => value,
@@ -34,7 +36,7 @@ pub(super) fn bootstrap(
             });
         }
     };
-    let reader = Reader { types, fallback };
+    let reader = Reader { types, switches };
     reader
         .bootstrap(&At::root(&value))
         .map_err(|Fault { path, reason }| {
@@ -57,8 +59,7 @@ fn without_position(text: &str) -> String {
 
 struct Reader<'a> {
     types: &'a CredentialTypes,
-    /// Whether servers beyond the first count (gRFC A71).
-    fallback: bool,
+    switches: Switches,
 }
 
 impl Reader<'_> {
@@ -71,10 +72,12 @@ impl Reader<'_> {
         if servers.is_empty() {
             return Err(at.field("xds_servers").fault("must not be empty"));
         }
-        let authorities = at
-            .optional("authorities")
-            .map(|at| self.authorities(&at))
-            .transpose()?;
+        // Without federation the field is an unknown one (C-48).
+        let (authorities, names) = match self.switches.federation {
+            true => (at.optional("authorities"), Names::Federated),
+            false => (None, Names::Opaque),
+        };
+        let authorities = authorities.map(|at| self.authorities(&at)).transpose()?;
         let listener_template = at.text("client_default_listener_resource_name_template")?;
         Ok(Bootstrap {
             servers,
@@ -88,11 +91,16 @@ impl Reader<'_> {
             )?,
             listener_template: listener_template.unwrap_or_else(|| "%s".to_owned()),
             server_listener_template: at.text("server_listener_resource_name_template")?,
+            names,
         })
     }
 
     fn servers(&self, at: &At<'_>) -> Result<Vec<Server>, Fault> {
-        let most = if self.fallback { usize::MAX } else { 1 };
+        let most = if self.switches.fallback {
+            usize::MAX
+        } else {
+            1
+        };
         at.items()?.take(most).map(|at| self.server(&at)).collect()
     }
 
@@ -113,6 +121,7 @@ impl Reader<'_> {
                 .map(|at| features(&at))
                 .transpose()?
                 .unwrap_or_default(),
+            transport: TransportPolicy::default(),
         })
     }
 

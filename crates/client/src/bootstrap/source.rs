@@ -9,8 +9,15 @@ use super::{Bootstrap, BootstrapError, CredentialTypes, Origin, read};
 pub const FILE_VARIABLE: &str = "GRPC_XDS_BOOTSTRAP";
 /// Holds the bootstrap itself.
 pub const CONFIG_VARIABLE: &str = "GRPC_XDS_BOOTSTRAP_CONFIG";
-/// Turns fallback between servers off when it says `false` (gRFC A71; on unless told).
-const FALLBACK_VARIABLE: &str = "GRPC_EXPERIMENTAL_XDS_FALLBACK";
+
+/// What the environment turns off by saying `false`; on unless told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Switches {
+    /// Whether servers beyond the first of a list count (gRFC A71).
+    pub(super) fallback: bool,
+    /// Whether names have authorities (gRFC A47).
+    pub(super) federation: bool,
+}
 
 /// Reads the bootstrap that the variables name. The first that is set decides, even if it leads nowhere (C-1, C-2).
 pub(super) fn from_variables(
@@ -31,10 +38,16 @@ pub(super) fn from_variables(
         return Err(BootstrapError::Missing);
     };
     let types = CredentialTypes::default();
-    read::bootstrap(&json, origin, &types, fallback_is_on(variable))
+    read::bootstrap(&json, origin, &types, Switches::find(variable))
 }
 
-/// Booleans are `true` or `false`, whatever the case; anything else keeps the default.
-pub(super) fn fallback_is_on(variable: impl Fn(&str) -> Option<OsString>) -> bool {
-    !variable(FALLBACK_VARIABLE).is_some_and(|value| value.eq_ignore_ascii_case("false"))
+impl Switches {
+    /// Booleans are `true` or `false`, whatever the case; anything else keeps the default.
+    pub(super) fn find(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let is_on = |name| !variable(name).is_some_and(|value| value.eq_ignore_ascii_case("false"));
+        Self {
+            fallback: is_on("GRPC_EXPERIMENTAL_XDS_FALLBACK"),
+            federation: is_on("GRPC_EXPERIMENTAL_XDS_FEDERATION"),
+        }
+    }
 }

@@ -404,6 +404,37 @@ fn c35_without_fallback_only_the_first_server_of_every_list_is_kept() {
 }
 
 #[test]
+fn c48_without_federation_there_are_no_authorities() {
+    // Not even looked at: the list would be an error.
+    let json = with("authorities", json!([])).to_string();
+    let read = |value| {
+        environment(&[
+            (CONFIG_VARIABLE, &json),
+            ("GRPC_EXPERIMENTAL_XDS_FEDERATION", value),
+        ])
+    };
+    let bootstrap = read("false").unwrap();
+    assert!(bootstrap.authorities().is_empty());
+    assert_eq!(bootstrap.names, Names::Opaque);
+    assert!(read("true").is_err());
+    let json = minimal().to_string();
+    let unset = environment(&[(CONFIG_VARIABLE, &json)]).unwrap();
+    assert_eq!(unset.names, Names::Federated);
+}
+
+#[test]
+fn c62_the_variable_that_once_allowed_v3_is_not_looked_at() {
+    let json = minimal().to_string();
+    let unset = environment(&[(CONFIG_VARIABLE, &json)]).unwrap();
+    for value in ["true", "false", ""] {
+        let variable = ("GRPC_XDS_EXPERIMENTAL_V3_SUPPORT", value);
+        let set = environment(&[(CONFIG_VARIABLE, &json), variable]).unwrap();
+        assert_eq!(set, unset);
+        assert_eq!(set.servers()[0].version(), oxds_types::ApiVersion::V3);
+    }
+}
+
+#[test]
 fn a_bootstrap_that_is_written_reads_back_the_same() {
     let json = json!({
         "xds_servers": [server("one:1"), server("unix:/two")],

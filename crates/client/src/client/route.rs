@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_core::ads::{self, AuthorityId, Reason, WatchError};
+use oxds_core::ads::{self, AuthorityId, Names, Reason, WatchError};
 use oxds_types::{Kind, ResourceName};
 
 use super::Options;
@@ -13,6 +13,7 @@ use crate::bootstrap::{Bootstrap, Server};
 #[derive(Debug)]
 pub(super) struct Routes {
     node_id: String,
+    names: Names,
     /// Of names that have no authority.
     top: AuthorityId,
     authorities: BTreeMap<String, AuthorityId>,
@@ -26,6 +27,7 @@ type Plan = (ads::Config, Vec<(ads::ServerId, Server)>, Routes);
 pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
     let mut config = ads::Config::new(bootstrap.node.clone());
     config.resource_timeout = options.resource_timeout;
+    config.names = bootstrap.names;
     let mut servers: Vec<(Server, ads::ServerId)> = Vec::new();
     let mut authority = |config: &mut ads::Config, list: &[Server]| {
         let ids = list.iter().map(|server| {
@@ -33,6 +35,7 @@ pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
             known.map(|(_, id)| *id).unwrap_or_else(|| {
                 let mut described = ads::Server::new(server.uri.as_str());
                 described.protocol = options.protocol;
+                described.version = server.version();
                 described.ignore_resource_deletion = server.features.ignore_resource_deletion;
                 let id = config.add_server(described);
                 servers.push((server.clone(), id));
@@ -54,6 +57,7 @@ pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
     }
     let routes = Routes {
         node_id: bootstrap.node.id.clone(),
+        names: bootstrap.names,
         top,
         authorities,
     };
@@ -80,6 +84,9 @@ impl Routes {
                 format!("{message} {name:?} {what} [node {node_id:?}]"),
             )
         };
+        if self.names == Names::Opaque {
+            return Ok((self.top, Arc::clone(name)));
+        }
         let parsed = ResourceName::parse(name)
             .map_err(|fault| error(Reason::Invalid, &format!("is badly named: {fault}")))?;
         let parsed = match parsed {
@@ -102,5 +109,25 @@ impl Routes {
             return Err(error(Reason::Unreachable, &what));
         };
         Ok((*authority, ads::canonical(name).into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c48_without_federation_every_name_is_asked_of_the_top_level_servers() {
+        let name: Arc<str> = "xdstp://a/not.even.a.Listener/x?b=2&a=1".into();
+        let mut bootstrap = Bootstrap::builder("one:1").build().unwrap();
+        let (_, _, routes) = plan(&bootstrap, &Options::default());
+        assert!(routes.find(&Kind::LISTENER, &name).is_err());
+        bootstrap.names = Names::Opaque;
+        let (config, _, routes) = plan(&bootstrap, &Options::default());
+        assert_eq!(
+            routes.find(&Kind::LISTENER, &name).unwrap(),
+            (AuthorityId::default(), name)
+        );
+        assert_eq!(config.names, Names::Opaque);
     }
 }

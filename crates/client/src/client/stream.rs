@@ -12,23 +12,18 @@ use oxds_core::ads::Protocol;
 use oxds_types::discovery::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
+use oxds_types::kind::Service;
+use oxds_types::request::Introduces;
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::body::Body;
 use tonic::client::Grpc;
 use tonic::{Response, Status, Streaming};
-use tonic_prost::ProstCodec;
-use tower_service::Service;
 
 use super::Options;
 use crate::bootstrap::Server;
-use crate::transport;
-
-const STREAM_ADS: &str =
-    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-const DELTA_ADS: &str =
-    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+use crate::transport::{self, RequestCodec};
 
 type Opening<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
 
@@ -150,12 +145,12 @@ impl Responses {
 fn call(sender: SendRequest<Body>, server: &Server, options: &Options) -> AdsStream {
     match options.protocol {
         Protocol::Sotw => {
-            let (requests, responses) = stream(sender, server, options, STREAM_ADS);
+            let (requests, responses) = stream(sender, server, options);
             let responses = async { Ok(Responses::Sotw(Box::new(responses.await?))) };
             AdsStream::Called(Requests::Sotw(requests), Box::pin(responses))
         }
         Protocol::Delta => {
-            let (requests, responses) = stream(sender, server, options, DELTA_ADS);
+            let (requests, responses) = stream(sender, server, options);
             let responses = async { Ok(Responses::Delta(Box::new(responses.await?))) };
             AdsStream::Called(Requests::Delta(requests), Box::pin(responses))
         }
@@ -166,10 +161,9 @@ fn stream<Q, R>(
     sender: SendRequest<Body>,
     server: &Server,
     options: &Options,
-    method: &'static str,
 ) -> (mpsc::UnboundedSender<Q>, Opening<Streaming<R>>)
 where
-    Q: Message + 'static,
+    Q: Introduces + 'static,
     R: Message + Default + 'static,
 {
     let (requests, queue) = mpsc::unbounded_channel();
@@ -181,24 +175,37 @@ where
         .build();
     let mut grpc = Grpc::with_origin(Caller(sender), origin.unwrap_or_default())
         .max_decoding_message_size(options.most_response_bytes);
+    let version = server.version();
+    let method = method(Service::aggregated(version), options.protocol);
     let called = async move {
         grpc.ready()
             .await
             .map_err(|error| Status::unavailable(error.to_string()))?;
         let response = grpc.streaming(
             tonic::Request::new(UnboundedReceiverStream::new(queue)),
-            PathAndQuery::from_static(method),
-            ProstCodec::<Q, R>::default(),
+            method,
+            RequestCodec::<Q, R>::new(version),
         );
         response.await.map(Response::into_inner)
     };
     (requests, Box::pin(called))
 }
 
+/// The path of the stream at a service; of none, if it has no such stream.
+fn method(service: &Service, protocol: Protocol) -> PathAndQuery {
+    let method = match protocol {
+        Protocol::Sotw => service.stream,
+        Protocol::Delta => service.delta,
+    };
+    let path = format!("/{}/{}", service.name, method.unwrap_or_default());
+    // Names of services and methods make a path.
+    PathAndQuery::try_from(path).unwrap_or_else(|_| PathAndQuery::from_static("/"))
+}
+
 /// A connection as the service that tonic's client calls.
 struct Caller(SendRequest<Body>);
 
-impl Service<http::Request<Body>> for Caller {
+impl tower_service::Service<http::Request<Body>> for Caller {
     type Response = http::Response<Incoming>;
     type Error = hyper::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, hyper::Error>> + Send>>;

@@ -4,10 +4,12 @@
 //! polled for anything to move, and ends with the connection. There is no pool and no reconnecting here: those are
 //! decisions of the machines above.
 
+mod codec;
 mod dial;
 mod preface;
 mod uri;
 
+pub use codec::{RequestCodec, RequestEncoder};
 pub use dial::{Connected, DialError, Driver, Keepalive, Socket, dial};
 pub use preface::{Preface, Settings};
 pub use uri::{Place, ServerUri};

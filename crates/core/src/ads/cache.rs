@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use oxds_types::Kind;
+use oxds_types::{ApiVersion, Kind};
 
 use super::config::{AuthorityId, ServerId};
 use super::{Event, Reason, WatchError};
@@ -69,6 +69,8 @@ pub struct Held {
     pub resource: Resource,
     /// Its version: its own where differences are asked for, else that of the response that brought it.
     pub version: String,
+    /// The version of the API whose type URL it came with (C-55).
+    pub api: ApiVersion,
     /// The server that sent it last.
     pub server_uri: Arc<str>,
     /// The same, among the client's servers.
@@ -228,20 +230,20 @@ impl Cache {
         self.events.push_back(changed(kind, name, told));
     }
 
-    /// The resource held came again (C-86, C-111).
+    /// The resource held came again (C-86, C-111), from this server, in these versions: its own and the API's.
     pub(super) fn confirm(
         &mut self,
-        server: ServerId,
+        (server, server_uri): (ServerId, &Arc<str>),
         kind: &Kind,
         name: &Arc<str>,
-        version: &str,
-        server_uri: &Arc<str>,
+        (version, api): (&str, ApiVersion),
     ) {
         let Some(entry) = self.entry_mut(kind, name) else {
             return;
         };
         if let Some(held) = &mut entry.held {
             version.clone_into(&mut held.version);
+            held.api = api;
             held.server_uri = Arc::clone(server_uri);
             held.server = server;
         }

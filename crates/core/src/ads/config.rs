@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
 
 use crate::snapshot::Protocol;
@@ -16,6 +17,8 @@ pub struct Config {
     pub resource_timeout: Duration,
     /// What to make of a response that holds a name twice: accepted by default (DEC-4).
     pub duplicates: Duplicates,
+    /// What names are: federated by default (gRFC A47).
+    pub names: Names,
     pub(super) servers: Vec<Server>,
     pub(super) authorities: Vec<Vec<ServerId>>,
 }
@@ -27,6 +30,8 @@ pub struct Server {
     pub uri: Arc<str>,
     /// How it is asked: full states, as gRPC does, unless told (DEC-2).
     pub protocol: Protocol,
+    /// In which version of the API it is asked: v3, as gRPC does today, unless told (gRFC A30). It may answer in either.
+    pub version: ApiVersion,
     /// What it deletes stays in use (gRFC A53).
     pub ignore_resource_deletion: bool,
 }
@@ -49,6 +54,16 @@ pub enum Duplicates {
     Reject,
 }
 
+/// What names are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Names {
+    /// An `xdstp` name has parts, and one spelling that is kept and sent: see [`canonical`](super::canonical).
+    #[default]
+    Federated,
+    /// Every name is taken as it is spelt (C-48).
+    Opaque,
+}
+
 impl Server {
     /// A server without features.
     #[must_use]
@@ -56,6 +71,7 @@ impl Server {
         Self {
             uri: uri.into(),
             protocol: Protocol::Sotw,
+            version: ApiVersion::V3,
             ignore_resource_deletion: false,
         }
     }
@@ -77,6 +93,7 @@ impl Config {
             node,
             resource_timeout: Duration::from_secs(15),
             duplicates: Duplicates::default(),
+            names: Names::default(),
             servers: Vec::new(),
             authorities: Vec::new(),
         }

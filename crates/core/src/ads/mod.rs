@@ -31,7 +31,7 @@ use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
 
 pub use backoff::Backoff;
 pub use cache::{Attempt, CacheState, Cached, Held};
-pub use config::{AuthorityId, Config, Duplicates, Server, ServerId};
+pub use config::{AuthorityId, Config, Duplicates, Names, Server, ServerId};
 pub use error::{Reason, WatchError};
 pub use name::canonical;
 pub use stream::Transmit;
@@ -42,7 +42,7 @@ use crate::time::Instant;
 use cache::Cache;
 use error::{error, reported};
 use fallback::{Channel, Channels};
-use response::{Accepted, Judged, Rejected};
+use response::{Accepted, Judged, Rejected, Rules};
 use stream::{Ended, Stream};
 
 /// What the watchers of a resource are to be told (gRFC A88).
@@ -89,7 +89,7 @@ impl Client {
     pub fn new(config: Config) -> Self {
         let channel = |server: &Server| Channel {
             server: server.clone(),
-            stream: Stream::new(config.node.clone(), server.protocol),
+            stream: Stream::new(config.node.clone(), server),
             lost: None,
         };
         let channels = config.servers.iter().map(channel).collect();
@@ -141,11 +141,10 @@ impl Client {
         let Some(kind) = self.known_kind(server, &response.type_url) else {
             return;
         };
-        let (version, duplicates) = (response.version_info, self.config.duplicates);
-        let mut judged =
-            response::judge(&kind, &version, &response.resources, duplicates, |name| {
-                self.cache.value(&kind, name)
-            });
+        let (version, rules) = (response.version_info, self.rules());
+        let mut judged = response::judge(&kind, &version, &response.resources, rules, |name| {
+            self.cache.value(&kind, name)
+        });
         judged.report(response.resource_errors);
         if self.answer(server, &kind, &version, response.nonce, &judged) {
             self.delete_absent(server, &kind, &judged);
@@ -163,18 +162,25 @@ impl Client {
         let Some(kind) = self.known_kind(server, &response.type_url) else {
             return;
         };
-        let duplicates = self.config.duplicates;
-        let mut judged =
-            response::judge_difference(&kind, response.resources, duplicates, |name| {
-                self.cache.value(&kind, name)
-            });
+        let rules = self.rules();
+        let mut judged = response::judge_difference(&kind, response.resources, rules, |name| {
+            self.cache.value(&kind, name)
+        });
         judged.report(response.resource_errors);
         let version = response.system_version_info;
         if self.answer(server, &kind, &version, response.nonce, &judged) {
             for name in &response.removed_resources {
-                self.remove(server, &kind, &Arc::from(canonical(name)));
+                let name = Arc::from(rules.names.spelling(name));
+                self.remove(server, &kind, &name);
             }
             self.apply(now, server, &kind, &version, judged);
+        }
+    }
+
+    fn rules(&self) -> Rules {
+        Rules {
+            duplicates: self.config.duplicates,
+            names: self.config.names,
         }
     }
 
@@ -312,6 +318,7 @@ impl Client {
         for Accepted {
             name,
             version,
+            api,
             content,
         } in judged.accepted
         {
@@ -320,12 +327,16 @@ impl Client {
                 continue;
             }
             match content {
-                None => cache.confirm(server, kind, &name, &version, &from.uri),
+                None => {
+                    let sender = (server, &from.uri);
+                    cache.confirm(sender, kind, &name, (&version, api));
+                }
                 Some((value, resource)) => {
                     let held = Held {
                         value,
                         resource,
                         version,
+                        api,
                         server_uri: Arc::clone(&from.uri),
                         server,
                         updated: now,

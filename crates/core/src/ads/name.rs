@@ -3,6 +3,18 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::Names;
+
+impl Names {
+    /// The spelling under which a name is kept.
+    pub(super) fn spelling(self, name: &str) -> Cow<'_, str> {
+        match self {
+            Self::Federated => canonical(name),
+            Self::Opaque => Cow::Borrowed(name),
+        }
+    }
+}
+
 /// The context parameters of an `xdstp` name are put in order of their keys, and a repeated key keeps its first value:
 /// such names are one resource (gRFC A47). Escapes are left alone: a server may know the name as it is spelt.
 #[must_use]

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
-use oxds_types::Kind;
 use oxds_types::discovery::{Any, Resource as Wrapper, ResourceError, Status};
+use oxds_types::{ApiVersion, Kind};
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
-use super::{Duplicates, canonical};
+use super::{Duplicates, Names};
 use crate::resource::{Invalid, Resource};
 
 /// What a SotW response may wrap its resources in.
@@ -19,9 +19,17 @@ const WRAPPERS: [&str; 2] = [
     "envoy.api.v2.Resource",
 ];
 
+/// What the configuration says of responses.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rules {
+    pub(super) duplicates: Duplicates,
+    pub(super) names: Names,
+}
+
 /// The resources of a response.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
+    rules: Rules,
     pub(super) accepted: Vec<Accepted>,
     pub(super) rejected: Vec<Rejected>,
     /// Duplicates: wrong of the response, and nothing that a watcher should hear of.
@@ -36,13 +44,14 @@ pub(super) fn judge<'a>(
     kind: &Kind,
     version: &str,
     resources: &[Any],
-    duplicates: Duplicates,
+    rules: Rules,
     held: impl Fn(&str) -> Option<&'a Bytes>,
 ) -> Judged {
-    let mut judged = Judged::default();
+    let mut judged = Judged::by(rules);
     for (index, any) in resources.iter().enumerate() {
-        let found = unwrap(any).and_then(|(name, any)| resource(kind, name, &any, &held));
-        judged.take(index, version, duplicates, found);
+        let found = unwrap(any);
+        let found = found.and_then(|(name, any)| resource(kind, name, &any, rules.names, &held));
+        judged.take(index, version, found);
     }
     judged
 }
@@ -52,15 +61,15 @@ pub(super) fn judge<'a>(
 pub(super) fn judge_difference<'a>(
     kind: &Kind,
     resources: Vec<Wrapper>,
-    duplicates: Duplicates,
+    rules: Rules,
     held: impl Fn(&str) -> Option<&'a Bytes>,
 ) -> Judged {
-    let mut judged = Judged::default();
+    let mut judged = Judged::by(rules);
     for (index, wrapper) in resources.into_iter().enumerate() {
         if let Some(any) = &wrapper.resource {
             let name = Some(wrapper.name).filter(|name| !name.is_empty());
-            let found = resource(kind, name, any, &held);
-            judged.take(index, &wrapper.version, duplicates, found);
+            let found = resource(kind, name, any, rules.names, &held);
+            judged.take(index, &wrapper.version, found);
         }
     }
     judged
@@ -70,7 +79,9 @@ pub(super) fn judge_difference<'a>(
 #[derive(Debug)]
 pub(super) struct Accepted {
     pub(super) name: Arc<str>,
+    /// Its own, or its response's.
     pub(super) version: String,
+    pub(super) api: ApiVersion,
     /// `None` if the bytes are those held already.
     pub(super) content: Content,
 }
@@ -85,13 +96,21 @@ pub(super) struct Rejected {
 /// Bytes and their view, or `None` if the bytes are those held already.
 type Content = Option<(Bytes, Resource)>;
 
+/// A valid resource, by itself.
+struct Found {
+    name: Arc<str>,
+    api: ApiVersion,
+    content: Content,
+}
+
 fn resource<'a>(
     kind: &Kind,
     wrapped_name: Option<String>,
     any: &Any,
+    names: Names,
     held: impl Fn(&str) -> Option<&'a Bytes>,
-) -> Result<(Arc<str>, Content), Invalid> {
-    let Some((found, _)) = Kind::from_type_url(&any.type_url) else {
+) -> Result<Found, Invalid> {
+    let Some((found, api)) = Kind::from_type_url(&any.type_url) else {
         return Err(Invalid::new("must not be empty").at("type_url"));
     };
     if found != *kind {
@@ -100,12 +119,17 @@ fn resource<'a>(
     }
     // A name that can be told without decoding the whole spares us that when nothing changed.
     let peeked = wrapped_name.as_deref().or_else(|| first_field(&any.value));
-    let peeked = peeked.map(canonical);
+    let peeked = peeked.map(|name| names.spelling(name));
     if let Some(name) = &peeked
         && held(name) == Some(&any.value)
     {
-        return Ok((name.as_ref().into(), None));
+        return Ok(Found {
+            name: name.as_ref().into(),
+            api,
+            content: None,
+        });
     }
+    // Of either version: fields have kept their numbers, and those that v3 has given up count as unset (gRFC A30).
     let (own_name, resource) = Resource::parse(kind, &any.value).map_err(|mut invalid| {
         invalid.name = invalid
             .name
@@ -114,11 +138,15 @@ fn resource<'a>(
     })?;
     let name = wrapped_name.map(Arc::from).or(own_name);
     let name = name.ok_or_else(|| Invalid::new("must be wrapped in a Resource with a name"))?;
-    let name = match canonical(&name) {
+    let name = match names.spelling(&name) {
         Cow::Borrowed(_) => name,
-        Cow::Owned(canonical) => canonical.into(),
+        Cow::Owned(spelling) => spelling.into(),
     };
-    Ok((name, Some((any.value.clone(), resource))))
+    Ok(Found {
+        name,
+        api,
+        content: Some((any.value.clone(), resource)),
+    })
 }
 
 /// Takes a resource out of the wrapper that it may come in (client feature `xds.config.resource-in-sotw`).
@@ -160,21 +188,23 @@ pub(super) fn without_name(invalid: &Invalid) -> String {
 }
 
 impl Judged {
-    fn take(
-        &mut self,
-        index: usize,
-        version: &str,
-        duplicates: Duplicates,
-        found: Result<(Arc<str>, Content), Invalid>,
-    ) {
+    fn by(rules: Rules) -> Self {
+        Self {
+            rules,
+            ..Self::default()
+        }
+    }
+
+    fn take(&mut self, index: usize, version: &str, found: Result<Found, Invalid>) {
         let version = version.to_owned();
         match found {
-            Ok((name, content)) => {
+            Ok(Found { name, api, content }) => {
                 let first = self.names.insert(Arc::clone(&name));
-                if first || duplicates == Duplicates::Accept {
+                if first || self.rules.duplicates == Duplicates::Accept {
                     self.accepted.push(Accepted {
                         name,
                         version,
+                        api,
                         content,
                     });
                 } else {
@@ -202,10 +232,10 @@ impl Judged {
 
     /// Takes over what the response says of single resources. Where it holds the resource too, that counts.
     pub(super) fn report(&mut self, errors: Vec<ResourceError>) {
+        let names = self.rules.names;
         for error in errors {
-            let name = error
-                .resource_name
-                .map(|name| Arc::from(canonical(&name.name)));
+            let name = error.resource_name;
+            let name = name.map(|name| Arc::from(names.spelling(&name.name)));
             let Some(name) = name else { continue };
             if self.names.insert(Arc::clone(&name)) {
                 let status = error.error_detail.unwrap_or_default();

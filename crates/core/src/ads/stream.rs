@@ -16,10 +16,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use oxds_types::Kind;
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node, Status};
+use oxds_types::{ApiVersion, Kind};
 
 use super::backoff::Backoff;
+use super::config::Server;
 use crate::snapshot::Protocol;
 use crate::time::Instant;
 
@@ -46,6 +47,7 @@ pub enum Transmit {
 pub(super) struct Stream {
     node: Node,
     protocol: Protocol,
+    version: ApiVersion,
     kinds: BTreeMap<Kind, KindState>,
     phase: Phase,
     backoff: Backoff,
@@ -109,10 +111,11 @@ pub(super) enum Ended {
 }
 
 impl Stream {
-    pub(super) fn new(node: Node, protocol: Protocol) -> Self {
+    pub(super) fn new(node: Node, server: &Server) -> Self {
         Self {
             node,
-            protocol,
+            protocol: server.protocol,
+            version: server.version,
             kinds: BTreeMap::new(),
             phase: Phase::Idle,
             backoff: Backoff::default(),
@@ -271,10 +274,12 @@ impl Stream {
             Phase::Open { introduced, .. } => {
                 let (kind, state) = self.kinds.iter_mut().find(|(_, state)| state.is_due())?;
                 let node = (!std::mem::replace(introduced, true)).then(|| self.node.clone());
+                let type_url = type_url(kind, self.version);
                 Some(match self.protocol {
-                    Protocol::Sotw => Transmit::Request(Box::new(state.request(kind, node))),
+                    Protocol::Sotw => Transmit::Request(Box::new(state.request(type_url, node))),
                     Protocol::Delta => {
-                        let difference = state.difference(kind, node, |name| held(kind, name));
+                        let held = |name: &str| held(kind, name);
+                        let difference = state.difference(type_url, node, held);
                         Transmit::Delta(Box::new(difference))
                     }
                 })
@@ -298,12 +303,18 @@ impl Stream {
     }
 }
 
+/// What a kind is called on streams of this version, whatever the server calls it in its responses (C-56). A kind that v2
+/// does not have goes by the only name it has.
+fn type_url(kind: &Kind, version: ApiVersion) -> &str {
+    kind.type_url_in(version).unwrap_or(kind.type_url())
+}
+
 impl KindState {
     fn is_due(&self) -> bool {
         self.due && (self.has_named || !self.names.is_empty())
     }
 
-    fn request(&mut self, kind: &Kind, node: Option<Node>) -> DiscoveryRequest {
+    fn request(&mut self, type_url: &str, node: Option<Node>) -> DiscoveryRequest {
         self.due = false;
         self.has_named = true;
         DiscoveryRequest {
@@ -314,7 +325,7 @@ impl KindState {
                 .iter()
                 .map(|name| name.as_ref().to_owned())
                 .collect(),
-            type_url: kind.type_url().to_owned(),
+            type_url: type_url.to_owned(),
             response_nonce: self.nonce.clone(),
             error_detail: self.rejection(),
             ..DiscoveryRequest::default()
@@ -324,7 +335,7 @@ impl KindState {
     /// A change of subscription, an answer, or both. What is said on its own has no nonce (C-277).
     fn difference(
         &mut self,
-        kind: &Kind,
+        type_url: &str,
         node: Option<Node>,
         held: impl Fn(&str) -> Option<String>,
     ) -> DeltaDiscoveryRequest {
@@ -335,7 +346,7 @@ impl KindState {
         let version = |name: &Arc<str>| Some((name.to_string(), held(name)?));
         DeltaDiscoveryRequest {
             node,
-            type_url: kind.type_url().to_owned(),
+            type_url: type_url.to_owned(),
             resource_names_subscribe: texts(&new),
             resource_names_unsubscribe: texts(&gone),
             initial_resource_versions: match first {

@@ -8,6 +8,7 @@ mod fallback;
 mod reported;
 mod streams;
 mod subscription;
+mod versions;
 
 use std::sync::Arc;
 use std::time::Duration;

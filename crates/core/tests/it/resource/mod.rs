@@ -4,3 +4,4 @@ mod assignment;
 mod cluster;
 mod listener;
 mod route;
+mod v2;

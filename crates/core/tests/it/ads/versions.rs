@@ -1,0 +1,258 @@
+//! C-48, C-52 – C-56: servers of both versions of the API (gRFC A30), and names without federation.
+
+use std::time::Duration;
+
+use oxds_core::ads::{Config, Names, Protocol, Server, Transmit};
+use oxds_types::discovery::{
+    Any, DeltaDiscoveryResponse, DiscoveryResponse, Node, Resource as Wrapper,
+};
+use oxds_types::{ApiVersion, Kind};
+
+use super::{Played, any, assignment, bad_cluster, cluster, response};
+
+const KINDS: [Kind; 4] = [Kind::LISTENER, Kind::ROUTE, Kind::CLUSTER, Kind::ENDPOINT];
+
+/// A client of one server that is asked in this version.
+fn asking_in(version: ApiVersion, protocol: Protocol) -> Played {
+    let mut server = Server::new("cp:18000");
+    server.version = version;
+    server.protocol = protocol;
+    Played::of(Config::with_server(server, Node::default()))
+}
+
+fn url(kind: &Kind, version: ApiVersion) -> String {
+    kind.type_url_in(version).unwrap().to_owned()
+}
+
+/// The same resource under the name of another version.
+fn named_in(version: ApiVersion, kind: &Kind, mut resource: Any) -> Any {
+    resource.type_url = url(kind, version);
+    resource
+}
+
+/// A response, and the resources in it, under the names of a version.
+fn answer_in(
+    version: ApiVersion,
+    revision: &str,
+    nonce: &str,
+    clusters: Vec<Any>,
+) -> DiscoveryResponse {
+    let clusters = clusters.into_iter();
+    let clusters = clusters.map(|any| named_in(version, &Kind::CLUSTER, any));
+    let mut response = response(&Kind::CLUSTER, revision, nonce, clusters.collect());
+    response.type_url = url(&Kind::CLUSTER, version);
+    response
+}
+
+fn held_in(played: &Played, name: &str) -> ApiVersion {
+    let cached = played.client.cached(&Kind::CLUSTER, name).unwrap();
+    cached.held.unwrap().api
+}
+
+#[test]
+fn c52_kinds_are_asked_for_by_the_names_of_the_streams_version() {
+    let asked = |version| {
+        let mut played = asking_in(version, Protocol::Sotw);
+        for kind in &KINDS {
+            played.watch(kind, "a");
+        }
+        played.open();
+        let mut urls: Vec<String> = played
+            .requests()
+            .into_iter()
+            .map(|request| request.type_url)
+            .collect();
+        urls.sort();
+        urls
+    };
+    let named = |messages: [&str; 4]| messages.map(|m| format!("type.googleapis.com/{m}"));
+    assert_eq!(
+        asked(ApiVersion::V2),
+        named([
+            "envoy.api.v2.Cluster",
+            "envoy.api.v2.ClusterLoadAssignment",
+            "envoy.api.v2.Listener",
+            "envoy.api.v2.RouteConfiguration",
+        ])
+    );
+    assert_eq!(
+        asked(ApiVersion::V3),
+        named([
+            "envoy.config.cluster.v3.Cluster",
+            "envoy.config.endpoint.v3.ClusterLoadAssignment",
+            "envoy.config.listener.v3.Listener",
+            "envoy.config.route.v3.RouteConfiguration",
+        ])
+    );
+}
+
+#[test]
+fn c52_a_kind_that_v2_does_not_have_goes_by_its_only_name() {
+    let mut played = asking_in(ApiVersion::V2, Protocol::Sotw);
+    played.watch(&Kind::EXTENSION_CONFIG, "filter");
+    played.open();
+    assert_eq!(played.request().type_url, Kind::EXTENSION_CONFIG.type_url());
+}
+
+#[test]
+fn c53_differences_are_asked_for_by_who_wants_them_alone_in_either_version() {
+    for version in [ApiVersion::V2, ApiVersion::V3] {
+        let unless_told = Server::new("cp:18000").protocol;
+        let mut played = asking_in(version, unless_told);
+        played.watch(&Kind::CLUSTER, "a");
+        played.open();
+        assert!(matches!(played.transmit(), Some(Transmit::Request(_))));
+
+        let mut played = asking_in(version, Protocol::Delta);
+        played.watch(&Kind::CLUSTER, "a");
+        played.open();
+        let Some(Transmit::Delta(request)) = played.transmit() else {
+            panic!("differences were wanted");
+        };
+        assert_eq!(request.type_url, url(&Kind::CLUSTER, version));
+    }
+}
+
+/// The response, and each resource in it; which version a client holds is there to be seen.
+#[test]
+fn c55_names_of_the_other_version_are_accepted() {
+    use ApiVersion::{V2, V3};
+    for (asked, answered) in [(V3, V2), (V2, V3)] {
+        let mut played = asking_in(asked, Protocol::Sotw);
+        played.watch(&Kind::CLUSTER, "a");
+        played.watch(&Kind::CLUSTER, "b");
+        played.open();
+        played.request();
+        played.receive(answer_in(answered, "1", "n1", vec![cluster("a", "")]));
+        assert_eq!(played.events(), ["a: changed"]);
+        assert_eq!(played.request().error_detail, None);
+        // Either in one response: each says what it is.
+        let mut mixed = answer_in(asked, "2", "n2", vec![cluster("b", "")]);
+        let other = named_in(answered, &Kind::CLUSTER, cluster("a", "new"));
+        mixed.resources.push(other);
+        played.receive(mixed);
+        assert_eq!(played.events(), ["b: changed", "a: changed"]);
+        assert_eq!(
+            (held_in(&played, "a"), held_in(&played, "b")),
+            (answered, asked)
+        );
+    }
+}
+
+#[test]
+fn c55_a_wrapper_of_v2_is_unwrapped() {
+    let mut played = asking_in(ApiVersion::V2, Protocol::Sotw);
+    played.watch(&Kind::CLUSTER, "a");
+    played.open();
+    played.request();
+    let wrapper = Wrapper {
+        name: "a".to_owned(),
+        resource: Some(named_in(ApiVersion::V2, &Kind::CLUSTER, cluster("a", ""))),
+        ..Wrapper::default()
+    };
+    let mut wrapped = any(&Kind::CLUSTER, &wrapper);
+    wrapped.type_url = "type.googleapis.com/envoy.api.v2.Resource".to_owned();
+    played.respond(&Kind::CLUSTER, "1", "n", vec![wrapped]);
+    assert_eq!(played.events(), ["a: changed"]);
+}
+
+#[test]
+fn c55_differences_of_the_other_version_are_accepted() {
+    let mut played = asking_in(ApiVersion::V3, Protocol::Delta);
+    played.watch(&Kind::CLUSTER, "a");
+    played.open();
+    played.transmit();
+    let wrapper = Wrapper {
+        name: "a".to_owned(),
+        version: "1".to_owned(),
+        resource: Some(named_in(ApiVersion::V2, &Kind::CLUSTER, cluster("a", ""))),
+        ..Wrapper::default()
+    };
+    let response = DeltaDiscoveryResponse {
+        type_url: url(&Kind::CLUSTER, ApiVersion::V2),
+        nonce: "n".to_owned(),
+        resources: vec![wrapper],
+        ..DeltaDiscoveryResponse::default()
+    };
+    let (now, server) = (played.now, oxds_core::ads::ServerId::default());
+    played.client.handle_difference(now, server, response);
+    assert_eq!(played.events(), ["a: changed"]);
+    let Some(Transmit::Delta(ack)) = played.transmit() else {
+        panic!("no answer");
+    };
+    assert_eq!(ack.type_url, url(&Kind::CLUSTER, ApiVersion::V3));
+    assert_eq!((&*ack.response_nonce, ack.error_detail), ("n", None));
+}
+
+/// The same bytes under another name are the same resource: watchers are not told, who looks is.
+#[test]
+fn c55_another_name_alone_changes_nothing() {
+    let mut played = asking_in(ApiVersion::V3, Protocol::Sotw);
+    played.watch(&Kind::CLUSTER, "a");
+    played.open();
+    played.request();
+    played.receive(answer_in(ApiVersion::V2, "1", "n1", vec![cluster("a", "")]));
+    assert_eq!(played.events(), ["a: changed"]);
+    assert_eq!(held_in(&played, "a"), ApiVersion::V2);
+    played.receive(answer_in(ApiVersion::V3, "2", "n2", vec![cluster("a", "")]));
+    assert!(played.events().is_empty());
+    assert_eq!(held_in(&played, "a"), ApiVersion::V3);
+}
+
+#[test]
+fn c56_answers_keep_the_streams_names_and_nonces_know_no_version() {
+    use ApiVersion::{V2, V3};
+    for (asked, other) in [(V3, V2), (V2, V3)] {
+        let mut played = asking_in(asked, Protocol::Sotw);
+        played.watch(&Kind::CLUSTER, "a");
+        played.open();
+        played.request();
+        played.receive(answer_in(other, "1", "n1", vec![cluster("a", "")]));
+        let ack = played.request();
+        let said = (&*ack.type_url, &*ack.version_info, &*ack.response_nonce);
+        assert_eq!(said, (&*url(&Kind::CLUSTER, asked), "1", "n1"));
+
+        // What comes next under the stream's own name continues the same subscription.
+        played.receive(answer_in(asked, "2", "n2", vec![bad_cluster("a")]));
+        let nack = played.request();
+        let said = (&*nack.version_info, &*nack.response_nonce);
+        assert_eq!(said, ("1", "n2"));
+        assert!(nack.error_detail.is_some());
+        assert_eq!(nack.type_url, url(&Kind::CLUSTER, asked));
+
+        // Full states delete, whatever they are called.
+        played.events();
+        played.receive(answer_in(other, "3", "n3", Vec::new()));
+        let events = played.events();
+        assert!(events[0].contains("the server deleted it"), "{events:?}");
+        played.request();
+        played.watch(&Kind::CLUSTER, "b");
+        let more = played.request();
+        assert_eq!((&*more.version_info, &*more.response_nonce), ("3", "n3"));
+    }
+}
+
+/// Given names that look like new-style ones, then without federation each spelling is a name of its own.
+#[test]
+fn c48_without_federation_names_are_taken_as_they_are_spelt() {
+    let name = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x?b=2&a=1";
+    let sorted = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x?a=1&b=2";
+    let events = |names: Names| {
+        let mut played = Played::with(|config| config.names = names);
+        played.watch(&Kind::ENDPOINT, name);
+        played.open();
+        assert_eq!(played.request().resource_names, [name]);
+        played.respond(&Kind::ENDPOINT, "1", "n1", vec![assignment(sorted)]);
+        let mut events = played.events();
+        played.respond(&Kind::ENDPOINT, "2", "n2", vec![assignment(name)]);
+        events.extend(played.events());
+        played.wait(Duration::from_secs(15));
+        events.extend(played.events());
+        events
+    };
+    assert_eq!(events(Names::Opaque), [format!("{name}: changed")]);
+    // With it, whoever watches gives the spelling that is kept: this one never comes.
+    let federated = events(Names::Federated);
+    assert_eq!(federated.len(), 1);
+    assert!(federated[0].contains("does not exist"), "{federated:?}");
+}

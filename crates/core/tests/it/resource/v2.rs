@@ -1,0 +1,232 @@
+//! C-55, C-57 – C-59: resources in the words of API v2, read with v3's descriptors (gRFC A30).
+
+use bytes::Bytes;
+use oxds_core::resource::{
+    Assignment, Cluster, Listener, Resource, RouteConfig, RouteSource, View,
+};
+use oxds_types::descriptor::v2_pool;
+use oxds_types::version_map::{to_v2, v2_name};
+use prost::Message;
+use prost_reflect::DynamicMessage;
+
+use crate::support::text::bytes;
+
+/// The bytes of a resource as a control plane of v2 would write them.
+fn v2_bytes<T: View>(text: &str) -> Bytes {
+    let name = v2_name(T::KIND.message()).expect("a kind of v2");
+    let descriptor = v2_pool()
+        .get_message_by_name(name)
+        .expect("a message of v2");
+    match DynamicMessage::parse_text_format(descriptor, text) {
+        Ok(message) => message.encode_to_vec().into(),
+        Err(error) => panic!("{error:?} in {text}"),
+    }
+}
+
+fn read<T: View>(text: &str) -> T {
+    T::parse(&v2_bytes::<T>(text)).unwrap_or_else(|invalid| panic!("{invalid} in {text}"))
+}
+
+fn fault<T: View>(text: &str) -> String {
+    match T::parse(&v2_bytes::<T>(text)) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(invalid) => invalid.to_string(),
+    }
+}
+
+/// A listener for clients whose HttpConnectionManager is v2's.
+fn listener(manager: &str) -> String {
+    format!(
+        "name: 'l' api_listener {{ api_listener {{
+           [type.googleapis.com/envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager]
+           {{ {manager} }} }} }}"
+    )
+}
+
+const RDS: &str = "rds { route_config_name: 'r' config_source { ads {} } }";
+
+/// Given the same words in both versions, then they are read as the same.
+fn twins<T: View + PartialEq + std::fmt::Debug>(text: &str) {
+    let v3 = bytes(&T::KIND, text);
+    let expected = T::parse(&v3).unwrap_or_else(|invalid| panic!("{invalid} in {text}"));
+    assert_eq!(read::<T>(text), expected);
+    // And when it is the version map that makes the one of the other.
+    let mapped = to_v2(T::KIND.message(), &v3).unwrap();
+    assert_eq!(T::parse(&mapped).unwrap(), expected);
+}
+
+#[test]
+fn c57_routes_of_v2_are_read_as_their_twins() {
+    twins::<RouteConfig>(
+        r#"name: 'r'
+           virtual_hosts {
+             name: 'h' domains: 'a.example' domains: '*.example'
+             routes {
+               match {
+                 prefix: '/p'
+                 case_sensitive { value: false }
+                 headers { name: 'exact' exact_match: 'e' }
+                 headers { name: 'safe' safe_regex_match { google_re2 {} regex: 'x+' } }
+                 headers { name: 'range' range_match { start: 1 end: 9 } invert_match: true }
+                 headers { name: 'present' present_match: true }
+                 headers { name: 'prefix' prefix_match: 'p' }
+                 headers { name: 'suffix' suffix_match: 's' }
+                 runtime_fraction { default_value { numerator: 5 denominator: TEN_THOUSAND } }
+               }
+               route {
+                 weighted_clusters {
+                   clusters { name: 'a' weight { value: 1 } }
+                   clusters { name: 'b' weight { value: 2 } }
+                   total_weight { value: 3 }
+                 }
+               }
+             }
+             routes { match { path: '/exact' } route { cluster: 'c' } }
+             routes { match { safe_regex { google_re2 {} regex: '/r.*' } } redirect {} }
+             routes { match { prefix: '' query_parameters { name: 'q' } } route { cluster: 'c' } }
+             routes { match { prefix: '' } route { cluster_header: 'h' } }
+           }"#,
+    );
+}
+
+#[test]
+fn c57_clusters_of_v2_are_read_as_their_twins() {
+    twins::<Cluster>(
+        "name: 'c' type: EDS
+         eds_cluster_config { eds_config { ads {} } service_name: 's' }
+         lb_policy: ROUND_ROBIN
+         lrs_server { self {} }
+         circuit_breakers {
+           thresholds { priority: HIGH max_requests { value: 1 } }
+           thresholds { max_requests { value: 7 } }
+         }
+         outlier_detection { interval { seconds: 1 } max_ejection_percent { value: 10 } }",
+    );
+}
+
+#[test]
+fn c57_assignments_of_v2_are_read_as_their_twins() {
+    let endpoint = |port: u16, health: &str| {
+        format!(
+            "lb_endpoints {{
+               endpoint {{ address {{ socket_address {{ address: '10.0.0.1' port_value: {port} }} }} }}
+               health_status: {health} load_balancing_weight {{ value: 3 }} }}"
+        )
+    };
+    let [one, other, far] = [(80, "HEALTHY"), (81, "DRAINING"), (82, "UNKNOWN")]
+        .map(|(port, health)| endpoint(port, health));
+    twins::<Assignment>(&format!(
+        "cluster_name: 'a'
+         endpoints {{ locality {{ region: 'r' zone: 'z' sub_zone: 's' }}
+           load_balancing_weight {{ value: 2 }} {one} {other} }}
+         endpoints {{ locality {{ region: 'q' }} priority: 1 load_balancing_weight {{ value: 1 }} {far} }}
+         policy {{ drop_overloads {{ category: 'shed' drop_percentage {{ numerator: 10 }} }} }}"
+    ));
+}
+
+#[test]
+fn c55_c57_listeners_of_v2_lead_to_the_same_routes() {
+    let by_name: Listener = read(&listener(RDS));
+    assert_eq!(by_name.api.unwrap().routes, RouteSource::Rds("r".into()));
+    let routes = "virtual_hosts { name: 'h' domains: '*' routes {
+                    match { prefix: '' } route { cluster: 'c' } } }";
+    let inline: Listener = read(&listener(&format!("route_config {{ {routes} }}")));
+    let RouteSource::Inline(inline) = inline.api.unwrap().routes else {
+        panic!("routes are inline");
+    };
+    let twin: RouteConfig = read(&format!("name: 'r' {routes}"));
+    assert_eq!(inline.virtual_hosts, twin.virtual_hosts);
+}
+
+/// A listener has the same bytes in both versions: by whose rules it is read, its manager says, whatever the `Any` around
+/// it is called.
+#[test]
+fn c55_the_rules_are_those_of_the_manager() {
+    let (name, _) =
+        Resource::parse(&Listener::KIND, &v2_bytes::<Listener>(&listener(RDS))).unwrap();
+    assert_eq!(name.as_deref(), Some("l"));
+
+    let v3_manager = bytes(
+        &Listener::KIND,
+        &format!(
+            "name: 'l' api_listener {{ api_listener {{
+               [type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager]
+               {{ {RDS} }} }} }}"
+        ),
+    );
+    let name = v2_name(Listener::KIND.message()).unwrap();
+    let descriptor = v2_pool().get_message_by_name(name).unwrap();
+    let in_v2 = DynamicMessage::decode(descriptor, v3_manager).unwrap();
+    assert_eq!(in_v2.unknown_fields().count(), 0);
+    let invalid = Listener::parse(&in_v2.encode_to_vec()).unwrap_err();
+    assert_eq!(
+        invalid.to_string(),
+        "l: api_listener.api_listener.http_filters: must end with a router"
+    );
+}
+
+#[test]
+fn c58_fields_that_v3_has_given_up_count_as_unset() {
+    let route = |matching: &str| {
+        format!(
+            "name: 'r' virtual_hosts {{ name: 'h' domains: '*'
+               routes {{ match {{ {matching} }} route {{ cluster: 'c' }} }} }}"
+        )
+    };
+    assert_eq!(
+        fault::<RouteConfig>(&route("regex: '/.*'")),
+        "r: virtual_hosts[0].routes[0].match.path_specifier: must be set to prefix, path or safe_regex"
+    );
+    assert_eq!(
+        fault::<RouteConfig>(&route("prefix: '' headers { name: 'h' regex_match: 'x' }")),
+        "r: virtual_hosts[0].routes[0].match.headers[0].header_match_specifier: must be set"
+    );
+    // Where nothing hangs on them, the resource is as good as without.
+    let hosts = "hosts { socket_address { address: '10.0.0.1' port_value: 80 } }";
+    let eds = "name: 'c' type: EDS eds_cluster_config { eds_config { ads {} } }";
+    assert_eq!(
+        read::<Cluster>(&format!("{eds} {hosts}")),
+        read::<Cluster>(eds)
+    );
+}
+
+#[test]
+fn c59_of_a_v2_manager_filters_and_durations_do_not_count() {
+    let unknown = "http_filters { name: 'nobody.knows.it' config {} }";
+    let nameless = "http_filters {} http_filters {}";
+    let bound = "common_http_protocol_options { max_stream_duration { seconds: 1 } }";
+    let wrong = "common_http_protocol_options { max_stream_duration { seconds: -1 } }";
+    let plain: Listener = read(&listener(RDS));
+    for fields in ["", unknown, nameless, bound, wrong] {
+        let other: Listener = read(&listener(&format!("{RDS} {fields}")));
+        assert_eq!(other, plain, "{fields}");
+    }
+    assert_eq!(plain.api.unwrap().max_stream_duration, None);
+}
+
+#[test]
+fn c59_of_routes_in_a_v2_manager_configuration_by_filter_does_not_count() {
+    let routes = |overridden: &str| {
+        let text = format!(
+            "route_config {{ virtual_hosts {{ name: 'h' domains: '*' {overridden}
+               routes {{ match {{ prefix: '' }} route {{ cluster: 'c' }} {overridden} }} }} }}"
+        );
+        read::<Listener>(&listener(&text))
+    };
+    let overridden = "typed_per_filter_config { key: 'f' value {
+        [type.googleapis.com/google.protobuf.Duration] { seconds: 1 } } }";
+    assert_eq!(routes(overridden), routes(""));
+}
+
+/// What v2 knows too, and no gRPC client can honour, is refused in either version.
+#[test]
+fn c57_the_rules_that_both_versions_share_hold_for_v2() {
+    assert_eq!(
+        fault::<Listener>(&listener(&format!("xff_num_trusted_hops: 1 {RDS}"))),
+        "l: api_listener.api_listener.xff_num_trusted_hops: must be zero"
+    );
+    assert_eq!(
+        fault::<Cluster>("name: 'c' type: EDS lb_policy: MAGLEV"),
+        "c: lb_policy: MAGLEV is not supported, only ROUND_ROBIN is"
+    );
+}
