@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use oxds_core::ads::{Reason, WatchError};
 use oxds_core::lb::{Domain, Drop, PathMatcher, PerMillion, RouteMatcher, Text};
+use oxds_core::lrs::MetricSelection;
 use oxds_core::resolve::{Command, Resolution, Resolver};
 use oxds_core::resource::{
     Action, ApiListener, Assignment, Cluster, Endpoint, Forward, Listener, Locality, LocalityId,
@@ -221,6 +222,7 @@ impl ClusterSpec {
             name: Arc::clone(&name),
             eds_service_name: Arc::clone(&name),
             lrs_server: None,
+            lrs_metrics: MetricSelection::default(),
             max_requests: 1024,
         };
         vec![

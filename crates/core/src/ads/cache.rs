@@ -223,6 +223,10 @@ impl Cache {
         let Some(entry) = self.entry_mut(kind, name) else {
             return;
         };
+        let mut held = held;
+        if let Some(moved) = held.resource.moved_to(server) {
+            held.resource = moved;
+        }
         let told = Ok(held.resource.clone());
         entry.held = Some(held);
         entry.senders.insert(server);
@@ -241,15 +245,24 @@ impl Cache {
         let Some(entry) = self.entry_mut(kind, name) else {
             return;
         };
+        let mut moved = None;
         if let Some(held) = &mut entry.held {
             version.clone_into(&mut held.version);
             held.api = api;
             held.server_uri = Arc::clone(server_uri);
             held.server = server;
+            moved = held.resource.moved_to(server);
+            if let Some(moved) = &moved {
+                held.resource = moved.clone();
+            }
         }
         entry.senders.insert(server);
-        if entry.settle() {
-            self.events.push_back(ambient(kind, name, None));
+        let is_settled = entry.settle();
+        match moved {
+            // C-144: the same bytes, and yet another cluster.
+            Some(resource) => self.events.push_back(changed(kind, name, Ok(resource))),
+            None if is_settled => self.events.push_back(ambient(kind, name, None)),
+            None => {}
         }
     }
 

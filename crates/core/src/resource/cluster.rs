@@ -15,6 +15,8 @@ use prost::Message;
 use super::Invalid;
 use super::convert::{duration, same_server};
 use super::invalid::Within;
+use crate::ads::ServerId;
+use crate::lrs::MetricSelection;
 
 /// A cluster whose endpoints come by EDS.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +27,8 @@ pub struct Cluster {
     pub eds_service_name: Arc<str>,
     /// Where its load is reported, if it is.
     pub lrs_server: Option<LrsServer>,
+    /// What of its endpoints' own metrics is reported along (gRFC A85).
+    pub lrs_metrics: MetricSelection,
     /// Most requests at once, over all channels of the process (gRFC A32).
     pub max_requests: u32,
 }
@@ -32,8 +36,10 @@ pub struct Cluster {
 /// Where load is reported (gRFC A27).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LrsServer {
-    /// To the control plane that sent the cluster.
+    /// To the control plane that sends the cluster, which the bytes alone do not tell.
     ThisServer,
+    /// To this one, which sent the cluster last (gRFC A71).
+    Sender(ServerId),
 }
 
 /// Envoy's default (gRFC A32).
@@ -58,7 +64,23 @@ impl Cluster {
             name: proto.name.as_str().into(),
             eds_service_name: eds_service_name(proto)?,
             lrs_server: lrs_server(proto.lrs_server.as_ref()).within("lrs_server")?,
+            lrs_metrics: MetricSelection::new(
+                proto.lrs_report_endpoint_metrics.iter().map(String::as_str),
+            ),
             max_requests: max_requests(proto),
+        })
+    }
+}
+
+impl Cluster {
+    /// The same cluster, if it reports load and has come from another server than before: now it reports to this one
+    /// (C-144).
+    pub(super) fn moved_to(&self, server: ServerId) -> Option<Self> {
+        let to = LrsServer::Sender(server);
+        let is_elsewhere = self.lrs_server.is_some_and(|reports_to| reports_to != to);
+        is_elsewhere.then(|| Self {
+            lrs_server: Some(to),
+            ..self.clone()
         })
     }
 }

@@ -27,6 +27,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use oxds_types::Kind;
 
+use crate::ads::ServerId;
+
 pub use assignment::{Assignment, Endpoint, Locality, LocalityId};
 pub use cluster::{Cluster, LrsServer};
 pub use invalid::Invalid;
@@ -92,6 +94,14 @@ view!(Cluster, Kind::CLUSTER);
 view!(Assignment, Kind::ENDPOINT);
 
 impl Resource {
+    /// The same resource, if it depends on which server sent it, and that is another one than before.
+    pub(crate) fn moved_to(&self, server: ServerId) -> Option<Self> {
+        match self {
+            Self::Cluster(cluster) => Some(Self::Cluster(Arc::new(cluster.moved_to(server)?))),
+            _ => None,
+        }
+    }
+
     /// Parses the encoded message of a kind. The name is `None` for kinds without a view, which only a wrapper names.
     ///
     /// # Errors

@@ -3,12 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use envoy_types::pb::envoy::config::cluster::v3::Cluster as ClusterProto;
+use envoy_types::pb::envoy::config::core::v3::{
+    ConfigSource, SelfConfigSource, config_source::ConfigSourceSpecifier,
+};
 use oxds_core::ads::{AuthorityId, CacheState, Client, Config, Server, ServerId, Transmit};
+use oxds_core::resource::{LrsServer, Resource};
 use oxds_core::time::Instant;
 use oxds_types::Kind;
 use oxds_types::discovery::{Any, DiscoveryRequest, Node};
+use prost::Message;
 
-use super::{cluster, response, told};
+use super::{any, cluster, response, told};
 
 /// Longer than any pause between attempts.
 const LONG: Duration = Duration::from_secs(200);
@@ -418,4 +424,67 @@ fn c116_an_authority_without_names_asks_nobody() {
     let transmits = servers.transmits();
     assert_eq!(transmits, ["F close"], "P is between two attempts");
     assert_eq!(servers.waits(), Vec::<String>::new());
+}
+
+/// given a cluster that reports its load, from P / when F, and then P again, delivers the same bytes / then each time
+/// watchers have it anew, and it reports to whoever sent it; when P repeats it / then nothing is told; one that reports
+/// nothing is the same, whoever sends it.
+#[test]
+fn c144_load_is_reported_to_whoever_delivered_the_cluster() {
+    let mut servers = Servers::new(&["PF"]);
+    let clusters = || vec![reporting_cluster("a"), cluster("q", ""), cluster("new", "")];
+    servers.watch(0, "a");
+    servers.watch(0, "q");
+    servers.transmits();
+    servers.opened('P');
+    servers.responds('P', "1", clusters());
+    assert_eq!(servers.events(), ["a: changed", "q: changed"]);
+    assert_eq!(servers.reports_to("a"), Some('P'));
+
+    servers.fails('P');
+    servers.waits();
+    servers.fails('P');
+    servers.watch(0, "new");
+    servers.transmits();
+    servers.opened('F');
+    servers.events();
+    servers.responds('F', "9", clusters());
+    assert_eq!(
+        servers.events(),
+        ["a: changed", "q: current", "new: changed"]
+    );
+    assert_eq!(servers.reports_to("a"), Some('F'));
+    assert_eq!(servers.reports_to("q"), None);
+
+    servers.waits();
+    servers.opened('P');
+    servers.responds('P', "2", clusters());
+    assert_eq!(servers.events(), ["a: changed"]);
+    assert_eq!(servers.reports_to("a"), Some('P'));
+    servers.responds('P', "3", clusters());
+    assert_eq!(servers.events(), Vec::<String>::new());
+}
+
+fn reporting_cluster(name: &str) -> Any {
+    let mut proto = ClusterProto::decode(&*cluster(name, "").value).unwrap();
+    proto.lrs_server = Some(ConfigSource {
+        config_source_specifier: Some(ConfigSourceSpecifier::Self_(SelfConfigSource::default())),
+        ..ConfigSource::default()
+    });
+    any(&Kind::CLUSTER, &proto)
+}
+
+impl Servers {
+    /// The server that a cluster's load is reported to.
+    fn reports_to(&self, name: &str) -> Option<char> {
+        let held = self.client.cached(&Kind::CLUSTER, name)?.held?;
+        let Resource::Cluster(cluster) = &held.resource else {
+            return None;
+        };
+        let LrsServer::Sender(to) = cluster.lrs_server? else {
+            panic!("{cluster:?} does not say to whom")
+        };
+        let found = self.ids.iter().find(|(_, id)| *id == to);
+        found.map(|(letter, _)| *letter)
+    }
 }

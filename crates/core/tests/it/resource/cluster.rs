@@ -1,5 +1,6 @@
 //! C-131, C-196, C-199 – C-203: clusters.
 
+use oxds_core::lrs::MetricSelection;
 use oxds_core::resource::{Cluster, LrsServer};
 
 use crate::support::text::{accepted, rejected};
@@ -219,4 +220,13 @@ fn c131_load_is_reported_to_the_same_server_or_not_at_all() {
     );
     assert_eq!(fault("lrs_server { ads {} }"), "lrs_server: must be self");
     assert_eq!(fault("lrs_server {}"), "lrs_server: must be self");
+}
+
+#[test]
+fn c143_a_cluster_lists_the_metrics_that_are_reported_along() {
+    assert!(with("").lrs_metrics.is_empty());
+    assert_eq!(
+        with("lrs_report_endpoint_metrics: 'cpu_utilization'").lrs_metrics,
+        MetricSelection::new(["cpu_utilization"])
+    );
 }
