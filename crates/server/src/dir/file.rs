@@ -1,13 +1,12 @@
 //! One file: from its bytes to resources, or to what is wrong with it.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use oxds_core::snapshot::Resource;
 use oxds_types::codec::{self, Format, LoadedResource};
 use oxds_types::error::Reason;
+use oxds_types::file::{self, ReadError};
 use oxds_types::{Error, Position};
 
 use crate::store::{Finding, Severity};
@@ -44,31 +43,15 @@ pub(super) fn read(
     Ok((loaded.into_iter().map(item).collect(), warnings))
 }
 
-/// The file's bytes, if it is one and not too large. A pipe or a device is never opened: that could wait for ever.
+/// The file's bytes, if it is one and not too large.
 pub(super) fn bytes(path: &Path, options: &codec::Options) -> Result<Vec<u8>, Vec<Finding>> {
-    let refuse = |rule, message: &str| vec![finding(path, rule, message)];
-    let unreadable = |error: std::io::Error| refuse("unreadable", &error.to_string());
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    if metadata.is_dir() {
-        return Err(refuse(
-            "unreadable",
-            "is a folder, but named like a resource file",
-        ));
-    }
-    if !metadata.is_file() {
-        return Err(refuse("unreadable", "is not a regular file"));
-    }
-    let limit = options.max_bytes as u64;
-    let mut bytes = Vec::new();
-    // One byte more than allowed: the file may have grown since.
-    File::open(path)
-        .and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes))
-        .map_err(unreadable)?;
-    if bytes.len() as u64 > limit {
-        let message = format!("larger than {limit} bytes, which is the limit");
-        return Err(refuse("too-large", &message));
-    }
-    Ok(bytes)
+    file::read(path, options.max_bytes).map_err(|error| {
+        let rule = match error {
+            ReadError::TooLarge(_) => "too-large",
+            _ => "unreadable",
+        };
+        vec![finding(path, rule, &error.to_string())]
+    })
 }
 
 fn item(loaded: LoadedResource) -> Item {

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use oxds_core::group::{Definition, Key};
+use oxds_types::file::Stamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::Options;
@@ -31,7 +32,7 @@ use super::file::{self, Item, finding};
 use super::group;
 use super::owners::{Changes, Class, Owners, Scope};
 use super::references::{Referrers, dangling};
-use super::scan::{Scan, Stamp};
+use super::scan::Scan;
 use super::watch::Dirty;
 use crate::store::{Finding, Severity};
 

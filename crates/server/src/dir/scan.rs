@@ -1,55 +1,16 @@
 //! A walk over the folder: which files there are, and whether they changed.
 
 use std::collections::BTreeMap;
-use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use oxds_types::codec::Format;
+use oxds_types::file::Stamp;
 
 use super::file::finding;
 use crate::store::Finding;
 
 /// How deep folders may lie in each other. Nobody nests configuration this deep; a tangle of links may.
 const DEPTH: usize = 64;
-
-/// What tells a file's states apart without reading it. Content that was replaced has another inode, or a later
-/// time of change; what the time is too coarse for, the system's report of a write covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Stamp {
-    len: u64,
-    modified: Option<SystemTime>,
-    #[cfg(unix)]
-    unix: (u64, u64, i64, i64),
-}
-
-impl Stamp {
-    /// `None` where there is nothing that can be read.
-    pub(super) fn of(path: &Path) -> Self {
-        std::fs::metadata(path)
-            .map(|metadata| Self::from(&metadata))
-            .unwrap_or_default()
-    }
-}
-
-impl From<&Metadata> for Stamp {
-    fn from(metadata: &Metadata) -> Self {
-        Self {
-            len: metadata.len(),
-            modified: metadata.modified().ok(),
-            #[cfg(unix)]
-            unix: {
-                use std::os::unix::fs::MetadataExt as _;
-                (
-                    metadata.dev(),
-                    metadata.ino(),
-                    metadata.ctime(),
-                    metadata.ctime_nsec(),
-                )
-            },
-        }
-    }
-}
 
 /// What a walk found.
 #[derive(Debug, Default)]
