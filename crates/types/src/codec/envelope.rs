@@ -1,48 +1,112 @@
 //! The discovery envelope in JSON, as REST carries it (S-56).
 
-use prost_reflect::{DeserializeOptions, DynamicMessage, SerializeOptions};
+use prost::Message;
+use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, SerializeOptions};
 
-use super::EncodeError;
 use super::document::RESPONSE;
-use crate::discovery::{DiscoveryRequest, DiscoveryResponse};
-use crate::{ApiVersion, Kind, descriptor};
+use super::{EncodeError, canonical};
+use crate::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
+use crate::{ApiVersion, Kind, descriptor, schema};
 
 const RESPONSE_V2: &str = "envoy.api.v2.DiscoveryResponse";
 const REQUEST: &str = "envoy.service.discovery.v3.DiscoveryRequest";
+const REQUEST_V2: &str = "envoy.api.v2.DiscoveryRequest";
 
 /// Text that is no discovery request, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no discovery request: {0}")]
 pub struct RequestError(String);
 
+/// Text that is no discovery response, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no discovery response: {0}")]
+pub struct ResponseError(String);
+
 /// Reads a `DiscoveryRequest` in the JSON mapping. Fields that are not known here are passed over: clients may be newer.
 pub fn request_from_json(text: &[u8]) -> Result<DiscoveryRequest, RequestError> {
-    let wrong = |error: &dyn std::fmt::Display| RequestError(error.to_string());
-    let descriptor = descriptor::message(REQUEST).ok_or_else(|| wrong(&REQUEST))?;
-    let options = DeserializeOptions::new().deny_unknown_fields(false);
-    let mut json = serde_json::Deserializer::from_slice(text);
-    let message = DynamicMessage::deserialize_with_options(descriptor, &mut json, &options);
-    let message = message.map_err(|error| wrong(&error))?;
-    json.end().map_err(|error| wrong(&error))?;
-    message.transcode_to().map_err(|error| wrong(&error))
+    from_json(descriptor::pool(), REQUEST, text).map_err(RequestError)
+}
+
+/// Writes a `DiscoveryRequest` in the canonical JSON mapping. Its type URL tells whether it is one of v2.
+pub fn request_to_json(request: &DiscoveryRequest) -> Result<Vec<u8>, EncodeError> {
+    to_json(&request.type_url, (REQUEST, REQUEST_V2), request)
+}
+
+/// Reads a `DiscoveryResponse` in the JSON mapping. The bodies of its resources are canonical: equal texts become equal
+/// bytes. Fields that are not known here are passed over: servers may be newer.
+///
+/// # Errors
+/// It is no such text, or a resource in it is none: there, JSON allows no reading around it.
+pub fn response_from_json(text: &[u8]) -> Result<DiscoveryResponse, ResponseError> {
+    // The pool with both is built for who needs it.
+    let pool = match text.windows(API_V2.len()).any(|window| window == API_V2) {
+        true => descriptor::v2_pool(),
+        false => descriptor::pool(),
+    };
+    let mut response: DiscoveryResponse = from_json(pool, RESPONSE, text).map_err(ResponseError)?;
+    response.resources.iter_mut().for_each(normalise);
+    Ok(response)
+}
+
+/// How every name of a message of v2 goes on after its type URL's prefix.
+const API_V2: &[u8] = b"/envoy.api.v2.";
+
+/// Reading JSON leaves the entries of maps in any order.
+fn normalise(any: &mut Any) {
+    let Some(schema) = any
+        .type_url
+        .rsplit_once('/')
+        .and_then(|(_, name)| schema::find(name))
+    else {
+        return;
+    };
+    if let Ok(mut message) = DynamicMessage::decode(schema.descriptor.clone(), any.value.clone()) {
+        canonical::normalise(schema, &mut message);
+        let mut value = Vec::new();
+        canonical::encode(schema, &message, &mut value);
+        any.value = value.into();
+    }
 }
 
 /// Writes a `DiscoveryResponse` in the canonical JSON mapping, its resources and all that is packed in them included.
 /// Its type URL tells whether it is one of v2.
 pub fn response_to_json(response: &DiscoveryResponse) -> Result<Vec<u8>, EncodeError> {
+    to_json(&response.type_url, (RESPONSE, RESPONSE_V2), response)
+}
+
+fn from_json<T: Message + Default>(
+    pool: &DescriptorPool,
+    name: &str,
+    text: &[u8],
+) -> Result<T, String> {
+    let descriptor = pool.get_message_by_name(name);
+    let descriptor = descriptor.ok_or_else(|| name.to_owned())?;
+    let options = DeserializeOptions::new().deny_unknown_fields(false);
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let message = DynamicMessage::deserialize_with_options(descriptor, &mut json, &options);
+    let message = message.map_err(|error| error.to_string())?;
+    json.end().map_err(|error| error.to_string())?;
+    message.transcode_to().map_err(|error| error.to_string())
+}
+
+/// The two names are those of v3 and v2.
+fn to_json<T: Message>(
+    type_url: &str,
+    (v3, v2): (&str, &str),
+    message: &T,
+) -> Result<Vec<u8>, EncodeError> {
     let unwritable = |error: &dyn std::fmt::Display| EncodeError::Unwritable(error.to_string());
-    let kind = Kind::from_type_url(&response.type_url);
-    let (pool, name) = match kind {
-        Some((_, ApiVersion::V2)) => (descriptor::v2_pool(), RESPONSE_V2),
-        _ => (descriptor::pool(), RESPONSE),
+    let (pool, name) = match Kind::from_type_url(type_url) {
+        Some((_, ApiVersion::V2)) => (descriptor::v2_pool(), v2),
+        _ => (descriptor::pool(), v3),
     };
     let unknown = || EncodeError::UnknownType(name.to_owned());
-    let mut message = DynamicMessage::new(pool.get_message_by_name(name).ok_or_else(unknown)?);
-    message
-        .transcode_from(response)
+    let mut dynamic = DynamicMessage::new(pool.get_message_by_name(name).ok_or_else(unknown)?);
+    dynamic
+        .transcode_from(message)
         .map_err(|error| unwritable(&error))?;
     let mut json = serde_json::Serializer::new(Vec::new());
-    message
+    dynamic
         .serialize_with_options(&mut json, &SerializeOptions::new())
         .map_err(|error| unwritable(&error))?;
     Ok(json.into_inner())
@@ -51,7 +115,7 @@ pub fn response_to_json(response: &DiscoveryResponse) -> Result<Vec<u8>, EncodeE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discovery::Any;
+    use crate::discovery::Node;
 
     /// Given a request as Envoy writes it, with the names of the proto file and a field that is not known here, it is
     /// read; one with a field of the wrong type is refused by name.
@@ -89,5 +153,70 @@ mod tests {
                 "resources": [{"@type": type_url, "name": "a", "connectTimeout": "3s"}],
             })
         );
+    }
+
+    #[test]
+    fn c266_requests_are_written_in_either_version() {
+        for (type_url, path) in [
+            ("type.googleapis.com/envoy.config.cluster.v3.Cluster", "v3"),
+            ("type.googleapis.com/envoy.api.v2.Cluster", "v2"),
+        ] {
+            let request = DiscoveryRequest {
+                version_info: "7".into(),
+                node: Some(Node {
+                    id: "n".into(),
+                    ..Node::default()
+                }),
+                resource_names: vec!["a".into()],
+                type_url: type_url.into(),
+                ..DiscoveryRequest::default()
+            };
+            let text = request_to_json(&request).unwrap();
+            assert_eq!(
+                serde_json::from_slice::<serde_json::Value>(&text).unwrap(),
+                serde_json::json!({
+                    "versionInfo": "7",
+                    "node": {"id": "n"},
+                    "resourceNames": ["a"],
+                    "typeUrl": type_url,
+                }),
+                "{path}"
+            );
+        }
+    }
+
+    /// Given a response with maps, in either spelling and version; then equal texts are equal bytes, read as the server
+    /// wrote them; and what is no response says why.
+    #[test]
+    fn c267_c268_responses_are_read_to_one_encoding() {
+        let resource = |url: &str| {
+            let fields: Vec<_> = (0..20).map(|n| format!("\"k{n}\": \"v\"")).collect();
+            format!(
+                "{{\"@type\": \"{url}\", \"name\": \"a\", \"connect_timeout\": \"3s\", \
+                 \"metadata\": {{\"filterMetadata\": {{\"m\": {{{}}}}}}}}}",
+                fields.join(", ")
+            )
+        };
+        for url in [
+            "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+            "type.googleapis.com/envoy.api.v2.Cluster",
+        ] {
+            let text = format!(
+                "{{\"version_info\": \"7\", \"tomorrow\": 1, \"resources\": [{}]}}",
+                resource(url)
+            );
+            let read = || response_from_json(text.as_bytes()).unwrap();
+            let response = read();
+            assert_eq!(response.version_info, "7");
+            assert_eq!(response.resources[0].type_url, url);
+            assert!(response.resources[0].value.starts_with(b"\x0a\x01a"));
+            for _ in 0..5 {
+                assert_eq!(read(), response);
+            }
+        }
+        let nonsense = "{\"resources\": [{\"@type\": \"x/no.Such\", \"name\": \"a\"}]}";
+        for wrong in ["", "{", "[]", nonsense, "{\"versionInfo\": 7}"] {
+            assert!(response_from_json(wrong.as_bytes()).is_err(), "{wrong}");
+        }
     }
 }

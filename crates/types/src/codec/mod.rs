@@ -48,7 +48,10 @@ mod whole;
 mod yaml;
 
 pub use encode::{EncodeError, encode};
-pub use envelope::{RequestError, request_from_json, response_to_json};
+pub use envelope::{
+    RequestError, ResponseError, request_from_json, request_to_json, response_from_json,
+    response_to_json,
+};
 pub use message::{Unfit, check};
 use report::{Locating, Report};
 use resource::Draft;
