@@ -18,6 +18,7 @@
 //! | [`session`] | the server's machine: one per stream |
 //! | [`ads`] | the client's machine: one per xDS server |
 //! | [`lrs`] | what a client counts, and the machine that reports it |
+//! | [`poll`] | when a server without a stream is asked, and what |
 //! | [`observe`] | a client that looks on: resources of any kind, as bytes |
 //! | [`resource`] | parse-don't-validate views of the resources a data plane uses |
 //! | [`resolve`] | LDS → RDS → CDS → EDS into one configuration |
@@ -32,6 +33,7 @@ pub mod group;
 pub mod lb;
 pub mod lrs;
 pub mod observe;
+pub mod poll;
 pub mod resolve;
 pub mod resource;
 pub mod rollback;

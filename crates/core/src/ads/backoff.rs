@@ -22,8 +22,7 @@ impl Default for Backoff {
 impl Backoff {
     /// The delay before the next attempt.
     pub fn next(&mut self, random: u64) -> Duration {
-        let spread = (random as f64 / u64::MAX as f64).mul_add(2.0 * JITTER, 1.0 - JITTER);
-        let delay = self.base.mul_f64(spread);
+        let delay = jittered(self.base, random);
         self.base = self.base.mul_f64(GROWTH).min(LONGEST);
         delay
     }
@@ -32,4 +31,10 @@ impl Backoff {
     pub fn reset(&mut self) {
         *self = Self::default();
     }
+}
+
+/// A delay, up to a fifth shorter or longer.
+pub(crate) fn jittered(delay: Duration, random: u64) -> Duration {
+    let spread = (random as f64 / u64::MAX as f64).mul_add(2.0 * JITTER, 1.0 - JITTER);
+    delay.mul_f64(spread)
 }

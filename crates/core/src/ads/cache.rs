@@ -347,6 +347,21 @@ impl Cache {
         }
     }
 
+    /// All that is held from the server is as the server has it: what was wrong with the way there is so no more.
+    pub(super) fn handle_current(&mut self, server: ServerId) {
+        for (kind, entries) in &mut self.entries {
+            for (name, entry) in entries {
+                let is_of = entry
+                    .held
+                    .as_ref()
+                    .is_some_and(|held| held.server == server);
+                if is_of && entry.fault.is_none() && entry.error.take().is_some() {
+                    self.events.push_back(ambient(kind, name, None));
+                }
+            }
+        }
+    }
+
     /// No server of the authority can be reached: an error for whom nothing is held, a remark for the others (C-91).
     pub(super) fn handle_unreachable(
         &mut self,

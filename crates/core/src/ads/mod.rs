@@ -22,6 +22,7 @@ mod error;
 mod fallback;
 mod name;
 mod response;
+mod sources;
 mod stream;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use oxds_types::Kind;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
 
 pub use backoff::Backoff;
+pub(crate) use backoff::jittered;
 pub use cache::{Attempt, CacheState, Cached, Held};
 pub use config::{AuthorityId, Config, Duplicates, Names, Server, ServerId};
 pub use error::{Reason, WatchError};
@@ -223,13 +225,18 @@ impl Client {
         self.cache.handle_closed(server);
         // C-152: servers close streams that they have answered as they see fit.
         if ended == Ended::Unanswered {
-            let cause: Arc<str> = cause.into();
-            for authority in self.channels.lose(&self.cache, server, &cause) {
-                let (lost, node_id) = (&self.channels.get(server).server, &self.config.node.id);
-                self.cache.handle_unreachable(authority, |kind, name| {
-                    unreachable(lost, node_id, &cause, kind, name)
-                });
-            }
+            self.lose(server, cause);
+        }
+    }
+
+    /// The server could not be asked: others are, or the watchers hear of it.
+    fn lose(&mut self, server: ServerId, cause: &str) {
+        let cause: Arc<str> = cause.into();
+        for authority in self.channels.lose(&self.cache, server, &cause) {
+            let (lost, node_id) = (&self.channels.get(server).server, &self.config.node.id);
+            self.cache.handle_unreachable(authority, |kind, name| {
+                unreachable(lost, node_id, &cause, kind, name)
+            });
         }
     }
 

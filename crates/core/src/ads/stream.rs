@@ -160,6 +160,12 @@ impl Stream {
             .is_some_and(|state| state.names.contains(name))
     }
 
+    /// All that is subscribed to.
+    pub(super) fn wanted(&self) -> impl Iterator<Item = (&Kind, &Arc<str>)> {
+        let kinds = self.kinds.iter();
+        kinds.flat_map(|(kind, state)| state.names.iter().map(move |name| (kind, name)))
+    }
+
     pub(super) fn names(&self, kind: &Kind) -> impl Iterator<Item = &Arc<str>> {
         self.kinds
             .get(kind)

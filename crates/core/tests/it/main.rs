@@ -23,6 +23,7 @@ mod machines;
 mod observe;
 mod order;
 mod pair;
+mod poll;
 mod refused;
 mod resolve;
 mod resource;

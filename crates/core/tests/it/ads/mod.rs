@@ -6,6 +6,7 @@ mod delta;
 mod errors;
 mod fallback;
 mod reported;
+mod sources;
 mod streams;
 mod subscription;
 mod versions;

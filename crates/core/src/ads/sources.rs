@@ -1,0 +1,38 @@
+//! What sources without a stream say: a server that is polled, a file.
+//!
+//! To the machine each is a server of full states whose stream is open for as long as it is wanted. What it brings
+//! comes by [`handle_response`](Client::handle_response); what a stream has no word for comes here.
+
+use super::error::error;
+use super::{Attempt, Client, Reason, ServerId};
+use crate::time::Instant;
+
+impl Client {
+    /// An attempt to ask the server failed; it will be asked again. What is held stays (C-268).
+    pub fn handle_unanswered(&mut self, server: ServerId, cause: &str) {
+        // Silence means nothing while nobody answers.
+        self.cache.handle_closed(server);
+        self.lose(server, cause);
+    }
+
+    /// The server says that nothing changed since its last answer (C-267).
+    pub fn handle_unchanged(&mut self, server: ServerId) {
+        self.channels.settle_on(&self.cache, server);
+        self.cache.handle_current(server);
+    }
+
+    /// The source has something to say, but not one resource can be made of it. What is held stays, and counts as
+    /// rejected until the source can be read again (C-264, C-268).
+    pub fn handle_unreadable(&mut self, now: Instant, server: ServerId, reason: &str) {
+        self.channels.settle_on(&self.cache, server);
+        let channel = self.channels.get(server);
+        for (kind, name) in channel.stream.wanted() {
+            let text = format!("cannot be read: {reason}");
+            let (from, node_id) = (&channel.server, &self.config.node.id);
+            let error = error(from, node_id, Reason::Invalid, &text, kind, name);
+            let version = String::new();
+            let attempt = Attempt { version, at: now };
+            self.cache.reject(kind, name, error, attempt);
+        }
+    }
+}
