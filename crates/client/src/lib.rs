@@ -35,7 +35,8 @@
 //!
 //! | what | status |
 //! |---|---|
-//! | ADS, full states or differences, v3 | yes |
+//! | ADS, full states or differences | yes |
+//! | v3, and v2 for control planes that know no other (gRFC A30): [`bootstrap::TransportPolicy`] | yes |
 //! | bootstrap from environment, JSON, code | yes |
 //! | authorities: name templates, servers of their own | yes |
 //! | one client per target | yes |

@@ -26,15 +26,17 @@ impl Decoder {
         self.unread.extend_from_slice(data);
     }
 
-    /// The next whole message. What is no message of this type is as good as none: our own client sent it.
-    pub(super) fn next<M: Message + Default>(&mut self) -> Option<M> {
+    /// The next whole message, and its bytes. What is no message of this type is as good as none: our own client sent it.
+    pub(super) fn next<M: Message + Default>(&mut self) -> Option<(Bytes, M)> {
         let length = self.unread.get(1..HEADER)?.try_into().ok()?;
         let length = u32::from_be_bytes(length) as usize;
         if self.unread.len() < HEADER + length {
             return None;
         }
         self.unread.advance(HEADER);
-        M::decode(self.unread.split_to(length)).ok()
+        let bytes = self.unread.split_to(length).freeze();
+        let message = M::decode(bytes.clone()).ok()?;
+        Some((bytes, message))
     }
 }
 
@@ -56,7 +58,8 @@ mod tests {
             let mut read = Vec::new();
             for chunk in wire.chunks(size) {
                 decoder.push(chunk);
-                read.extend(std::iter::from_fn(|| decoder.next::<DiscoveryRequest>()));
+                let messages = std::iter::from_fn(|| decoder.next::<DiscoveryRequest>());
+                read.extend(messages.map(|(_, message)| message));
             }
             assert_eq!(read, messages);
         }

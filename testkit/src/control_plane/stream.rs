@@ -27,8 +27,10 @@ const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 #[derive(Debug)]
 pub struct AdsStream {
     path: String,
-    requests: mpsc::UnboundedReceiver<DiscoveryRequest>,
+    requests: mpsc::UnboundedReceiver<(Bytes, DiscoveryRequest)>,
     seen: Vec<DiscoveryRequest>,
+    /// The last of them, encoded.
+    last: Bytes,
     /// Lets the headers go; gone once they are.
     headers: Option<oneshot::Sender<()>>,
     frames: mpsc::UnboundedSender<Written>,
@@ -48,6 +50,7 @@ pub(super) async fn receive(request: Request<Incoming>, shared: &Shared) -> Resp
         path: request.uri().path().to_owned(),
         requests: read(request.into_body()),
         seen: Vec::new(),
+        last: Bytes::new(),
         headers: Some(headers),
         frames,
         sent: Vec::new(),
@@ -67,7 +70,7 @@ fn respond(queue: mpsc::UnboundedReceiver<Written>) -> Response<Body> {
 }
 
 /// Reads all requests as they come, so that the client is never held up; ends with the client's side.
-fn read(mut body: Incoming) -> mpsc::UnboundedReceiver<DiscoveryRequest> {
+fn read(mut body: Incoming) -> mpsc::UnboundedReceiver<(Bytes, DiscoveryRequest)> {
     let (requests, queue) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut decoder = Decoder::default();
@@ -103,7 +106,8 @@ impl AdsStream {
     /// None came in time, or none will come any more.
     pub async fn request(&mut self) -> Result<DiscoveryRequest, Missed> {
         match timeout(SOON, self.requests.recv()).await {
-            Ok(Some(request)) => {
+            Ok(Some((bytes, request))) => {
+                self.last = bytes;
                 self.seen.push(request.clone());
                 Ok(request)
             }
@@ -116,6 +120,12 @@ impl AdsStream {
     #[must_use]
     pub fn requests(&self) -> &[DiscoveryRequest] {
         &self.seen
+    }
+
+    /// The last request that was read, as it came: with fields that [`DiscoveryRequest`] does not have.
+    #[must_use]
+    pub fn request_bytes(&self) -> &Bytes {
+        &self.last
     }
 
     /// Waits until the client ends the stream; requests that come before are read.

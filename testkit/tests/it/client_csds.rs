@@ -23,7 +23,7 @@ use crate::scripted::{acknowledged, ambient, error, pool, value};
 
 type Asking = ClientStatusDiscoveryServiceClient<Channel>;
 
-async fn csds(pool: &ClientPool) -> Asking {
+pub(crate) async fn csds(pool: &ClientPool) -> Asking {
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = socket.local_addr().unwrap();
     let server = Server::builder().add_service(Csds::new(pool).into_service());
@@ -34,13 +34,13 @@ async fn csds(pool: &ClientPool) -> Asking {
         .unwrap()
 }
 
-async fn fetch(csds: &mut Asking) -> Vec<ClientConfig> {
+pub(crate) async fn fetch(csds: &mut Asking) -> Vec<ClientConfig> {
     let request = ClientStatusRequest::default();
     let response = csds.fetch_client_status(request).await.unwrap();
     response.into_inner().config
 }
 
-fn entry<'a>(config: &'a ClientConfig, name: &str) -> &'a GenericXdsConfig {
+pub(crate) fn entry<'a>(config: &'a ClientConfig, name: &str) -> &'a GenericXdsConfig {
     let mut entries = config.generic_xds_configs.iter();
     entries.find(|entry| entry.name == name).unwrap()
 }

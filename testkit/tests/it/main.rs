@@ -18,6 +18,7 @@ mod client_fallback;
 mod client_lifetime;
 mod client_reconnect;
 mod client_stream;
+mod client_versions;
 mod scripted;
 mod server_restarts;
 mod support;

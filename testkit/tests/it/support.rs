@@ -87,8 +87,12 @@ impl Drop for ControlPlane {
 
 pub(crate) fn channel_by(control_plane: SocketAddr) -> XdsChannel {
     let bootstrap = Bootstrap::builder(control_plane.to_string()).node_id("test-node");
+    channel_of(bootstrap.build().unwrap())
+}
+
+pub(crate) fn channel_of(bootstrap: Bootstrap) -> XdsChannel {
     XdsChannel::builder("xds:///svc")
-        .bootstrap(bootstrap.build().unwrap())
+        .bootstrap(bootstrap)
         .pool(Pool::new())
         .report_picks(true)
         .build()

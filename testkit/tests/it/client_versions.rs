@@ -1,0 +1,285 @@
+//! Control planes of both versions of the API (gRFC A30), over real sockets.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use oxds_client::bootstrap::{Features, TransportPolicy};
+use oxds_client::{Bootstrap, ClientPool, ConfigWatch, Options, Protocol, Reason, Target};
+use oxds_core::resolve::XdsConfig;
+use oxds_core::resource::Cluster;
+use oxds_testkit::resources::{cluster, static_cluster};
+use oxds_testkit::{AdsStream, ControlPlane};
+use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
+use oxds_types::{ApiVersion, Kind};
+use prost::Message;
+
+use crate::client_csds::{csds, entry as shown, fetch};
+use crate::scripted::{ambient, value};
+use crate::support::{self, Yaml, backends, call_once, channel_of, eventually, one, spread};
+
+const V2_CLUSTER: &str = "type.googleapis.com/envoy.api.v2.Cluster";
+const V2_ADS: &str = "/envoy.service.discovery.v2.AggregatedDiscoveryService";
+const V3_ADS: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService";
+
+async fn start() -> ControlPlane {
+    ControlPlane::start().await.unwrap()
+}
+
+/// A bootstrap of these servers, which know v3 or do not, all by one policy.
+fn bootstrap(servers: &[(&ControlPlane, bool)], policy: TransportPolicy) -> Bootstrap {
+    let entry = |(server, v3): &(&ControlPlane, bool)| {
+        let features = if *v3 { r#""xds_v3""# } else { r#""xds_v4""# };
+        crate::client_authorities::entry(server, features)
+    };
+    let entries: Vec<String> = servers.iter().map(entry).collect();
+    let json = format!(
+        r#"{{"xds_servers":[{}],"node":{{"id":"scripted"}}}}"#,
+        entries.join(",")
+    );
+    Bootstrap::from_json(&json)
+        .unwrap()
+        .with_transport(|_| policy)
+}
+
+/// The stream that a client opens, and its first request.
+async fn opened(
+    knows_v3: bool,
+    policy: TransportPolicy,
+    protocol: Protocol,
+) -> (AdsStream, DiscoveryRequest) {
+    let server = start().await;
+    let options = Options {
+        protocol,
+        ..Options::default()
+    };
+    let bootstrap = bootstrap(&[(&server, knows_v3)], policy);
+    let client = ClientPool::with_options(bootstrap, options).client("test");
+    let _watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    let request = match protocol {
+        Protocol::Sotw => stream.request().await.unwrap(),
+        Protocol::Delta => DiscoveryRequest::default(),
+    };
+    (stream, request)
+}
+
+/// given a server that does not say that it knows v3 / when v3 alone is spoken / then it is asked in v3.
+#[tokio::test]
+async fn c49_c52_v3_is_spoken_to_whoever_unless_told() {
+    for knows_v3 in [true, false] {
+        let (stream, request) = opened(knows_v3, TransportPolicy::default(), Protocol::Sotw).await;
+        assert_eq!(stream.path(), format!("{V3_ADS}/StreamAggregatedResources"));
+        assert_eq!(request.type_url, Kind::CLUSTER.type_url());
+    }
+}
+
+/// given servers that know v3, and that say nothing of it / when the highest version is spoken / then it is v3, and v2.
+#[tokio::test]
+async fn c50_c52_c53_a_server_is_spoken_to_in_the_version_that_it_knows() {
+    let auto = TransportPolicy::Auto;
+    let (stream, _) = opened(true, auto, Protocol::Sotw).await;
+    assert_eq!(stream.path(), format!("{V3_ADS}/StreamAggregatedResources"));
+    let (stream, request) = opened(false, auto, Protocol::Sotw).await;
+    assert_eq!(stream.path(), format!("{V2_ADS}/StreamAggregatedResources"));
+    assert_eq!(request.type_url, V2_CLUSTER);
+    // Differences are spoken by who wants them alone, in either version.
+    let (stream, _) = opened(false, auto, Protocol::Delta).await;
+    assert_eq!(stream.path(), format!("{V2_ADS}/DeltaAggregatedResources"));
+}
+
+/// The fields 2 (node), 5 within it (build version, until v3) of a request, by their bytes.
+#[derive(Clone, PartialEq, prost::Message)]
+struct OldRequest {
+    #[prost(message, optional, tag = "2")]
+    node: Option<OldNode>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct OldNode {
+    #[prost(string, optional, tag = "5")]
+    build_version: Option<String>,
+    #[prost(string, tag = "6")]
+    user_agent_name: String,
+    #[prost(string, tag = "7")]
+    user_agent_version: String,
+}
+
+#[tokio::test]
+async fn c54_the_node_says_what_it_was_built_from_in_v2_alone() {
+    let version = env!("CARGO_PKG_VERSION");
+    let expected = [
+        (TransportPolicy::V2Only, Some(format!("oxds {version}"))),
+        (TransportPolicy::V3Only, None),
+    ];
+    for (policy, build_version) in expected {
+        let (stream, request) = opened(true, policy, Protocol::Sotw).await;
+        assert_eq!(request.node.unwrap().id, "scripted");
+        let sent = OldRequest::decode(stream.request_bytes().clone()).unwrap();
+        let expected = OldNode {
+            build_version,
+            user_agent_name: "oxds".to_owned(),
+            user_agent_version: version.to_owned(),
+        };
+        assert_eq!(sent.node, Some(expected));
+    }
+}
+
+/// Sends clusters under the names of a version.
+fn respond_in(api: ApiVersion, stream: &mut AdsStream, version: &str, clusters: Vec<Any>) {
+    let type_url = Kind::CLUSTER.type_url_in(api).unwrap();
+    let named = clusters.into_iter().map(|any| Any {
+        type_url: type_url.to_owned(),
+        ..any
+    });
+    stream.send(DiscoveryResponse {
+        version_info: version.to_owned(),
+        resources: named.collect(),
+        type_url: type_url.to_owned(),
+        nonce: format!("nonce-{version}"),
+        ..DiscoveryResponse::default()
+    });
+}
+
+/// given a client of v3 / when it is answered in v2, and then in words that it must reject / then it has the resource,
+/// and both of its answers are of v3.
+#[tokio::test]
+async fn c55_c56_answers_to_v2_are_in_the_version_of_the_stream() {
+    let server = start().await;
+    let pool = ClientPool::new(bootstrap(&[(&server, true)], TransportPolicy::V3Only));
+    let client = pool.client("test");
+    let mut watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    respond_in(ApiVersion::V2, &mut stream, "1", vec![cluster("c", "e")]);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "e");
+    let ack = stream.request().await.unwrap();
+    respond_in(ApiVersion::V2, &mut stream, "2", vec![static_cluster("c")]);
+    ambient(&mut watch, Reason::Invalid).await;
+    let nack = stream.request().await.unwrap();
+    let said = |request: &DiscoveryRequest| {
+        let DiscoveryRequest {
+            type_url,
+            version_info,
+            response_nonce,
+            ..
+        } = request.clone();
+        (type_url, version_info, response_nonce)
+    };
+    let url = Kind::CLUSTER.type_url().to_owned();
+    assert_eq!(said(&ack), (url.clone(), "1".into(), "nonce-1".into()));
+    assert_eq!(said(&nack), (url, "1".into(), "nonce-2".into()));
+    assert!(nack.error_detail.is_some());
+}
+
+/// given two servers, of which the second alone knows v3 / when the first dies, and comes back / then each is spoken to
+/// in its own version, and the watcher sees values and nothing of versions.
+#[tokio::test]
+async fn c51_in_fallback_each_server_is_spoken_to_in_its_own_version() {
+    let (old, new) = (start().await, start().await);
+    old.kill();
+    let bootstrap = bootstrap(&[(&old, false), (&new, true)], TransportPolicy::Auto);
+    let client = ClientPool::new(bootstrap).client("test");
+    let mut watch = client.watch::<Cluster>("c");
+
+    let mut stream = new.next_stream().await.unwrap();
+    assert!(stream.path().starts_with(V3_ADS));
+    stream.request().await.unwrap();
+    respond_in(ApiVersion::V3, &mut stream, "1", vec![cluster("c", "new")]);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
+
+    old.restart().await.unwrap();
+    let mut stream = old.next_stream().await.unwrap();
+    assert!(stream.path().starts_with(V2_ADS));
+    let request = stream.request().await.unwrap();
+    assert_eq!(
+        (&*request.type_url, &*request.version_info),
+        (V2_CLUSTER, "")
+    );
+    respond_in(ApiVersion::V2, &mut stream, "1", vec![cluster("c", "old")]);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "old");
+    new.has_connections(0).await.unwrap();
+}
+
+/// given resources that came in v2 and in v3 / when CSDS is asked / then each is shown under the type URL that it came
+/// with, and is listed as the kind that it is.
+#[tokio::test]
+async fn c61_csds_shows_what_came_under_the_name_that_it_came_with() {
+    let server = start().await;
+    let pool = ClientPool::new(bootstrap(&[(&server, true)], TransportPolicy::V2Only));
+    let client = pool.client("xds:///a");
+    let (mut old, mut new) = (
+        client.watch::<Cluster>("old"),
+        client.watch::<Cluster>("new"),
+    );
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    let v2 = Any {
+        type_url: V2_CLUSTER.to_owned(),
+        ..cluster("old", "")
+    };
+    stream.respond(&Kind::CLUSTER, "1", vec![v2, cluster("new", "")]);
+    value(&mut old).await;
+    value(&mut new).await;
+
+    let config = &fetch(&mut csds(&pool).await).await[0];
+    for (name, type_url) in [("old", V2_CLUSTER), ("new", Kind::CLUSTER.type_url())] {
+        let entry = shown(config, name);
+        assert_eq!(entry.type_url, Kind::CLUSTER.type_url());
+        assert_eq!(entry.xds_config.as_ref().unwrap().type_url, type_url);
+    }
+}
+
+fn bootstrap_of(server: &support::ControlPlane, policy: TransportPolicy) -> Bootstrap {
+    let built = Bootstrap::builder(server.address().to_string())
+        .node_id("test-node")
+        .features(Features::default())
+        .transport(policy);
+    built.build().unwrap()
+}
+
+/// given our own server / when one channel asks in v2 and one in v3 / then both have equal configurations, and follow
+/// the same edit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c51_c57_our_own_server_configures_channels_of_both_versions_alike() {
+    let [a, b] = backends().await;
+    let healthy = |backend: &oxds_channel::testing::EchoBackend| [(backend.address(), "HEALTHY")];
+    let on_a = one("x", &[("here", 1, 0, &healthy(&a))]);
+    let control_plane = support::ControlPlane::start(&on_a);
+    let policies = [TransportPolicy::V2Only, TransportPolicy::V3Only];
+    let channels = policies.map(|policy| channel_of(bootstrap_of(&control_plane, policy)));
+    for channel in &channels {
+        assert_eq!(spread(channel, 5).await.len(), 1);
+    }
+    let target = Target::parse("xds:///svc").unwrap();
+    let mut configurations = Vec::new();
+    for policy in policies {
+        let pool = ClientPool::new(bootstrap_of(&control_plane, policy));
+        let config = ConfigWatch::new(&pool, &target).unwrap().next().await;
+        configurations.push(config.unwrap());
+    }
+    same(&configurations[0], &configurations[1]);
+
+    control_plane.write(&one("x", &[("here", 1, 0, &healthy(&b))]));
+    for channel in &channels {
+        while call_once(channel).await.unwrap() != b.address() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+    // A deletion is one in v2, too.
+    control_plane.write(Yaml::default().cluster("other", &[]).as_str());
+    for channel in &channels {
+        eventually(|| channel.status().error.is_some()).await;
+    }
+}
+
+fn same(one: &Arc<XdsConfig>, other: &Arc<XdsConfig>) {
+    assert_eq!(one.listener.name, other.listener.name);
+    assert_eq!(one.route_config, other.route_config);
+    assert_eq!(one.routes, other.routes);
+    let clusters = |config: &XdsConfig| {
+        let entries = config.clusters.iter();
+        let known = entries.map(|entry| entry.config.clone().unwrap());
+        known.collect::<Vec<_>>()
+    };
+    assert_eq!(clusters(one), clusters(other));
+}
