@@ -121,7 +121,7 @@ impl Groups {
     ) -> GroupUpdate {
         let mut changes: ChangeSet = resources.into_iter().collect();
         if let Some(group) = self.groups.get(name) {
-            changes.removals = group.resources.iter().map(|held| key_of(held)).collect();
+            changes.removals = group.resources.iter().map(|held| held.key()).collect();
         }
         GroupUpdate {
             name: name.into(),
@@ -160,7 +160,7 @@ impl Groups {
                 changes.insert(key, None);
             }
             for resource in update.changes.upserts {
-                changes.insert(key_of(&resource), Some(self.shared.get(resource)));
+                changes.insert(resource.key(), Some(self.shared.get(resource)));
             }
             keys.extend(changes.keys().cloned());
             group.apply(changes);
@@ -219,9 +219,4 @@ impl Groups {
             .find_map(|group| group.get(key))
             .or_else(|| root.get(&key.0, &key.1))
     }
-}
-
-/// What a resource is told apart from others by.
-fn key_of(resource: &Resource) -> Key {
-    (resource.kind().clone(), Arc::clone(resource.name()))
 }

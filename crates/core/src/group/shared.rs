@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use oxds_types::Version;
 
-use super::{Key, key_of};
+use super::Key;
 use crate::snapshot::Resource;
 
 /// Knows resources as long as somebody has them, and gives the same one for each that is equal.
@@ -22,7 +22,7 @@ impl Shared {
         }
         let known = self
             .0
-            .entry((key_of(&resource), resource.version()))
+            .entry((resource.key(), resource.version()))
             .or_default();
         match known.upgrade() {
             Some(known) if known == resource => known,

@@ -148,6 +148,11 @@ impl Resource {
         &self.name
     }
 
+    /// What it is told apart from others by.
+    pub(crate) fn key(&self) -> (Kind, Arc<str>) {
+        (self.kind.clone(), Arc::clone(&self.name))
+    }
+
     /// The hash of its content.
     #[must_use]
     pub fn version(&self) -> Version {

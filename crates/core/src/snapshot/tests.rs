@@ -104,6 +104,39 @@ fn a_whole_state_becomes_what_differs() {
     assert_eq!(changed(Some(&CDS)), ["a", "c"]);
 }
 
+/// Given a whole state, in no order, that names one resource twice; then the later counts, and what is equal already is
+/// no part of the change set.
+#[test]
+fn what_is_equal_is_not_in_the_change_set_at_all() {
+    let held: ChangeSet = ["a", "b", "c", "d"]
+        .map(|name| resource(name, "1"))
+        .into_iter()
+        .collect();
+    let (before, _) = Snapshot::unloaded().apply(held);
+    let next = [
+        ("e", "1"),
+        ("c", "2"),
+        ("b", "7"),
+        ("a", "1"),
+        ("b", "1"),
+        ("c", "3"),
+    ];
+    let changes = ChangeSet::replacing(
+        &before,
+        None,
+        next.map(|(name, value)| resource(name, value)),
+    );
+    let upserts = changes
+        .upserts
+        .iter()
+        .map(|one| (&**one.name(), one.value()));
+    assert_eq!(
+        upserts.collect::<Vec<_>>(),
+        [("c", "3".into()), ("e", "1".into())]
+    );
+    assert_eq!(changes.removals, [(CDS, "d".into())]);
+}
+
 /// Given a cluster that a program made, which takes its endpoints from EDS; then it is known to need its assignment.
 #[test]
 fn a_message_becomes_a_resource_with_its_references() {
