@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
+use super::published::Settings;
 use super::{Collection, Published, Revision, change::OfKind, resource::Obstacles};
 
 /// The state of one kind for clients of v2.
@@ -26,7 +27,7 @@ pub(super) struct InV2 {
 
 impl InV2 {
     /// Of all there is. Costs as much as there is, once.
-    pub(super) fn of(current: &Published) -> Self {
+    pub(super) fn of(current: &Published, settings: &Arc<Settings>) -> Self {
         let (mut resources, mut old) = (Collection::default(), Vec::new());
         let mut withheld = OrdMap::new();
         for resource in current.collection().iter() {
@@ -39,13 +40,19 @@ impl InV2 {
         }
         resources.insert_all(&old);
         Self {
-            published: Arc::new(current.alike(resources)),
+            published: Arc::new(current.alike(resources, settings)),
             withheld,
         }
     }
 
     /// After these names changed. `to` is what they are now, in v3.
-    pub(super) fn next(&self, revision: Revision, changed: &[Arc<str>], to: &Collection) -> Self {
+    pub(super) fn next(
+        &self,
+        revision: Revision,
+        changed: &[Arc<str>],
+        to: &Collection,
+        settings: &Arc<Settings>,
+    ) -> Self {
         let mut withheld = self.withheld.clone();
         let mut changes = OfKind::new();
         for name in changed {
@@ -59,7 +66,7 @@ impl InV2 {
             });
             changes.insert(Arc::clone(name), new);
         }
-        let published = self.published.apply(revision, changes);
+        let published = self.published.apply(revision, changes, settings);
         Self {
             published: published.map_or_else(
                 || Arc::clone(&self.published),

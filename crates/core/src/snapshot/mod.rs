@@ -91,7 +91,8 @@ impl Snapshot {
     pub fn with_limits(limits: Limits) -> Arc<Self> {
         let settings = Arc::new(Settings {
             limits,
-            counters: Counters::default(),
+            counters: Arc::default(),
+            for_many: true,
         });
         Arc::new(Self {
             revision: Revision::UNLOADED,
@@ -114,7 +115,7 @@ impl Snapshot {
             let before = self.kind(&kind);
             let upserts = of_kind.values().flatten().count();
             self.settings.counters.hashed(upserts);
-            if let Some((after, names)) = before.apply(revision, of_kind) {
+            if let Some((after, names)) = before.apply(revision, of_kind, &self.settings) {
                 changed.extend(names.iter().map(|name| Changed {
                     kind: kind.clone(),
                     name: name.clone(),
@@ -143,18 +144,23 @@ impl Snapshot {
     #[must_use]
     pub fn overlaid(self: &Arc<Self>, changes: ChangeSet) -> Arc<Self> {
         let (after, changed) = self.apply(changes);
+        let settings = Arc::new(Settings {
+            limits: self.settings.limits,
+            counters: Arc::clone(&self.settings.counters),
+            for_many: false,
+        });
         let changed: BTreeSet<Kind> = changed.into_iter().map(|one| one.kind).collect();
         let mut kinds = after.kinds.clone();
         for kind in changed {
             let published = after.kind(&kind);
-            let fresh = published.alike(Collection::clone(published.collection()));
+            let fresh = published.alike(Collection::clone(published.collection()), &settings);
             kinds.insert(kind, Arc::new(fresh));
         }
         Arc::new(Self {
             kinds,
             revision: after.revision,
             empty: Arc::clone(&after.empty),
-            settings: Arc::clone(&after.settings),
+            settings,
         })
     }
 

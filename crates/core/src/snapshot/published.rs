@@ -1,5 +1,6 @@
 //! One kind of a snapshot, with what its sessions share.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use oxds_types::ApiVersion;
@@ -13,7 +14,10 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) limits: Limits,
-    pub(super) counters: Counters,
+    pub(super) counters: Arc<Counters>,
+    /// Whether a session that needs everything is likely not to be the only one. Groups may be as many as clients, and
+    /// a body for each of them that nobody else takes would be most of the memory (P-12).
+    pub(super) for_many: bool,
 }
 
 /// Names, in order, and where the element of each ends.
@@ -32,6 +36,8 @@ pub struct Published {
     settings: Arc<Settings>,
     /// By form: everything there is. Made once, read without a lock.
     full: [OnceLock<Arc<[Body]>>; Form::COUNT],
+    /// By form: whether somebody took it already.
+    taken: [AtomicBool; Form::COUNT],
     /// By form: where each resource ends in the full SotW body. Made only if somebody refused one.
     ends: [OnceLock<Ends>; Form::COUNT],
     /// From `previous`. Made once, read without a lock.
@@ -59,6 +65,7 @@ impl Published {
             log,
             settings: Arc::clone(settings),
             full: Default::default(),
+            taken: Default::default(),
             ends: Default::default(),
             step: OnceLock::new(),
             older: Mutex::default(),
@@ -67,16 +74,11 @@ impl Published {
     }
 
     /// Another state with these resources that begins here: nothing is known of what was before.
-    pub(super) fn alike(&self, mut resources: Collection) -> Self {
-        self.settings.counters.visited(self.collection.len());
+    pub(super) fn alike(&self, mut resources: Collection, settings: &Arc<Settings>) -> Self {
+        settings.counters.visited(self.collection.len());
         let revision = self.collection.revision;
         resources.revision = revision;
-        Self::new(
-            resources,
-            revision,
-            Log::since_only(revision),
-            &self.settings,
-        )
+        Self::new(resources, revision, Log::since_only(revision), settings)
     }
 
     /// The state after `changes`, and the names that differ; `None` if none does.
@@ -84,11 +86,12 @@ impl Published {
         &self,
         revision: Revision,
         changes: OfKind,
+        settings: &Arc<Settings>,
     ) -> Option<(Self, Arc<[Arc<str>]>)> {
         let mut collection = Collection::clone(&self.collection);
         let (mut changed, mut upserts) = (Vec::new(), Vec::new());
         for (name, new) in changes {
-            self.settings.counters.visited(1);
+            settings.counters.visited(1);
             match new {
                 Some(new) if collection.get(&name) == Some(&new) => continue,
                 Some(new) => upserts.push(new),
@@ -103,14 +106,12 @@ impl Published {
         collection.insert_all(&upserts);
         collection.revision = revision;
         let changed: Arc<[Arc<str>]> = changed.into();
-        let log = self.log.push(
-            revision,
-            Arc::clone(&changed),
-            self.settings.limits.log_names,
-        );
-        let after = Self::new(collection, self.collection.revision, log, &self.settings);
+        let log = self
+            .log
+            .push(revision, Arc::clone(&changed), settings.limits.log_names);
+        let after = Self::new(collection, self.collection.revision, log, settings);
         if let Some(in_v2) = self.in_v2.get() {
-            let in_v2 = in_v2.next(revision, &changed, &after.collection);
+            let in_v2 = in_v2.next(revision, &changed, &after.collection, settings);
             // Nobody else knows of `after` yet.
             let _ = after.in_v2.set(in_v2);
         }
@@ -120,7 +121,12 @@ impl Published {
     /// The state that clients are served who ask in this version.
     pub(super) fn in_version(self: &Arc<Self>, api: ApiVersion) -> &Arc<Self> {
         match api {
-            ApiVersion::V2 => &self.in_v2.get_or_init(|| InV2::of(self)).published,
+            ApiVersion::V2 => {
+                &self
+                    .in_v2
+                    .get_or_init(|| InV2::of(self, &self.settings))
+                    .published
+            }
             ApiVersion::V3 => self,
         }
     }
@@ -177,17 +183,26 @@ impl Published {
     }
 
     /// Everything there is. SotW needs it in one piece; delta has it split where it exceeds the message limit.
-    pub fn full(&self, form: Form) -> &Arc<[Body]> {
+    ///
+    /// Encoded once for all sessions; in a group, once for the first and once for all others.
+    pub fn full(&self, form: Form) -> Arc<[Body]> {
         let form = self.shared(form);
-        self.full[form.index()].get_or_init(|| {
-            let limit = match form.protocol {
-                Protocol::Sotw => usize::MAX,
-                Protocol::Delta => self.settings.limits.body_bytes(),
-            };
-            self.settings.counters.encoded();
-            self.settings.counters.visited(self.collection.len());
-            Body::upserts(self.collection.iter(), form, limit)
-        })
+        let kept = &self.full[form.index()];
+        let first = || !self.taken[form.index()].swap(true, Ordering::Relaxed);
+        if kept.get().is_none() && !self.settings.for_many && first() {
+            return self.encode(form);
+        }
+        Arc::clone(kept.get_or_init(|| self.encode(form)))
+    }
+
+    fn encode(&self, form: Form) -> Arc<[Body]> {
+        let limit = match form.protocol {
+            Protocol::Sotw => usize::MAX,
+            Protocol::Delta => self.settings.limits.body_bytes(),
+        };
+        self.settings.counters.encoded();
+        self.settings.counters.visited(self.collection.len());
+        Body::upserts(self.collection.iter(), form, limit)
     }
 
     /// SotW: everything there is but these, in pieces of the one body that all sessions share.
@@ -198,7 +213,8 @@ impl Published {
     ) -> Vec<Body> {
         let protocol = Protocol::Sotw;
         let form = self.shared(Form { protocol, ..form });
-        let [whole] = &**self.full(form) else {
+        let full = self.full(form);
+        let [whole] = &*full else {
             return Vec::new();
         };
         let ends = self.ends[form.index()].get_or_init(|| self.find_ends(form));

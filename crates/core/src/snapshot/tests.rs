@@ -242,3 +242,26 @@ fn a_full_state_can_leave_some_out() {
     );
     assert_eq!(left(&[0, 1, 2, 3]), "");
 }
+
+/// Given what all nodes see, and what those of a group do; when sessions take all there is; then it is encoded once for
+/// all nodes, and kept for those of the group only when a second of them asks.
+#[test]
+fn p12_what_one_session_of_a_group_took_is_not_kept() {
+    let form = Form {
+        protocol: Protocol::Delta,
+        ttl: false,
+        api: oxds_types::ApiVersion::V3,
+    };
+    let (root, _) = set(&Snapshot::unloaded(), "A", "1");
+    let encodes = |snapshot: &Arc<Snapshot>| {
+        let before = snapshot.counters().read().encodes;
+        snapshot.kind(&CDS).full(form);
+        snapshot.counters().read().encodes - before
+    };
+    assert_eq!([1, 0, 0], [0; 3].map(|_| encodes(&root)));
+    let over = ChangeSet::default().put(resource("B", "1"));
+    let group = root.overlaid(over);
+    assert_eq!([1, 1, 0, 0], [0; 4].map(|_| encodes(&group)));
+    let (group, _) = set(&group, "A", "2");
+    assert_eq!([1, 1, 0, 0], [0; 4].map(|_| encodes(&group)));
+}

@@ -240,7 +240,7 @@ impl Watch {
             }
             Step::Everything => {
                 let limit = head.body_limit();
-                all.rest = Rest::begin(&mut response, head.full(self.form), None, &step, limit);
+                all.rest = Rest::begin(&mut response, &head.full(self.form), None, &step, limit);
                 // What exists comes with the rest (S-28); what does not has to be said.
                 self.due.retain(|name| to.get(name).is_none());
             }
