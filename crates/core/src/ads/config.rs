@@ -1,5 +1,6 @@
 //! Which servers there are, in which order each authority asks them, and how the client behaves towards them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ pub struct Config {
     pub names: Names,
     pub(super) servers: Vec<Server>,
     pub(super) authorities: Vec<Vec<ServerId>>,
+    pub(super) eager: BTreeSet<AuthorityId>,
 }
 
 /// One server.
@@ -96,6 +98,7 @@ impl Config {
             names: Names::default(),
             servers: Vec::new(),
             authorities: Vec::new(),
+            eager: BTreeSet::new(),
         }
     }
 
@@ -118,5 +121,11 @@ impl Config {
     pub fn add_authority(&mut self, servers: Vec<ServerId>) -> AuthorityId {
         self.authorities.push(servers);
         AuthorityId(self.authorities.len() - 1)
+    }
+
+    /// Makes an authority ask its next server as soon as one cannot be reached, even if it has an answer for every
+    /// name: for what changes so often that what is held is soon of no use, such as endpoints (gRFC A95).
+    pub fn fall_back_on_reachability_only(&mut self, authority: AuthorityId) {
+        self.eager.insert(authority);
     }
 }

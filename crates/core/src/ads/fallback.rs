@@ -18,7 +18,7 @@ use std::sync::Arc;
 use oxds_types::Kind;
 
 use super::cache::Cache;
-use super::config::{AuthorityId, Server, ServerId};
+use super::config::{AuthorityId, Config, Server, ServerId};
 use super::stream::Stream;
 
 /// A server, and what became of it.
@@ -36,6 +36,8 @@ struct Authority {
     asked: Vec<ServerId>,
     /// The less wanted ones, in order.
     spare: VecDeque<ServerId>,
+    /// It falls back although it has an answer for every name (gRFC A95).
+    eager: bool,
 }
 
 /// All servers, and who is asked for what.
@@ -46,14 +48,16 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    pub(super) fn new(channels: Vec<Channel>, authorities: &[Vec<ServerId>]) -> Self {
-        let authority = |servers: &Vec<ServerId>| Authority {
+    pub(super) fn new(channels: Vec<Channel>, config: &Config) -> Self {
+        let authority = |(index, servers): (usize, &Vec<ServerId>)| Authority {
             asked: Vec::new(),
             spare: servers.iter().copied().collect(),
+            eager: config.eager.contains(&AuthorityId(index)),
         };
+        let authorities = config.authorities.iter().enumerate();
         Self {
             channels,
-            authorities: authorities.iter().map(authority).collect(),
+            authorities: authorities.map(authority).collect(),
         }
     }
 
@@ -103,8 +107,8 @@ impl Channels {
         }
     }
 
-    /// Asks the next servers while the last one asked is lost and a name has no answer yet (C-148 – C-152); those that
-    /// are known to be lost are passed over (C-162). `false` if the last one asked is lost.
+    /// Asks the next servers while the last one asked is lost and a name has no answer yet (C-148 – C-152), or any name
+    /// is watched where reachability alone decides (C-169); those that are known to be lost are passed over (C-162). `false` if the last one asked is lost.
     fn fall_back(&mut self, cache: &Cache, id: AuthorityId) -> bool {
         let authority = &mut self.authorities[id.0];
         loop {
@@ -113,7 +117,11 @@ impl Channels {
             {
                 return true;
             }
-            if !cache.has_open(id) {
+            let has_cause = match authority.eager {
+                true => cache.names(id).next().is_some(),
+                false => cache.has_open(id),
+            };
+            if !has_cause {
                 return false;
             }
             let Some(next) = authority.spare.pop_front() else {

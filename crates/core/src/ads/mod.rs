@@ -24,6 +24,7 @@ mod name;
 mod response;
 mod sources;
 mod stream;
+mod updates;
 
 use std::sync::Arc;
 
@@ -37,6 +38,7 @@ pub use config::{AuthorityId, Config, Duplicates, Names, Server, ServerId};
 pub use error::{Reason, WatchError};
 pub use name::canonical;
 pub use stream::Transmit;
+pub use updates::Updates;
 
 use crate::resource::Resource;
 pub use crate::snapshot::Protocol;
@@ -96,7 +98,7 @@ impl Client {
         };
         let channels = config.servers.iter().map(channel).collect();
         Self {
-            channels: Channels::new(channels, &config.authorities),
+            channels: Channels::new(channels, &config),
             cache: Cache::default(),
             config,
         }
@@ -139,44 +141,55 @@ impl Client {
     }
 
     /// A response came. It is answered by the next request that [`poll_transmit`](Self::poll_transmit) gives.
-    pub fn handle_response(&mut self, now: Instant, server: ServerId, response: DiscoveryResponse) {
-        let Some(kind) = self.known_kind(server, &response.type_url) else {
-            return;
-        };
+    ///
+    /// Returns what was in it, unless it is not ours to judge.
+    pub fn handle_response(
+        &mut self,
+        now: Instant,
+        server: ServerId,
+        response: DiscoveryResponse,
+    ) -> Option<Updates> {
+        let kind = self.known_kind(server, &response.type_url)?;
         let (version, rules) = (response.version_info, self.rules());
         let mut judged = response::judge(&kind, &version, &response.resources, rules, |name| {
             self.cache.value(&kind, name)
         });
         judged.report(response.resource_errors);
-        if self.answer(server, &kind, &version, response.nonce, &judged) {
-            self.delete_absent(server, &kind, &judged);
-            self.apply(now, server, &kind, &version, judged);
+        let updates = Updates::of(&kind, &judged);
+        if !self.answer(server, &kind, &version, response.nonce, &updates) {
+            return None;
         }
+        self.delete_absent(server, &kind, &judged);
+        self.apply(now, server, &kind, &version, judged);
+        Some(updates)
     }
 
     /// A difference came. It is answered by the next request that [`poll_transmit`](Self::poll_transmit) gives.
+    ///
+    /// Returns what was in it, unless it is not ours to judge.
     pub fn handle_difference(
         &mut self,
         now: Instant,
         server: ServerId,
         response: DeltaDiscoveryResponse,
-    ) {
-        let Some(kind) = self.known_kind(server, &response.type_url) else {
-            return;
-        };
+    ) -> Option<Updates> {
+        let kind = self.known_kind(server, &response.type_url)?;
         let rules = self.rules();
         let mut judged = response::judge_difference(&kind, response.resources, rules, |name| {
             self.cache.value(&kind, name)
         });
         judged.report(response.resource_errors);
         let version = response.system_version_info;
-        if self.answer(server, &kind, &version, response.nonce, &judged) {
-            for name in &response.removed_resources {
-                let name = Arc::from(rules.names.spelling(name));
-                self.remove(server, &kind, &name);
-            }
-            self.apply(now, server, &kind, &version, judged);
+        let updates = Updates::of(&kind, &judged);
+        if !self.answer(server, &kind, &version, response.nonce, &updates) {
+            return None;
         }
+        for name in &response.removed_resources {
+            let name = Arc::from(rules.names.spelling(name));
+            self.remove(server, &kind, &name);
+        }
+        self.apply(now, server, &kind, &version, judged);
+        Some(updates)
     }
 
     fn rules(&self) -> Rules {
@@ -208,10 +221,11 @@ impl Client {
         kind: &Kind,
         version: &str,
         nonce: String,
-        judged: &Judged,
+        updates: &Updates,
     ) -> bool {
         let stream = &mut self.channels.get_mut(server).stream;
-        let is_timely = stream.handle_response(kind, version.to_owned(), nonce, judged.nack(kind));
+        let nack = updates.rejection.clone();
+        let is_timely = stream.handle_response(kind, version.to_owned(), nonce, nack);
         if is_timely {
             self.channels.settle_on(&self.cache, server);
         }
@@ -293,6 +307,14 @@ impl Client {
             .filter_map(Stream::poll_timeout)
             .chain(self.cache.poll_timeout())
             .min()
+    }
+
+    /// Whether a server answers, as far as is known (gRFC A78): it does until it cannot be reached, or ends a stream
+    /// without an answer, and again from its next answer on (gRFC A57). `None` while nothing is asked of it.
+    #[must_use]
+    pub fn is_connected(&self, server: ServerId) -> Option<bool> {
+        let channel = self.channels.get(server);
+        channel.stream.is_wanted().then(|| channel.lost.is_none())
     }
 
     /// What is held of a watched resource.

@@ -249,6 +249,11 @@ impl Judged {
         self.names.contains(name)
     }
 
+    /// How many are invalid, or are there twice where that is forbidden.
+    pub(super) fn invalid(&self) -> usize {
+        self.rejected.len() + self.twice.len()
+    }
+
     /// The detail of the NACK, if there is one: every bad resource and its reason.
     pub(super) fn nack(&self, kind: &Kind) -> Option<String> {
         let rejected = self.rejected.iter().map(|rejected| &rejected.invalid);

@@ -20,16 +20,21 @@ use super::{any, cluster, response, told};
 const LONG: Duration = Duration::from_secs(200);
 
 /// A client of several servers, which are told apart by letters.
-struct Servers {
-    client: Client,
-    now: Instant,
+pub(super) struct Servers {
+    pub(super) client: Client,
+    pub(super) now: Instant,
     ids: Vec<(char, ServerId)>,
     authorities: Vec<AuthorityId>,
 }
 
 impl Servers {
     /// By authority: its servers, the most wanted first.
-    fn new(authorities: &[&str]) -> Self {
+    pub(super) fn new(authorities: &[&str]) -> Self {
+        Self::with_eager(authorities, None)
+    }
+
+    /// The same; one of the authorities falls back on reachability only (gRFC A95).
+    pub(super) fn with_eager(authorities: &[&str], eager: Option<usize>) -> Self {
         let mut config = Config::new(Node::default());
         let mut ids: Vec<(char, ServerId)> = Vec::new();
         let mut made = Vec::new();
@@ -45,6 +50,9 @@ impl Servers {
             }
             made.push(config.add_authority(list));
         }
+        if let Some(eager) = eager {
+            config.fall_back_on_reachability_only(made[eager]);
+        }
         Self {
             client: Client::new(config),
             now: Instant::EPOCH,
@@ -53,12 +61,12 @@ impl Servers {
         }
     }
 
-    fn id(&self, letter: char) -> ServerId {
+    pub(super) fn id(&self, letter: char) -> ServerId {
         let found = self.ids.iter().find(|(known, _)| *known == letter);
         found.unwrap().1
     }
 
-    fn watch(&mut self, authority: usize, name: &str) -> Vec<String> {
+    pub(super) fn watch(&mut self, authority: usize, name: &str) -> Vec<String> {
         let authority = self.authorities[authority];
         let told_at_once = self
             .client
@@ -67,7 +75,7 @@ impl Servers {
     }
 
     /// What is to be done, in words: `P open`, `P close`, or `P a,b v1` for a request.
-    fn transmits(&mut self) -> Vec<String> {
+    pub(super) fn transmits(&mut self) -> Vec<String> {
         let mut words = Vec::new();
         while let Some((server, transmit)) = self.client.poll_transmit(self.now) {
             let (letter, _) = self.ids.iter().find(|(_, id)| *id == server).unwrap();
@@ -81,19 +89,24 @@ impl Servers {
         words
     }
 
-    fn opened(&mut self, server: char) -> Vec<String> {
+    pub(super) fn opened(&mut self, server: char) -> Vec<String> {
         self.client.handle_opened(self.id(server));
         self.transmits()
     }
 
-    fn fails(&mut self, server: char) -> Vec<String> {
+    pub(super) fn fails(&mut self, server: char) -> Vec<String> {
         let cause = format!("{server} is down");
         self.client
             .handle_closed(self.now, self.id(server), &cause, u64::MAX / 2);
         self.transmits()
     }
 
-    fn responds(&mut self, server: char, version: &str, clusters: Vec<Any>) -> Vec<String> {
+    pub(super) fn responds(
+        &mut self,
+        server: char,
+        version: &str,
+        clusters: Vec<Any>,
+    ) -> Vec<String> {
         let nonce = format!("n-{version}");
         let response = response(&Kind::CLUSTER, version, &nonce, clusters);
         self.client
@@ -102,19 +115,19 @@ impl Servers {
     }
 
     /// A server is called again.
-    fn waits(&mut self) -> Vec<String> {
+    pub(super) fn waits(&mut self) -> Vec<String> {
         self.now += LONG;
         self.client.handle_timeout(self.now);
         self.transmits()
     }
 
-    fn events(&mut self) -> Vec<String> {
+    pub(super) fn events(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.client.poll_event())
             .map(|event| told(&event))
             .collect()
     }
 
-    fn from(&self, name: &str) -> String {
+    pub(super) fn from(&self, name: &str) -> String {
         let held = self.client.cached(&Kind::CLUSTER, name).unwrap().held;
         held.map_or("none".into(), |held| held.server_uri.to_string())
     }
@@ -128,7 +141,7 @@ fn essence(request: &DiscoveryRequest) -> String {
 }
 
 /// `P` and `F`, `a` watched and come from `P`.
-fn served_by_first() -> Servers {
+pub(super) fn served_by_first() -> Servers {
     let mut servers = Servers::new(&["PF"]);
     servers.watch(0, "a");
     assert_eq!(servers.transmits(), ["P open"]);

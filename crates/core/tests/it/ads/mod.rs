@@ -1,6 +1,7 @@
 //! The client's machine, played against a server that the scenario speaks for.
 
 mod acknowledgement;
+mod connected;
 mod deletion;
 mod delta;
 mod errors;

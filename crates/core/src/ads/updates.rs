@@ -1,0 +1,29 @@
+//! What a response brought, for who counts.
+
+use oxds_types::Kind;
+
+use super::response::Judged;
+
+/// The resources of one response (gRFC A78). Those that have not changed count as well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Updates {
+    /// Their kind.
+    pub kind: Kind,
+    /// How many were valid.
+    pub valid: usize,
+    /// How many were not.
+    pub invalid: usize,
+    /// Why, of each of them, as the server is told.
+    pub rejection: Option<String>,
+}
+
+impl Updates {
+    pub(super) fn of(kind: &Kind, judged: &Judged) -> Self {
+        Self {
+            kind: kind.clone(),
+            valid: judged.accepted.len(),
+            invalid: judged.invalid(),
+            rejection: judged.nack(kind),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! C-168, C-169: which servers answer, what they bring, and when that alone decides (gRFC A78, A95).
+
+use oxds_types::Kind;
+
+use super::fallback::{Servers, served_by_first};
+use super::{bad_cluster, cluster, response};
+
+#[test]
+fn c168_a_server_is_connected_until_it_fails_without_an_answer_and_again_when_it_answers() {
+    let mut servers = Servers::new(&["PF"]);
+    let connected =
+        |servers: &Servers| ['P', 'F'].map(|s| servers.client.is_connected(servers.id(s)));
+    assert_eq!(
+        connected(&servers),
+        [None, None],
+        "nothing is asked of them"
+    );
+    servers.watch(0, "a");
+    servers.transmits();
+    assert_eq!(connected(&servers), [Some(true), None], "a stream is made");
+    servers.fails('P');
+    assert_eq!(connected(&servers), [Some(false), Some(true)]);
+    servers.waits();
+    servers.opened('P');
+    assert_eq!(connected(&servers)[0], Some(false), "a stream is no answer");
+    servers.responds('P', "p1", vec![cluster("a", "p")]);
+    assert_eq!(connected(&servers), [Some(true), None], "F is let go");
+    servers.fails('P');
+    assert_eq!(connected(&servers)[0], Some(true), "it had answered");
+    servers.waits();
+    servers.fails('P');
+    assert_eq!(connected(&servers)[0], Some(false));
+    servers.client.unwatch(&Kind::CLUSTER, "a");
+    assert_eq!(connected(&servers), [None, None]);
+}
+
+#[test]
+fn c168_every_resource_of_a_response_counts_whether_it_changed_or_not() {
+    let mut servers = served_by_first();
+    let mut updates = |clusters| {
+        let (now, server) = (servers.now, servers.id('P'));
+        let response = response(&Kind::CLUSTER, "p2", "n", clusters);
+        let updates = servers.client.handle_response(now, server, response)?;
+        Some((updates.kind, updates.valid, updates.invalid))
+    };
+    let same = vec![cluster("a", "p"), cluster("other", "p")];
+    assert_eq!(updates(same), Some((Kind::CLUSTER, 2, 0)));
+    let mixed = vec![cluster("a", "p"), bad_cluster("b")];
+    assert_eq!(updates(mixed), Some((Kind::CLUSTER, 1, 1)));
+    assert_eq!(updates(Vec::new()), Some((Kind::CLUSTER, 0, 0)));
+    let (now, server) = (servers.now, servers.id('P'));
+    let foreign = response(&Kind::LISTENER, "1", "n", Vec::new());
+    assert_eq!(servers.client.handle_response(now, server, foreign), None);
+}
+
+#[test]
+fn c169_where_reachability_alone_decides_an_authority_falls_back_with_everything_held_and_no_other_does()
+ {
+    let mut servers = Servers::with_eager(&["PF", "PG"], Some(1));
+    servers.watch(0, "config");
+    servers.watch(1, "endpoints");
+    servers.transmits();
+    servers.opened('P');
+    let both = vec![cluster("config", "p"), cluster("endpoints", "p")];
+    servers.responds('P', "p1", both);
+    servers.events();
+    assert_eq!(servers.fails('P'), Vec::<String>::new(), "it had answered");
+    servers.waits();
+    assert_eq!(servers.fails('P'), ["G open"]);
+    assert_eq!(servers.opened('G'), ["G endpoints"]);
+    servers.responds('G', "g1", vec![cluster("endpoints", "g")]);
+    assert_eq!(servers.from("config"), "P", "held, and only remarked upon");
+    assert_eq!(servers.from("endpoints"), "G");
+    servers.waits();
+    servers.opened('P');
+    let both = vec![cluster("config", "p"), cluster("endpoints", "p")];
+    let transmits = servers.responds('P', "p1", both);
+    assert_eq!(transmits, ["P config,endpoints p1", "G close"]);
+    assert_eq!(servers.from("endpoints"), "P");
+}
