@@ -43,14 +43,37 @@
 //! | plaintext, TCP and Unix sockets | yes |
 //! | fallback between the servers of a list, and back (gRFC A71) | yes |
 //! | CSDS: what the clients hold, for `grpcdebug` and its like | yes |
+//! | metrics by the names of gRFC A78 ([`metrics`]) | yes |
 //! | REST, files, TLS, LRS | not yet |
 //!
-//! Every `next` is cancel-safe; dropping the last handle ends the client's task and closes its socket. Tracing
-//! targets: `oxds::ads` (streams closed, responses rejected; whole messages at trace level).
+//! Every `next` is cancel-safe; dropping the last handle ends the client's task and closes its socket.
+//!
+//! # What it logs
+//!
+//! By `tracing`. Events of one target have these fields, as far as there is something to put there:
+//!
+//! | target | level | event | fields |
+//! |---|---|---|---|
+//! | `oxds::ads` | warn | server does not answer | `server` |
+//! | | warn | response rejected | `server`, `type`, `valid`, `invalid`, `cause` |
+//! | | info | server answers again | `server` |
+//! | | info | stream closed | `server`, `cause` |
+//! | | debug | stream opened | `server` |
+//! | | debug | response accepted | `server`, `type`, `valid` |
+//! | | trace | request; response | `server`, the whole message |
+//! | `oxds::resource` | warn | no resource; resource kept, but it may be old | `type`, `name`, `cause`; at debug level if the server is to blame for all of its resources |
+//! | | warn | the server deleted a resource that stays in use | `server`, `type`, `name` |
+//! | | info | resource is current again | `server`, `type`, `name`, `version` |
+//! | | debug | resource changed | the same |
+//!
+//! # Features
+//!
+//! All off: `prometheus` and `opentelemetry` (adapters of [`metrics`]).
 
 pub mod bootstrap;
 mod client;
 mod csds;
+pub mod metrics;
 mod random;
 mod resolve;
 pub mod target;

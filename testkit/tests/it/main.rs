@@ -16,6 +16,8 @@ mod client_csds;
 mod client_delta;
 mod client_fallback;
 mod client_lifetime;
+mod client_log;
+mod client_metrics;
 mod client_reconnect;
 mod client_stream;
 mod client_versions;

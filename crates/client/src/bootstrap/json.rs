@@ -74,6 +74,9 @@ fn authority(authority: &Authority) -> Value {
         let name = "client_listener_resource_name_template".to_owned();
         whole.insert(name, template.as_str().into());
     }
+    if authority.fallback_on_reachability_only {
+        whole.insert("fallback_on_reachability_only".to_owned(), true.into());
+    }
     Value::Object(whole)
 }
 

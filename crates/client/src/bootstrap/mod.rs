@@ -77,6 +77,8 @@ pub struct Authority {
     pub servers: Vec<Server>,
     /// How a channel's listener is named.
     pub listener_template: Option<String>,
+    /// Whether a server that cannot be reached is reason enough to ask the next, with everything held (gRFC A95).
+    pub fallback_on_reachability_only: bool,
 }
 
 impl Bootstrap {

@@ -176,9 +176,15 @@ impl Reader<'_> {
             .optional("xds_servers")
             .map(|at| self.servers(&at))
             .transpose()?;
+        // Unknown, and so ignored, unless turned on (C-36).
+        let reachability_only = match self.switches.endpoint_fallback {
+            true => at.boolean("fallback_on_reachability_only")?,
+            false => None,
+        };
         Ok(Authority {
             servers: servers.unwrap_or_default(),
             listener_template,
+            fallback_on_reachability_only: reachability_only.unwrap_or_default(),
         })
     }
 }
@@ -257,6 +263,16 @@ impl<'a> At<'a> {
         let text = field.value.and_then(Value::as_str);
         text.map(|text| Some(text.to_owned()))
             .ok_or_else(|| field.fault("must be a string"))
+    }
+
+    fn boolean(&self, name: &str) -> Result<Option<bool>, Fault> {
+        let Some(field) = self.optional(name) else {
+            return Ok(None);
+        };
+        let boolean = field.value.and_then(Value::as_bool);
+        boolean
+            .map(Some)
+            .ok_or_else(|| field.fault("must be true or false"))
     }
 
     pub(super) fn text_or_empty(&self, name: &str) -> Result<String, Fault> {

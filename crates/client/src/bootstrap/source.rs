@@ -10,13 +10,15 @@ pub const FILE_VARIABLE: &str = "GRPC_XDS_BOOTSTRAP";
 /// Holds the bootstrap itself.
 pub const CONFIG_VARIABLE: &str = "GRPC_XDS_BOOTSTRAP_CONFIG";
 
-/// What the environment turns off by saying `false`; on unless told.
+/// What the environment turns on and off.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Switches {
     /// Whether servers beyond the first of a list count (gRFC A71).
     pub(super) fallback: bool,
     /// Whether names have authorities (gRFC A47).
     pub(super) federation: bool,
+    /// Whether an authority may fall back on reachability only (gRFC A95).
+    pub(super) endpoint_fallback: bool,
 }
 
 /// Reads the bootstrap that the variables name. The first that is set decides, even if it leads nowhere (C-1, C-2).
@@ -44,10 +46,13 @@ pub(super) fn from_variables(
 impl Switches {
     /// Booleans are `true` or `false`, whatever the case; anything else keeps the default.
     pub(super) fn find(variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let is_on = |name| !variable(name).is_some_and(|value| value.eq_ignore_ascii_case("false"));
+        let says =
+            |name, word| variable(name).is_some_and(|value| value.eq_ignore_ascii_case(word));
+        let is_on = |name| !says(name, "false");
         Self {
             fallback: is_on("GRPC_EXPERIMENTAL_XDS_FALLBACK"),
             federation: is_on("GRPC_EXPERIMENTAL_XDS_FEDERATION"),
+            endpoint_fallback: says("GRPC_EXPERIMENTAL_XDS_ENDPOINT_FALLBACK", "true"),
         }
     }
 }

@@ -435,6 +435,28 @@ fn c62_the_variable_that_once_allowed_v3_is_not_looked_at() {
 }
 
 #[test]
+fn c36_fallback_on_reachability_only_is_an_unknown_key_unless_turned_on() {
+    let json = |value| {
+        let mut json = with("xds_servers", json!([server("one:1")]));
+        json["authorities"] = json!({ "a": { "fallback_on_reachability_only": value }, "b": {} });
+        json.to_string()
+    };
+    let read = |json: &str, switch| {
+        let switch = ("GRPC_EXPERIMENTAL_XDS_ENDPOINT_FALLBACK", switch);
+        environment(&[(CONFIG_VARIABLE, json), switch])
+    };
+    let on = read(&json(json!(true)), "true").unwrap();
+    assert!(on.authorities()["a"].fallback_on_reachability_only);
+    assert!(!on.authorities()["b"].fallback_on_reachability_only);
+    let off = read(&json(json!(true)), "").unwrap();
+    assert!(!off.authorities()["a"].fallback_on_reachability_only);
+    let error = read(&json(json!("yes")), "TRUE").unwrap_err().to_string();
+    let path = "authorities.a.fallback_on_reachability_only";
+    assert!(error.contains(path), "{error}");
+    assert!(read(&json(json!("yes")), "no").is_ok(), "not looked at");
+}
+
+#[test]
 fn a_bootstrap_that_is_written_reads_back_the_same() {
     let json = json!({
         "xds_servers": [server("one:1"), server("unix:/two")],

@@ -1,6 +1,7 @@
 //! The client: watches resources of one data-plane target, by one task.
 
 mod dump;
+mod journal;
 mod mailbox;
 mod options;
 mod pool;
@@ -22,6 +23,7 @@ pub use pool::ClientPool;
 pub use watch::{RawWatch, Update, Watch};
 
 use crate::bootstrap::Bootstrap;
+use journal::{Journal, Recorded};
 use mailbox::Mailbox;
 use route::Routes;
 use task::{Command, Task, Watched, Watcher};
@@ -61,9 +63,14 @@ impl XdsClient {
     /// Outside a tokio runtime.
     #[must_use]
     pub fn with_options(bootstrap: Arc<Bootstrap>, options: Options) -> Self {
+        Self::recorded(bootstrap, options, None)
+    }
+
+    fn recorded(bootstrap: Arc<Bootstrap>, options: Options, recorded: Option<Recorded>) -> Self {
         let (config, servers, routes) = route::plan(&bootstrap, &options);
+        let journal = Journal::new(&servers, recorded);
         let (commands, queue) = mpsc::unbounded_channel();
-        tokio::spawn(Task::new(servers, Client::new(config), queue, options).run());
+        tokio::spawn(Task::new(servers, Client::new(config), queue, options, journal).run());
         Self {
             inner: Arc::new(Inner {
                 bootstrap,

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use super::journal::Recorded;
 use super::{Inner, Options, XdsClient};
 use crate::bootstrap::{Bootstrap, BootstrapError};
+use crate::metrics::Recorder;
 
 /// One client per target: channels to the same target share it, channels to others do not, so that one target's
 /// trouble with a control plane is not another's. A client ends with its last user.
@@ -12,6 +14,7 @@ use crate::bootstrap::{Bootstrap, BootstrapError};
 pub struct ClientPool {
     bootstrap: Arc<Bootstrap>,
     options: Options,
+    recorder: Option<Arc<dyn Recorder>>,
     clients: Arc<Mutex<HashMap<String, Weak<Inner>>>>,
 }
 
@@ -28,8 +31,16 @@ impl ClientPool {
         Self {
             bootstrap: Arc::new(bootstrap),
             options,
+            recorder: None,
             clients: Arc::default(),
         }
+    }
+
+    /// The same pool, whose clients made from now on record what they count.
+    #[must_use]
+    pub fn recorded_by(mut self, recorder: Arc<dyn Recorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
     }
 
     /// The process's pool, whose bootstrap is found in the environment the first time that this succeeds, and never
@@ -61,7 +72,10 @@ impl ClientPool {
             return XdsClient { inner };
         }
         clients.retain(|_, client| client.strong_count() > 0);
-        let client = XdsClient::with_options(Arc::clone(&self.bootstrap), self.options.clone());
+        let recorder = self.recorder.clone();
+        let recorded = recorder.map(|recorder| Recorded::new(recorder, target));
+        let (bootstrap, options) = (Arc::clone(&self.bootstrap), self.options.clone());
+        let client = XdsClient::recorded(bootstrap, options, recorded);
         clients.insert(target.to_owned(), Arc::downgrade(&client.inner));
         client
     }

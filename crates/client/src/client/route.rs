@@ -53,7 +53,11 @@ pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
             true => &bootstrap.servers,
             false => &own.servers,
         };
-        authorities.insert(name.clone(), authority(&mut config, list));
+        let id = authority(&mut config, list);
+        if own.fallback_on_reachability_only {
+            config.fall_back_on_reachability_only(id);
+        }
+        authorities.insert(name.clone(), id);
     }
     let routes = Routes {
         node_id: bootstrap.node.id.clone(),

@@ -8,11 +8,11 @@ use std::task::Poll;
 use oxds_core::ads::{AuthorityId, Client, Event, ServerId, Transmit};
 use oxds_core::time::Instant;
 use oxds_types::Kind;
-use oxds_types::discovery::Status;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Options;
 use super::dump::{Dumped, dump};
+use super::journal::Journal;
 use super::mailbox::Mailbox;
 use super::stream::{AdsStream, Io};
 use crate::bootstrap::Server;
@@ -49,6 +49,7 @@ pub(super) struct Task {
     commands: mpsc::UnboundedReceiver<Command>,
     watchers: HashMap<(Kind, Arc<str>), Vec<Watcher>>,
     options: Options,
+    journal: Journal,
     /// The machine's clock starts here.
     epoch: tokio::time::Instant,
 }
@@ -67,6 +68,7 @@ impl Task {
         machine: Client,
         commands: mpsc::UnboundedReceiver<Command>,
         options: Options,
+        journal: Journal,
     ) -> Self {
         let connection = |(id, server)| Connection {
             id,
@@ -79,6 +81,7 @@ impl Task {
             commands,
             watchers: HashMap::new(),
             options,
+            journal,
             epoch: tokio::time::Instant::now(),
         }
     }
@@ -128,6 +131,8 @@ impl Task {
         for event in self.machine.watch(authority, &kind, &name) {
             watcher.tell(event);
         }
+        let cached = self.machine.cached(&kind, &name);
+        self.journal.resource(&kind, &name, cached.as_ref());
         let watchers = self.watchers.entry((kind, name)).or_default();
         watchers.push(watcher);
     }
@@ -148,73 +153,76 @@ impl Task {
             self.watchers.remove(&key);
         }
         self.machine.unwatch(&key.0, &key.1);
+        let cached = self.machine.cached(&key.0, &key.1);
+        self.journal.resource(&key.0, &key.1, cached.as_ref());
     }
 
     fn take_in(&mut self, index: usize, io: Io) {
         let now = self.now();
-        let Connection { id, server, .. } = &self.connections[index];
+        let (id, journal) = (self.connections[index].id, &self.journal);
         match io {
-            Io::Opened => self.machine.handle_opened(*id),
+            Io::Opened => {
+                journal.opened(id);
+                self.machine.handle_opened(id);
+            }
             Io::Response(response) => {
-                tracing::trace!(target: "oxds::ads", server = %server.uri, ?response, "response");
-                self.machine.handle_response(now, *id, response);
+                journal.response(id, &response);
+                let updates = self.machine.handle_response(now, id, response);
+                journal.judged(id, updates.as_ref());
             }
             Io::Difference(response) => {
-                tracing::trace!(target: "oxds::ads", server = %server.uri, ?response, "response");
-                self.machine.handle_difference(now, *id, response);
+                journal.response(id, &response);
+                let updates = self.machine.handle_difference(now, id, response);
+                journal.judged(id, updates.as_ref());
             }
             Io::Closed(cause) => {
-                tracing::info!(target: "oxds::ads", server = %server.uri, cause, "stream closed");
-                self.machine.handle_closed(now, *id, &cause, random());
+                journal.closed(id, &cause);
+                self.machine.handle_closed(now, id, &cause, random());
             }
         }
     }
 
     fn settle(&mut self) {
         while let Some((server, transmit)) = self.machine.poll_transmit(self.now()) {
-            self.connections[server.index()].transmit(transmit, &self.options);
+            self.transmit(server, transmit);
         }
+        self.journal.settle(&self.machine);
         while let Some(event) = self.machine.poll_event() {
             self.tell(&event);
         }
     }
 
-    fn tell(&self, event: &Event) {
-        let (kind, name) = match event {
-            Event::Changed { kind, name, .. } | Event::Ambient { kind, name, .. } => (kind, name),
-            Event::DeletionIgnored { kind, name } => {
-                tracing::warn!(target: "oxds::ads", %kind, name = %name, "the server deleted a resource that stays in use");
-                return;
+    fn transmit(&mut self, server: ServerId, transmit: Transmit) {
+        let connection = &mut self.connections[server.index()];
+        match transmit {
+            Transmit::Open => {
+                connection.stream = AdsStream::open(&connection.server, &self.options);
             }
-        };
+            Transmit::Request(request) => {
+                self.journal.request(server, &request);
+                connection.stream.write(*request);
+            }
+            Transmit::Delta(request) => {
+                self.journal.request(server, &request);
+                connection.stream.write_difference(*request);
+            }
+            Transmit::Close => connection.stream = AdsStream::Closed,
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        let (Event::Changed { kind, name, .. }
+        | Event::Ambient { kind, name, .. }
+        | Event::DeletionIgnored { kind, name }) = event;
+        let cached = self.machine.cached(kind, name);
+        self.journal.event(event, cached.as_ref());
+        self.journal.resource(kind, name, cached.as_ref());
+        if matches!(event, Event::DeletionIgnored { .. }) {
+            return;
+        }
         let watchers = self.watchers.get(&(kind.clone(), Arc::clone(name)));
         for watcher in watchers.into_iter().flatten() {
             watcher.tell(event.clone());
-        }
-    }
-}
-
-impl Connection {
-    fn transmit(&mut self, transmit: Transmit, options: &Options) {
-        match transmit {
-            Transmit::Open => self.stream = AdsStream::open(&self.server, options),
-            Transmit::Request(request) => {
-                tracing::trace!(target: "oxds::ads", server = %self.server.uri, ?request, "request");
-                self.log_rejection(request.error_detail.as_ref());
-                self.stream.write(*request);
-            }
-            Transmit::Delta(request) => {
-                tracing::trace!(target: "oxds::ads", server = %self.server.uri, ?request, "request");
-                self.log_rejection(request.error_detail.as_ref());
-                self.stream.write_difference(*request);
-            }
-            Transmit::Close => self.stream = AdsStream::Closed,
-        }
-    }
-
-    fn log_rejection(&self, detail: Option<&Status>) {
-        if let Some(detail) = detail {
-            tracing::warn!(target: "oxds::ads", server = %self.server.uri, reason = detail.message, "rejected a response");
         }
     }
 }

@@ -1,0 +1,277 @@
+//! What a client says of itself, in one place: log events and metrics.
+//!
+//! What it logs is listed on the crate's front page; what it counts, in [`metrics`](crate::metrics).
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use oxds_core::ads::{CacheState, Cached, Client, Event, Reason, ServerId, Updates, WatchError};
+use oxds_types::{Kind, ResourceName};
+
+use crate::bootstrap::Server;
+use crate::metrics::{self, Recorder};
+
+/// The `grpc.xds.authority` of names that have none.
+const NO_AUTHORITY: &str = "#old";
+
+/// Writes down what happens to a client. Dropping it ends its gauges.
+#[derive(Debug)]
+pub(super) struct Journal {
+    servers: Vec<Known>,
+    recorded: Option<Recorded>,
+}
+
+/// A server, and whether it answered when last looked at.
+#[derive(Debug)]
+struct Known {
+    id: ServerId,
+    uri: String,
+    connected: Option<bool>,
+}
+
+/// A recorder, and what it must be told of the resources. Only who records pays for this.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    recorder: Arc<dyn Recorder>,
+    target: Arc<str>,
+    /// The `grpc.xds.cache_state` of each watched resource.
+    states: HashMap<(Kind, Arc<str>), &'static str>,
+    /// How many there are of an authority, in a state, of a kind.
+    counts: HashMap<Cell, i64>,
+}
+
+type Cell = (Arc<str>, &'static str, Kind);
+
+impl Recorded {
+    pub(super) fn new(recorder: Arc<dyn Recorder>, target: &str) -> Self {
+        Self {
+            recorder,
+            target: target.into(),
+            states: HashMap::new(),
+            counts: HashMap::new(),
+        }
+    }
+}
+
+impl Journal {
+    pub(super) fn new(servers: &[(ServerId, Server)], recorded: Option<Recorded>) -> Self {
+        let known = servers.iter().map(|(id, server)| Known {
+            id: *id,
+            uri: server.uri.clone(),
+            connected: None,
+        });
+        Self {
+            servers: known.collect(),
+            recorded,
+        }
+    }
+
+    fn uri(&self, id: ServerId) -> &str {
+        let known = self.servers.iter().find(|known| known.id == id);
+        known.map_or("", |known| &known.uri)
+    }
+
+    pub(super) fn opened(&self, server: ServerId) {
+        tracing::debug!(target: "oxds::ads", server = self.uri(server), "stream opened");
+    }
+
+    pub(super) fn closed(&self, server: ServerId, cause: &str) {
+        tracing::info!(target: "oxds::ads", server = self.uri(server), cause, "stream closed");
+    }
+
+    pub(super) fn request(&self, server: ServerId, request: &impl fmt::Debug) {
+        tracing::trace!(target: "oxds::ads", server = self.uri(server), ?request, "request");
+    }
+
+    pub(super) fn response(&self, server: ServerId, response: &impl fmt::Debug) {
+        tracing::trace!(target: "oxds::ads", server = self.uri(server), ?response, "response");
+    }
+
+    /// What a response brought.
+    pub(super) fn judged(&self, server: ServerId, updates: Option<&Updates>) {
+        let Some(updates) = updates else { return };
+        let (uri, kind) = (self.uri(server), updates.kind.message());
+        let (valid, invalid) = (updates.valid as u64, updates.invalid as u64);
+        match &updates.rejection {
+            None => tracing::debug!(
+                target: "oxds::ads", server = uri, r#type = kind, valid, "response accepted"
+            ),
+            Some(cause) => tracing::warn!(
+                target: "oxds::ads", server = uri, r#type = kind, valid, invalid, cause, "response rejected"
+            ),
+        }
+        if let Some(recorded) = &self.recorded {
+            let labels = [&*recorded.target, uri, kind];
+            let counted = [
+                (&metrics::RESOURCE_UPDATES_VALID, valid),
+                (&metrics::RESOURCE_UPDATES_INVALID, invalid),
+            ];
+            for (counter, by) in counted {
+                recorded.recorder.add(counter, &labels, by);
+            }
+        }
+    }
+
+    /// What watchers are told of a resource.
+    pub(super) fn event(&self, event: &Event, cached: Option<&Cached<'_>>) {
+        let held = cached.and_then(|cached| cached.held);
+        let (server, version) = held.map_or(("", ""), |held| (&*held.server_uri, &*held.version));
+        match event {
+            Event::Changed {
+                kind,
+                name,
+                resource: Ok(_),
+            } => tracing::debug!(
+                target: "oxds::resource", server, r#type = kind.message(), name = &**name, version, "resource changed"
+            ),
+            Event::Changed {
+                kind,
+                name,
+                resource: Err(cause),
+            } => log_error(kind, name, cause, "no resource"),
+            Event::Ambient {
+                kind,
+                name,
+                error: Some(cause),
+            } => log_error(kind, name, cause, "resource kept, but it may be old"),
+            Event::Ambient {
+                kind,
+                name,
+                error: None,
+            } => tracing::info!(
+                target: "oxds::resource", server, r#type = kind.message(), name = &**name, version, "resource is current again"
+            ),
+            Event::DeletionIgnored { kind, name } => tracing::warn!(
+                target: "oxds::resource", server, r#type = kind.message(), name = &**name, "the server deleted a resource that stays in use"
+            ),
+        }
+    }
+
+    /// How a resource stands now; `None` if nobody watches it any more.
+    pub(super) fn resource(&mut self, kind: &Kind, name: &Arc<str>, cached: Option<&Cached<'_>>) {
+        let Some(recorded) = &mut self.recorded else {
+            return;
+        };
+        let key = (kind.clone(), Arc::clone(name));
+        let state = cached.map(|cached| state_name(cached.state, cached.held.is_some()));
+        let before = match state {
+            Some(state) => recorded.states.insert(key, state),
+            None => recorded.states.remove(&key),
+        };
+        if before != state {
+            let authority = authority(name);
+            for (state, by) in [(before, -1), (state, 1)] {
+                if let Some(state) = state {
+                    recorded.count((Arc::clone(&authority), state, kind.clone()), by);
+                }
+            }
+        }
+    }
+
+    /// How the servers stand now.
+    pub(super) fn settle(&mut self, machine: &Client) {
+        for known in &mut self.servers {
+            let now = machine.is_connected(known.id);
+            let before = std::mem::replace(&mut known.connected, now);
+            if before == now {
+                continue;
+            }
+            let uri = &*known.uri;
+            match now {
+                Some(false) => {
+                    tracing::warn!(target: "oxds::ads", server = uri, "server does not answer");
+                }
+                Some(true) if before == Some(false) => {
+                    tracing::info!(target: "oxds::ads", server = uri, "server answers again");
+                }
+                _ => {}
+            }
+            if let Some(recorded) = &self.recorded {
+                recorded.connected(uri, now);
+            }
+        }
+    }
+}
+
+impl Recorded {
+    fn connected(&self, uri: &str, connected: Option<bool>) {
+        let labels = [&*self.target, uri];
+        match connected {
+            Some(connected) => {
+                self.recorder
+                    .set(&metrics::CONNECTED, &labels, connected.into());
+            }
+            None => self.recorder.end(&metrics::CONNECTED, &labels),
+        }
+        if connected == Some(false) {
+            self.recorder.add(&metrics::SERVER_FAILURE, &labels, 1);
+        }
+    }
+
+    fn count(&mut self, cell: Cell, by: i64) {
+        let (authority, state, kind) = &cell;
+        let labels = [&*self.target, authority, state, kind.message()];
+        let count = self.counts.get(&cell).copied().unwrap_or(0) + by;
+        if count == 0 {
+            self.recorder.end(&metrics::RESOURCES, &labels);
+            self.counts.remove(&cell);
+        } else {
+            self.recorder.set(&metrics::RESOURCES, &labels, count);
+            self.counts.insert(cell, count);
+        }
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let Some(recorded) = &self.recorded else {
+            return;
+        };
+        let (recorder, target) = (&recorded.recorder, &*recorded.target);
+        for known in self
+            .servers
+            .iter()
+            .filter(|known| known.connected.is_some())
+        {
+            recorder.end(&metrics::CONNECTED, &[target, &known.uri]);
+        }
+        for (authority, state, kind) in recorded.counts.keys() {
+            recorder.end(
+                &metrics::RESOURCES,
+                &[target, authority, state, kind.message()],
+            );
+        }
+    }
+}
+
+fn log_error(kind: &Kind, name: &str, cause: &WatchError, what: &'static str) {
+    let kind = kind.message();
+    match cause.reason {
+        // The server's own event says it once, for all of its resources.
+        Reason::Unreachable => {
+            tracing::debug!(target: "oxds::resource", r#type = kind, name, %cause, "{what}");
+        }
+        _ => tracing::warn!(target: "oxds::resource", r#type = kind, name, %cause, "{what}"),
+    }
+}
+
+/// As gRFC A78 has it, and A88 where A78 had no such state yet.
+fn state_name(state: CacheState, is_held: bool) -> &'static str {
+    match (state, is_held) {
+        (CacheState::Requested, _) => "requested",
+        (CacheState::DoesNotExist, _) => "does_not_exist",
+        (CacheState::Acked, _) => "acked",
+        (CacheState::Nacked, false) => "nacked",
+        (CacheState::Nacked, true) => "nacked_but_cached",
+        (CacheState::ReceivedError, false) => "received_error",
+        (CacheState::ReceivedError, true) => "received_error_but_cached",
+    }
+}
+
+fn authority(name: &str) -> Arc<str> {
+    match ResourceName::parse(name) {
+        Ok(ResourceName::Xdstp(parsed)) => parsed.authority.into(),
+        _ => NO_AUTHORITY.into(),
+    }
+}

@@ -1,0 +1,144 @@
+//! What clients log: targets, levels and fields are promised on the front page of the crate.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use oxds_client::Reason;
+use oxds_core::resource::Cluster;
+use oxds_testkit::ControlPlane;
+use oxds_testkit::resources::{cluster, static_cluster};
+use oxds_types::Kind;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::client_authorities::entry;
+use crate::scripted::{ambient, error, value};
+use oxds_client::{Bootstrap, ClientPool};
+
+/// A subscriber that keeps the events of oxds, as `LEVEL target: message field=value …`.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    /// The events so far, without those that hold whole messages; forgets them.
+    fn take(&self) -> Vec<String> {
+        let events = std::mem::take(&mut *self.0.lock().unwrap());
+        let short = events
+            .into_iter()
+            .filter(|event| !event.starts_with("TRACE"));
+        short.collect()
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target().starts_with("oxds::")
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        let (level, target) = (event.metadata().level(), event.metadata().target());
+        let text = format!("{level} {target}: {}{}", line.message, line.fields);
+        self.0.lock().unwrap().push(text);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            name => self.fields += &format!(" {name}={value:?}"),
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+}
+
+/// given two servers, the first dead, and a subscriber / when the second serves, spoils one cluster, and drops another /
+/// then each step is an event with server, type, name and cause.
+#[tokio::test]
+async fn every_step_of_a_client_is_an_event_with_its_cause() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let dead = ControlPlane::start().await.unwrap();
+    let server = ControlPlane::start().await.unwrap();
+    dead.kill();
+    let entries = [&dead, &server].map(|server| entry(server, ""));
+    let json = format!(r#"{{"xds_servers":[{}]}}"#, entries.join(","));
+    let client = ClientPool::new(Bootstrap::from_json(&json).unwrap()).client("log");
+    let (mut c, mut gone) = (
+        client.watch::<Cluster>("c"),
+        client.watch::<Cluster>("gone"),
+    );
+    let mut stream = server.next_stream().await.unwrap();
+    let (dead, uri) = (dead.address(), server.address());
+    let kind = "envoy.config.cluster.v3.Cluster";
+    let events = log.take();
+    let closed = format!("INFO oxds::ads: stream closed server={dead} cause=Unavailable: ");
+    assert!(events[0].starts_with(&closed), "{events:#?}");
+    let expected = [
+        format!("WARN oxds::ads: server does not answer server={dead}"),
+        format!("DEBUG oxds::ads: stream opened server={uri}"),
+    ];
+    assert_eq!(events[1..], expected);
+
+    stream.respond(
+        &Kind::CLUSTER,
+        "1",
+        vec![cluster("c", "e"), cluster("gone", "e")],
+    );
+    value(&mut c).await;
+    value(&mut gone).await;
+    let changed = |name| {
+        format!(
+            "DEBUG oxds::resource: resource changed server={uri} type={kind} name={name} version=1"
+        )
+    };
+    let accepted = format!("DEBUG oxds::ads: response accepted server={uri} type={kind} valid=2");
+    assert_eq!(log.take(), [accepted, changed("c"), changed("gone")]);
+
+    stream.respond(&Kind::CLUSTER, "2", vec![static_cluster("c")]);
+    let why = ambient(&mut c, Reason::Invalid).await.to_string();
+    let deleted = error(&mut gone, Reason::DoesNotExist).await.to_string();
+    let events = log.take();
+    let rejected = format!(
+        "WARN oxds::ads: response rejected server={uri} type={kind} valid=0 invalid=1 cause=invalid {kind}: "
+    );
+    assert!(events[0].starts_with(&rejected), "{events:#?}");
+    let expected = [
+        format!("WARN oxds::resource: no resource type={kind} name=gone cause={deleted}"),
+        format!(
+            "WARN oxds::resource: resource kept, but it may be old type={kind} name=c cause={why}"
+        ),
+    ];
+    assert_eq!(events[1..], expected);
+
+    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    let current = tokio::time::timeout(oxds_testkit::SOON, c.next())
+        .await
+        .unwrap();
+    assert_eq!(current, Some(oxds_client::Update::Ambient(None)));
+    let again = format!(
+        "INFO oxds::resource: resource is current again server={uri} type={kind} name=c version=1"
+    );
+    assert_eq!(log.take()[1..], [again]);
+}
