@@ -1,0 +1,33 @@
+//! What the flags of both programs share.
+
+/// A flag as the suite writes it: `--flag`, `--flag=true`, `--flag=False`.
+pub(crate) fn boolean(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        _ => Err("true or false".to_owned()),
+    }
+}
+
+/// A flag that asks for what oxds does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--{flag} is not supported: oxds has no {what}")]
+pub struct Unsupported {
+    /// Which flag.
+    pub flag: &'static str,
+    /// What is missing.
+    pub what: &'static str,
+}
+
+impl Unsupported {
+    /// An error if it was asked for.
+    pub(crate) fn unless_off(self, on: bool) -> Result<(), Self> {
+        if on { Err(self) } else { Ok(()) }
+    }
+}
+
+/// Security as the control plane says (gRFC A29).
+pub(crate) const SECURE_MODE: Unsupported = Unsupported {
+    flag: "secure_mode",
+    what: "credentials by xDS (gRFC A29) yet",
+};
