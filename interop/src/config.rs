@@ -68,6 +68,35 @@ api_listener:
     )
 }
 
+/// A document of this module in the words of API v2.
+pub(crate) fn in_v2(document: &str) -> String {
+    [
+        ("envoy.config.listener.v3.Listener", "envoy.api.v2.Listener"),
+        (
+            "envoy.config.route.v3.RouteConfiguration",
+            "envoy.api.v2.RouteConfiguration",
+        ),
+        ("envoy.config.cluster.v3.Cluster", "envoy.api.v2.Cluster"),
+        (
+            "envoy.config.endpoint.v3.ClusterLoadAssignment",
+            "envoy.api.v2.ClusterLoadAssignment",
+        ),
+        (
+            "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+            "envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager",
+        ),
+        (
+            "envoy.extensions.filters.http.router.v3.Router",
+            "envoy.config.filter.http.router.v2.Router",
+        ),
+        ("resource_api_version: V3", "resource_api_version: V2"),
+    ]
+    .iter()
+    .fold(document.to_owned(), |document, (v3, v2)| {
+        document.replace(v3, v2)
+    })
+}
+
 fn connection_manager(indent: &str) -> String {
     format!(
         r#"{INDENT}"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager

@@ -100,6 +100,7 @@ pub mod testing;
 pub use body::ResponseBody;
 pub use builder::{BuildError, Builder};
 pub use channel::{ResponseFuture, XdsChannel};
+pub use oxds_client::bootstrap::TransportPolicy;
 pub use oxds_client::transport::Keepalive;
 pub use oxds_client::{Bootstrap, ClientPool};
 pub use oxds_core::lb::Connectivity;

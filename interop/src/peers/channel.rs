@@ -33,7 +33,11 @@ impl ChannelLoad {
 
     /// Begins, with the bootstrap file.
     pub(crate) fn start(bootstrap: &Path) -> Fallible<Self> {
-        let bootstrap = Bootstrap::from_json(&std::fs::read_to_string(bootstrap)?)?;
+        Self::start_with(Bootstrap::from_json(&std::fs::read_to_string(bootstrap)?)?)
+    }
+
+    /// The same, with a bootstrap that no file can say.
+    pub(crate) fn start_with(bootstrap: Bootstrap) -> Fallible<Self> {
         let channel = XdsChannel::builder(format!("xds:///{LISTENER}"))
             .bootstrap(bootstrap)
             .build()?;

@@ -1,6 +1,7 @@
 //! A control plane on go-control-plane, for our own client side.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::process::Command;
@@ -32,11 +33,37 @@ impl GoControlPlane {
         folder: &Folder,
         address: SocketAddr,
     ) -> Fallible<Self> {
-        let mut command = Command::new(&cx.peers.go_control_plane);
+        let program = &cx.peers.go_control_plane;
+        Self::start(cx, "go-control-plane", program, folder, address).await
+    }
+
+    /// The same by the release that spoke API v2; its folder is one of [`config::in_v2`](crate::config::in_v2).
+    pub(crate) async fn serve_v2_on(
+        cx: &Context,
+        folder: &Folder,
+        address: SocketAddr,
+    ) -> Fallible<Self> {
+        let program = &cx.peers.go_control_plane_v2;
+        Self::start(cx, "go-control-plane-v2", program, folder, address).await
+    }
+
+    async fn start(
+        cx: &Context,
+        name: &str,
+        program: &Path,
+        folder: &Folder,
+        address: SocketAddr,
+    ) -> Fallible<Self> {
+        let mut command = Command::new(program);
         command.arg(folder.path()).arg(address.to_string());
-        let mut process = Process::spawn("go-control-plane", command, &cx.dir, |_| ())?;
+        let mut process = Process::spawn(name, command, &cx.dir, |_| ())?;
         let grpc = process.line("grpc ", START).await?.parse()?;
         Ok(Self { process, grpc })
+    }
+
+    /// Waits for the next client, and returns its id and build version. Only the release that spoke v2 tells.
+    pub(crate) async fn asked_by(&mut self, limit: Duration) -> Fallible<String> {
+        self.process.line("node ", limit).await
     }
 
     /// Waits for the first NACK and returns its kind and reason.

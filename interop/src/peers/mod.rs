@@ -24,6 +24,7 @@ pub(crate) struct Peers {
     pub(crate) python_csds: PathBuf,
     pub(crate) go_client: PathBuf,
     pub(crate) go_control_plane: PathBuf,
+    pub(crate) go_control_plane_v2: PathBuf,
     pub(crate) node_client: PathBuf,
     pub(crate) node_modules: PathBuf,
     /// grpc-go 1.32 and 1.36.
@@ -44,6 +45,7 @@ impl Peers {
             python_csds: interop.join("peers/python/csds.py"),
             go_client: installed.join("bin/client"),
             go_control_plane: installed.join("bin/control-plane"),
+            go_control_plane_v2: installed.join("bin/control-plane-v2"),
             node_client: interop.join("peers/node/client.js"),
             node_modules: installed.join("node/node_modules"),
             go_v2_clients: ["1.32", "1.36"].map(|v| installed.join(format!("bin/client-{v}"))),
@@ -58,6 +60,7 @@ impl Peers {
             &peers.python_csds,
             &peers.go_client,
             &peers.go_control_plane,
+            &peers.go_control_plane_v2,
             &peers.node_client,
             &peers.node_modules.join("@grpc/grpc-js-xds"),
             &peers.go_v2_clients[0],

@@ -2,6 +2,7 @@
 
 mod api;
 mod channel;
+mod channel_v2;
 mod csds;
 mod envoy;
 mod envoy_files;
@@ -66,6 +67,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         restart::scenarios(),
         grpc_v2::scenarios(),
         channel::scenarios(),
+        channel_v2::scenarios(),
     ]
     .into_iter()
     .flatten()

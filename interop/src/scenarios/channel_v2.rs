@@ -1,0 +1,272 @@
+//! Our own channel, configured in API v2: by go-control-plane as it was then, and by `oxds serve` (gRFC A30).
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use oxds_channel::{Bootstrap, TransportPolicy};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use super::{SETTLED, SOON, Scenario};
+use crate::backend::Backend;
+use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, in_v2, routes};
+use crate::peers::channel::ChannelLoad;
+use crate::peers::go_control_plane::GoControlPlane;
+use crate::peers::oxds::Oxds;
+use crate::wait::until;
+use crate::{Context, Fallible, http};
+
+/// Between two versions of go-control-plane's, which looks at its folder ten times a second.
+const NEXT_VERSION: Duration = Duration::from_millis(300);
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    let fallback =
+        |name: &str, first: Api| Scenario::new(name.to_owned(), move |cx| falls_back(cx, first));
+    vec![
+        Scenario::new(
+            "channel_in_v2_follows_go_control_plane".to_owned(),
+            follows_go_control_plane,
+        ),
+        Scenario::new(
+            "channel_in_v2_and_in_v3_see_the_same".to_owned(),
+            both_see_the_same,
+        ),
+        fallback("channel_falls_back_from_v2_to_v3", Api::V2),
+        fallback("channel_falls_back_from_v3_to_v2", Api::V3),
+    ]
+}
+
+/// All calls to one backend, by a cluster of its name.
+fn all_to(name: &str, backend: &Backend) -> [String; 4] {
+    [
+        api_listener(),
+        routes(&[(name, 1)]),
+        cluster(name),
+        assignment(name, &[&[backend.address]]),
+    ]
+}
+
+/// A port that is free now, for a control plane that is to come and go.
+async fn free_address() -> Fallible<SocketAddr> {
+    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    Ok(socket.local_addr()?)
+}
+
+/// A bootstrap of these servers, the most wanted first, with the features that each has.
+fn bootstrap(
+    node_id: &str,
+    servers: &[(SocketAddr, &[&str])],
+    policy: TransportPolicy,
+) -> Fallible<Bootstrap> {
+    let entry = |(address, features): &(SocketAddr, &[&str])| {
+        serde_json::json!({
+            "server_uri": address.to_string(),
+            "channel_creds": [{ "type": "insecure" }],
+            "server_features": features,
+        })
+    };
+    let servers: Vec<Value> = servers.iter().map(entry).collect();
+    let json = serde_json::json!({ "xds_servers": servers, "node": { "id": node_id } });
+    Ok(Bootstrap::from_json(&json.to_string())?.with_transport(|_| policy))
+}
+
+async fn served_by(load: &ChannelLoad, backends: &[&str]) -> Fallible {
+    let what = format!("calls at {backends:?} only");
+    let only = |counts: &crate::calls::Counts| counts.only(backends);
+    load.calls.settle(&what, SETTLED, SOON, only).await?;
+    Ok(())
+}
+
+/// Given go-control-plane of v2, which does not know v3,
+/// when a channel asks it in v2, an endpoint moves, then route and cluster are replaced, then the cluster becomes one that
+/// gRPC does not know,
+/// then calls follow, and go on by the last good one; the control plane reads who asks, and why it was refused.
+async fn follows_go_control_plane(cx: Context) -> Fallible {
+    let (blue, red) = (Backend::start("blue").await?, Backend::start("red").await?);
+    let folder = Folder::create(&cx.dir)?;
+    let write = |resources: [String; 4]| folder.write("mesh.yaml", &resources.map(|r| in_v2(&r)));
+    write(all_to("blue", &blue))?;
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let mut control_plane = GoControlPlane::serve_v2_on(&cx, &folder, any).await?;
+    let servers: [(_, &[&str]); 1] = [(control_plane.grpc, &[])];
+    let load = ChannelLoad::start_with(bootstrap("old", &servers, TransportPolicy::Auto)?)?;
+    served_by(&load, &["blue"]).await?;
+    let node = control_plane.asked_by(SOON).await?;
+    if node != concat!("old oxds ", env!("CARGO_PKG_VERSION")) {
+        return Err(format!("it was asked by {node:?}").into());
+    }
+
+    write(all_to("blue", &red))?;
+    served_by(&load, &["red"]).await?;
+    // A name that is added gets no answer from this release while its version stands: so there are ever new ones.
+    let new_versions = async {
+        for version in 0_u32.. {
+            write(all_to("green", &blue).map(|text| format!("{text}# {version}\n")))?;
+            tokio::time::sleep(NEXT_VERSION).await;
+        }
+        Fallible::Ok(())
+    };
+    tokio::select! {
+        served = served_by(&load, &["blue"]) => served?,
+        failed = new_versions => failed?,
+    }
+
+    let mut refused = all_to("green", &blue);
+    refused[2] = cluster_with("green", "lb_policy: MAGLEV");
+    write(refused)?;
+    let nack = control_plane.nack(SOON).await?;
+    if !(nack.contains("Cluster") && nack.contains("green") && nack.contains("lb_policy")) {
+        return Err(format!("the NACK does not say what and why: {nack}").into());
+    }
+    load.calls.next(SETTLED, SOON).await?;
+    load.calls.none_failed()
+}
+
+/// Given `oxds serve` over resources in v3,
+/// when one channel asks in v2 and one in v3, and the route is edited,
+/// then both follow, and the status shows each in sync in its version.
+async fn both_see_the_same(cx: Context) -> Fallible {
+    let (blue, green) = (
+        Backend::start("blue").await?,
+        Backend::start("green").await?,
+    );
+    let folder = Folder::create(&cx.dir)?;
+    folder.write("mesh.yaml", &all_to("blue", &blue))?;
+    let oxds = Oxds::serve(&cx, &folder).await?;
+    let versions = [
+        ("v2", TransportPolicy::V2Only),
+        ("v3", TransportPolicy::V3Only),
+    ];
+    let mut loads = Vec::new();
+    for (name, policy) in versions {
+        let servers: [(_, &[&str]); 1] = [(oxds.grpc, &["xds_v3"])];
+        loads.push(ChannelLoad::start_with(bootstrap(name, &servers, policy)?)?);
+    }
+    for load in &loads {
+        served_by(load, &["blue"]).await?;
+    }
+    folder.write("mesh.yaml", &all_to("green", &green))?;
+    for load in &loads {
+        served_by(load, &["green"]).await?;
+        load.calls.none_failed()?;
+    }
+    for (name, _) in versions {
+        asks_in(&oxds, name, name).await?;
+    }
+    Ok(())
+}
+
+/// Waits until the status shows the node in sync, with all four kinds asked for in this version.
+async fn asks_in(oxds: &Oxds, node_id: &str, api: &str) -> Fallible {
+    let what = format!("{node_id} in sync in {api}");
+    until(&what, SOON, async || {
+        let page = http::get(oxds.http, "/status.json").await?;
+        let status: Value = serde_json::from_slice(&page)?;
+        let mut nodes = status["nodes"].as_array().into_iter().flatten();
+        let node = nodes.find(|node| node["id"] == node_id);
+        let is_so = node.is_some_and(|node| {
+            let kinds = node["kinds"].as_array().map_or(&[][..], Vec::as_slice);
+            let in_version = kinds.iter().all(|kind| kind["api"] == api);
+            node["in_sync"] == true && kinds.len() == 4 && in_version
+        });
+        match is_so {
+            true => Ok(Some(())),
+            false => Err(status["nodes"].to_string().into()),
+        }
+    })
+    .await
+}
+
+/// Which of the two control planes is the more wanted one.
+#[derive(Clone, Copy, PartialEq)]
+enum Api {
+    V2,
+    V3,
+}
+
+/// A control plane that dies when dropped.
+enum Alive {
+    Old { _process: GoControlPlane },
+    New(Oxds),
+}
+
+/// Serves the folder in one version: in v2 by go-control-plane of then, in v3 by `oxds serve`.
+async fn serve(cx: &Context, api: Api, folder: &Folder, address: SocketAddr) -> Fallible<Alive> {
+    Ok(match api {
+        Api::V2 => Alive::Old {
+            _process: GoControlPlane::serve_v2_on(cx, folder, address).await?,
+        },
+        Api::V3 => {
+            let http = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            Alive::New(Oxds::serve_on(cx, folder, address, http).await?)
+        }
+    })
+}
+
+/// Given two control planes of different make, one that knows v2 only and one of v3, and the first of them away,
+/// when it comes, dies, and comes back, while clients are under way and another begins,
+/// then each client is served by who is there, in its version, and no call fails.
+async fn falls_back(cx: Context, first: Api) -> Fallible {
+    let second = match first {
+        Api::V2 => Api::V3,
+        Api::V3 => Api::V2,
+    };
+    let (blue, green) = (
+        Backend::start("first").await?,
+        Backend::start("second").await?,
+    );
+    let folder = |api: Api, name: &str, backend: &Backend| {
+        let folder = Folder::create(&cx.dir.join(name))?;
+        // The same names on both, as replicas have them.
+        let resources = all_to("blue", backend).map(|text| match api {
+            Api::V2 => in_v2(&text),
+            Api::V3 => text,
+        });
+        folder.write("mesh.yaml", &resources)?;
+        Fallible::Ok(folder)
+    };
+    let folders = [
+        folder(first, "first", &blue)?,
+        folder(second, "second", &green)?,
+    ];
+    let addresses = [free_address().await?, free_address().await?];
+    let features = |api: Api| -> &[&str] {
+        match api {
+            Api::V2 => &[],
+            Api::V3 => &["xds_v3"],
+        }
+    };
+    let servers = [
+        (addresses[0], features(first)),
+        (addresses[1], features(second)),
+    ];
+    let client = |name: &str| {
+        let bootstrap = bootstrap(name, &servers, TransportPolicy::Auto)?;
+        ChannelLoad::start_with(bootstrap)
+    };
+
+    let spare = serve(&cx, second, &folders[1], addresses[1]).await?;
+    let load = client("early")?;
+    served_by(&load, &["second"]).await?;
+    if let Alive::New(oxds) = &spare {
+        asks_in(oxds, "early", "v3").await?;
+    }
+
+    let wanted = serve(&cx, first, &folders[0], addresses[0]).await?;
+    served_by(&load, &["first"]).await?;
+    if let Alive::New(oxds) = &wanted {
+        asks_in(oxds, "early", "v3").await?;
+    }
+
+    // Who has all it needs stays with it; who comes now goes to the second.
+    drop(wanted);
+    let late = client("late")?;
+    served_by(&late, &["second"]).await?;
+    load.calls.next(SETTLED, SOON).await?;
+    served_by(&load, &["first"]).await?;
+
+    let _wanted = serve(&cx, first, &folders[0], addresses[0]).await?;
+    served_by(&late, &["first"]).await?;
+    load.calls.none_failed()?;
+    late.calls.none_failed()
+}
