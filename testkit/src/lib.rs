@@ -17,7 +17,7 @@ mod control_plane;
 pub mod hostile;
 pub mod resources;
 
-pub use control_plane::{AdsStream, ControlPlane, Manners, Missed};
+pub use control_plane::{AdsStream, ControlPlane, LoadStream, Manners, Missed, Stream};
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use envoy_types::pb::envoy::config::cluster::v3::{
     cluster::{ClusterDiscoveryType, DiscoveryType, EdsClusterConfig},
 };
 use envoy_types::pb::envoy::config::core::v3::{
-    AggregatedConfigSource, ConfigSource, config_source::ConfigSourceSpecifier,
+    AggregatedConfigSource, ConfigSource, SelfConfigSource, config_source::ConfigSourceSpecifier,
 };
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::listener::v3::{ApiListener, Listener};
@@ -28,7 +28,22 @@ pub fn cluster(name: &str, eds_service_name: &str) -> Any {
     any(&Kind::CLUSTER, &eds_cluster(name, eds_service_name))
 }
 
-/// The same, with so many bytes in a field that no client reads.
+/// The same, whose load is reported to whoever sends it.
+#[must_use]
+pub fn reporting_cluster(name: &str, eds_service_name: &str) -> Any {
+    let cluster = Cluster {
+        lrs_server: Some(ConfigSource {
+            config_source_specifier: Some(
+                ConfigSourceSpecifier::Self_(SelfConfigSource::default()),
+            ),
+            ..ConfigSource::default()
+        }),
+        ..eds_cluster(name, eds_service_name)
+    };
+    any(&Kind::CLUSTER, &cluster)
+}
+
+/// A cluster, with so many bytes in a field that no client reads.
 #[must_use]
 pub fn heavy_cluster(name: &str, bytes: usize) -> Any {
     let cluster = Cluster {

@@ -44,7 +44,8 @@
 //! | fallback between the servers of a list, and back (gRFC A71) | yes |
 //! | CSDS: what the clients hold, for `grpcdebug` and its like | yes |
 //! | metrics by the names of gRFC A78 ([`metrics`]) | yes |
-//! | REST, files, TLS, LRS | not yet |
+//! | LRS: load reported to the server that delivered the cluster, with what backends say of themselves ([`load`]) | yes |
+//! | REST, files, TLS | not yet |
 //!
 //! Every `next` is cancel-safe; dropping the last handle ends the client's task and closes its socket.
 //!
@@ -61,6 +62,8 @@
 //! | | debug | stream opened | `server` |
 //! | | debug | response accepted | `server`, `type`, `valid` |
 //! | | trace | request; response | `server`, the whole message |
+//! | `oxds::lrs` | info | stream closed | `server`, `cause` |
+//! | | trace | request; response | `server`, the whole message |
 //! | `oxds::resource` | warn | no resource; resource kept, but it may be old | `type`, `name`, `cause`; at debug level if the server is to blame for all of its resources |
 //! | | warn | the server deleted a resource that stays in use | `server`, `type`, `name` |
 //! | | info | resource is current again | `server`, `type`, `name`, `version` |
@@ -73,6 +76,7 @@
 pub mod bootstrap;
 mod client;
 mod csds;
+pub mod load;
 pub mod metrics;
 mod random;
 mod resolve;

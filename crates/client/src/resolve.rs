@@ -6,6 +6,7 @@ use oxds_core::ads::{Event, Reason, WatchError};
 use oxds_core::resolve::{Command, Resolver, XdsConfig};
 
 use crate::client::{ClientPool, Watches};
+use crate::load::LoadReporter;
 use crate::target::{Target, TargetError};
 
 /// Follows the configuration of one target. Dropping it ends its watches.
@@ -37,6 +38,12 @@ impl ConfigWatch {
         };
         watch.obey();
         Ok(watch)
+    }
+
+    /// Reports the load of the configuration's clusters.
+    #[must_use]
+    pub fn load_reporter(&self) -> &LoadReporter {
+        self.watches.client().load_reporter()
     }
 
     /// The next configuration, whole, or why there is none; those that were not read in time are left out. When the

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-pub use stream::AdsStream;
+pub use stream::{AdsStream, LoadStream, Stream};
 
 use crate::SOON;
 use listen::Listener;
@@ -46,9 +46,13 @@ pub enum Missed {
 pub struct ControlPlane {
     listening: Listening,
     shared: Shared,
-    streams: tokio::sync::Mutex<mpsc::UnboundedReceiver<AdsStream>>,
+    streams: Handed<AdsStream>,
+    loads: Handed<LoadStream>,
     running: Mutex<Option<AbortHandle>>,
 }
+
+/// Streams for the test to take.
+type Handed<T> = tokio::sync::Mutex<mpsc::UnboundedReceiver<T>>;
 
 #[derive(Debug)]
 enum Listening {
@@ -62,6 +66,7 @@ struct Shared {
     manners: watch::Sender<Manners>,
     connections: watch::Sender<Connections>,
     streams: mpsc::UnboundedSender<AdsStream>,
+    loads: mpsc::UnboundedSender<LoadStream>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -98,17 +103,20 @@ impl ControlPlane {
     }
 
     fn new(listening: Listening, listener: Listener) -> Self {
-        let (streams, handed) = mpsc::unbounded_channel();
+        let (streams, ads_handed) = mpsc::unbounded_channel();
+        let (loads, loads_handed) = mpsc::unbounded_channel();
         let shared = Shared {
             manners: watch::Sender::default(),
             connections: watch::Sender::default(),
             streams,
+            loads,
         };
         let running = Mutex::new(Some(listen::serve(listener, shared.clone())));
         Self {
             listening,
             shared,
-            streams: tokio::sync::Mutex::new(handed),
+            streams: tokio::sync::Mutex::new(ads_handed),
+            loads: tokio::sync::Mutex::new(loads_handed),
             running,
         }
     }
@@ -136,12 +144,15 @@ impl ControlPlane {
     /// # Errors
     /// None came in time.
     pub async fn next_stream(&self) -> Result<AdsStream, Missed> {
-        let mut streams = self.streams.lock().await;
-        match timeout(SOON, streams.recv()).await {
-            Ok(Some(stream)) => Ok(stream),
-            Ok(None) => Err(Missed::Ended),
-            Err(_) => Err(Missed::Late),
-        }
+        next(&self.streams).await
+    }
+
+    /// The next stream of load reports that a client opens.
+    ///
+    /// # Errors
+    /// None came in time.
+    pub async fn next_load_stream(&self) -> Result<LoadStream, Missed> {
+        next(&self.loads).await
     }
 
     /// Connections accepted since the start.
@@ -187,6 +198,14 @@ impl ControlPlane {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         *running = Some(listen::serve(listener, self.shared.clone()));
         Ok(())
+    }
+}
+
+async fn next<T>(handed: &Handed<T>) -> Result<T, Missed> {
+    match timeout(SOON, handed.lock().await.recv()).await {
+        Ok(Some(stream)) => Ok(stream),
+        Ok(None) => Err(Missed::Ended),
+        Err(_) => Err(Missed::Late),
     }
 }
 

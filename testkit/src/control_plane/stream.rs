@@ -1,14 +1,16 @@
-//! One ADS stream: requests are read for the test, responses written by it.
+//! One stream, of ADS or of LRS: requests are read for the test, responses written by it.
 
 use std::convert::Infallible;
 
 use bytes::Bytes;
+use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStatsResponse};
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
 use oxds_types::Kind;
 use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
+use prost::Message;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -23,18 +25,23 @@ pub(super) type Body = StreamBody<UnboundedReceiverStream<Written>>;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
+/// An ADS stream of full states.
+pub type AdsStream = Stream<DiscoveryRequest, DiscoveryResponse>;
+/// A stream of load reports.
+pub type LoadStream = Stream<LoadStatsRequest, LoadStatsResponse>;
+
 /// A stream that a client has opened. Dropping it ends it without a status, as a proxy in trouble does.
 #[derive(Debug)]
-pub struct AdsStream {
+pub struct Stream<Q, R> {
     path: String,
-    requests: mpsc::UnboundedReceiver<(Bytes, DiscoveryRequest)>,
-    seen: Vec<DiscoveryRequest>,
+    requests: mpsc::UnboundedReceiver<(Bytes, Q)>,
+    seen: Vec<Q>,
     /// The last of them, encoded.
     last: Bytes,
     /// Lets the headers go; gone once they are.
     headers: Option<oneshot::Sender<()>>,
     frames: mpsc::UnboundedSender<Written>,
-    sent: Vec<DiscoveryResponse>,
+    sent: Vec<R>,
 }
 
 /// Receives a call; its response headers are held back until the test sends something.
@@ -46,17 +53,12 @@ pub(super) async fn receive(request: Request<Incoming>, shared: &Shared) -> Resp
         return respond(queue);
     }
     let (headers, released) = oneshot::channel();
-    let stream = AdsStream {
-        path: request.uri().path().to_owned(),
-        requests: read(request.into_body()),
-        seen: Vec::new(),
-        last: Bytes::new(),
-        headers: Some(headers),
-        frames,
-        sent: Vec::new(),
-    };
     // A test that is over takes no more streams.
-    drop(shared.streams.send(stream));
+    if request.uri().path().ends_with("/StreamLoadStats") {
+        drop(shared.loads.send(Stream::new(request, headers, frames)));
+    } else {
+        drop(shared.streams.send(Stream::new(request, headers, frames)));
+    }
     // A stream that was dropped has its headers too.
     drop(released.await);
     respond(queue)
@@ -70,7 +72,7 @@ fn respond(queue: mpsc::UnboundedReceiver<Written>) -> Response<Body> {
 }
 
 /// Reads all requests as they come, so that the client is never held up; ends with the client's side.
-fn read(mut body: Incoming) -> mpsc::UnboundedReceiver<(Bytes, DiscoveryRequest)> {
+fn read<Q: Message + Default + 'static>(mut body: Incoming) -> mpsc::UnboundedReceiver<(Bytes, Q)> {
     let (requests, queue) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let mut decoder = Decoder::default();
@@ -93,7 +95,23 @@ fn status(code: Code, message: &str) -> HeaderMap {
     trailers
 }
 
-impl AdsStream {
+impl<Q: Message + Default + Clone + 'static, R: Message> Stream<Q, R> {
+    fn new(
+        request: Request<Incoming>,
+        headers: oneshot::Sender<()>,
+        frames: mpsc::UnboundedSender<Written>,
+    ) -> Self {
+        Self {
+            path: request.uri().path().to_owned(),
+            requests: read(request.into_body()),
+            seen: Vec::new(),
+            last: Bytes::new(),
+            headers: Some(headers),
+            frames,
+            sent: Vec::new(),
+        }
+    }
+
     /// The method that was called.
     #[must_use]
     pub fn path(&self) -> &str {
@@ -104,7 +122,7 @@ impl AdsStream {
     ///
     /// # Errors
     /// None came in time, or none will come any more.
-    pub async fn request(&mut self) -> Result<DiscoveryRequest, Missed> {
+    pub async fn request(&mut self) -> Result<Q, Missed> {
         match timeout(SOON, self.requests.recv()).await {
             Ok(Some((bytes, request))) => {
                 self.last = bytes;
@@ -118,7 +136,7 @@ impl AdsStream {
 
     /// The requests that were read so far.
     #[must_use]
-    pub fn requests(&self) -> &[DiscoveryRequest] {
+    pub fn requests(&self) -> &[Q] {
         &self.seen
     }
 
@@ -150,28 +168,8 @@ impl AdsStream {
         }
     }
 
-    /// Sends resources of a kind; the nonce is new on this stream.
-    pub fn respond(&mut self, kind: &Kind, version: &str, resources: Vec<Any>) {
-        let nonce = format!("nonce-{}", self.sent.len() + 1);
-        self.send(DiscoveryResponse {
-            version_info: version.to_owned(),
-            resources,
-            type_url: kind.type_url().to_owned(),
-            nonce,
-            ..DiscoveryResponse::default()
-        });
-    }
-
-    /// Sends the last response again, with a nonce of its own.
-    pub fn repeat(&mut self) {
-        if let Some(last) = self.sent.last().cloned() {
-            let nonce = format!("nonce-{}", self.sent.len() + 1);
-            self.send(DiscoveryResponse { nonce, ..last });
-        }
-    }
-
     /// Sends a response as it is.
-    pub fn send(&mut self, response: DiscoveryResponse) {
+    pub fn send(&mut self, response: R) {
         self.write(frames::encode(&response));
         self.sent.push(response);
     }
@@ -190,5 +188,27 @@ impl AdsStream {
     fn write(&mut self, data: Bytes) {
         self.send_headers();
         drop(self.frames.send(Ok(Frame::data(data))));
+    }
+}
+
+impl AdsStream {
+    /// Sends resources of a kind; the nonce is new on this stream.
+    pub fn respond(&mut self, kind: &Kind, version: &str, resources: Vec<Any>) {
+        let nonce = format!("nonce-{}", self.sent.len() + 1);
+        self.send(DiscoveryResponse {
+            version_info: version.to_owned(),
+            resources,
+            type_url: kind.type_url().to_owned(),
+            nonce,
+            ..DiscoveryResponse::default()
+        });
+    }
+
+    /// Sends the last response again, with a nonce of its own.
+    pub fn repeat(&mut self) {
+        if let Some(last) = self.sent.last().cloned() {
+            let nonce = format!("nonce-{}", self.sent.len() + 1);
+            self.send(DiscoveryResponse { nonce, ..last });
+        }
     }
 }

@@ -16,6 +16,7 @@ mod client_csds;
 mod client_delta;
 mod client_fallback;
 mod client_lifetime;
+mod client_loads;
 mod client_log;
 mod client_metrics;
 mod client_reconnect;

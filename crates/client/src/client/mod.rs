@@ -20,9 +20,12 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use dump::Dumped;
 pub use options::Options;
 pub use pool::ClientPool;
+pub(crate) use stream::grpc;
+pub(crate) use task::sleep_until;
 pub use watch::{RawWatch, Update, Watch};
 
 use crate::bootstrap::Bootstrap;
+use crate::load::LoadReporter;
 use journal::{Journal, Recorded};
 use mailbox::Mailbox;
 use route::Routes;
@@ -45,6 +48,7 @@ struct Inner {
     bootstrap: Arc<Bootstrap>,
     routes: Routes,
     commands: mpsc::UnboundedSender<Command>,
+    loads: LoadReporter,
 }
 
 impl XdsClient {
@@ -70,12 +74,15 @@ impl XdsClient {
         let (config, servers, routes) = route::plan(&bootstrap, &options);
         let journal = Journal::new(&servers, recorded);
         let (commands, queue) = mpsc::unbounded_channel();
+        let reporting = servers.iter().map(|(_, server)| server);
+        let loads = LoadReporter::new(reporting, &bootstrap.node, &options);
         tokio::spawn(Task::new(servers, Client::new(config), queue, options, journal).run());
         Self {
             inner: Arc::new(Inner {
                 bootstrap,
                 routes,
                 commands,
+                loads,
             }),
         }
     }
@@ -99,6 +106,12 @@ impl XdsClient {
         let name = name.into();
         watches.add(&kind, &name);
         RawWatch::new(watches, kind, name)
+    }
+
+    /// Reports load to the client's servers.
+    #[must_use]
+    pub fn load_reporter(&self) -> &LoadReporter {
+        &self.inner.loads
     }
 
     /// All that is watched, at one moment; `None` when the client's runtime is gone.
@@ -174,6 +187,10 @@ impl Watches {
     fn end(&self, watched: Watched) {
         // A task that is gone has nothing to end.
         let _ = self.client.inner.commands.send(Command::Unwatch(watched));
+    }
+
+    pub(crate) fn client(&self) -> &XdsClient {
+        &self.client
     }
 
     fn mailbox(&self) -> Arc<Mailbox> {

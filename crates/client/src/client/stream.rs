@@ -167,14 +167,7 @@ where
     R: Message + Default + 'static,
 {
     let (requests, queue) = mpsc::unbounded_channel();
-    let authority = server.address.authority();
-    let origin = Uri::builder()
-        .scheme("http")
-        .authority(authority)
-        .path_and_query("/")
-        .build();
-    let mut grpc = Grpc::with_origin(Caller(sender), origin.unwrap_or_default())
-        .max_decoding_message_size(options.most_response_bytes);
+    let mut grpc = grpc(sender, server, options);
     let version = server.version();
     let method = method(Service::aggregated(version), options.protocol);
     let called = async move {
@@ -191,6 +184,17 @@ where
     (requests, Box::pin(called))
 }
 
+/// What calls to a server are made by.
+pub(crate) fn grpc(sender: SendRequest<Body>, server: &Server, options: &Options) -> Grpc<Caller> {
+    let origin = Uri::builder()
+        .scheme("http")
+        .authority(server.address.authority())
+        .path_and_query("/")
+        .build();
+    Grpc::with_origin(Caller(sender), origin.unwrap_or_default())
+        .max_decoding_message_size(options.most_response_bytes)
+}
+
 /// The path of the stream at a service; of none, if it has no such stream.
 fn method(service: &Service, protocol: Protocol) -> PathAndQuery {
     let method = match protocol {
@@ -203,7 +207,7 @@ fn method(service: &Service, protocol: Protocol) -> PathAndQuery {
 }
 
 /// A connection as the service that tonic's client calls.
-struct Caller(SendRequest<Body>);
+pub(crate) struct Caller(SendRequest<Body>);
 
 impl tower_service::Service<http::Request<Body>> for Caller {
     type Response = http::Response<Incoming>;

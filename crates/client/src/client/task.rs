@@ -272,7 +272,8 @@ impl Drop for Task {
     }
 }
 
-async fn sleep_until(at: Option<tokio::time::Instant>) {
+/// For ever, if there is no such time.
+pub(crate) async fn sleep_until(at: Option<tokio::time::Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,

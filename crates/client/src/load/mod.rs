@@ -1,0 +1,214 @@
+//! Load reports: what RPCs count, and the streams that tell control planes (LRS).
+//!
+//! ```text
+//!  XdsClient ─► LoadReporter ─► ClusterLoad ─► LocalityLoad ─► Call       counted by atomics, nothing else
+//!                    │               └──────► DropCount          │
+//!                    ▼                                           │ the last one to go
+//!             one stream per control plane ◄─────────────────────┘ ends the stream
+//! ```
+//!
+//! The protocol is [`oxds_core::lrs`]. A channel does all this itself for clusters whose configuration says so; here is
+//! what another data plane needs:
+//!
+//! ```no_run
+//! # use oxds_client::{Update, XdsClient};
+//! # use oxds_core::resource::{Cluster, LocalityId};
+//! # async fn example(client: XdsClient) {
+//! let mut watch = client.watch::<Cluster>("checkout");
+//! if let Some(Update::Changed(Ok(cluster))) = watch.next().await
+//!     && let Some(load) = client.load_reporter().of(&cluster)
+//! {
+//!     let place = load.locality(&LocalityId { region: "eu".into(), ..LocalityId::default() });
+//!     let call = place.begin();
+//!     // … and when it ended well; a call that is dropped did not.
+//!     call.succeed();
+//! }
+//! # }
+//! ```
+
+mod line;
+mod stream;
+
+use std::sync::Arc;
+
+use oxds_core::ads::ServerId;
+use oxds_core::lrs;
+use oxds_core::resource::{Cluster, LocalityId, LrsServer};
+use oxds_types::discovery::Node;
+use oxds_types::orca::OrcaLoadReport;
+
+pub use oxds_core::lrs::{ClusterKey, DropCount, MetricSelection};
+
+use crate::bootstrap::Server;
+use crate::client::Options;
+use line::Line;
+
+/// Reports load to the control planes of one [`XdsClient`](crate::XdsClient). Clones are the same reporter.
+///
+/// There is one stream per control plane, however many clusters are reported there (gRFC A27, A47). It is opened when the
+/// first [`ClusterLoad`] is made, and closed after the last one, its localities and calls are dropped and what they counted
+/// has been told. What goes wrong with it concerns nobody else (C-141).
+#[derive(Debug, Clone)]
+pub struct LoadReporter {
+    /// By the server's index.
+    lines: Arc<[Arc<Line>]>,
+}
+
+/// The load of one cluster. While it is held, the cluster is reported.
+#[derive(Debug, Clone)]
+pub struct ClusterLoad {
+    using: Arc<Using>,
+    metrics: Arc<MetricSelection>,
+}
+
+/// The load of one locality of a cluster; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct LocalityLoad(Arc<Place>);
+
+/// An RPC under way. Dropping it counts it as failed.
+#[derive(Debug)]
+#[must_use = "an RPC lasts until this is dropped"]
+pub struct Call {
+    place: LocalityLoad,
+    succeeded: bool,
+}
+
+/// A use of a cluster's counters, until dropped.
+#[derive(Debug)]
+struct Using {
+    line: Arc<Line>,
+    key: ClusterKey,
+    counters: Arc<lrs::ClusterLoad>,
+}
+
+#[derive(Debug)]
+struct Place {
+    counters: Arc<lrs::LocalityLoad>,
+    metrics: Arc<MetricSelection>,
+    /// An RPC under way keeps the stream that will tell of it.
+    _using: Arc<Using>,
+}
+
+impl LoadReporter {
+    /// A reporter to these servers, in the order of their ids. Needs a tokio runtime.
+    pub(crate) fn new<'a>(
+        servers: impl IntoIterator<Item = &'a Server>,
+        node: &Node,
+        options: &Options,
+    ) -> Self {
+        let lines = servers
+            .into_iter()
+            .map(|server| Line::new(server.clone(), node.clone(), options.clone()));
+        Self {
+            lines: lines.collect(),
+        }
+    }
+
+    /// The load of a cluster, if its configuration says that it is to be reported: to the server that delivered it. After
+    /// a fallback the cluster is delivered anew, and its load moves with it (C-144).
+    #[must_use]
+    pub fn of(&self, cluster: &Cluster) -> Option<ClusterLoad> {
+        let Some(LrsServer::Sender(server)) = cluster.lrs_server else {
+            return None;
+        };
+        let (name, service) = (&cluster.name, &cluster.eds_service_name);
+        let key = ClusterKey::new(Arc::clone(name), Arc::clone(service));
+        self.cluster(server, key, cluster.lrs_metrics.clone())
+    }
+
+    /// The load of any cluster, reported to one of the client's servers, with some of what backends say of themselves.
+    /// All uses of a cluster share its counters. `None`: the client has no such server.
+    #[must_use]
+    pub fn cluster(
+        &self,
+        server: ServerId,
+        key: ClusterKey,
+        metrics: MetricSelection,
+    ) -> Option<ClusterLoad> {
+        let line = Arc::clone(self.lines.get(server.index())?);
+        let counters = line.enter(&key);
+        Some(ClusterLoad {
+            using: Arc::new(Using {
+                line,
+                key,
+                counters,
+            }),
+            metrics: Arc::new(metrics),
+        })
+    }
+}
+
+impl Drop for Using {
+    fn drop(&mut self) {
+        self.line.leave(&self.key);
+    }
+}
+
+impl ClusterLoad {
+    /// What it is reported as.
+    #[must_use]
+    pub fn key(&self) -> &ClusterKey {
+        &self.using.key
+    }
+
+    /// The load of a locality. Of a cluster that has none, as logical DNS ones, it is the empty one (C-145).
+    #[must_use]
+    pub fn locality(&self, id: &LocalityId) -> LocalityLoad {
+        LocalityLoad(Arc::new(Place {
+            counters: self.using.counters.locality(id),
+            metrics: Arc::clone(&self.metrics),
+            _using: Arc::clone(&self.using),
+        }))
+    }
+
+    /// The counter of RPCs dropped in a category (gRFC A27). To be held beside this, which is what keeps it reported.
+    #[must_use]
+    pub fn category(&self, name: &Arc<str>) -> Arc<DropCount> {
+        self.using.counters.category(name)
+    }
+
+    /// Counts an RPC that was dropped for another reason: a circuit breaker (gRFC A32).
+    pub fn drop_uncategorized(&self) {
+        self.using.counters.uncategorized().add();
+    }
+}
+
+impl LocalityLoad {
+    /// An RPC begins.
+    pub fn begin(&self) -> Call {
+        self.0.counters.begin();
+        Call {
+            place: self.clone(),
+            succeeded: false,
+        }
+    }
+}
+
+impl Call {
+    /// It ended well.
+    pub fn succeed(mut self) {
+        self.succeeded = true;
+    }
+
+    /// Whether [`record`](Self::record) would do anything.
+    #[must_use]
+    pub fn wants_metrics(&self) -> bool {
+        !self.place.0.metrics.is_empty()
+    }
+
+    /// What its backend said of itself at its end (gRFC A64); reports out of band are not for here.
+    pub fn record(&self, report: &OrcaLoadReport) {
+        let place = &self.place.0;
+        place.counters.record(&place.metrics, report);
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let counters = &self.place.0.counters;
+        match self.succeeded {
+            true => counters.succeed(),
+            false => counters.fail(),
+        }
+    }
+}
