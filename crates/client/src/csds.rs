@@ -102,13 +102,13 @@ fn entry(dumped: &Dumped, with_contents: bool) -> GenericXdsConfig {
         ..GenericXdsConfig::default()
     };
     if let Some(held) = &dumped.held {
-        entry.version_info.clone_from(&held.version);
+        entry.version_info = held.version.to_string();
         entry.last_updated = Some(timestamp(dumped.at(held.updated)));
         // The bytes that came, unknown fields included (C-124), under the type URL that they came with (C-61).
         let type_url = kind.type_url_in(held.api).unwrap_or(kind.type_url());
         entry.xds_config = with_contents.then(|| Any {
             type_url: type_url.to_owned(),
-            value: held.value.to_vec(),
+            value: held.resource.value().to_vec(),
         });
     }
     if let Some(attempt) = &dumped.attempt {
@@ -130,6 +130,7 @@ fn status(state: CacheState) -> ClientResourceStatus {
         CacheState::Acked => ClientResourceStatus::Acked,
         CacheState::Nacked => ClientResourceStatus::Nacked,
         CacheState::ReceivedError => ClientResourceStatus::ReceivedError,
+        CacheState::Timeout => ClientResourceStatus::Timeout,
     }
 }
 

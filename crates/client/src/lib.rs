@@ -84,8 +84,9 @@ pub mod target;
 pub mod transport;
 
 pub use bootstrap::{Bootstrap, BootstrapError};
-pub use client::{ClientPool, Options, RawWatch, Update, Watch, XdsClient};
+pub use client::{ClientPool, Options, RawWatch, Update, Watch, WatchAll, XdsClient};
 pub use csds::Csds;
 pub use oxds_core::ads::{Protocol, Reason, WatchError};
+pub use oxds_core::resource::{Invalid, Resource, ResourceType, Typed};
 pub use resolve::ConfigWatch;
 pub use target::{Target, TargetError};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use oxds_core::ads::{Event, Reason, WatchError};
 use oxds_core::resolve::{Command, Resolver, XdsConfig};
+use oxds_core::resource::Types;
 
 use crate::client::{ClientPool, Watches};
 use crate::load::LoadReporter;
@@ -30,6 +31,9 @@ impl ConfigWatch {
     pub fn new(pool: &ClientPool, target: &Target) -> Result<Self, TargetError> {
         let listener = target.listener_name(pool.bootstrap())?;
         let client = pool.client(&target.to_string());
+        for read_as in Types::grpc() {
+            client.register(read_as);
+        }
         let mut watch = Self {
             resolver: Resolver::new(listener, target.data_plane_authority()),
             watches: client.watches(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_client::{Bootstrap, ClientPool, Reason, Update, Watch, WatchError, XdsClient};
-use oxds_core::resource::{Cluster, View};
+use oxds_core::resource::{Cluster, Typed};
 use oxds_testkit::{AdsStream, ControlPlane, SOON};
 use oxds_types::Kind;
 use oxds_types::discovery::{Any, DiscoveryRequest};
@@ -43,13 +43,13 @@ pub(crate) async fn acknowledged(
     (stream, watch)
 }
 
-pub(crate) async fn next<T: View>(watch: &mut Watch<T>) -> Update<Arc<T>> {
+pub(crate) async fn next<T: Typed>(watch: &mut Watch<T>) -> Update<Arc<T>> {
     let update = timeout(SOON, watch.next()).await.expect("a word in time");
     update.expect("the client lives")
 }
 
 /// The next word, which is a value.
-pub(crate) async fn value<T: View + std::fmt::Debug>(watch: &mut Watch<T>) -> Arc<T> {
+pub(crate) async fn value<T: Typed + std::fmt::Debug>(watch: &mut Watch<T>) -> Arc<T> {
     match next(watch).await {
         Update::Changed(Ok(value)) => value,
         other => panic!("{other:?}"),
@@ -57,7 +57,7 @@ pub(crate) async fn value<T: View + std::fmt::Debug>(watch: &mut Watch<T>) -> Ar
 }
 
 /// The next word, which is that there is no value.
-pub(crate) async fn error<T: View + std::fmt::Debug>(
+pub(crate) async fn error<T: Typed + std::fmt::Debug>(
     watch: &mut Watch<T>,
     reason: Reason,
 ) -> WatchError {
@@ -68,7 +68,7 @@ pub(crate) async fn error<T: View + std::fmt::Debug>(
 }
 
 /// The next word, which is that the value may be old.
-pub(crate) async fn ambient<T: View + std::fmt::Debug>(
+pub(crate) async fn ambient<T: Typed + std::fmt::Debug>(
     watch: &mut Watch<T>,
     reason: Reason,
 ) -> WatchError {

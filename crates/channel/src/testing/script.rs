@@ -177,7 +177,7 @@ pub fn limited(
             max_stream_duration: limit,
         }),
     };
-    let listener = Resource::Listener(Arc::new(listener));
+    let listener = Resource::of(Arc::new(listener));
     let mut held = HashMap::from([((Kind::LISTENER, LISTENER.into()), Ok(listener))]);
     held.extend(clusters.into_iter().flat_map(ClusterSpec::into_resources));
     Resources(held)
@@ -228,11 +228,11 @@ impl ClusterSpec {
         vec![
             (
                 (Kind::CLUSTER, Arc::clone(&name)),
-                Ok(Resource::Cluster(Arc::new(cluster))),
+                Ok(Resource::of(Arc::new(cluster))),
             ),
             (
                 (Kind::ENDPOINT, name),
-                Ok(Resource::Assignment(Arc::new(endpoints))),
+                Ok(Resource::of(Arc::new(endpoints))),
             ),
         ]
     }

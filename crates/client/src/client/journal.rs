@@ -260,7 +260,9 @@ fn log_error(kind: &Kind, name: &str, cause: &WatchError, what: &'static str) {
 fn state_name(state: CacheState, is_held: bool) -> &'static str {
     match (state, is_held) {
         (CacheState::Requested, _) => "requested",
-        (CacheState::DoesNotExist, _) => "does_not_exist",
+        (CacheState::DoesNotExist, false) => "does_not_exist",
+        (CacheState::DoesNotExist, true) => "does_not_exist_but_cached",
+        (CacheState::Timeout, _) => "timeout",
         (CacheState::Acked, _) => "acked",
         (CacheState::Nacked, false) => "nacked",
         (CacheState::Nacked, true) => "nacked_but_cached",

@@ -14,12 +14,17 @@ use tokio::sync::Notify;
 pub(crate) struct Mailbox {
     words: Mutex<Words>,
     arrived: Notify,
+    /// Nothing is unread any more.
+    emptied: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Words {
     unread: BTreeMap<(Kind, Arc<str>), Word>,
+    /// No more will be written.
     closed: bool,
+    /// No more will be read.
+    abandoned: bool,
 }
 
 #[derive(Debug, Default)]
@@ -31,6 +36,9 @@ struct Word {
 impl Mailbox {
     pub(super) fn put(&self, event: Event) {
         let mut words = self.lock();
+        if words.abandoned {
+            return;
+        }
         match event {
             Event::Changed {
                 kind,
@@ -60,7 +68,35 @@ impl Mailbox {
 
     /// Forgets what is unread of a resource.
     pub(super) fn forget(&self, kind: &Kind, name: &Arc<str>) {
-        self.lock().unread.remove(&(kind.clone(), Arc::clone(name)));
+        let mut words = self.lock();
+        words.unread.remove(&(kind.clone(), Arc::clone(name)));
+        self.look_empty(&words);
+    }
+
+    /// Nobody will read any more.
+    pub(super) fn abandon(&self) {
+        let mut words = self.lock();
+        words.abandoned = true;
+        words.unread.clear();
+        self.look_empty(&words);
+    }
+
+    /// Waits until everything is read. Cancel-safe.
+    pub(super) async fn empty(&self) {
+        loop {
+            // Made before it is looked, so that nothing is missed between.
+            let emptied = self.emptied.notified();
+            if self.lock().unread.is_empty() {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    fn look_empty(&self, words: &Words) {
+        if words.unread.is_empty() {
+            self.emptied.notify_waiters();
+        }
     }
 
     /// The next word; `None` when the client is gone. For one reader; cancel-safe.
@@ -99,6 +135,7 @@ impl Mailbox {
         };
         if first.get().ambient.is_none() {
             first.remove();
+            self.look_empty(&words);
         }
         Some(event)
     }

@@ -4,6 +4,7 @@ mod dump;
 mod journal;
 mod mailbox;
 mod options;
+mod pace;
 mod pool;
 mod route;
 mod stream;
@@ -13,7 +14,7 @@ mod watch;
 use std::sync::Arc;
 
 use oxds_core::ads::{self, Client};
-use oxds_core::resource::View;
+use oxds_core::resource::{ResourceType, Typed};
 use oxds_types::Kind;
 use tokio::sync::{mpsc, oneshot};
 
@@ -22,7 +23,7 @@ pub use options::Options;
 pub use pool::ClientPool;
 pub(crate) use stream::grpc;
 pub(crate) use task::sleep_until;
-pub use watch::{RawWatch, Update, Watch};
+pub use watch::{RawWatch, Update, Watch, WatchAll};
 
 use crate::bootstrap::Bootstrap;
 use crate::load::LoadReporter;
@@ -93,13 +94,23 @@ impl XdsClient {
         &self.inner.bootstrap
     }
 
-    /// Watches one resource of a kind that has a view.
-    #[must_use]
-    pub fn watch<T: View>(&self, name: impl Into<Arc<str>>) -> Watch<T> {
-        Watch::new(self.watch_raw(T::KIND, name))
+    /// Reads the resources of a kind as this type from now on. [`watch`](Self::watch) does it with the type as it is; this
+    /// is for one with rules of its own, which are in force if it comes first. A resource is valid if it is so for every
+    /// type that its kind is read as; the rule that it breaks becomes the detail of the NACK.
+    pub fn register(&self, added: ResourceType) {
+        // A task that is gone reads nothing any more.
+        let _ = self.inner.commands.send(Command::Register(added));
     }
 
-    /// Watches one resource of any kind.
+    /// Watches one resource as a type: a view of [`oxds_core::resource`], which has gRPC's rules, or a generated message,
+    /// which has none. It is decoded once, however many watch it.
+    #[must_use]
+    pub fn watch<T: Typed>(&self, name: impl Into<Arc<str>>) -> Watch<T> {
+        self.register(ResourceType::of::<T>());
+        Watch::new(self.watch_raw(T::kind(), name))
+    }
+
+    /// Watches one resource of any kind. Unless its kind is read as some type, it is not decoded.
     #[must_use]
     pub fn watch_raw(&self, kind: Kind, name: impl Into<Arc<str>>) -> RawWatch {
         let mut watches = self.watches();
@@ -112,6 +123,16 @@ impl XdsClient {
     #[must_use]
     pub fn load_reporter(&self) -> &LoadReporter {
         &self.inner.loads
+    }
+
+    /// Watches all resources of a kind (`*`), or those of an `xdstp` collection (`xdstp://authority/type/path/*`), as a
+    /// type.
+    #[must_use]
+    pub fn watch_all<T: Typed>(&self, name: impl Into<Arc<str>>) -> WatchAll<T> {
+        self.register(ResourceType::of::<T>());
+        let mut watches = self.watches();
+        watches.add(&T::kind(), &name.into());
+        WatchAll::new(watches)
     }
 
     /// All that is watched, at one moment; `None` when the client's runtime is gone.
@@ -213,5 +234,6 @@ impl Drop for Watches {
         for watched in std::mem::take(&mut self.watched) {
             self.end(watched);
         }
+        self.mailbox.abandon();
     }
 }

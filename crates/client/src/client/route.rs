@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_core::ads::{self, AuthorityId, Names, Reason, WatchError};
+use oxds_core::ads::{self, AuthorityId, DataErrors, Names, Reason, WatchError};
+use oxds_core::resource::Types;
 use oxds_types::{Kind, ResourceName};
 
 use super::Options;
 use crate::bootstrap::{Bootstrap, Server};
+
+/// Says that we know what a time to live is (xDS protocol, "Resource TTL").
+const TTL_FEATURE: &str = "xds.config.supports-resource-ttl";
 
 /// The authorities of a bootstrap, as its client's machine knows them.
 #[derive(Debug)]
@@ -26,8 +30,14 @@ type Plan = (ads::Config, Vec<(ads::ServerId, Server)>, Routes);
 /// (C-46).
 pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
     let mut config = ads::Config::new(bootstrap.node.clone());
+    config.resource_ttl = options.resource_ttl;
+    if options.resource_ttl {
+        config.node.client_features.push(TTL_FEATURE.to_owned());
+    }
     config.resource_timeout = options.resource_timeout;
     config.names = bootstrap.names;
+    // What is watched says as what it is read.
+    config.types = Types::default();
     let mut servers: Vec<(Server, ads::ServerId)> = Vec::new();
     let mut authority = |config: &mut ads::Config, list: &[Server]| {
         let ids = list.iter().map(|server| {
@@ -37,6 +47,14 @@ pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
                 described.protocol = options.protocol;
                 described.version = server.version();
                 described.ignore_resource_deletion = server.features.ignore_resource_deletion;
+                if options.data_error_handling {
+                    described.data_errors = match server.features.fail_on_data_errors {
+                        true => DataErrors::Drop,
+                        false => DataErrors::Keep,
+                    };
+                    described.silence_is_transient =
+                        server.features.resource_timer_is_transient_error;
+                }
                 let id = config.add_server(described);
                 servers.push((server.clone(), id));
                 id

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use oxds_core::ads::{AuthorityId, Client, Event, ServerId, Transmit};
+use oxds_core::resource::ResourceType;
+use oxds_core::subscription::{WILDCARD, collection_of, is_of_many};
 use oxds_core::time::Instant;
 use oxds_types::Kind;
 use tokio::sync::{mpsc, oneshot};
@@ -14,6 +16,7 @@ use super::Options;
 use super::dump::{Dumped, dump};
 use super::journal::Journal;
 use super::mailbox::Mailbox;
+use super::pace::Pace;
 use super::stream::{AdsStream, Io};
 use crate::bootstrap::Server;
 use crate::random::random;
@@ -23,6 +26,7 @@ use crate::random::random;
 pub(super) enum Command {
     Watch(AuthorityId, Watched),
     Unwatch(Watched),
+    Register(ResourceType),
     /// Whoever asked may be gone.
     Dump(oneshot::Sender<Vec<Dumped>>),
 }
@@ -48,6 +52,8 @@ pub(super) struct Task {
     connections: Vec<Connection>,
     commands: mpsc::UnboundedReceiver<Command>,
     watchers: HashMap<(Kind, Arc<str>), Vec<Watcher>>,
+    /// How many of them watch more than one name.
+    collections: usize,
     options: Options,
     journal: Journal,
     /// The machine's clock starts here.
@@ -59,6 +65,7 @@ struct Connection {
     id: ServerId,
     server: Server,
     stream: AdsStream,
+    pace: Pace,
 }
 
 impl Task {
@@ -74,12 +81,14 @@ impl Task {
             id,
             server,
             stream: AdsStream::Closed,
+            pace: Pace::default(),
         };
         Self {
             machine,
             connections: servers.into_iter().map(connection).collect(),
             commands,
             watchers: HashMap::new(),
+            collections: 0,
             options,
             journal,
             epoch: tokio::time::Instant::now(),
@@ -88,8 +97,10 @@ impl Task {
 
     /// Runs until the last handle is dropped; its sockets are closed then.
     pub(super) async fn run(mut self) {
+        // The stream that brought what there is to tell.
+        let mut bringer = None;
         loop {
-            self.settle();
+            self.settle(bringer.take());
             let timeout = self
                 .machine
                 .poll_timeout()
@@ -99,7 +110,10 @@ impl Task {
                     Some(command) => self.obey(command),
                     None => return,
                 },
-                (index, io) = next_io(&mut self.connections, &self.options) => self.take_in(index, io),
+                (index, io) = next_io(&mut self.connections, &self.options) => {
+                    self.take_in(index, io);
+                    bringer = Some(index);
+                }
                 () = sleep_until(timeout) => self.machine.handle_timeout(self.now()),
             }
         }
@@ -116,6 +130,7 @@ impl Task {
             match command {
                 Command::Watch(authority, watched) => self.watch(authority, watched),
                 Command::Unwatch(watched) => self.unwatch(watched),
+                Command::Register(added) => self.machine.register(added),
                 Command::Dump(answer) => drop(answer.send(dump(&self.machine, self.now()))),
             }
             next = self.commands.try_recv().ok();
@@ -128,11 +143,16 @@ impl Task {
             name,
             watcher,
         } = watched;
+        let is_of_many = is_of_many(&name);
         for event in self.machine.watch(authority, &kind, &name) {
-            watcher.tell(event);
+            watcher.mailbox.put(match is_of_many {
+                true => event,
+                false => watcher.spelt(&event),
+            });
         }
         let cached = self.machine.cached(&kind, &name);
         self.journal.resource(&kind, &name, cached.as_ref());
+        self.collections += usize::from(is_of_many);
         let watchers = self.watchers.entry((kind, name)).or_default();
         watchers.push(watcher);
     }
@@ -149,6 +169,7 @@ impl Task {
             return;
         };
         watchers.swap_remove(index);
+        self.collections -= usize::from(is_of_many(&key.1));
         if watchers.is_empty() {
             self.watchers.remove(&key);
         }
@@ -182,13 +203,13 @@ impl Task {
         }
     }
 
-    fn settle(&mut self) {
+    fn settle(&mut self, bringer: Option<usize>) {
         while let Some((server, transmit)) = self.machine.poll_transmit(self.now()) {
             self.transmit(server, transmit);
         }
         self.journal.settle(&self.machine);
         while let Some(event) = self.machine.poll_event() {
-            self.tell(&event);
+            self.tell(&event, bringer);
         }
     }
 
@@ -210,7 +231,7 @@ impl Task {
         }
     }
 
-    fn tell(&mut self, event: &Event) {
+    fn tell(&mut self, event: &Event, bringer: Option<usize>) {
         let (Event::Changed { kind, name, .. }
         | Event::Ambient { kind, name, .. }
         | Event::DeletionIgnored { kind, name }) = event;
@@ -220,19 +241,46 @@ impl Task {
         if matches!(event, Event::DeletionIgnored { .. }) {
             return;
         }
+        let mut pace = bringer.map(|index| &mut self.connections[index].pace);
+        let patience = self.options.patience_with_watchers;
+        let mut put = |watcher: &Watcher, event| {
+            watcher.mailbox.put(event);
+            if let Some(pace) = &mut pace {
+                pace.wait_for(&watcher.mailbox, patience);
+            }
+        };
         let watchers = self.watchers.get(&(kind.clone(), Arc::clone(name)));
         for watcher in watchers.into_iter().flatten() {
-            watcher.tell(event.clone());
+            put(watcher, watcher.spelt(event));
+        }
+        if self.collections == 0 {
+            return;
+        }
+        for collection in collection_of(name).into_iter().chain([WILDCARD.to_owned()]) {
+            let watchers = self.watchers.get(&(kind.clone(), collection.into()));
+            for watcher in watchers.into_iter().flatten() {
+                put(watcher, event.clone());
+            }
         }
     }
 }
 
+impl Connection {
+    /// What happens next, once the watchers of what happened last have read. Cancel-safe.
+    async fn next(&mut self, options: &Options) -> Io {
+        self.pace.keep().await;
+        self.stream.next(&self.server, options).await
+    }
+}
+
 impl Watcher {
-    fn tell(&self, mut event: Event) {
+    /// The event, with the name as the watcher spells it.
+    fn spelt(&self, event: &Event) -> Event {
+        let mut event = event.clone();
         if let Event::Changed { name, .. } | Event::Ambient { name, .. } = &mut event {
             name.clone_from(&self.spelt);
         }
-        self.mailbox.put(event);
+        event
     }
 
     fn is(&self, other: &Self) -> bool {
@@ -242,10 +290,8 @@ impl Watcher {
 
 /// What happens next on any of the streams, and on which. Cancel-safe.
 async fn next_io(connections: &mut [Connection], options: &Options) -> (usize, Io) {
-    let mut streams: Vec<_> = connections
-        .iter_mut()
-        .map(|Connection { server, stream, .. }| Box::pin(stream.next(server, options)))
-        .collect();
+    let next = |connection| Box::pin(Connection::next(connection, options));
+    let mut streams: Vec<_> = connections.iter_mut().map(next).collect();
     poll_fn(|cx| {
         for (index, stream) in streams.iter_mut().enumerate() {
             if let Poll::Ready(io) = stream.as_mut().poll(cx) {

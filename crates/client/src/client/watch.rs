@@ -1,10 +1,11 @@
 //! Watches: what an application reads.
 
+use std::any::type_name;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use oxds_core::ads::{Event, WatchError};
-use oxds_core::resource::{Resource, View};
+use oxds_core::ads::{Event, Reason, WatchError};
+use oxds_core::resource::{Resource, Typed};
 use oxds_types::Kind;
 
 use super::Watches;
@@ -18,7 +19,7 @@ pub enum Update<T> {
     Ambient(Option<WatchError>),
 }
 
-/// Follows one resource of any kind. Dropping it ends the watch.
+/// Follows one resource of any kind, whose bytes it has. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct RawWatch {
     watches: Watches,
@@ -53,45 +54,82 @@ impl RawWatch {
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn next(&mut self) -> Option<Update<Resource>> {
-        match self.watches.next().await? {
-            Event::Changed { resource, .. } => Some(Update::Changed(resource)),
-            Event::Ambient { error, .. } => Some(Update::Ambient(error)),
-            Event::DeletionIgnored { .. } => None,
-        }
+        word(self.watches.next().await?).map(|(_, update)| update)
     }
 }
 
-/// Follows one resource. Dropping it ends the watch.
+/// Follows one resource as a type. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Watch<T> {
     raw: RawWatch,
-    view: PhantomData<fn() -> T>,
+    read_as: PhantomData<fn() -> T>,
 }
 
-impl<T: View> Watch<T> {
+impl<T: Typed> Watch<T> {
     pub(super) fn new(raw: RawWatch) -> Self {
         Self {
             raw,
-            view: PhantomData,
+            read_as: PhantomData,
         }
     }
 
-    /// The next word, as [`RawWatch::next`] has it.
+    /// The next word, as [`RawWatch::next`] has it. All watches of a resource share what was read of it.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn next(&mut self) -> Option<Update<Arc<T>>> {
-        loop {
-            match self.raw.next().await? {
-                Update::Ambient(error) => return Some(Update::Ambient(error)),
-                Update::Changed(Err(error)) => return Some(Update::Changed(Err(error))),
-                Update::Changed(Ok(resource)) => {
-                    // The client parses by kind, so the view is of this one.
-                    if let Some(view) = T::from_resource(&resource) {
-                        return Some(Update::Changed(Ok(Arc::clone(view))));
-                    }
-                }
-            }
+        let update = self.raw.next().await?;
+        Some(typed(&self.raw.watches, &self.raw.name, update))
+    }
+}
+
+/// Follows all resources of a kind, or those of an `xdstp` collection. Dropping it ends the watch.
+#[derive(Debug)]
+pub struct WatchAll<T> {
+    watches: Watches,
+    read_as: PhantomData<fn() -> T>,
+}
+
+impl<T: Typed> WatchAll<T> {
+    pub(super) fn new(watches: Watches) -> Self {
+        Self {
+            watches,
+            read_as: PhantomData,
         }
+    }
+
+    /// The next word, and the resource that it is on; what concerns the whole has the name that was watched. As with
+    /// [`RawWatch::next`], newer words replace those that were not read.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn next(&mut self) -> Option<(Arc<str>, Update<Arc<T>>)> {
+        let (name, update) = word(self.watches.next().await?)?;
+        let update = typed(&self.watches, &name, update);
+        Some((name, update))
+    }
+}
+
+/// `None` for what is not for watchers: the client's task keeps it from them.
+fn word(event: Event) -> Option<(Arc<str>, Update<Resource>)> {
+    match event {
+        Event::Changed { name, resource, .. } => Some((name, Update::Changed(resource))),
+        Event::Ambient { name, error, .. } => Some((name, Update::Ambient(error))),
+        Event::DeletionIgnored { .. } => None,
+    }
+}
+
+fn typed<T: Typed>(watches: &Watches, name: &str, update: Update<Resource>) -> Update<Arc<T>> {
+    match update {
+        Update::Ambient(error) => Update::Ambient(error),
+        Update::Changed(Err(error)) => Update::Changed(Err(error)),
+        Update::Changed(Ok(resource)) => Update::Changed(resource.get().ok_or_else(|| {
+            // It was accepted before anybody watched it as this type.
+            let (kind, node_id) = (T::kind(), &watches.client.bootstrap().node().id);
+            let (message, read_as) = (kind.message(), type_name::<T>());
+            let text =
+                format!("{message} {name:?} is held, but is no valid {read_as} [node {node_id:?}]");
+            WatchError::new(Reason::Invalid, text)
+        })),
     }
 }

@@ -7,19 +7,27 @@ use std::time::Duration;
 use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
 
+use super::cache::Loss;
+use crate::resource::Types;
 use crate::snapshot::Protocol;
 
 /// How a client behaves. The first authority is the one of names that have none.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// Who asks.
     pub node: Node,
-    /// How long a server may be silent about a resource before it counts as missing: 15 s (gRFC A27).
+    /// How long a server may be silent about a resource before it counts as missing: 15 s (gRFC A27). Twice that where its
+    /// silence is transient (gRFC A88).
     pub resource_timeout: Duration,
     /// What to make of a response that holds a name twice: accepted by default (DEC-4).
     pub duplicates: Duplicates,
     /// What names are: federated by default (gRFC A47).
     pub names: Names,
+    /// What resources are read as: a gRPC channel's views by default.
+    pub types: Types,
+    /// Whether resources end when their time to live does. gRPC knows none (C-83); a server sends it to nodes alone that
+    /// have the feature `xds.config.supports-resource-ttl`, which is for the maker of the node to add.
+    pub resource_ttl: bool,
     pub(super) servers: Vec<Server>,
     pub(super) authorities: Vec<Vec<ServerId>>,
     pub(super) eager: BTreeSet<AuthorityId>,
@@ -34,8 +42,25 @@ pub struct Server {
     pub protocol: Protocol,
     /// In which version of the API it is asked: v3, as gRPC does today, unless told (gRFC A30). It may answer in either.
     pub version: ApiVersion,
-    /// What it deletes stays in use (gRFC A53).
+    /// What it deletes stays in use (gRFC A53), where [`DataErrors::DropDeleted`] would drop it.
     pub ignore_resource_deletion: bool,
+    /// What becomes of what is held when something is wrong with it.
+    pub data_errors: DataErrors,
+    /// Its silence means that it is slow, and not that there is no such resource; it may last twice as long (gRFC A88).
+    pub silence_is_transient: bool,
+}
+
+/// What becomes of a resource that is held when its server deletes it, or sends an invalid one, or an error that says that
+/// there is none for us (gRFC A88).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum DataErrors {
+    /// As before A88: what is deleted is dropped, with anything else it stays in use.
+    #[default]
+    DropDeleted,
+    /// It stays in use, whatever it is.
+    Keep,
+    /// It is dropped, whatever it is: `fail_on_data_errors`.
+    Drop,
 }
 
 /// A server of one [`Config`]. The default is the first.
@@ -75,7 +100,29 @@ impl Server {
             protocol: Protocol::Sotw,
             version: ApiVersion::V3,
             ignore_resource_deletion: false,
+            data_errors: DataErrors::default(),
+            silence_is_transient: false,
         }
+    }
+
+    pub(super) fn loss_by_deletion(&self) -> Loss {
+        match self.data_errors {
+            DataErrors::DropDeleted | DataErrors::Drop => Loss::Drop,
+            DataErrors::Keep => Loss::Keep,
+        }
+    }
+
+    /// `transient`: by an error that says nothing of the resource.
+    pub(super) fn loss_by_error(&self, transient: bool) -> Loss {
+        match self.data_errors {
+            DataErrors::Drop if !transient => Loss::Drop,
+            _ => Loss::Keep,
+        }
+    }
+
+    /// It keeps what it deletes, and that is to be logged.
+    pub(super) fn ignores_deletions(&self) -> bool {
+        self.ignore_resource_deletion && self.data_errors == DataErrors::DropDeleted
     }
 }
 
@@ -96,6 +143,8 @@ impl Config {
             resource_timeout: Duration::from_secs(15),
             duplicates: Duplicates::default(),
             names: Names::default(),
+            types: Types::grpc(),
+            resource_ttl: false,
             servers: Vec::new(),
             authorities: Vec::new(),
             eager: BTreeSet::new(),
@@ -109,6 +158,14 @@ impl Config {
         let server = config.add_server(server);
         config.add_authority(vec![server]);
         config
+    }
+
+    /// How long this server may be silent about a resource.
+    pub(super) fn patience(&self, server: &Server) -> Duration {
+        match server.silence_is_transient {
+            true => self.resource_timeout.saturating_mul(2),
+            false => self.resource_timeout,
+        }
     }
 
     /// Adds a server. Authorities that name one server share its stream.

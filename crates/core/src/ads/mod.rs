@@ -18,8 +18,10 @@
 mod backoff;
 mod cache;
 mod config;
+mod counters;
 mod error;
 mod fallback;
+mod intake;
 mod name;
 mod response;
 mod sources;
@@ -29,24 +31,23 @@ mod updates;
 use std::sync::Arc;
 
 use oxds_types::Kind;
-use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
 
 pub use backoff::Backoff;
 pub(crate) use backoff::jittered;
 pub use cache::{Attempt, CacheState, Cached, Held};
-pub use config::{AuthorityId, Config, Duplicates, Names, Server, ServerId};
+pub use config::{AuthorityId, Config, DataErrors, Duplicates, Names, Server, ServerId};
+pub use counters::Counters;
 pub use error::{Reason, WatchError};
 pub use name::canonical;
 pub use stream::Transmit;
 pub use updates::Updates;
 
-use crate::resource::Resource;
+use crate::resource::{Resource, ResourceType};
 pub use crate::snapshot::Protocol;
 use crate::time::Instant;
-use cache::Cache;
-use error::{error, reported};
+use cache::{Cache, Due, Fault, Loss};
+use error::error;
 use fallback::{Channel, Channels};
-use response::{Accepted, Judged, Rejected, Rules};
 use stream::{Ended, Stream};
 
 /// What the watchers of a resource are to be told (gRFC A88).
@@ -85,6 +86,7 @@ pub struct Client {
     config: Config,
     channels: Channels,
     cache: Cache,
+    counters: Counters,
 }
 
 impl Client {
@@ -100,12 +102,26 @@ impl Client {
         Self {
             channels: Channels::new(channels, &config),
             cache: Cache::default(),
+            counters: Counters::default(),
             config,
+        }
+    }
+
+    /// Reads the resources of a kind as this type from now on, those that are held included. Where a kind is read as
+    /// several types, all must take a resource.
+    pub fn register(&mut self, added: ResourceType) {
+        let kind = added.kind().clone();
+        if self.config.types.register(added) {
+            self.cache.reread(&kind, &self.config.types);
         }
     }
 
     /// Adds a watcher of a resource, which belongs to this authority of the configuration. Returns what it is to be
     /// told at once; the rest comes as events to all watchers of the name.
+    ///
+    /// The name `*` stands for all resources of the kind, and `xdstp://authority/type/path/*` for those directly below the
+    /// path, as far as the server knows such names (xDS protocol, "Wildcard", xRFC TP1). Their events have the names of
+    /// single resources; what concerns the whole has the name that was watched.
     pub fn watch(&mut self, authority: AuthorityId, kind: &Kind, name: &Arc<str>) -> Vec<Event> {
         if self.cache.watch(authority, kind, name) {
             self.channels.subscribe(&self.cache, authority, kind, name);
@@ -140,98 +156,6 @@ impl Client {
         self.channels.get_mut(server).stream.handle_opened();
     }
 
-    /// A response came. It is answered by the next request that [`poll_transmit`](Self::poll_transmit) gives.
-    ///
-    /// Returns what was in it, unless it is not ours to judge.
-    pub fn handle_response(
-        &mut self,
-        now: Instant,
-        server: ServerId,
-        response: DiscoveryResponse,
-    ) -> Option<Updates> {
-        let kind = self.known_kind(server, &response.type_url)?;
-        let (version, rules) = (response.version_info, self.rules());
-        let mut judged = response::judge(&kind, &version, &response.resources, rules, |name| {
-            self.cache.value(&kind, name)
-        });
-        judged.report(response.resource_errors);
-        let updates = Updates::of(&kind, &judged);
-        if !self.answer(server, &kind, &version, response.nonce, &updates) {
-            return None;
-        }
-        self.delete_absent(server, &kind, &judged);
-        self.apply(now, server, &kind, &version, judged);
-        Some(updates)
-    }
-
-    /// A difference came. It is answered by the next request that [`poll_transmit`](Self::poll_transmit) gives.
-    ///
-    /// Returns what was in it, unless it is not ours to judge.
-    pub fn handle_difference(
-        &mut self,
-        now: Instant,
-        server: ServerId,
-        response: DeltaDiscoveryResponse,
-    ) -> Option<Updates> {
-        let kind = self.known_kind(server, &response.type_url)?;
-        let rules = self.rules();
-        let mut judged = response::judge_difference(&kind, response.resources, rules, |name| {
-            self.cache.value(&kind, name)
-        });
-        judged.report(response.resource_errors);
-        let version = response.system_version_info;
-        let updates = Updates::of(&kind, &judged);
-        if !self.answer(server, &kind, &version, response.nonce, &updates) {
-            return None;
-        }
-        for name in &response.removed_resources {
-            let name = Arc::from(rules.names.spelling(name));
-            self.remove(server, &kind, &name);
-        }
-        self.apply(now, server, &kind, &version, judged);
-        Some(updates)
-    }
-
-    fn rules(&self) -> Rules {
-        Rules {
-            duplicates: self.config.duplicates,
-            names: self.config.names,
-        }
-    }
-
-    /// The kind of a response, if it was ever subscribed to.
-    fn known_kind(&mut self, server: ServerId, type_url: &str) -> Option<Kind> {
-        let stream = &mut self.channels.get_mut(server).stream;
-        match Kind::from_type_url(type_url) {
-            Some((kind, _)) if stream.knows(&kind) => Some(kind),
-            // C-78: neither an ACK nor a NACK would be right.
-            _ => {
-                if stream.handle_unknown_kind() {
-                    self.channels.settle_on(&self.cache, server);
-                }
-                None
-            }
-        }
-    }
-
-    /// Acknowledges or rejects. `false` if the response is a late one, which says nothing (C-160).
-    fn answer(
-        &mut self,
-        server: ServerId,
-        kind: &Kind,
-        version: &str,
-        nonce: String,
-        updates: &Updates,
-    ) -> bool {
-        let stream = &mut self.channels.get_mut(server).stream;
-        let nack = updates.rejection.clone();
-        let is_timely = stream.handle_response(kind, version.to_owned(), nonce, nack);
-        if is_timely {
-            self.channels.settle_on(&self.cache, server);
-        }
-        is_timely
-    }
-
     /// The stream could not be opened, or ended, for this reason. `random` spreads the next attempt.
     pub fn handle_closed(&mut self, now: Instant, server: ServerId, cause: &str, random: u64) {
         let channel = self.channels.get_mut(server);
@@ -259,21 +183,33 @@ impl Client {
         for (_, channel) in self.channels.iter_mut() {
             channel.stream.handle_timeout(now);
         }
-        let (channels, config) = (&self.channels, &self.config);
-        self.cache.handle_timeout(now, |server, kind, name| {
-            let seconds = config.resource_timeout.as_secs_f32();
-            let text = format!("does not exist: no answer within {seconds} s");
-            let server = &channels.get(server).server;
-            let reason = Reason::DoesNotExist;
-            error(server, &config.node.id, reason, &text, kind, name)
-        });
+        while let Some((due, server, kind, name)) = self.cache.pop_due(now) {
+            let from = &self.channels.get(server).server;
+            let seconds = self.config.patience(from).as_secs_f32();
+            let (fault, reason, text) = match due {
+                Due::Expiry => {
+                    let text = "does not exist: its time to live has ended".to_owned();
+                    (Fault::Absent, Reason::DoesNotExist, text)
+                }
+                Due::Silence if from.silence_is_transient => {
+                    let text = format!("cannot be had: no answer within {seconds} s");
+                    (Fault::Late, Reason::Unreachable, text)
+                }
+                Due::Silence => {
+                    let text = format!("does not exist: no answer within {seconds} s");
+                    (Fault::Absent, Reason::DoesNotExist, text)
+                }
+            };
+            let error = error(from, &self.config.node.id, reason, &text, &kind, &name);
+            self.cache.fail(&kind, &name, fault, error, Loss::Drop);
+        }
     }
 
     /// What to do next, and with which server. Poll until `None` after every other call.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(ServerId, Transmit)> {
         let cache = &self.cache;
         let (server, transmit) = self.channels.iter_mut().find_map(|(server, channel)| {
-            let held = |kind: &Kind, name: &str| cache.version_from(server, kind, name);
+            let held = |kind: &Kind, name: &str| cache.versions_from(server, kind, name);
             let transmit = channel.stream.poll_transmit(held)?;
             Some((server, transmit))
         })?;
@@ -288,8 +224,8 @@ impl Client {
             && let Some((kind, _)) = Kind::from_type_url(type_url)
         {
             // C-94: the clock of a resource starts when its name has gone out on a live stream.
-            let patience = self.config.resource_timeout;
-            self.cache.requested(server, &kind, names, now, patience);
+            let until = now + self.config.patience(&self.channels.get(server).server);
+            self.cache.requested(server, &kind, names, until);
         }
         Some((server, transmit))
     }
@@ -328,106 +264,19 @@ impl Client {
         self.cache.all()
     }
 
+    /// What there was to do since the client was made.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        Counters {
+            events: self.cache.told(),
+            ..self.counters
+        }
+    }
+
     /// The version of a kind that was accepted last from a server.
     #[must_use]
     pub fn version(&self, server: ServerId, kind: &Kind) -> &str {
         self.channels.get(server).stream.version(kind)
-    }
-
-    fn apply(
-        &mut self,
-        now: Instant,
-        server: ServerId,
-        kind: &Kind,
-        version: &str,
-        judged: Judged,
-    ) {
-        let (channel, cache) = (self.channels.get(server), &mut self.cache);
-        let (from, node_id) = (&channel.server, &self.config.node.id);
-        for Accepted {
-            name,
-            version,
-            api,
-            content,
-        } in judged.accepted
-        {
-            // C-80: what was not asked for is not kept.
-            if !channel.stream.is_subscribed(kind, &name) {
-                continue;
-            }
-            match content {
-                None => {
-                    let sender = (server, &from.uri);
-                    cache.confirm(sender, kind, &name, (&version, api));
-                }
-                Some((value, resource)) => {
-                    let held = Held {
-                        value,
-                        resource,
-                        version,
-                        api,
-                        server_uri: Arc::clone(&from.uri),
-                        server,
-                        updated: now,
-                    };
-                    cache.accept(server, kind, &name, held);
-                }
-            }
-        }
-        for Rejected { invalid, version } in judged.rejected {
-            let Some(name) = &invalid.name else { continue };
-            let text = format!("is invalid: {}", response::without_name(&invalid));
-            let error = error(from, node_id, Reason::Invalid, &text, kind, name);
-            cache.reject(kind, name, error, Attempt { version, at: now });
-        }
-        for (name, status) in judged.reported {
-            let error = reported(from, node_id, &status, kind, &name);
-            let version = version.to_owned();
-            cache.handle_reported(kind, &name, error, Attempt { version, at: now });
-        }
-    }
-
-    /// Listeners and clusters that a response leaves out are gone (xDS protocol, "Deleting resources"): those that
-    /// this server has sent before, and no others (C-103, DEC-7).
-    fn delete_absent(&mut self, server: ServerId, kind: &Kind, judged: &Judged) {
-        // A resource whose name cannot be read may be any of them.
-        if !kind.is_full_state() || judged.has_nameless() {
-            return;
-        }
-        let (channel, cache) = (self.channels.get(server), &mut self.cache);
-        let names = channel.stream.names(kind);
-        for name in names.filter(|name| !judged.names(name)) {
-            if !cache.is_held_from(server, kind, name) {
-                continue;
-            }
-            if channel.server.ignore_resource_deletion {
-                cache.ignore_deletion(kind, name);
-                continue;
-            }
-            let (text, reason) = (
-                "does not exist: the server deleted it",
-                Reason::DoesNotExist,
-            );
-            let node_id = &self.config.node.id;
-            let error = error(&channel.server, node_id, reason, text, kind, name);
-            cache.delete(kind, name, error);
-        }
-    }
-
-    /// The server says that there is no such resource: it was deleted, or never was (C-278).
-    fn remove(&mut self, server: ServerId, kind: &Kind, name: &Arc<str>) {
-        let (channel, cache) = (self.channels.get(server), &mut self.cache);
-        if !channel.stream.is_subscribed(kind, name) {
-            return;
-        }
-        let is_held = cache.value(kind, name).is_some();
-        if is_held && channel.server.ignore_resource_deletion {
-            return cache.ignore_deletion(kind, name);
-        }
-        let (from, node_id) = (&channel.server, &self.config.node.id);
-        let text = "does not exist: the server says so";
-        let error = error(from, node_id, Reason::DoesNotExist, text, kind, name);
-        cache.handle_none(kind, name, error);
     }
 
     fn unreachable(&self, server: ServerId, cause: &str, kind: &Kind, name: &str) -> WatchError {

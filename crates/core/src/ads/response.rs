@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::{Buf, Bytes};
-use oxds_types::discovery::{Any, Resource as Wrapper, ResourceError, Status};
+use bytes::Bytes;
+use oxds_types::discovery::{self, Any, Resource as Wrapper, ResourceError, Status};
 use oxds_types::{ApiVersion, Kind};
 use prost::Message;
-use prost::encoding::{WireType, decode_key, decode_varint};
 
+use super::cache::Cache;
 use super::{Duplicates, Names};
-use crate::resource::{Invalid, Resource};
+use crate::resource::{Invalid, Resource, Types, own_name};
 
 /// What a SotW response may wrap its resources in.
 const WRAPPERS: [&str; 2] = [
@@ -19,9 +20,15 @@ const WRAPPERS: [&str; 2] = [
     "envoy.api.v2.Resource",
 ];
 
-/// What the configuration says of responses.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rules {
+/// Well below what servers read of a request, 4 MiB by default.
+const MOST_NACK_BYTES: usize = 1 << 16;
+
+/// What responses of one kind are judged by.
+#[derive(Debug)]
+pub(super) struct Judge<'a> {
+    pub(super) kind: &'a Kind,
+    pub(super) types: &'a Types,
+    pub(super) cache: &'a Cache,
     pub(super) duplicates: Duplicates,
     pub(super) names: Names,
 }
@@ -29,155 +36,175 @@ pub(super) struct Rules {
 /// The resources of a response.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    rules: Rules,
+    spelling: Names,
     pub(super) accepted: Vec<Accepted>,
     pub(super) rejected: Vec<Rejected>,
+    /// Signs of life: what was sent before lives on for so long; without a time, for good.
+    pub(super) heartbeats: Vec<(Arc<str>, Option<Duration>)>,
+    /// Names by which there is nothing.
+    pub(super) nothing_by_alias: Vec<Arc<str>>,
     /// Duplicates: wrong of the response, and nothing that a watcher should hear of.
     twice: Vec<Invalid>,
     /// By name: what the server says instead of a resource (gRFC A88).
     pub(super) reported: Vec<(Arc<str>, Status)>,
     names: HashSet<Arc<str>>,
-}
-
-/// Judges every resource on its own: a bad one does not spoil the others (gRFC A46).
-pub(super) fn judge<'a>(
-    kind: &Kind,
-    version: &str,
-    resources: &[Any],
-    rules: Rules,
-    held: impl Fn(&str) -> Option<&'a Bytes>,
-) -> Judged {
-    let mut judged = Judged::by(rules);
-    for (index, any) in resources.iter().enumerate() {
-        let found = unwrap(any);
-        let found = found.and_then(|(name, any)| resource(kind, name, &any, rules.names, &held));
-        judged.take(index, version, found);
-    }
-    judged
-}
-
-/// The same for differences, where each resource has a version of its own. One without a body is a sign of life of what
-/// was sent before, and nothing to judge.
-pub(super) fn judge_difference<'a>(
-    kind: &Kind,
-    resources: Vec<Wrapper>,
-    rules: Rules,
-    held: impl Fn(&str) -> Option<&'a Bytes>,
-) -> Judged {
-    let mut judged = Judged::by(rules);
-    for (index, wrapper) in resources.into_iter().enumerate() {
-        if let Some(any) = &wrapper.resource {
-            let name = Some(wrapper.name).filter(|name| !name.is_empty());
-            let found = resource(kind, name, any, rules.names, &held);
-            judged.take(index, &wrapper.version, found);
-        }
-    }
-    judged
+    /// How many resources were decoded, once per type.
+    pub(super) decoded: u64,
+    /// How many were those that are held.
+    pub(super) unchanged: u64,
 }
 
 /// A valid resource.
 #[derive(Debug)]
 pub(super) struct Accepted {
     pub(super) name: Arc<str>,
+    pub(super) aliases: Vec<Arc<str>>,
     /// Its own, or its response's.
-    pub(super) version: String,
+    pub(super) version: Arc<str>,
     pub(super) api: ApiVersion,
+    pub(super) ttl: Option<Duration>,
     /// `None` if the bytes are those held already.
-    pub(super) content: Content,
+    pub(super) content: Option<Resource>,
 }
 
 /// An invalid one.
 #[derive(Debug)]
 pub(super) struct Rejected {
     pub(super) invalid: Invalid,
-    pub(super) version: String,
+    pub(super) version: Arc<str>,
 }
 
-/// Bytes and their view, or `None` if the bytes are those held already.
-type Content = Option<(Bytes, Resource)>;
+/// A resource as either variant of the protocol has it.
+struct Element {
+    name: Option<String>,
+    aliases: Vec<String>,
+    version: Arc<str>,
+    ttl: Option<Duration>,
+    body: Option<Any>,
+}
+
+impl Element {
+    fn wrapped(wrapper: Wrapper, version: Arc<str>) -> Self {
+        Self {
+            name: Some(wrapper.name).filter(|name| !name.is_empty()),
+            aliases: wrapper.aliases,
+            version,
+            ttl: wrapper.ttl.as_ref().and_then(duration),
+            body: wrapper.resource,
+        }
+    }
+
+    /// Takes a resource out of the wrapper that it may come in (client feature `xds.config.resource-in-sotw`).
+    fn of_full_state(any: Any, version: &Arc<str>) -> Result<Self, Invalid> {
+        let message = any.type_url.rsplit('/').next().unwrap_or_default();
+        if WRAPPERS.contains(&message) {
+            let wrapper = Wrapper::decode(any.value)?;
+            return Ok(Self::wrapped(wrapper, Arc::clone(version)));
+        }
+        Ok(Self {
+            name: None,
+            aliases: Vec::new(),
+            version: Arc::clone(version),
+            ttl: None,
+            body: Some(any),
+        })
+    }
+}
 
 /// A valid resource, by itself.
 struct Found {
     name: Arc<str>,
     api: ApiVersion,
-    content: Content,
+    /// `None` if it is held already.
+    content: Option<Resource>,
 }
 
-fn resource<'a>(
-    kind: &Kind,
-    wrapped_name: Option<String>,
-    any: &Any,
-    names: Names,
-    held: impl Fn(&str) -> Option<&'a Bytes>,
-) -> Result<Found, Invalid> {
-    let Some((found, api)) = Kind::from_type_url(&any.type_url) else {
-        return Err(Invalid::new("must not be empty").at("type_url"));
-    };
-    if found != *kind {
-        let rule = format!("must be a {}, not a {}", kind.message(), found.message());
-        return Err(Invalid::new(rule).at("type_url"));
+impl Judge<'_> {
+    /// Judges every resource on its own: a bad one does not spoil the others (gRFC A46).
+    pub(super) fn full_state(&self, version: &str, resources: Vec<Any>) -> Judged {
+        let (mut judged, version) = (Judged::of(self.names), Arc::from(version));
+        for (index, any) in resources.into_iter().enumerate() {
+            match Element::of_full_state(any, &version) {
+                Ok(element) => self.element(index, element, &mut judged),
+                Err(invalid) => judged.reject(index, Arc::clone(&version), invalid),
+            }
+        }
+        judged
     }
-    // A name that can be told without decoding the whole spares us that when nothing changed.
-    let peeked = wrapped_name.as_deref().or_else(|| first_field(&any.value));
-    let peeked = peeked.map(|name| names.spelling(name));
-    if let Some(name) = &peeked
-        && held(name) == Some(&any.value)
-    {
-        return Ok(Found {
-            name: name.as_ref().into(),
-            api,
-            content: None,
-        });
-    }
-    // Of either version: fields have kept their numbers, and those that v3 has given up count as unset (gRFC A30).
-    let (own_name, resource) = Resource::parse(kind, &any.value).map_err(|mut invalid| {
-        invalid.name = invalid
-            .name
-            .or_else(|| peeked.filter(|name| !name.is_empty()).map(Arc::from));
-        invalid
-    })?;
-    let name = wrapped_name.map(Arc::from).or(own_name);
-    let name = name.ok_or_else(|| Invalid::new("must be wrapped in a Resource with a name"))?;
-    let name = match names.spelling(&name) {
-        Cow::Borrowed(_) => name,
-        Cow::Owned(spelling) => spelling.into(),
-    };
-    Ok(Found {
-        name,
-        api,
-        content: Some((any.value.clone(), resource)),
-    })
-}
 
-/// Takes a resource out of the wrapper that it may come in (client feature `xds.config.resource-in-sotw`).
-fn unwrap(any: &Any) -> Result<(Option<String>, Any), Invalid> {
-    let message = any.type_url.rsplit('/').next().unwrap_or_default();
-    if !WRAPPERS.contains(&message) {
-        return Ok((None, any.clone()));
+    /// The same for differences, where each resource has a version of its own.
+    pub(super) fn difference(&self, resources: Vec<Wrapper>) -> Judged {
+        let mut judged = Judged::of(self.names);
+        for (index, mut wrapper) in resources.into_iter().enumerate() {
+            let version = Arc::from(std::mem::take(&mut wrapper.version));
+            self.element(index, Element::wrapped(wrapper, version), &mut judged);
+        }
+        judged
     }
-    let wrapper = Wrapper::decode(any.value.clone())?;
-    let name = Some(wrapper.name).filter(|name| !name.is_empty());
-    match wrapper.resource {
-        Some(inner) => Ok((name, inner)),
-        None => {
-            let invalid = Invalid::new("must be set").at("resource");
-            Err(match name {
-                Some(name) => invalid.of(&name),
-                None => invalid,
-            })
+
+    fn element(&self, index: usize, element: Element, judged: &mut Judged) {
+        let version = Arc::clone(&element.version);
+        let found = match (&element.body, &element.name) {
+            (Some(any), name) => self.resource(name.as_deref(), any, judged),
+            (None, Some(name)) => return judged.without_body(name, &element),
+            (None, None) => Err(Invalid::new("must be set").at("resource")),
+        };
+        match found {
+            Ok(found) => judged.accept(self.duplicates, found, element),
+            Err(invalid) => judged.reject(index, version, invalid),
         }
     }
-}
 
-/// The text in field 1, if it is the first: the name, in every kind that has a view.
-fn first_field(value: &Bytes) -> Option<&str> {
-    let mut rest = &value[..];
-    let (1, WireType::LengthDelimited) = decode_key(&mut rest).ok()? else {
-        return None;
-    };
-    let len = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
-    let start = value.len() - rest.remaining();
-    std::str::from_utf8(value.get(start..start.checked_add(len)?)?).ok()
+    fn resource(
+        &self,
+        wrapped_name: Option<&str>,
+        any: &Any,
+        judged: &mut Judged,
+    ) -> Result<Found, Invalid> {
+        let Some((found, api)) = Kind::from_type_url(&any.type_url) else {
+            return Err(Invalid::new("must not be empty").at("type_url"));
+        };
+        if found != *self.kind {
+            let (expected, found) = (self.kind.message(), found.message());
+            let rule = format!("must be a {expected}, not a {found}");
+            return Err(Invalid::new(rule).at("type_url"));
+        }
+        // A name that can be told without decoding the whole spares us that when nothing changed.
+        let name =
+            wrapped_name.map_or_else(|| own_name(&any.value), |name| Ok(Cow::Borrowed(name)))?;
+        let name = self.names.spelling(&name);
+        let held = self.cache.held(self.kind, &name);
+        if let Some((name, held)) = held
+            && held.resource.value() == &any.value
+        {
+            judged.unchanged += 1;
+            return Ok(Found {
+                name: Arc::clone(name),
+                api,
+                content: None,
+            });
+        }
+        // Of either version: fields have kept their numbers, and those that v3 has given up count as unset (gRFC A30).
+        judged.decoded += self.types.len(self.kind) as u64;
+        // The bytes of a whole response must not live on with one of its resources.
+        let value = Bytes::copy_from_slice(&any.value);
+        let read = self.types.read(self.kind, value).map_err(|mut invalid| {
+            if !name.is_empty() {
+                invalid.name = Some(Arc::from(&*name));
+            }
+            invalid
+        })?;
+        if name.is_empty() {
+            let rule = "must have a name, or be wrapped in a Resource that has one";
+            return Err(Invalid::new(rule));
+        }
+        let name = held.map_or_else(|| name.into(), |(name, _)| Arc::clone(name));
+        Ok(Found {
+            name,
+            api,
+            content: Some(read),
+        })
+    }
 }
 
 /// The rule and where it is broken, without the name that the error's own text has already.
@@ -187,40 +214,69 @@ pub(super) fn without_name(invalid: &Invalid) -> String {
     invalid.to_string()
 }
 
+/// `None` for one that is negative or out of bounds.
+fn duration(proto: &discovery::Duration) -> Option<Duration> {
+    let seconds = u64::try_from(proto.seconds).ok()?;
+    let nanos = u32::try_from(proto.nanos).ok()?;
+    Some(Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos.into())))
+}
+
 impl Judged {
-    fn by(rules: Rules) -> Self {
+    fn of(spelling: Names) -> Self {
         Self {
-            rules,
+            spelling,
             ..Self::default()
         }
     }
 
-    fn take(&mut self, index: usize, version: &str, found: Result<Found, Invalid>) {
-        let version = version.to_owned();
-        match found {
-            Ok(Found { name, api, content }) => {
-                let first = self.names.insert(Arc::clone(&name));
-                if first || self.rules.duplicates == Duplicates::Accept {
-                    self.accepted.push(Accepted {
-                        name,
-                        version,
-                        api,
-                        content,
-                    });
-                } else {
-                    let twice = Invalid::new("is in the response twice");
-                    self.twice.push(twice.of(&name));
-                }
-            }
-            Err(invalid) => {
-                self.names.extend(invalid.name.clone());
-                let invalid = match invalid.name {
-                    None => invalid.at_index("resources", index),
-                    Some(_) => invalid,
-                };
-                self.rejected.push(Rejected { invalid, version });
-            }
+    fn accept(
+        &mut self,
+        duplicates: Duplicates,
+        Found { name, api, content }: Found,
+        element: Element,
+    ) {
+        let first = self.names.insert(Arc::clone(&name));
+        if !first && duplicates == Duplicates::Reject {
+            let twice = Invalid::new("is in the response twice");
+            return self.twice.push(twice.of(&name));
         }
+        self.accepted.push(Accepted {
+            name,
+            aliases: element.aliases.into_iter().map(Arc::from).collect(),
+            version: element.version,
+            api,
+            ttl: element.ttl,
+            content,
+        });
+    }
+
+    fn reject(&mut self, index: usize, version: Arc<str>, invalid: Invalid) {
+        self.names.extend(invalid.name.clone());
+        let invalid = match invalid.name {
+            None => invalid.at_index("resources", index),
+            Some(_) => invalid,
+        };
+        self.rejected.push(Rejected { invalid, version });
+    }
+
+    /// A sign of life of what was sent before; or, where it says under which alias it was asked for, that there is none
+    /// (as Envoy's VHDS has it).
+    fn without_body(&mut self, name: &str, element: &Element) {
+        let name: Arc<str> = self.spelling.spelling(name).into();
+        self.names.insert(Arc::clone(&name));
+        if element.ttl.is_none() && !element.aliases.is_empty() {
+            let aliases = element
+                .aliases
+                .iter()
+                .map(|alias| Arc::from(alias.as_str()));
+            return self.nothing_by_alias.extend(aliases);
+        }
+        self.heartbeats.push((name, element.ttl));
+    }
+
+    /// Whether there is nothing in it but signs of life.
+    pub(super) fn is_heartbeat(&self) -> bool {
+        !self.heartbeats.is_empty() && self.accepted.is_empty() && self.rejected.is_empty()
     }
 
     /// Whether there is a bad one whose name cannot be read: it may be any.
@@ -232,10 +288,10 @@ impl Judged {
 
     /// Takes over what the response says of single resources. Where it holds the resource too, that counts.
     pub(super) fn report(&mut self, errors: Vec<ResourceError>) {
-        let names = self.rules.names;
         for error in errors {
-            let name = error.resource_name;
-            let name = name.map(|name| Arc::from(names.spelling(&name.name)));
+            let name = error
+                .resource_name
+                .map(|name| Arc::from(self.spelling.spelling(&name.name)));
             let Some(name) = name else { continue };
             if self.names.insert(Arc::clone(&name)) {
                 let status = error.error_detail.unwrap_or_default();
@@ -254,18 +310,20 @@ impl Judged {
         self.rejected.len() + self.twice.len()
     }
 
-    /// The detail of the NACK, if there is one: every bad resource and its reason.
+    /// The detail of the NACK, if there is one: every bad resource and its reason, as far as servers can be expected to
+    /// take it.
     pub(super) fn nack(&self, kind: &Kind) -> Option<String> {
         let rejected = self.rejected.iter().map(|rejected| &rejected.invalid);
-        let faults = rejected.chain(&self.twice);
-        let reasons: Vec<String> = faults.map(Invalid::to_string).collect();
-        if reasons.is_empty() {
-            return None;
+        let mut faults = rejected.chain(&self.twice);
+        let mut text = format!("invalid {}: {}", kind.message(), faults.next()?);
+        for (index, fault) in faults.enumerate() {
+            if text.len() > MOST_NACK_BYTES {
+                let more = self.rejected.len() + self.twice.len() - index - 1;
+                text.push_str(&format!("; and {more} more"));
+                break;
+            }
+            text.push_str(&format!("; {fault}"));
         }
-        Some(format!(
-            "invalid {}: {}",
-            kind.message(),
-            reasons.join("; ")
-        ))
+        Some(text)
     }
 }

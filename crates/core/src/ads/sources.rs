@@ -3,8 +3,9 @@
 //! To the machine each is a server of full states whose stream is open for as long as it is wanted. What it brings
 //! comes by [`handle_response`](Client::handle_response); what a stream has no word for comes here.
 
+use super::cache::{Attempt, Fault};
 use super::error::error;
-use super::{Attempt, Client, Reason, ServerId};
+use super::{Client, Reason, ServerId};
 use crate::time::Instant;
 
 impl Client {
@@ -32,7 +33,9 @@ impl Client {
             let error = error(from, node_id, Reason::Invalid, &text, kind, name);
             let version = String::new();
             let attempt = Attempt { version, at: now };
-            self.cache.reject(kind, name, error, attempt);
+            let loss = from.loss_by_error(false);
+            self.cache
+                .fail(kind, name, Fault::Rejected(attempt), error, loss);
         }
     }
 }

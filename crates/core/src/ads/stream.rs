@@ -22,6 +22,7 @@ use oxds_types::{ApiVersion, Kind};
 use super::backoff::Backoff;
 use super::config::Server;
 use crate::snapshot::Protocol;
+use crate::subscription::{WILDCARD, collection_of};
 use crate::time::Instant;
 
 /// `google.rpc.Code.INVALID_ARGUMENT`: the code of every NACK (gRFC A46).
@@ -157,20 +158,13 @@ impl Stream {
     pub(super) fn is_subscribed(&self, kind: &Kind, name: &str) -> bool {
         self.kinds
             .get(kind)
-            .is_some_and(|state| state.names.contains(name))
+            .is_some_and(|state| state.asks_for(name))
     }
 
     /// All that is subscribed to.
     pub(super) fn wanted(&self) -> impl Iterator<Item = (&Kind, &Arc<str>)> {
         let kinds = self.kinds.iter();
         kinds.flat_map(|(kind, state)| state.names.iter().map(move |name| (kind, name)))
-    }
-
-    pub(super) fn names(&self, kind: &Kind) -> impl Iterator<Item = &Arc<str>> {
-        self.kinds
-            .get(kind)
-            .into_iter()
-            .flat_map(|state| &state.names)
     }
 
     /// The version of the kind that was accepted last.
@@ -261,10 +255,10 @@ impl Stream {
         }
     }
 
-    /// `held` is the version of a resource that is held as this server sent it.
+    /// `held` are name and version of what is held as this server sent it, by the name that was asked for.
     pub(super) fn poll_transmit(
         &mut self,
-        held: impl Fn(&Kind, &str) -> Option<String>,
+        held: impl Fn(&Kind, &str) -> Vec<(String, String)>,
     ) -> Option<Transmit> {
         let wanted = self.is_wanted();
         match &mut self.phase {
@@ -316,6 +310,13 @@ fn type_url(kind: &Kind, version: ApiVersion) -> &str {
 }
 
 impl KindState {
+    /// By its name, or by one that stands for it.
+    fn asks_for(&self, name: &str) -> bool {
+        self.names.contains(name)
+            || self.names.contains(WILDCARD)
+            || collection_of(name).is_some_and(|own| self.names.contains(own.as_str()))
+    }
+
     fn is_due(&self) -> bool {
         self.due && (self.has_named || !self.names.is_empty())
     }
@@ -343,20 +344,19 @@ impl KindState {
         &mut self,
         type_url: &str,
         node: Option<Node>,
-        held: impl Fn(&str) -> Option<String>,
+        held: impl Fn(&str) -> Vec<(String, String)>,
     ) -> DeltaDiscoveryRequest {
         self.due = false;
         let first = !std::mem::replace(&mut self.has_named, true);
         let Changes { new, gone } = std::mem::take(&mut self.changes);
         let texts = |names: &BTreeSet<Arc<str>>| names.iter().map(ToString::to_string).collect();
-        let version = |name: &Arc<str>| Some((name.to_string(), held(name)?));
         DeltaDiscoveryRequest {
             node,
             type_url: type_url.to_owned(),
             resource_names_subscribe: texts(&new),
             resource_names_unsubscribe: texts(&gone),
             initial_resource_versions: match first {
-                true => new.iter().filter_map(version).collect(),
+                true => new.iter().flat_map(|name| held(name)).collect(),
                 false => HashMap::new(),
             },
             response_nonce: match std::mem::take(&mut self.unanswered) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Command;
 use crate::ads::{Reason, WatchError};
-use crate::resource::{Resource, View};
+use crate::resource::{Resource, Typed};
 
 /// What is known of a resource.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl<T> Default for Slots<T> {
     }
 }
 
-impl<T: View> Slots<T> {
+impl<T: Typed> Slots<T> {
     /// Watches these, and no others.
     pub(super) fn want(
         &mut self,
@@ -67,13 +67,13 @@ impl<T: View> Slots<T> {
         self.slots.retain(|name, _| {
             let keep = wanted.contains(name);
             if !keep {
-                commands.push_back(Command::Unwatch(T::KIND, Arc::clone(name)));
+                commands.push_back(Command::Unwatch(T::kind(), Arc::clone(name)));
             }
             keep
         });
         for name in wanted {
             self.slots.entry(name).or_insert_with_key(|name| {
-                commands.push_back(Command::Watch(T::KIND, Arc::clone(name)));
+                commands.push_back(Command::Watch(T::kind(), Arc::clone(name)));
                 Slot::Waiting
             });
         }
@@ -84,8 +84,8 @@ impl<T: View> Slots<T> {
         let Some(slot) = self.slots.get_mut(name) else {
             return false;
         };
-        match resource.as_ref().map(T::from_resource) {
-            Ok(Some(view)) => *slot = Slot::Got(Arc::clone(view)),
+        match resource.as_ref().map(Resource::get) {
+            Ok(Some(view)) => *slot = Slot::Got(view),
             Ok(None) => return false,
             Err(error) => *slot = Slot::Failed(error.clone()),
         }

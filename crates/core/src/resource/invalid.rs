@@ -18,7 +18,8 @@ pub struct Invalid {
 
 impl Invalid {
     /// A broken rule of the value in hand; the way to it is added by [`at`](Self::at) on the way up.
-    pub(crate) fn new(rule: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn new(rule: impl Into<String>) -> Self {
         Self {
             name: None,
             path: String::new(),
@@ -27,7 +28,8 @@ impl Invalid {
     }
 
     /// Says in which field the value stands.
-    pub(crate) fn at(mut self, field: &str) -> Self {
+    #[must_use]
+    pub fn at(mut self, field: &str) -> Self {
         self.prepend(field);
         self
     }

@@ -18,12 +18,15 @@
 //!
 //! Names are kept beside the wildcard, whichever state it is in (S-13, S-40).
 
+mod collection;
 mod name;
 
 use std::{collections::BTreeMap, collections::btree_map::Entry, sync::Arc};
 
 use oxds_types::Kind;
 
+pub(crate) use collection::parts;
+pub use collection::{collection_of, is_collection, is_of_many};
 pub use name::{NameState, Sent};
 
 /// The name that stands for all (xDS protocol, "How the client specifies what resources to return").

@@ -310,7 +310,7 @@ impl Pair {
     fn check(&self) {
         for (kind, name) in self.watched.keys() {
             let cached = self.client.cached(kind, name).unwrap();
-            let held = cached.held.map(|held| held.value.clone());
+            let held = cached.held.map(|held| held.resource.value().clone());
             match self.snapshot.get(kind, name) {
                 Some(resource)
                     if *kind == Kind::CLUSTER && resource.value() == bad_cluster(name).value =>

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{Claims, Watch};
 use crate::{
     snapshot::{Collection, Protocol},
-    subscription::{self, Sent},
+    subscription::{self, Sent, collection_of as of, is_collection, parts},
 };
 
 /// Collections that are asked for, and what is asked for only through them.
@@ -31,23 +31,6 @@ impl Collections {
     fn hold(&self, name: &str) -> bool {
         !self.is_empty() && of(name).is_some_and(|collection| self.names.contains(&*collection))
     }
-}
-
-/// The collection that a name is in: the same path, but for its last part, and the same context parameters.
-fn of(name: &str) -> Option<String> {
-    let (path, context) = parts(name)?;
-    let (above, last) = path.rsplit_once('/')?;
-    (last != "*").then(|| format!("{above}/*{context}"))
-}
-
-fn is_collection(name: &str) -> bool {
-    parts(name).is_some_and(|(path, _)| path.ends_with("/*"))
-}
-
-/// The path of an `xdstp` name, and its context parameters with their `?`.
-fn parts(name: &str) -> Option<(&str, &str)> {
-    let at = name.find('?').unwrap_or(name.len());
-    name.starts_with("xdstp:").then(|| name.split_at(at))
 }
 
 impl Watch {

@@ -238,7 +238,7 @@ fn c86_a_byte_identical_update_is_acknowledged_and_told_to_nobody() {
     assert_eq!(played.request().version_info, "v2");
     assert!(played.events().is_empty());
     let cached = played.client.cached(&Kind::CLUSTER, "a").unwrap();
-    assert_eq!(cached.held.unwrap().version, "v2");
+    assert_eq!(&*cached.held.unwrap().version, "v2");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use envoy_types::pb::envoy::config::core::v3::{
     ConfigSource, SelfConfigSource, config_source::ConfigSourceSpecifier,
 };
 use oxds_core::ads::{AuthorityId, CacheState, Client, Config, Server, ServerId, Transmit};
-use oxds_core::resource::{LrsServer, Resource};
+use oxds_core::resource::{Cluster, LrsServer};
 use oxds_core::time::Instant;
 use oxds_types::Kind;
 use oxds_types::discovery::{Any, DiscoveryRequest, Node};
@@ -491,9 +491,7 @@ impl Servers {
     /// The server that a cluster's load is reported to.
     fn reports_to(&self, name: &str) -> Option<char> {
         let held = self.client.cached(&Kind::CLUSTER, name)?.held?;
-        let Resource::Cluster(cluster) = &held.resource else {
-            return None;
-        };
+        let cluster = held.resource.get::<Cluster>()?;
         let LrsServer::Sender(to) = cluster.lrs_server? else {
             panic!("{cluster:?} does not say to whom")
         };

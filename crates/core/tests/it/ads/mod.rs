@@ -1,7 +1,10 @@
 //! The client's machine, played against a server that the scenario speaks for.
 
 mod acknowledgement;
+mod collections;
 mod connected;
+mod cost;
+mod data_errors;
 mod deletion;
 mod delta;
 mod errors;
@@ -10,6 +13,8 @@ mod reported;
 mod sources;
 mod streams;
 mod subscription;
+mod ttl;
+mod typed;
 mod versions;
 
 use std::sync::Arc;

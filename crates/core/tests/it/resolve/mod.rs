@@ -10,7 +10,7 @@ use std::sync::Arc;
 use oxds_core::ads::{Reason, WatchError};
 use oxds_core::lb::Headers;
 use oxds_core::resolve::{Command, CompiledAction, Resolver, XdsConfig};
-use oxds_core::resource::Resource;
+use oxds_core::resource::{Types, own_name};
 use oxds_types::Kind;
 
 use crate::support::text;
@@ -44,8 +44,9 @@ impl Played {
 
     /// A resource comes.
     fn got(&mut self, kind: &Kind, text: &str) {
-        let (name, resource) = Resource::parse(kind, &text::bytes(kind, text)).unwrap();
-        let name = name.unwrap();
+        let value = text::bytes(kind, text);
+        let name = own_name(&value).unwrap();
+        let resource = Types::grpc().read(kind, value.clone()).unwrap();
         self.resolver.handle_resource(kind, &name, &Ok(resource));
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::resource::{Invalid, Listener, RouteSource, View};
+use oxds_core::resource::{Invalid, Listener, RouteSource, Typed};
 
 use crate::support::text::{accepted, rejected};
 

@@ -1,9 +1,7 @@
 //! C-55, C-57 – C-59: resources in the words of API v2, read with v3's descriptors (gRFC A30).
 
 use bytes::Bytes;
-use oxds_core::resource::{
-    Assignment, Cluster, Listener, Resource, RouteConfig, RouteSource, View,
-};
+use oxds_core::resource::{Assignment, Cluster, Listener, RouteConfig, RouteSource, Typed, Types};
 use oxds_types::descriptor::v2_pool;
 use oxds_types::version_map::{to_v2, v2_name};
 use prost::Message;
@@ -12,8 +10,8 @@ use prost_reflect::DynamicMessage;
 use crate::support::text::bytes;
 
 /// The bytes of a resource as a control plane of v2 would write them.
-fn v2_bytes<T: View>(text: &str) -> Bytes {
-    let name = v2_name(T::KIND.message()).expect("a kind of v2");
+fn v2_bytes<T: Typed>(text: &str) -> Bytes {
+    let name = v2_name(T::kind().message()).expect("a kind of v2");
     let descriptor = v2_pool()
         .get_message_by_name(name)
         .expect("a message of v2");
@@ -23,11 +21,11 @@ fn v2_bytes<T: View>(text: &str) -> Bytes {
     }
 }
 
-fn read<T: View>(text: &str) -> T {
+fn read<T: Typed>(text: &str) -> T {
     T::parse(&v2_bytes::<T>(text)).unwrap_or_else(|invalid| panic!("{invalid} in {text}"))
 }
 
-fn fault<T: View>(text: &str) -> String {
+fn fault<T: Typed>(text: &str) -> String {
     match T::parse(&v2_bytes::<T>(text)) {
         Ok(_) => panic!("accepted: {text}"),
         Err(invalid) => invalid.to_string(),
@@ -46,12 +44,12 @@ fn listener(manager: &str) -> String {
 const RDS: &str = "rds { route_config_name: 'r' config_source { ads {} } }";
 
 /// Given the same words in both versions, then they are read as the same.
-fn twins<T: View + PartialEq + std::fmt::Debug>(text: &str) {
-    let v3 = bytes(&T::KIND, text);
+fn twins<T: Typed + PartialEq + std::fmt::Debug>(text: &str) {
+    let v3 = bytes(&T::kind(), text);
     let expected = T::parse(&v3).unwrap_or_else(|invalid| panic!("{invalid} in {text}"));
     assert_eq!(read::<T>(text), expected);
     // And when it is the version map that makes the one of the other.
-    let mapped = to_v2(T::KIND.message(), &v3).unwrap();
+    let mapped = to_v2(T::kind().message(), &v3).unwrap();
     assert_eq!(T::parse(&mapped).unwrap(), expected);
 }
 
@@ -142,19 +140,19 @@ fn c55_c57_listeners_of_v2_lead_to_the_same_routes() {
 /// it is called.
 #[test]
 fn c55_the_rules_are_those_of_the_manager() {
-    let (name, _) =
-        Resource::parse(&Listener::KIND, &v2_bytes::<Listener>(&listener(RDS))).unwrap();
-    assert_eq!(name.as_deref(), Some("l"));
+    let v2_manager = v2_bytes::<Listener>(&listener(RDS));
+    let read = Types::grpc().read(&Listener::kind(), v2_manager).unwrap();
+    assert_eq!(&*read.get::<Listener>().unwrap().name, "l");
 
     let v3_manager = bytes(
-        &Listener::KIND,
+        &Listener::kind(),
         &format!(
             "name: 'l' api_listener {{ api_listener {{
                [type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager]
                {{ {RDS} }} }} }}"
         ),
     );
-    let name = v2_name(Listener::KIND.message()).unwrap();
+    let name = v2_name(Listener::kind().message()).unwrap();
     let descriptor = v2_pool().get_message_by_name(name).unwrap();
     let in_v2 = DynamicMessage::decode(descriptor, v3_manager).unwrap();
     assert_eq!(in_v2.unknown_fields().count(), 0);

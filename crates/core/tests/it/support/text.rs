@@ -1,7 +1,7 @@
 //! Resources as protobuf text: short enough to read in a scenario, and checked against the API's own descriptors.
 
 use bytes::Bytes;
-use oxds_core::resource::View;
+use oxds_core::resource::Typed;
 use oxds_types::Kind;
 use prost::Message;
 use prost_reflect::DynamicMessage;
@@ -16,17 +16,17 @@ pub(crate) fn bytes(kind: &Kind, text: &str) -> Bytes {
 }
 
 /// The view of a resource, or the rule that it breaks.
-pub(crate) fn parse<T: View>(text: &str) -> Result<T, String> {
-    T::parse(&bytes(&T::KIND, text)).map_err(|invalid| invalid.to_string())
+pub(crate) fn parse<T: Typed>(text: &str) -> Result<T, String> {
+    T::parse(&bytes(&T::kind(), text)).map_err(|invalid| invalid.to_string())
 }
 
 /// The view of a valid resource.
-pub(crate) fn accepted<T: View>(text: &str) -> T {
+pub(crate) fn accepted<T: Typed>(text: &str) -> T {
     parse(text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
 /// The rule that a resource breaks.
-pub(crate) fn rejected<T: View>(text: &str) -> String {
+pub(crate) fn rejected<T: Typed>(text: &str) -> String {
     match parse::<T>(text) {
         Ok(_) => panic!("accepted: {text}"),
         Err(error) => error,

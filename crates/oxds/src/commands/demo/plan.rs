@@ -11,7 +11,7 @@ use std::sync::Arc;
 use oxds_core::lb::{Headers, choose_virtual_host};
 use oxds_core::resource::{
     Action, Assignment, Cluster, Listener, Locality, LocalityId, RouteConfig, RouteSource, Target,
-    View,
+    Typed,
 };
 use oxds_core::snapshot::Snapshot;
 
@@ -46,7 +46,7 @@ pub(super) struct Endpoint {
 impl Plan {
     /// Reads the resources.
     pub(super) fn of(snapshot: &Snapshot) -> Self {
-        let listeners = snapshot.kind(&Listener::KIND).collection();
+        let listeners = snapshot.kind(&Listener::kind()).collection();
         let mut services = Vec::new();
         for resource in listeners.iter() {
             let name = Arc::clone(resource.name());
@@ -93,9 +93,9 @@ fn endpoints(snapshot: &Snapshot, listener: &Listener) -> Result<Vec<Endpoint>, 
     Ok(endpoints)
 }
 
-fn view<T: View>(snapshot: &Snapshot, name: &str) -> Result<T, String> {
-    let Some(resource) = snapshot.get(&T::KIND, name) else {
-        return Err(format!("there is no {} {name}", T::KIND));
+fn view<T: Typed>(snapshot: &Snapshot, name: &str) -> Result<T, String> {
+    let Some(resource) = snapshot.get(&T::kind(), name) else {
+        return Err(format!("there is no {} {name}", T::kind()));
     };
     T::parse(&resource.value()).map_err(|invalid| invalid.to_string())
 }
@@ -238,7 +238,7 @@ pub(super) mod tests {
         let mut changes = ChangeSet::default();
         changes
             .removals
-            .push((RouteConfig::KIND, "catalog-routes".into()));
+            .push((RouteConfig::kind(), "catalog-routes".into()));
         let (snapshot, _) = shop(|text| text).apply(changes);
         let plan = Plan::of(&snapshot);
         let why = plan.services[0].endpoints.as_ref().unwrap_err();

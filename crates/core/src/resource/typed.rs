@@ -1,0 +1,205 @@
+//! Types that resources are read as.
+//!
+//! ```text
+//!   bytes ──► Types ──► every type that this kind is watched as ──► Resource ──► get::<T>()
+//!                         one refuses them: invalid, for all           one Arc<T> for all watchers
+//! ```
+
+use std::any::{Any, TypeId, type_name};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use oxds_types::Kind;
+use prost::{Message, Name};
+use smallvec::SmallVec;
+
+use crate::ads::ServerId;
+
+use super::{Assignment, Cluster, Invalid, Listener, RouteConfig};
+
+/// What a resource can be watched as: a view, or any generated message that has a type URL.
+pub trait Typed: Send + Sync + Sized + 'static {
+    /// The kind of the resources.
+    fn kind() -> Kind;
+
+    /// Reads and checks the encoded message.
+    ///
+    /// # Errors
+    /// The rule that it breaks: it becomes the detail of a NACK.
+    fn parse(value: &[u8]) -> Result<Self, Invalid>;
+}
+
+/// A message is checked no further than that it can be decoded: see [`ResourceType::checked`].
+impl<M: Message + Name + Default + 'static> Typed for M {
+    fn kind() -> Kind {
+        Kind::from_message(&M::full_name()).0
+    }
+
+    fn parse(value: &[u8]) -> Result<Self, Invalid> {
+        Ok(M::decode(value)?)
+    }
+}
+
+type Read = Arc<dyn Any + Send + Sync>;
+type Reader = dyn Fn(&[u8]) -> Result<Read, Invalid> + Send + Sync;
+
+/// A [`Typed`] as a value, with what else is required of it.
+#[derive(Clone)]
+pub struct ResourceType {
+    kind: Kind,
+    id: TypeId,
+    name: &'static str,
+    reader: Arc<Reader>,
+}
+
+impl ResourceType {
+    /// The type as it is.
+    #[must_use]
+    pub fn of<T: Typed>() -> Self {
+        Self::checked::<T>(|_| Ok(()))
+    }
+
+    /// The type with rules of one's own: what breaks them is rejected, as what cannot be decoded is.
+    #[must_use]
+    pub fn checked<T: Typed>(
+        check: impl Fn(&T) -> Result<(), Invalid> + Send + Sync + 'static,
+    ) -> Self {
+        let reader = move |value: &[u8]| {
+            let read = T::parse(value)?;
+            check(&read)?;
+            Ok(Arc::new(read) as Read)
+        };
+        Self {
+            kind: T::kind(),
+            id: TypeId::of::<T>(),
+            name: type_name::<T>(),
+            reader: Arc::new(reader),
+        }
+    }
+
+    /// The kind that it reads.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// A reader that panics has met what it was not made for: that resource is invalid, and life goes on (C-120).
+    fn read(&self, value: &[u8]) -> Result<Read, Invalid> {
+        let read = catch_unwind(AssertUnwindSafe(|| (self.reader)(value)));
+        read.unwrap_or_else(|_| Err(Invalid::new(format!("makes {} panic", self.name))))
+    }
+}
+
+impl fmt::Debug for ResourceType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The types that resources are read as, by kind. A kind may have several: a resource is valid if all of them take it.
+/// Of a kind without any, everything is valid.
+#[derive(Debug, Clone, Default)]
+pub struct Types {
+    kinds: BTreeMap<Kind, SmallVec<[ResourceType; 1]>>,
+}
+
+impl Types {
+    /// What a gRPC channel reads: the views, with gRPC's rules.
+    #[must_use]
+    pub fn grpc() -> Self {
+        let mut types = Self::default();
+        types.register(ResourceType::of::<Listener>());
+        types.register(ResourceType::of::<RouteConfig>());
+        types.register(ResourceType::of::<Cluster>());
+        types.register(ResourceType::of::<Assignment>());
+        types
+    }
+
+    /// Adds a type. `false` if it is there already: the first one stands, with its rules.
+    pub fn register(&mut self, added: ResourceType) -> bool {
+        let types = self.kinds.entry(added.kind.clone()).or_default();
+        let is_new = types.iter().all(|known| known.id != added.id);
+        if is_new {
+            types.push(added);
+        }
+        is_new
+    }
+
+    /// How many types read a kind.
+    #[must_use]
+    pub fn len(&self, kind: &Kind) -> usize {
+        self.kinds.get(kind).map_or(0, SmallVec::len)
+    }
+
+    /// Reads a resource as every type of its kind.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub fn read(&self, kind: &Kind, value: Bytes) -> Result<Resource, Invalid> {
+        let types = self.kinds.get(kind).into_iter().flatten();
+        let read = types.map(|of| of.read(&value)).collect::<Result<_, _>>()?;
+        Ok(Resource { value, read })
+    }
+}
+
+impl IntoIterator for Types {
+    type Item = ResourceType;
+    type IntoIter = std::iter::Flatten<
+        std::collections::btree_map::IntoValues<Kind, SmallVec<[ResourceType; 1]>>,
+    >;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.kinds.into_values().flatten()
+    }
+}
+
+/// A resource that was accepted: its bytes, as they came, and what the types of its kind made of them. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Resource {
+    value: Bytes,
+    read: SmallVec<[Read; 1]>,
+}
+
+impl Resource {
+    /// What its maker has read already; it has no bytes.
+    #[must_use]
+    pub fn of<T: Typed>(read: Arc<T>) -> Self {
+        Self {
+            value: Bytes::new(),
+            read: SmallVec::from_buf([read as Read]),
+        }
+    }
+
+    /// The encoded message, as it came.
+    #[must_use]
+    pub fn value(&self) -> &Bytes {
+        &self.value
+    }
+
+    /// The same resource, if what was read of it depends on which server sent it, and that is another one than before.
+    pub(crate) fn moved_to(&self, server: ServerId) -> Option<Self> {
+        let moved = |read: &Read| read.downcast_ref::<Cluster>()?.moved_to(server);
+        let (index, moved) =
+            (self.read.iter().enumerate()).find_map(|(index, read)| Some((index, moved(read)?)))?;
+        let mut resource = self.clone();
+        resource.read[index] = Arc::new(moved);
+        Some(resource)
+    }
+
+    /// The same for all who watch it; `None` if its kind is not read as this type.
+    #[must_use]
+    pub fn get<T: Typed>(&self) -> Option<Arc<T>> {
+        let mut read = self.read.iter();
+        read.find_map(|read| Arc::clone(read).downcast().ok())
+    }
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (length, types) = (self.value.len(), self.read.len());
+        write!(f, "Resource({length} bytes, {types} types)")
+    }
+}

@@ -1,0 +1,189 @@
+//! C-280: watches of more than one name, and names that are others' aliases.
+
+use oxds_core::ads::{Config, Protocol, Server, ServerId, Transmit};
+use oxds_types::Kind;
+use oxds_types::discovery::{
+    Any, DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node, Resource as Wrapper,
+};
+
+use super::{Played, any, assignment, bad_cluster, cluster};
+
+fn played() -> Played {
+    let server = Server {
+        protocol: Protocol::Delta,
+        ..Server::new("cp:18000")
+    };
+    Played::of(Config::with_server(server, Node::default()))
+}
+
+fn request(played: &mut Played) -> DeltaDiscoveryRequest {
+    match played.transmit() {
+        Some(Transmit::Delta(request)) => *request,
+        other => panic!("no request: {other:?}"),
+    }
+}
+
+fn wrapped(name: &str, version: &str, any: Any) -> Wrapper {
+    Wrapper {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        resource: Some(any),
+        ..Wrapper::default()
+    }
+}
+
+fn send(played: &mut Played, kind: &Kind, resources: Vec<Wrapper>, removed: &[&str]) {
+    let response = DeltaDiscoveryResponse {
+        resources,
+        type_url: kind.type_url().to_owned(),
+        removed_resources: removed.iter().map(|name| (*name).to_owned()).collect(),
+        nonce: "n".to_owned(),
+        ..DeltaDiscoveryResponse::default()
+    };
+    let (now, server) = (played.now, ServerId::default());
+    played.client.handle_difference(now, server, response);
+}
+
+/// given a watch of all clusters, and one of `a` / then both names are asked for; what comes is told by its own name, and so
+/// is what goes; a new stream says all that is held.
+#[test]
+fn c280_everything_is_watched_beside_a_name() {
+    let mut played = played();
+    played.watch(&Kind::CLUSTER, "*");
+    played.watch(&Kind::CLUSTER, "a");
+    played.open();
+    let first = request(&mut played);
+    assert_eq!(first.resource_names_subscribe, ["*", "a"]);
+    let two = vec![
+        wrapped("a", "1", cluster("a", "")),
+        wrapped("b", "1", cluster("b", "")),
+    ];
+    send(&mut played, &Kind::CLUSTER, two, &[]);
+    assert_eq!(played.events(), ["a: changed", "b: changed"]);
+    request(&mut played);
+    // Who comes later is told of all.
+    assert_eq!(
+        played.watch(&Kind::CLUSTER, "*"),
+        ["a: changed", "b: changed"]
+    );
+    send(
+        &mut played,
+        &Kind::CLUSTER,
+        vec![wrapped("c", "1", bad_cluster("c"))],
+        &["b"],
+    );
+    let events = played.events();
+    assert!(
+        events[0].starts_with("b: error: ") && events[1].starts_with("c: error: "),
+        "{events:?}"
+    );
+    request(&mut played);
+    let held: Vec<_> = played
+        .client
+        .resources()
+        .map(|(_, name, _)| &**name)
+        .collect();
+    assert_eq!(held, ["a"], "what went is forgotten");
+
+    played.close("broken");
+    played.wait(std::time::Duration::from_secs(2));
+    played.open();
+    let again = request(&mut played);
+    assert_eq!(again.resource_names_subscribe, ["*", "a"]);
+    assert_eq!(again.initial_resource_versions.len(), 1);
+
+    // Without the whole, the name stays.
+    for _ in 0..2 {
+        played.unwatch(&Kind::CLUSTER, "*");
+    }
+    assert_eq!(request(&mut played).resource_names_unsubscribe, ["*"]);
+    assert!(played.client.cached(&Kind::CLUSTER, "a").is_some());
+}
+
+#[test]
+fn c280_a_server_that_is_lost_is_one_word_on_the_whole() {
+    let mut played = played();
+    played.watch(&Kind::CLUSTER, "*");
+    played.transmit();
+    played.close("refused");
+    let events = played.events();
+    assert!(
+        events.len() == 1 && events[0].starts_with("*: error: ") && events[0].contains("refused"),
+        "{events:?}"
+    );
+    played.wait(std::time::Duration::from_secs(2));
+    played.open();
+    request(&mut played);
+    send(&mut played, &Kind::CLUSTER, vec![], &[]);
+    assert_eq!(played.events(), ["*: current"]);
+}
+
+/// given a watch of an xdstp collection / then its members come and go; others, deeper ones too, are not its members; a
+/// collection that there is not is an error of its own.
+#[test]
+fn c280_the_members_of_a_collection_come_and_go() {
+    const ALL: &str = "xdstp://a/T/shop/*";
+    let mut played = played();
+    played.watch(&Kind::ENDPOINT, ALL);
+    played.open();
+    assert_eq!(request(&mut played).resource_names_subscribe, [ALL]);
+    let named = ["xdstp://a/T/shop/x", "xdstp://a/T/shop/deep/y", "plain"];
+    let sent = named.map(|name| wrapped(name, "1", assignment(name)));
+    send(&mut played, &Kind::ENDPOINT, sent.to_vec(), &[]);
+    assert_eq!(played.events(), ["xdstp://a/T/shop/x: changed"]);
+    send(&mut played, &Kind::ENDPOINT, vec![], &[named[0]]);
+    assert!(played.events()[0].starts_with("xdstp://a/T/shop/x: error: "));
+    assert_eq!(played.client.resources().count(), 0);
+    send(&mut played, &Kind::ENDPOINT, vec![], &[ALL]);
+    assert!(played.events()[0].starts_with("xdstp://a/T/shop/*: error: "));
+}
+
+/// given a name that is an alias / when the resource comes by its own name / then it is what was asked for; when a
+/// resource without a body says the alias / then there is none (as VHDS has it).
+#[test]
+fn c280_a_resource_is_found_by_its_alias() {
+    let kind = Kind::VIRTUAL_HOST;
+    let mut played = played();
+    played.watch(&kind, "routes/shop.example");
+    played.open();
+    request(&mut played);
+    let host = envoy_types::pb::envoy::config::route::v3::VirtualHost {
+        name: "shop".to_owned(),
+        domains: vec!["shop.example".to_owned()],
+        ..Default::default()
+    };
+    let by_alias = Wrapper {
+        aliases: vec!["routes/shop.example".to_owned()],
+        ..wrapped("routes/shop", "1", any(&kind, &host))
+    };
+    send(&mut played, &kind, vec![by_alias.clone()], &[]);
+    assert_eq!(played.events(), ["routes/shop.example: changed"]);
+    let nothing = Wrapper {
+        resource: None,
+        ..by_alias
+    };
+    send(&mut played, &kind, vec![nothing], &[]);
+    let events = played.events();
+    assert!(
+        events[0].starts_with("routes/shop.example: error: "),
+        "{events:?}"
+    );
+}
+
+/// Over full states, a name that stands for all is deleted from by absence.
+#[test]
+fn c280_everything_over_full_states() {
+    let mut played = Played::new();
+    played.watch(&Kind::CLUSTER, "*");
+    played.open();
+    assert_eq!(played.request().resource_names, ["*"]);
+    let two = vec![cluster("a", ""), cluster("b", "")];
+    played.respond(&Kind::CLUSTER, "v1", "n1", two);
+    assert_eq!(played.events(), ["a: changed", "b: changed"]);
+    played.respond(&Kind::CLUSTER, "v2", "n2", vec![cluster("b", "")]);
+    let events = played.events();
+    assert!(
+        events.len() == 1 && events[0].starts_with("a: error: "),
+        "{events:?}"
+    );
+}

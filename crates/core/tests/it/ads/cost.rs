@@ -1,0 +1,111 @@
+//! What an update costs, counted rather than timed (issue's "Speed and memory").
+
+use oxds_core::ads::{Config, Counters, Protocol, Server, ServerId};
+use oxds_types::Kind;
+use oxds_types::discovery::{DeltaDiscoveryResponse, Node, Resource as Wrapper};
+
+use super::{Played, cluster};
+
+fn name(n: usize) -> String {
+    format!("cluster-{n:06}")
+}
+
+fn counted(played: &mut Played, act: impl FnOnce(&mut Played)) -> Counters {
+    let before = played.client.counters();
+    act(played);
+    while played.transmit().is_some() {}
+    while played.client.poll_event().is_some() {}
+    played.client.counters() - before
+}
+
+fn watching(protocol: Protocol, size: usize) -> Played {
+    let server = Server {
+        protocol,
+        ..Server::new("cp:18000")
+    };
+    let mut played = Played::of(Config::with_server(server, Node::default()));
+    for n in 0..size {
+        played.watch(&Kind::CLUSTER, &name(n));
+    }
+    played.open();
+    while played.transmit().is_some() {}
+    played
+}
+
+fn difference(played: &mut Played, numbers: impl Iterator<Item = usize>, service: &str) {
+    let wrapped = numbers.map(|n| Wrapper {
+        name: name(n),
+        version: service.to_owned(),
+        resource: Some(cluster(&name(n), service)),
+        ..Wrapper::default()
+    });
+    let response = DeltaDiscoveryResponse {
+        resources: wrapped.collect(),
+        type_url: Kind::CLUSTER.type_url().to_owned(),
+        nonce: service.to_owned(),
+        ..DeltaDiscoveryResponse::default()
+    };
+    let (now, server) = (played.now, ServerId::default());
+    played.client.handle_difference(now, server, response);
+}
+
+/// given 100,000 resources watched / when one changes / then one is decoded, and one event is told.
+#[test]
+fn a_difference_costs_what_changed_whatever_is_watched() {
+    let mut played = watching(Protocol::Delta, 100_000);
+    let all = counted(&mut played, |played| difference(played, 0..100_000, "a"));
+    assert_eq!((all.decoded, all.events), (100_000, 100_000));
+    let one = counted(&mut played, |played| difference(played, 7..8, "b"));
+    let expected = Counters {
+        decoded: 1,
+        unchanged: 0,
+        events: 1,
+    };
+    assert_eq!(one, expected);
+}
+
+/// given a full state that was accepted / when it comes again, byte by byte / then nothing is decoded and nobody hears of
+/// it; when one of it has changed / then that one alone.
+#[test]
+fn c86_a_full_state_that_comes_again_costs_a_comparison() {
+    const SIZE: usize = 10_000;
+    let mut played = watching(Protocol::Sotw, SIZE);
+    let state = |changed: Option<usize>| {
+        let service = |n| if Some(n) == changed { "new" } else { "" };
+        (0..SIZE)
+            .map(|n| cluster(&name(n), service(n)))
+            .collect::<Vec<_>>()
+    };
+    let first = counted(&mut played, |played| {
+        played.respond(&Kind::CLUSTER, "1", "1", state(None));
+    });
+    assert_eq!((first.decoded, first.unchanged), (SIZE as u64, 0));
+    let again = counted(&mut played, |played| {
+        played.respond(&Kind::CLUSTER, "2", "2", state(None));
+    });
+    let expected = Counters {
+        decoded: 0,
+        unchanged: SIZE as u64,
+        events: 0,
+    };
+    assert_eq!(again, expected);
+    let one = counted(&mut played, |played| {
+        played.respond(&Kind::CLUSTER, "3", "3", state(Some(7)));
+    });
+    assert_eq!((one.decoded, one.events), (1, 1));
+}
+
+/// given a resource held / then it does not keep the response alive that it came in, which may be of any size.
+#[test]
+fn what_is_held_keeps_nothing_else_alive() {
+    let mut played = watching(Protocol::Sotw, 1);
+    let body = bytes::Bytes::from(cluster(&name(0), "").value.to_vec());
+    let any = oxds_types::discovery::Any {
+        value: body.clone(),
+        ..cluster(&name(0), "")
+    };
+    played.respond(&Kind::CLUSTER, "1", "1", vec![any]);
+    let held = played.client.cached(&Kind::CLUSTER, &name(0)).unwrap().held;
+    assert_eq!(held.unwrap().resource.value(), &body);
+    assert!(body.is_unique(), "the response can go");
+}

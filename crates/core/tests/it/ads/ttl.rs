@@ -1,0 +1,122 @@
+//! C-279: resources that end unless they are heard of.
+
+use std::time::Duration;
+
+use oxds_core::ads::{CacheState, Config, Protocol, Server, ServerId};
+use oxds_types::Kind;
+use oxds_types::discovery::{self, Any, DeltaDiscoveryResponse, Node, Resource as Wrapper};
+use prost::Message;
+
+use super::{Played, cluster};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn played(protocol: Protocol, resource_ttl: bool) -> Played {
+    let server = Server {
+        protocol,
+        ..Server::new("cp:18000")
+    };
+    let mut config = Config::with_server(server, Node::default());
+    config.resource_ttl = resource_ttl;
+    let mut played = Played::of(config);
+    played.watch(&Kind::CLUSTER, "a");
+    played.open();
+    while played.transmit().is_some() {}
+    played
+}
+
+/// Cluster `a` with a TTL, or, without a body, a sign of its life.
+fn mortal(body: Option<Any>, ttl: Option<i64>) -> Wrapper {
+    Wrapper {
+        name: "a".to_owned(),
+        version: "1".to_owned(),
+        resource: body,
+        ttl: ttl.map(|seconds| discovery::Duration { seconds, nanos: 0 }),
+        ..Wrapper::default()
+    }
+}
+
+fn send(played: &mut Played, protocol: Protocol, wrapper: Wrapper) {
+    if protocol == Protocol::Sotw {
+        let wrapped = Any {
+            type_url: "type.googleapis.com/envoy.service.discovery.v3.Resource".to_owned(),
+            value: wrapper.encode_to_vec().into(),
+        };
+        return played.respond(&Kind::CLUSTER, "v1", "n", vec![wrapped]);
+    }
+    let response = DeltaDiscoveryResponse {
+        resources: vec![wrapper],
+        type_url: Kind::CLUSTER.type_url().to_owned(),
+        nonce: "n".to_owned(),
+        ..DeltaDiscoveryResponse::default()
+    };
+    let (now, server) = (played.now, ServerId::default());
+    played.client.handle_difference(now, server, response);
+}
+
+/// given a resource that lives 10 s / when a sign of life comes in time / then it lives 10 s from then on; when none comes /
+/// then there is none; when it comes again / then it is there again.
+#[test]
+fn c279_a_resource_lives_from_one_sign_of_life_to_the_next() {
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        let mut played = played(protocol, true);
+        let whole = || mortal(Some(cluster("a", "")), Some(10));
+        send(&mut played, protocol, whole());
+        assert_eq!(played.events(), ["a: changed"]);
+        for _ in 0..3 {
+            played.wait(9 * SECOND);
+            send(&mut played, protocol, mortal(None, Some(10)));
+        }
+        // The whole is a sign of life, too.
+        played.wait(9 * SECOND);
+        send(&mut played, protocol, whole());
+        played.wait(9 * SECOND);
+        assert!(played.events().is_empty(), "{protocol:?}");
+        while let Some(transmit) = played.transmit() {
+            assert!(!format!("{transmit:?}").contains("error_detail: Some"));
+        }
+
+        assert_eq!(played.client.poll_timeout(), Some(played.now + SECOND));
+        played.wait(SECOND);
+        let events = played.events();
+        assert!(
+            events[0].starts_with("a: error: ") && events[0].contains("time to live"),
+            "{events:?}"
+        );
+        let cached = played.client.cached(&Kind::CLUSTER, "a").unwrap();
+        assert_eq!(cached.state, CacheState::DoesNotExist);
+        send(&mut played, protocol, whole());
+        assert_eq!(played.events(), ["a: changed"]);
+    }
+}
+
+#[test]
+fn c279_without_a_time_it_lives_for_good() {
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        let mut played = played(protocol, true);
+        send(
+            &mut played,
+            protocol,
+            mortal(Some(cluster("a", "")), Some(10)),
+        );
+        send(&mut played, protocol, mortal(Some(cluster("a", "")), None));
+        assert_eq!(played.client.poll_timeout(), None, "{protocol:?}");
+    }
+}
+
+/// gRPC knows no TTL.
+#[test]
+fn c83_c279_a_time_to_live_is_ignored_unless_it_is_asked_for() {
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        let mut played = played(protocol, false);
+        send(
+            &mut played,
+            protocol,
+            mortal(Some(cluster("a", "")), Some(1)),
+        );
+        assert_eq!(played.events(), ["a: changed"]);
+        assert_eq!(played.client.poll_timeout(), None);
+        played.wait(100 * SECOND);
+        assert!(played.events().is_empty());
+    }
+}
