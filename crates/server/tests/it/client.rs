@@ -79,6 +79,7 @@ impl Client {
     }
 
     /// Opens a call with its only request.
+    #[cfg(feature = "tls")]
     pub(crate) async fn open_with(&mut self, path: &str, request: &impl Message) -> Stream {
         let (feed, body) = mpsc::unbounded_channel();
         feed.send(framed(request)).unwrap();
@@ -106,6 +107,7 @@ impl Client {
     }
 
     /// The status of a page.
+    #[cfg(feature = "tls")]
     pub(crate) async fn get(&mut self, path: &str) -> http::StatusCode {
         let (feed, body) = mpsc::unbounded_channel();
         drop(feed);

@@ -1,0 +1,252 @@
+//! Both ends against each other: whatever happened, once the link heals and time passes, the client has what the
+//! server has for it. What the properties found is kept in `found`.
+
+mod found;
+mod script;
+
+use std::time::Duration;
+
+use oxds_core::snapshot::Protocol;
+use oxds_types::Kind;
+use proptest::prelude::*;
+
+use crate::support::{
+    Edit,
+    cases::cases,
+    link::Link,
+    model::{KINDS, Style},
+};
+
+/// One thing that happens.
+#[derive(Clone)]
+enum Op {
+    /// A change set, atomic.
+    Change(Vec<Edited>),
+    /// Milliseconds.
+    Pass(u64),
+    /// The link breaks; a new one has these delays.
+    Reconnect(Vec<u64>),
+    /// The link breaks.
+    Disconnect,
+    /// The client stops reading, or goes on.
+    Stall,
+    /// By name: the application wants this listener, or does not want it any more.
+    Want(usize),
+    /// The client says that it lost one of these.
+    AskAgain(usize),
+    /// The client sends requests before the acknowledgement they follow from, or after it.
+    Eager,
+}
+
+#[derive(Debug, Clone)]
+struct Edited {
+    kind: usize,
+    name: usize,
+    /// `None`: removed.
+    content: Option<u8>,
+    needs: Vec<usize>,
+}
+
+const NAMES: usize = 4;
+
+/// Bytes of a response that is not split: room for one resource, or for two removals.
+const TIGHT: usize = 256 + 20;
+
+/// As [`script`](script::script) reads it.
+impl std::fmt::Debug for Op {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Change(edits) => {
+                let texts: Vec<_> = edits.iter().map(|edited| edited.text(true)).collect();
+                f.write_str(&texts.join(" "))
+            }
+            Self::Pass(ms) => write!(f, "Pass {ms}"),
+            Self::Reconnect(delays) => {
+                f.write_str("Reconnect")?;
+                delays.iter().try_for_each(|ms| write!(f, " {ms}"))
+            }
+            Self::Disconnect => f.write_str("Disconnect"),
+            Self::Stall => f.write_str("Stall"),
+            Self::Want(listener) => write!(f, "Want {listener}"),
+            Self::AskAgain(kind) => write!(f, "AskAgain {kind}"),
+            Self::Eager => f.write_str("Eager"),
+        }
+    }
+}
+
+impl Edited {
+    /// As [`Edit::set`] takes it.
+    fn text(&self, bad: bool) -> String {
+        let kind = &KINDS[self.kind];
+        let name = format!("{}{}", letter(kind), self.name);
+        let Some(content) = self.content else {
+            return format!("-{name}");
+        };
+        let most = match *kind {
+            Kind::ENDPOINT => 0,
+            Kind::ROUTE => 2,
+            _ => 1,
+        };
+        let needs = self.needs.iter().take(most);
+        let needs: Vec<_> = needs.map(|n| format!("{}{n}", needed(kind))).collect();
+        let content = match content {
+            9 if bad => "bad".to_owned(),
+            n => n.to_string(),
+        };
+        let arrow = if needs.is_empty() { "" } else { ">" };
+        format!("{name}={content}{arrow}{}", needs.join(","))
+    }
+
+    fn apply(&self, edit: Edit, bad: bool) -> Edit {
+        edit.set(&KINDS[self.kind], &self.text(bad))
+    }
+}
+
+fn letter(kind: &Kind) -> char {
+    match *kind {
+        Kind::CLUSTER => 'C',
+        Kind::ENDPOINT => 'E',
+        Kind::LISTENER => 'L',
+        _ => 'R',
+    }
+}
+
+fn needed(kind: &Kind) -> char {
+    match *kind {
+        Kind::LISTENER => 'R',
+        Kind::ROUTE => 'C',
+        _ => 'E',
+    }
+}
+
+fn edited() -> impl Strategy<Value = Edited> {
+    let content = prop_oneof![1 => Just(None), 6 => (0..4u8).prop_map(Some), 1 => Just(Some(9))];
+    (
+        0..KINDS.len(),
+        0..NAMES,
+        content,
+        prop::collection::btree_set(0..NAMES, 0..3),
+    )
+        .prop_map(|(kind, name, content, needs)| Edited {
+            kind,
+            name,
+            content,
+            needs: needs.into_iter().collect(),
+        })
+}
+
+fn op(gentle: bool) -> impl Strategy<Value = Op> {
+    let change = prop::collection::vec(edited(), 1..6).prop_map(Op::Change);
+    let (rough, pass) = if gentle {
+        (0, 0..200u64)
+    } else {
+        (1, 0..20_000)
+    };
+    prop_oneof![
+        8 => change,
+        6 => pass.prop_map(Op::Pass),
+        2 => prop::collection::vec(0..80u64, 4).prop_map(Op::Reconnect),
+        rough => Just(Op::Disconnect),
+        rough => Just(Op::Stall),
+        2 => (0..NAMES).prop_map(Op::Want),
+        1 => (0..KINDS.len()).prop_map(Op::AskAgain),
+        1 => Just(Op::Eager),
+    ]
+}
+
+fn run(mut link: Link, ops: &[Op], bad: bool) {
+    for op in ops {
+        match op {
+            Op::Change(edits) => {
+                let edit = edits
+                    .iter()
+                    .fold(Edit::default(), |edit, one| one.apply(edit, bad));
+                link.world.apply(edit);
+                for edited in edits {
+                    link.client.forgive(&KINDS[edited.kind], &edited.text(bad));
+                }
+                link.serve();
+            }
+            Op::Pass(ms) => link.pass(Duration::from_millis(*ms)),
+            Op::Reconnect(delays) => {
+                link.disconnect();
+                link.connect(delays);
+            }
+            Op::Disconnect => link.disconnect(),
+            Op::Stall => link.stalled = !link.stalled,
+            Op::Want(listener) => {
+                let name = format!("L{listener}");
+                if !link.client.wanted.remove(&name) {
+                    link.client.wanted.insert(name);
+                }
+                let requests = if link.wires.is_empty() {
+                    Vec::new()
+                } else {
+                    link.client.ask()
+                };
+                link.send(requests);
+            }
+            Op::AskAgain(kind) => {
+                let open = !link.wires.is_empty();
+                let requests = if open {
+                    link.client.ask_again(&KINDS[*kind])
+                } else {
+                    Vec::new()
+                };
+                link.send(requests);
+            }
+            Op::Eager => link.client.eager = !link.client.eager,
+        }
+    }
+    link.stalled = false;
+    if link.wires.is_empty() {
+        link.connect(&[7]);
+    }
+    link.pass(Duration::from_secs(300));
+    link.check_converged();
+}
+
+fn ops(gentle: bool) -> impl Strategy<Value = Vec<Op>> {
+    prop::collection::vec(op(gentle), 1..40)
+}
+
+fn protocol() -> impl Strategy<Value = Protocol> {
+    prop_oneof![Just(Protocol::Sotw), Just(Protocol::Delta)]
+}
+
+fn style() -> impl Strategy<Value = Style> {
+    prop_oneof![Just(Style::Envoy), Just(Style::ByName)]
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn whatever_happened_the_client_ends_up_with_what_there_is(
+        style in style(), protocol in protocol(), tight in prop::bool::ANY, ops in ops(false),
+    ) {
+        let mut link = Link::new(style, protocol, true, false);
+        if tight {
+            link.split_above(TIGHT);
+        }
+        run(link, &ops, true);
+    }
+
+    #[test]
+    fn streams_of_one_kind_each_converge_too(
+        style in style(), protocol in protocol(), tight in prop::bool::ANY, ops in ops(false),
+    ) {
+        let mut link = Link::new(style, protocol, false, false);
+        if tight {
+            link.split_above(TIGHT);
+        }
+        run(link, &ops, true);
+    }
+
+    #[test]
+    fn s51_s52_nothing_comes_before_what_it_needs_nor_goes_while_it_is_needed(
+        protocol in protocol(), ops in ops(true),
+    ) {
+        run(Link::new(Style::Envoy, protocol, true, true), &ops, false);
+    }
+}
