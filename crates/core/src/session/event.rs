@@ -7,10 +7,11 @@ use oxds_types::{Kind, Version};
 /// Something happened that the driver may have to act on, count or log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// From now on a change of this must wake the session: the entry of the server's reverse index.
-    Watched(Kind, Interest),
-    /// A change of this need not wake the session any more.
-    Unwatched(Kind, Interest),
+    /// From now on a change of these must wake the session: entries of the server's reverse index. All that one request
+    /// brings, in order.
+    Watched(Kind, Vec<Interest>),
+    /// A change of these need not wake the session any more.
+    Unwatched(Kind, Vec<Interest>),
     /// The client accepted a response.
     Acked {
         /// The kind of the response.

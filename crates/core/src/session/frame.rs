@@ -32,14 +32,15 @@ pub struct Transmit {
     pub frame: Frame,
 }
 
-/// A length-prefixed gRPC message: `[header][shared fields …][fields of this stream]`.
+/// A length-prefixed gRPC message: `[header, fields of this stream][shared fields …]`.
 ///
 /// Protobuf lets fields stand in any order and concatenates repeated ones, so the nonce, the only thing that differs
-/// from stream to stream, stands last, and all before it is shared. Read it as a [`Buf`]: no part is copied.
+/// from stream to stream, stands with the header, and all after it is shared. Read it as a [`Buf`]: no part is copied.
 #[derive(Debug, Clone, Default)]
 pub struct Frame {
+    own: BytesMut,
     /// Written from the end of the reading: the next part is the last one here.
-    parts: SmallVec<[Bytes; 4]>,
+    shared: SmallVec<[Bytes; 2]>,
     /// Bytes left.
     len: usize,
 }
@@ -60,9 +61,26 @@ impl Frame {
         self.len == 0
     }
 
-    /// The parts in order.
-    pub fn parts(&self) -> impl ExactSizeIterator<Item = &Bytes> {
-        self.parts.iter().rev()
+    /// The parts that other streams have too, in order.
+    pub fn shared(&self) -> impl ExactSizeIterator<Item = &Bytes> {
+        self.shared.iter().rev()
+    }
+
+    /// Takes the next bytes to be written: a shared part as it is, if it is `large`, or else a copy of what comes before
+    /// the next large one, of as many bytes at the most. `None` at the end.
+    pub fn next_piece(&mut self, large: usize) -> Option<Bytes> {
+        if self.is_empty() {
+            return None;
+        }
+        let is_large = |part: &Bytes| part.len() >= large;
+        if self.own.is_empty() && self.shared.last().is_some_and(is_large) {
+            let part = self.shared.pop()?;
+            self.len -= part.len();
+            return Some(part);
+        }
+        let small = self.shared().take_while(|part| !is_large(part));
+        let small = self.own.len() + small.map(Bytes::len).sum::<usize>();
+        Some(self.copy_to_bytes(small.min(large)))
     }
 
     /// The protobuf message in one piece: for tests, and for transports that cannot gather.
@@ -81,25 +99,33 @@ impl Buf for Frame {
     }
 
     fn chunk(&self) -> &[u8] {
-        self.parts.last().map_or(&[], |part| part)
+        match &*self.own {
+            [] => self.shared.last().map_or(&[], |part| part),
+            own => own,
+        }
     }
 
     fn advance(&mut self, mut by: usize) {
         assert!(by <= self.len, "advanced beyond the end");
         self.len -= by;
-        while let Some(part) = self.parts.last_mut() {
+        let of_own = by.min(self.own.len());
+        self.own.advance(of_own);
+        by -= of_own;
+        while let Some(part) = self.shared.last_mut() {
             if by < part.len() {
                 part.advance(by);
                 return;
             }
             by -= part.len();
-            self.parts.pop();
+            self.shared.pop();
         }
     }
 
     fn chunks_vectored<'a>(&'a self, into: &mut [IoSlice<'a>]) -> usize {
+        let own = Some(&*self.own).filter(|own| !own.is_empty());
+        let parts = own.into_iter().chain(self.shared().map(|part| &**part));
         let mut filled = 0;
-        for (slot, part) in into.iter_mut().zip(self.parts()) {
+        for (slot, part) in into.iter_mut().zip(parts) {
             *slot = IoSlice::new(part);
             filled += 1;
         }
@@ -111,7 +137,7 @@ impl Buf for Frame {
 #[derive(Debug)]
 pub(super) struct Response {
     protocol: Protocol,
-    shared: SmallVec<[Bytes; 4]>,
+    shared: SmallVec<[Bytes; 2]>,
     /// Elements of `removed_resources` and of `resource_errors` that concern this stream only.
     own: BytesMut,
     pub(super) resources: usize,
@@ -141,6 +167,10 @@ impl Response {
             errors: 0,
             bytes: 0,
         }
+    }
+
+    pub(super) fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     pub(super) fn push_body(&mut self, body: &Body) {
@@ -235,14 +265,11 @@ impl Response {
         let prefix = u32::try_from(message).unwrap_or(u32::MAX);
         own[1..HEADER].copy_from_slice(&prefix.to_be_bytes());
 
-        let mut own = own.freeze();
-        let header = own.split_to(HEADER);
-        let mut parts = SmallVec::with_capacity(self.shared.len() + 2);
-        parts.push(own);
-        parts.extend(self.shared.into_iter().rev());
-        parts.push(header);
+        let mut shared = self.shared;
+        shared.reverse();
         Frame {
-            parts,
+            own,
+            shared,
             len: HEADER + message,
         }
     }

@@ -338,19 +338,19 @@ impl Session {
         wants_all: bool,
     ) {
         let (gained, lost) = (wants_all && !wanted_all, wanted_all && !wants_all);
-        let named = |names: Vec<Arc<str>>| names.into_iter().map(Interest::Name);
-        let watched = gained
-            .then_some(Interest::All)
-            .into_iter()
-            .chain(named(change.added));
-        let unwatched = lost
-            .then_some(Interest::All)
-            .into_iter()
-            .chain(named(change.dropped));
-        self.events
-            .extend(watched.map(|interest| Event::Watched(kind.clone(), interest)));
-        self.events
-            .extend(unwatched.map(|interest| Event::Unwatched(kind.clone(), interest)));
+        let interests = |all: bool, names: Vec<Arc<str>>| -> Vec<Interest> {
+            let all = all.then_some(Interest::All).into_iter();
+            all.chain(names.into_iter().map(Interest::Name)).collect()
+        };
+        let watched = interests(gained, change.added);
+        if !watched.is_empty() {
+            self.events.push_back(Event::Watched(kind.clone(), watched));
+        }
+        let unwatched = interests(lost, change.dropped);
+        if !unwatched.is_empty() {
+            self.events
+                .push_back(Event::Unwatched(kind.clone(), unwatched));
+        }
     }
 
     /// Gives a response its nonce, and what it means for other kinds.

@@ -69,7 +69,8 @@ impl Peers<'_> {
     pub(super) fn need(&self, kind: &Kind, name: &str) -> bool {
         let mut others = self.before.iter().chain(self.after);
         others.any(|watch| {
-            watch.is_unanswered() || watch.refers_to(kind, name, watch.head(self.snapshot))
+            let head = watch.head(self.snapshot);
+            watch.is_unanswered(head) || watch.refers_to(kind, name, head)
         })
     }
 
@@ -93,7 +94,8 @@ impl Peers<'_> {
 
     /// Whether all that may refer to clusters has been asked for, and answered.
     pub(super) fn users_are_answered(&self) -> bool {
-        !self.after.iter().any(Watch::is_unanswered)
+        let mut after = self.after.iter();
+        !after.any(|watch| watch.is_unanswered(watch.head(self.snapshot)))
     }
 
     /// Whether something that may refer to clusters has been asked for, or never will be.
@@ -138,8 +140,12 @@ impl Peers<'_> {
             return false;
         }
         match self.earlier(&next.kind) {
-            Some(further) if further.covers(&next.name) => further.lacks(&next.name),
-            // Not asked for yet, but the client has just learnt of the cluster, or is about to: then it will ask.
+            Some(further)
+                if further.covers(&next.name) && !watch.lets_go_before(needed, &next.name) =>
+            {
+                further.lacks(&next.name)
+            }
+            // Not asked for yet, or not any more by then; but the client has just learnt of the cluster, or is about to: then it will ask.
             _ => next.kind == Kind::ENDPOINT && watch.is_news(needed),
         }
     }

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use oxds_types::Reference;
+
 use super::{Body, Collection, Form, Protocol, Resource, Revision, log::Log, published::Settings};
 use imbl::ordmap::DiffItem;
 
@@ -143,6 +145,13 @@ impl Change {
         let before = self.old.as_ref().map_or(&[][..], |old| old.references());
         let mut after = self.new.iter().flat_map(|new| new.references());
         after.any(|needed| !before.contains(needed))
+    }
+
+    /// What the resource referred to before, and does not refer to any more.
+    pub(crate) fn needs_no_more(&self) -> impl Iterator<Item = &Reference> {
+        let before = self.old.iter().flat_map(|old| old.references());
+        let after = self.new.as_ref().map_or(&[][..], |new| new.references());
+        before.filter(move |needed| !after.contains(needed))
     }
 
     /// Whether the content is the same, and only the TTL is not.

@@ -77,6 +77,9 @@ pub enum WildcardChange {
     Lost,
 }
 
+/// Of this many names, one is replaced alone; more are by a new tree, which is packed besides.
+const SOME: usize = 8;
+
 /// Whether a first request without names asks for everything.
 ///
 /// The protocol says so of LDS and CDS; Envoy relies on it for SRDS; and of kinds it does not know, oxds has nothing
@@ -155,8 +158,22 @@ impl Subscription {
         self.names.remove(name);
     }
 
-    /// Keeps `name` itself as the key, so that sessions which subscribe to one resource share its name's bytes.
-    pub(crate) fn share_name(&mut self, name: &Arc<str>) {
+    /// Keeps these names themselves as keys, so that sessions which subscribe to one resource share its name's bytes.
+    /// They come in order, and are asked for.
+    pub(crate) fn share_names<'a>(&mut self, names: impl Iterator<Item = &'a Arc<str>>) {
+        let (_, most) = names.size_hint();
+        if most.is_some_and(|most| most < self.names.len() / SOME) {
+            names.for_each(|name| self.share_name(name));
+            return;
+        }
+        let mut names = names.peekable();
+        self.look_at_all(|own, _| {
+            while names.next_if(|name| ***name < *own).is_some() {}
+            names.next_if(|name| ***name == *own).cloned()
+        });
+    }
+
+    fn share_name(&mut self, name: &Arc<str>) {
         let own = self.names.get_key_value(name).map(|(own, _)| own);
         if own.is_none_or(|own| Arc::ptr_eq(own, name)) {
             return;
@@ -167,7 +184,7 @@ impl Subscription {
     }
 
     /// Looks at every name. Where `look` returns another handle of the same name, that one becomes the key, as
-    /// [`share_name`](Self::share_name) does.
+    /// [`share_names`](Self::share_names) does.
     pub(crate) fn look_at_all(
         &mut self,
         mut look: impl FnMut(&str, &mut NameState) -> Option<Arc<str>>,

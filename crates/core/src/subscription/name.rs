@@ -28,6 +28,11 @@ pub enum Sent {
 }
 
 impl NameState {
+    /// Whether the client was told nothing yet.
+    pub(crate) fn is_new(&self) -> bool {
+        matches!(self.sent, Sent::Nothing) && self.acked.is_none()
+    }
+
     /// What was sent last.
     #[must_use]
     pub fn sent(&self) -> &Sent {

@@ -91,7 +91,7 @@ fn p5_a_full_state_exists_once() {
                 .unwrap();
             let body = transmit
                 .frame
-                .parts()
+                .shared()
                 .max_by_key(|part| part.len())
                 .unwrap()
                 .clone();

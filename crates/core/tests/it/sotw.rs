@@ -31,7 +31,7 @@ fn s1_a_first_request_without_names_gets_all() {
     assert_eq!(reply.type_url, CDS.type_url());
     assert!(!reply.version.is_empty() && reply.version.len() <= 16);
     assert!(!reply.nonce.is_empty());
-    assert_eq!(stream.events(), [Event::Watched(CDS, Interest::All)]);
+    assert_eq!(stream.events(), [Event::Watched(CDS, vec![Interest::All])]);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn s12_no_names_any_more_is_no_subscription_any_more() {
         stream.silent(&world);
         world.set(&kind, &["A=2", "B=1"]);
         stream.silent(&world);
-        let unwatched = Event::Unwatched(kind.clone(), Interest::Name("A".into()));
+        let unwatched = Event::Unwatched(kind.clone(), vec![Interest::Name("A".into())]);
         assert!(stream.events().contains(&unwatched));
     }
 }

@@ -67,6 +67,29 @@ fn a_frame_is_a_grpc_message_however_it_is_read() {
     assert!(byte_by_byte.is_empty() && Frame::default().is_empty());
 }
 
+/// Small parts are copied together, a large one goes out as it is.
+#[test]
+fn a_frame_is_written_in_few_pieces() {
+    let large = format!("L={}", "x".repeat(1000));
+    let world = World::of(&EDS, &["A=1", "B=1", &large, "Z=1"]);
+    let mut stream = Stream::delta();
+    stream.change(&EDS, &["A", "B", "L", "Z"], &[]);
+    let transmit = stream
+        .session
+        .poll_transmit(stream.now, &world.snapshot)
+        .unwrap();
+    let whole = transmit.frame.clone().copy_to_bytes(transmit.frame.len());
+    for (limit, pieces) in [(1000, 3), (1 << 20, 1), (100, 5)] {
+        let mut frame = transmit.frame.clone();
+        let shared = frame.shared().nth(2).unwrap().clone();
+        let written: Vec<_> = std::iter::from_fn(|| frame.next_piece(limit)).collect();
+        assert_eq!(written.concat(), whole);
+        assert_eq!(written.len(), pieces, "{limit}");
+        let is_shared = |piece: &bytes::Bytes| piece.as_ptr() == shared.as_ptr();
+        assert_eq!(written.iter().any(is_shared), limit <= 1000);
+    }
+}
+
 #[test]
 fn s68_what_a_client_has_can_be_read() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);
@@ -121,7 +144,7 @@ fn s68_what_a_client_has_can_be_read() {
 
 #[test]
 fn p4_a_session_says_what_it_wants_to_be_woken_for() {
-    let watched = |kind: &Kind, interest| Event::Watched(kind.clone(), interest);
+    let watched = |kind: &Kind, interests| Event::Watched(kind.clone(), interests);
     let name = |name: &str| Interest::Name(name.into());
     let mut stream = Stream::delta();
     stream.change(&EDS, &["A", "B"], &[]);
@@ -129,9 +152,8 @@ fn p4_a_session_says_what_it_wants_to_be_woken_for() {
     assert_eq!(
         stream.events(),
         [
-            watched(&EDS, name("A")),
-            watched(&EDS, name("B")),
-            watched(&CDS, Interest::All)
+            watched(&EDS, vec![name("A"), name("B")]),
+            watched(&CDS, vec![Interest::All])
         ]
     );
     stream.change(&EDS, &["A", "C"], &["B"]);
@@ -139,9 +161,9 @@ fn p4_a_session_says_what_it_wants_to_be_woken_for() {
     assert_eq!(
         stream.events(),
         [
-            watched(&EDS, name("C")),
-            Event::Unwatched(EDS, name("B")),
-            Event::Unwatched(CDS, Interest::All),
+            watched(&EDS, vec![name("C")]),
+            Event::Unwatched(EDS, vec![name("B")]),
+            Event::Unwatched(CDS, vec![Interest::All]),
         ]
     );
 }

@@ -97,6 +97,22 @@ fn s49_a_client_that_does_not_understand_it_hears_nothing_of_it() {
     }
 }
 
+/// SotW has no other way to say that A is gone than not to confirm it.
+#[test]
+fn s49_sotw_lets_the_ttl_of_what_is_gone_run_out() {
+    let mut world = world(&EDS);
+    let mut stream = Stream::sotw();
+    let mut request = sotw(&EDS, &["A", "C"]);
+    request.node = node_with(&[TTL, WRAPPED]);
+    stream.send(request);
+    stream.will_ask(&EDS, &["A", "C"]);
+    stream.take(&world);
+    world.set(&EDS, &["-A"]);
+    stream.silent(&world);
+    stream.pass(4 * SECOND);
+    stream.silent(&world);
+}
+
 #[test]
 fn s49_sotw_wraps_what_has_a_ttl_and_nothing_else() {
     let world = world(&EDS);

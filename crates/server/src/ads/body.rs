@@ -5,16 +5,16 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use http_body::{Body, Frame};
 use oxds_core::session::Frame as GrpcFrame;
 use tonic::Status;
 
 use super::stream::Stream;
 
-/// Messages up to this size go out in one piece: a copy is cheaper than two more DATA frames. HTTP/2's default for
-/// the largest frame.
-const COALESCE: usize = 16 << 10;
+/// A part of a message that is smaller than this is copied, together with those beside it: a copy is cheaper than one
+/// more DATA frame. HTTP/2's default for the largest frame.
+const LARGE: usize = 16 << 10;
 
 /// Yields what the stream's session transmits, then the status with which it ended.
 ///
@@ -27,8 +27,9 @@ const COALESCE: usize = 16 << 10;
 #[derive(Debug)]
 pub(super) struct StreamBody {
     state: State,
-    /// The rest of what was transmitted. Large bodies in it are shared with other streams.
-    parts: VecDeque<Bytes>,
+    /// The rest of what was transmitted. What is in it is shared with other streams, and copied, if at all, when the
+    /// transport has room for it: what a client leaves unread takes no more memory than a list of it.
+    frames: VecDeque<GrpcFrame>,
 }
 
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl StreamBody {
     pub(super) fn new(stream: Stream) -> Self {
         Self {
             state: State::Running(Box::new(stream)),
-            parts: VecDeque::new(),
+            frames: VecDeque::new(),
         }
     }
 }
@@ -57,17 +58,20 @@ impl Body for StreamBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = &mut *self;
         loop {
-            if let Some(part) = this.parts.pop_front() {
-                return Poll::Ready(Some(Ok(Frame::data(part))));
+            while let Some(frame) = this.frames.front_mut() {
+                if let Some(piece) = frame.next_piece(LARGE) {
+                    return Poll::Ready(Some(Ok(Frame::data(piece))));
+                }
+                this.frames.pop_front();
             }
             match &mut this.state {
                 State::Running(stream) => {
-                    let parts = &mut this.parts;
-                    let polled = stream.poll(cx, |frame| push(parts, frame));
+                    let frames = &mut this.frames;
+                    let polled = stream.poll(cx, |frame| frames.push_back(frame));
                     match polled {
                         // What was transmitted on the way still goes out, before the trailers.
                         Poll::Ready(status) => this.state = State::Ended(status),
-                        Poll::Pending if parts.is_empty() => return Poll::Pending,
+                        Poll::Pending if frames.is_empty() => return Poll::Pending,
                         Poll::Pending => {}
                     }
                 }
@@ -83,14 +87,6 @@ impl Body for StreamBody {
 
     fn is_end_stream(&self) -> bool {
         matches!(self.state, State::Done)
-    }
-}
-
-fn push(parts: &mut VecDeque<Bytes>, mut frame: GrpcFrame) {
-    if frame.remaining() <= COALESCE {
-        parts.push_back(frame.copy_to_bytes(frame.remaining()));
-    } else {
-        parts.extend(frame.parts().cloned());
     }
 }
 

@@ -398,15 +398,15 @@ impl Stream {
                 self.refused.get_or_insert(refused);
             }
             match event {
-                Event::Watched(kind, interest) => {
+                Event::Watched(kind, interests) => {
                     if let Some(watcher) = &mut self.watcher {
-                        watcher.watch(kind, interest);
+                        watcher.watch(kind, interests);
                     }
                     watched_more = true;
                 }
-                Event::Unwatched(kind, interest) => {
+                Event::Unwatched(kind, interests) => {
                     if let Some(watcher) = &mut self.watcher {
-                        watcher.unwatch(&kind, &interest);
+                        watcher.unwatch(&kind, &interests);
                     }
                 }
                 Event::Acked {

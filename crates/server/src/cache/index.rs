@@ -1,6 +1,6 @@
 //! The reverse index: who must be woken when a resource changes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +11,10 @@ use oxds_types::Kind;
 
 /// Names a session within the index.
 pub(super) type Id = u64;
+
+/// What a session is entered under: in trees, which take less room than tables of hashes and are made at once of names
+/// that come in order.
+pub(super) type Watched = HashMap<Kind, BTreeSet<Interest>>;
 
 /// Entered by sessions when their subscription changes, read by the writer when resources do.
 #[derive(Debug, Default)]
@@ -83,36 +87,36 @@ impl Index {
         (id, waker)
     }
 
-    /// Enters a session. What comes back is equal to `interest`, and shares the name with whoever else watches it.
-    pub(super) fn insert(&self, id: Id, kind: &Kind, interest: Interest) -> Interest {
+    /// Enters a session. Each name is replaced by the same one that whoever else watches it has.
+    pub(super) fn insert(&self, id: Id, kind: &Kind, interests: &mut [Interest]) {
         let mut entries = self.lock();
         let watchers = entries.kinds.entry(kind.clone()).or_default();
-        match interest {
-            Interest::All => {
+        for interest in interests {
+            let Interest::Name(name) = interest else {
                 watchers.all.insert(id);
-                Interest::All
-            }
-            Interest::Name(name) => {
-                let entry = watchers.names.entry(name);
-                let shared = Arc::clone(entry.key());
-                entry.or_default().insert(id);
-                Interest::Name(shared)
-            }
+                continue;
+            };
+            let entry = watchers.names.entry(Arc::clone(name));
+            *name = Arc::clone(entry.key());
+            entry.or_default().insert(id);
         }
     }
 
-    pub(super) fn remove(&self, id: Id, kind: &Kind, interest: &Interest) {
-        self.lock().remove(id, kind, interest);
+    pub(super) fn remove<'a>(
+        &self,
+        id: Id,
+        kind: &Kind,
+        interests: impl IntoIterator<Item = &'a Interest>,
+    ) {
+        self.lock().remove(id, kind, interests);
     }
 
     /// Forgets a session and all that it was entered under.
-    pub(super) fn strike(&self, id: Id, watched: &HashMap<Kind, HashSet<Interest>>) {
+    pub(super) fn strike(&self, id: Id, watched: &Watched) {
         let mut entries = self.lock();
         entries.sessions.remove(&id);
         for (kind, interests) in watched {
-            for interest in interests {
-                entries.remove(id, kind, interest);
-            }
+            entries.remove(id, kind, interests);
         }
     }
 
@@ -155,20 +159,24 @@ impl Index {
 
 impl Entries {
     /// Takes what has no watcher any more out of the maps: names come and go, and must not pile up.
-    fn remove(&mut self, id: Id, kind: &Kind, interest: &Interest) {
+    fn remove<'a>(
+        &mut self,
+        id: Id,
+        kind: &Kind,
+        interests: impl IntoIterator<Item = &'a Interest>,
+    ) {
         let Some(watchers) = self.kinds.get_mut(kind) else {
             return;
         };
-        match interest {
-            Interest::All => {
+        for interest in interests {
+            let Interest::Name(name) = interest else {
                 watchers.all.remove(&id);
-            }
-            Interest::Name(name) => {
-                if let Some(ids) = watchers.names.get_mut(name) {
-                    ids.remove(id);
-                    if ids.0.is_empty() {
-                        watchers.names.remove(name);
-                    }
+                continue;
+            };
+            if let Some(ids) = watchers.names.get_mut(name) {
+                ids.remove(id);
+                if ids.0.is_empty() {
+                    watchers.names.remove(name);
                 }
             }
         }
@@ -196,9 +204,9 @@ mod tests {
         let index = Index::default();
         let [all, a, b] = [index.enrol().0, index.enrol().0, index.enrol().0];
         let name = |name: &str| Interest::Name(name.into());
-        index.insert(all, &Kind::CLUSTER, Interest::All);
-        index.insert(a, &Kind::CLUSTER, name("a"));
-        index.insert(b, &Kind::CLUSTER, name("b"));
+        index.insert(all, &Kind::CLUSTER, &mut [Interest::All]);
+        index.insert(a, &Kind::CLUSTER, &mut [name("a")]);
+        index.insert(b, &Kind::CLUSTER, &mut [name("b")]);
 
         index.wake(&[changed(Kind::CLUSTER, "a")]);
         assert_eq!(index.wakeups.get(), 2);
@@ -214,13 +222,12 @@ mod tests {
         let index = Index::default();
         let (id, _) = index.enrol();
         let watched = HashMap::from([
-            (Kind::CLUSTER, HashSet::from([Interest::All])),
-            (Kind::ENDPOINT, HashSet::from([Interest::Name("a".into())])),
+            (Kind::CLUSTER, BTreeSet::from([Interest::All])),
+            (Kind::ENDPOINT, BTreeSet::from([Interest::Name("a".into())])),
         ]);
         for (kind, interests) in &watched {
-            for interest in interests {
-                index.insert(id, kind, interest.clone());
-            }
+            let mut interests: Vec<_> = interests.iter().cloned().collect();
+            index.insert(id, kind, &mut interests);
         }
         index.strike(id, &watched);
         let entries = index.lock();

@@ -1,6 +1,6 @@
 //! What the nodes of one membership see, and which of their sessions to wake.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -12,7 +12,7 @@ use oxds_core::snapshot::{ChangeSet, Changed, Revision, Snapshot};
 use oxds_types::Kind;
 use oxds_types::discovery::Node;
 
-use super::index::{Id, Index};
+use super::index::{Id, Index, Watched};
 use super::roster::{Entered, Roster};
 
 /// A snapshot that is replaced as a whole, and the sessions that watch it.
@@ -77,7 +77,7 @@ impl View {
             view: Arc::clone(self),
             id,
             waker,
-            watched: HashMap::new(),
+            watched: Watched::new(),
             entered: None,
         }
     }
@@ -97,7 +97,7 @@ pub(crate) struct Watcher {
     id: Id,
     waker: Arc<AtomicWaker>,
     /// What it is entered under, to be struck out.
-    watched: HashMap<Kind, HashSet<Interest>>,
+    watched: Watched,
     /// Where it is woken from if the node may have come to see another view.
     entered: Option<Entered>,
 }
@@ -126,27 +126,32 @@ impl Watcher {
         .await;
     }
 
-    /// From now on a change of this wakes.
-    pub(crate) fn watch(&mut self, kind: Kind, interest: Interest) {
-        let interest = self.view.index.insert(self.id, &kind, interest);
-        self.watched.entry(kind).or_default().insert(interest);
+    /// From now on a change of these wakes.
+    pub(crate) fn watch(&mut self, kind: Kind, mut interests: Vec<Interest>) {
+        self.view.index.insert(self.id, &kind, &mut interests);
+        let watched = self.watched.entry(kind).or_default();
+        if watched.is_empty() {
+            *watched = BTreeSet::from_iter(interests);
+        } else {
+            watched.extend(interests);
+        }
     }
 
     /// Goes on in another place, with what it watches.
     pub(crate) fn move_to(&mut self, mut next: Self) {
         for (kind, interests) in &self.watched {
-            for interest in interests {
-                next.watch(kind.clone(), interest.clone());
-            }
+            next.watch(kind.clone(), interests.iter().cloned().collect());
         }
         *self = next;
     }
 
-    /// A change of this need not wake any more.
-    pub(crate) fn unwatch(&mut self, kind: &Kind, interest: &Interest) {
-        self.view.index.remove(self.id, kind, interest);
-        if let Some(interests) = self.watched.get_mut(kind) {
-            interests.remove(interest);
+    /// A change of these need not wake any more.
+    pub(crate) fn unwatch(&mut self, kind: &Kind, interests: &[Interest]) {
+        self.view.index.remove(self.id, kind, interests);
+        if let Some(watched) = self.watched.get_mut(kind) {
+            for interest in interests {
+                watched.remove(interest);
+            }
         }
     }
 }

@@ -130,7 +130,7 @@ impl Conversation {
             let node = request.node.unwrap_or_default();
             debug!(node = node.id, "reports loads");
             let mut watcher = self.context.cache.view(&node).enrol();
-            watcher.watch(Kind::CLUSTER, Interest::All);
+            watcher.watch(Kind::CLUSTER, vec![Interest::All]);
             self.watcher = Some(watcher);
             self.node = Some(node);
         }

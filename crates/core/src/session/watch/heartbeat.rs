@@ -8,10 +8,13 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use smallvec::SmallVec;
+
 use super::{Content, Draft, Kept, Watch};
 use crate::{
     session::frame::Response,
     snapshot::{Collection, Protocol, Published, Resource, heartbeat},
+    subscription::Sent,
     time::Instant,
 };
 
@@ -91,7 +94,7 @@ impl Watch {
         let told = match content {
             Content::All { to, extra, .. } => {
                 to.ttls().for_each(|ttl| self.heartbeats.start(now, ttl));
-                extra
+                &extra[..]
             }
             Content::Named(told) => told,
         };
@@ -127,10 +130,12 @@ impl Watch {
                 Box::new(cursor.with_ttl(ttl).filter(fine).chain(kept))
             }
             None => {
-                let has = self
+                // What is gone may end, where nothing else can be said of it.
+                let there_is = self
                     .subscription
                     .iter()
-                    .filter_map(|(_, state)| state.acked());
+                    .filter(|(_, state)| !matches!(state.sent(), Sent::Absent));
+                let has = there_is.filter_map(|(_, state)| state.acked());
                 Box::new(has.filter(move |resource| resource.ttl() == Some(ttl)))
             }
         }
@@ -163,7 +168,7 @@ impl Watch {
         (!response.is_empty()).then(|| Draft {
             response,
             version,
-            content: Content::Named(Vec::new()),
+            content: Content::Named(SmallVec::new()),
             kept: Kept::default(),
             rewarm: Vec::new(),
         })

@@ -20,6 +20,7 @@ mod collection;
 mod heartbeat;
 mod named;
 mod ordering;
+mod recent;
 mod record;
 mod refused;
 mod settle;
@@ -36,6 +37,7 @@ use smallvec::SmallVec;
 use self::{
     collection::Collections,
     heartbeat::Heartbeats,
+    recent::Recent,
     record::{Fallback, Record, Rejected},
     refused::Refused,
 };
@@ -102,7 +104,7 @@ pub(super) struct Watch {
     blocked: Option<Patience>,
     /// Since when the first answer is withheld, as it would take something away.
     withheld: Option<Withheld>,
-    /// Clusters that the client has accepted lately, and until when it may still ask for their assignments.
+    /// Clusters that the client was told of lately, and whose assignments it may still ask for or let go of.
     recent: Recent,
 
     /// For what the client has and may only keep while it hears of it.
@@ -173,14 +175,6 @@ struct Withheld {
     to_answer: Patience,
 }
 
-/// What the client learnt of lately, and until when that is lately.
-#[derive(Debug, Default)]
-struct Recent {
-    names: BTreeMap<Arc<str>, Instant>,
-    /// On a new stream, nobody knows which of all were new to it.
-    all: Option<Instant>,
-}
-
 /// A response without an answer.
 #[derive(Debug)]
 struct Outstanding {
@@ -204,7 +198,7 @@ pub(super) enum Content {
         extra: Vec<Told>,
     },
     /// Resources and removals by name.
-    Named(Vec<Told>),
+    Named(SmallVec<[Told; 1]>),
 }
 
 /// A name, and what the client was told about it; `None`: that it does not exist.
@@ -354,7 +348,12 @@ impl Watch {
                 state.sent = subscription::Sent::Nothing;
             }
         }
-        self.due.extend(asked().cloned());
+        if self.due.is_empty() {
+            // At once, as in the subscription.
+            self.due = asked().cloned().collect();
+        } else {
+            self.due.extend(asked().cloned());
+        }
         for name in &change.dropped {
             self.due.remove(name);
             self.again.remove(name);
@@ -466,6 +465,9 @@ impl Watch {
     ) {
         self.record.sent = Some(version);
         self.start_heartbeats(now, &content);
+        if let (Content::All { step, .. }, true) = (&content, self.kind == Kind::CLUSTER) {
+            self.recent.told(step);
+        }
         self.outstanding.push(Outstanding {
             nonce,
             sent_at: now,
@@ -527,7 +529,7 @@ impl Watch {
             + self.again.len()
             + self.held.len()
             + self.inherited.len()
-            + self.recent.names.len()
+            + self.recent.len()
             + self.heartbeats.len()
             + self.refused.len()
             + self.record.rejections.len()

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, mem, sync::Arc};
 
-use oxds_types::Fingerprint;
+use bytes::Bytes;
+use oxds_types::{Fingerprint, Kind};
+use smallvec::SmallVec;
 
 use super::{Claims, Content, Draft, Kept, Told, Watch};
 use crate::{
@@ -34,6 +36,44 @@ impl Verdict {
             (Sent::Absent, None) => Self::Settled,
             (Sent::Nothing, None) => Self::Missing,
         }
+    }
+}
+
+/// A response in the making.
+struct Telling {
+    response: Response,
+    told: SmallVec<[Told; 1]>,
+    /// Something waits for what it depends on.
+    waits: bool,
+    /// Something in it is told for the first time.
+    new: bool,
+    limit: usize,
+}
+
+impl Telling {
+    fn new(protocol: Protocol, limit: usize) -> Self {
+        Self {
+            response: Response::new(protocol),
+            told: SmallVec::new(),
+            waits: false,
+            new: false,
+            limit,
+        }
+    }
+
+    /// That there is no such resource, in the protocol's way; false if there is no room for it.
+    fn push_absence(&mut self, kind: &Kind, name: &Arc<str>) -> bool {
+        let (response, limit) = (&mut self.response, self.limit);
+        match response.protocol() {
+            Protocol::Delta if response.has_room_to_remove(name, limit) => {
+                response.push_removal(name);
+            }
+            Protocol::Sotw if response.has_room_for(2 * name.len() + 64, limit) => {
+                response.push_error(name, &Refusal::not_found(kind, name));
+            }
+            Protocol::Delta | Protocol::Sotw => return false,
+        }
+        true
     }
 }
 
@@ -95,86 +135,37 @@ impl Watch {
             believed.push(Arc::clone(resource));
             Some(Arc::clone(resource.name()))
         });
-        for resource in &believed {
-            self.due.remove(resource.name());
-            self.resume_heartbeat(resource);
-        }
+        // Both are in order.
+        let mut rest = believed.iter().map(|resource| resource.name()).peekable();
+        self.due.retain(|name| {
+            while rest.next_if(|believed| *believed < name).is_some() {}
+            rest.next_if(|believed| *believed == name).is_none()
+        });
+        believed
+            .iter()
+            .for_each(|resource| self.resume_heartbeat(resource));
     }
 
     /// Delta, and SotW for kinds where a response need not be complete: the names that are due (S-7 … S-11, S-34).
     fn tell_due(&mut self, now: Instant, head: &Published, peers: &Peers<'_>) -> Option<Draft> {
         let to = head.collection();
-        let delta = self.form.protocol == Protocol::Delta;
-        let mut response = Response::new(self.form.protocol);
-        let mut told: Vec<Told> = Vec::new();
-        let mut later = BTreeSet::new();
-        let mut waits = false;
-        for name in mem::take(&mut self.due) {
-            let Some(state) = self.subscription.get(&name) else {
-                continue;
-            };
-            match Verdict::of(state, to.get(&name)) {
-                Verdict::Settled => {
-                    self.held.remove(&name);
-                }
-                Verdict::Send(resource) => {
-                    if self.lacks_dependency(&resource, peers) {
-                        waits = true;
-                        later.insert(name);
-                        continue;
-                    }
-                    let element = resource.element(self.form);
-                    if !response.has_room_for(element.len(), head.body_limit()) {
-                        later.insert(name);
-                        continue;
-                    }
-                    response.push_element(element);
-                    told.push((Arc::clone(resource.name()), Some(resource)));
-                }
-                Verdict::Gone(resource) if delta && self.is_needed(now, &resource, peers) => {
-                    later.insert(name);
-                }
-                Verdict::Gone(_) | Verdict::Missing if delta && has_aliases(&self.kind) => {
-                    let nothing = nothing_by_alias(&name);
-                    if !response.has_room_for(nothing.len(), head.body_limit()) {
-                        later.insert(name);
-                        continue;
-                    }
-                    response.push_element(nothing);
-                    told.push((name, None));
-                }
-                Verdict::Gone(_) | Verdict::Missing => {
-                    if delta && !response.has_room_to_remove(&name, head.body_limit()) {
-                        later.insert(name);
-                        continue;
-                    }
-                    if delta {
-                        response.push_removal(&name);
-                    } else if self.understands_errors {
-                        let room = 2 * name.len() + 64;
-                        if !response.has_room_for(room, head.body_limit()) {
-                            later.insert(name);
-                            continue;
-                        }
-                        response.push_error(&name, &Refusal::not_found(&self.kind, &name));
-                    }
-                    told.push((name, None));
-                }
-            }
-        }
-        self.due = later;
+        let mut telling = Telling::new(self.form.protocol, head.body_limit());
+        let mut due = mem::take(&mut self.due);
+        // Not made anew: a client of one name is told of it again and again, without an allocation.
+        due.retain(|name| !self.tell(now, name, to.get(name), peers, &mut telling));
+        self.due = due;
+        let Telling {
+            response,
+            told,
+            waits,
+            new,
+            ..
+        } = telling;
         self.note_waiting(now, waits);
-        for (name, resource) in &told {
-            self.held.remove(name);
-            if let Some(state) = self.subscription.get_mut(name) {
-                state.sent = resource.clone().into();
-                if resource.is_some() {
-                    self.subscription.share_name(name);
-                }
-            }
-            if resource.is_none() {
-                self.forget_member(name);
-            }
+        if new {
+            let names = told.iter().filter_map(|(_, told)| told.as_ref());
+            self.subscription
+                .share_names(names.map(|resource| resource.name()));
         }
         // An answer that is owed waits with what it is about.
         if response.is_empty() && (waits || !self.answer_owed) {
@@ -188,6 +179,87 @@ impl Watch {
             kept: Kept::default(),
             rewarm,
         })
+    }
+
+    /// Tells the client what there is of a name; false if that has to wait.
+    fn tell(
+        &mut self,
+        now: Instant,
+        name: &Arc<str>,
+        there_is: Option<&Arc<Resource>>,
+        peers: &Peers<'_>,
+        telling: &mut Telling,
+    ) -> bool {
+        let Some(state) = self.subscription.get(name) else {
+            return true;
+        };
+        let delta = self.form.protocol == Protocol::Delta;
+        match Verdict::of(state, there_is) {
+            Verdict::Settled => drop(self.held.remove(name)),
+            Verdict::Send(resource) => {
+                if self.lacks_dependency(&resource, peers) {
+                    telling.waits = true;
+                    return false;
+                }
+                telling.new |= state.is_new();
+                return self.send(telling, name, resource.element(self.form), Some(&resource));
+            }
+            Verdict::Gone(resource) if delta && self.is_needed(now, &resource, peers) => {
+                return false;
+            }
+            Verdict::Gone(_) | Verdict::Missing if delta && has_aliases(&self.kind) => {
+                return self.send(telling, name, nothing_by_alias(name), None);
+            }
+            Verdict::Gone(_) | Verdict::Missing if self.is_mute_on_absence() => {
+                self.record.rejections.remove(name);
+                self.note_told(name, Sent::Absent);
+            }
+            Verdict::Gone(_) | Verdict::Missing => {
+                if !telling.push_absence(&self.kind, name) {
+                    return false;
+                }
+                self.note_told(name, Sent::Absent);
+                telling.told.push((Arc::clone(name), None));
+                self.forget_member(name);
+            }
+        }
+        true
+    }
+
+    /// Puts an element into the response, if there is room.
+    fn send(
+        &mut self,
+        telling: &mut Telling,
+        name: &Arc<str>,
+        element: Bytes,
+        resource: Option<&Arc<Resource>>,
+    ) -> bool {
+        if !telling.response.has_room_for(element.len(), telling.limit) {
+            return false;
+        }
+        telling.response.push_element(element);
+        self.note_told(name, resource.cloned().into());
+        // Its own name is the one that all sessions share.
+        let shared = resource.map_or(name, |resource| resource.name());
+        telling.told.push((Arc::clone(shared), resource.cloned()));
+        if resource.is_none() {
+            self.forget_member(name);
+        }
+        true
+    }
+
+    fn note_told(&mut self, name: &str, sent: Sent) {
+        self.held.remove(name);
+        if let Some(state) = self.subscription.get_mut(name) {
+            state.sent = sent;
+        }
+    }
+
+    /// Whether nothing can be said of what does not exist: the client keeps what it has of it.
+    pub(super) fn is_mute_on_absence(&self) -> bool {
+        self.form.protocol == Protocol::Sotw
+            && !self.kind.is_full_state()
+            && !self.understands_errors
     }
 
     /// SotW, LDS and CDS: all that was asked for, as soon as one of it has to be told (S-6). Absence is removal.
@@ -234,7 +306,7 @@ impl Watch {
             return None;
         }
         let mut response = Response::new(Protocol::Sotw);
-        let mut told: Vec<Told> = Vec::new();
+        let mut told: SmallVec<[Told; 1]> = SmallVec::new();
         let mut kept = Kept::default();
         let mut fingerprint = Fingerprint::default();
         let rejections = &self.record.rejections;
@@ -259,10 +331,11 @@ impl Watch {
         }
         let rejections = self.record.rejections.iter_mut();
         rejections.for_each(|(name, rejected)| rejected.supersede(to.get(name)));
-        for resource in &updates {
-            self.held.remove(resource.name());
-            self.subscription.share_name(resource.name());
-        }
+        let updated = updates.iter().map(|resource| resource.name());
+        updated
+            .clone()
+            .for_each(|name| drop(self.held.remove(name)));
+        self.subscription.share_names(updated);
         let rewarm = self.rewarmed(updates.iter());
         Some(Draft {
             response,

@@ -4,14 +4,14 @@ use std::{collections::VecDeque, sync::Arc};
 
 use oxds_types::Kind;
 
-use super::{HeldRemoval, Recent, Step, Told, Watch, Withheld};
+use super::{HeldRemoval, Step, Watch, Withheld};
 use crate::{
     session::{
         Config, Event, Held,
         ordering::{Patience, Peers},
     },
     snapshot::{Collection, Difference, Published, Resource},
-    subscription::Sent,
+    subscription::{NameState, Sent},
     time::Instant,
 };
 
@@ -89,27 +89,12 @@ impl Watch {
                 .subscription
                 .get(name)
                 .is_none_or(|state| match state.sent {
-                    Sent::Absent => false,
+                    Sent::Absent => self.is_mute_on_absence() && state.acked.is_some(),
                     Sent::Nothing => state.acked.is_some(),
                     Sent::Resource(_) => state.acked.is_some() || answered,
                 }),
         };
         !has
-    }
-
-    /// Whether the client learnt of this cluster so lately that it may not have asked for its assignment yet, or has
-    /// still to learn of it.
-    pub(in crate::session) fn is_news(&self, cluster: &Arc<Resource>) -> bool {
-        let name = cluster.name();
-        let accepted = match &self.all {
-            Some(all) => all.acked.as_ref().and_then(|acked| acked.get(name)),
-            None => self
-                .subscription
-                .get(name)
-                .and_then(|state| state.acked.as_ref()),
-        };
-        let will_learn = accepted != Some(cluster) && !self.record.rejections.contains_key(name);
-        will_learn || self.recent.all.is_some() || self.recent.names.contains_key(name)
     }
 
     /// Whether the client asks by name.
@@ -119,17 +104,24 @@ impl Watch {
 
     /// Whether something is due or under way that the client has not accepted in any version: what it has of this, it
     /// has from an earlier stream, and nobody knows what that is.
-    pub(in crate::session) fn is_unanswered(&self) -> bool {
-        match &self.all {
-            Some(all) => {
-                all.acked.is_none() && (all.cursor.is_none() || !self.outstanding.is_empty())
-            }
-            None if self.due.is_empty() && self.outstanding.is_empty() => false,
-            None => self.subscription.iter().any(|(name, state)| {
-                let sent = state.sent.resource().is_some() && !self.outstanding.is_empty();
-                state.acked.is_none() && (sent || self.due.contains(name))
-            }),
-        }
+    pub(in crate::session) fn is_unanswered(&self, head: &Published) -> bool {
+        let under_way = !self.outstanding.is_empty();
+        let Some(all) = &self.all else {
+            let quiet = self.due.is_empty() && !under_way && self.is_settled(head);
+            let is_unanswered = |(name, state): (&Arc<str>, &NameState)| {
+                let is_due = match state.sent {
+                    Sent::Resource(_) => under_way,
+                    // It was gone, and that could not be said.
+                    Sent::Absent if self.is_mute_on_absence() => {
+                        head.collection().get(name).is_some()
+                    }
+                    Sent::Nothing | Sent::Absent => false,
+                };
+                state.acked.is_none() && (is_due || self.due.contains(name))
+            };
+            return !quiet && self.subscription.iter().any(is_unanswered);
+        };
+        all.acked.is_none() && (all.cursor.is_none() || under_way)
     }
 
     /// Whether something that was asked for by name, and accepted, refers to this resource.
@@ -170,6 +162,10 @@ impl Watch {
                 }),
                 None => self.subscription.iter().any(|(name, state)| {
                     let there_is = head.collection().get(name);
+                    if there_is.is_none() && self.is_mute_on_absence() {
+                        // The copy neither changes nor goes.
+                        return false;
+                    }
                     let copies = [state.acked.as_ref(), state.sent.resource()];
                     copies
                         .into_iter()
@@ -289,9 +285,11 @@ impl Watch {
         };
         let released = self.held.iter().filter(|(name, held)| may_go(name, held));
         let released: Vec<Arc<str>> = released.map(|(name, _)| Arc::clone(name)).collect();
-        released
-            .iter()
-            .for_each(|name| drop(self.held.remove(name)));
+        for name in &released {
+            let held = self.held.remove(name);
+            let copy = held.iter().flat_map(|held| held.resource.references());
+            self.recent.let_go(copy);
+        }
         released
     }
 
@@ -346,37 +344,6 @@ impl Watch {
         let deadlines = holding.filter_map(|patience| patience.deadline(config.hold));
         let others = self.recent.deadlines().chain(self.heartbeats.deadlines());
         deadlines.chain(asking).chain(others).min()
-    }
-}
-
-impl Recent {
-    /// The client accepted this.
-    pub(super) fn note(&mut self, step: &Step, extra: &[Told], until: Instant) {
-        match step {
-            Step::None => {}
-            Step::Since(step) => {
-                let new = step.changes().iter().filter(|change| change.needs_more());
-                self.names
-                    .extend(new.map(|new| (Arc::clone(&new.name), until)));
-            }
-            Step::Everything => self.all = Some(until),
-        }
-        let told = extra.iter().filter(|(_, resource)| resource.is_some());
-        self.names
-            .extend(told.map(|(name, _)| (Arc::clone(name), until)));
-    }
-
-    fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.all.is_none()
-    }
-
-    fn expire(&mut self, now: Instant) {
-        self.names.retain(|_, until| *until > now);
-        self.all = self.all.filter(|until| *until > now);
-    }
-
-    fn deadlines(&self) -> impl Iterator<Item = Instant> {
-        self.names.values().copied().chain(self.all)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, mem, sync::Arc};
 
+use smallvec::SmallVec;
+
 use super::{Content, Draft, Kept, Watch};
 use crate::{
     session::{Refusal, frame::Response},
@@ -86,7 +88,7 @@ impl Watch {
         (!response.is_empty()).then(|| Draft {
             response,
             version: self.record.sent.unwrap_or(head.collection().version()),
-            content: Content::Named(Vec::new()),
+            content: Content::Named(SmallVec::new()),
             kept: Kept::default(),
             rewarm: Vec::new(),
         })

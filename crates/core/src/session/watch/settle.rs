@@ -41,6 +41,9 @@ impl Watch {
         // The stream is ordered: what came before and was not answered will not be.
         let answered = self.outstanding.drain(..=at).next_back()?;
         self.answered = answered.nonce;
+        if self.outstanding.is_empty() {
+            self.recent.answered(now + config.follow_up);
+        }
         Some(match error {
             None => self.accept(now, answered, config),
             Some(error) => self.reject(now, answered, &error.message, config),
@@ -258,7 +261,7 @@ impl Watch {
                         .filter(|resource| !step.has(resource.name()))
                         .for_each(&mut consider);
                 }
-                extra
+                &extra[..]
             }
             Content::Named(told) => told,
         };

@@ -67,6 +67,11 @@ struct Held {
     /// SotW: refused in the first response of this stream, to which the client came with a version: the server cannot
     /// know what the client has instead.
     unknown: BTreeSet<String>,
+    /// SotW: told, be it by absence, in a response that it refused for the sake of others.
+    refused_with_others: BTreeSet<String>,
+    /// Of these, those of earlier streams. Its version, which is all that it says of what it has when it comes back, does
+    /// not tell (S-24).
+    unsaid: BTreeSet<String>,
 }
 
 impl Model {
@@ -115,6 +120,11 @@ impl Model {
         self.style == Style::Envoy && kind.is_full_state()
     }
 
+    /// Whether what the client has of this is not what the version says that it claims on a new stream.
+    pub(crate) fn is_unsaid(&self, kind: &Kind, name: &str) -> bool {
+        self.kinds[kind].unsaid.contains(name)
+    }
+
     /// What the client asks for by name.
     pub(crate) fn names(&self, kind: &Kind) -> BTreeSet<String> {
         let needed_by = match *kind {
@@ -148,6 +158,7 @@ impl Model {
             held.nonce.clear();
             held.open = false;
             held.unknown.clear();
+            held.unsaid.append(&mut held.refused_with_others);
         }
         self.ask()
     }
@@ -222,6 +233,11 @@ impl Model {
         let present: BTreeSet<&str> = reply.resources.iter().map(|text| name_of(text)).collect();
         let held = self.kinds.get_mut(&kind).unwrap();
         let complete = self.protocol == Protocol::Sotw && kind.is_full_state();
+        if !bad.is_empty() && complete {
+            let told = present.iter().map(|&name| name.to_owned());
+            let told = told.chain(held.texts.keys().cloned());
+            held.refused_with_others.extend(told);
+        }
         held.texts.retain(|name, _| {
             !reply.removed.contains(name) && (!complete || present.contains(&**name))
         });
@@ -238,9 +254,11 @@ impl Model {
             ..Status::default()
         });
         if error.is_none() {
+            held.unsaid.clear();
+            held.refused_with_others.clear();
             held.version.clone_from(&reply.version);
             held.acknowledged
-                .extend(present.into_iter().map(str::to_owned));
+                .extend(present.iter().map(|&name| name.to_owned()));
         }
         held.acknowledged
             .retain(|name| held.texts.contains_key(name));

@@ -1,0 +1,54 @@
+//! What happens, as text: `"Reconnect 39; C1=0>E1 L0=0>R3; Pass 118; -C1"`.
+
+use oxds_types::Kind;
+
+use super::{Edited, Op, letter};
+use crate::support::model::KINDS;
+
+/// Reads operations, parted by `;`. What is no other operation is a change set: `C1=0>E1` sets cluster 1 to content 0,
+/// which needs assignment 1; content `bad` is refused; `-C1` removes it.
+pub(super) fn script(text: &str) -> Vec<Op> {
+    text.split(';').map(|op| operation(op.trim())).collect()
+}
+
+fn operation(text: &str) -> Op {
+    let mut words = text.split(' ');
+    let word = words.next().unwrap_or_default();
+    let mut numbers = words.map(|word| word.parse::<u64>().expect("a number"));
+    match word {
+        "Pass" => Op::Pass(numbers.next().expect("milliseconds")),
+        "Reconnect" => Op::Reconnect(numbers.collect()),
+        "Disconnect" => Op::Disconnect,
+        "Stall" => Op::Stall,
+        "Want" => Op::Want(numbers.next().expect("a listener") as usize),
+        "AskAgain" => Op::AskAgain(numbers.next().expect("a kind") as usize),
+        "Eager" => Op::Eager,
+        _ => Op::Change(text.split(' ').map(edited).collect()),
+    }
+}
+
+fn edited(text: &str) -> Edited {
+    let (resource, needs) = text.split_once('>').unwrap_or((text, ""));
+    let (name, content) = match resource.strip_prefix('-') {
+        Some(name) => (name, None),
+        None => {
+            let (name, content) = resource.split_once('=').expect("name=content");
+            (name, Some(content))
+        }
+    };
+    let of = |kind: &Kind| name.starts_with(letter(kind));
+    let number = |name: &str| name[1..].parse().expect("a letter and a number");
+    Edited {
+        kind: KINDS.iter().position(of).expect("a kind"),
+        name: number(name),
+        content: content.map(|content| match content {
+            "bad" => 9,
+            content => content.parse().expect("a number"),
+        }),
+        needs: needs
+            .split(',')
+            .filter(|n| !n.is_empty())
+            .map(number)
+            .collect(),
+    }
+}
