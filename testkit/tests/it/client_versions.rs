@@ -237,8 +237,8 @@ fn bootstrap_of(server: &support::ControlPlane, policy: TransportPolicy) -> Boot
     built.build().unwrap()
 }
 
-/// given our own server / when one channel asks in v2 and one in v3 / then both have equal configurations, and follow
-/// the same edit.
+/// given our own server / when one channel asks in v2 and one in v3, for full states and for differences / then all have
+/// equal configurations, and follow the same edits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c51_c57_our_own_server_configures_channels_of_both_versions_alike() {
     let [a, b] = backends().await;
@@ -253,11 +253,19 @@ async fn c51_c57_our_own_server_configures_channels_of_both_versions_alike() {
     let target = Target::parse("xds:///svc").unwrap();
     let mut configurations = Vec::new();
     for policy in policies {
-        let pool = ClientPool::new(bootstrap_of(&control_plane, policy));
-        let config = ConfigWatch::new(&pool, &target).unwrap().next().await;
-        configurations.push(config.unwrap());
+        for protocol in [Protocol::Sotw, Protocol::Delta] {
+            let options = Options {
+                protocol,
+                ..Options::default()
+            };
+            let pool = ClientPool::with_options(bootstrap_of(&control_plane, policy), options);
+            let config = ConfigWatch::new(&pool, &target).unwrap().next().await;
+            configurations.push(config.unwrap());
+        }
     }
-    same(&configurations[0], &configurations[1]);
+    for other in &configurations[1..] {
+        same(&configurations[0], other);
+    }
 
     control_plane.write(&one("x", &[("here", 1, 0, &healthy(&b))]));
     for channel in &channels {

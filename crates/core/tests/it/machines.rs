@@ -22,7 +22,7 @@ use oxds_core::{
     time::Instant,
 };
 use oxds_types::{
-    Kind,
+    ApiVersion, Kind,
     discovery::{Any, DeltaDiscoveryResponse, DiscoveryResponse, Node},
     reference::references,
 };
@@ -124,13 +124,14 @@ fn content(is_cluster: bool, number: usize, content: usize) -> Any {
 }
 
 impl Pair {
-    fn new(protocol: Protocol) -> Self {
+    fn new(protocol: Protocol, version: ApiVersion) -> Self {
         let node = Node {
             id: "node".to_owned(),
             ..Node::default()
         };
         let mut server = ads::Server::new("cp:18000");
         server.protocol = protocol;
+        server.version = version;
         Self {
             protocol,
             now: Instant::EPOCH,
@@ -210,7 +211,8 @@ impl Pair {
                     self.client.handle_opened(ads::ServerId::default());
                 }
                 Transmit::Request(request) => {
-                    let is_cluster = request.type_url == Kind::CLUSTER.type_url();
+                    let asked = Kind::from_type_url(&request.type_url);
+                    let is_cluster = asked.is_some_and(|(kind, _)| kind == Kind::CLUSTER);
                     self.accepted |= is_cluster && !request.version_info.is_empty();
                     self.to_server
                         .push_back((self.now + DELAY, Request::Sotw(*request)));
@@ -356,15 +358,17 @@ impl Pair {
     }
 }
 
-/// Plays it, lets the link heal and time pass, and compares.
+/// Plays it, lets the link heal and time pass, and compares: in both variants of the protocol and versions of the API.
 fn play(ops: &[Op]) {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
-        play_by(protocol, ops.to_vec());
+        for version in [ApiVersion::V3, ApiVersion::V2] {
+            play_by(protocol, version, ops.to_vec());
+        }
     }
 }
 
-fn play_by(protocol: Protocol, ops: impl IntoIterator<Item = Op>) {
-    let mut pair = Pair::new(protocol);
+fn play_by(protocol: Protocol, version: ApiVersion, ops: impl IntoIterator<Item = Op>) {
+    let mut pair = Pair::new(protocol, version);
     for op in ops {
         match op {
             Op::Cluster(number, new) => pair.change(true, number, new),
