@@ -21,6 +21,8 @@
 //! | [`file`] | a file's bytes, safely, and what tells its states apart |
 //! | [`validate`](mod@validate) | the API's own rules (`validate.rules`), checked over reflection |
 //! | [`reference`](mod@reference) | which resources a resource needs |
+//! | [`live`] | what is made of files, and made anew when they change |
+//! | `pem` (a feature) | certificates and keys of files |
 //! | [`error`] | what is wrong with a file, and where |
 //! | [`Glob`] | patterns for names |
 //!
@@ -58,9 +60,12 @@ pub mod file;
 mod generator;
 mod glob;
 pub mod kind;
+pub mod live;
 pub mod name;
 pub mod orca;
 mod path;
+#[cfg(feature = "pem")]
+pub mod pem;
 pub mod reference;
 pub mod request;
 mod schema;

@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use oxds_types::Glob;
 use oxds_types::discovery::Node;
+use oxds_types::live::{Contents, FileError};
 use serde::Deserialize;
 
-use super::live::Contents;
 use super::{Identity, SecurityError};
 
 /// All rules. Those of an identity are shared by its streams.
@@ -77,10 +77,7 @@ impl Authorization {
     pub(super) fn read(paths: &[PathBuf], contents: &Contents) -> Result<Self, SecurityError> {
         let path = paths.first().cloned().unwrap_or_default();
         let text = contents.first().map_or(&[][..], Vec::as_slice);
-        let text = std::str::from_utf8(text).map_err(|error| SecurityError::Unfit {
-            path: path.clone(),
-            reason: error.to_string(),
-        })?;
+        let text = std::str::from_utf8(text).map_err(|error| FileError::new(&path, error))?;
         let file: File = serde_saphyr::from_str(text).map_err(|error| {
             let at = error.location();
             SecurityError::Rules {

@@ -14,7 +14,6 @@
 
 mod authorize;
 mod identity;
-mod live;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -23,13 +22,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_types::discovery::Node;
+use oxds_types::live::{FileError, Live};
 use tokio::sync::Notify;
 use tracing::{error, info};
 
 use authorize::Authorization;
 pub(crate) use authorize::{Denied, Grant};
 pub(crate) use identity::Identity;
-use live::Live;
 #[cfg(feature = "tls")]
 pub use tls::TlsFiles;
 
@@ -40,22 +39,9 @@ const LOOK: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecurityError {
-    /// It cannot be read at all.
-    #[error("{}: {reason}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        reason: String,
-    },
-    /// It is not what it should be: no certificate, no key, or not the key of the certificate.
-    #[error("{}: {reason}", path.display())]
-    Unfit {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
+    /// It cannot be read, or is not what it should be: no certificate, no key, or not the key of the certificate.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The rules are not as they are written.
     #[error("{}:{line}:{column}: error: {reason}", path.display())]
     Rules {
@@ -79,8 +65,8 @@ pub struct Security(Arc<Parts>);
 #[derive(Debug, Default)]
 struct Parts {
     #[cfg(feature = "tls")]
-    tls: Option<Live<tls::ServerConfig>>,
-    rules: Option<Live<Authorization>>,
+    tls: Option<Live<tls::ServerConfig, SecurityError>>,
+    rules: Option<Live<Authorization, SecurityError>>,
     /// Says: look at the files now.
     nudge: Notify,
 }

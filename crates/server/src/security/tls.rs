@@ -1,20 +1,19 @@
 //! TLS with certificates that follow their files.
 
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use oxds_types::live::{Contents, FileError, Live};
+use oxds_types::pem;
+
 pub(super) use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{
     NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier,
 };
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{RootCertStore, ServerConnection};
 
-use super::live::{Contents, Live};
 use super::{Identity, SecurityError};
 
 /// The files of a server's TLS, all in PEM.
@@ -28,7 +27,7 @@ pub struct TlsFiles {
     pub client_ca: Option<PathBuf>,
 }
 
-pub(super) fn open(files: &TlsFiles) -> Result<Live<ServerConfig>, SecurityError> {
+pub(super) fn open(files: &TlsFiles) -> Result<Live<ServerConfig, SecurityError>, SecurityError> {
     let paths = [&files.certificate, &files.key].into_iter();
     let paths = paths.chain(&files.client_ca).cloned().collect();
     Live::open(paths, config)
@@ -37,50 +36,35 @@ pub(super) fn open(files: &TlsFiles) -> Result<Live<ServerConfig>, SecurityError
 fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, SecurityError> {
     // As `open` named them.
     let ([chain_path, key_path, ca_path @ ..], [chain, key, ca @ ..]) = (paths, contents) else {
-        return Err(unfit(
-            &PathBuf::new(),
-            "certificate and key are both needed",
-        ));
+        let nameless = Path::new("");
+        return Err(FileError::new(nameless, "certificate and key are both needed").into());
     };
     let provider = Arc::new(ring::default_provider());
     let verifier: Arc<dyn ClientCertVerifier> = match (ca_path, ca) {
         ([path], [ca]) => {
             let mut roots = RootCertStore::empty();
-            for certificate in certificates(path, ca)? {
-                roots.add(certificate).map_err(|error| unfit(path, error))?;
+            for certificate in pem::certificates(path, ca)? {
+                let added = roots.add(certificate);
+                added.map_err(|error| FileError::new(path, error))?;
             }
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
                 .build()
-                .map_err(|error| unfit(path, error))?
+                .map_err(|error| FileError::new(path, error))?
         }
         _ => Arc::new(NoClientAuth),
     };
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| unfit(key_path, error))?;
+    let unfit = |error| FileError::new(chain_path, error);
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13, &TLS12])
-        .map_err(|error| unfit(chain_path, error))?
+        .map_err(unfit)?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(certificates(chain_path, chain)?, key)
-        .map_err(|error| unfit(chain_path, error))?;
+        .with_single_cert(
+            pem::certificates(chain_path, chain)?,
+            pem::key(key_path, key)?,
+        )
+        .map_err(unfit)?;
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)
-}
-
-fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, SecurityError> {
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
-        .collect::<Result<_, _>>()
-        .map_err(|error| unfit(path, error))?;
-    if certificates.is_empty() {
-        return Err(unfit(path, "no certificate in it"));
-    }
-    Ok(certificates)
-}
-
-fn unfit(path: &Path, reason: impl Display) -> SecurityError {
-    SecurityError::Unfit {
-        path: path.to_owned(),
-        reason: format!("{reason}"),
-    }
 }
 
 impl Identity {

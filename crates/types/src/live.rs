@@ -1,47 +1,75 @@
-//! What is made of files, and made anew when they change.
+//! What is made of files, and made anew when they change: certificates, keys, rules.
 
+use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
-use super::SecurityError;
-
-/// The contents of files, in the order in which the files were named.
-pub(super) type Contents = [Vec<u8>];
-
-type Make<T> = fn(&[PathBuf], &Contents) -> Result<T, SecurityError>;
-
-/// A `T` that follows its files.
-#[derive(Debug)]
-pub(super) struct Live<T> {
-    paths: Vec<PathBuf>,
-    make: Make<T>,
-    current: ArcSwap<T>,
-    /// Of the contents that were last looked at, good or bad, so that each is tried and complained of once.
-    seen: Mutex<Result<u64, SecurityError>>,
+/// A file that cannot be read, or is not what it should be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {reason}", path.display())]
+pub struct FileError {
+    /// The file.
+    pub path: PathBuf,
+    /// What the system said of it, or what is wrong with it.
+    pub reason: String,
 }
 
-impl<T> Live<T> {
-    /// Reads the files for the first time.
-    pub(super) fn open(paths: Vec<PathBuf>, make: Make<T>) -> Result<Self, SecurityError> {
+impl FileError {
+    /// Something is wrong with this file.
+    pub fn new(path: &Path, reason: impl fmt::Display) -> Self {
+        Self {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+/// The contents of files, in the order in which the files were named.
+pub type Contents = [Vec<u8>];
+
+type Make<T, E> = Box<dyn Fn(&[PathBuf], &Contents) -> Result<T, E> + Send + Sync>;
+
+/// A `T` that follows its files, whenever it is told to [`refresh`](Self::refresh).
+pub struct Live<T, E> {
+    paths: Vec<PathBuf>,
+    make: Make<T, E>,
+    current: ArcSwap<T>,
+    /// Of the contents that were last looked at, good or bad, so that each is tried and complained of once.
+    seen: Mutex<Result<u64, FileError>>,
+}
+
+impl<T, E: From<FileError>> Live<T, E> {
+    /// Reads the files for the first time. `make` is given the files and what is in them, in the order of `paths`.
+    ///
+    /// # Errors
+    /// A file cannot be read, or as `make`.
+    pub fn open(
+        paths: Vec<PathBuf>,
+        make: impl Fn(&[PathBuf], &Contents) -> Result<T, E> + Send + Sync + 'static,
+    ) -> Result<Self, E> {
         let contents = read(&paths)?;
         Ok(Self {
             current: ArcSwap::from_pointee(make(&paths, &contents)?),
             seen: Mutex::new(Ok(digest(&contents))),
             paths,
-            make,
+            make: Box::new(make),
         })
     }
 
-    pub(super) fn load(&self) -> Arc<T> {
+    /// What was last made.
+    pub fn load(&self) -> Arc<T> {
         self.current.load_full()
     }
 
     /// Reads the files again; whether there is something new. Files that are not as they should be change nothing, and
     /// are an error once. Of a certificate and a key that are replaced one after the other, the first alone is such.
-    pub(super) fn refresh(&self) -> Result<bool, SecurityError> {
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn refresh(&self) -> Result<bool, E> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = read(&self.paths);
         let now = contents.as_deref().map(digest).map_err(Clone::clone);
@@ -55,13 +83,17 @@ impl<T> Live<T> {
     }
 }
 
-fn read(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, SecurityError> {
-    let read = |path: &PathBuf| {
-        std::fs::read(path).map_err(|error| SecurityError::Unreadable {
-            path: path.clone(),
-            reason: error.to_string(),
-        })
-    };
+impl<T: fmt::Debug, E> fmt::Debug for Live<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live")
+            .field("paths", &self.paths)
+            .field("current", &self.current)
+            .finish_non_exhaustive()
+    }
+}
+
+fn read(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, FileError> {
+    let read = |path: &PathBuf| std::fs::read(path).map_err(|error| FileError::new(path, error));
     paths.iter().map(read).collect()
 }
 
@@ -81,12 +113,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("number");
         std::fs::write(&path, "1").unwrap();
-        let live = Live::open(vec![path.clone()], |paths, contents| {
+        let live = Live::<_, FileError>::open(vec![path.clone()], |paths, contents| {
             let text = String::from_utf8_lossy(&contents[0]);
-            text.parse::<u32>().map_err(|error| SecurityError::Unfit {
-                path: paths[0].clone(),
-                reason: error.to_string(),
-            })
+            text.parse::<u32>()
+                .map_err(|error| FileError::new(&paths[0], error))
         })
         .unwrap();
         assert_eq!(live.refresh(), Ok(false), "nothing changed");
