@@ -41,11 +41,12 @@
 //! | authorities: name templates, servers of their own | yes |
 //! | one client per target | yes |
 //! | plaintext, TCP and Unix sockets | yes |
+//! | TLS, client certificates, SPIFFE bundle maps, files that are replaced; tokens of calls ([`credentials`]) | feature `tls` |
 //! | fallback between the servers of a list, and back (gRFC A71) | yes |
 //! | CSDS: what the clients hold, for `grpcdebug` and its like | yes |
 //! | metrics by the names of gRFC A78 ([`metrics`]) | yes |
 //! | LRS: load reported to the server that delivered the cluster, with what backends say of themselves ([`load`]) | yes |
-//! | REST, files, TLS | not yet |
+//! | REST, files | not yet |
 //!
 //! Every `next` is cancel-safe; dropping the last handle ends the client's task and closes its socket.
 //!
@@ -68,14 +69,19 @@
 //! | | warn | the server deleted a resource that stays in use | `server`, `type`, `name` |
 //! | | info | resource is current again | `server`, `type`, `name`, `version` |
 //! | | debug | resource changed | the same |
+//! | `oxds::credentials` | error | certificates that cannot be used: those from before stay | – |
+//! | | warn | a token cannot be read; call credentials are not sent over plaintext | `server` |
+//! | | info | new certificates | – |
 //!
 //! # Features
 //!
-//! All off: `prometheus` and `opentelemetry` (adapters of [`metrics`]).
+//! All off: `prometheus` and `opentelemetry` (adapters of [`metrics`]); `tls` (of [`credentials`]).
 
 pub mod bootstrap;
 mod client;
+pub mod credentials;
 mod csds;
+mod link;
 pub mod load;
 pub mod metrics;
 mod random;
@@ -86,6 +92,7 @@ pub mod transport;
 pub use bootstrap::{Bootstrap, BootstrapError};
 pub use client::{ClientPool, Options, RawWatch, Update, Watch, WatchAll, XdsClient};
 pub use csds::Csds;
+pub use link::Link;
 pub use oxds_core::ads::{Protocol, Reason, WatchError};
 pub use oxds_core::resource::{Invalid, Resource, ResourceType, Typed};
 pub use resolve::ConfigWatch;

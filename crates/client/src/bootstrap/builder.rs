@@ -3,7 +3,8 @@
 use oxds_types::discovery::Node;
 
 use super::{
-    Bootstrap, BootstrapError, Credentials, Features, Names, Origin, Server, TransportPolicy, node,
+    Bootstrap, BootstrapError, CallCredentials, ChannelCredentials, Configured, Features, Names,
+    Origin, Server, TransportPolicy, node,
 };
 use crate::transport::ServerUri;
 
@@ -12,6 +13,8 @@ use crate::transport::ServerUri;
 #[must_use]
 pub struct Builder {
     uris: Vec<String>,
+    credentials: Configured<dyn ChannelCredentials>,
+    call_credentials: Vec<Configured<dyn CallCredentials>>,
     features: Features,
     transport: TransportPolicy,
     node: Node,
@@ -22,6 +25,8 @@ impl Builder {
     pub(super) fn new(server_uri: String) -> Self {
         Self {
             uris: vec![server_uri],
+            credentials: Configured::insecure(),
+            call_credentials: Vec::new(),
             features: Features {
                 xds_v3: true,
                 ..Features::default()
@@ -35,6 +40,18 @@ impl Builder {
     /// A server for when those before it cannot be reached (gRFC A71).
     pub fn fallback_server(mut self, server_uri: impl Into<String>) -> Self {
         self.uris.push(server_uri.into());
+        self
+    }
+
+    /// How to connect to the servers: in plaintext unless told.
+    pub fn credentials(mut self, credentials: Configured<dyn ChannelCredentials>) -> Self {
+        self.credentials = credentials;
+        self
+    }
+
+    /// What every call to the servers shows, beside what was given before.
+    pub fn call_credentials(mut self, credentials: Configured<dyn CallCredentials>) -> Self {
+        self.call_credentials.push(credentials);
         self
     }
 
@@ -88,7 +105,8 @@ impl Builder {
             Ok(Server {
                 uri,
                 address,
-                credentials: Credentials::Insecure,
+                credentials: self.credentials.clone(),
+                call_credentials: self.call_credentials.clone(),
                 features: self.features,
                 transport: self.transport,
             })
@@ -100,6 +118,8 @@ impl Builder {
             listener_template: self.listener_template,
             server_listener_template: None,
             names: Names::default(),
+            certificate_providers: Default::default(),
+            allowed_grpc_services: Default::default(),
         })
     }
 }

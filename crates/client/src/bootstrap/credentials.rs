@@ -1,74 +1,59 @@
-//! How to connect to a control plane: the types of channel credentials.
+//! Reads `channel_creds` and `call_creds`.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
+use super::read::{At, Fault};
+use super::{CallCredentials, ChannelCredentials, Configured, CredentialTypes};
 
-use serde_json::Value;
-
-/// How to connect to a control plane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Credentials {
-    /// In plaintext.
-    Insecure,
+/// How to connect. The first type that is known is the one, whatever comes of it (C-11, C-13).
+pub(super) fn channel(
+    types: &CredentialTypes,
+    of: &At<'_>,
+) -> Result<Configured<dyn ChannelCredentials>, Fault> {
+    let at = of.field("channel_creds");
+    if at.present().is_none() {
+        return Err(at.fault("must be set"));
+    }
+    let mut found = Vec::new();
+    for entry in at.items()? {
+        let (name, config) = entry_of(&entry)?;
+        if let Some(made) = types.channel(&name, config.present()) {
+            return made.map_err(|reason| config.fault(&reason));
+        }
+        found.push(name);
+    }
+    let known = types.names();
+    let found = if found.is_empty() {
+        "none".to_owned()
+    } else {
+        found.join(", ")
+    };
+    Err(at.fault(&format!(
+        "has no type that is supported here ({known}), but {found}"
+    )))
 }
 
-impl Credentials {
-    /// The type's name in a bootstrap.
-    #[must_use]
-    pub fn type_name(self) -> &'static str {
-        match self {
-            Self::Insecure => "insecure",
+/// What calls show: all types that are known (gRFC A97). While none is, the field is as unknown as any other.
+pub(super) fn call(
+    types: &CredentialTypes,
+    of: &At<'_>,
+) -> Result<Vec<Configured<dyn CallCredentials>>, Fault> {
+    let at = of.optional("call_creds");
+    let Some(at) = at.filter(|_| types.has_call_types()) else {
+        return Ok(Vec::new());
+    };
+    let mut all = Vec::new();
+    for entry in at.items()? {
+        let (name, config) = entry_of(&entry)?;
+        if let Some(made) = types.call(&name, config.present()) {
+            all.push(made.map_err(|reason| config.fault(&reason))?);
         }
     }
+    Ok(all)
 }
 
-/// Makes credentials of a `config` object, which may be missing.
-type Make = Arc<dyn Fn(Option<&Value>) -> Result<Credentials, String> + Send + Sync>;
-
-/// The types of channel credentials that a bootstrap may choose from. `insecure` is one unless removed.
-#[derive(Clone)]
-pub struct CredentialTypes {
-    types: BTreeMap<String, Make>,
-}
-
-impl Default for CredentialTypes {
-    fn default() -> Self {
-        let none = Self {
-            types: BTreeMap::new(),
-        };
-        none.with("insecure", |_| Ok(Credentials::Insecure))
-    }
-}
-
-impl CredentialTypes {
-    /// Adds a type, or replaces it. `make` is given the entry's `config`, and says what is wrong with it.
-    #[must_use]
-    pub fn with(
-        mut self,
-        name: impl Into<String>,
-        make: impl Fn(Option<&Value>) -> Result<Credentials, String> + Send + Sync + 'static,
-    ) -> Self {
-        self.types.insert(name.into(), Arc::new(make));
-        self
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<&Make> {
-        self.types.get(name)
-    }
-
-    pub(super) fn names(&self) -> String {
-        self.types
-            .keys()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join(", ")
-    }
-}
-
-impl fmt::Debug for CredentialTypes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.types.keys()).finish()
-    }
+/// The type, and where its config stands, or would.
+fn entry_of<'a>(entry: &At<'a>) -> Result<(String, At<'a>), Fault> {
+    entry.object()?;
+    let name = entry.text("type")?;
+    let name = name.ok_or_else(|| entry.field("type").fault("must be set"))?;
+    Ok((name, entry.field("config")))
 }

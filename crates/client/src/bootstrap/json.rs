@@ -4,7 +4,9 @@ use envoy_types::pb::google::protobuf::{Struct, Value as Proto, value::Kind};
 use oxds_types::discovery::Node;
 use serde_json::{Map, Value, json};
 
-use super::{Authority, Bootstrap, Features, Server};
+use super::{
+    Authority, Bootstrap, CallCredentials, ChannelCredentials, Configured, Features, Server,
+};
 
 pub(super) fn bootstrap(bootstrap: &Bootstrap) -> String {
     let mut whole = Map::new();
@@ -32,18 +34,58 @@ pub(super) fn bootstrap(bootstrap: &Bootstrap) -> String {
             template,
         );
     }
+    if !bootstrap.certificate_providers.is_empty() {
+        let providers = bootstrap.certificate_providers.iter();
+        let providers = providers.map(|(name, files)| {
+            let provider = json!({ "plugin_name": "file_watcher", "config": files.to_config() });
+            (name.clone(), provider)
+        });
+        let providers = Value::Object(providers.collect());
+        whole.insert("certificate_providers".to_owned(), providers);
+    }
+    if !bootstrap.allowed_grpc_services.is_empty() {
+        let services = bootstrap.allowed_grpc_services.iter();
+        let services = services.map(|(target, service)| {
+            let mut entry = Map::new();
+            credentials(&mut entry, &service.credentials, &service.call_credentials);
+            (target.clone(), Value::Object(entry))
+        });
+        let services = Value::Object(services.collect());
+        whole.insert("allowed_grpc_services".to_owned(), services);
+    }
     format!("{:#}\n", Value::Object(whole))
 }
 
 fn servers(servers: &[Server]) -> Value {
     let servers = servers.iter().map(|server| {
-        json!({
-            "server_uri": server.uri,
-            "channel_creds": [{ "type": server.credentials.type_name() }],
-            "server_features": features(server.features),
-        })
+        let mut entry = Map::new();
+        entry.insert("server_uri".to_owned(), server.uri.as_str().into());
+        credentials(&mut entry, &server.credentials, &server.call_credentials);
+        let features = features(server.features).into();
+        entry.insert("server_features".to_owned(), features);
+        Value::Object(entry)
     });
     servers.collect()
+}
+
+fn credentials(
+    entry: &mut Map<String, Value>,
+    channel: &Configured<dyn ChannelCredentials>,
+    call: &[Configured<dyn CallCredentials>],
+) {
+    let channel = Value::Array(vec![configured(channel)]);
+    entry.insert("channel_creds".to_owned(), channel);
+    if !call.is_empty() {
+        let call = call.iter().map(configured).collect();
+        entry.insert("call_creds".to_owned(), call);
+    }
+}
+
+fn configured<T: ?Sized>(credentials: &Configured<T>) -> Value {
+    match credentials.config() {
+        Some(config) => json!({ "type": credentials.type_name(), "config": config }),
+        None => json!({ "type": credentials.type_name() }),
+    }
 }
 
 fn features(features: Features) -> Vec<&'static str> {

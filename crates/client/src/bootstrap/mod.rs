@@ -14,6 +14,7 @@ mod node;
 mod policy;
 mod read;
 mod source;
+mod switches;
 
 use std::collections::BTreeMap;
 
@@ -21,12 +22,15 @@ use oxds_core::ads::Names;
 use oxds_types::discovery::Node;
 
 pub use builder::Builder;
-pub use credentials::{CredentialTypes, Credentials};
 pub use error::{BootstrapError, Origin};
 pub use policy::TransportPolicy;
 pub use source::{CONFIG_VARIABLE, FILE_VARIABLE};
 
+use crate::credentials::{
+    CallCredentials, CertificateFiles, ChannelCredentials, Configured, CredentialTypes,
+};
 use crate::transport::ServerUri;
+use switches::Switches;
 
 /// Which control planes there are, and who asks them. There is at least one server.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +42,8 @@ pub struct Bootstrap {
     pub(crate) server_listener_template: Option<String>,
     /// What names are, by the environment that it was read in (C-48).
     pub(crate) names: Names,
+    pub(crate) certificate_providers: BTreeMap<String, CertificateFiles>,
+    pub(crate) allowed_grpc_services: BTreeMap<String, SideService>,
 }
 
 /// One control plane.
@@ -48,7 +54,9 @@ pub struct Server {
     /// Where it is, as read.
     pub address: ServerUri,
     /// How to connect to it.
-    pub credentials: Credentials,
+    pub credentials: Configured<dyn ChannelCredentials>,
+    /// What every call to it shows (gRFC A97). Over plaintext it shows nothing.
+    pub call_credentials: Vec<Configured<dyn CallCredentials>>,
     /// What it is known to do.
     pub features: Features,
     /// In which version of the API it is asked.
@@ -81,6 +89,15 @@ pub struct Authority {
     pub fallback_on_reachability_only: bool,
 }
 
+/// How to connect to a service that a resource may name, even if its control plane is not trusted (gRFC A102).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SideService {
+    /// How to connect to it.
+    pub credentials: Configured<dyn ChannelCredentials>,
+    /// What every call to it shows.
+    pub call_credentials: Vec<Configured<dyn CallCredentials>>,
+}
+
 impl Bootstrap {
     /// A bootstrap in code.
     pub fn builder(server_uri: impl Into<String>) -> Builder {
@@ -92,10 +109,11 @@ impl Bootstrap {
     /// # Errors
     /// Bad JSON with line and column; a wrong value with the path of its field.
     pub fn from_json(json: &str) -> Result<Self, BootstrapError> {
-        Self::from_json_with(json, &CredentialTypes::default())
+        let switches = Switches::from_env();
+        read::bootstrap(json, Origin::Given, &switches.types(), switches)
     }
 
-    /// Reads the JSON form; `credentials` are the types of channel credentials that may be chosen.
+    /// Reads the JSON form; `credentials` are the types that may be chosen.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json).
@@ -103,12 +121,7 @@ impl Bootstrap {
         json: &str,
         credentials: &CredentialTypes,
     ) -> Result<Self, BootstrapError> {
-        read::bootstrap(
-            json,
-            Origin::Given,
-            credentials,
-            source::Switches::find(|name| std::env::var_os(name)),
-        )
+        read::bootstrap(json, Origin::Given, credentials, Switches::from_env())
     }
 
     /// Reads what `GRPC_XDS_BOOTSTRAP` (a file) or else `GRPC_XDS_BOOTSTRAP_CONFIG` (the JSON itself) says.
@@ -117,7 +130,15 @@ impl Bootstrap {
     /// Neither is set; the file cannot be read (the other variable is then not looked at); or as
     /// [`from_json`](Self::from_json).
     pub fn from_env() -> Result<Self, BootstrapError> {
-        source::from_variables(|name| std::env::var_os(name))
+        source::from_variables(|name| std::env::var_os(name), None)
+    }
+
+    /// The same; `credentials` are the types that may be chosen.
+    ///
+    /// # Errors
+    /// As [`from_env`](Self::from_env).
+    pub fn from_env_with(credentials: &CredentialTypes) -> Result<Self, BootstrapError> {
+        source::from_variables(|name| std::env::var_os(name), Some(credentials))
     }
 
     /// The control planes, the most wanted first.
@@ -144,6 +165,20 @@ impl Bootstrap {
         self.server_listener_template.as_deref()
     }
 
+    /// The certificates that resources may refer to, by the name they do so (gRFC A29). Providers of other kinds than
+    /// `file_watcher` are not among them (C-26).
+    #[must_use]
+    pub fn certificate_providers(&self) -> &BTreeMap<String, CertificateFiles> {
+        &self.certificate_providers
+    }
+
+    /// The services that resources may name, by target URI, whoever they come from (gRFC A102). Read only if
+    /// `GRPC_EXPERIMENTAL_XDS_EXT_PROC_ON_CLIENT` or `GRPC_EXPERIMENTAL_XDS_EXT_AUTHZ_ON_CLIENT` says `true`.
+    #[must_use]
+    pub fn allowed_grpc_services(&self) -> &BTreeMap<String, SideService> {
+        &self.allowed_grpc_services
+    }
+
     /// The JSON form, as a gRPC client in any language reads it.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -153,3 +188,5 @@ impl Bootstrap {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_credentials;

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::source::Switches;
 use super::{
-    Authority, Bootstrap, BootstrapError, CredentialTypes, Features, Names, Origin, Server,
-    TransportPolicy, node,
+    Authority, Bootstrap, BootstrapError, CertificateFiles, CredentialTypes, Features, Names,
+    Origin, Server, SideService, Switches, TransportPolicy, credentials, node,
 };
 use crate::target;
 use crate::transport::ServerUri;
@@ -92,6 +91,10 @@ impl Reader<'_> {
             listener_template: listener_template.unwrap_or_else(|| "%s".to_owned()),
             server_listener_template: at.text("server_listener_resource_name_template")?,
             names,
+            certificate_providers: at
+                .optional("certificate_providers")
+                .map_or_else(|| Ok(BTreeMap::new()), |at| certificate_providers(&at))?,
+            allowed_grpc_services: self.side_services(at)?,
         })
     }
 
@@ -115,7 +118,8 @@ impl Reader<'_> {
         Ok(Server {
             uri,
             address,
-            credentials: self.credentials(&at.field("channel_creds"))?,
+            credentials: credentials::channel(self.types, at)?,
+            call_credentials: credentials::call(self.types, at)?,
             features: at
                 .optional("server_features")
                 .map(|at| features(&at))
@@ -125,39 +129,12 @@ impl Reader<'_> {
         })
     }
 
-    /// The first type that is known is the one, whatever comes of it (C-11, C-13).
-    fn credentials(&self, at: &At<'_>) -> Result<super::Credentials, Fault> {
-        if at.value.is_none_or(Value::is_null) {
-            return Err(at.fault("must be set"));
-        }
-        let mut found = Vec::new();
-        for entry in at.items()? {
-            entry.object()?;
-            let Some(name) = entry.text("type")? else {
-                return Err(entry.field("type").fault("must be set"));
-            };
-            if let Some(make) = self.types.get(&name) {
-                let config = entry.optional("config");
-                return make(config.as_ref().and_then(|config| config.value))
-                    .map_err(|reason| entry.field("config").fault(&reason));
-            }
-            found.push(name);
-        }
-        let known = self.types.names();
-        let found = if found.is_empty() {
-            "none".to_owned()
-        } else {
-            found.join(", ")
-        };
-        Err(at.fault(&format!(
-            "has no type that is supported here ({known}), but {found}"
-        )))
-    }
-
     fn authorities(&self, at: &At<'_>) -> Result<BTreeMap<String, Authority>, Fault> {
-        at.object()?
-            .keys()
-            .map(|name| Ok((name.clone(), self.authority(name, &at.field(name))?)))
+        at.entries()?
+            .map(|(name, at)| {
+                let authority = self.authority(&name, &at)?;
+                Ok((name, authority))
+            })
             .collect()
     }
 
@@ -187,6 +164,41 @@ impl Reader<'_> {
             fallback_on_reachability_only: reachability_only.unwrap_or_default(),
         })
     }
+
+    fn side_services(&self, at: &At<'_>) -> Result<BTreeMap<String, SideService>, Fault> {
+        let services = at.optional("allowed_grpc_services");
+        let Some(at) = services.filter(|_| self.switches.side_services) else {
+            return Ok(BTreeMap::new());
+        };
+        at.entries()?
+            .map(|(target, at)| {
+                at.object()?;
+                let service = SideService {
+                    credentials: credentials::channel(self.types, &at)?,
+                    call_credentials: credentials::call(self.types, &at)?,
+                };
+                Ok((target, service))
+            })
+            .collect()
+    }
+}
+
+/// Those of a kind that is unknown are passed over (C-26).
+fn certificate_providers(at: &At<'_>) -> Result<BTreeMap<String, CertificateFiles>, Fault> {
+    let mut providers = BTreeMap::new();
+    for (name, at) in at.entries()? {
+        at.object()?;
+        match at.text("plugin_name")?.as_deref() {
+            None | Some("") => return Err(at.field("plugin_name").fault("must be set")),
+            Some("file_watcher") => {
+                let config = at.field("config");
+                let files = CertificateFiles::parse_watcher(config.present());
+                providers.insert(name, files.map_err(|reason| config.fault(&reason))?);
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(providers)
 }
 
 /// Any JSON may stand in the list; only the texts that are known count (C-19).
@@ -221,7 +233,7 @@ impl<'a> At<'a> {
         }
     }
 
-    fn field(&self, name: &str) -> Self {
+    pub(super) fn field(&self, name: &str) -> Self {
         let path = if self.path.is_empty() {
             name.to_owned()
         } else {
@@ -235,7 +247,12 @@ impl<'a> At<'a> {
 
     /// A field that is there; `null` is as good as absent.
     pub(super) fn optional(&self, name: &str) -> Option<Self> {
-        Some(self.field(name)).filter(|field| field.value.is_some_and(|value| !value.is_null()))
+        Some(self.field(name)).filter(|field| field.present().is_some())
+    }
+
+    /// What stands here, unless it is `null`.
+    pub(super) fn present(&self) -> Option<&'a Value> {
+        self.value.filter(|value| !value.is_null())
     }
 
     pub(super) fn object(&self) -> Result<&'a Map<String, Value>, Fault> {
@@ -244,7 +261,13 @@ impl<'a> At<'a> {
             .ok_or_else(|| self.fault("must be an object"))
     }
 
-    fn items(&self) -> Result<impl Iterator<Item = At<'a>> + use<'a>, Fault> {
+    /// The fields of an object whose keys are names.
+    fn entries(&self) -> Result<impl Iterator<Item = (String, At<'a>)>, Fault> {
+        let keys = self.object()?.keys();
+        Ok(keys.map(|key| (key.clone(), self.field(key))))
+    }
+
+    pub(super) fn items(&self) -> Result<impl Iterator<Item = At<'a>> + use<'a>, Fault> {
         let items = self
             .value
             .and_then(Value::as_array)
@@ -256,7 +279,7 @@ impl<'a> At<'a> {
         }))
     }
 
-    fn text(&self, name: &str) -> Result<Option<String>, Fault> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Fault> {
         let Some(field) = self.optional(name) else {
             return Ok(None);
         };
@@ -287,7 +310,7 @@ impl<'a> At<'a> {
         }
     }
 
-    fn fault(&self, reason: &str) -> Fault {
+    pub(super) fn fault(&self, reason: &str) -> Fault {
         Fault {
             path: self.path.clone(),
             reason: reason.to_owned(),

@@ -1,40 +1,44 @@
 //! C-1 – C-14, C-19 – C-25, C-28 – C-35: what a bootstrap may say.
 
+use std::sync::Arc;
+
 use envoy_types::pb::google::protobuf::value::Kind;
 use serde_json::json;
 
 use super::source::{CONFIG_VARIABLE, FILE_VARIABLE, from_variables};
 use super::*;
+use crate::credentials::Insecure;
 use crate::transport::Place;
 
 fn server(uri: &str) -> serde_json::Value {
     json!({ "server_uri": uri, "channel_creds": [{ "type": "insecure" }] })
 }
 
-fn minimal() -> serde_json::Value {
+pub(super) fn minimal() -> serde_json::Value {
     json!({ "xds_servers": [server("cp:1")] })
 }
 
-fn with(field: &str, value: serde_json::Value) -> serde_json::Value {
+pub(super) fn with(field: &str, value: serde_json::Value) -> serde_json::Value {
     let mut whole = minimal();
     whole[field] = value;
     whole
 }
 
-fn read(json: &serde_json::Value) -> Result<Bootstrap, BootstrapError> {
+pub(super) fn read(json: &serde_json::Value) -> Result<Bootstrap, BootstrapError> {
     Bootstrap::from_json(&json.to_string())
 }
 
-fn error(json: &serde_json::Value) -> String {
+pub(super) fn error(json: &serde_json::Value) -> String {
     read(json).unwrap_err().to_string()
 }
 
 /// Reads with these variables and no others.
-fn environment(variables: &[(&str, &str)]) -> Result<Bootstrap, BootstrapError> {
-    from_variables(|name| {
+pub(super) fn environment(variables: &[(&str, &str)]) -> Result<Bootstrap, BootstrapError> {
+    let variable = |name: &str| {
         let found = variables.iter().find(|(variable, _)| *variable == name);
         found.map(|(_, value)| (*value).into())
-    })
+    };
+    from_variables(variable, None)
 }
 
 #[test]
@@ -206,7 +210,7 @@ fn c11_c14_the_first_type_of_credentials_that_is_known_wins() {
     );
     assert_eq!(
         read(&json).unwrap().servers()[0].credentials,
-        Credentials::Insecure
+        Configured::insecure()
     );
 }
 
@@ -235,7 +239,7 @@ fn c12_without_a_known_type_the_bootstrap_is_rejected() {
 #[test]
 fn c13_the_config_of_the_chosen_type_counts_and_no_other() {
     let types = CredentialTypes::default().with("strict", |config| match config {
-        Some(config) if config["key"].is_string() => Ok(Credentials::Insecure),
+        Some(config) if config["key"].is_string() => Ok(Arc::new(Insecure)),
         _ => Err("must have a key".to_owned()),
     });
     let read = |creds: serde_json::Value| {

@@ -21,7 +21,6 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) use dump::Dumped;
 pub use options::Options;
 pub use pool::ClientPool;
-pub(crate) use stream::grpc;
 pub(crate) use task::sleep_until;
 pub use watch::{RawWatch, Update, Watch, WatchAll};
 

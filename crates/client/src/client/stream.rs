@@ -2,12 +2,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use http::Uri;
 use http::uri::PathAndQuery;
-use hyper::body::Incoming;
-use hyper::client::conn::http2::SendRequest;
 use oxds_core::ads::Protocol;
 use oxds_types::discovery::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
@@ -17,13 +13,12 @@ use oxds_types::request::Introduces;
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::body::Body;
-use tonic::client::Grpc;
 use tonic::{Response, Status, Streaming};
 
 use super::Options;
 use crate::bootstrap::Server;
-use crate::transport::{self, RequestCodec};
+use crate::link::Link;
+use crate::transport::RequestCodec;
 
 type Opening<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
 
@@ -41,7 +36,7 @@ pub(super) enum Io {
 /// A stream to one server, in whatever state it is.
 pub(super) enum AdsStream {
     Closed,
-    Connecting(Opening<SendRequest<Body>>),
+    Connecting(Opening<Link>),
     /// The call is made; the server has yet to send its headers (C-64).
     Called(Requests, Opening<Responses>),
     Answering(Requests, Responses),
@@ -62,14 +57,11 @@ pub(super) enum Responses {
 impl AdsStream {
     /// Begins to connect.
     pub(super) fn open(server: &Server, options: &Options) -> Self {
-        let (address, keepalive) = (server.address.clone(), options.keepalive);
+        let (server, keepalive) = (server.clone(), options.keepalive);
         Self::Connecting(Box::pin(async move {
-            let dialled = transport::dial(&address, keepalive).await;
-            let (connected, driver) =
-                dialled.map_err(|error| Status::unavailable(error.to_string()))?;
-            // It ends with its last sender: when the stream is dropped.
-            tokio::spawn(driver);
-            Ok(connected.sender)
+            // It closes with its last clone: when the stream is dropped.
+            let connected = Link::connect(&server, keepalive).await;
+            connected.map_err(|error| Status::unavailable(error.to_string()))
         }))
     }
 
@@ -97,8 +89,8 @@ impl AdsStream {
             match self {
                 Self::Closed => std::future::pending::<()>().await,
                 Self::Connecting(connecting) => match connecting.await {
-                    Ok(sender) => {
-                        *self = call(sender, server, options);
+                    Ok(link) => {
+                        *self = call(link, server, options);
                         return Io::Opened;
                     }
                     Err(status) => return self.close(&status),
@@ -142,15 +134,15 @@ impl Responses {
 }
 
 /// Makes the call. Requests can be written at once, whenever the headers come.
-fn call(sender: SendRequest<Body>, server: &Server, options: &Options) -> AdsStream {
+fn call(link: Link, server: &Server, options: &Options) -> AdsStream {
     match options.protocol {
         Protocol::Sotw => {
-            let (requests, responses) = stream(sender, server, options);
+            let (requests, responses) = stream(link, server, options);
             let responses = async { Ok(Responses::Sotw(Box::new(responses.await?))) };
             AdsStream::Called(Requests::Sotw(requests), Box::pin(responses))
         }
         Protocol::Delta => {
-            let (requests, responses) = stream(sender, server, options);
+            let (requests, responses) = stream(link, server, options);
             let responses = async { Ok(Responses::Delta(Box::new(responses.await?))) };
             AdsStream::Called(Requests::Delta(requests), Box::pin(responses))
         }
@@ -158,7 +150,7 @@ fn call(sender: SendRequest<Body>, server: &Server, options: &Options) -> AdsStr
 }
 
 fn stream<Q, R>(
-    sender: SendRequest<Body>,
+    link: Link,
     server: &Server,
     options: &Options,
 ) -> (mpsc::UnboundedSender<Q>, Opening<Streaming<R>>)
@@ -167,7 +159,9 @@ where
     R: Message + Default + 'static,
 {
     let (requests, queue) = mpsc::unbounded_channel();
-    let mut grpc = grpc(sender, server, options);
+    let mut grpc = link
+        .grpc()
+        .max_decoding_message_size(options.most_response_bytes);
     let version = server.version();
     let method = method(Service::aggregated(version), options.protocol);
     let called = async move {
@@ -184,17 +178,6 @@ where
     (requests, Box::pin(called))
 }
 
-/// What calls to a server are made by.
-pub(crate) fn grpc(sender: SendRequest<Body>, server: &Server, options: &Options) -> Grpc<Caller> {
-    let origin = Uri::builder()
-        .scheme("http")
-        .authority(server.address.authority())
-        .path_and_query("/")
-        .build();
-    Grpc::with_origin(Caller(sender), origin.unwrap_or_default())
-        .max_decoding_message_size(options.most_response_bytes)
-}
-
 /// The path of the stream at a service; of none, if it has no such stream.
 fn method(service: &Service, protocol: Protocol) -> PathAndQuery {
     let method = match protocol {
@@ -204,21 +187,4 @@ fn method(service: &Service, protocol: Protocol) -> PathAndQuery {
     let path = format!("/{}/{}", service.name, method.unwrap_or_default());
     // Names of services and methods make a path.
     PathAndQuery::try_from(path).unwrap_or_else(|_| PathAndQuery::from_static("/"))
-}
-
-/// A connection as the service that tonic's client calls.
-pub(crate) struct Caller(SendRequest<Body>);
-
-impl tower_service::Service<http::Request<Body>> for Caller {
-    type Response = http::Response<Incoming>;
-    type Error = hyper::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, hyper::Error>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        Box::pin(self.0.send_request(request))
-    }
 }

@@ -12,8 +12,9 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::Status;
 
 use crate::bootstrap::Server;
-use crate::client::{Options, grpc};
-use crate::transport::{self, RequestCodec};
+use crate::client::Options;
+use crate::link::Link;
+use crate::transport::RequestCodec;
 
 /// How long a server has to read the last report.
 const LAST: Duration = Duration::from_secs(1);
@@ -117,11 +118,11 @@ async fn converse(
     tell: &mpsc::Sender<Io>,
 ) -> Result<(), Status> {
     let unavailable = |error: String| Status::unavailable(error);
-    let dialled = transport::dial(&server.address, options.keepalive).await;
-    let (connected, driver) = dialled.map_err(|error| unavailable(error.to_string()))?;
-    // It ends with its last sender.
-    tokio::spawn(driver);
-    let mut grpc = grpc(connected.sender, server, options);
+    let connected = Link::connect(server, options.keepalive).await;
+    let link = connected.map_err(|error| unavailable(error.to_string()))?;
+    let mut grpc = link
+        .grpc()
+        .max_decoding_message_size(options.most_response_bytes);
     let ready = grpc.ready().await;
     ready.map_err(|error| unavailable(error.to_string()))?;
     // Who finished the stream listens no more, but the server is still to read what was written.

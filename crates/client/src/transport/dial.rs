@@ -1,22 +1,22 @@
 //! Connects, and shakes hands in HTTP/2.
 
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http_body::Body;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use super::preface::{Preface, Settings};
+use super::socket::Socket;
 use super::uri::{Place, ServerUri};
+use crate::credentials::{ChannelCredentials, Insecure};
 
 /// gRPC's minimum connect timeout (connection-backoff.md): for each address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -40,6 +40,26 @@ impl Default for Keepalive {
     }
 }
 
+/// What is spoken over a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Http {
+    /// HTTP/1.1.
+    One,
+    /// HTTP/2.
+    Two,
+}
+
+impl Http {
+    /// Its name in TLS (RFC 7301).
+    #[must_use]
+    pub fn alpn(self) -> &'static [u8] {
+        match self {
+            Self::One => b"http/1.1",
+            Self::Two => b"h2",
+        }
+    }
+}
+
 /// Why a server could not be connected to.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -56,6 +76,9 @@ pub enum DialError {
     /// The peer does not speak HTTP/2, or hung up.
     #[error("the peer closed the connection before its HTTP/2 preface")]
     NoPreface,
+    /// The credentials of the connection: theirs are not good enough for us, or ours for them.
+    #[error("security handshake: {0}")]
+    Security(Arc<io::Error>),
     /// HTTP/2 itself.
     #[error("HTTP/2 handshake: {0}")]
     Handshake(Arc<hyper::Error>),
@@ -75,7 +98,7 @@ pub struct Connected<B> {
     pub settings: Settings,
 }
 
-/// Connects, and waits for the server's preface.
+/// Connects in plaintext, and waits for the server's preface.
 ///
 /// # Errors
 /// [`DialError`]: that of the last address; the first one that answers is enough.
@@ -89,20 +112,79 @@ pub async fn dial<B>(
 where
     B: Body + Send + Unpin + 'static,
     B::Data: Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
+    dial_with(uri, &Insecure, keepalive).await
+}
+
+/// Connects as these credentials say, and waits for the server's preface.
+///
+/// # Errors
+/// As [`dial`].
+///
+/// # Cancel safety
+/// As [`dial`].
+pub async fn dial_with<B>(
+    uri: &ServerUri,
+    credentials: &dyn ChannelCredentials,
+    keepalive: Keepalive,
+) -> Result<(Connected<B>, Driver<B>), DialError>
+where
+    B: Body + Send + Unpin + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    first_of(uri, |target| async move {
+        let socket = secured(target, uri, credentials, Http::Two).await?;
+        handshake(socket, keepalive).await
+    })
+    .await
+}
+
+/// Connects as these credentials say, for what is neither HTTP/2 nor counted here.
+///
+/// # Errors
+/// As [`dial`].
+///
+/// # Cancel safety
+/// As [`dial`].
+pub async fn open(
+    uri: &ServerUri,
+    credentials: &dyn ChannelCredentials,
+    http: Http,
+) -> Result<Socket, DialError> {
+    first_of(uri, |target| secured(target, uri, credentials, http)).await
+}
+
+/// What comes of the first address that answers.
+async fn first_of<T, F: Future<Output = Result<T, DialError>>>(
+    uri: &ServerUri,
+    attempt: impl Fn(Target) -> F,
+) -> Result<T, DialError> {
     let resolving = timeout(CONNECT_TIMEOUT, targets(uri.place()));
     let targets = resolving.await.map_err(|_| DialError::Timeout)??;
     let mut failure = DialError::NoAddress;
-    for target in &targets {
+    for target in targets {
         // Each has its own time: one that swallows everything does not take it from the next.
-        match timeout(CONNECT_TIMEOUT, handshake(target, keepalive)).await {
+        match timeout(CONNECT_TIMEOUT, attempt(target)).await {
             Ok(Ok(connected)) => return Ok(connected),
             Ok(Err(error)) => failure = error,
             Err(_) => failure = DialError::Timeout,
         }
     }
     Err(failure)
+}
+
+async fn secured(
+    target: Target,
+    uri: &ServerUri,
+    credentials: &dyn ChannelCredentials,
+    http: Http,
+) -> Result<Socket, DialError> {
+    let socket = connect(target).await;
+    let socket = socket.map_err(|error| DialError::Io(Arc::new(error)))?;
+    let secured = credentials.secure(socket, uri.host(), http).await;
+    secured.map_err(|error| DialError::Security(Arc::new(error)))
 }
 
 /// One thing to connect a socket to.
@@ -124,18 +206,15 @@ async fn targets(place: &Place) -> Result<Vec<Target>, DialError> {
 }
 
 async fn handshake<B>(
-    target: &Target,
+    socket: Socket,
     keepalive: Keepalive,
 ) -> Result<(Connected<B>, Driver<B>), DialError>
 where
     B: Body + Send + Unpin + 'static,
     B::Data: Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let failed = |error| DialError::Handshake(Arc::new(error));
-    let socket = connect(target)
-        .await
-        .map_err(|error| DialError::Io(Arc::new(error)))?;
     let (socket, settings) = Preface::watch(socket);
     let (sender, mut driver) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -146,13 +225,27 @@ where
         .map_err(failed)?;
     let settings = tokio::select! {
         settings = settings => settings.map_err(|_| DialError::NoPreface)?,
-        // When it ended says more than how.
-        _ = &mut driver => return Err(DialError::NoPreface),
+        ended = &mut driver => return Err(refusal(ended.err()).unwrap_or(DialError::NoPreface)),
     };
     Ok((Connected { sender, settings }, driver))
 }
 
-async fn connect(target: &Target) -> io::Result<Socket> {
+/// What TLS said, if it was TLS that ended the connection: in TLS 1.3 a server looks at its client's certificate only when
+/// the handshake is over for the client. Otherwise when it ended says more than how.
+fn refusal(error: Option<hyper::Error>) -> Option<DialError> {
+    let error = error?;
+    let mut cause: &(dyn Error + 'static) = &error;
+    let found = loop {
+        match cause.downcast_ref::<io::Error>() {
+            Some(found) => break found,
+            None => cause = cause.source()?,
+        }
+    };
+    let refused = found.kind() == io::ErrorKind::InvalidData;
+    refused.then(|| DialError::Security(Arc::new(io::Error::new(found.kind(), found.to_string()))))
+}
+
+async fn connect(target: Target) -> io::Result<Socket> {
     let tcp = match target {
         Target::Tcp(address) => TcpStream::connect(address).await?,
         Target::Unix(path) => return UnixStream::connect(path).await.map(Socket::Unix),
@@ -160,62 +253,4 @@ async fn connect(target: &Target) -> io::Result<Socket> {
     // RPC messages are small and latency matters: no Nagle.
     tcp.set_nodelay(true)?;
     Ok(Socket::Tcp(tcp))
-}
-
-/// A stream socket of any kind.
-#[derive(Debug)]
-pub enum Socket {
-    /// Over TCP.
-    Tcp(TcpStream),
-    /// In the file system.
-    Unix(UnixStream),
-}
-
-macro_rules! either {
-    ($self:ident, $socket:ident => $call:expr) => {
-        match $self.get_mut() {
-            Socket::Tcp($socket) => $call,
-            Socket::Unix($socket) => $call,
-        }
-    };
-}
-
-impl AsyncRead for Socket {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        either!(self, socket => Pin::new(socket).poll_read(cx, buf))
-    }
-}
-
-impl AsyncWrite for Socket {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        either!(self, socket => Pin::new(socket).poll_write(cx, buf))
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        either!(self, socket => Pin::new(socket).poll_write_vectored(cx, bufs))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, socket => Pin::new(socket).poll_flush(cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        either!(self, socket => Pin::new(socket).poll_shutdown(cx))
-    }
 }

@@ -7,9 +7,11 @@
 mod codec;
 mod dial;
 mod preface;
+mod socket;
 mod uri;
 
 pub use codec::{RequestCodec, RequestEncoder};
-pub use dial::{Connected, DialError, Driver, Keepalive, Socket, dial};
+pub use dial::{Connected, DialError, Driver, Http, Keepalive, dial, dial_with, open};
 pub use preface::{Preface, Settings};
+pub use socket::{Secured, Socket};
 pub use uri::{Place, ServerUri};

@@ -117,6 +117,17 @@ impl ServerUri {
         &self.place
     }
 
+    /// Whom to expect there: a DNS name or an IP address.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        // Only a name may stand without its port, and no name has a colon.
+        let (host, _) = self
+            .authority
+            .rsplit_once(':')
+            .unwrap_or((&self.authority, ""));
+        host.trim_start_matches('[').trim_end_matches(']')
+    }
+
     /// The `:authority` of requests.
     #[must_use]
     pub fn authority(&self) -> &str {
@@ -171,6 +182,21 @@ mod tests {
             ),
         ] {
             assert_eq!(ServerUri::parse(uri).unwrap().place(), &place, "{uri}");
+        }
+    }
+
+    #[test]
+    fn c16_a_peer_is_expected_by_its_host() {
+        for (uri, host) in [
+            ("cp.example:80", "cp.example"),
+            ("cp.example", "cp.example"),
+            ("dns:///cp:1", "cp"),
+            ("127.0.0.1:1", "127.0.0.1"),
+            ("ipv6:[::1]:2", "::1"),
+            ("ipv6:::1", "::1"),
+            ("unix:/run/cp", "localhost"),
+        ] {
+            assert_eq!(ServerUri::parse(uri).unwrap().host(), host, "{uri}");
         }
     }
 

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use oxds_client::Bootstrap;
-use oxds_client::bootstrap::Credentials;
 use oxds_types::Kind;
 use oxds_types::discovery::Node;
 
@@ -51,7 +50,7 @@ impl Asking {
 fn of_bootstrap(bootstrap: &Bootstrap) -> Result<Source, Failure> {
     let server = bootstrap.servers().first();
     let server = server.ok_or_else(|| Failure::usage("the bootstrap names no server"))?;
-    if server.credentials != Credentials::Insecure {
+    if server.credentials.is_private() {
         let (uri, credentials) = (&server.uri, server.credentials.type_name());
         return Err(Failure::usage(format_args!(
             "{uri}: asked in plaintext only, not by `{credentials}`"
