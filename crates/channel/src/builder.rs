@@ -88,7 +88,9 @@ impl Builder {
         };
         in_runtime()?;
         let configs = ConfigWatch::new(&clients, &target)?;
-        self.with_source(configs)
+        let channel = self.with_source(configs)?;
+        channel.show(clients.channelz());
+        Ok(channel)
     }
 
     /// A channel whose configurations come from `source`.

@@ -17,11 +17,13 @@ use std::pin::{Pin, pin};
 use http::header::USER_AGENT;
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
+use http_body::Body as _;
 use hyper::client::conn::TrySendError;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
 use crate::body::{Replay, RequestBody, ResponseBody};
+use crate::count::Counted;
 use crate::deadline::Deadline;
 use crate::picker::Ticket;
 use crate::routing::{Memo, Shared, Step};
@@ -49,6 +51,8 @@ struct Call<'a> {
     deadline: Deadline,
     /// Made at the first wait; goes along with the response.
     timer: Option<Pin<Box<Sleep>>>,
+    /// Goes along with the response, too.
+    counted: Counted,
 }
 
 impl<'a> Call<'a> {
@@ -59,6 +63,7 @@ impl<'a> Call<'a> {
             memo: Memo::default(),
             started: None,
             timer: None,
+            counted: Counted::begin(&shared.calls),
         }
     }
 
@@ -70,15 +75,19 @@ impl<'a> Call<'a> {
         request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
         for _ in 0..=MAX_REFUSALS {
             let mut ticket = self.ticket(&mut request).await?;
+            self.counted.go(ticket.in_flight);
             self.deadline.write(request.headers_mut());
             let replay = Replay::of(&request);
             let sent = pin!(ticket.sender.try_send_request(request));
             let waiting = || format!("waiting for the answer of {}", ticket.picked);
             request = match self.bound(sent, waiting).await? {
                 Ok(response) => {
-                    let timer = self.timer.take();
-                    let mut response = response
-                        .map(|incoming| ResponseBody::new(incoming, ticket.in_flight, timer));
+                    let (head, incoming) = response.into_parts();
+                    if incoming.is_end_stream() {
+                        self.counted.end(Some(&head.headers));
+                    }
+                    let body = ResponseBody::new(incoming, self.counted, self.timer);
+                    let mut response = Response::from_parts(head, body);
                     if self.shared.report_picks {
                         response.extensions_mut().insert(ticket.picked);
                     }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
+use oxds_client::channelz::Registry;
 use tokio::task::AbortHandle;
 use tower_service::Service;
 
@@ -54,6 +55,11 @@ impl XdsChannel {
     pub(crate) fn new(shared: Arc<Shared>, driver: AbortHandle) -> Self {
         let handle = Arc::new(Handle { shared, driver });
         Self { handle }
+    }
+
+    /// Adds it to what channelz shows.
+    pub(crate) fn show(&self, registry: &Registry) {
+        registry.add(&self.handle.shared);
     }
 
     /// The target it was built with.

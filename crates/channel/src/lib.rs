@@ -85,6 +85,8 @@ mod body;
 mod builder;
 mod call;
 mod channel;
+mod channelz;
+mod count;
 mod deadline;
 mod driver;
 mod picker;

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use http::uri::Authority;
 use http::{HeaderMap, Request};
+use oxds_client::channelz::{CallCounter, Id};
 use oxds_core::lb::Headers;
 use oxds_core::resolve::{CompiledAction, XdsConfig};
 use tokio::sync::Notify;
@@ -26,6 +27,9 @@ pub(crate) struct Shared {
     /// `:authority` of requests that bring none (A27).
     pub(crate) authority: Authority,
     pub(crate) report_picks: bool,
+    pub(crate) id: Id,
+    pub(crate) made: SystemTime,
+    pub(crate) calls: Arc<CallCounter>,
     routing: ArcSwap<Routing>,
     revision: AtomicU64,
     changed: Notify,
@@ -76,6 +80,9 @@ impl Shared {
             target: target.into(),
             authority,
             report_picks,
+            id: Id::next(),
+            made: SystemTime::now(),
+            calls: Arc::default(),
             routing: ArcSwap::from_pointee(Routing::Waiting),
             revision: AtomicU64::new(0),
             changed: Notify::new(),

@@ -78,6 +78,7 @@
 //! All off: `prometheus` and `opentelemetry` (adapters of [`metrics`]); `tls` (of [`credentials`]).
 
 pub mod bootstrap;
+pub mod channelz;
 mod client;
 pub mod credentials;
 mod csds;

@@ -10,8 +10,8 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
+use crate::count::Counted;
 use crate::status;
-use crate::subchannel::InFlight;
 
 type Item = Option<Result<Frame<Bytes>, tonic::Status>>;
 
@@ -27,20 +27,20 @@ pub struct ResponseBody {
 struct Open {
     incoming: Incoming,
     deadline: Option<Pin<Box<Sleep>>>,
-    _in_flight: InFlight,
+    counted: Counted,
 }
 
 impl ResponseBody {
     pub(crate) fn new(
         incoming: Incoming,
-        in_flight: InFlight,
+        counted: Counted,
         deadline: Option<Pin<Box<Sleep>>>,
     ) -> Self {
         // A trailers-only answer is over already.
         let open = (!incoming.is_end_stream()).then_some(Open {
             incoming,
             deadline,
-            _in_flight: in_flight,
+            counted,
         });
         Self { open }
     }
@@ -71,8 +71,18 @@ impl Body for ResponseBody {
         };
         let polled = open.poll_frame(cx);
         let over = match &polled {
-            Poll::Ready(Some(Ok(frame))) => frame.is_trailers(),
-            Poll::Ready(_) => true,
+            Poll::Ready(Some(Ok(frame))) => {
+                let trailers = frame.trailers_ref();
+                if trailers.is_some() {
+                    open.counted.end(trailers);
+                }
+                trailers.is_some()
+            }
+            Poll::Ready(None) => {
+                open.counted.end(None);
+                true
+            }
+            Poll::Ready(Some(Err(_))) => true,
             Poll::Pending => false,
         };
         if over {

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hyper::client::conn::http2::SendRequest;
-use oxds_client::transport::{self, DialError, Keepalive, ServerUri};
+use oxds_client::channelz::{CallCounter, Calls, Ended, Id};
+use oxds_client::transport::{self, DialError, Ends, Keepalive, ServerUri};
 
 use crate::body::RequestBody;
 
@@ -18,11 +19,30 @@ pub(crate) struct Connection {
     sender: SendRequest<RequestBody>,
     in_flight: AtomicU32,
     max_streams: u32,
+    /// For channelz.
+    pub(super) id: Id,
+    pub(super) ends: Ends,
+    /// Streams that the endpoint ended.
+    ended: AtomicU64,
+    /// Streams that broke, or were cancelled.
+    broken: AtomicU64,
+    /// The RPCs of the subchannel.
+    calls: Arc<CallCounter>,
 }
 
 /// An RPC counted on its connection, until dropped.
 #[derive(Debug)]
-pub(crate) struct InFlight(Arc<Connection>);
+pub(crate) struct InFlight {
+    connection: Arc<Connection>,
+    ended: Ended,
+}
+
+impl InFlight {
+    /// How it ended, if not by a break.
+    pub(crate) fn end(&mut self, ended: Ended) {
+        self.ended = ended;
+    }
+}
 
 impl Connection {
     /// A handle to send one request with.
@@ -46,13 +66,35 @@ impl Connection {
     /// Counts one RPC from now until the drop of the guard.
     pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        InFlight(Arc::clone(self))
+        self.calls.begin();
+        InFlight {
+            connection: Arc::clone(self),
+            ended: Ended::Broken,
+        }
+    }
+
+    /// The streams so far.
+    pub(super) fn streams(&self) -> Calls {
+        let succeeded = self.ended.load(Ordering::Relaxed);
+        let failed = self.broken.load(Ordering::Relaxed);
+        Calls {
+            started: succeeded + failed + u64::from(self.in_flight()),
+            succeeded,
+            failed,
+        }
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        let connection = &self.connection;
+        let counter = match self.ended {
+            Ended::Ok | Ended::NotOk => &connection.ended,
+            Ended::Broken => &connection.broken,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        connection.calls.end(self.ended);
+        connection.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -62,6 +104,7 @@ impl Drop for InFlight {
 pub(crate) async fn dial(
     address: SocketAddr,
     keepalive: Keepalive,
+    calls: &Arc<CallCounter>,
 ) -> Result<(Arc<Connection>, Driver), DialError> {
     let (connected, driver) = transport::dial(&ServerUri::at(address), keepalive).await?;
     let connection = Connection {
@@ -71,6 +114,11 @@ pub(crate) async fn dial(
             .settings
             .max_concurrent_streams
             .unwrap_or(u32::MAX),
+        id: Id::next(),
+        ends: connected.ends,
+        ended: AtomicU64::new(0),
+        broken: AtomicU64::new(0),
+        calls: Arc::clone(calls),
     };
     Ok((Arc::new(connection), driver))
 }

@@ -18,6 +18,7 @@
 //!
 //! Dropping the [`Subchannel`] ends its task; the socket closes when the last RPC on it is over.
 
+mod channelz;
 mod connection;
 mod task;
 #[cfg(test)]
@@ -27,7 +28,9 @@ use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
+use oxds_client::channelz::{CallCounter, Id};
 use oxds_client::transport::{DialError, Keepalive};
 use oxds_core::lb::Connectivity;
 use smallvec::SmallVec;
@@ -68,6 +71,10 @@ pub(crate) struct Subchannel {
 struct Shared {
     address: SocketAddr,
     keepalive: Keepalive,
+    id: Id,
+    made: SystemTime,
+    /// All RPCs on its connections, those that are gone included.
+    calls: Arc<CallCounter>,
     inner: Mutex<Inner>,
     /// `connect()` was called.
     connect: Notify,
@@ -108,6 +115,9 @@ impl Subchannel {
         let shared = Arc::new(Shared {
             address,
             keepalive,
+            id: Id::next(),
+            made: SystemTime::now(),
+            calls: Arc::default(),
             inner: Mutex::new(Inner {
                 state: State::Idle,
                 watchers: Vec::new(),

@@ -28,7 +28,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut stopped: Stopped) {
         loop {
             shared.connect.notified().await;
             shared.enter(State::Connecting);
-            match connection::dial(shared.address, shared.keepalive).await {
+            match connection::dial(shared.address, shared.keepalive, &shared.calls).await {
                 Ok(first) => {
                     let since = Instant::now();
                     ready(&shared, first).await;
@@ -98,7 +98,7 @@ async fn one_more(shared: &Shared, open: &Connections) -> Option<(Arc<Connection
         shared.grow.notified().await;
         let full = open.iter().all(|connection| !connection.has_room());
         if full && open.len() < MAX_CONNECTIONS {
-            match connection::dial(shared.address, shared.keepalive).await {
+            match connection::dial(shared.address, shared.keepalive, &shared.calls).await {
                 Ok(more) => return Some(more),
                 // Those that are open go on; each further attempt keeps its distance.
                 Err(_) => sleep(YOUNG).await,

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use super::journal::Recorded;
 use super::{Inner, Options, XdsClient};
 use crate::bootstrap::{Bootstrap, BootstrapError};
+use crate::channelz::Registry;
 use crate::metrics::Recorder;
 
 /// One client per target: channels to the same target share it, channels to others do not, so that one target's
@@ -15,6 +16,7 @@ pub struct ClientPool {
     bootstrap: Arc<Bootstrap>,
     options: Options,
     recorder: Option<Arc<dyn Recorder>>,
+    channelz: Registry,
     clients: Arc<Mutex<HashMap<String, Weak<Inner>>>>,
 }
 
@@ -32,6 +34,7 @@ impl ClientPool {
             bootstrap: Arc::new(bootstrap),
             options,
             recorder: None,
+            channelz: Registry::default(),
             clients: Arc::default(),
         }
     }
@@ -57,6 +60,12 @@ impl ClientPool {
     #[must_use]
     pub fn bootstrap(&self) -> &Arc<Bootstrap> {
         &self.bootstrap
+    }
+
+    /// The channels that are built with this pool, and the servers that are registered there.
+    #[must_use]
+    pub fn channelz(&self) -> &Registry {
+        &self.channelz
     }
 
     /// The client of a target.

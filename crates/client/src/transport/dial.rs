@@ -96,6 +96,22 @@ pub struct Connected<B> {
     pub sender: http2::SendRequest<B>,
     /// What the server said of itself.
     pub settings: Settings,
+    /// Between whom it is.
+    pub ends: Ends,
+}
+
+/// The two ends of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// Over TCP.
+    Tcp {
+        /// This one.
+        local: SocketAddr,
+        /// The other one.
+        remote: SocketAddr,
+    },
+    /// In the file system; both have the path.
+    Unix(PathBuf),
 }
 
 /// Connects in plaintext, and waits for the server's preface.
@@ -135,8 +151,8 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     first_of(uri, |target| async move {
-        let socket = secured(target, uri, credentials, Http::Two).await?;
-        handshake(socket, keepalive).await
+        let (socket, ends) = secured(target, uri, credentials, Http::Two).await?;
+        handshake(socket, ends, keepalive).await
     })
     .await
 }
@@ -153,7 +169,8 @@ pub async fn open(
     credentials: &dyn ChannelCredentials,
     http: Http,
 ) -> Result<Socket, DialError> {
-    first_of(uri, |target| secured(target, uri, credentials, http)).await
+    let (socket, _) = first_of(uri, |target| secured(target, uri, credentials, http)).await?;
+    Ok(socket)
 }
 
 /// What comes of the first address that answers.
@@ -180,11 +197,12 @@ async fn secured(
     uri: &ServerUri,
     credentials: &dyn ChannelCredentials,
     http: Http,
-) -> Result<Socket, DialError> {
-    let socket = connect(target).await;
-    let socket = socket.map_err(|error| DialError::Io(Arc::new(error)))?;
+) -> Result<(Socket, Ends), DialError> {
+    let connected = connect(target).await;
+    let (socket, ends) = connected.map_err(|error| DialError::Io(Arc::new(error)))?;
     let secured = credentials.secure(socket, uri.host(), http).await;
-    secured.map_err(|error| DialError::Security(Arc::new(error)))
+    let socket = secured.map_err(|error| DialError::Security(Arc::new(error)))?;
+    Ok((socket, ends))
 }
 
 /// One thing to connect a socket to.
@@ -207,6 +225,7 @@ async fn targets(place: &Place) -> Result<Vec<Target>, DialError> {
 
 async fn handshake<B>(
     socket: Socket,
+    ends: Ends,
     keepalive: Keepalive,
 ) -> Result<(Connected<B>, Driver<B>), DialError>
 where
@@ -227,7 +246,12 @@ where
         settings = settings => settings.map_err(|_| DialError::NoPreface)?,
         ended = &mut driver => return Err(refusal(ended.err()).unwrap_or(DialError::NoPreface)),
     };
-    Ok((Connected { sender, settings }, driver))
+    let connected = Connected {
+        sender,
+        settings,
+        ends,
+    };
+    Ok((connected, driver))
 }
 
 /// What TLS said, if it was TLS that ended the connection: in TLS 1.3 a server looks at its client's certificate only when
@@ -245,12 +269,19 @@ fn refusal(error: Option<hyper::Error>) -> Option<DialError> {
     refused.then(|| DialError::Security(Arc::new(io::Error::new(found.kind(), found.to_string()))))
 }
 
-async fn connect(target: Target) -> io::Result<Socket> {
+async fn connect(target: Target) -> io::Result<(Socket, Ends)> {
     let tcp = match target {
         Target::Tcp(address) => TcpStream::connect(address).await?,
-        Target::Unix(path) => return UnixStream::connect(path).await.map(Socket::Unix),
+        Target::Unix(path) => {
+            let unix = UnixStream::connect(&path).await?;
+            return Ok((Socket::Unix(unix), Ends::Unix(path)));
+        }
     };
     // RPC messages are small and latency matters: no Nagle.
     tcp.set_nodelay(true)?;
-    Ok(Socket::Tcp(tcp))
+    let ends = Ends::Tcp {
+        local: tcp.local_addr()?,
+        remote: tcp.peer_addr()?,
+    };
+    Ok((Socket::Tcp(tcp), ends))
 }
