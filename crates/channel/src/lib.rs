@@ -60,6 +60,7 @@
 //! | deadlines, `max_stream_duration` | yes |
 //! | keepalive, backoff, GOAWAY, more connections at `MAX_CONCURRENT_STREAMS` | yes |
 //! | connections shared by channels ([`Pool`]) | yes |
+//! | channelz: calls by channel, endpoint and connection ([`oxds_client::channelz`]) | yes |
 //! | retries by policy, hedging, circuit breaking, outlier detection, load reports | not yet |
 //! | ring hash, least request, weighted round robin, TLS, fault injection | not yet |
 //!

@@ -99,6 +99,8 @@ fn entry(dumped: &Dumped, with_contents: bool) -> GenericXdsConfig {
         type_url: kind.type_url().to_owned(),
         name: dumped.name.as_ref().to_owned(),
         client_status: status(dumped.state).into(),
+        // `grpcdebug` shows the epoch as nothing, and fails where there is no time at all.
+        last_updated: Some(Timestamp::default()),
         ..GenericXdsConfig::default()
     };
     if let Some(held) = &dumped.held {

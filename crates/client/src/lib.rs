@@ -44,6 +44,7 @@
 //! | TLS, client certificates, SPIFFE bundle maps, files that are replaced; tokens of calls ([`credentials`]) | feature `tls` |
 //! | fallback between the servers of a list, and back (gRFC A71) | yes |
 //! | CSDS: what the clients hold, for `grpcdebug` and its like | yes |
+//! | [`channelz`]: channels, connections and servers, with their calls | yes |
 //! | metrics by the names of gRFC A78 ([`metrics`]) | yes |
 //! | LRS: load reported to the server that delivered the cluster, with what backends say of themselves ([`load`]) | yes |
 //! | REST, files | not yet |
@@ -75,8 +76,11 @@
 //!
 //! # Features
 //!
-//! All off: `prometheus` and `opentelemetry` (adapters of [`metrics`]); `tls` (of [`credentials`]).
+//! All off: `prometheus` and `opentelemetry` (adapters of [`metrics`]); `tls` (of [`credentials`]); `admin`
+//! (`admin::services`: CSDS, channelz and health in one call).
 
+#[cfg(feature = "admin")]
+pub mod admin;
 pub mod bootstrap;
 pub mod channelz;
 mod client;

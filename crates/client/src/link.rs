@@ -15,7 +15,7 @@ use tower_service::Service;
 
 use crate::bootstrap::Server;
 use crate::credentials::{CallCredentials, CallError, Configured};
-use crate::transport::{self, DialError, Keepalive};
+use crate::transport::{self, DialError, Ends, Keepalive};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -26,6 +26,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, Clone)]
 pub struct Link {
     sender: SendRequest<Body>,
+    ends: Ends,
     origin: Uri,
     credentials: Arc<[Configured<dyn CallCredentials>]>,
 }
@@ -57,12 +58,19 @@ impl Link {
             .path_and_query("/");
         Ok(Self {
             sender: connected.sender,
+            ends: connected.ends,
             origin: origin.build().unwrap_or_default(),
             credentials: match is_private {
                 true => server.call_credentials.iter().cloned().collect(),
                 false => Arc::default(),
             },
         })
+    }
+
+    /// Between whom it is.
+    #[must_use]
+    pub fn ends(&self) -> &Ends {
+        &self.ends
     }
 
     /// What generated and other clients of tonic call, with the server's name in every request.

@@ -1,5 +1,6 @@
 //! End to end: `channel_*`, a folder of YAML, a real control plane, real channels, real backends; `client_*`, the
-//! client against a scripted control plane; `server_*`, our server and its clients in trouble.
+//! client against a scripted control plane; `server_*`, our server and its clients in trouble; `admin`, what a process
+//! tells of itself.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,6 +9,7 @@
     reason = "helpers of tests fail by panicking, too"
 )]
 
+mod admin;
 mod channel_control_plane;
 mod channel_failover;
 mod channel_traffic;

@@ -1,4 +1,4 @@
-//! What a client says of itself, in one place: log events and metrics.
+//! What a client says of itself, in one place: log events, metrics, channelz.
 //!
 //! What it logs is listed on the crate's front page; what it counts, in [`metrics`](crate::metrics).
 
@@ -9,8 +9,11 @@ use std::sync::Arc;
 use oxds_core::ads::{CacheState, Cached, Client, Event, Reason, ServerId, Updates, WatchError};
 use oxds_types::{Kind, ResourceName};
 
+use super::shown::Shown;
 use crate::bootstrap::Server;
+use crate::channelz::Registry;
 use crate::metrics::{self, Recorder};
+use crate::transport::Ends;
 
 /// The `grpc.xds.authority` of names that have none.
 const NO_AUTHORITY: &str = "#old";
@@ -20,6 +23,7 @@ const NO_AUTHORITY: &str = "#old";
 pub(super) struct Journal {
     servers: Vec<Known>,
     recorded: Option<Recorded>,
+    registry: Registry,
 }
 
 /// A server, and whether it answered when last looked at.
@@ -28,6 +32,8 @@ struct Known {
     id: ServerId,
     uri: String,
     connected: Option<bool>,
+    /// While something is asked of it.
+    shown: Option<Arc<Shown>>,
 }
 
 /// A recorder, and what it must be told of the resources. Only who records pays for this.
@@ -55,28 +61,68 @@ impl Recorded {
 }
 
 impl Journal {
-    pub(super) fn new(servers: &[(ServerId, Server)], recorded: Option<Recorded>) -> Self {
+    pub(super) fn new(
+        servers: &[(ServerId, Server)],
+        recorded: Option<Recorded>,
+        registry: Registry,
+    ) -> Self {
         let known = servers.iter().map(|(id, server)| Known {
             id: *id,
             uri: server.uri.clone(),
             connected: None,
+            shown: None,
         });
         Self {
             servers: known.collect(),
             recorded,
+            registry,
         }
     }
 
-    fn uri(&self, id: ServerId) -> &str {
-        let known = self.servers.iter().find(|known| known.id == id);
-        known.map_or("", |known| &known.uri)
+    fn known(&self, id: ServerId) -> Option<&Known> {
+        self.servers.iter().find(|known| known.id == id)
     }
 
-    pub(super) fn opened(&self, server: ServerId) {
+    fn uri(&self, id: ServerId) -> &str {
+        self.known(id).map_or("", |known| &known.uri)
+    }
+
+    fn shown(&self, id: ServerId) -> Option<&Shown> {
+        self.known(id)?.shown.as_deref()
+    }
+
+    pub(super) fn opening(&mut self, server: ServerId) {
+        let registry = &self.registry;
+        let known = self.servers.iter_mut().find(|known| known.id == server);
+        if let Some(known) = known {
+            let shown = known.shown.get_or_insert_with(|| {
+                let shown = Shown::new(&known.uri);
+                registry.add(&shown);
+                shown
+            });
+            shown.connecting();
+        }
+    }
+
+    pub(super) fn opened(&self, server: ServerId, ends: Ends) {
         tracing::debug!(target: "oxds::ads", server = self.uri(server), "stream opened");
+        if let Some(shown) = self.shown(server) {
+            shown.opened(ends);
+        }
+    }
+
+    /// Nothing is asked of a server any more.
+    pub(super) fn let_go(&mut self, server: ServerId) {
+        let known = self.servers.iter_mut().find(|known| known.id == server);
+        if let Some(known) = known {
+            known.shown = None;
+        }
     }
 
     pub(super) fn closed(&self, server: ServerId, cause: &str) {
+        if let Some(shown) = self.shown(server) {
+            shown.closed();
+        }
         tracing::info!(target: "oxds::ads", server = self.uri(server), cause, "stream closed");
     }
 

@@ -7,6 +7,7 @@ mod options;
 mod pace;
 mod pool;
 mod route;
+mod shown;
 mod stream;
 mod task;
 mod watch;
@@ -25,6 +26,7 @@ pub(crate) use task::sleep_until;
 pub use watch::{RawWatch, Update, Watch, WatchAll};
 
 use crate::bootstrap::Bootstrap;
+use crate::channelz::Registry;
 use crate::load::LoadReporter;
 use journal::{Journal, Recorded};
 use mailbox::Mailbox;
@@ -67,12 +69,18 @@ impl XdsClient {
     /// Outside a tokio runtime.
     #[must_use]
     pub fn with_options(bootstrap: Arc<Bootstrap>, options: Options) -> Self {
-        Self::recorded(bootstrap, options, None)
+        Self::observed(bootstrap, options, None, Registry::default())
     }
 
-    fn recorded(bootstrap: Arc<Bootstrap>, options: Options, recorded: Option<Recorded>) -> Self {
+    /// A client that is recorded, and whose connections are shown.
+    fn observed(
+        bootstrap: Arc<Bootstrap>,
+        options: Options,
+        recorded: Option<Recorded>,
+        registry: Registry,
+    ) -> Self {
         let (config, servers, routes) = route::plan(&bootstrap, &options);
-        let journal = Journal::new(&servers, recorded);
+        let journal = Journal::new(&servers, recorded, registry);
         let (commands, queue) = mpsc::unbounded_channel();
         let reporting = servers.iter().map(|(_, server)| server);
         let loads = LoadReporter::new(reporting, &bootstrap.node, &options);

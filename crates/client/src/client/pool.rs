@@ -84,7 +84,7 @@ impl ClientPool {
         let recorder = self.recorder.clone();
         let recorded = recorder.map(|recorder| Recorded::new(recorder, target));
         let (bootstrap, options) = (Arc::clone(&self.bootstrap), self.options.clone());
-        let client = XdsClient::recorded(bootstrap, options, recorded);
+        let client = XdsClient::observed(bootstrap, options, recorded, self.channelz.clone());
         clients.insert(target.to_owned(), Arc::downgrade(&client.inner));
         client
     }

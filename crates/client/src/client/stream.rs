@@ -18,15 +18,15 @@ use tonic::{Response, Status, Streaming};
 use super::Options;
 use crate::bootstrap::Server;
 use crate::link::Link;
-use crate::transport::RequestCodec;
+use crate::transport::{Ends, RequestCodec};
 
 type Opening<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
 
 /// What happened to the stream.
 #[derive(Debug)]
 pub(super) enum Io {
-    /// Requests can be written.
-    Opened,
+    /// Requests can be written, over a connection between these.
+    Opened(Ends),
     Response(DiscoveryResponse),
     Difference(DeltaDiscoveryResponse),
     /// It ended, or never began, for this reason.
@@ -90,8 +90,9 @@ impl AdsStream {
                 Self::Closed => std::future::pending::<()>().await,
                 Self::Connecting(connecting) => match connecting.await {
                     Ok(link) => {
+                        let ends = link.ends().clone();
                         *self = call(link, server, options);
-                        return Io::Opened;
+                        return Io::Opened(ends);
                     }
                     Err(status) => return self.close(&status),
                 },

@@ -180,10 +180,10 @@ impl Task {
 
     fn take_in(&mut self, index: usize, io: Io) {
         let now = self.now();
-        let (id, journal) = (self.connections[index].id, &self.journal);
+        let (id, journal) = (self.connections[index].id, &mut self.journal);
         match io {
-            Io::Opened => {
-                journal.opened(id);
+            Io::Opened(ends) => {
+                journal.opened(id, ends);
                 self.machine.handle_opened(id);
             }
             Io::Response(response) => {
@@ -217,6 +217,7 @@ impl Task {
         let connection = &mut self.connections[server.index()];
         match transmit {
             Transmit::Open => {
+                self.journal.opening(server);
                 connection.stream = AdsStream::open(&connection.server, &self.options);
             }
             Transmit::Request(request) => {
@@ -227,7 +228,10 @@ impl Task {
                 self.journal.request(server, &request);
                 connection.stream.write_difference(*request);
             }
-            Transmit::Close => connection.stream = AdsStream::Closed,
+            Transmit::Close => {
+                self.journal.let_go(server);
+                connection.stream = AdsStream::Closed;
+            }
         }
     }
 

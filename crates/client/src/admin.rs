@@ -1,0 +1,29 @@
+//! The admin services of gRPC (gRFC A38) in one call: CSDS, channelz, health.
+
+use tonic::service::Routes;
+use tonic_health::server::{HealthReporter, health_reporter};
+
+use crate::channelz::Channelz;
+use crate::client::ClientPool;
+use crate::csds::Csds;
+
+/// What `grpcdebug` and its like ask a process: [`Csds`] over the clients of a pool, [`Channelz`] over what its
+/// [registry](ClientPool::channelz) knows, and the health service. Clients and channels may come later.
+///
+/// The reporter sets the health of services; the server as a whole (`""`) is serving from the beginning.
+///
+/// ```no_run
+/// # fn example(pool: &oxds_client::ClientPool) {
+/// let (admin, health) = oxds_client::admin::services(pool);
+/// // With tonic: `Server::builder().add_routes(admin).serve(address)`; more services: `admin.add_service(…)`.
+/// # let _ = (admin, health);
+/// # }
+/// ```
+#[must_use]
+pub fn services(pool: &ClientPool) -> (Routes, HealthReporter) {
+    let (reporter, health) = health_reporter();
+    let routes = Routes::new(Csds::new(pool).into_service())
+        .add_service(Channelz::new(pool))
+        .add_service(health);
+    (routes, reporter)
+}
