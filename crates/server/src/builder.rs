@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use oxds_core::session::Config;
+use oxds_types::Kind;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -79,6 +80,9 @@ impl Builder {
             Box::pin(async move {
                 while let Some(update) = store.next().await {
                     log_changes(&update);
+                    // Before anybody is answered.
+                    let faults = faults(&update.findings);
+                    context.cache.snapshot().set_faults(faults);
                     let (changes, groups) = (update.changes, update.groups);
                     context.on_nack.update(&context, changes, groups);
                     let before = health.record(update.findings, update.took);
@@ -203,6 +207,15 @@ fn log_changes(update: &Update) {
     if upserts + removals > 0 || !update.groups.is_empty() {
         info!(upserts, removals, took = ?update.took, "the store has changed");
     }
+}
+
+/// What is wrong with which names.
+fn faults(findings: &[Finding]) -> impl Iterator<Item = (Kind, Arc<str>, Arc<str>)> {
+    let errors = findings.iter().filter(|f| f.severity == Severity::Error);
+    errors.filter_map(|error| {
+        let (kind, name) = (error.kind.clone()?, error.resource.as_deref()?);
+        Some((kind, name.into(), error.to_string().into()))
+    })
 }
 
 /// One line for each finding that is new; one that stays was told before.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use oxds_core::group::GroupUpdate;
 use oxds_core::snapshot::ChangeSet;
-use oxds_types::Position;
+use oxds_types::{Kind, Position};
 
 /// A source of change sets, each of which is applied as one (S-69).
 ///
@@ -44,6 +44,8 @@ pub struct Finding {
     pub file: PathBuf,
     /// The place in it, where known.
     pub position: Option<Position>,
+    /// The kind of the resource it is in, where its name is known.
+    pub kind: Option<Kind>,
     /// The resource it is in, where known.
     pub resource: Option<String>,
     /// Path to the field; empty where none is to blame.

@@ -25,6 +25,14 @@ pub enum RefusalCode {
 }
 
 impl Refusal {
+    /// There is one that cannot be served, for this reason.
+    pub(super) fn unfit(reason: &str) -> Self {
+        Self {
+            code: RefusalCode::Internal,
+            message: reason.to_owned(),
+        }
+    }
+
     /// There is no such resource.
     #[must_use]
     pub fn not_found(kind: &Kind, name: &str) -> Self {

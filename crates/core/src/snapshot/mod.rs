@@ -27,6 +27,7 @@ mod change;
 mod collection;
 mod counters;
 mod difference;
+mod faults;
 mod in_v2;
 mod log;
 mod published;
@@ -92,6 +93,7 @@ impl Snapshot {
         let settings = Arc::new(Settings {
             limits,
             counters: Arc::default(),
+            faults: Arc::default(),
             for_many: true,
         });
         Arc::new(Self {
@@ -147,6 +149,7 @@ impl Snapshot {
         let settings = Arc::new(Settings {
             limits: self.settings.limits,
             counters: Arc::clone(&self.settings.counters),
+            faults: Arc::clone(&self.settings.faults),
             for_many: false,
         });
         let changed: BTreeSet<Kind> = changed.into_iter().map(|one| one.kind).collect();
@@ -198,6 +201,12 @@ impl Snapshot {
     #[must_use]
     pub fn get(&self, kind: &Kind, name: &str) -> Option<&Arc<Resource>> {
         self.kind(kind).collection().get(name)
+    }
+
+    /// Says of every name that the source has and cannot serve what is wrong with it, instead of what was said before.
+    /// Clients that understand `resource_errors` are told when they ask for it (TP3). All snapshots of the lineage know.
+    pub fn set_faults(&self, faults: impl IntoIterator<Item = (Kind, Arc<str>, Arc<str>)>) {
+        self.settings.faults.replace(faults);
     }
 
     /// What has been done so far to serve this lineage of snapshots.

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use oxds_types::ApiVersion;
+use oxds_types::{ApiVersion, Kind};
 
 use super::{
     Body, Collection, Counters, Difference, Form, Limits, Obstacles, Protocol, Revision,
-    change::OfKind, in_v2::InV2, log::Log,
+    change::OfKind, faults::Faults, in_v2::InV2, log::Log,
 };
 
 /// What all states of a lineage have in common.
@@ -15,6 +15,7 @@ use super::{
 pub(super) struct Settings {
     pub(super) limits: Limits,
     pub(super) counters: Arc<Counters>,
+    pub(super) faults: Arc<Faults>,
     /// Whether a session that needs everything is likely not to be the only one. Groups may be as many as clients, and
     /// a body for each of them that nobody else takes would be most of the memory (P-12).
     pub(super) for_many: bool,
@@ -152,6 +153,11 @@ impl Published {
     pub(crate) fn changed_since(&self, since: Revision) -> Option<impl Iterator<Item = &Arc<str>>> {
         let names = self.log.since(since)?;
         Some(names.inspect(|_| self.settings.counters.visited(1)))
+    }
+
+    /// What is wrong with a name of this kind that is not served.
+    pub(crate) fn fault(&self, kind: &Kind, name: &str) -> Option<Arc<str>> {
+        self.settings.faults.of(kind, name)
     }
 
     /// What lies between an older state and this one. `from` must be of the same kind and lineage.

@@ -98,6 +98,34 @@ fn tp3_what_is_not_refused_any_more_comes() {
     assert_eq!(stream.take(&world).resources, ["B=1"]);
 }
 
+/// The source has Z, and it is broken: that is not the same as not being there.
+#[test]
+fn s73_tp3_a_name_that_cannot_be_served_is_explained() {
+    for mut stream in [Stream::sotw(), Stream::delta()] {
+        let mut world = World::of(&EDS, &["A=1"]);
+        let fault = "z.yaml:3:7: error: cluster_name: no good";
+        world.snapshot.set_faults([(EDS, "Z".into(), fault.into())]);
+        if stream.is_sotw() {
+            let mut request = sotw(&EDS, &["A", "Z"]);
+            request.node = node_with(&[ERRORS]);
+            stream.will_ask(&EDS, &["A", "Z"]);
+            stream.send(request);
+        } else {
+            let mut request = delta(&EDS, &["A", "Z"], &[]);
+            request.node = node_with(&[ERRORS]);
+            stream.send(request);
+        }
+        let first = stream.take(&world);
+        assert_eq!(first.resources, ["A=1"]);
+        assert_eq!(first.errors, [("Z".to_owned(), 13, fault.to_owned())]);
+        assert_eq!(first.removed, Vec::<String>::new());
+
+        world.set(&EDS, &["Z=1"]);
+        assert_eq!(stream.take(&world).resources, ["Z=1"], "mended");
+        stream.silent(&world);
+    }
+}
+
 /// S-8 says that SotW has no word for it. With this field it has.
 #[test]
 fn tp3_s8_a_sotw_client_hears_that_a_name_does_not_exist_or_not_any_more() {

@@ -416,6 +416,7 @@ fn duplicate(path: &Path, item: &Item, other: &Path) -> Finding {
     };
     Finding {
         position: item.position,
+        kind: Some(kind.clone()),
         resource: Some(name.to_string()),
         ..finding(path, "duplicate", &message)
     }

@@ -65,6 +65,7 @@ pub(super) fn dangling(
         Finding {
             severity,
             position: item.position,
+            kind: Some(kind.clone()),
             resource: Some(name.to_string()),
             ..finding(path, "dangling", &message)
         }

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use oxds_server::dir::{self, Error, Options, Report};
-use oxds_server::{DirStore, Severity, Store, Update};
+use oxds_server::{DirStore, Server, Severity, Store, Update};
 use oxds_types::Kind;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use crate::SOON;
+use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
+use crate::{Running, SOON};
 
 fn cluster(name: &str) -> String {
     format!(
@@ -430,6 +431,38 @@ async fn s73_a_broken_file_keeps_what_it_held() {
     fs::remove_file(watched.path().join("a.yaml")).unwrap();
     assert_eq!(watched.next().await, (vec![], vec!["a".to_owned()]));
     watched.serves(&["b", "c"]);
+}
+
+/// Given a file that says what no cluster has, when a client asks for its cluster, it hears what is wrong, and gets the
+/// cluster when that is mended. One that is not there is said to be missing as ever.
+#[tokio::test]
+async fn s73_a_client_hears_why_a_name_is_not_served() {
+    let broken = format!("{}connect_timeout: 3s\nno_such_field: 1\n", cluster("b"));
+    let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &broken)]);
+    let store = DirStore::open(dir.path(), Options::default()).unwrap();
+    let server = Running::start(Server::builder().store(store)).await;
+    let mut stream = Stream::open(server.grpc, DELTA).await;
+    let mut request = subscribe(CDS, &["a", "b", "z"]);
+    request.node.get_or_insert_default().client_features =
+        vec!["xds.config.supports-resource-errors".to_owned()];
+    stream.send(&request);
+
+    let response = stream.delta().await;
+    assert_eq!(response.resources[0].name, "a");
+    assert_eq!(response.removed_resources, ["z"]);
+    let error = &response.resource_errors[0];
+    assert_eq!(error.resource_name.as_ref().unwrap().name, "b");
+    let detail = error.error_detail.as_ref().unwrap();
+    assert_eq!(detail.code, 13, "internal: what the client has, it keeps");
+    let message = &detail.message;
+    assert!(
+        message.contains("b.yaml:5:1: error: ") && message.contains("no_such_field"),
+        "{message}"
+    );
+    stream.send(&ack_delta(&response));
+
+    write(dir.path(), "b.yaml", &cluster("b"));
+    assert_eq!(stream.delta().await.resources[0].name, "b");
 }
 
 /// Given a name that another file takes; then it stays with the file that had it, and goes over when that file lets

@@ -164,9 +164,7 @@ fn resource<'de, A: MapAccess<'de>>(
         let message = typed_rest(schema, early, map, context)?;
         checked(schema, message, context).at(path)
     };
-    if let Some(name) = draft.name() {
-        walk.attribute(mark, name);
-    }
+    walk.attribute(mark, &draft);
     Ok(draft)
 }
 

@@ -54,13 +54,17 @@ impl Draft {
         self
     }
 
+    pub(super) fn kind(&self) -> Kind {
+        Kind::from_message(self.schema.full_name()).0
+    }
+
     pub(super) fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
     /// The resource, still without position and warnings.
     pub(super) fn finish(self) -> Result<LoadedResource, Reason> {
-        let (kind, _) = Kind::from_message(self.schema.full_name());
+        let kind = self.kind();
         let name = self
             .name
             .ok_or_else(|| Reason::NoName(self.schema.full_name().to_owned()))?;

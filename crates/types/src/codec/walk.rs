@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 
 use serde::de;
 
+use super::resource::Draft;
+use crate::Kind;
 use crate::error::Reason;
 use crate::path::{Path, Step};
 
@@ -26,7 +28,7 @@ pub(super) struct Walk {
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
     pub(super) path: Path,
-    pub(super) resource: Option<String>,
+    pub(super) resource: Option<(Kind, String)>,
     pub(super) reason: Reason,
 }
 
@@ -100,9 +102,13 @@ impl Walk {
     }
 
     /// The findings since `mark` are about this resource.
-    pub(super) fn attribute(&self, mark: usize, resource: &str) {
+    pub(super) fn attribute(&self, mark: usize, draft: &Draft) {
+        let Some(name) = draft.name() else {
+            return;
+        };
         for finding in self.findings.borrow_mut().iter_mut().skip(mark) {
-            finding.resource.get_or_insert_with(|| resource.to_owned());
+            let resource = || (draft.kind(), name.to_owned());
+            finding.resource.get_or_insert_with(resource);
         }
     }
 

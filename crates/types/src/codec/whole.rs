@@ -297,9 +297,7 @@ fn checked(
         walk.note_at(path.clone(), broken.into());
     });
     let draft = Draft::new(schema, message, value).at(path.clone());
-    if let Some(name) = draft.name() {
-        walk.attribute(mark, name);
-    }
+    walk.attribute(mark, &draft);
     draft
 }
 

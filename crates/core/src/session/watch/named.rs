@@ -63,17 +63,24 @@ impl Telling {
 
     /// That there is no such resource, in the protocol's way; false if there is no room for it.
     fn push_absence(&mut self, kind: &Kind, name: &Arc<str>) -> bool {
-        let (response, limit) = (&mut self.response, self.limit);
-        match response.protocol() {
-            Protocol::Delta if response.has_room_to_remove(name, limit) => {
-                response.push_removal(name);
-            }
-            Protocol::Sotw if response.has_room_for(2 * name.len() + 64, limit) => {
-                response.push_error(name, &Refusal::not_found(kind, name));
-            }
-            Protocol::Delta | Protocol::Sotw => return false,
+        if self.response.protocol() == Protocol::Sotw {
+            return self.push_error(name, &Refusal::not_found(kind, name));
         }
-        true
+        let fits = self.response.has_room_to_remove(name, self.limit);
+        if fits {
+            self.response.push_removal(name);
+        }
+        fits
+    }
+
+    /// Why the client does not get it; false if there is no room for that.
+    fn push_error(&mut self, name: &str, refusal: &Refusal) -> bool {
+        let room = name.len() + refusal.message.len() + 32;
+        let fits = self.response.has_room_for(room, self.limit);
+        if fits {
+            self.response.push_error(name, refusal);
+        }
+        fits
     }
 }
 
@@ -152,7 +159,7 @@ impl Watch {
         let mut telling = Telling::new(self.form.protocol, head.body_limit());
         let mut due = mem::take(&mut self.due);
         // Not made anew: a client of one name is told of it again and again, without an allocation.
-        due.retain(|name| !self.tell(now, name, to.get(name), peers, &mut telling));
+        due.retain(|name| !self.tell(now, name, head, peers, &mut telling));
         self.due = due;
         let Telling {
             response,
@@ -186,10 +193,11 @@ impl Watch {
         &mut self,
         now: Instant,
         name: &Arc<str>,
-        there_is: Option<&Arc<Resource>>,
+        head: &Published,
         peers: &Peers<'_>,
         telling: &mut Telling,
     ) -> bool {
+        let there_is = head.collection().get(name);
         let Some(state) = self.subscription.get(name) else {
             return true;
         };
@@ -214,8 +222,12 @@ impl Watch {
                 self.record.rejections.remove(name);
                 self.note_told(name, Sent::Absent);
             }
-            Verdict::Gone(_) | Verdict::Missing => {
-                if !telling.push_absence(&self.kind, name) {
+            verdict @ (Verdict::Gone(_) | Verdict::Missing) => {
+                let fits = match self.unfit(&verdict, name, head) {
+                    Some(unfit) => telling.push_error(name, &unfit),
+                    None => telling.push_absence(&self.kind, name),
+                };
+                if !fits {
                     return false;
                 }
                 self.note_told(name, Sent::Absent);
@@ -224,6 +236,13 @@ impl Watch {
             }
         }
         true
+    }
+
+    /// Why a name cannot be served that its source has (S-73), if the client has nothing of it and understands that.
+    fn unfit(&self, verdict: &Verdict, name: &str, head: &Published) -> Option<Refusal> {
+        let may_say = self.understands_errors && matches!(verdict, Verdict::Missing);
+        let fault = may_say.then(|| head.fault(&self.kind, name)).flatten()?;
+        Some(Refusal::unfit(&fault))
     }
 
     /// Puts an element into the response, if there is room.
