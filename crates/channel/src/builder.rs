@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::uri::Authority;
 use oxds_client::bootstrap::BootstrapError;
+use oxds_client::load::LoadReporter;
 use oxds_client::{Bootstrap, ClientPool, ConfigWatch, Target, TargetError};
 use oxds_core::resolve::Resolution;
 
@@ -112,6 +113,10 @@ impl Builder {
 impl Source for ConfigWatch {
     fn next(&mut self) -> impl Future<Output = Resolution> + Send {
         Self::next(self)
+    }
+
+    fn load_reporter(&self) -> Option<LoadReporter> {
+        Some(Self::load_reporter(self).clone())
     }
 }
 

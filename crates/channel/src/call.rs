@@ -75,7 +75,7 @@ impl<'a> Call<'a> {
         request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
         for _ in 0..=MAX_REFUSALS {
             let mut ticket = self.ticket(&mut request).await?;
-            self.counted.go(ticket.in_flight);
+            self.counted.go(ticket.in_flight, ticket.load);
             self.deadline.write(request.headers_mut());
             let replay = Replay::of(&request);
             let sent = pin!(ticket.sender.try_send_request(request));

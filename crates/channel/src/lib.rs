@@ -61,7 +61,8 @@
 //! | keepalive, backoff, GOAWAY, more connections at `MAX_CONCURRENT_STREAMS` | yes |
 //! | connections shared by channels ([`Pool`]) | yes |
 //! | channelz: calls by channel, endpoint and connection ([`oxds_client::channelz`]) | yes |
-//! | retries by policy, hedging, circuit breaking, outlier detection, load reports | not yet |
+//! | load reports: calls by locality, drops by category, what backends say of themselves (ORCA) | yes |
+//! | retries by policy, hedging, circuit breaking, outlier detection | not yet |
 //! | ring hash, least request, weighted round robin, TLS, fault injection | not yet |
 //!
 //! It is not a proxy, it does not speak HTTP/1, and it does not need tonic's transport: of tonic it

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
 use hyper::client::conn::http2::SendRequest;
+use oxds_client::load::{self, LocalityLoad};
 use oxds_core::lb::{Weighted, dropped};
 use oxds_core::resource::Assignment;
 use tonic::Status;
@@ -54,6 +55,7 @@ pub(crate) struct Cluster {
 pub(crate) struct Picker {
     /// Where the drops are; `None` while there is no assignment.
     pub(crate) assignment: Option<Arc<Assignment>>,
+    pub(crate) drops: Drops,
     pub(crate) state: PickerState,
     /// For the status: the priority in use, and every endpoint of the assignment.
     pub(crate) priority: Option<usize>,
@@ -71,9 +73,13 @@ pub(crate) enum PickerState {
     Gone,
 }
 
+/// Where drops are counted, if the cluster's load is reported: by category, in the assignment's order.
+pub(crate) type Drops = Arc<[Arc<load::DropCount>]>;
+
 /// The ready endpoints of a locality, taken by turns; never empty.
 #[derive(Debug)]
 pub(crate) struct Locality {
+    load: Option<LocalityLoad>,
     endpoints: Box<[Endpoint]>,
     turn: AtomicUsize,
 }
@@ -99,6 +105,8 @@ pub(crate) enum Pick {
 pub(crate) struct Ticket {
     pub(crate) sender: SendRequest<RequestBody>,
     pub(crate) in_flight: InFlight,
+    /// The RPC's part in load reports.
+    pub(crate) load: Option<load::Call>,
     pub(crate) picked: Arc<Picked>,
 }
 
@@ -124,6 +132,11 @@ impl Cluster {
             .as_ref()
             .map_or(&[][..], |assignment| &assignment.drops);
         if let Some(drop) = dropped(drops, random) {
+            let counts = drops.iter().zip(&*picker.drops);
+            let mut counted = counts.filter(|(one, _)| std::ptr::eq(*one, drop));
+            if let Some((_, count)) = counted.next() {
+                count.add();
+            }
             let text = format!("cluster {}: dropped as {}", self.name, drop.category);
             return Pick::Fail(Status::unavailable(text));
         }
@@ -147,6 +160,7 @@ impl Picker {
     pub(crate) fn without_endpoints(state: PickerState) -> Self {
         Self {
             assignment: None,
+            drops: Drops::default(),
             state,
             priority: None,
             known: Arc::default(),
@@ -157,8 +171,9 @@ impl Picker {
 impl Locality {
     /// `None` without endpoints. Starts at a random one, for clients that all start at the first
     /// would hit it together (C-247).
-    pub(crate) fn new(endpoints: Vec<Endpoint>) -> Option<Self> {
+    pub(crate) fn new(endpoints: Vec<Endpoint>, load: Option<LocalityLoad>) -> Option<Self> {
         (!endpoints.is_empty()).then(|| Self {
+            load,
             turn: AtomicUsize::new(random() as usize % endpoints.len()),
             endpoints: endpoints.into(),
         })
@@ -168,7 +183,11 @@ impl Locality {
         // Relaxed: only the number of turns matters.
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.endpoints.len();
         let (before, after) = self.endpoints.split_at(turn);
-        after.iter().chain(before).find_map(Endpoint::ticket)
+        let ticket = after.iter().chain(before).find_map(Endpoint::ticket)?;
+        Some(Ticket {
+            load: self.load.as_ref().map(LocalityLoad::begin),
+            ..ticket
+        })
     }
 }
 
@@ -178,6 +197,7 @@ impl Endpoint {
         Some(Ticket {
             sender: connection.sender(),
             in_flight: connection.begin(),
+            load: None,
             picked: Arc::clone(&self.picked),
         })
     }

@@ -12,6 +12,7 @@
 mod admin;
 mod channel_control_plane;
 mod channel_failover;
+mod channel_loads;
 mod channel_traffic;
 mod client_authorities;
 mod client_csds;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use oxds_client::load::{ClusterLoad, LoadReporter, LocalityLoad};
 use oxds_core::ads::WatchError;
 use oxds_core::lb::{Active, Connectivity, Priorities, Weighted};
 use oxds_core::resolve::ClusterConfig;
@@ -12,7 +13,7 @@ use oxds_core::time::Instant;
 use tonic::Code;
 
 use super::members::{MemberState, Members};
-use crate::picker::{Cluster, Endpoint, Locality, Picked, Picker, PickerState};
+use crate::picker::{Cluster, Drops, Endpoint, Locality, Picked, Picker, PickerState};
 use crate::snapshot::Known;
 use crate::status;
 
@@ -24,6 +25,9 @@ type Config = Result<Arc<ClusterConfig>, WatchError>;
 pub(super) struct ClusterDriver {
     cluster: Arc<Cluster>,
     config: Option<Config>,
+    /// What is reported of it, if it says so.
+    load: Option<ClusterLoad>,
+    drops: Drops,
     /// The assignment's localities by priority, in its order.
     places: Vec<Vec<Place>>,
     members: Members,
@@ -40,6 +44,7 @@ pub(super) struct ClusterDriver {
 /// A locality, with what its endpoints are called on the request path.
 struct Place {
     weight: u32,
+    load: Option<LocalityLoad>,
     endpoints: Vec<Arc<Picked>>,
 }
 
@@ -48,6 +53,8 @@ impl ClusterDriver {
         Self {
             cluster: Arc::new(Cluster::new(name)),
             config: None,
+            load: None,
+            drops: Drops::default(),
             places: Vec::new(),
             members,
             priorities: Priorities::new(),
@@ -63,13 +70,24 @@ impl ClusterDriver {
     }
 
     /// Takes over the cluster's part of a new configuration.
-    pub(super) fn configure(&mut self, now: Instant, config: &Config) {
+    pub(super) fn configure(
+        &mut self,
+        now: Instant,
+        config: &Config,
+        loads: Option<&LoadReporter>,
+    ) {
         if self.config.as_ref() == Some(config) {
             return;
         }
         let before = self.assignment();
         self.config = Some(config.clone());
         let after = self.assignment();
+        // Before the old one is let go: the stream of a cluster that stays does not end.
+        self.load = match config {
+            Ok(config) => loads.and_then(|loads| loads.of(&config.cluster)),
+            Err(_) => None,
+        };
+        self.drops = self.drops_of(&after);
         let continues = continues(localities(&before), localities(&after));
         self.places = self.places_of(localities(&after));
         // A priority that goes on may have other endpoints now: how they stand is told before the
@@ -114,6 +132,7 @@ impl ClusterDriver {
         self.failover = self.priorities.poll_timeout(now);
         self.cluster.set(Picker {
             assignment: self.assignment(),
+            drops: Arc::clone(&self.drops),
             state: self.state(),
             priority: self.active.map(|active| active.priority),
             known: self.known(),
@@ -186,7 +205,8 @@ impl ClusterDriver {
                     connections: connections.clone(),
                 })
             });
-            Some((place.weight, Locality::new(ready.collect())?))
+            let locality = Locality::new(ready.collect(), place.load.clone())?;
+            Some((place.weight, locality))
         });
         Weighted::new(localities)
     }
@@ -219,6 +239,14 @@ impl ClusterDriver {
         self.config.as_ref()?.as_ref().ok()?.assignment.clone()
     }
 
+    fn drops_of(&self, assignment: &Option<Arc<Assignment>>) -> Drops {
+        let (Some(load), Some(assignment)) = (&self.load, assignment) else {
+            return Drops::default();
+        };
+        let drops = assignment.drops.iter();
+        drops.map(|drop| load.category(&drop.category)).collect()
+    }
+
     fn places_of(&self, priorities: &[Vec<LocalityConfig>]) -> Vec<Vec<Place>> {
         let cluster = &self.cluster.name;
         let place = |priority: usize, locality: &LocalityConfig| {
@@ -232,6 +260,7 @@ impl ClusterDriver {
             let endpoints = locality.endpoints.iter();
             Place {
                 weight: locality.weight,
+                load: self.load.as_ref().map(|load| load.locality(&locality.id)),
                 endpoints: endpoints
                     .map(|endpoint| Arc::new(picked(endpoint.address)))
                     .collect(),

@@ -16,6 +16,7 @@ mod members;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use oxds_client::load::LoadReporter;
 use oxds_core::resolve::{Resolution, XdsConfig};
 use oxds_core::time::Instant;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -32,11 +33,17 @@ use crate::subchannel::Change;
 pub(crate) trait Source: Send + 'static {
     /// The next configuration, or why there is none. Pends while nothing changes. Cancel-safe.
     fn next(&mut self) -> impl Future<Output = Resolution> + Send;
+
+    /// Where the load of its clusters is reported.
+    fn load_reporter(&self) -> Option<LoadReporter> {
+        None
+    }
 }
 
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     pool: Pool,
+    loads: Option<LoadReporter>,
     /// The clock's zero.
     epoch: tokio::time::Instant,
     /// By the token of their subchannels' changes.
@@ -53,6 +60,7 @@ impl Driver {
         Self {
             shared,
             pool,
+            loads: None,
             epoch: tokio::time::Instant::now(),
             clusters: HashMap::new(),
             by_name: HashMap::new(),
@@ -64,6 +72,7 @@ impl Driver {
 
     /// Runs until dropped.
     pub(crate) async fn run(mut self, mut source: impl Source) {
+        self.loads = source.load_reporter();
         loop {
             let timeout = self.timeout();
             tokio::select! {
@@ -137,7 +146,7 @@ impl Driver {
         let mut clusters = Vec::with_capacity(tokens.len());
         for (entry, token) in config.clusters.iter().zip(&tokens) {
             if let Some(cluster) = self.clusters.get_mut(token) {
-                cluster.configure(now, &entry.config);
+                cluster.configure(now, &entry.config, self.loads.as_ref());
                 cluster.settle(now);
                 clusters.push(Arc::clone(cluster.cluster()));
             }

@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use http::HeaderMap;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
@@ -41,6 +43,8 @@ struct Shared {
     /// The gRPC status code of every answer.
     code: AtomicU32,
     delay_micros: AtomicU64,
+    /// Beside the status.
+    trailers: ArcSwap<HeaderMap>,
     max_streams: AtomicU32,
     calls: AtomicU64,
     connections: AtomicUsize,
@@ -110,6 +114,11 @@ impl EchoBackend {
     /// Answers every call from now on with this gRPC status; 0 echoes.
     pub fn set_status(&self, code: u32) {
         self.shared.code.store(code, Ordering::Relaxed);
+    }
+
+    /// Sends these trailers with every echo from now on, beside the status.
+    pub fn set_trailers(&self, trailers: HeaderMap) {
+        self.shared.trailers.store(Arc::new(trailers));
     }
 
     /// Waits so long before it answers.

@@ -38,7 +38,7 @@ impl Echo {
     fn reply(&self, request: Request<Incoming>) -> Response<EchoBody> {
         let code = self.shared.code.load(Ordering::Relaxed);
         let body = match code {
-            0 => EchoBody::Frames(request.into_body()),
+            0 => EchoBody::Frames(request.into_body(), Arc::clone(&self.shared)),
             _ => EchoBody::Ended,
         };
         let mut response = Response::new(body);
@@ -88,9 +88,9 @@ impl Future for MaybeLater {
     }
 }
 
-/// The request's messages, then the status.
+/// The request's messages, then the trailers.
 pub(super) enum EchoBody {
-    Frames(Incoming),
+    Frames(Incoming, Arc<Shared>),
     Ended,
 }
 
@@ -102,7 +102,7 @@ impl Body for EchoBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Self::Frames(incoming) = &mut *self else {
+        let Self::Frames(incoming, shared) = &mut *self else {
             return Poll::Ready(None);
         };
         loop {
@@ -115,9 +115,10 @@ impl Body for EchoBody {
                 Some(Ok(_)) | None => break,
             }
         }
+        let mut trailers = HeaderMap::clone(&shared.trailers.load());
+        trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
         *self = Self::Ended;
-        let ok = HeaderMap::from_iter([(GRPC_STATUS, HeaderValue::from_static("0"))]);
-        Poll::Ready(Some(Ok(Frame::trailers(ok))))
+        Poll::Ready(Some(Ok(Frame::trailers(trailers))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -28,9 +28,11 @@
 
 mod line;
 mod stream;
+mod trailer;
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use oxds_core::ads::ServerId;
 use oxds_core::lrs;
 use oxds_core::resource::{Cluster, LocalityId, LrsServer};
@@ -185,6 +187,17 @@ impl LocalityLoad {
 }
 
 impl Call {
+    /// It ended with these trailers, or headers where there is no body: well, if their `grpc-status` says so. What the
+    /// backend says of itself in them is recorded, if it is wanted.
+    pub fn end(mut self, last: &HeaderMap) {
+        self.succeeded = last.get("grpc-status").is_some_and(|status| status == "0");
+        if self.wants_metrics()
+            && let Some(report) = trailer::orca(last)
+        {
+            self.record(&report);
+        }
+    }
+
     /// It ended well.
     pub fn succeed(mut self) {
         self.succeeded = true;
