@@ -34,10 +34,13 @@ struct Place {
 /// The counters of one locality of a cluster.
 #[derive(Debug, Default)]
 pub struct LocalityLoad {
-    // Since the beginning; a report is a difference. Those in progress are what has begun and not ended.
+    // Since the beginning; a report is a difference.
     begun: AtomicU64,
     succeeded: AtomicU64,
     failed: AtomicU64,
+    /// As of now. A counter of its own: what has begun less what has ended, read one after the other, would be off by all
+    /// that happened in between.
+    in_progress: AtomicU64,
     metrics: Metrics,
 }
 
@@ -126,7 +129,7 @@ impl Place {
             total_issued_requests: now.begun - before.begun,
             total_successful_requests: now.succeeded - before.succeeded,
             total_error_requests: now.failed - before.failed,
-            total_requests_in_progress: now.begun.saturating_sub(now.succeeded + now.failed),
+            total_requests_in_progress: self.load.in_progress.load(Ordering::Relaxed),
             ..metrics
         };
         (stats != UpstreamLocalityStats::default()).then(|| UpstreamLocalityStats {
@@ -144,17 +147,20 @@ impl LocalityLoad {
     /// An RPC begins. One of [`succeed`](Self::succeed) and [`fail`](Self::fail) must follow.
     pub fn begin(&self) {
         self.begun.fetch_add(1, Ordering::Relaxed);
+        self.in_progress.fetch_add(1, Ordering::Relaxed);
     }
 
     /// One that began has ended well.
     pub fn succeed(&self) {
         // Whoever sees this end sees its beginning: no report has more ends than beginnings.
         self.succeeded.fetch_add(1, Ordering::Release);
+        self.in_progress.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// One that began has ended otherwise: with an error, or given up.
     pub fn fail(&self) {
         self.failed.fetch_add(1, Ordering::Release);
+        self.in_progress.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// What a backend said of itself at the end of an RPC (gRFC A64).
