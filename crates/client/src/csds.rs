@@ -107,7 +107,7 @@ fn entry(dumped: &Dumped, with_contents: bool) -> GenericXdsConfig {
         entry.version_info = held.version.to_string();
         entry.last_updated = Some(timestamp(dumped.at(held.updated)));
         // The bytes that came, unknown fields included (C-124), under the type URL that they came with (C-61).
-        let type_url = kind.type_url_in(held.api).unwrap_or(kind.type_url());
+        let type_url = kind.type_url_on(held.api);
         entry.xds_config = with_contents.then(|| Any {
             type_url: type_url.to_owned(),
             value: held.resource.value().to_vec(),

@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use oxds_types::Kind;
 use oxds_types::discovery::{
     Any, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Node,
     Resource as Wrapper, Status,
 };
+use oxds_types::{ApiVersion, Kind};
 use prost::Message;
 
 use crate::snapshot::Protocol;
@@ -33,6 +33,7 @@ pub struct Observer {
     /// None: all that there are.
     names: BTreeSet<Arc<str>>,
     protocol: Protocol,
+    api: ApiVersion,
     node: Node,
 
     // Survives the stream.
@@ -45,6 +46,8 @@ pub struct Observer {
 pub struct Held {
     /// Its version; that of the whole response where full states are sent.
     pub version: String,
+    /// The version of the API whose type URL it came with.
+    pub api: ApiVersion,
     /// The encoded message.
     pub value: Bytes,
 }
@@ -82,10 +85,18 @@ impl Observer {
             kind,
             names: names.into_iter().collect(),
             protocol,
+            api: ApiVersion::V3,
             node,
             held: BTreeMap::new(),
             version: String::new(),
         }
+    }
+
+    /// The same, asking in this version of the API: v3, unless told (gRFC A30). It may be answered in either.
+    #[must_use]
+    pub fn asking_in(mut self, api: ApiVersion) -> Self {
+        self.api = api;
+        self
     }
 
     /// What is held, by name.
@@ -102,7 +113,7 @@ impl Observer {
     /// A stream was opened: its first request.
     #[must_use]
     pub fn handle_opened(&self) -> Request {
-        let (node, type_url) = (Some(self.node.clone()), self.kind.type_url().to_owned());
+        let (node, type_url) = (Some(self.node.clone()), self.type_url());
         match self.protocol {
             Protocol::Sotw => Request::Sotw(Box::new(DiscoveryRequest {
                 node,
@@ -125,6 +136,10 @@ impl Observer {
         }
     }
 
+    fn type_url(&self) -> String {
+        self.kind.type_url_on(self.api).to_owned()
+    }
+
     /// The names to ask for. Where all are wanted, servers of any age take none for that in the full-state kinds, as the
     /// protocol has it; for others there is `*`.
     fn asked(&self) -> Vec<String> {
@@ -138,11 +153,10 @@ impl Observer {
     /// A full state came: its answer, and what changed. A resource that cannot be told apart rejects it as a whole.
     pub fn handle_response(&mut self, response: DiscoveryResponse) -> (Request, Vec<Change>) {
         let version = response.version_info;
-        let resources = response.resources.into_iter().map(|any| {
-            let (name, value) = self.named(None, any)?;
-            let version = version.clone();
-            Ok((name, Held { version, value }))
-        });
+        let resources = response
+            .resources
+            .into_iter()
+            .map(|any| self.named(None, &version, any));
         let resources: Result<BTreeMap<_, _>, String> = resources.collect();
         let (changes, error_detail) = match resources {
             Ok(resources) => {
@@ -153,7 +167,7 @@ impl Observer {
         };
         let request = Request::Sotw(Box::new(DiscoveryRequest {
             version_info: self.version.clone(),
-            type_url: response.type_url,
+            type_url: self.type_url(),
             resource_names: self.asked(),
             response_nonce: response.nonce,
             error_detail,
@@ -172,10 +186,7 @@ impl Observer {
             .resources
             .into_iter()
             .filter_map(|wrapper| Some((wrapper.name, wrapper.version, wrapper.resource?)));
-        let resources = bodies.map(|(name, version, any)| {
-            let (name, value) = self.named(Some(name), any)?;
-            Ok((name, Held { version, value }))
-        });
+        let resources = bodies.map(|(name, version, any)| self.named(Some(name), &version, any));
         let resources: Result<Vec<_>, String> = resources.collect();
         let (changes, error_detail) = match resources {
             Ok(resources) => {
@@ -193,7 +204,7 @@ impl Observer {
             Err(fault) => (Vec::new(), Some(rejection(fault))),
         };
         let request = Request::Delta(Box::new(DeltaDiscoveryRequest {
-            type_url: response.type_url,
+            type_url: self.type_url(),
             response_nonce: response.nonce,
             error_detail,
             ..DeltaDiscoveryRequest::default()
@@ -217,7 +228,7 @@ impl Observer {
             .filter_map(|(name, now)| match self.held.get_mut(&name) {
                 // The version is that of the whole: it changes for the sake of others.
                 Some(held) if held.value == now.value => {
-                    held.version = now.version;
+                    *held = now;
                     None
                 }
                 _ => Some((name, Some(now))),
@@ -241,17 +252,22 @@ impl Observer {
         changes.collect()
     }
 
-    /// The name and the bytes of a resource of this kind, be it wrapped or not.
-    fn named(&self, name: Option<String>, any: Any) -> Result<(Arc<str>, Bytes), String> {
+    /// A resource of this kind and its name, be it wrapped or not.
+    fn named(
+        &self,
+        name: Option<String>,
+        version: &str,
+        any: Any,
+    ) -> Result<(Arc<str>, Held), String> {
         if let Some(wrapper) = unwrapped(&any) {
             let wrapper = wrapper.map_err(|error| error.to_string())?;
             let inner = wrapper.resource.ok_or("a wrapper without a resource")?;
-            return self.named(Some(wrapper.name), inner);
+            return self.named(Some(wrapper.name), version, inner);
         }
-        let kind = Kind::from_type_url(&any.type_url).map(|(kind, _)| kind);
-        if kind.as_ref() != Some(&self.kind) {
-            return Err(format!("not a {}: {}", self.kind.message(), any.type_url));
-        }
+        let api = match Kind::from_type_url(&any.type_url) {
+            Some((kind, api)) if kind == self.kind => api,
+            _ => return Err(format!("not a {}: {}", self.kind.message(), any.type_url)),
+        };
         let name = match name.filter(|name| !name.is_empty()) {
             Some(name) => name,
             None => {
@@ -263,7 +279,13 @@ impl Observer {
         if name.is_empty() {
             return Err(format!("a {} without a name", self.kind.message()));
         }
-        Ok((name.into(), any.value))
+        let (version, value) = (version.to_owned(), any.value);
+        let held = Held {
+            version,
+            api,
+            value,
+        };
+        Ok((name.into(), held))
     }
 }
 

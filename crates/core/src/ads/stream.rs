@@ -274,7 +274,8 @@ impl Stream {
             Phase::Open { introduced, .. } => {
                 let (kind, state) = self.kinds.iter_mut().find(|(_, state)| state.is_due())?;
                 let node = (!std::mem::replace(introduced, true)).then(|| self.node.clone());
-                let type_url = type_url(kind, self.version);
+                // Whatever the server calls it in its responses (C-56).
+                let type_url = kind.type_url_on(self.version);
                 Some(match self.protocol {
                     Protocol::Sotw => Transmit::Request(Box::new(state.request(type_url, node))),
                     Protocol::Delta => {
@@ -301,12 +302,6 @@ impl Stream {
             state.due = !state.names.is_empty();
         }
     }
-}
-
-/// What a kind is called on streams of this version, whatever the server calls it in its responses (C-56). A kind that v2
-/// does not have goes by the only name it has.
-fn type_url(kind: &Kind, version: ApiVersion) -> &str {
-    kind.type_url_in(version).unwrap_or(kind.type_url())
 }
 
 impl KindState {

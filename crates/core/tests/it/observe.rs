@@ -6,8 +6,8 @@ use oxds_core::observe::{Change, Observer, Request};
 use oxds_core::session::{Config, Event, Scope, Session};
 use oxds_core::snapshot::{ChangeSet, Protocol, Resource, Snapshot};
 use oxds_core::time::Instant;
-use oxds_types::Kind;
 use oxds_types::discovery::{Any, DeltaDiscoveryResponse, DiscoveryResponse, Node};
+use oxds_types::{ApiVersion, Kind};
 use prost::Message;
 
 /// A server with one stream, and an observer at its end.
@@ -176,4 +176,41 @@ fn what_cannot_be_told_apart_is_rejected() {
         assert!(error.message.contains(said), "{error:?}");
         assert!(changes.is_empty() && request.version_info.is_empty());
     }
+}
+
+/// Given an observer that asks in v2, then requests and what comes are of v2; what comes under the other name is taken
+/// too, and answered in v2.
+#[test]
+fn s62_an_observer_of_v2_is_told_the_same_in_v2() {
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        let mut pair = Pair::new(Kind::CLUSTER, &[], protocol);
+        pair.observer = pair.observer.asking_in(ApiVersion::V2);
+        pair.apply(&[(Kind::CLUSTER, "a", 1)], &[]);
+        let changes = pair.open();
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        let (_, held) = pair.observer.held().next().unwrap();
+        assert_eq!(held.api, ApiVersion::V2);
+    }
+    let node = Node::default();
+    let names = std::iter::empty();
+    let mut observer = Observer::new(Kind::CLUSTER, names, Protocol::Sotw, node);
+    observer = observer.asking_in(ApiVersion::V2);
+    let response = DiscoveryResponse {
+        type_url: Kind::CLUSTER.type_url().to_owned(),
+        resources: vec![Any {
+            type_url: Kind::CLUSTER.type_url().to_owned(),
+            value: vec![0x0a, 1, b'a'].into(),
+        }],
+        ..DiscoveryResponse::default()
+    };
+    let (request, changes) = observer.handle_response(response);
+    assert_eq!(changes[0].now.as_ref().unwrap().api, ApiVersion::V3);
+    let Request::Sotw(answer) = request else {
+        panic!("full states were asked for");
+    };
+    assert_eq!(
+        answer.type_url,
+        Kind::CLUSTER.type_url_in(ApiVersion::V2).unwrap()
+    );
+    assert_eq!(answer.error_detail, None);
 }

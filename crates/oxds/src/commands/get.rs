@@ -7,7 +7,7 @@ use std::time::Duration;
 use oxds_core::observe::Held;
 use oxds_core::snapshot::Protocol;
 use oxds_server::{Severity, dir};
-use oxds_types::Kind;
+use oxds_types::{ApiVersion, Kind};
 use tokio::time::timeout;
 use tracing::error;
 
@@ -120,6 +120,7 @@ fn held(dir: &Path, kind: &Kind) -> Result<(Vec<Shown>, Exit), Failure> {
             name: resource.name().to_string(),
             held: Held {
                 version: resource.version().to_string(),
+                api: ApiVersion::V3,
                 value: resource.value(),
             },
         })

@@ -86,7 +86,7 @@ pub(crate) fn change(
 
 fn any(kind: &Kind, held: &Held) -> Any {
     Any {
-        type_url: kind.type_url().to_owned(),
+        type_url: kind.type_url_on(held.api).to_owned(),
         value: held.value.clone(),
     }
 }

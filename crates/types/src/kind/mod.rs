@@ -137,6 +137,12 @@ impl Kind {
         }
     }
 
+    /// The type URL on streams of an API version. A kind that v2 does not have goes by the only name it has.
+    #[must_use]
+    pub fn type_url_on(&self, version: ApiVersion) -> &str {
+        self.type_url_in(version).unwrap_or(self.type_url())
+    }
+
     /// Full name of the current (v3) message.
     #[must_use]
     pub fn message(&self) -> &str {
