@@ -139,6 +139,26 @@ virtual_hosts:
     )
 }
 
+/// Each match, as a flow mapping without its braces, to a cluster; the first that fits counts.
+pub(crate) fn routes_matching(routes: &[(&str, &str)]) -> String {
+    let mut yaml = format!(
+        r#""@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+name: {ROUTES}
+virtual_hosts:
+- name: all
+  domains: ["*"]
+  routes:
+"#
+    );
+    for (matching, cluster) in routes {
+        let _ = writeln!(
+            yaml,
+            "  - {{ match: {{ {matching} }}, route: {{ cluster: {cluster} }} }}"
+        );
+    }
+    yaml
+}
+
 /// A cluster whose endpoints come over ADS.
 pub(crate) fn cluster(name: &str) -> String {
     cluster_with(name, "lb_policy: ROUND_ROBIN")

@@ -40,7 +40,7 @@ impl GrpcServer {
     }
 }
 
-/// The listener's name has the port in it, so it is chosen before the server binds it.
-fn free_address() -> Fallible<SocketAddr> {
+/// For a server whose port must be known before it binds it, as a listener's name that has the port in it must.
+pub(super) fn free_address() -> Fallible<SocketAddr> {
     Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }

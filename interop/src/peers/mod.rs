@@ -1,6 +1,7 @@
 //! The peers: where their programs are, and one module for how each is run.
 
 pub(crate) mod channel;
+pub(crate) mod control_plane;
 pub(crate) mod csds;
 pub(crate) mod envoy;
 pub(crate) mod go_control_plane;
@@ -8,6 +9,7 @@ pub(crate) mod grpc;
 pub(crate) mod grpc_server;
 pub(crate) mod grpc_v2;
 pub(crate) mod oxds;
+pub(crate) mod suite;
 
 use std::path::{Path, PathBuf};
 
@@ -30,12 +32,23 @@ pub(crate) struct Peers {
     /// grpc-go 1.32 and 1.36.
     pub(crate) go_v2_clients: [PathBuf; 2],
     pub(crate) buf: PathBuf,
+    /// The suite's programs: ours, and grpc-go's.
+    pub(crate) suite_clients: [PathBuf; 2],
+    pub(crate) suite_servers: [PathBuf; 2],
 }
 
 impl Peers {
     /// As `interop/run` installs them: below `interop/.peers`.
     pub(crate) fn find(oxds: &Path, interop: &Path) -> Fallible<Self> {
         let installed = interop.join(".peers");
+        // Ours are built beside the runner.
+        let runner = std::env::current_exe()?;
+        let suite = |program: &str| {
+            [
+                runner.with_file_name(format!("xds-interop-{program}")),
+                installed.join(format!("bin/xds-{program}")),
+            ]
+        };
         let peers = Self {
             oxds: oxds.to_owned(),
             envoy: installed.join("bin/envoy"),
@@ -50,6 +63,8 @@ impl Peers {
             node_modules: installed.join("node/node_modules"),
             go_v2_clients: ["1.32", "1.36"].map(|v| installed.join(format!("bin/client-{v}"))),
             buf: installed.join("node/node_modules/.bin/buf"),
+            suite_clients: suite("client"),
+            suite_servers: suite("server"),
         };
         for program in [
             &peers.oxds,
@@ -66,7 +81,11 @@ impl Peers {
             &peers.go_v2_clients[0],
             &peers.go_v2_clients[1],
             &peers.buf,
-        ] {
+        ]
+        .into_iter()
+        .chain(&peers.suite_clients)
+        .chain(&peers.suite_servers)
+        {
             if !program.exists() {
                 return Err(format!("missing peer: {}", program.display()).into());
             }

@@ -12,6 +12,7 @@ mod grpc;
 mod grpc_server;
 mod grpc_v2;
 mod restart;
+mod suite;
 
 use std::fmt;
 use std::pin::Pin;
@@ -68,6 +69,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         grpc_v2::scenarios(),
         channel::scenarios(),
         channel_v2::scenarios(),
+        suite::scenarios(),
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,199 @@
+//! The programs of gRPC's xDS interop suite, ours and grpc-go's, driven as its own driver does: by flags and by the
+//! services of the client's stats port.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use oxds_interop_xds::messages::{
+    ClientConfigureRequest, ClientConfigureResponse, ConfiguredMetadata,
+    LoadBalancerAccumulatedStatsRequest, LoadBalancerAccumulatedStatsResponse,
+    LoadBalancerStatsRequest, LoadBalancerStatsResponse, RpcType, path,
+};
+use oxds_interop_xds::wire::Connection;
+use tokio::process::Command;
+use tonic::Request;
+
+use super::grpc_server::free_address;
+use crate::config::LISTENER;
+use crate::process::Process;
+use crate::wait::until;
+use crate::{Context, Fallible};
+
+/// From start to listening.
+const START: Duration = Duration::from_secs(10);
+/// How long the client may take for the calls that it is asked about.
+const CALLS: i32 = 10;
+
+/// Whose programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suite {
+    Oxds,
+    Go,
+}
+
+impl Suite {
+    /// Its name within a scenario's.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Oxds => "oxds",
+            Self::Go => "go",
+        }
+    }
+
+    fn index(self) -> usize {
+        match self {
+            Self::Oxds => 0,
+            Self::Go => 1,
+        }
+    }
+}
+
+/// A running server.
+#[derive(Debug)]
+pub(crate) struct SuiteServer {
+    process: Process,
+    pub(crate) address: SocketAddr,
+}
+
+impl SuiteServer {
+    /// One that answers as `host`.
+    pub(crate) async fn start(cx: &Context, suite: Suite, host: &str) -> Fallible<Self> {
+        let address = free_address()?;
+        let mut command = Command::new(&cx.peers.suite_servers[suite.index()]);
+        command.arg(format!("--port={}", address.port()));
+        command.arg(format!("--host_name_override={host}"));
+        let mut process = Process::spawn(&format!("server-{host}"), command, &cx.dir, |_| ())?;
+        connect(&mut process, address).await?;
+        Ok(Self { process, address })
+    }
+
+    /// SIGKILL.
+    pub(crate) async fn kill(self) -> Fallible {
+        self.process.kill().await
+    }
+}
+
+/// A running client, which calls `xds:///shop`.
+#[derive(Debug)]
+pub(crate) struct SuiteClient {
+    process: Process,
+    stats: Connection,
+    /// Its stats port, where CSDS is, too.
+    pub(crate) address: SocketAddr,
+}
+
+impl SuiteClient {
+    /// Starts calling, with the bootstrap file and the suite's flags.
+    pub(crate) async fn start(
+        cx: &Context,
+        suite: Suite,
+        bootstrap: &Path,
+        flags: &[&str],
+    ) -> Fallible<Self> {
+        let address = free_address()?;
+        let mut command = Command::new(&cx.peers.suite_clients[suite.index()]);
+        command.arg(format!("--server=xds:///{LISTENER}"));
+        command.arg(format!("--stats_port={}", address.port()));
+        command.args(flags);
+        command.env("GRPC_XDS_BOOTSTRAP", bootstrap);
+        command.env("GRPC_GO_LOG_SEVERITY_LEVEL", "warning");
+        let mut process = Process::spawn("suite-client", command, &cx.dir, |_| ())?;
+        let stats = connect(&mut process, address).await?;
+        Ok(Self {
+            process,
+            stats,
+            address,
+        })
+    }
+
+    /// Who answered the next calls.
+    pub(crate) async fn next(&self, num_rpcs: i32) -> Fallible<LoadBalancerStatsResponse> {
+        let request = Request::new(LoadBalancerStatsRequest {
+            num_rpcs,
+            timeout_sec: CALLS,
+            metadata_keys: Vec::new(),
+        });
+        Ok(self
+            .stats
+            .call(path::CLIENT_STATS, request)
+            .await?
+            .into_inner())
+    }
+
+    /// Asks again and again, until who answered `n` calls is as wanted.
+    pub(crate) async fn settle(
+        &mut self,
+        what: &str,
+        n: i32,
+        limit: Duration,
+        wanted: impl Fn(&LoadBalancerStatsResponse) -> bool,
+    ) -> Fallible<LoadBalancerStatsResponse> {
+        until(what, limit, async || {
+            self.running()?;
+            let seen = self.next(n).await?;
+            if wanted(&seen) {
+                Ok(Some(seen))
+            } else {
+                Err(format!("{seen:?}").into())
+            }
+        })
+        .await
+    }
+
+    /// What became of all calls.
+    pub(crate) async fn total(&self) -> Fallible<LoadBalancerAccumulatedStatsResponse> {
+        let request = Request::new(LoadBalancerAccumulatedStatsRequest {});
+        let total = self.stats.call(path::ACCUMULATED_STATS, request).await?;
+        Ok(total.into_inner())
+    }
+
+    /// An error if more than this many calls have failed since the start.
+    pub(crate) async fn at_most_failed(&self, most: i32) -> Fallible {
+        let total = self.total().await?;
+        let failed: i32 = total.num_rpcs_failed_by_method.values().sum();
+        if failed <= most {
+            return Ok(());
+        }
+        Err(format!("{failed} calls failed: {:?}", total.stats_per_method).into())
+    }
+
+    /// What it is to call from now on.
+    pub(crate) async fn configure(
+        &self,
+        types: &[RpcType],
+        metadata: &[(RpcType, &str, &str)],
+        timeout_sec: i32,
+    ) -> Fallible {
+        let configured = metadata
+            .iter()
+            .map(|(kind, key, value)| ConfiguredMetadata {
+                kind: (*kind).into(),
+                key: (*key).to_owned(),
+                value: (*value).to_owned(),
+            });
+        let request = Request::new(ClientConfigureRequest {
+            types: types.iter().map(|kind| (*kind).into()).collect(),
+            metadata: configured.collect(),
+            timeout_sec,
+        });
+        let done: tonic::Response<ClientConfigureResponse> =
+            self.stats.call(path::CONFIGURE, request).await?;
+        drop(done);
+        Ok(())
+    }
+
+    /// An error if it has ended by itself, as `--fail_on_failed_rpc` makes it.
+    pub(crate) fn running(&mut self) -> Fallible {
+        self.process.running()
+    }
+}
+
+/// Waits until the process listens.
+async fn connect(process: &mut Process, address: SocketAddr) -> Fallible<Connection> {
+    until(&format!("a listener on {address}"), START, async || {
+        process.running()?;
+        Ok(Some(Connection::open(address).await?))
+    })
+    .await
+}
