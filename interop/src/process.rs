@@ -91,6 +91,16 @@ impl Process {
             .map(|rest| rest.trim().to_owned())
     }
 
+    /// The last one, likewise.
+    pub(crate) fn last(&self, prefix: &str) -> Option<String> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = lines
+            .iter()
+            .rev()
+            .find_map(|line| line.strip_prefix(prefix));
+        last.map(|rest| rest.trim().to_owned())
+    }
+
     /// An error if the process has ended by itself.
     pub(crate) fn running(&mut self) -> Fallible {
         match self.child.try_wait()? {

@@ -1,7 +1,8 @@
 // The control plane of peers/go on go-control-plane as it was when it spoke API v2: the same folder, of resources in
-// v2, and the same lines. Besides:
+// v2, and the same lines. It asks for load reports, of all clusters each second. Besides:
 //
-//	node ID BUILD_VERSION   who asks, from the first request of a stream
+//	node ID BUILD_VERSION                who asks, or reports, from the first request of a stream
+//	load CLUSTER ISSUED SUCCEEDED FAILED the sums of all reports so far
 //
 //	control-plane-v2 DIR [ADDRESS]
 package main
@@ -19,17 +20,20 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	api "github.com/envoyproxy/go-control-plane/envoy/api/v2"
 	core "github.com/envoyproxy/go-control-plane/envoy/api/v2/core"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v2"
+	loadstats "github.com/envoyproxy/go-control-plane/envoy/service/load_stats/v2"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v2"
 	server "github.com/envoyproxy/go-control-plane/pkg/server/v2"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"sigs.k8s.io/yaml"
 
 	// Messages that listeners carry inside an Any.
@@ -65,6 +69,7 @@ func main() {
 	})
 	g := grpc.NewServer()
 	discovery.RegisterAggregatedDiscoveryServiceServer(g, ads)
+	loadstats.RegisterLoadReportingServiceServer(g, &loads{sums: map[string]*[3]uint64{}})
 	fmt.Println("grpc", listener.Addr())
 	go follow(os.Args[1], snapshots)
 	log.Fatal(g.Serve(listener))
@@ -79,6 +84,52 @@ func report(r *api.DiscoveryRequest) {
 		fmt.Printf("ack %s %s\n", kind, strings.Join(r.ResourceNames, ","))
 	case r.Node != nil:
 		fmt.Println("node", r.Node.Id, r.Node.GetBuildVersion())
+	}
+}
+
+// loads adds up what clients report.
+type loads struct {
+	mutex sync.Mutex
+	sums  map[string]*[3]uint64
+}
+
+func (l *loads) StreamLoadStats(stream loadstats.LoadReportingService_StreamLoadStatsServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	fmt.Println("node", first.Node.GetId(), first.Node.GetBuildVersion())
+	everything := &loadstats.LoadStatsResponse{
+		SendAllClusters:       true,
+		LoadReportingInterval: durationpb.New(time.Second),
+	}
+	if err := stream.Send(everything); err != nil {
+		return err
+	}
+	for {
+		report, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		l.add(report)
+	}
+}
+
+func (l *loads) add(report *loadstats.LoadStatsRequest) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	for _, cluster := range report.ClusterStats {
+		sums, ok := l.sums[cluster.ClusterName]
+		if !ok {
+			sums = new([3]uint64)
+			l.sums[cluster.ClusterName] = sums
+		}
+		for _, locality := range cluster.UpstreamLocalityStats {
+			sums[0] += locality.TotalIssuedRequests
+			sums[1] += locality.TotalSuccessfulRequests
+			sums[2] += locality.TotalErrorRequests
+		}
+		fmt.Println("load", cluster.ClusterName, sums[0], sums[1], sums[2])
 	}
 }
 

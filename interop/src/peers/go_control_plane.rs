@@ -66,6 +66,12 @@ impl GoControlPlane {
         self.process.line("node ", limit).await
     }
 
+    /// The sums of all load reports so far for a cluster: issued, succeeded and failed. Only that release asks for them.
+    pub(crate) fn load_of(&self, cluster: &str) -> Option<Vec<usize>> {
+        let sums = self.process.last(&format!("load {cluster} "))?;
+        sums.split(' ').map(|sum| sum.parse().ok()).collect()
+    }
+
     /// Waits for the first NACK and returns its kind and reason.
     pub(crate) async fn nack(&mut self, limit: Duration) -> Fallible<String> {
         self.process.line("nack ", limit).await

@@ -31,6 +31,10 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             "channel_in_v2_and_in_v3_see_the_same".to_owned(),
             both_see_the_same,
         ),
+        Scenario::new(
+            "channel_in_v2_reports_its_load".to_owned(),
+            reports_its_load,
+        ),
         fallback("channel_falls_back_from_v2_to_v3", Api::V2),
         fallback("channel_falls_back_from_v3_to_v2", Api::V3),
     ]
@@ -120,6 +124,42 @@ async fn follows_go_control_plane(cx: Context) -> Fallible {
     }
     load.calls.next(SETTLED, SOON).await?;
     load.calls.none_failed()
+}
+
+/// Given go-control-plane of v2, and a cluster whose load it wants to know,
+/// when a channel calls, and ends,
+/// then the reports, by the service of v2, have every call that was answered, and besides at most those that were cut off.
+async fn reports_its_load(cx: Context) -> Fallible {
+    let blue = Backend::start("blue").await?;
+    let folder = Folder::create(&cx.dir)?;
+    let mut resources = all_to("blue", &blue);
+    resources[2] = cluster_with("blue", "lrs_server: { self: {} }");
+    folder.write("mesh.yaml", &resources.map(|text| in_v2(&text)))?;
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let control_plane = GoControlPlane::serve_v2_on(&cx, &folder, any).await?;
+    let servers: [(_, &[&str]); 1] = [(control_plane.grpc, &[])];
+    let load = ChannelLoad::start_with(bootstrap("old", &servers, TransportPolicy::Auto)?)?;
+    served_by(&load, &["blue"]).await?;
+    let reported = async || Ok(control_plane.load_of("blue").map(drop));
+    until("a report while calls go on", SOON, reported).await?;
+    let calls = load.calls.clone();
+    drop(load);
+    until("a report of every call", SOON, async || {
+        let counts = calls.since(0);
+        let sums = control_plane.load_of("blue").unwrap_or_default();
+        match sums[..] {
+            [issued, succeeded, failed]
+                if succeeded == counts.total()
+                    && issued == succeeded + failed
+                    && failed <= ChannelLoad::WORKERS =>
+            {
+                Ok(Some(()))
+            }
+            _ => Err(format!("{sums:?} of {counts}").into()),
+        }
+    })
+    .await?;
+    calls.none_failed()
 }
 
 /// Given `oxds serve` over resources in v3,
