@@ -7,8 +7,9 @@
 //! ```
 //!
 //! [`ControlPlane`] knows no protocol beyond gRPC's framing: what it sends, and when, is written in the test. It
-//! withholds its response headers until its first response, as some control planes do (C-64). For a control plane
-//! that behaves, tests take `oxds-server`; for backends, `oxds_channel::testing`.
+//! withholds its response headers until its first response, as some control planes do (C-64). [`RestPlane`] is its like
+//! for clients that poll. For a control plane that behaves, tests take `oxds-server`; for backends,
+//! `oxds_channel::testing`.
 //!
 //! Nothing here is a product, and nothing waits longer than [`SOON`].
 
@@ -16,8 +17,10 @@ pub mod certificates;
 mod control_plane;
 pub mod hostile;
 pub mod resources;
+mod rest;
 
 pub use control_plane::{AdsStream, ControlPlane, LoadStream, Manners, Missed, Stream};
+pub use rest::{Polled, RestPlane};
 
 use std::time::Duration;
 

@@ -47,7 +47,7 @@
 //! | [`channelz`]: channels, connections and servers, with their calls | yes |
 //! | metrics by the names of gRFC A78 ([`metrics`]) | yes |
 //! | LRS: load reported to the server that delivered the cluster, with what backends say of themselves ([`load`]) | yes |
-//! | REST, files | not yet |
+//! | [sources](source) beside ADS: a stream for each kind, REST, files | yes |
 //!
 //! Every `next` is cancel-safe; dropping the last handle ends the client's task and closes its socket.
 //!
@@ -61,6 +61,7 @@
 //! | | warn | response rejected | `server`, `type`, `valid`, `invalid`, `cause` |
 //! | | info | server answers again | `server` |
 //! | | info | stream closed | `server`, `cause` |
+//! | | info | no answer (to a poll) | `server`, `cause` |
 //! | | debug | stream opened | `server` |
 //! | | debug | response accepted | `server`, `type`, `valid` |
 //! | | trace | request; response | `server`, the whole message |
@@ -91,6 +92,7 @@ pub mod load;
 pub mod metrics;
 mod random;
 mod resolve;
+pub mod source;
 pub mod target;
 pub mod transport;
 
@@ -101,4 +103,5 @@ pub use link::Link;
 pub use oxds_core::ads::{Protocol, Reason, WatchError};
 pub use oxds_core::resource::{Invalid, Resource, ResourceType, Typed};
 pub use resolve::ConfigWatch;
+pub use source::Source;
 pub use target::{Target, TargetError};

@@ -18,11 +18,11 @@ use oxds_client::{Bootstrap, ClientPool};
 
 /// A subscriber that keeps the events of oxds, as `LEVEL target: message field=value …`.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
     /// The events so far, without those that hold whole messages; forgets them.
-    fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         let events = std::mem::take(&mut *self.0.lock().unwrap());
         let short = events
             .into_iter()

@@ -1,6 +1,6 @@
 //! End to end: `channel_*`, a folder of YAML, a real control plane, real channels, real backends; `client_*`, the
-//! client against a scripted control plane; `server_*`, our server and its clients in trouble; `admin`, what a process
-//! tells of itself.
+//! client against a scripted control plane; `server_*`, our server and its clients in trouble; `source_*`, the client and
+//! sources other than ADS; `admin`, what a process tells of itself.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,4 +27,7 @@ mod client_stream;
 mod client_versions;
 mod scripted;
 mod server_restarts;
+mod source_file;
+mod source_grpc;
+mod source_rest;
 mod support;

@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 pub(crate) struct ControlPlane {
     folder: TempDir,
     address: SocketAddr,
+    http: SocketAddr,
     running: Option<Runtime>,
 }
 
@@ -23,6 +24,7 @@ impl ControlPlane {
         let mut control_plane = Self {
             folder: tempfile::tempdir().unwrap(),
             address: (Ipv4Addr::LOCALHOST, 0).into(),
+            http: (Ipv4Addr::LOCALHOST, 0).into(),
             running: None,
         };
         control_plane.write(yaml);
@@ -32,6 +34,11 @@ impl ControlPlane {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where REST is served, since the last start.
+    pub(crate) fn http_address(&self) -> SocketAddr {
+        self.http
     }
 
     /// Replaces all resources, as one change.
@@ -62,14 +69,16 @@ impl ControlPlane {
         runtime.spawn(async move {
             let server = Server::builder()
                 .grpc(address)
+                .http((Ipv4Addr::LOCALHOST, 0).into())
                 .store(store)
                 .bind()
                 .await
                 .unwrap();
-            tell.send(server.grpc_addr()).unwrap();
+            tell.send((server.grpc_addr(), server.http_addr())).unwrap();
             server.run(std::future::pending()).await;
         });
-        self.address = told.recv_timeout(SOON).unwrap();
+        let (address, http) = told.recv_timeout(SOON).unwrap();
+        (self.address, self.http) = (address, http.unwrap());
         self.running = Some(runtime);
     }
 

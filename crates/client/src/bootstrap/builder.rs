@@ -22,9 +22,9 @@ pub struct Builder {
 }
 
 impl Builder {
-    pub(super) fn new(server_uri: String) -> Self {
+    pub(super) fn new(uris: Vec<String>) -> Self {
         Self {
-            uris: vec![server_uri],
+            uris,
             credentials: Configured::insecure(),
             call_credentials: Vec::new(),
             features: Features {

@@ -32,7 +32,8 @@ use crate::credentials::{
 use crate::transport::ServerUri;
 use switches::Switches;
 
-/// Which control planes there are, and who asks them. There is at least one server.
+/// Which control planes there are, and who asks them. There is at least one server, but in a bootstrap made
+/// [without](Bootstrap::without_servers).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bootstrap {
     pub(crate) servers: Vec<Server>,
@@ -101,7 +102,13 @@ pub struct SideService {
 impl Bootstrap {
     /// A bootstrap in code.
     pub fn builder(server_uri: impl Into<String>) -> Builder {
-        Builder::new(server_uri.into())
+        Builder::new(vec![server_uri.into()])
+    }
+
+    /// A bootstrap in code that names no server: for who watches files, or [sources](crate::Source) with servers of
+    /// their own.
+    pub fn without_servers() -> Builder {
+        Builder::new(Vec::new())
     }
 
     /// Reads the JSON form.

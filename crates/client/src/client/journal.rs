@@ -9,8 +9,8 @@ use std::sync::Arc;
 use oxds_core::ads::{CacheState, Cached, Client, Event, Reason, ServerId, Updates, WatchError};
 use oxds_types::{Kind, ResourceName};
 
+use super::feed::Feed;
 use super::shown::Shown;
-use crate::bootstrap::Server;
 use crate::channelz::Registry;
 use crate::metrics::{self, Recorder};
 use crate::transport::Ends;
@@ -38,7 +38,7 @@ struct Known {
 
 /// A recorder, and what it must be told of the resources. Only who records pays for this.
 #[derive(Debug)]
-pub(super) struct Recorded {
+struct Recorded {
     recorder: Arc<dyn Recorder>,
     target: Arc<str>,
     /// The `grpc.xds.cache_state` of each watched resource.
@@ -49,11 +49,53 @@ pub(super) struct Recorded {
 
 type Cell = (Arc<str>, &'static str, Kind);
 
-impl Recorded {
+/// Who looks at what happens to a client.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Observers {
+    pub(super) record: Option<Record>,
+    /// Where its connections are shown.
+    pub(super) registry: Registry,
+}
+
+impl Observers {
+    /// Those of a source beside the client's own servers.
+    pub(super) fn of_source(&self, uri: &str) -> Self {
+        Self {
+            record: self.record.as_ref().map(|record| record.of_source(uri)),
+            registry: self.registry.clone(),
+        }
+    }
+}
+
+/// Who counts what happens to a client, and under which name.
+#[derive(Debug, Clone)]
+pub(super) struct Record {
+    recorder: Arc<dyn Recorder>,
+    target: Arc<str>,
+}
+
+impl Record {
     pub(super) fn new(recorder: Arc<dyn Recorder>, target: &str) -> Self {
         Self {
             recorder,
             target: target.into(),
+        }
+    }
+
+    /// Of a source, whose gauges are not to be taken for those of the target's servers.
+    fn of_source(&self, uri: &str) -> Self {
+        Self::new(
+            Arc::clone(&self.recorder),
+            &format!("{}#{uri}", self.target),
+        )
+    }
+}
+
+impl Recorded {
+    fn new(record: Record) -> Self {
+        Self {
+            recorder: record.recorder,
+            target: record.target,
             states: HashMap::new(),
             counts: HashMap::new(),
         }
@@ -61,21 +103,17 @@ impl Recorded {
 }
 
 impl Journal {
-    pub(super) fn new(
-        servers: &[(ServerId, Server)],
-        recorded: Option<Recorded>,
-        registry: Registry,
-    ) -> Self {
-        let known = servers.iter().map(|(id, server)| Known {
+    pub(super) fn new(feeds: &[(ServerId, Feed)], observers: Observers) -> Self {
+        let known = feeds.iter().map(|(id, feed)| Known {
             id: *id,
-            uri: server.uri.clone(),
+            uri: feed.uri().to_string(),
             connected: None,
             shown: None,
         });
         Self {
             servers: known.collect(),
-            recorded,
-            registry,
+            recorded: observers.record.map(Recorded::new),
+            registry: observers.registry,
         }
     }
 
@@ -104,9 +142,9 @@ impl Journal {
         }
     }
 
-    pub(super) fn opened(&self, server: ServerId, ends: Ends) {
+    pub(super) fn opened(&self, server: ServerId, ends: Option<Ends>) {
         tracing::debug!(target: "oxds::ads", server = self.uri(server), "stream opened");
-        if let Some(shown) = self.shown(server) {
+        if let (Some(shown), Some(ends)) = (self.shown(server), ends) {
             shown.opened(ends);
         }
     }
@@ -124,6 +162,10 @@ impl Journal {
             shown.closed();
         }
         tracing::info!(target: "oxds::ads", server = self.uri(server), cause, "stream closed");
+    }
+
+    pub(super) fn unanswered(&self, server: ServerId, cause: &str) {
+        tracing::info!(target: "oxds::ads", server = self.uri(server), cause, "no answer");
     }
 
     pub(super) fn request(&self, server: ServerId, request: &impl fmt::Debug) {

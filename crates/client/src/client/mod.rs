@@ -1,6 +1,7 @@
 //! The client: watches resources of one data-plane target, by one task.
 
 mod dump;
+mod feed;
 mod journal;
 mod mailbox;
 mod options;
@@ -8,6 +9,7 @@ mod pace;
 mod pool;
 mod route;
 mod shown;
+mod sources;
 mod stream;
 mod task;
 mod watch;
@@ -20,17 +22,18 @@ use oxds_types::Kind;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use dump::Dumped;
+pub use feed::{Feed, Io};
 pub use options::Options;
 pub use pool::ClientPool;
 pub(crate) use task::sleep_until;
 pub use watch::{RawWatch, Update, Watch, WatchAll};
 
 use crate::bootstrap::Bootstrap;
-use crate::channelz::Registry;
 use crate::load::LoadReporter;
-use journal::{Journal, Recorded};
+use journal::{Journal, Observers};
 use mailbox::Mailbox;
 use route::Routes;
+use sources::Sources;
 use task::{Command, Task, Watched, Watcher};
 
 /// Watches resources by way of control planes: a name of an authority that has servers of its own comes from there, any
@@ -48,9 +51,12 @@ pub struct XdsClient {
 #[derive(Debug)]
 struct Inner {
     bootstrap: Arc<Bootstrap>,
+    options: Options,
+    observers: Observers,
     routes: Routes,
     commands: mpsc::UnboundedSender<Command>,
     loads: LoadReporter,
+    sources: Sources,
 }
 
 impl XdsClient {
@@ -69,28 +75,43 @@ impl XdsClient {
     /// Outside a tokio runtime.
     #[must_use]
     pub fn with_options(bootstrap: Arc<Bootstrap>, options: Options) -> Self {
-        Self::observed(bootstrap, options, None, Registry::default())
+        Self::observed(bootstrap, options, Observers::default())
     }
 
-    /// A client that is recorded, and whose connections are shown.
-    fn observed(
+    /// A client that somebody looks at.
+    fn observed(bootstrap: Arc<Bootstrap>, options: Options, observers: Observers) -> Self {
+        let plan = route::plan(&bootstrap, &options);
+        Self::start(bootstrap, options, observers, plan)
+    }
+
+    fn start(
         bootstrap: Arc<Bootstrap>,
         options: Options,
-        recorded: Option<Recorded>,
-        registry: Registry,
+        observers: Observers,
+        (config, peers, routes): route::Plan,
     ) -> Self {
-        let (config, servers, routes) = route::plan(&bootstrap, &options);
-        let journal = Journal::new(&servers, recorded, registry);
         let (commands, queue) = mpsc::unbounded_channel();
-        let reporting = servers.iter().map(|(_, server)| server);
-        let loads = LoadReporter::new(reporting, &bootstrap.node, &options);
-        tokio::spawn(Task::new(servers, Client::new(config), queue, options, journal).run());
+        let loads = {
+            let servers = peers.iter().filter_map(|(_, peer)| peer.grpc_server());
+            LoadReporter::new(servers, &bootstrap.node, &options)
+        };
+        let feeds = peers.into_iter().map(|(id, peer)| {
+            let feed = Feed::of(peer, &bootstrap.node, &options);
+            (id, feed)
+        });
+        let feeds: Vec<_> = feeds.collect();
+        let journal = Journal::new(&feeds, observers.clone());
+        let patience = options.patience_with_watchers;
+        tokio::spawn(Task::new(feeds, Client::new(config), queue, patience, journal).run());
         Self {
             inner: Arc::new(Inner {
                 bootstrap,
+                options,
+                observers,
                 routes,
                 commands,
                 loads,
+                sources: Sources::default(),
             }),
         }
     }
@@ -142,8 +163,16 @@ impl XdsClient {
         WatchAll::new(watches)
     }
 
-    /// All that is watched, at one moment; `None` when the client's runtime is gone.
+    /// All that is watched, from wherever it comes, at one moment; `None` when the client's runtime is gone.
     pub(crate) async fn dump(&self) -> Option<Vec<Dumped>> {
+        let mut dumped = self.dump_own().await?;
+        for source in self.inner.sources.live() {
+            dumped.extend(source.dump_own().await.unwrap_or_default());
+        }
+        Some(dumped)
+    }
+
+    async fn dump_own(&self) -> Option<Vec<Dumped>> {
         let (answer, dumped) = oneshot::channel();
         self.inner.commands.send(Command::Dump(answer)).ok()?;
         dumped.await.ok()

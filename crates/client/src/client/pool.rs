@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use super::journal::Recorded;
+use super::journal::{Observers, Record};
 use super::{Inner, Options, XdsClient};
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::channelz::Registry;
@@ -82,9 +82,13 @@ impl ClientPool {
         }
         clients.retain(|_, client| client.strong_count() > 0);
         let recorder = self.recorder.clone();
-        let recorded = recorder.map(|recorder| Recorded::new(recorder, target));
+        let record = recorder.map(|recorder| Record::new(recorder, target));
         let (bootstrap, options) = (Arc::clone(&self.bootstrap), self.options.clone());
-        let client = XdsClient::observed(bootstrap, options, recorded, self.channelz.clone());
+        let observers = Observers {
+            record,
+            registry: self.channelz.clone(),
+        };
+        let client = XdsClient::observed(bootstrap, options, observers);
         clients.insert(target.to_owned(), Arc::downgrade(&client.inner));
         client
     }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_core::ads::{self, AuthorityId, DataErrors, Names, Reason, WatchError};
+use oxds_core::ads::{self, AuthorityId, Names, Reason, WatchError};
 use oxds_core::resource::Types;
 use oxds_types::{Kind, ResourceName};
 
 use super::Options;
 use crate::bootstrap::{Bootstrap, Server};
+use crate::source::Peer;
 
 /// Says that we know what a time to live is (xDS protocol, "Resource TTL").
 const TTL_FEATURE: &str = "xds.config.supports-resource-ttl";
@@ -18,44 +19,26 @@ const TTL_FEATURE: &str = "xds.config.supports-resource-ttl";
 pub(super) struct Routes {
     node_id: String,
     names: Names,
-    /// Of names that have no authority.
-    top: AuthorityId,
-    authorities: BTreeMap<String, AuthorityId>,
+    /// Of names that have no authority. None: the bootstrap names no server.
+    top: Option<AuthorityId>,
+    /// None: all names are one source's.
+    authorities: Option<BTreeMap<String, AuthorityId>>,
 }
 
 /// The machine's configuration, its servers, and its authorities.
-type Plan = (ads::Config, Vec<(ads::ServerId, Server)>, Routes);
+pub(super) type Plan = (ads::Config, Vec<(ads::ServerId, Peer)>, Routes);
 
 /// What a bootstrap means to the machine. Servers that are defined alike are one, so that authorities share its stream
 /// (C-46).
 pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
-    let mut config = ads::Config::new(bootstrap.node.clone());
-    config.resource_ttl = options.resource_ttl;
-    if options.resource_ttl {
-        config.node.client_features.push(TTL_FEATURE.to_owned());
-    }
-    config.resource_timeout = options.resource_timeout;
-    config.names = bootstrap.names;
-    // What is watched says as what it is read.
-    config.types = Types::default();
+    let mut config = config(bootstrap, options);
     let mut servers: Vec<(Server, ads::ServerId)> = Vec::new();
     let mut authority = |config: &mut ads::Config, list: &[Server]| {
         let ids = list.iter().map(|server| {
             let known = servers.iter().find(|(known, _)| known == server);
             known.map(|(_, id)| *id).unwrap_or_else(|| {
-                let mut described = ads::Server::new(server.uri.as_str());
-                described.protocol = options.protocol;
-                described.version = server.version();
-                described.ignore_resource_deletion = server.features.ignore_resource_deletion;
-                if options.data_error_handling {
-                    described.data_errors = match server.features.fail_on_data_errors {
-                        true => DataErrors::Drop,
-                        false => DataErrors::Keep,
-                    };
-                    described.silence_is_transient =
-                        server.features.resource_timer_is_transient_error;
-                }
-                let id = config.add_server(described);
+                let peer = Peer::ads(server.clone(), options.protocol);
+                let id = config.add_server(peer.described(options));
                 servers.push((server.clone(), id));
                 id
             })
@@ -80,14 +63,43 @@ pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
     let routes = Routes {
         node_id: bootstrap.node.id.clone(),
         names: bootstrap.names,
-        top,
-        authorities,
+        top: (!bootstrap.servers.is_empty()).then_some(top),
+        authorities: Some(authorities),
     };
-    let servers = servers
+    let peers = servers.into_iter();
+    let peers = peers.map(|(server, id)| (id, Peer::ads(server, options.protocol)));
+    (config, peers.collect(), routes)
+}
+
+/// What the machine is to know before any server.
+fn config(bootstrap: &Bootstrap, options: &Options) -> ads::Config {
+    let mut config = ads::Config::new(bootstrap.node.clone());
+    config.resource_ttl = options.resource_ttl;
+    if options.resource_ttl {
+        config.node.client_features.push(TTL_FEATURE.to_owned());
+    }
+    config.resource_timeout = options.resource_timeout;
+    config.names = bootstrap.names;
+    // What is watched says as what it is read.
+    config.types = Types::default();
+    config
+}
+
+/// What a source means to a machine: all names come from its ends.
+pub(super) fn plan_source(bootstrap: &Bootstrap, options: &Options, peers: Vec<Peer>) -> Plan {
+    let mut config = config(bootstrap, options);
+    let peers: Vec<_> = peers
         .into_iter()
-        .map(|(server, id)| (id, server))
+        .map(|peer| (config.add_server(peer.described(options)), peer))
         .collect();
-    (config, servers, routes)
+    let top = config.add_authority(peers.iter().map(|(id, _)| *id).collect());
+    let routes = Routes {
+        node_id: bootstrap.node.id.clone(),
+        names: bootstrap.names,
+        top: Some(top),
+        authorities: None,
+    };
+    (config, peers, routes)
 }
 
 impl Routes {
@@ -106,13 +118,17 @@ impl Routes {
                 format!("{message} {name:?} {what} [node {node_id:?}]"),
             )
         };
+        let top = || {
+            let what = "cannot be had: the bootstrap names no server for it";
+            self.top.ok_or_else(|| error(Reason::Unreachable, what))
+        };
         if self.names == Names::Opaque {
-            return Ok((self.top, Arc::clone(name)));
+            return Ok((top()?, Arc::clone(name)));
         }
         let parsed = ResourceName::parse(name)
             .map_err(|fault| error(Reason::Invalid, &format!("is badly named: {fault}")))?;
         let parsed = match parsed {
-            ResourceName::Legacy(_) => return Ok((self.top, Arc::clone(name))),
+            ResourceName::Legacy(_) => return Ok((top()?, Arc::clone(name))),
             ResourceName::Xdstp(parsed) => parsed,
         };
         if parsed.message != kind.message() {
@@ -122,15 +138,19 @@ impl Routes {
             );
             return Err(error(Reason::Invalid, &what));
         }
-        let Some(authority) = self.authorities.get(&parsed.authority) else {
-            let known: Vec<_> = self.authorities.keys().collect();
+        let canonical = || Arc::from(ads::canonical(name));
+        let Some(authorities) = &self.authorities else {
+            return Ok((top()?, canonical()));
+        };
+        let Some(authority) = authorities.get(&parsed.authority) else {
+            let known: Vec<_> = authorities.keys().collect();
             let what = format!(
                 "cannot be had: unknown authority {:?}: the bootstrap's authorities are {known:?}",
                 parsed.authority
             );
             return Err(error(Reason::Unreachable, &what));
         };
-        Ok((*authority, ads::canonical(name).into()))
+        Ok((*authority, canonical()))
     }
 }
 

@@ -8,7 +8,6 @@ use oxds_core::ads::Protocol;
 use oxds_types::discovery::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
-use oxds_types::kind::Service;
 use oxds_types::request::Introduces;
 use prost::Message;
 use tokio::sync::mpsc;
@@ -16,22 +15,12 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Response, Status, Streaming};
 
 use super::Options;
-use crate::bootstrap::Server;
+use super::feed::Io;
 use crate::link::Link;
-use crate::transport::{Ends, RequestCodec};
+use crate::source::GrpcPeer;
+use crate::transport::RequestCodec;
 
 type Opening<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
-
-/// What happened to the stream.
-#[derive(Debug)]
-pub(super) enum Io {
-    /// Requests can be written, over a connection between these.
-    Opened(Ends),
-    Response(DiscoveryResponse),
-    Difference(DeltaDiscoveryResponse),
-    /// It ended, or never began, for this reason.
-    Closed(String),
-}
 
 /// A stream to one server, in whatever state it is.
 pub(super) enum AdsStream {
@@ -56,8 +45,8 @@ pub(super) enum Responses {
 
 impl AdsStream {
     /// Begins to connect.
-    pub(super) fn open(server: &Server, options: &Options) -> Self {
-        let (server, keepalive) = (server.clone(), options.keepalive);
+    pub(super) fn open(peer: &GrpcPeer, options: &Options) -> Self {
+        let (server, keepalive) = (peer.server.clone(), options.keepalive);
         Self::Connecting(Box::pin(async move {
             // It closes with its last clone: when the stream is dropped.
             let connected = Link::connect(&server, keepalive).await;
@@ -84,15 +73,15 @@ impl AdsStream {
     }
 
     /// What happens next; pends while closed. Cancel-safe: what was begun is kept in `self`.
-    pub(super) async fn next(&mut self, server: &Server, options: &Options) -> Io {
+    pub(super) async fn next(&mut self, peer: &GrpcPeer, options: &Options) -> Io {
         loop {
             match self {
                 Self::Closed => std::future::pending::<()>().await,
                 Self::Connecting(connecting) => match connecting.await {
                     Ok(link) => {
                         let ends = link.ends().clone();
-                        *self = call(link, server, options);
-                        return Io::Opened(ends);
+                        *self = call(link, peer, options);
+                        return Io::Opened(Some(ends));
                     }
                     Err(status) => return self.close(&status),
                 },
@@ -135,15 +124,15 @@ impl Responses {
 }
 
 /// Makes the call. Requests can be written at once, whenever the headers come.
-fn call(link: Link, server: &Server, options: &Options) -> AdsStream {
-    match options.protocol {
+fn call(link: Link, peer: &GrpcPeer, options: &Options) -> AdsStream {
+    match peer.protocol {
         Protocol::Sotw => {
-            let (requests, responses) = stream(link, server, options);
+            let (requests, responses) = stream(link, peer, options);
             let responses = async { Ok(Responses::Sotw(Box::new(responses.await?))) };
             AdsStream::Called(Requests::Sotw(requests), Box::pin(responses))
         }
         Protocol::Delta => {
-            let (requests, responses) = stream(link, server, options);
+            let (requests, responses) = stream(link, peer, options);
             let responses = async { Ok(Responses::Delta(Box::new(responses.await?))) };
             AdsStream::Called(Requests::Delta(requests), Box::pin(responses))
         }
@@ -152,7 +141,7 @@ fn call(link: Link, server: &Server, options: &Options) -> AdsStream {
 
 fn stream<Q, R>(
     link: Link,
-    server: &Server,
+    peer: &GrpcPeer,
     options: &Options,
 ) -> (mpsc::UnboundedSender<Q>, Opening<Streaming<R>>)
 where
@@ -163,8 +152,7 @@ where
     let mut grpc = link
         .grpc()
         .max_decoding_message_size(options.most_response_bytes);
-    let version = server.version();
-    let method = method(Service::aggregated(version), options.protocol);
+    let (version, method) = (peer.server.version(), method(peer));
     let called = async move {
         grpc.ready()
             .await
@@ -179,13 +167,12 @@ where
     (requests, Box::pin(called))
 }
 
-/// The path of the stream at a service; of none, if it has no such stream.
-fn method(service: &Service, protocol: Protocol) -> PathAndQuery {
-    let method = match protocol {
-        Protocol::Sotw => service.stream,
-        Protocol::Delta => service.delta,
-    };
-    let path = format!("/{}/{}", service.name, method.unwrap_or_default());
+/// The path of the stream. A peer without one is not made.
+fn method(peer: &GrpcPeer) -> PathAndQuery {
+    let path = peer
+        .method()
+        .map(|(service, method)| format!("/{}/{method}", service.name));
     // Names of services and methods make a path.
-    PathAndQuery::try_from(path).unwrap_or_else(|_| PathAndQuery::from_static("/"))
+    path.and_then(|path| PathAndQuery::try_from(path).ok())
+        .unwrap_or_else(|| PathAndQuery::from_static("/"))
 }

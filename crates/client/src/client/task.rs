@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use oxds_core::ads::{AuthorityId, Client, Event, ServerId, Transmit};
 use oxds_core::resource::ResourceType;
@@ -12,13 +13,11 @@ use oxds_core::time::Instant;
 use oxds_types::Kind;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Options;
 use super::dump::{Dumped, dump};
+use super::feed::{Feed, Io};
 use super::journal::Journal;
 use super::mailbox::Mailbox;
 use super::pace::Pace;
-use super::stream::{AdsStream, Io};
-use crate::bootstrap::Server;
 use crate::random::random;
 
 /// What handles ask of the task.
@@ -54,42 +53,40 @@ pub(super) struct Task {
     watchers: HashMap<(Kind, Arc<str>), Vec<Watcher>>,
     /// How many of them watch more than one name.
     collections: usize,
-    options: Options,
+    patience_with_watchers: Duration,
     journal: Journal,
     /// The machine's clock starts here.
     epoch: tokio::time::Instant,
 }
 
-/// A server and the stream to it.
+/// A server and what comes from it.
 struct Connection {
     id: ServerId,
-    server: Server,
-    stream: AdsStream,
+    feed: Feed,
     pace: Pace,
 }
 
 impl Task {
-    /// The servers are those that the machine was made for.
+    /// The feeds are those of the servers that the machine was made for.
     pub(super) fn new(
-        servers: impl IntoIterator<Item = (ServerId, Server)>,
+        feeds: impl IntoIterator<Item = (ServerId, Feed)>,
         machine: Client,
         commands: mpsc::UnboundedReceiver<Command>,
-        options: Options,
+        patience_with_watchers: Duration,
         journal: Journal,
     ) -> Self {
-        let connection = |(id, server)| Connection {
+        let connection = |(id, feed)| Connection {
             id,
-            server,
-            stream: AdsStream::Closed,
+            feed,
             pace: Pace::default(),
         };
         Self {
             machine,
-            connections: servers.into_iter().map(connection).collect(),
+            connections: feeds.into_iter().map(connection).collect(),
             commands,
             watchers: HashMap::new(),
             collections: 0,
-            options,
+            patience_with_watchers,
             journal,
             epoch: tokio::time::Instant::now(),
         }
@@ -110,7 +107,7 @@ impl Task {
                     Some(command) => self.obey(command),
                     None => return,
                 },
-                (index, io) = next_io(&mut self.connections, &self.options) => {
+                (index, io) = next_io(&mut self.connections) => {
                     self.take_in(index, io);
                     bringer = Some(index);
                 }
@@ -196,6 +193,15 @@ impl Task {
                 let updates = self.machine.handle_difference(now, id, response);
                 journal.judged(id, updates.as_ref());
             }
+            Io::Unchanged => self.machine.handle_unchanged(id),
+            Io::Unanswered(cause) => {
+                journal.unanswered(id, &cause);
+                self.machine.handle_unanswered(id, &cause);
+            }
+            Io::Unreadable(reason) => {
+                let updates = self.machine.handle_unreadable(now, id, &reason);
+                journal.judged(id, updates.as_ref());
+            }
             Io::Closed(cause) => {
                 journal.closed(id, &cause);
                 self.machine.handle_closed(now, id, &cause, random());
@@ -214,25 +220,15 @@ impl Task {
     }
 
     fn transmit(&mut self, server: ServerId, transmit: Transmit) {
-        let connection = &mut self.connections[server.index()];
-        match transmit {
-            Transmit::Open => {
-                self.journal.opening(server);
-                connection.stream = AdsStream::open(&connection.server, &self.options);
-            }
-            Transmit::Request(request) => {
-                self.journal.request(server, &request);
-                connection.stream.write(*request);
-            }
-            Transmit::Delta(request) => {
-                self.journal.request(server, &request);
-                connection.stream.write_difference(*request);
-            }
-            Transmit::Close => {
-                self.journal.let_go(server);
-                connection.stream = AdsStream::Closed;
-            }
+        let feed = &mut self.connections[server.index()].feed;
+        match &transmit {
+            Transmit::Open if feed.connects() => self.journal.opening(server),
+            Transmit::Request(request) => self.journal.request(server, request),
+            Transmit::Delta(request) => self.journal.request(server, request),
+            Transmit::Close => self.journal.let_go(server),
+            Transmit::Open => {}
         }
+        feed.transmit(transmit);
     }
 
     fn tell(&mut self, event: &Event, bringer: Option<usize>) {
@@ -246,7 +242,7 @@ impl Task {
             return;
         }
         let mut pace = bringer.map(|index| &mut self.connections[index].pace);
-        let patience = self.options.patience_with_watchers;
+        let patience = self.patience_with_watchers;
         let mut put = |watcher: &Watcher, event| {
             watcher.mailbox.put(event);
             if let Some(pace) = &mut pace {
@@ -271,9 +267,9 @@ impl Task {
 
 impl Connection {
     /// What happens next, once the watchers of what happened last have read. Cancel-safe.
-    async fn next(&mut self, options: &Options) -> Io {
+    async fn next(&mut self) -> Io {
         self.pace.keep().await;
-        self.stream.next(&self.server, options).await
+        self.feed.next().await
     }
 }
 
@@ -292,13 +288,13 @@ impl Watcher {
     }
 }
 
-/// What happens next on any of the streams, and on which. Cancel-safe.
-async fn next_io(connections: &mut [Connection], options: &Options) -> (usize, Io) {
-    let next = |connection| Box::pin(Connection::next(connection, options));
-    let mut streams: Vec<_> = connections.iter_mut().map(next).collect();
+/// What happens next on any of the feeds, and on which. Cancel-safe.
+async fn next_io(connections: &mut [Connection]) -> (usize, Io) {
+    let next = |connection| Box::pin(Connection::next(connection));
+    let mut feeds: Vec<_> = connections.iter_mut().map(next).collect();
     poll_fn(|cx| {
-        for (index, stream) in streams.iter_mut().enumerate() {
-            if let Poll::Ready(io) = stream.as_mut().poll(cx) {
+        for (index, feed) in feeds.iter_mut().enumerate() {
+            if let Poll::Ready(io) = feed.as_mut().poll(cx) {
                 return Poll::Ready((index, io));
             }
         }

@@ -5,7 +5,7 @@
 
 use super::cache::{Attempt, Fault};
 use super::error::error;
-use super::{Client, Reason, ServerId};
+use super::{Client, Reason, ServerId, Updates};
 use crate::time::Instant;
 
 impl Client {
@@ -23,10 +23,17 @@ impl Client {
     }
 
     /// The source has something to say, but not one resource can be made of it. What is held stays, and counts as
-    /// rejected until the source can be read again (C-264, C-268).
-    pub fn handle_unreadable(&mut self, now: Instant, server: ServerId, reason: &str) {
+    /// rejected until the source can be read again (C-264, C-268). Returns what that brought: whatever is in it, one that
+    /// is invalid.
+    pub fn handle_unreadable(
+        &mut self,
+        now: Instant,
+        server: ServerId,
+        reason: &str,
+    ) -> Option<Updates> {
         self.channels.settle_on(&self.cache, server);
         let channel = self.channels.get(server);
+        let kind = channel.stream.wanted().next().map(|(kind, _)| kind.clone());
         for (kind, name) in channel.stream.wanted() {
             let text = format!("cannot be read: {reason}");
             let (from, node_id) = (&channel.server, &self.config.node.id);
@@ -37,5 +44,11 @@ impl Client {
             self.cache
                 .fail(kind, name, Fault::Rejected(attempt), error, loss);
         }
+        kind.map(|kind| Updates {
+            kind,
+            valid: 0,
+            invalid: 1,
+            rejection: Some(reason.to_owned()),
+        })
     }
 }

@@ -41,7 +41,9 @@ fn c264_a_document_that_cannot_be_read_rejects_all_and_takes_nothing() {
     played.events();
     let (now, server) = (played.now, ServerId::default());
     let reason = "c.yaml:3:1: error: no `@type`";
-    played.client.handle_unreadable(now, server, reason);
+    let updates = played.client.handle_unreadable(now, server, reason);
+    let updates = updates.expect("counted");
+    assert_eq!((updates.valid, updates.invalid), (0, 1));
     let told = played.events();
     assert!(told[0].starts_with("a: ambient: "), "{told:?}");
     assert!(told[0].contains(reason), "{told:?}");

@@ -1,0 +1,156 @@
+//! One end of a source as IO: a stream, a server that is polled, or a file. No decision about the protocol is made
+//! here.
+//!
+//! ```text
+//!  machine ── Transmit ─► Feed ── Io ─► machine
+//!                          ├─ AdsStream    writes what it is given, reads what comes
+//!                          ├─ RestFeed     posts what it was given last, when core::poll says so
+//!                          └─ FileFeed     reads the file when it changed
+//! ```
+
+mod file;
+mod post;
+mod rest;
+mod watched;
+
+use std::fmt;
+use std::sync::Arc;
+
+use oxds_core::ads::Transmit;
+use oxds_types::Kind;
+use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse, Node};
+
+use super::Options;
+use super::stream::AdsStream;
+use crate::bootstrap::Bootstrap;
+use crate::source::{GrpcPeer, Peer, Source, SourceError};
+use crate::transport::Ends;
+use file::FileFeed;
+use rest::RestFeed;
+
+/// What happened at the other end.
+#[derive(Debug)]
+pub enum Io {
+    /// Requests can be written, over a connection between these, if it is one.
+    Opened(Option<Ends>),
+    /// A full state.
+    Response(DiscoveryResponse),
+    /// A difference.
+    Difference(DeltaDiscoveryResponse),
+    /// A poll that brought nothing new.
+    Unchanged,
+    /// A poll failed, for this reason; there will be another.
+    Unanswered(String),
+    /// A file, or the answer to a poll, of which nothing can be made, for this reason; the next may be better.
+    Unreadable(String),
+    /// The stream ended, or never began, for this reason. The next [`Transmit::Open`] begins another.
+    Closed(String),
+}
+
+/// A source of resources of one kind, as it speaks: for who has a machine of its own, such as
+/// [`Observer`](oxds_core::observe::Observer). Applications take [`XdsClient::watch_from`](crate::XdsClient::watch_from).
+pub struct Feed {
+    uri: Arc<str>,
+    options: Options,
+    wire: Wire,
+}
+
+enum Wire {
+    Grpc(Box<GrpcPeer>, AdsStream),
+    Rest(Box<RestFeed>),
+    File(Box<FileFeed>),
+}
+
+impl Feed {
+    /// The most wanted end of a source; it is closed as yet.
+    ///
+    /// # Errors
+    /// The kind cannot be had from such a source.
+    pub fn new(
+        source: &Source,
+        kind: &Kind,
+        bootstrap: &Bootstrap,
+        options: &Options,
+    ) -> Result<Self, SourceError> {
+        let peers = source.peers(kind, bootstrap, options.protocol)?;
+        let peer = peers.into_iter().next();
+        let peer = peer.ok_or(SourceError::NoServer)?;
+        Ok(Self::of(peer, &bootstrap.node, options))
+    }
+
+    pub(super) fn of(peer: Peer, node: &Node, options: &Options) -> Self {
+        let uri = peer.uri();
+        let wire = match peer {
+            Peer::Grpc(peer) => Wire::Grpc(Box::new(peer), AdsStream::Closed),
+            Peer::Rest(peer) => Wire::Rest(Box::new(RestFeed::new(
+                peer,
+                node.clone(),
+                options.most_response_bytes,
+            ))),
+            Peer::File(file, kind) => Wire::File(Box::new(FileFeed::new(
+                file,
+                kind,
+                options.most_response_bytes,
+            ))),
+        };
+        let options = options.clone();
+        Self { uri, options, wire }
+    }
+
+    /// How logs and errors name it.
+    #[must_use]
+    pub fn uri(&self) -> &Arc<str> {
+        &self.uri
+    }
+
+    /// Whether it takes a connection that is kept.
+    pub(super) fn connects(&self) -> bool {
+        matches!(self.wire, Wire::Grpc(..))
+    }
+
+    /// Does what a machine asks for.
+    pub fn transmit(&mut self, transmit: Transmit) {
+        match &mut self.wire {
+            Wire::Grpc(peer, stream) => match transmit {
+                Transmit::Open => *stream = AdsStream::open(peer, &self.options),
+                Transmit::Request(request) => stream.write(*request),
+                Transmit::Delta(request) => stream.write_difference(*request),
+                Transmit::Close => *stream = AdsStream::Closed,
+            },
+            Wire::Rest(feed) => match transmit {
+                Transmit::Open => feed.open(),
+                Transmit::Request(request) => feed.ask(*request),
+                // It is described to machines as one of full states.
+                Transmit::Delta(_) => {}
+                Transmit::Close => feed.close(),
+            },
+            Wire::File(feed) => match transmit {
+                Transmit::Open => feed.open(),
+                Transmit::Request(request) => feed.ask(request.resource_names),
+                // As above.
+                Transmit::Delta(_) => {}
+                Transmit::Close => feed.close(),
+            },
+        }
+    }
+
+    /// What happens next; pends while it is closed.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped: what was begun is kept.
+    pub async fn next(&mut self) -> Io {
+        match &mut self.wire {
+            Wire::Grpc(peer, stream) => stream.next(peer, &self.options).await,
+            Wire::Rest(feed) => feed.next().await,
+            Wire::File(feed) => feed.next().await,
+        }
+    }
+}
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed")
+            .field("uri", &self.uri)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,95 @@
+//! One poll: a discovery request in JSON, on a connection of its own. Polls are seconds apart: a connection that was
+//! kept over them may have died unseen.
+
+use std::fmt::Display;
+
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use oxds_core::poll::Answer;
+use oxds_types::codec::{request_to_json, response_from_json};
+use oxds_types::discovery::DiscoveryRequest;
+
+use crate::source::RestPeer;
+use crate::transport::{self, Http};
+
+/// How much of an answer that is none is shown.
+const SHOWN: usize = 200;
+
+/// Dropping it closes the connection.
+pub(super) async fn post(
+    peer: RestPeer,
+    question: DiscoveryRequest,
+    most_response_bytes: usize,
+) -> Answer {
+    match exchange(&peer, &question, most_response_bytes).await {
+        Ok(answer) => answer,
+        Err(cause) => Answer::Failed(cause),
+    }
+}
+
+async fn exchange(
+    peer: &RestPeer,
+    question: &DiscoveryRequest,
+    most_response_bytes: usize,
+) -> Result<Answer, String> {
+    let request = request(peer, question)?;
+    let server = &peer.server;
+    let opened = transport::open(&server.address, &*server.credentials, Http::One).await;
+    let socket = opened.map_err(text)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.map_err(text)?;
+    let answered = async {
+        let response = sender.send_request(request).await.map_err(text)?;
+        let status = response.status();
+        if status == StatusCode::NOT_MODIFIED {
+            return Ok(Answer::Unchanged);
+        }
+        let body = Limited::new(response.into_body(), most_response_bytes);
+        let body = body.collect().await.map_err(|error| too_long(&*error))?;
+        Ok(answer(status, &body.to_bytes()))
+    };
+    tokio::pin!(answered);
+    tokio::select! {
+        answer = &mut answered => answer,
+        // The server hangs up after its answer; what it sent of it is there.
+        _ = connection => answered.await,
+    }
+}
+
+fn request(peer: &RestPeer, question: &DiscoveryRequest) -> Result<Request<Full<Bytes>>, String> {
+    let body = request_to_json(question).map_err(text)?;
+    let mut request = Request::post(&*peer.path)
+        .header(header::HOST, peer.server.address.authority())
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json");
+    // A server that waits until something changes is to give up before we do.
+    let wait = peer.pace.request_timeout.mul_f64(0.8).as_secs();
+    if wait > 0 {
+        request = request.header("prefer", format!("wait={wait}"));
+    }
+    request.body(Full::new(body.into())).map_err(text)
+}
+
+fn answer(status: StatusCode, body: &[u8]) -> Answer {
+    if status != StatusCode::OK {
+        let shown = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+        return Answer::Failed(format!("HTTP {status}: {}", shown.trim()));
+    }
+    match response_from_json(body) {
+        Ok(response) => Answer::Response(Box::new(response)),
+        Err(error) => Answer::Unreadable(error.to_string()),
+    }
+}
+
+fn too_long(error: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
+    match error.downcast_ref::<LengthLimitError>() {
+        Some(_) => "the answer is longer than is read".to_owned(),
+        None => error.to_string(),
+    }
+}
+
+fn text(error: impl Display) -> String {
+    error.to_string()
+}

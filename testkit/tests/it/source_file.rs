@@ -1,0 +1,348 @@
+//! C-262 – C-265: files as a source, without any server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use oxds_client::metrics::{self, Instrument, Recorder};
+use oxds_client::source::File;
+use oxds_client::{Bootstrap, ClientPool, Options, Reason, Source, Update, Watch, XdsClient};
+use oxds_core::resource::{Assignment, Cluster};
+use oxds_types::Kind;
+use oxds_types::codec::{self, Format, response_to_json};
+use oxds_types::discovery::DiscoveryResponse;
+use prost::Message as _;
+use tempfile::TempDir;
+
+use crate::client_log::Log;
+use crate::scripted::{ambient, error, next, value};
+
+/// An update shows within this time (C-263), and as long again for a machine that is busy.
+const SHOWN: Duration = Duration::from_secs(2);
+
+fn client() -> XdsClient {
+    client_with(Options::default())
+}
+
+fn client_with(options: Options) -> XdsClient {
+    let bootstrap = Bootstrap::without_servers().node_id("files").build();
+    XdsClient::with_options(bootstrap.unwrap().into(), options)
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// A document with one cluster, whose endpoints are those of a service.
+fn cluster(service: &str) -> String {
+    format!(
+        "version_info: \"1\"
+resources:
+- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: c
+  type: EDS
+  eds_cluster_config: {{ eds_config: {{ ads: {{}} }}, service_name: {service} }}
+"
+    )
+}
+
+/// As `kubectl` and careful people do.
+fn replace(path: &Path, content: impl AsRef<[u8]>) {
+    let new = path.with_extension("new");
+    fs::write(&new, content).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
+async fn shows(watch: &mut Watch<Cluster>, service: &str) {
+    let since = Instant::now();
+    assert_eq!(&*value(watch).await.eds_service_name, service);
+    let took = since.elapsed();
+    assert!(took < SHOWN, "{service} took {took:?}");
+}
+
+/// The same response in all the forms that files may have.
+fn forms() -> Vec<(&'static str, Vec<u8>)> {
+    let yaml = cluster("x");
+    let options = codec::Options::default();
+    let loaded = codec::decode(Path::new("c.yaml"), Format::Yaml, yaml.as_bytes(), &options);
+    let response = DiscoveryResponse {
+        version_info: "1".to_owned(),
+        resources: loaded
+            .unwrap()
+            .into_iter()
+            .map(|loaded| loaded.any)
+            .collect(),
+        type_url: Kind::CLUSTER.type_url().to_owned(),
+        ..DiscoveryResponse::default()
+    };
+    let text = br#"
+        version_info: "1"
+        resources {
+          [type.googleapis.com/envoy.config.cluster.v3.Cluster] {
+            name: "c"
+            type: EDS
+            eds_cluster_config { eds_config { ads {} } service_name: "x" }
+          }
+        }"#;
+    vec![
+        ("c.yaml", yaml.clone().into()),
+        ("c.yml", yaml.into()),
+        ("c.json", response_to_json(&response).unwrap()),
+        ("c.pb", response.encode_to_vec()),
+        ("c.pb_text", text.to_vec()),
+        ("c.textproto", text.to_vec()),
+    ]
+}
+
+/// Given a file that holds a `DiscoveryResponse`, in any of the formats that its extension may name; when a cluster of it
+/// is watched / it is there; what the file does not hold is not, once the resource timer has run out.
+#[tokio::test(flavor = "multi_thread")]
+async fn c262_a_file_of_any_format_is_read() {
+    let folder = folder();
+    let client = client_with(Options {
+        resource_timeout: Duration::from_millis(500),
+        ..Options::default()
+    });
+    for (name, content) in forms() {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        let source = Source::file(&path);
+        let mut there = client.watch_from::<Cluster>(&source, "c").unwrap();
+        let mut missing = client.watch_from::<Cluster>(&source, "d").unwrap();
+        assert_eq!(&*value(&mut there).await.eds_service_name, "x", "{name}");
+        let told = error(&mut missing, Reason::DoesNotExist).await.to_string();
+        assert!(told.contains(name), "{told}");
+    }
+}
+
+/// Given a file with clusters and endpoints / each kind is watched for itself; and a name that is wanted later is told
+/// of what is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn c262_one_file_serves_several_kinds_and_names() {
+    let folder = folder();
+    let path = folder.path().join("all.yaml");
+    let assignment =
+        "- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+  cluster_name: x
+- \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
+  cluster_name: y
+";
+    fs::write(&path, cluster("x") + assignment).unwrap();
+    let (client, source) = (client(), Source::file(&path));
+    let mut cluster = client.watch_from::<Cluster>(&source, "c").unwrap();
+    value(&mut cluster).await;
+    for name in ["x", "y"] {
+        let mut watch = client.watch_from::<Assignment>(&source, name).unwrap();
+        value(&mut watch).await;
+    }
+    let mut first = client.watch_from::<Assignment>(&source, "x").unwrap();
+    value(&mut first).await;
+    let mut second = client.watch_from::<Assignment>(&source, "y").unwrap();
+    value(&mut second).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c263_a_file_renamed_into_place_is_seen() {
+    let folder = folder();
+    let path = folder.path().join("c.yaml");
+    replace(&path, cluster("one"));
+    let mut watch = client().watch_from(&Source::file(&path), "c").unwrap();
+    shows(&mut watch, "one").await;
+    for service in ["two", "three"] {
+        replace(&path, cluster(service));
+        shows(&mut watch, service).await;
+    }
+    // In place, as an editor may.
+    fs::write(&path, cluster("four")).unwrap();
+    shows(&mut watch, "four").await;
+}
+
+/// A ConfigMap as Kubernetes mounts it: `c.yaml` leads through `..data` to the folder of the present version, and an
+/// update renames a new link over `..data`.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn c263_a_config_map_that_is_swapped_is_seen() {
+    use std::os::unix::fs::symlink;
+    let folder = folder();
+    let mount = folder.path();
+    let swap = |version: &str| {
+        let versioned = mount.join(format!("..{version}"));
+        fs::create_dir(&versioned).unwrap();
+        fs::write(versioned.join("c.yaml"), cluster(version)).unwrap();
+        symlink(format!("..{version}"), mount.join("..data_tmp")).unwrap();
+        fs::rename(mount.join("..data_tmp"), mount.join("..data")).unwrap();
+    };
+    swap("one");
+    symlink("..data/c.yaml", mount.join("c.yaml")).unwrap();
+    // By the folder of its path, and by a folder that is named: the path leads there from elsewhere.
+    symlink(mount.join("c.yaml"), mount.join("away.yaml")).unwrap();
+    let elsewhere = self::folder();
+    let link = elsewhere.path().join("c.yaml");
+    symlink(mount.join("c.yaml"), &link).unwrap();
+    let sources = [
+        Source::file(mount.join("c.yaml")),
+        File::new(&link).watched_directory(mount).into(),
+    ];
+    let client = client();
+    let mut watches = Vec::new();
+    for source in &sources {
+        let mut watch = client.watch_from(source, "c").unwrap();
+        shows(&mut watch, "one").await;
+        watches.push(watch);
+    }
+    for version in ["two", "three"] {
+        let before: PathBuf = fs::read_link(mount.join("..data")).unwrap();
+        swap(version);
+        fs::remove_dir_all(mount.join(before)).unwrap();
+        for watch in &mut watches {
+            shows(watch, version).await;
+        }
+    }
+}
+
+/// Given a folder that is not there yet, of which nothing can be reported, or a file that is to be looked at now and
+/// then / a change is seen by looking.
+#[tokio::test(flavor = "multi_thread")]
+async fn c263_where_nothing_is_reported_the_file_is_looked_at() {
+    let folder = folder();
+    let later = folder.path().join("later");
+    let path = later.join("c.yaml");
+    let interval = Duration::from_millis(100);
+    let sources = [
+        Source::file(&path),
+        File::new(&path).poll_interval(interval).into(),
+    ];
+    let client = client();
+    let watches = sources.map(|source| client.watch_from::<Cluster>(&source, "c").unwrap());
+    fs::create_dir(&later).unwrap();
+    replace(&path, cluster("one"));
+    for mut watch in watches {
+        shows(&mut watch, "one").await;
+        replace(&path, cluster("two"));
+        shows(&mut watch, "two").await;
+        replace(&path, cluster("one"));
+        shows(&mut watch, "one").await;
+    }
+}
+
+/// Given a file that is watched; when it is replaced by one that is no good / the cluster stays, and the remark names
+/// file, line and reason; when the next one is good, it applies.
+#[tokio::test(flavor = "multi_thread")]
+async fn c264_what_cannot_be_read_changes_nothing() {
+    let folder = folder();
+    let path = folder.path().join("c.yaml");
+    replace(&path, cluster("one"));
+    let (client, source) = (client(), Source::file(&path));
+    let mut watch = client.watch_from(&source, "c").unwrap();
+    shows(&mut watch, "one").await;
+    let broken_rule = cluster("two").replace("name: c", "name: c\n  connect_timeout: -1s");
+    for (content, line, reason) in [
+        ("resources: [", ":1:", "error"),
+        ("resources:\n- name: c\n", ":2:", "no `@type`"),
+        (&broken_rule, ":5:", "connect_timeout"),
+    ] {
+        replace(&path, content);
+        let remark = ambient(&mut watch, Reason::Invalid).await.to_string();
+        let place = format!("c.yaml{line}");
+        assert!(remark.contains(&place), "{remark}");
+        assert!(remark.contains(reason), "{remark}");
+    }
+    // Who comes now is told both.
+    let mut late = client.watch_from::<Cluster>(&source, "c").unwrap();
+    assert_eq!(&*value(&mut late).await.eds_service_name, "one");
+    ambient(&mut late, Reason::Invalid).await;
+    replace(&path, cluster("three"));
+    shows(&mut watch, "three").await;
+    replace(&path, "resources: [");
+    ambient(&mut watch, Reason::Invalid).await;
+    replace(&path, cluster("three"));
+    assert!(matches!(next(&mut watch).await, Update::Ambient(None)));
+}
+
+/// Counts what is rejected.
+#[derive(Debug, Default)]
+struct Rejected(AtomicU64);
+
+impl Recorder for Rejected {
+    fn add(&self, counter: &'static Instrument, labels: &[&str], by: u64) {
+        if *counter == metrics::RESOURCE_UPDATES_INVALID {
+            assert_eq!(labels[2], Kind::CLUSTER.message());
+            self.0.fetch_add(by, Relaxed);
+        }
+    }
+
+    fn set(&self, _: &'static Instrument, _: &[&str], _: i64) {}
+    fn end(&self, _: &'static Instrument, _: &[&str]) {}
+}
+
+/// Given a file that is watched; when it is replaced by one that is no good / that is logged, with file, line and reason,
+/// and counted once.
+#[tokio::test]
+async fn c264_what_cannot_be_read_is_logged_and_counted() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let folder = folder();
+    let path = folder.path().join("c.yaml");
+    replace(&path, cluster("one"));
+    let rejected = Arc::new(Rejected::default());
+    let bootstrap = Bootstrap::without_servers().build().unwrap();
+    let pool = ClientPool::new(bootstrap).recorded_by(rejected.clone());
+    let client = pool.client("files");
+    let mut watch = client.watch_from(&Source::file(&path), "c").unwrap();
+    shows(&mut watch, "one").await;
+    log.take();
+    replace(&path, "resources:\n- name: c\n");
+    ambient(&mut watch, Reason::Invalid).await;
+    let path = path.display();
+    let line = format!("WARN oxds::ads: response rejected server={path}");
+    let events = log.take();
+    assert!(events[0].starts_with(&line), "{events:#?}");
+    let cause = format!("{path}:2:3: error: resources[0]: no `@type`");
+    assert!(events[0].contains(&cause), "{events:#?}");
+    assert_eq!(rejected.0.load(Relaxed), 1);
+}
+
+/// Given a file that is not there; when it is watched / the watch waits, and is told so when the resource timer has run
+/// out; when the file appears, it applies.
+#[tokio::test(flavor = "multi_thread")]
+async fn c265_a_file_that_is_missing_is_waited_for() {
+    let folder = folder();
+    let path = folder.path().join("c.yaml");
+    let patience = Duration::from_millis(700);
+    let client = client();
+    let source = Source::file(&path).with_initial_fetch_timeout(patience);
+    let since = Instant::now();
+    let mut watch = client.watch_from(&source, "c").unwrap();
+    let told = error(&mut watch, Reason::DoesNotExist).await.to_string();
+    assert!(since.elapsed() >= patience, "{:?}", since.elapsed());
+    assert!(told.contains("no answer within 0.7 s"), "{told}");
+    replace(&path, cluster("one"));
+    shows(&mut watch, "one").await;
+    fs::remove_file(&path).unwrap();
+    replace(&path, cluster("two"));
+    shows(&mut watch, "two").await;
+}
+
+/// Two watches of one file are of one client; when the last ends, so does what watched the file.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_lives_as_long_as_its_watches() {
+    let folder = folder();
+    let path = folder.path().join("c.yaml");
+    replace(&path, cluster("one"));
+    let (client, source) = (client(), Source::file(&path));
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    let before = tasks();
+    let mut one = client.watch_from::<Cluster>(&source, "c").unwrap();
+    let mut two = client.watch_from::<Cluster>(&source, "c").unwrap();
+    value(&mut one).await;
+    value(&mut two).await;
+    assert_eq!(tasks(), before + 1, "one task for both");
+    drop((one, two));
+    crate::support::eventually(|| tasks() == before).await;
+}

@@ -1,0 +1,199 @@
+//! C-271, C-272: the services of single kinds, by gRPC.
+
+use oxds_client::source::Grpc;
+use oxds_client::{Bootstrap, Reason, Source, XdsClient};
+use oxds_core::resource::{Assignment, Cluster};
+use oxds_testkit::ControlPlane;
+use oxds_testkit::resources::{assignment, cluster};
+use oxds_types::Kind;
+
+use crate::scripted::{error, essence, value};
+
+fn client() -> XdsClient {
+    let bootstrap = Bootstrap::without_servers().node_id("per-type").build();
+    XdsClient::new(bootstrap.unwrap().into())
+}
+
+fn grpc(server: &ControlPlane) -> Grpc {
+    Grpc::new(&server.address().to_string()).unwrap()
+}
+
+/// Given a source by gRPC; when a resource of each kind is watched / each kind is asked for on a stream of its own
+/// service, in the variant that was chosen; a kind that has no such service is an error at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn c271_each_kind_has_its_service() {
+    let server = ControlPlane::start().await.unwrap();
+    let client = client();
+    for (kind, service, noun) in [
+        (Kind::CLUSTER, "cluster.v3.Cluster", "Clusters"),
+        (Kind::ENDPOINT, "endpoint.v3.Endpoint", "Endpoints"),
+        (Kind::LISTENER, "listener.v3.Listener", "Listeners"),
+        (Kind::ROUTE, "route.v3.Route", "Routes"),
+        (Kind::SECRET, "secret.v3.Secret", "Secrets"),
+        (Kind::RUNTIME, "runtime.v3.Runtime", "Runtime"),
+        (
+            Kind::EXTENSION_CONFIG,
+            "extension.v3.ExtensionConfig",
+            "ExtensionConfigs",
+        ),
+        (Kind::SCOPED_ROUTE, "route.v3.ScopedRoutes", "ScopedRoutes"),
+    ] {
+        let variants = [("Stream", grpc(&server)), ("Delta", grpc(&server).delta())];
+        for (variant, source) in variants {
+            let watch = client.watch_raw_from(&source.into(), kind.clone(), "a");
+            let stream = server.next_stream().await.unwrap();
+            let expected = format!("/envoy.service.{service}DiscoveryService/{variant}{noun}");
+            assert_eq!(stream.path(), expected);
+            drop(watch.unwrap());
+        }
+    }
+    let sotw = client.watch_raw_from(&grpc(&server).into(), Kind::VIRTUAL_HOST, "a");
+    let error = sotw.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "vhds has no service of its own over gRPC with full states"
+    );
+    let delta = grpc(&server).delta().into();
+    let _watch = client
+        .watch_raw_from(&delta, Kind::VIRTUAL_HOST, "a")
+        .unwrap();
+    let stream = server.next_stream().await.unwrap();
+    assert!(stream.path().ends_with("/DeltaVirtualHosts"));
+}
+
+/// Given two kinds at one server, and one of them at another server too / three streams, each with nonce, version and
+/// node of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn c271_two_kinds_have_two_streams_and_may_have_two_servers() {
+    let (one, two) = (
+        ControlPlane::start().await.unwrap(),
+        ControlPlane::start().await.unwrap(),
+    );
+    let client = client();
+    let source: Source = grpc(&one).into();
+    let mut c = client.watch_from::<Cluster>(&source, "c").unwrap();
+    let mut clusters = one.next_stream().await.unwrap();
+    let mut here = client.watch_from::<Assignment>(&source, "e").unwrap();
+    let mut endpoints = one.next_stream().await.unwrap();
+    let mut there = client
+        .watch_from::<Assignment>(&grpc(&two).into(), "e")
+        .unwrap();
+    let mut elsewhere = two.next_stream().await.unwrap();
+    for stream in [&mut clusters, &mut endpoints, &mut elsewhere] {
+        let first = stream.request().await.unwrap();
+        assert_eq!(first.node.unwrap().id, "per-type");
+    }
+    clusters.respond(&Kind::CLUSTER, "c7", vec![cluster("c", "e")]);
+    endpoints.respond(&Kind::ENDPOINT, "e8", vec![assignment("e")]);
+    elsewhere.respond(&Kind::ENDPOINT, "e9", vec![assignment("e")]);
+    value(&mut c).await;
+    value(&mut here).await;
+    value(&mut there).await;
+    for (stream, version) in [
+        (&mut clusters, "c7"),
+        (&mut endpoints, "e8"),
+        (&mut elsewhere, "e9"),
+    ] {
+        let ack = stream.request().await.unwrap();
+        assert_eq!(ack.version_info, version);
+        assert!(!ack.response_nonce.is_empty());
+    }
+    // The end of one is not that of the others.
+    drop((c, clusters));
+    endpoints.respond(&Kind::ENDPOINT, "e10", vec![assignment("e")]);
+    assert_eq!(endpoints.request().await.unwrap().version_info, "e10");
+}
+
+/// Given the endpoints of two clusters at one server / one stream with both names; at another server / another stream.
+#[tokio::test(flavor = "multi_thread")]
+async fn c272_names_of_one_source_share_a_stream() {
+    let (one, two) = (
+        ControlPlane::start().await.unwrap(),
+        ControlPlane::start().await.unwrap(),
+    );
+    let client = client();
+    // Each cluster has a config source of its own; equal ones are one.
+    let watch = |server, name| client.watch_from::<Assignment>(&grpc(server).into(), name);
+    let mut a = watch(&one, "a").unwrap();
+    let mut stream = one.next_stream().await.unwrap();
+    let first = stream.request().await.unwrap();
+    assert_eq!(essence(&first).0, ["a"]);
+    let mut b = watch(&one, "b").unwrap();
+    let both = stream.request().await.unwrap();
+    assert_eq!(essence(&both).0, ["a", "b"]);
+    stream.respond(&Kind::ENDPOINT, "1", vec![assignment("a"), assignment("b")]);
+    value(&mut a).await;
+    value(&mut b).await;
+    let _c = watch(&two, "c").unwrap();
+    let mut other = two.next_stream().await.unwrap();
+    assert_eq!(essence(&other.request().await.unwrap()).0, ["c"]);
+    assert_eq!((one.connections(), two.connections()), (1, 1));
+    drop((a, b));
+    one.has_connections(0).await.unwrap();
+    assert_eq!(two.connections(), 1);
+}
+
+/// Given a source that is ADS at servers of its own, a list of two / all kinds are asked for on one stream, of the second
+/// server when the first is not there.
+#[tokio::test(flavor = "multi_thread")]
+async fn c271_an_aggregated_source_is_one_stream_and_falls_back() {
+    let (away, server) = (
+        ControlPlane::start().await.unwrap(),
+        ControlPlane::start().await.unwrap(),
+    );
+    away.kill();
+    let built = Bootstrap::builder(server.address().to_string()).build();
+    let spare = built.unwrap().servers()[0].clone();
+    let source = grpc(&away).or(spare).aggregated().into();
+    let client = client();
+    let mut c = client.watch_from::<Cluster>(&source, "c").unwrap();
+    let _e = client.watch_from::<Assignment>(&source, "e").unwrap();
+    let mut stream = server.next_stream().await.unwrap();
+    assert!(stream.path().ends_with("/StreamAggregatedResources"));
+    let mut asked = [
+        stream.request().await.unwrap().type_url,
+        stream.request().await.unwrap().type_url,
+    ];
+    asked.sort();
+    assert_eq!(asked, [Kind::CLUSTER.type_url(), Kind::ENDPOINT.type_url()]);
+    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    value(&mut c).await;
+}
+
+/// Given a client without servers of its own / what is asked of them is an error that says so; with servers, a watch from
+/// `Source::ads()` is one of theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_without_servers_has_sources_alone() {
+    let mut watch = client().watch::<Cluster>("c");
+    let told = error(&mut watch, Reason::Unreachable).await.to_string();
+    assert!(told.contains("names no server"), "{told}");
+    let (server, client) = crate::scripted::start().await;
+    let _watch = client.watch_from::<Cluster>(&Source::ads(), "c").unwrap();
+    let _same = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    assert_eq!(essence(&stream.request().await.unwrap()).0, ["c"]);
+    assert_eq!(server.accepted(), 1);
+}
+
+/// Given our own server over a folder / clusters and endpoints are followed by services of their own, with full states and
+/// with differences.
+#[tokio::test(flavor = "multi_thread")]
+async fn c271_our_own_server_is_followed_kind_by_kind() {
+    use crate::support::{ControlPlane, one};
+    let server = ControlPlane::start(&one("first", &[]));
+    let client = client();
+    let grpc = Grpc::new(&server.address().to_string()).unwrap();
+    let sources = [grpc.clone().into(), grpc.delta().into()];
+    let mut watches = Vec::new();
+    for source in &sources {
+        let mut cluster = client.watch_from::<Cluster>(source, "first").unwrap();
+        let mut endpoints = client.watch_from::<Assignment>(source, "first").unwrap();
+        value(&mut cluster).await;
+        value(&mut endpoints).await;
+        watches.push((cluster, endpoints));
+    }
+    server.write(&one("second", &[]));
+    for (cluster, _endpoints) in &mut watches {
+        error(cluster, Reason::DoesNotExist).await;
+    }
+}

@@ -1,0 +1,250 @@
+//! C-266 – C-269: a control plane that is polled.
+
+use std::time::{Duration, Instant};
+
+use http::StatusCode;
+use oxds_client::source::{Rest, Source};
+use oxds_client::{Bootstrap, Reason, Update, XdsClient};
+use oxds_core::resource::{Assignment, Cluster, Listener, RouteConfig};
+use oxds_testkit::resources::{assignment, cluster};
+use oxds_testkit::{Polled, RestPlane};
+use oxds_types::Kind;
+
+use crate::scripted::{ambient, error, next, value};
+
+const DELAY: Duration = Duration::from_millis(100);
+
+fn client() -> XdsClient {
+    let bootstrap = Bootstrap::without_servers().node_id("poller").build();
+    XdsClient::new(bootstrap.unwrap().into())
+}
+
+fn source(plane: &RestPlane) -> Source {
+    let rest = Rest::new(&plane.url()).unwrap().refresh_delay(DELAY);
+    rest.request_timeout(Duration::from_secs(5)).into()
+}
+
+async fn start() -> (RestPlane, XdsClient, Source) {
+    let plane = RestPlane::start().await.unwrap();
+    let source = source(&plane);
+    (plane, client(), source)
+}
+
+fn names(polled: &Polled) -> Vec<&str> {
+    let names = polled.request.resource_names.iter();
+    names.map(String::as_str).collect()
+}
+
+/// Given a source that is polled; when a resource of each kind is watched / each kind is asked for at its own path, with
+/// node, names, and no version yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn c266_each_kind_is_asked_for_at_its_path() {
+    let (plane, client, source) = start().await;
+    for (kind, path) in [
+        (Kind::CLUSTER, "clusters"),
+        (Kind::ENDPOINT, "endpoints"),
+        (Kind::LISTENER, "listeners"),
+        (Kind::ROUTE, "routes"),
+        (Kind::SCOPED_ROUTE, "scoped-routes"),
+        (Kind::SECRET, "secrets"),
+        (Kind::RUNTIME, "runtime"),
+        (Kind::EXTENSION_CONFIG, "extension_configs"),
+    ] {
+        let watch = client.watch_raw_from(&source, kind.clone(), "a").unwrap();
+        let polled = plane.next_poll().await.unwrap();
+        assert_eq!(polled.path, format!("/v3/discovery:{path}"));
+        assert_eq!(polled.headers["content-type"], "application/json");
+        assert_eq!(
+            polled.headers["prefer"], "wait=4",
+            "of the 5 s that we wait"
+        );
+        assert_eq!(names(&polled), ["a"]);
+        assert_eq!(polled.request.type_url, kind.type_url());
+        assert_eq!(polled.request.version_info, "");
+        assert_eq!(polled.request.node.as_ref().unwrap().id, "poller");
+        drop(watch);
+    }
+    let none = client.watch_raw_from(&source, Kind::VIRTUAL_HOST, "a");
+    let error = none.unwrap_err().to_string();
+    assert_eq!(error, "vhds has no service of its own over REST");
+}
+
+/// Given an answer / it is applied, and the next poll carries its version; an answer of the same version, or that
+/// nothing changed, brings nothing; one of another version does.
+#[tokio::test(flavor = "multi_thread")]
+async fn c267_an_answer_is_applied_and_the_same_version_is_nothing_new() {
+    let (plane, client, source) = start().await;
+    let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
+    let polled = plane.next_poll().await.unwrap();
+    polled.respond(&Kind::CLUSTER, "1", vec![cluster("c", "one")]);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "one");
+
+    let polled = plane.next_poll().await.unwrap();
+    assert_eq!(polled.request.version_info, "1");
+    assert!(polled.request.node.is_some(), "each poll stands alone");
+    polled.write(StatusCode::NOT_MODIFIED, "");
+    let polled = plane.next_poll().await.unwrap();
+    assert_eq!(polled.request.version_info, "1");
+    polled.respond(
+        &Kind::CLUSTER,
+        "1",
+        vec![cluster("c", "same version, other bytes")],
+    );
+    let polled = plane.next_poll().await.unwrap();
+    polled.respond(&Kind::CLUSTER, "2", vec![cluster("c", "two")]);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "two");
+    assert_eq!(plane.next_poll().await.unwrap().request.version_info, "2");
+}
+
+/// Given a cluster that is held; when polls fail, by a status, a closed connection, silence or nonsense / it stays, with a
+/// remark that says why; the next poll comes after the delay, with what was held; and one without news ends the remark.
+#[tokio::test(flavor = "multi_thread")]
+async fn c268_a_failure_changes_nothing_and_the_next_poll_comes_after_the_delay() {
+    let plane = RestPlane::start().await.unwrap();
+    let rest = Rest::new(&plane.url()).unwrap().refresh_delay(DELAY);
+    let source = rest.request_timeout(Duration::from_millis(300)).into();
+    let client = client();
+    let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
+    let polled = plane.next_poll().await.unwrap();
+    polled.respond(&Kind::CLUSTER, "1", vec![cluster("c", "one")]);
+    value(&mut watch).await;
+    type Answer = fn(Polled);
+    let failures: [(Answer, Reason, &str); 4] = [
+        (
+            |polled| polled.write(StatusCode::SERVICE_UNAVAILABLE, "not now"),
+            Reason::Unreachable,
+            "HTTP 503 Service Unavailable: not now",
+        ),
+        (drop, Reason::Unreachable, "connection"),
+        (
+            |polled| drop(tokio::spawn(polled.given_up())),
+            Reason::Unreachable,
+            "no answer within 300ms",
+        ),
+        (
+            |polled| polled.write(StatusCode::OK, "{\"resources\": 7}"),
+            Reason::Invalid,
+            "no discovery response",
+        ),
+    ];
+    for (fail, reason, text) in failures {
+        let polled = plane.next_poll().await.unwrap();
+        assert_eq!(polled.request.version_info, "1");
+        let failed = Instant::now();
+        fail(polled);
+        let remark = ambient(&mut watch, reason).await.to_string();
+        assert!(remark.contains(text), "{remark}");
+        assert!(remark.contains("/v3/discovery:clusters"), "{remark}");
+        let polled = plane.next_poll().await.unwrap();
+        let passed = failed.elapsed();
+        assert!(passed >= DELAY.mul_f64(0.8), "{passed:?}");
+        // Nonsense counts as rejected until the resource comes again.
+        polled.respond(&Kind::CLUSTER, "1b", vec![cluster("c", "one")]);
+        assert!(matches!(next(&mut watch).await, Update::Ambient(None)));
+        let polled = plane.next_poll().await.unwrap();
+        polled.respond(&Kind::CLUSTER, "1", vec![cluster("c", "one")]);
+    }
+}
+
+/// Given a server that nobody serves / the watch is told so, and asks again.
+#[tokio::test(flavor = "multi_thread")]
+async fn c268_a_server_that_is_not_there_is_asked_again() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", free.local_addr().unwrap());
+    drop(free);
+    let rest = Rest::new(&url).unwrap().refresh_delay(DELAY);
+    let client = client();
+    let mut watch = client.watch_from::<Cluster>(&rest.into(), "c").unwrap();
+    let told = error(&mut watch, Reason::Unreachable).await.to_string();
+    assert!(told.contains("refused"), "{told}");
+}
+
+/// Given a server that holds polls / there is one open of each kind; when another name is wanted, both are asked for in
+/// its place, at once; with the last watch the open one is given up.
+#[tokio::test(flavor = "multi_thread")]
+async fn c269_one_poll_of_a_kind_is_open() {
+    let (plane, client, source) = start().await;
+    let mut a = client.watch_from::<Assignment>(&source, "a").unwrap();
+    let first = plane.next_poll().await.unwrap();
+    assert_eq!(names(&first), ["a"]);
+    let mut b = client.watch_from::<Assignment>(&source, "b").unwrap();
+    let both = plane.next_poll().await.unwrap();
+    first.given_up().await.unwrap();
+    assert_eq!(names(&both), ["a", "b"]);
+    let cds = client.watch_from::<Cluster>(&source, "c").unwrap();
+    let of_clusters = plane.next_poll().await.unwrap();
+    assert_eq!(of_clusters.path, "/v3/discovery:clusters");
+    both.respond(&Kind::ENDPOINT, "1", vec![assignment("a"), assignment("b")]);
+    value(&mut a).await;
+    value(&mut b).await;
+    let held = plane.next_poll().await.unwrap();
+    assert_eq!((&*held.request.version_info, names(&held).len()), ("1", 2));
+    tokio::time::sleep(DELAY * 3).await;
+    assert!(
+        plane.take_poll().is_none(),
+        "while one is held, there is no other"
+    );
+    drop((a, b, cds));
+    held.given_up().await.unwrap();
+    of_clusters.given_up().await.unwrap();
+}
+
+/// Given a list of servers; when the first fails, the next is polled; when the first is back, it is the one again.
+#[tokio::test(flavor = "multi_thread")]
+async fn c268_the_next_server_is_polled_while_the_first_fails() {
+    let (first, second) = (
+        RestPlane::start().await.unwrap(),
+        RestPlane::start().await.unwrap(),
+    );
+    let server = |plane: &RestPlane| {
+        let uri = plane.url().replace("http://", "");
+        let bootstrap = Bootstrap::builder(uri).build().unwrap();
+        bootstrap.servers()[0].clone()
+    };
+    let rest = Rest::of(server(&first)).or(server(&second));
+    let source = rest.refresh_delay(DELAY).into();
+    let client = client();
+    let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
+    let polled = first.next_poll().await.unwrap();
+    polled.write(StatusCode::BAD_GATEWAY, "");
+    let polled = second.next_poll().await.unwrap();
+    polled.respond(&Kind::CLUSTER, "2", vec![cluster("c", "of the second")]);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "of the second");
+    let polled = first.next_poll().await.unwrap();
+    polled.respond(&Kind::CLUSTER, "1", vec![cluster("c", "of the first")]);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "of the first");
+}
+
+/// Given our own control plane over a folder; when it is polled, held while nothing changes / its resources come, and
+/// their changes at once, not after the delay.
+#[tokio::test(flavor = "multi_thread")]
+async fn c266_c267_c269_our_own_server_is_polled() {
+    use crate::support::{ControlPlane, one};
+    let server = ControlPlane::start(&one("first", &[]));
+    let url = format!("http://{}", server.http_address());
+    let rest = Rest::new(&url)
+        .unwrap()
+        .refresh_delay(Duration::from_millis(10));
+    let source = rest.request_timeout(Duration::from_secs(30)).into();
+    let client = client();
+    let mut listener = client.watch_from::<Listener>(&source, "svc").unwrap();
+    let mut routes = client
+        .watch_from::<RouteConfig>(&source, "svc-routes")
+        .unwrap();
+    let mut cluster = client.watch_from::<Cluster>(&source, "first").unwrap();
+    let mut endpoints = client.watch_from::<Assignment>(&source, "first").unwrap();
+    value(&mut listener).await;
+    value(&mut routes).await;
+    value(&mut cluster).await;
+    value(&mut endpoints).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let changed = Instant::now();
+    server.write(&one("second", &[]));
+    value(&mut routes).await;
+    error(&mut cluster, Reason::DoesNotExist).await;
+    assert!(
+        changed.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        changed.elapsed()
+    );
+}
