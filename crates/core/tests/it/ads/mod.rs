@@ -9,6 +9,7 @@ mod deletion;
 mod delta;
 mod errors;
 mod fallback;
+mod faults;
 mod reported;
 mod sources;
 mod streams;

@@ -1,0 +1,224 @@
+//! Control planes at their worst, over sockets: no hang, nothing left behind, what was good stays, the cause is said.
+
+use std::time::{Duration, Instant};
+
+use oxds_client::Reason;
+use oxds_core::resource::Cluster;
+use oxds_testkit::resources::{cluster, heavy_cluster, static_cluster};
+use oxds_testkit::{ControlPlane, SOON};
+use oxds_types::Kind;
+use oxds_types::discovery::DiscoveryResponse;
+use prost::Message;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+use tonic::Code;
+
+use crate::scripted::{acknowledged, ambient, error, next, start, value};
+
+/// Waits until as few tasks live as before.
+async fn tasks_are(before: usize) {
+    let ended = async {
+        while Handle::current().metrics().num_alive_tasks() > before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, ended).await.expect("no task is left behind");
+}
+
+/// given a stream that ends within a response / then that response counts for nothing, the value stays, and the next stream
+/// goes on.
+#[tokio::test]
+async fn a_stream_that_ends_within_a_response_takes_nothing_along() {
+    let (server, client) = start().await;
+    let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
+    let response = DiscoveryResponse {
+        type_url: Kind::CLUSTER.type_url().to_owned(),
+        version_info: "2".to_owned(),
+        resources: vec![cluster("c", "half")],
+        ..DiscoveryResponse::default()
+    };
+    let whole = oxds_testkit::hostile::framed(&response);
+    stream.garble(whole.slice(..whole.len() / 2));
+    stream.end(Code::Unavailable, "restarting");
+    let mut again = server.next_stream().await.unwrap();
+    assert_eq!(again.request().await.unwrap().version_info, "1");
+    again.respond(&Kind::CLUSTER, "3", vec![cluster("c", "new")]);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
+}
+
+/// given a server that answers every rejection with the same rubbish at once, 500 times / then each is rejected, the watcher
+/// hears of it once, the value stays; and the good one applies as if nothing had been.
+#[tokio::test]
+async fn a_storm_of_rejections_tells_the_watcher_once() {
+    let (server, client) = start().await;
+    let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
+    for _ in 0..500 {
+        stream.respond(&Kind::CLUSTER, "2", vec![static_cluster("c")]);
+        let nack = stream.request().await.unwrap();
+        assert!(nack.error_detail.is_some() && nack.version_info == "1");
+    }
+    ambient(&mut watch, Reason::Invalid).await;
+    stream.respond(&Kind::CLUSTER, "3", vec![cluster("c", "new")]);
+    // Not another word before it.
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
+    assert_eq!(server.accepted(), 1);
+}
+
+/// given a resource that goes and returns, again and again / then its watcher hears in the end what there is.
+#[tokio::test]
+async fn a_resource_that_comes_and_goes_is_there_in_the_end() {
+    let (server, client) = start().await;
+    let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
+    for round in 0..20 {
+        let version = format!("gone-{round}");
+        stream.respond(&Kind::CLUSTER, &version, Vec::new());
+        stream.request().await.unwrap();
+        error(&mut watch, Reason::DoesNotExist).await;
+        let version = format!("there-{round}");
+        stream.respond(&Kind::CLUSTER, &version, vec![cluster("c", &version)]);
+        stream.request().await.unwrap();
+        assert_eq!(*value(&mut watch).await.eds_service_name, *version);
+    }
+}
+
+/// given resources that nobody asked for, twice the same, an enormous one, one that is none, and one that is good / then the good
+/// one applies, and the rest does no harm.
+#[tokio::test]
+async fn rubbish_beside_a_good_resource_does_it_no_harm() {
+    let (server, client) = start().await;
+    let mut watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    let mut broken = cluster("broken", "");
+    broken.value = broken.value.slice(..broken.value.len() - 1);
+    let resources = vec![
+        cluster("never asked for", ""),
+        heavy_cluster("enormous", 8 << 20),
+        broken,
+        cluster("c", "e"),
+        cluster("c", "e"),
+    ];
+    stream.respond(&Kind::CLUSTER, "1", resources);
+    let nack = stream.request().await.unwrap().error_detail.unwrap();
+    assert!(
+        nack.message.contains("broken: cannot be decoded"),
+        "{}",
+        nack.message
+    );
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "e");
+}
+
+/// given a control plane that is restarted every 100 ms for 3 s / then it is called about once a second, the value stays, it is
+/// followed again afterwards, and nothing is left behind when the client is dropped.
+#[tokio::test]
+async fn a_control_plane_that_restarts_all_the_time_is_called_at_a_measured_pace() {
+    let (server, client) = start().await;
+    let before = Handle::current().metrics().num_alive_tasks();
+    let (stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
+    drop(stream);
+    let began = Instant::now();
+    let mut restarts = 0;
+    while began.elapsed() < Duration::from_secs(3) {
+        server.kill();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        server.restart().await.unwrap();
+        restarts += 1;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // The first step is 0.8 s at least; each failure makes it longer.
+    assert!(
+        restarts > 10 && server.accepted() <= 5,
+        "{} calls",
+        server.accepted()
+    );
+    // Streams of a server that is no more are over.
+    let followed = async {
+        loop {
+            let mut stream = server.next_stream().await.unwrap();
+            if stream.request().await.is_ok() {
+                stream.respond(&Kind::CLUSTER, "2", vec![cluster("c", "new")]);
+                if stream.request().await.is_ok() {
+                    return stream;
+                }
+            }
+        }
+    };
+    let mut stream = timeout(SOON, followed).await.unwrap();
+    loop {
+        // Before the value, there may be a remark that the server was away; never that there is none.
+        match next(&mut watch).await {
+            oxds_client::Update::Ambient(_) => {}
+            oxds_client::Update::Changed(Ok(cluster)) => {
+                assert_eq!(&*cluster.eds_service_name, "new");
+                break;
+            }
+            oxds_client::Update::Changed(Err(why)) => panic!("{why}"),
+        }
+    }
+    drop((client, watch));
+    stream.ended().await.unwrap();
+    server.has_connections(0).await.unwrap();
+    drop(stream);
+    tasks_are(before).await;
+}
+
+/// given clients in every state / when they are dropped / then no task and no socket of theirs is left.
+#[tokio::test]
+async fn c99_whatever_was_under_way_nothing_is_left_behind() {
+    let server = ControlPlane::start().await.unwrap();
+    let before = Handle::current().metrics().num_alive_tasks();
+    for state in ["connecting", "asked", "answered", "rejected", "in backoff"] {
+        let client = crate::scripted::pool(&server).client("test");
+        let watch = client.watch::<Cluster>("c");
+        let mut stream = match state {
+            "connecting" => None,
+            _ => Some(server.next_stream().await.unwrap()),
+        };
+        if let Some(stream) = &mut stream {
+            stream.request().await.unwrap();
+            match state {
+                "answered" => stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]),
+                "rejected" => stream.respond(&Kind::CLUSTER, "1", vec![static_cluster("c")]),
+                _ => {}
+            }
+        }
+        if state == "in backoff" {
+            stream.take().unwrap().end(Code::Internal, "no");
+        }
+        drop((client, watch));
+        if let Some(stream) = &mut stream {
+            stream.ended().await.unwrap();
+        }
+        drop(stream);
+        server.has_connections(0).await.unwrap();
+        tasks_are(before).await;
+        // Had it been connecting, its stream is over before anybody took it.
+        if state == "connecting"
+            && let Ok(Ok(stream)) = timeout(Duration::from_millis(50), server.next_stream()).await
+        {
+            drop(stream);
+        }
+    }
+}
+
+/// The response of a server that has lost its mind: a message that says that it is longer than it is.
+#[tokio::test]
+async fn a_message_that_promises_more_than_comes_is_waited_for_no_longer_than_its_stream() {
+    let (server, client) = start().await;
+    let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
+    let mut frame = vec![0, 0x3f, 0xff, 0xff, 0xff];
+    frame.extend(cluster("c", "never").encode_to_vec());
+    stream.garble(frame);
+    // Commands are obeyed meanwhile.
+    let other = client.watch::<Cluster>("d");
+    assert_eq!(stream.request().await.unwrap().resource_names, ["c", "d"]);
+    stream.end(Code::Ok, "");
+    let mut again = server.next_stream().await.unwrap();
+    again.respond(
+        &Kind::CLUSTER,
+        "2",
+        vec![cluster("c", "new"), cluster("d", "e")],
+    );
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
+    drop(other);
+}

@@ -1,0 +1,381 @@
+//! Watches as an application has them: typed, shared, slow, many, and looked at from outside.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use envoy_types::pb::envoy::config::cluster::v3::Cluster as Message;
+use oxds_client::{
+    Bootstrap, ClientPool, Invalid, Options, Protocol, Reason, ResourceType, Update, XdsClient,
+};
+use oxds_core::resource::{Assignment, Cluster};
+use oxds_testkit::resources::{assignment, cluster, static_cluster};
+use oxds_testkit::{ControlPlane, SOON};
+use oxds_types::Kind;
+use oxds_types::discovery::Any;
+use tokio::time::timeout;
+
+use crate::client_csds::{csds, entry, fetch};
+use crate::scripted::{acknowledged, error, next, pool, start, value};
+
+/// Long enough to show that something does not happen.
+const A_WHILE: Duration = Duration::from_millis(200);
+
+fn client_with(server: &ControlPlane, change: impl FnOnce(&mut Options)) -> XdsClient {
+    let bootstrap = Bootstrap::builder(server.address().to_string()).node_id("scripted");
+    let mut options = Options::default();
+    change(&mut options);
+    ClientPool::with_options(bootstrap.build().unwrap(), options).client("test")
+}
+
+fn both(version: &str) -> Vec<Any> {
+    ["a", "b"].map(|name| cluster(name, version)).to_vec()
+}
+
+/// given two watchers, one of whom does not read / when a response has come for both / then it is acknowledged at once, and
+/// the next one is not read before he has read, or ended his watch.
+#[tokio::test]
+async fn c87_the_next_response_waits_for_those_who_have_yet_to_read_the_last() {
+    for reads in [true, false] {
+        let server = ControlPlane::start().await.unwrap();
+        let client = client_with(&server, |options| {
+            options.patience_with_watchers = Duration::from_secs(3600);
+        });
+        let mut quick = client.watch::<Cluster>("a");
+        let mut slow = client.watch::<Cluster>("b");
+        let mut stream = server.next_stream().await.unwrap();
+        stream.request().await.unwrap();
+        stream.respond(&Kind::CLUSTER, "1", both("1"));
+        assert_eq!(stream.request().await.unwrap().version_info, "1");
+        value(&mut quick).await;
+
+        stream.respond(&Kind::CLUSTER, "2", both("2"));
+        assert!(timeout(A_WHILE, stream.request()).await.is_err());
+        // Commands are obeyed meanwhile.
+        let other = client.watch::<Assignment>("e");
+        assert_eq!(stream.request().await.unwrap().resource_names, ["e"]);
+        drop(other);
+        stream.request().await.unwrap();
+        match reads {
+            true => assert_eq!(&*value(&mut slow).await.eds_service_name, "1"),
+            false => drop(slow),
+        }
+        let ack = loop {
+            let request = stream.request().await.unwrap();
+            if request.version_info == "2" {
+                break request;
+            }
+        };
+        assert_eq!(ack.response_nonce, "nonce-2");
+        assert_eq!(&*value(&mut quick).await.eds_service_name, "2");
+    }
+}
+
+/// given a watch that nobody reads / then it slows the stream down, and does not stop it; in the end it has the newest.
+#[tokio::test]
+async fn c87_who_never_reads_stops_nobody() {
+    let server = ControlPlane::start().await.unwrap();
+    let client = client_with(&server, |options| {
+        options.patience_with_watchers = Duration::from_millis(20);
+    });
+    let mut unread = client.watch::<Cluster>("a");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    for version in ["1", "2", "3", "4"] {
+        stream.respond(&Kind::CLUSTER, version, both(version));
+        assert_eq!(stream.request().await.unwrap().version_info, version);
+    }
+    assert_eq!(&*value(&mut unread).await.eds_service_name, "4");
+}
+
+/// given a watcher that begins and ends other watches whenever it is told something / then nothing locks up, and what it
+/// watches in the end is what is asked for.
+#[tokio::test]
+async fn c88_a_watcher_that_watches_others_locks_nothing_up() {
+    let server = ControlPlane::start().await.unwrap();
+    let client = client_with(&server, |options| {
+        options.patience_with_watchers = Duration::from_secs(3600);
+    });
+    let mut watch = client.watch::<Cluster>("a");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    let watching = tokio::spawn(async move {
+        let mut others = Vec::new();
+        for version in 1..=50 {
+            let cluster = value(&mut watch).await;
+            assert_eq!(*cluster.eds_service_name, *version.to_string());
+            let same = client.watch::<Cluster>("a");
+            others = vec![client.watch::<Assignment>(cluster.eds_service_name.clone())];
+            drop(same);
+        }
+        (client, watch, others)
+    });
+    for version in 1..=50 {
+        let version = version.to_string();
+        stream.respond(&Kind::CLUSTER, &version, vec![cluster("a", &version)]);
+        while stream.request().await.unwrap().version_info != version {}
+    }
+    let kept = timeout(SOON, watching).await.unwrap().unwrap();
+    let last = loop {
+        let request = stream.request().await.unwrap();
+        if request.type_url == Kind::ENDPOINT.type_url() && request.resource_names == ["50"] {
+            break request;
+        }
+    };
+    assert!(last.error_detail.is_none());
+    drop(kept);
+}
+
+/// given two clusters that always change together / when what is held is asked for all the time / then every answer has both
+/// at one version, and changes go on meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn c128_what_is_held_is_shown_as_at_one_moment() {
+    let server = ControlPlane::start().await.unwrap();
+    let pool = pool(&server);
+    let client = pool.client("test");
+    let (_a, _b) = (
+        client.watch_raw(Kind::CLUSTER, "a"),
+        client.watch_raw(Kind::CLUSTER, "b"),
+    );
+    let mut asking = csds(&pool).await;
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    stream.respond(&Kind::CLUSTER, "0", both("0"));
+    stream.request().await.unwrap();
+    // Nobody reads these watches, and nobody is to wait for them.
+    drop((_a, _b));
+    let mut watches = [client.watch::<Cluster>("a"), client.watch::<Cluster>("b")];
+    let reading = tokio::spawn(async move {
+        loop {
+            for watch in &mut watches {
+                next(watch).await;
+            }
+        }
+    });
+    let changing = tokio::spawn(async move {
+        for version in 1..=200 {
+            let version = version.to_string();
+            stream.respond(&Kind::CLUSTER, &version, both(&version));
+            while stream.request().await.unwrap().version_info != version {}
+        }
+        stream
+    });
+    let mut seen = Vec::new();
+    while !changing.is_finished() {
+        let configs = fetch(&mut asking).await;
+        let [a, b] = ["a", "b"].map(|name| entry(&configs[0], name));
+        assert_eq!(a.version_info, b.version_info);
+        assert_eq!(a.last_updated, b.last_updated);
+        seen.push(a.version_info.clone());
+    }
+    changing.await.unwrap();
+    reading.abort();
+    seen.dedup();
+    assert!(
+        seen.len() > 2,
+        "it was looked at while things changed: {seen:?}"
+    );
+}
+
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// given 1,000 watchers of one cluster, all waiting / when it changes / then each is woken once, and has the same value, which
+/// was read once.
+#[tokio::test]
+async fn a_thousand_watchers_are_woken_once_each_and_share_what_they_read() {
+    let (server, client) = start().await;
+    let (mut stream, first) = acknowledged(&server, &client, cluster("c", "e")).await;
+    let mut watches = vec![first];
+    for _ in 1..1_000 {
+        let mut watch = client.watch::<Cluster>("c");
+        value(&mut watch).await;
+        watches.push(watch);
+    }
+    let woken: Vec<_> = watches.iter().map(|_| Arc::new(Woken::default())).collect();
+    let mut waiting: Vec<_> = watches
+        .iter_mut()
+        .map(|watch| Box::pin(watch.next()))
+        .collect();
+    for (watch, woken) in waiting.iter_mut().zip(&woken) {
+        let waker = Waker::from(Arc::clone(woken));
+        assert!(
+            watch
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+    }
+    stream.respond(&Kind::CLUSTER, "2", vec![cluster("c", "new")]);
+    stream.request().await.unwrap();
+    let mut read = Vec::new();
+    for (watch, woken) in waiting.into_iter().zip(&woken) {
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        match pin!(watch).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Some(Update::Changed(Ok(cluster)))) => read.push(cluster),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(read.iter().all(|cluster| Arc::ptr_eq(cluster, &read[0])));
+}
+
+/// given a cluster that no gRPC client can use / when it is watched as the generated message, and raw / then it is accepted,
+/// read once for all, and there as it came; as a view it is rejected.
+#[tokio::test]
+async fn a_generated_message_is_watched_without_the_rules_of_grpc() {
+    let (server, client) = start().await;
+    let (mut one, mut two) = (client.watch::<Message>("c"), client.watch::<Message>("c"));
+    let mut raw = client.watch_raw(Kind::CLUSTER, "c");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    stream.respond(&Kind::CLUSTER, "1", vec![static_cluster("c")]);
+    assert!(stream.request().await.unwrap().error_detail.is_none());
+    let (one, two) = (value(&mut one).await, value(&mut two).await);
+    assert!(one.name == "c" && Arc::ptr_eq(&one, &two));
+    let Some(Update::Changed(Ok(raw))) = raw.next().await else {
+        panic!("no value");
+    };
+    assert_eq!(raw.value(), &static_cluster("c").value);
+
+    // Whoever comes with a type that does not take what is held is told so.
+    let mut view = client.watch::<Cluster>("c");
+    let why = error(&mut view, Reason::Invalid).await.to_string();
+    assert!(why.contains("\"c\" is held, but is no valid"), "{why}");
+}
+
+/// given a type with a rule of the application / then what breaks it is rejected with that rule.
+#[tokio::test]
+async fn a_type_is_registered_with_its_rules() {
+    let (server, client) = start().await;
+    client.register(ResourceType::checked(|cluster: &Message| {
+        match cluster.connect_timeout.is_some() {
+            true => Ok(()),
+            false => Err(Invalid::new("must be set").at("connect_timeout")),
+        }
+    }));
+    let mut watch = client.watch::<Message>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    let why = error(&mut watch, Reason::Invalid).await.to_string();
+    assert!(why.contains("connect_timeout: must be set"), "{why}");
+    let nack = stream.request().await.unwrap().error_detail.unwrap();
+    assert!(
+        nack.message.contains("c: connect_timeout: must be set"),
+        "{}",
+        nack.message
+    );
+}
+
+/// given a watch of all clusters of a real control plane, by differences / then what there is, comes and goes is told by name,
+/// and a read that is cancelled loses none of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn c280_all_of_a_kind_is_watched() {
+    let yaml = |names: &[&str]| {
+        let one = |name: &&str| {
+            format!(
+                "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n  name: {name}\n"
+            )
+        };
+        names.iter().map(one).collect::<String>()
+    };
+    let server = crate::support::ControlPlane::start(&yaml(&["a", "b"]));
+    let bootstrap = Bootstrap::builder(server.address().to_string());
+    let options = Options {
+        protocol: Protocol::Delta,
+        ..Options::default()
+    };
+    let pool = ClientPool::with_options(bootstrap.build().unwrap(), options);
+    let mut all = pool.client("test").watch_all::<Message>("*");
+    let mut heard = Vec::new();
+    server_says(&mut all, &mut heard, &["a there", "b there"]).await;
+    server.write(&yaml(&["b", "c"]));
+    server_says(&mut all, &mut heard, &["a gone", "c there"]).await;
+}
+
+async fn server_says(
+    all: &mut oxds_client::WatchAll<Message>,
+    heard: &mut Vec<String>,
+    expected: &[&str],
+) {
+    heard.clear();
+    while heard.len() < expected.len() {
+        // Cancelled as often as not.
+        let Ok(word) = timeout(Duration::from_millis(1), all.next()).await else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        let (name, update) = word.unwrap();
+        heard.push(match update {
+            Update::Changed(Ok(cluster)) => {
+                assert_eq!(cluster.name, *name);
+                format!("{name} there")
+            }
+            Update::Changed(Err(error)) => {
+                assert_eq!(error.reason, Reason::DoesNotExist);
+                format!("{name} gone")
+            }
+            Update::Ambient(remark) => panic!("{remark:?}"),
+        });
+    }
+    heard.sort();
+    assert_eq!(heard, expected);
+}
+
+/// given a server that is declared to fail on data errors, and a client that heeds it / when what is held is spoilt / then it
+/// is dropped, with the cause.
+#[tokio::test]
+async fn c112_a_declared_server_drops_what_is_held_by_a_rejection() {
+    for heeds in [true, false] {
+        let server = ControlPlane::start().await.unwrap();
+        let features = oxds_client::bootstrap::Features {
+            xds_v3: true,
+            fail_on_data_errors: true,
+            ..Default::default()
+        };
+        let bootstrap = Bootstrap::builder(server.address().to_string()).features(features);
+        let options = Options {
+            data_error_handling: heeds,
+            ..Options::default()
+        };
+        let pool = ClientPool::with_options(bootstrap.build().unwrap(), options);
+        let (mut stream, mut watch) =
+            acknowledged(&server, &pool.client("test"), cluster("c", "e")).await;
+        stream.respond(&Kind::CLUSTER, "2", vec![static_cluster("c")]);
+        match next(&mut watch).await {
+            Update::Changed(Err(why)) => assert!(heeds && why.reason == Reason::Invalid),
+            Update::Ambient(Some(why)) => assert!(!heeds && why.reason == Reason::Invalid),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A kind that is asked for again after a type was rejected of it goes on; what is sent of another kind is not taken for it.
+#[tokio::test]
+async fn a_resource_that_changes_its_type_is_rejected_and_what_was_stays() {
+    let (server, client) = start().await;
+    let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
+    stream.respond(&Kind::CLUSTER, "2", vec![assignment("c")]);
+    let nack = stream.request().await.unwrap().error_detail.unwrap();
+    assert!(
+        nack.message
+            .contains("must be a envoy.config.cluster.v3.Cluster"),
+        "{}",
+        nack.message
+    );
+    assert!(
+        timeout(A_WHILE, watch.next()).await.is_err(),
+        "it stays, for it was not deleted"
+    );
+    stream.respond(&Kind::CLUSTER, "3", vec![cluster("c", "new")]);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
+}
