@@ -3,34 +3,32 @@
 use std::sync::Arc;
 
 use http::uri::PathAndQuery;
+use oxds_client::transport::RequestCodec;
 use oxds_core::observe::{Change, Held, Observer, Request};
 use oxds_core::snapshot::Protocol;
-use oxds_types::Kind;
 use oxds_types::discovery::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
+use oxds_types::kind::Service;
+use oxds_types::request::Introduces;
+use oxds_types::{ApiVersion, Kind};
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::client::Grpc;
 use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
-use tonic_prost::ProstCodec;
 
 use super::control_plane::{MAX_ANSWER, connect};
 use super::source::Source;
 use crate::exit::Failure;
-
-const SOTW: &str =
-    "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-const DELTA: &str =
-    "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 
 /// Follows resources of one kind at a control plane.
 #[derive(Debug)]
 pub(crate) struct Following {
     machine: Observer,
     channel: Channel,
+    version: ApiVersion,
     stream: Option<Stream>,
 }
 
@@ -56,9 +54,11 @@ impl Following {
         protocol: Protocol,
     ) -> Result<Self, Failure> {
         let channel = connect(&source.address, None).await?;
+        let machine = Observer::new(kind, names, protocol, source.node.clone());
         Ok(Self {
-            machine: Observer::new(kind, names, protocol, source.node.clone()),
+            machine: machine.asking_in(source.version),
             channel,
+            version: source.version,
             stream: None,
         })
     }
@@ -91,16 +91,46 @@ impl Following {
     }
 
     async fn open(&self) -> Result<Stream, Status> {
+        let service = Service::aggregated(self.version);
         Ok(match self.machine.handle_opened() {
             Request::Sotw(first) => {
-                let (requests, responses) = call(&self.channel, SOTW, *first).await?;
+                let (requests, responses) = self.call(service.stream, *first).await?;
                 Stream::Sotw(requests, responses)
             }
             Request::Delta(first) => {
-                let (requests, responses) = call(&self.channel, DELTA, *first).await?;
+                let (requests, responses) = self.call(service.delta, *first).await?;
                 Stream::Delta(requests, responses)
             }
         })
+    }
+
+    /// Calls, with the first request already on its way: a server may send its headers with its first response only.
+    async fn call<Q, R>(
+        &self,
+        method: Option<&str>,
+        first: Q,
+    ) -> Result<(mpsc::UnboundedSender<Q>, Box<Streaming<R>>), Status>
+    where
+        Q: Introduces + 'static,
+        R: Message + Default + 'static,
+    {
+        let (requests, queue) = mpsc::unbounded_channel();
+        // The other end is at hand.
+        let _ = requests.send(first);
+        let service = Service::aggregated(self.version).name;
+        let path = format!("/{service}/{}", method.unwrap_or_default());
+        let path =
+            PathAndQuery::try_from(path).map_err(|error| Status::internal(error.to_string()))?;
+        let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(MAX_ANSWER);
+        grpc.ready()
+            .await
+            .map_err(|error| Status::unavailable(error.to_string()))?;
+        let called = grpc.streaming(
+            tonic::Request::new(UnboundedReceiverStream::new(queue)),
+            path,
+            RequestCodec::<Q, R>::new(self.version),
+        );
+        Ok((requests, Box::new(called.await.map(Response::into_inner)?)))
     }
 }
 
@@ -114,31 +144,6 @@ impl Stream {
             (Self::Sotw(..), Request::Delta(_)) | (Self::Delta(..), Request::Sotw(_)) => {}
         }
     }
-}
-
-/// Calls, with the first request already on its way: a server may send its headers with its first response only.
-async fn call<Q, R>(
-    channel: &Channel,
-    method: &'static str,
-    first: Q,
-) -> Result<(mpsc::UnboundedSender<Q>, Box<Streaming<R>>), Status>
-where
-    Q: Message + Send + Sync + 'static,
-    R: Message + Default + Send + Sync + 'static,
-{
-    let (requests, queue) = mpsc::unbounded_channel();
-    // The other end is at hand.
-    let _ = requests.send(first);
-    let mut grpc = Grpc::new(channel.clone()).max_decoding_message_size(MAX_ANSWER);
-    grpc.ready()
-        .await
-        .map_err(|error| Status::unavailable(error.to_string()))?;
-    let called = grpc.streaming(
-        tonic::Request::new(UnboundedReceiverStream::new(queue)),
-        PathAndQuery::from_static(method),
-        ProstCodec::<Q, R>::default(),
-    );
-    Ok((requests, Box::new(called.await.map(Response::into_inner)?)))
 }
 
 fn ended() -> Status {

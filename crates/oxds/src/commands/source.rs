@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use oxds_client::Bootstrap;
-use oxds_types::Kind;
+use oxds_client::bootstrap::TransportPolicy;
 use oxds_types::discovery::Node;
+use oxds_types::{ApiVersion, Kind};
 
 use super::bootstrap::check;
 use super::control_plane::Address;
@@ -24,6 +25,18 @@ pub(crate) struct Asking {
     /// The node's cluster
     #[arg(long, value_name = "NAME", default_value = "")]
     cluster: String,
+    /// The version of the API to ask in; auto: v3 if the bootstrap says that the server knows it, else v2
+    #[arg(long, value_enum, default_value_t, value_name = "VERSION")]
+    transport: Transport,
+}
+
+/// A [`TransportPolicy`], by its name on the command line.
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+enum Transport {
+    #[default]
+    V3,
+    V2,
+    Auto,
 }
 
 /// A control plane, and the client that asks it.
@@ -32,18 +45,26 @@ pub(crate) struct Source {
     /// `HOST:PORT`.
     pub(crate) address: String,
     pub(crate) node: Node,
+    /// The version of the API that it is asked in.
+    pub(crate) version: ApiVersion,
 }
 
 impl Asking {
     pub(crate) fn source(&self) -> Result<Source, Failure> {
-        if let Some(file) = &self.bootstrap {
-            return of_bootstrap(&check::read(file)?);
-        }
-        let built = Bootstrap::builder(&self.address.server)
-            .node_id(&self.node_id)
-            .cluster(&self.cluster)
-            .build();
-        of_bootstrap(&built.map_err(Failure::usage)?)
+        let bootstrap = match &self.bootstrap {
+            Some(file) => check::read(file)?,
+            None => Bootstrap::builder(&self.address.server)
+                .node_id(&self.node_id)
+                .cluster(&self.cluster)
+                .build()
+                .map_err(Failure::usage)?,
+        };
+        let policy = match self.transport {
+            Transport::V3 => TransportPolicy::V3Only,
+            Transport::V2 => TransportPolicy::V2Only,
+            Transport::Auto => TransportPolicy::Auto,
+        };
+        of_bootstrap(&bootstrap.with_transport(|_| policy))
     }
 }
 
@@ -59,6 +80,7 @@ fn of_bootstrap(bootstrap: &Bootstrap) -> Result<Source, Failure> {
     Ok(Source {
         address: server.address.authority().to_owned(),
         node: bootstrap.node().clone(),
+        version: server.version(),
     })
 }
 

@@ -23,6 +23,7 @@ Examples:
   oxds watch clusters                            # a line for each change, until Ctrl-C
   oxds watch eds checkout-v1 -o yaml --delta
   oxds watch lds --bootstrap bootstrap.json -o json | jq -c '[.change, .name]'
+  oxds watch cds --transport v2 -o yaml          # as a client of API v2 would
 
 It asks by ADS as a client would, with full states or, with --delta, differences, and accepts all \
 it is sent: `oxds status` shows it among the clients. When the stream ends it says so on stderr, \

@@ -56,6 +56,38 @@ impl Drop for Watching {
     }
 }
 
+/// Given a folder in v3; when it is watched and read in v2; then resources come in v2, and the control plane knows who
+/// asks in v2; given a bootstrap that does not say that its server knows v3, then `auto` is v2.
+#[test]
+fn s62_get_and_watch_ask_in_v2() {
+    const V2: &str = "type.googleapis.com/envoy.api.v2.Cluster";
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let server = Serve::start(dir.path());
+    server.shows("/readyz", "200 OK");
+    for delta in [&[][..], &["--delta"]] {
+        let arguments = [&["clusters", "--transport", "v2"], delta].concat();
+        let mut watching = Watching::start(&arguments, &server);
+        let resource = watching.expect("added", "a");
+        assert_eq!(
+            (&resource["@type"], &resource["name"]),
+            (&V2.into(), &"a".into())
+        );
+    }
+    let grpc = server.grpc.to_string();
+    let bootstrap = format!(
+        r#"{{ "xds_servers": [{{ "server_uri": "{grpc}", "channel_creds": [{{ "type": "insecure" }}] }}] }}"#
+    );
+    let file = dir.path().join("bootstrap.json.txt");
+    fs::write(&file, bootstrap).expect("written");
+    let file = file.to_str().expect("UTF-8");
+    let get = |transport| {
+        let asked = ["get", "cds", "-o", "json", "--bootstrap", file];
+        oxds([&asked[..], &["--transport", transport]].concat())
+    };
+    get("auto").expect(0, &[V2]);
+    get("v3").expect(0, &["envoy.config.cluster.v3.Cluster"]);
+}
+
 /// Given a folder that is served; when its files change; then `watch` tells each change, with full states and with
 /// differences, and the control plane knows it as a client in sync.
 #[test]
