@@ -101,6 +101,13 @@ impl Process {
         last.map(|rest| rest.trim().to_owned())
     }
 
+    /// All stdout lines so far that begin with `prefix`, without it.
+    pub(crate) fn all(&self, prefix: &str) -> Vec<String> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let rests = lines.iter().filter_map(|line| line.strip_prefix(prefix));
+        rests.map(str::to_owned).collect()
+    }
+
     /// An error if the process has ended by itself.
     pub(crate) fn running(&mut self) -> Fallible {
         match self.child.try_wait()? {

@@ -38,9 +38,7 @@ impl ChannelLoad {
 
     /// The same, with a bootstrap that no file can say.
     pub(crate) fn start_with(bootstrap: Bootstrap) -> Fallible<Self> {
-        let channel = XdsChannel::builder(format!("xds:///{LISTENER}"))
-            .bootstrap(bootstrap)
-            .build()?;
+        let channel = open(bootstrap)?;
         let calls = Calls::default();
         let workers = (0..Self::WORKERS)
             .map(|_| work(channel.clone(), calls.clone()))
@@ -54,7 +52,7 @@ impl ChannelLoad {
 
 async fn work(mut channel: XdsChannel, calls: Calls) {
     loop {
-        let outcome = call(&mut channel)
+        let outcome = call(&mut channel, METHOD)
             .await
             .unwrap_or_else(|error| Err(error.to_string()));
         calls.record(outcome);
@@ -62,8 +60,15 @@ async fn work(mut channel: XdsChannel, calls: Calls) {
     }
 }
 
-async fn call(channel: &mut XdsChannel) -> Fallible<Outcome> {
-    let request = Request::post(METHOD)
+/// A channel that makes no call by itself.
+pub(crate) fn open(bootstrap: Bootstrap) -> Fallible<XdsChannel> {
+    let channel = XdsChannel::builder(format!("xds:///{LISTENER}"));
+    Ok(channel.bootstrap(bootstrap).build()?)
+}
+
+/// One call of a method.
+pub(crate) async fn call(channel: &mut XdsChannel, method: &str) -> Fallible<Outcome> {
+    let request = Request::post(method)
         .header(header::CONTENT_TYPE, "application/grpc")
         .header(header::TE, "trailers")
         .header("grpc-timeout", DEADLINE)

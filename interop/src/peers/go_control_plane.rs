@@ -77,6 +77,16 @@ impl GoControlPlane {
         self.process.line("nack ", limit).await
     }
 
+    /// The first line of what it prints of load reports that begins so, without that.
+    pub(crate) async fn load_line(&mut self, prefix: &str, limit: Duration) -> Fallible<String> {
+        self.process.line(prefix, limit).await
+    }
+
+    /// The reports of localities so far, as it prints them.
+    pub(crate) fn loads(&self) -> Vec<String> {
+        self.process.all("load ")
+    }
+
     /// SIGKILL.
     pub(crate) async fn kill(self) -> Fallible {
         self.process.kill().await

@@ -4,6 +4,7 @@ pub(crate) mod channel;
 pub(crate) mod control_plane;
 pub(crate) mod csds;
 pub(crate) mod envoy;
+pub(crate) mod go_backend;
 pub(crate) mod go_control_plane;
 pub(crate) mod grpc;
 pub(crate) mod grpc_server;
@@ -24,6 +25,7 @@ pub(crate) struct Peers {
     pub(crate) python_client: PathBuf,
     pub(crate) python_server: PathBuf,
     pub(crate) python_csds: PathBuf,
+    pub(crate) go_backend: PathBuf,
     pub(crate) go_client: PathBuf,
     pub(crate) go_control_plane: PathBuf,
     pub(crate) go_control_plane_v2: PathBuf,
@@ -56,6 +58,7 @@ impl Peers {
             python_client: interop.join("peers/python/client.py"),
             python_server: interop.join("peers/python/server.py"),
             python_csds: interop.join("peers/python/csds.py"),
+            go_backend: installed.join("bin/backend"),
             go_client: installed.join("bin/client"),
             go_control_plane: installed.join("bin/control-plane"),
             go_control_plane_v2: installed.join("bin/control-plane-v2"),
@@ -73,6 +76,7 @@ impl Peers {
             &peers.python_client,
             &peers.python_server,
             &peers.python_csds,
+            &peers.go_backend,
             &peers.go_client,
             &peers.go_control_plane,
             &peers.go_control_plane_v2,

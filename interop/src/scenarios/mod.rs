@@ -11,6 +11,7 @@ mod envoy_transports;
 mod grpc;
 mod grpc_server;
 mod grpc_v2;
+mod loads;
 mod restart;
 mod suite;
 
@@ -68,6 +69,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         restart::scenarios(),
         grpc_v2::scenarios(),
         channel::scenarios(),
+        loads::scenarios(),
         channel_v2::scenarios(),
         suite::scenarios(),
     ]

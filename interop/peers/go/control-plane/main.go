@@ -8,6 +8,8 @@
 //	ack TYPE NAMES       a client accepted a response
 //	nack TYPE MESSAGE    a client refused one
 //
+// and what loads.go prints of the load that clients report to it.
+//
 //	control-plane DIR [ADDRESS]
 package main
 
@@ -28,6 +30,7 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	loadstats "github.com/envoyproxy/go-control-plane/envoy/service/load_stats/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	server "github.com/envoyproxy/go-control-plane/pkg/server/v3"
@@ -74,6 +77,7 @@ func main() {
 	})
 	g := grpc.NewServer()
 	discovery.RegisterAggregatedDiscoveryServiceServer(g, ads)
+	loadstats.RegisterLoadReportingServiceServer(g, loads{})
 	fmt.Println("grpc", listener.Addr())
 	go follow(os.Args[1], snapshots)
 	log.Fatal(g.Serve(listener))
