@@ -329,7 +329,8 @@ impl Watch {
             None => {}
         }
         let asked = || change.added.iter().chain(&change.repeated);
-        self.urgent |= asked().next().is_some();
+        let asks = asked().next().is_some();
+        self.urgent |= asks;
         // Whatever it thought of it, it asks for it (again).
         asked().for_each(|name| drop(self.record.rejections.remove(name)));
         if self.all.is_some() {
@@ -348,7 +349,7 @@ impl Watch {
                 state.sent = subscription::Sent::Nothing;
             }
         }
-        if self.due.is_empty() {
+        if asks && self.due.is_empty() {
             // At once, as in the subscription.
             self.due = asked().cloned().collect();
         } else {

@@ -352,11 +352,13 @@ impl Step {
     pub(super) fn updates<'a>(
         &'a self,
         all: &'a Collection,
-    ) -> Box<dyn Iterator<Item = &'a Arc<Resource>> + 'a> {
-        match self {
-            Self::None => Box::new(std::iter::empty()),
-            Self::Since(step) => Box::new(step.changes().iter().filter_map(|c| c.new.as_ref())),
-            Self::Everything => Box::new(all.iter()),
-        }
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let (changes, everything) = match self {
+            Self::None => (&[][..], None),
+            Self::Since(step) => (step.changes(), None),
+            Self::Everything => (&[][..], Some(all.iter())),
+        };
+        let changed = changes.iter().filter_map(|change| change.new.as_ref());
+        changed.chain(everything.into_iter().flatten())
     }
 }

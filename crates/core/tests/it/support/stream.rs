@@ -357,6 +357,22 @@ impl Stream {
         self.answer(reply, Some(status));
     }
 
+    /// Accepts a response of which only the nonce was read.
+    pub(crate) fn ack_nonce(&mut self, kind: &Kind, nonce: &str) {
+        let request = match self.protocol {
+            Protocol::Sotw => {
+                let mut request = self.asked.entry(kind.clone()).or_default().request(kind);
+                request.response_nonce = nonce.to_owned();
+                request.into()
+            }
+            Protocol::Delta => oxds_core::session::Request::Delta(DeltaDiscoveryRequest {
+                response_nonce: nonce.to_owned(),
+                ..delta(kind, &[], &[])
+            }),
+        };
+        self.send(request);
+    }
+
     fn answer(&mut self, reply: &Reply, error: Option<Status>) {
         let (kind, _) = Kind::from_type_url(&reply.type_url).unwrap();
         match self.protocol {
