@@ -1,4 +1,5 @@
-//! Our own channel, configured in API v2: by go-control-plane as it was then, and by `oxds serve` (gRFC A30).
+//! Our own channel, configured in API v2: by go-control-plane as it was then, and by `oxds serve` (gRFC A30): C-50,
+//! C-51, C-52, C-54, C-57, C-60.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
