@@ -1,11 +1,11 @@
 //! An xDS client: bootstrap, subscriptions, resolved configuration.
 //!
 //! ```text
-//!   Bootstrap ──► ClientPool ──► XdsClient ──────► Watch<Cluster>, RawWatch
-//!                                   │  ▲                one resource, as it changes
-//!                              ADS  │  │
-//!                                   ▼  │          ┌──► ConfigWatch
-//!                              control plane      │      a target's whole configuration
+//!   Bootstrap ──► ClientPool ──► XdsClient ──────► Watch<Cluster>, WatchAll<Cluster>, RawWatch
+//!                                   │  ▲                resources, as they change
+//!             ADS, or a stream for  │  │
+//!             each kind, REST, file ▼  │          ┌──► ConfigWatch
+//!              control planes, Source  │          │      a target's whole configuration
 //!                                     Target ─────┘
 //! ```
 //!
@@ -29,6 +29,42 @@
 //!         Update::Ambient(remark) => println!("still the same, but: {remark:?}"),
 //!     }
 //! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A list of control planes, the most wanted first; and all clusters, as the API's own message:
+//!
+//! ```no_run
+//! use envoy_types::pb::envoy::config::cluster::v3::Cluster;
+//! use oxds_client::{Bootstrap, XdsClient};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let bootstrap = Bootstrap::builder("one.example:18000").fallback_server("two.example:18000");
+//! let client = XdsClient::new(bootstrap.node_id("me").build()?.into());
+//! let mut clusters = client.watch_all::<Cluster>("*");
+//! while let Some((name, update)) = clusters.next().await {
+//!     println!("{name}: {update:?}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A file, without any server; it may be replaced at any time:
+//!
+//! ```
+//! use oxds_client::{Bootstrap, Source, Update, XdsClient};
+//! use oxds_core::resource::Assignment;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let file = folder.path().join("endpoints.yaml");
+//! # let url = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+//! # std::fs::write(&file, format!("'@type': {url}\ncluster_name: checkout\n"))?;
+//! let client = XdsClient::new(Bootstrap::without_servers().build()?.into());
+//! let mut watch = client.watch_from::<Assignment>(&Source::file(&file), "checkout")?;
+//! assert!(matches!(watch.next().await, Some(Update::Changed(Ok(_)))));
 //! # Ok(())
 //! # }
 //! ```

@@ -88,7 +88,8 @@ impl Poll {
     }
 
     /// The open question was answered, or failed. `random` spreads the next one. Returns what that means: an answer
-    /// that brings the version of the last one, for the same names, brings nothing (C-267).
+    /// that brings the version of the last one, for the same names, brings nothing (C-267); one that does not say of
+    /// which type it is, is of the type that was asked for.
     pub fn handle_answer(&mut self, now: Instant, answer: Answer, random: u64) -> Answer {
         let delay = jittered(self.pace.refresh_delay, random);
         self.phase = Phase::Waiting { until: now + delay };
@@ -104,8 +105,11 @@ impl Poll {
             {
                 Answer::Unchanged
             }
-            Answer::Response(response) => {
+            Answer::Response(mut response) => {
                 self.answered = Some(question.resource_names.clone());
+                if response.type_url.is_empty() {
+                    response.type_url.clone_from(&question.type_url);
+                }
                 Answer::Response(response)
             }
             other => other,

@@ -10,6 +10,7 @@ pub(crate) mod grpc;
 pub(crate) mod grpc_server;
 pub(crate) mod grpc_v2;
 pub(crate) mod oxds;
+pub(crate) mod rest;
 pub(crate) mod suite;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ pub(crate) struct Peers {
     pub(crate) python_client: PathBuf,
     pub(crate) python_server: PathBuf,
     pub(crate) python_csds: PathBuf,
+    pub(crate) python_rest: PathBuf,
     pub(crate) go_backend: PathBuf,
     pub(crate) go_client: PathBuf,
     pub(crate) go_control_plane: PathBuf,
@@ -58,6 +60,7 @@ impl Peers {
             python_client: interop.join("peers/python/client.py"),
             python_server: interop.join("peers/python/server.py"),
             python_csds: interop.join("peers/python/csds.py"),
+            python_rest: interop.join("peers/python/rest.py"),
             go_backend: installed.join("bin/backend"),
             go_client: installed.join("bin/client"),
             go_control_plane: installed.join("bin/control-plane"),
@@ -76,6 +79,7 @@ impl Peers {
             &peers.python_client,
             &peers.python_server,
             &peers.python_csds,
+            &peers.python_rest,
             &peers.go_backend,
             &peers.go_client,
             &peers.go_control_plane,

@@ -13,6 +13,7 @@ mod grpc_server;
 mod grpc_v2;
 mod loads;
 mod restart;
+mod source;
 mod suite;
 
 use std::fmt;
@@ -67,6 +68,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         grpc_server::scenarios(),
         csds::scenarios(),
         restart::scenarios(),
+        source::scenarios(),
         grpc_v2::scenarios(),
         channel::scenarios(),
         loads::scenarios(),

@@ -6,6 +6,7 @@ use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{assignment, cluster};
 use oxds_types::Kind;
+use oxds_types::discovery::DiscoveryResponse;
 
 use crate::scripted::{error, essence, value};
 
@@ -98,6 +99,15 @@ async fn c271_two_kinds_have_two_streams_and_may_have_two_servers() {
         assert_eq!(ack.version_info, version);
         assert!(!ack.response_nonce.is_empty());
     }
+    // A server of one type may leave out which it is.
+    let untyped = DiscoveryResponse {
+        version_info: "e9b".to_owned(),
+        nonce: "n".to_owned(),
+        resources: vec![assignment("e")],
+        ..DiscoveryResponse::default()
+    };
+    elsewhere.send(untyped);
+    assert_eq!(elsewhere.request().await.unwrap().version_info, "e9b");
     // The end of one is not that of the others.
     drop((c, clusters));
     endpoints.respond(&Kind::ENDPOINT, "e10", vec![assignment("e")]);

@@ -144,3 +144,18 @@ fn c269_other_names_take_the_place_of_the_open_question() {
     let answer = poll.handle_answer(now, response("1"), MIDDLE);
     assert_eq!(answer, response("1"), "the version is one of other names");
 }
+
+/// The type is for streams of many; servers of one often leave it out.
+#[test]
+fn c267_an_answer_without_a_type_is_of_the_type_asked_for() {
+    let (mut poll, now) = (poll(), Instant::EPOCH);
+    poll.handle_request(DiscoveryRequest {
+        type_url: "type.googleapis.com/a.B".to_owned(),
+        ..request("", &["a"])
+    });
+    poll.poll_transmit(now).unwrap();
+    let Answer::Response(response) = poll.handle_answer(now, response("1"), MIDDLE) else {
+        panic!("not a response");
+    };
+    assert_eq!(response.type_url, "type.googleapis.com/a.B");
+}

@@ -29,8 +29,12 @@ import (
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	clusterservice "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	endpointservice "github.com/envoyproxy/go-control-plane/envoy/service/endpoint/v3"
+	listenerservice "github.com/envoyproxy/go-control-plane/envoy/service/listener/v3"
 	loadstats "github.com/envoyproxy/go-control-plane/envoy/service/load_stats/v3"
+	routeservice "github.com/envoyproxy/go-control-plane/envoy/service/route/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	server "github.com/envoyproxy/go-control-plane/pkg/server/v3"
@@ -69,15 +73,20 @@ func main() {
 		log.Fatal(err)
 	}
 	snapshots := cache.NewSnapshotCache(false, oneGroup{}, nil)
-	ads := server.NewServer(context.Background(), snapshots, server.CallbackFuncs{
+	all := server.NewServer(context.Background(), snapshots, server.CallbackFuncs{
 		StreamRequestFunc: func(_ int64, r *discovery.DiscoveryRequest) error {
 			report(r)
 			return nil
 		},
 	})
 	g := grpc.NewServer()
-	discovery.RegisterAggregatedDiscoveryServiceServer(g, ads)
+	discovery.RegisterAggregatedDiscoveryServiceServer(g, all)
 	loadstats.RegisterLoadReportingServiceServer(g, loads{})
+	// And each type by a service of its own.
+	clusterservice.RegisterClusterDiscoveryServiceServer(g, all)
+	endpointservice.RegisterEndpointDiscoveryServiceServer(g, all)
+	listenerservice.RegisterListenerDiscoveryServiceServer(g, all)
+	routeservice.RegisterRouteDiscoveryServiceServer(g, all)
 	fmt.Println("grpc", listener.Addr())
 	go follow(os.Args[1], snapshots)
 	log.Fatal(g.Serve(listener))

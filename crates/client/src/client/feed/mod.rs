@@ -140,11 +140,24 @@ impl Feed {
     /// Nothing is lost when the future is dropped: what was begun is kept.
     pub async fn next(&mut self) -> Io {
         match &mut self.wire {
-            Wire::Grpc(peer, stream) => stream.next(peer, &self.options).await,
+            Wire::Grpc(peer, stream) => of_type(peer, stream.next(peer, &self.options).await),
             Wire::Rest(feed) => feed.next().await,
             Wire::File(feed) => feed.next().await,
         }
     }
+}
+
+/// The type is for streams of many: servers of one may leave it out.
+fn of_type(peer: &GrpcPeer, mut io: Io) -> Io {
+    let type_url = match &mut io {
+        Io::Response(response) => &mut response.type_url,
+        Io::Difference(response) => &mut response.type_url,
+        _ => return io,
+    };
+    if let Some(kind) = peer.of.as_ref().filter(|_| type_url.is_empty()) {
+        kind.type_url().clone_into(type_url);
+    }
+    io
 }
 
 impl fmt::Debug for Feed {
