@@ -74,6 +74,9 @@
 //! | ADS, full states or differences | yes |
 //! | v3, and v2 for control planes that know no other (gRFC A30): [`bootstrap::TransportPolicy`] | yes |
 //! | bootstrap from environment, JSON, code | yes |
+//! | resources as views with gRPC's rules, as any generated message, as a type with rules of one's own, or raw | yes |
+//! | one name, all of a kind (`*`), `xdstp` collections: [`XdsClient::watch_all`] | yes |
+//! | time to live; data errors and transient silence (gRFC A88): [`Options`] | off by default |
 //! | authorities: name templates, servers of their own | yes |
 //! | one client per target | yes |
 //! | plaintext, TCP and Unix sockets | yes |
@@ -85,7 +88,9 @@
 //! | LRS: load reported to the server that delivered the cluster, with what backends say of themselves ([`load`]) | yes |
 //! | [sources](source) beside ADS: a stream for each kind, REST, files | yes |
 //!
-//! Every `next` is cancel-safe; dropping the last handle ends the client's task and closes its socket.
+//! Every `next` is cancel-safe: a read that is dropped loses nothing, and the next one finds the newest word. A watch that is
+//! kept and not read holds up the stream that brings its resource, by a second per response
+//! ([`Options::patience_with_watchers`]). Dropping the last handle ends the client's task and closes its socket.
 //!
 //! # What it logs
 //!

@@ -138,7 +138,7 @@ impl fmt::Display for Target {
 }
 
 /// Every `%s` is replaced (C-32); in new-style names the service is encoded, but for its slashes (C-39, C-40).
-fn fill(template: &str, service: &str) -> String {
+pub(crate) fn fill(template: &str, service: &str) -> String {
     match template.starts_with("xdstp:") {
         false => template.replace("%s", service),
         true => {

@@ -17,6 +17,7 @@ mod source;
 mod switches;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use oxds_core::ads::Names;
 use oxds_types::discovery::Node;
@@ -29,6 +30,7 @@ pub use source::{CONFIG_VARIABLE, FILE_VARIABLE};
 use crate::credentials::{
     CallCredentials, CertificateFiles, ChannelCredentials, Configured, CredentialTypes,
 };
+use crate::target;
 use crate::transport::ServerUri;
 use switches::Switches;
 
@@ -184,6 +186,22 @@ impl Bootstrap {
     #[must_use]
     pub fn allowed_grpc_services(&self) -> &BTreeMap<String, SideService> {
         &self.allowed_grpc_services
+    }
+
+    /// The listener of a gRPC server that listens here. Who makes no server needs no template, so that a bootstrap without
+    /// one is good until then (gRFC A36).
+    ///
+    /// # Errors
+    /// `server_listener_resource_name_template` is not set.
+    pub fn server_listener_name(&self, listening: SocketAddr) -> Result<String, BootstrapError> {
+        let Some(template) = &self.server_listener_template else {
+            return Err(BootstrapError::Field {
+                origin: Origin::Given,
+                path: "server_listener_resource_name_template".to_owned(),
+                reason: "must be set for an xDS server".to_owned(),
+            });
+        };
+        Ok(target::fill(template, &listening.to_string()))
     }
 
     /// The JSON form, as a gRPC client in any language reads it.

@@ -491,3 +491,26 @@ fn a_builder_makes_what_a_file_would_say() {
         .to_string();
     assert!(error.contains("xds_servers[0].server_uri"), "{error}");
 }
+
+#[test]
+fn c33_a_server_needs_a_template_when_it_starts_and_not_before() {
+    let servers = r#""xds_servers":[{"server_uri":"cp:1","channel_creds":[{"type":"insecure"}]}]"#;
+    let listening = "[::1]:50051".parse().unwrap();
+    let without = Bootstrap::from_json(&format!("{{{servers}}}")).unwrap();
+    let why = without.server_listener_name(listening).unwrap_err();
+    assert_eq!(
+        why.to_string(),
+        "bootstrap: server_listener_resource_name_template: must be set for an xDS server"
+    );
+    for (template, name) in [
+        ("grpc/server?%s", "grpc/server?[::1]:50051"),
+        (
+            "xdstp://a/T/server/%s",
+            "xdstp://a/T/server/%5B::1%5D:50051",
+        ),
+    ] {
+        let template = format!(r#""server_listener_resource_name_template":"{template}""#);
+        let with = Bootstrap::from_json(&format!("{{{servers},{template}}}")).unwrap();
+        assert_eq!(with.server_listener_name(listening).unwrap(), name);
+    }
+}
