@@ -7,12 +7,14 @@
 //! | scenario | module |
 //! |---|---|
 //! | R-1, R-2: cost and latency of a unary RPC | [`rpc`] |
+//! | R-5, R-6: starting up, and a control plane that dies | [`control`] |
 //! | P-1 … P-13: changes pushed to clients | [`push`] |
 //! | F-1: a folder of YAML until it is served | [`load`] |
 //! | F-2: a file saved until a client has it | [`follow`] |
 //! | V-1: a versioned API checked | [`api`] |
 
 mod api;
+mod control;
 mod follow;
 mod load;
 mod memory;
@@ -73,6 +75,8 @@ type Scenario = fn(&Plan, &mut report::Table) -> Result<(), String>;
 
 const SCENARIOS: &[(&[&str], Scenario)] = &[
     (&["R-1", "R-2"], rpc::run),
+    (&["R-5"], control::startup),
+    (&["R-6"], control::failover),
     (&["P-1"], push::change::run),
     (&["P-2", "P-3", "P-4"], push::fan_out::run),
     (&["P-5"], push::full_state::run),

@@ -18,6 +18,7 @@ use clap::Subcommand;
 use serde::de::DeserializeOwned;
 
 use crate::api::{self, Work};
+use crate::control;
 use crate::memory::{self, Memory};
 use crate::push::{self, Holding};
 use crate::rpc::{self, Variant};
@@ -59,6 +60,14 @@ pub(crate) enum Role {
         folder: PathBuf,
         #[arg(long)]
         work: Work,
+    },
+    /// A client that calls at a rate.
+    Calls {
+        #[arg(long)]
+        variant: Variant,
+        #[arg(long)]
+        rate: u32,
+        bootstrap: String,
     },
     /// A client that measures one variant of R-1.
     Client {
@@ -108,6 +117,22 @@ impl Role {
                     "api".to_owned(),
                     format!("--folder={}", folder.display()),
                     format!("--work={}", work.as_ref().map_or("", |w| w.get_name())),
+                ]
+            }
+            Role::Calls {
+                variant,
+                rate,
+                bootstrap,
+            } => {
+                let variant = clap::ValueEnum::to_possible_value(variant);
+                vec![
+                    "calls".to_owned(),
+                    format!(
+                        "--variant={}",
+                        variant.as_ref().map_or("", |v| v.get_name())
+                    ),
+                    format!("--rate={rate}"),
+                    bootstrap.clone(),
                 ]
             }
             Role::Client {
@@ -171,6 +196,11 @@ impl Role {
             Role::Load { folder } => result(&runtime.block_on(load::load(&folder))?),
             Role::Parse { folder } => result(&load::parse(&folder)?),
             Role::Api { folder, work } => result(&api::work(&folder, work)?),
+            Role::Calls {
+                variant,
+                rate,
+                bootstrap,
+            } => runtime.block_on(control::calls::play(variant, rate, &bootstrap)),
             Role::Client {
                 variant,
                 in_flight,

@@ -21,7 +21,7 @@ pub(crate) async fn backend() -> Result<(), String> {
         .await
         .map_err(|error| error.to_string())?;
     println!("{}", backend.address());
-    obey(|_| None).await;
+    obey(move |_| Some(backend.calls().to_string())).await;
     Ok(())
 }
 

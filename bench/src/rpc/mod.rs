@@ -5,9 +5,9 @@
 //! `Channel::balance_list`, and a bare round robin over hyper connections, which is the floor.
 //! Variants take turns within a round, and the table compares medians over rounds.
 
-mod bytes_codec;
+pub(crate) mod bytes_codec;
 pub(crate) mod client;
-mod variant;
+pub(crate) mod variant;
 
 use std::time::Duration;
 

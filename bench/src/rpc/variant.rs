@@ -48,7 +48,12 @@ impl Variant {
 
 /// Opens our channel.
 pub(crate) fn oxds(control_plane: &str) -> Result<XdsChannel, String> {
-    let bootstrap = Bootstrap::from_json(&bootstrap(control_plane)).map_err(|e| e.to_string())?;
+    oxds_by(&bootstrap(control_plane))
+}
+
+/// The same, by a bootstrap.
+pub(crate) fn oxds_by(bootstrap: &str) -> Result<XdsChannel, String> {
+    let bootstrap = Bootstrap::from_json(bootstrap).map_err(|e| e.to_string())?;
     XdsChannel::builder("xds:///bench")
         .bootstrap(bootstrap)
         .build()
@@ -75,11 +80,15 @@ pub(crate) fn balance_list(addresses: &[String]) -> Result<Channel, String> {
 
 /// Opens a tonic-xds channel.
 pub(crate) fn tonic_xds(control_plane: &str) -> Result<tonic_xds::XdsChannelGrpc, String> {
-    let target = tonic_xds::XdsUri::parse("xds:///bench").map_err(|error| error.to_string())?;
     // It takes a URL where gRPC's bootstrap has a target.
-    let bootstrap = bootstrap(&format!("http://{control_plane}"));
+    tonic_xds_by(&bootstrap(&format!("http://{control_plane}")))
+}
+
+/// The same, by a bootstrap.
+pub(crate) fn tonic_xds_by(bootstrap: &str) -> Result<tonic_xds::XdsChannelGrpc, String> {
+    let target = tonic_xds::XdsUri::parse("xds:///bench").map_err(|error| error.to_string())?;
     let bootstrap =
-        tonic_xds::BootstrapConfig::from_json(&bootstrap).map_err(|error| error.to_string())?;
+        tonic_xds::BootstrapConfig::from_json(bootstrap).map_err(|error| error.to_string())?;
     let config = tonic_xds::XdsChannelConfig::new(target).with_bootstrap(bootstrap);
     tonic_xds::XdsChannelBuilder::new(config)
         .build_grpc_channel()

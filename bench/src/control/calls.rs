@@ -1,0 +1,210 @@
+//! A process that calls at a rate, and what it says of that.
+//!
+//! It prints `ready`, and answers each line with three numbers: microseconds from the making of its channel to its first
+//! answer (0 before that), calls done since, and calls failed.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "parts talk to their parent over standard output"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Uri;
+use http::uri::PathAndQuery;
+use tokio::time::MissedTickBehavior;
+use tonic::body::Body;
+use tonic::client::{Grpc, GrpcService};
+use tonic::codegen::StdError;
+
+use crate::roles::{Part, Role};
+use crate::rpc::Variant;
+use crate::rpc::bytes_codec::BytesCodec;
+use crate::rpc::variant::{oxds_by, tonic_xds_by};
+use crate::serve::obey;
+
+/// Enough to keep a rate while some of them wait.
+const CALLERS: u32 = 32;
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// A client that is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Client {
+    Oxds,
+    TonicXds,
+    GrpcGo,
+}
+
+/// What a client has done so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Status {
+    pub(super) first: Duration,
+    pub(super) done: u64,
+    pub(super) failed: u64,
+}
+
+impl Client {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Oxds => "oxds",
+            Self::TonicXds => "tonic-xds",
+            Self::GrpcGo => "grpc-go",
+        }
+    }
+
+    /// Starts it, with control planes in the order in which they are to be asked.
+    pub(super) fn start(self, control_planes: &[&str], rate: u32) -> Result<Part, String> {
+        // tonic-xds takes a URL where gRPC's bootstrap has a target.
+        let scheme = if self == Self::TonicXds {
+            "http://"
+        } else {
+            ""
+        };
+        let entry = |address: &&str| {
+            format!(
+                r#"{{"server_uri":"{scheme}{address}","channel_creds":[{{"type":"insecure"}}],"server_features":["xds_v3"]}}"#
+            )
+        };
+        let entries: Vec<_> = control_planes.iter().map(entry).collect();
+        let bootstrap = format!(
+            r#"{{"xds_servers":[{}],"node":{{"id":"bench"}}}}"#,
+            entries.join(",")
+        );
+        let variant = match self {
+            Self::Oxds => Variant::Oxds,
+            Self::TonicXds => Variant::TonicXds,
+            Self::GrpcGo => {
+                let program = std::env::var("OXDS_BENCH_GRPC_GO")
+                    .map_err(|_| "OXDS_BENCH_GRPC_GO is not set: use bench/run".to_owned())?;
+                return Part::start_program(Path::new(&program), &[rate.to_string(), bootstrap]);
+            }
+        };
+        Part::start(&Role::Calls {
+            variant,
+            rate,
+            bootstrap,
+        })
+    }
+}
+
+/// Asks it.
+pub(super) fn status(client: &mut Part) -> Result<Status, String> {
+    client.tell("status")?;
+    let line = client.answer()?;
+    let numbers: Result<Vec<u64>, _> = line.split_whitespace().map(str::parse).collect();
+    match numbers.as_deref() {
+        Ok(&[first, done, failed]) => Ok(Status {
+            first: Duration::from_micros(first),
+            done,
+            failed,
+        }),
+        _ => Err(format!("no status: {line}")),
+    }
+}
+
+/// Waits until it has done so many calls.
+pub(super) fn until(client: &mut Part, done: u64, patience: Duration) -> Result<Status, String> {
+    let end = Instant::now() + patience;
+    loop {
+        let status = status(client)?;
+        if !status.first.is_zero() && status.done >= done {
+            return Ok(status);
+        }
+        if Instant::now() > end {
+            return Err(format!("{done} calls are not done within {patience:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    first_micros: AtomicU64,
+    done: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// The role.
+pub(crate) async fn play(variant: Variant, rate: u32, bootstrap: &str) -> Result<(), String> {
+    let began = Instant::now();
+    match variant {
+        Variant::Oxds => drive(oxds_by(bootstrap)?, rate, began).await,
+        Variant::TonicXds => drive(tonic_xds_by(bootstrap)?, rate, began).await,
+        other => return Err(format!("{} asks no control plane", other.name())),
+    }
+    Ok(())
+}
+
+async fn drive<S>(service: S, rate: u32, began: Instant)
+where
+    S: GrpcService<Body> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<StdError>,
+    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
+    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
+{
+    println!("ready");
+    let counts = Arc::new(Counts::default());
+    let calling = {
+        let (counts, grpc) = (Arc::clone(&counts), grpc(&service));
+        async move {
+            let mut grpc = grpc;
+            while !call(&mut grpc).await {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let micros = began.elapsed().as_micros() as u64;
+            counts.first_micros.store(micros, Ordering::Relaxed);
+            for _ in 0..CALLERS {
+                tokio::spawn(caller(grpc.clone(), rate, Arc::clone(&counts)));
+            }
+        }
+    };
+    tokio::spawn(calling);
+    obey(move |_| {
+        let [first, done, failed] = [&counts.first_micros, &counts.done, &counts.failed]
+            .map(|count| count.load(Ordering::Relaxed));
+        Some(format!("{first} {done} {failed}"))
+    })
+    .await;
+}
+
+fn grpc<S: Clone>(service: &S) -> Grpc<S> {
+    Grpc::with_origin(service.clone(), Uri::from_static("http://bench"))
+}
+
+async fn caller<S>(mut grpc: Grpc<S>, rate: u32, counts: Arc<Counts>)
+where
+    S: GrpcService<Body>,
+    S::Error: Into<StdError>,
+    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
+    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
+{
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) * CALLERS / rate);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let failed = u64::from(!call(&mut grpc).await);
+        counts.failed.fetch_add(failed, Ordering::Relaxed);
+        counts.done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn call<S>(grpc: &mut Grpc<S>) -> bool
+where
+    S: GrpcService<Body>,
+    S::Error: Into<StdError>,
+    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
+    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
+{
+    if grpc.ready().await.is_err() {
+        return false;
+    }
+    let mut request = tonic::Request::new(Bytes::from_static(&[7]));
+    request.set_timeout(DEADLINE);
+    let path = PathAndQuery::from_static("/bench.Echo/Unary");
+    grpc.unary(request, path, BytesCodec).await.is_ok()
+}

@@ -1,0 +1,101 @@
+//! the primary control plane is killed under load: failed calls, and the time until the secondary is followed.
+//!
+//! While everything is held, nobody falls back (gRFC A71). So the listener of the primary moves to routes that it does not
+//! have just before it dies: something has no answer, and the secondary, which sends calls to another backend, is asked.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::calls::{self, Client};
+use crate::Plan;
+use crate::report::{Row, Table, Target, median};
+use crate::roles::{Part, Role};
+
+/// Longer than any backoff before the first answer of the secondary.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What one death showed.
+#[derive(Debug, Clone, Copy)]
+struct Survived {
+    failed: u64,
+    followed: Duration,
+}
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let (rate, rounds) = if plan.smoke { (200, 1) } else { (5_000, 5) };
+    let ours = survive(Client::Oxds, rate, rounds)?;
+    let theirs = survive(Client::GrpcGo, rate, rounds)?;
+    let what = format!("failed of {rate} calls per second");
+    table.limit("R-6", &what, ours.failed as f64, 0.0);
+    table.note(&format!("R-6: grpc-go: {} failed", theirs.failed));
+    table.row(&Row {
+        id: "R-6",
+        what: "primary killed, until the secondary is followed (ms)",
+        ours: ours.followed.as_secs_f64() * 1e3,
+        peer: ("grpc-go", theirs.followed.as_secs_f64() * 1e3),
+        target: Target::AtMost(1.0),
+    });
+    Ok(())
+}
+
+/// All failures, and the median of the times.
+fn survive(client: Client, rate: u32, rounds: usize) -> Result<Survived, String> {
+    let runs: Vec<Survived> = (0..rounds)
+        .map(|_| once(client, rate))
+        .collect::<Result<_, _>>()?;
+    let times = runs.iter().map(|run| run.followed.as_secs_f64());
+    Ok(Survived {
+        failed: runs.iter().map(|run| run.failed).sum(),
+        followed: Duration::from_secs_f64(median(times.collect())),
+    })
+}
+
+fn once(client: Client, rate: u32) -> Result<Survived, String> {
+    let (old, mut new) = (Part::start(&Role::Backend)?, Part::start(&Role::Backend)?);
+    let (primary, secondary) = (tempfile::tempdir(), tempfile::tempdir());
+    let primary = primary.map_err(|error| error.to_string())?;
+    let secondary = secondary.map_err(|error| error.to_string())?;
+    save(primary.path(), "routes", old.hello())?;
+    save(secondary.path(), "routes", new.hello())?;
+    let serve = |folder: &Path| {
+        Part::start(&Role::ControlPlane {
+            folder: folder.to_owned(),
+        })
+    };
+    let (p, f) = (serve(primary.path())?, serve(secondary.path())?);
+    let mut calling = client.start(&[p.hello(), f.hello()], rate)?;
+    calls::until(&mut calling, u64::from(rate) / 2, PATIENCE)?;
+    save(primary.path(), "routes-to-come", old.hello())?;
+    // Twice the debounce, and what it takes to tell.
+    std::thread::sleep(Duration::from_millis(300));
+    let killed = Instant::now();
+    drop(p);
+    while backend_calls(&mut new)? == 0 {
+        if killed.elapsed() > PATIENCE {
+            return Err(format!(
+                "{} has not fallen back within {PATIENCE:?}",
+                client.name()
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let followed = killed.elapsed();
+    // And a while after it.
+    std::thread::sleep(Duration::from_millis(500));
+    let failed = calls::status(&mut calling)?.failed;
+    Ok(Survived { failed, followed })
+}
+
+fn backend_calls(backend: &mut Part) -> Result<u64, String> {
+    backend.tell("calls")?;
+    let line = backend.answer()?;
+    line.parse().map_err(|_| format!("not a number: {line}"))
+}
+
+/// Saves as most editors do: a new file, moved into place.
+fn save(folder: &Path, routes: &str, backend: &str) -> Result<(), String> {
+    let yaml = super::listener(routes) + &super::routes(1) + &super::cluster("c0", backend);
+    let new = folder.join(".bench.new");
+    std::fs::write(&new, yaml).map_err(|error| error.to_string())?;
+    std::fs::rename(new, folder.join("bench.yaml")).map_err(|error| error.to_string())
+}

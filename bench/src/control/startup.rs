@@ -1,0 +1,106 @@
+//! a channel whose routes name 1,000 clusters starts: what is sent, and how long its first call takes.
+
+use std::time::Duration;
+
+use super::calls::{self, Client};
+use super::proxy::Proxy;
+use crate::Plan;
+use crate::report::{Row, Table, Target, median};
+use crate::roles::{Part, Role};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What one start showed.
+#[derive(Debug, Clone, Copy)]
+struct Started {
+    asked: u64,
+    answered: u64,
+    first: Duration,
+}
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let (sizes, rounds) = match plan.smoke {
+        true => ([10, 50], 1),
+        false => ([100, 1_000], 5),
+    };
+    let backend = Part::start(&Role::Backend)?;
+    let mut asked_by_us = Vec::new();
+    for clusters in sizes {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let yaml: String = (0..clusters)
+            .map(|n| super::cluster(&format!("c{n}"), backend.hello()))
+            .collect();
+        let yaml = super::listener("routes") + &super::routes(clusters) + &yaml;
+        std::fs::write(folder.path().join("bench.yaml"), yaml).map_err(|e| e.to_string())?;
+        let control = Part::start(&Role::ControlPlane {
+            folder: folder.path().to_owned(),
+        })?;
+        // The control plane's own first answer takes it longer than any later one.
+        start(Client::Oxds, control.hello(), 1)?;
+        let ours = start(Client::Oxds, control.hello(), rounds)?;
+        asked_by_us.push(ours.asked as f64 / clusters as f64);
+        for peer in [Client::TonicXds, Client::GrpcGo] {
+            match start(peer, control.hello(), rounds) {
+                Ok(theirs) => rows(table, clusters, ours, (peer, theirs)),
+                Err(error) => table.note(&format!(
+                    "R-5: {} with {clusters} clusters: {error}",
+                    peer.name()
+                )),
+            }
+        }
+    }
+    // Ten times the clusters, ten times the bytes, and not a hundred times.
+    let growth = asked_by_us[1] / asked_by_us[0];
+    table.limit("R-5", "bytes asked per cluster, growth", growth, 1.5);
+    Ok(())
+}
+
+fn start(client: Client, control_plane: &str, rounds: usize) -> Result<Started, String> {
+    let mut all = Vec::new();
+    for _ in 0..rounds {
+        let proxy = Proxy::start(control_plane)?;
+        let mut part = client.start(&[&proxy.address()], 1)?;
+        let status = calls::until(&mut part, 0, PATIENCE)?;
+        // What it acknowledges after its first call is part of its start.
+        std::thread::sleep(Duration::from_millis(200));
+        all.push(Started {
+            asked: proxy.asked(),
+            answered: proxy.answered(),
+            first: status.first,
+        });
+    }
+    let middle = |figure: fn(&Started) -> f64| median(all.iter().map(figure).collect());
+    Ok(Started {
+        asked: middle(|of| of.asked as f64) as u64,
+        answered: middle(|of| of.answered as f64) as u64,
+        first: Duration::from_secs_f64(middle(|of| of.first.as_secs_f64())),
+    })
+}
+
+fn rows(table: &mut Table, clusters: usize, ours: Started, (peer, theirs): (Client, Started)) {
+    let mut row = |what: &str, ours: f64, theirs: f64, target| {
+        table.row(&Row {
+            id: "R-5",
+            what: &format!("{clusters} clusters, {what}"),
+            ours,
+            peer: (peer.name(), theirs),
+            target,
+        });
+    };
+    let kib = |bytes: u64| bytes as f64 / 1024.0;
+    let millis = |time: Duration| time.as_secs_f64() * 1e3;
+    let half = Target::AtMost(0.5);
+    row("asked (KiB)", kib(ours.asked), kib(theirs.asked), half);
+    row(
+        "answered (KiB)",
+        kib(ours.answered),
+        kib(theirs.answered),
+        Target::None,
+    );
+    row(
+        "to the first call (ms)",
+        millis(ours.first),
+        millis(theirs.first),
+        half,
+    );
+}
