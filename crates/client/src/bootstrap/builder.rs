@@ -118,6 +118,7 @@ impl Builder {
             listener_template: self.listener_template,
             server_listener_template: None,
             names: Names::default(),
+            listed_metrics: true,
             certificate_providers: Default::default(),
             allowed_grpc_services: Default::default(),
         })

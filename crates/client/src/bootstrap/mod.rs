@@ -45,6 +45,8 @@ pub struct Bootstrap {
     pub(crate) server_listener_template: Option<String>,
     /// What names are, by the environment that it was read in (C-48).
     pub(crate) names: Names,
+    /// Load reports have the metrics that clusters list, by the same environment (C-143).
+    pub(crate) listed_metrics: bool,
     pub(crate) certificate_providers: BTreeMap<String, CertificateFiles>,
     pub(crate) allowed_grpc_services: BTreeMap<String, SideService>,
 }

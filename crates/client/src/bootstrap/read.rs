@@ -91,6 +91,7 @@ impl Reader<'_> {
             listener_template: listener_template.unwrap_or_else(|| "%s".to_owned()),
             server_listener_template: at.text("server_listener_resource_name_template")?,
             names,
+            listed_metrics: self.switches.listed_metrics,
             certificate_providers: at
                 .optional("certificate_providers")
                 .map_or_else(|| Ok(BTreeMap::new()), |at| certificate_providers(&at))?,

@@ -16,6 +16,9 @@ pub(super) struct Switches {
     pub(super) endpoint_fallback: bool,
     /// `allowed_grpc_services` (gRFC A102), which two filters need.
     pub(super) side_services: bool,
+    /// Of what backends say of themselves, load reports have what a cluster lists (gRFC A85); else, every named metric
+    /// (A64).
+    pub(super) listed_metrics: bool,
     /// `call_creds` (gRFC A97), of the types that are there unless told.
     call_credentials: bool,
 }
@@ -36,6 +39,7 @@ impl Switches {
             endpoint_fallback: says("ENDPOINT_FALLBACK", "true"),
             side_services: says("EXT_PROC_ON_CLIENT", "true")
                 || says("EXT_AUTHZ_ON_CLIENT", "true"),
+            listed_metrics: !says("ORCA_LRS_PROPAGATION", "false"),
             call_credentials: says("BOOTSTRAP_CALL_CREDS", "true"),
         }
     }

@@ -427,6 +427,24 @@ fn c48_without_federation_there_are_no_authorities() {
 }
 
 #[test]
+fn c143_the_rule_before_a85_can_be_asked_for() {
+    let json = minimal().to_string();
+    for (value, expected) in [
+        ("false", false),
+        ("FALSE", false),
+        ("true", true),
+        ("", true),
+    ] {
+        let variables = [
+            (CONFIG_VARIABLE, &*json),
+            ("GRPC_EXPERIMENTAL_XDS_ORCA_LRS_PROPAGATION", value),
+        ];
+        let bootstrap = environment(&variables).unwrap();
+        assert_eq!(bootstrap.listed_metrics, expected, "{value:?}");
+    }
+}
+
+#[test]
 fn c62_the_variable_that_once_allowed_v3_is_not_looked_at() {
     let json = minimal().to_string();
     let unset = environment(&[(CONFIG_VARIABLE, &json)]).unwrap();

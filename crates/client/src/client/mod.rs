@@ -92,8 +92,10 @@ impl XdsClient {
     ) -> Self {
         let (commands, queue) = mpsc::unbounded_channel();
         let loads = {
-            let servers = peers.iter().filter_map(|(_, peer)| peer.grpc_server());
-            LoadReporter::new(servers, &bootstrap.node, &options)
+            let servers = peers
+                .iter()
+                .filter_map(|(id, peer)| Some((*id, peer.grpc_server()?)));
+            LoadReporter::new(servers, &bootstrap, &options)
         };
         let feeds = peers.into_iter().map(|(id, peer)| {
             let feed = Feed::of(peer, &bootstrap.node, &options);

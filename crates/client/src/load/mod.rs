@@ -36,12 +36,11 @@ use http::HeaderMap;
 use oxds_core::ads::ServerId;
 use oxds_core::lrs;
 use oxds_core::resource::{Cluster, LocalityId, LrsServer};
-use oxds_types::discovery::Node;
 use oxds_types::orca::OrcaLoadReport;
 
 pub use oxds_core::lrs::{ClusterKey, DropCount, MetricSelection};
 
-use crate::bootstrap::Server;
+use crate::bootstrap::{Bootstrap, Server};
 use crate::client::Options;
 use line::Line;
 
@@ -52,8 +51,9 @@ use line::Line;
 /// has been told. What goes wrong with it concerns nobody else (C-141).
 #[derive(Debug, Clone)]
 pub struct LoadReporter {
-    /// By the server's index.
-    lines: Arc<[Arc<Line>]>,
+    lines: Arc<[(ServerId, Arc<Line>)]>,
+    /// Clusters list which metrics are reported (gRFC A85).
+    listed_metrics: bool,
 }
 
 /// The load of one cluster. While it is held, the cluster is reported.
@@ -92,17 +92,19 @@ struct Place {
 }
 
 impl LoadReporter {
-    /// A reporter to these servers, in the order of their ids. Needs a tokio runtime.
+    /// A reporter to these servers. Needs a tokio runtime.
     pub(crate) fn new<'a>(
-        servers: impl IntoIterator<Item = &'a Server>,
-        node: &Node,
+        servers: impl IntoIterator<Item = (ServerId, &'a Server)>,
+        bootstrap: &Bootstrap,
         options: &Options,
     ) -> Self {
-        let lines = servers
-            .into_iter()
-            .map(|server| Line::new(server.clone(), node.clone(), options.clone()));
+        let line = |(id, server): (ServerId, &Server)| {
+            let node = bootstrap.node.clone();
+            (id, Line::new(server.clone(), node, options.clone()))
+        };
         Self {
-            lines: lines.collect(),
+            lines: servers.into_iter().map(line).collect(),
+            listed_metrics: bootstrap.listed_metrics,
         }
     }
 
@@ -115,7 +117,11 @@ impl LoadReporter {
         };
         let (name, service) = (&cluster.name, &cluster.eds_service_name);
         let key = ClusterKey::new(Arc::clone(name), Arc::clone(service));
-        self.cluster(server, key, cluster.lrs_metrics.clone())
+        let metrics = match self.listed_metrics {
+            true => cluster.lrs_metrics.clone(),
+            false => MetricSelection::every_named(),
+        };
+        self.cluster(server, key, metrics)
     }
 
     /// The load of any cluster, reported to one of the client's servers, with some of what backends say of themselves.
@@ -127,7 +133,8 @@ impl LoadReporter {
         key: ClusterKey,
         metrics: MetricSelection,
     ) -> Option<ClusterLoad> {
-        let line = Arc::clone(self.lines.get(server.index())?);
+        let (_, line) = self.lines.iter().find(|(id, _)| *id == server)?;
+        let line = Arc::clone(line);
         let counters = line.enter(&key);
         Some(ClusterLoad {
             using: Arc::new(Using {
@@ -225,3 +232,6 @@ impl Drop for Call {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,9 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3::Locality;
-use envoy_types::pb::envoy::config::endpoint::v3::{
-    ClusterStats, EndpointLoadMetricStats, UpstreamLocalityStats,
-};
+use envoy_types::pb::envoy::config::endpoint::v3::{ClusterStats, UpstreamLocalityStats};
 use oxds_core::time::Instant;
 use serde::Serialize;
 
@@ -52,7 +50,7 @@ pub struct LocalityLoad {
     pub rate_10s: f64,
     /// Requests issued per second, over the last minute.
     pub rate_60s: f64,
-    /// Named metrics.
+    /// Metrics: named ones, and the utilizations of gRFC A85.
     pub metrics: BTreeMap<String, Metric>,
 }
 
@@ -185,7 +183,18 @@ impl Cell {
         sum.errors = sum.errors.saturating_add(stats.total_error_requests);
         self.in_progress = stats.total_requests_in_progress;
         for metric in &stats.load_metric_stats {
-            self.add_metric(metric);
+            let finished = metric.num_requests_finished_with_metric;
+            self.add_metric(&metric.metric_name, finished, metric.total_metric_value);
+        }
+        for (name, metric) in [
+            ("cpu_utilization", &stats.cpu_utilization),
+            ("mem_utilization", &stats.mem_utilization),
+            ("application_utilization", &stats.application_utilization),
+        ] {
+            if let Some(metric) = metric {
+                let finished = metric.num_requests_finished_with_metric;
+                self.add_metric(name, finished, metric.total_metric_value);
+            }
         }
         let second = now.since_epoch().as_secs();
         self.issued.retain(|(at, _)| at + WINDOW > second);
@@ -197,11 +206,10 @@ impl Cell {
         }
     }
 
-    fn add_metric(&mut self, report: &EndpointLoadMetricStats) {
-        if let Some(metric) = slot(&mut self.metrics, &report.metric_name) {
-            let finished = report.num_requests_finished_with_metric;
+    fn add_metric(&mut self, name: &str, finished: u64, total: f64) {
+        if let Some(metric) = slot(&mut self.metrics, &name.to_owned()) {
             metric.requests = metric.requests.saturating_add(finished);
-            metric.total += report.total_metric_value;
+            metric.total += total;
         }
     }
 
@@ -223,6 +231,9 @@ fn slot<'a, K: Ord + Clone, V: Default>(map: &'a mut BTreeMap<K, V>, key: &K) ->
 #[cfg(test)]
 mod tests {
     use envoy_types::pb::envoy::config::endpoint::v3::cluster_stats::DroppedRequests;
+    use envoy_types::pb::envoy::config::endpoint::v3::{
+        EndpointLoadMetricStats, UnnamedEndpointLoadMetricStats,
+    };
 
     use super::*;
 
@@ -253,6 +264,10 @@ mod tests {
                     num_requests_finished_with_metric: 2,
                     total_metric_value: 0.5,
                 }],
+                cpu_utilization: Some(UnnamedEndpointLoadMetricStats {
+                    num_requests_finished_with_metric: 4,
+                    total_metric_value: 1.5,
+                }),
                 ..UpstreamLocalityStats::default()
             }],
             ..ClusterStats::default()
@@ -286,6 +301,8 @@ mod tests {
             (x.metrics["queue"].requests, x.metrics["queue"].total),
             (4, 1.0)
         );
+        let cpu = x.metrics["cpu_utilization"];
+        assert_eq!((cpu.requests, cpu.total), (8, 3.0));
         assert_eq!(loads[1].localities[0].requests.issued, 1);
     }
 
