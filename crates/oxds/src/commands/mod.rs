@@ -9,6 +9,7 @@ mod control_plane;
 pub(crate) mod csds;
 pub(crate) mod demo;
 pub(crate) mod get;
+mod looking;
 mod observe;
 mod security;
 pub(crate) mod serve;

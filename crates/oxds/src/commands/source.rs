@@ -66,6 +66,13 @@ impl Asking {
         };
         of_bootstrap(&bootstrap.with_transport(|_| policy))
     }
+
+    /// Who asks, where it is not a control plane by gRPC that is asked.
+    pub(crate) fn without_server(&self) -> Result<Bootstrap, Failure> {
+        let bootstrap = Bootstrap::without_servers();
+        let bootstrap = bootstrap.node_id(&self.node_id).cluster(&self.cluster);
+        bootstrap.build().map_err(Failure::usage)
+    }
 }
 
 fn of_bootstrap(bootstrap: &Bootstrap) -> Result<Source, Failure> {

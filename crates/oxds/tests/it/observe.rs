@@ -19,7 +19,11 @@ struct Watching {
 impl Watching {
     fn start(arguments: &[&str], server: &Serve) -> Self {
         let grpc = server.grpc.to_string();
-        let mut command = command(["watch", "-o", "json", "--server", &grpc]);
+        Self::of(&[&["--server", &grpc], arguments].concat())
+    }
+
+    fn of(arguments: &[&str]) -> Self {
+        let mut command = command(["watch", "-o", "json"]);
         let mut child = command
             .args(arguments)
             .stdout(Stdio::piped())
@@ -109,6 +113,48 @@ fn watch_follows_what_is_served() {
         oxds(["wait", "--all", "--server", &grpc]).expect(0, &[]);
         oxds(["status", "--server", &grpc]).expect(0, &["me    cds   SYNCED"]);
     }
+}
+
+/// Given a folder that is served by REST, and a file of it; when they change; then `watch` tells each change, as it does of
+/// a stream; what it asks for by name is all that it tells of; a file that cannot be read is told on stderr and changes
+/// nothing.
+#[test]
+fn watch_follows_a_server_that_is_polled_and_a_file() {
+    let dir = folder(&[(
+        "all.yaml",
+        &format!("{}---\n{}", cluster("a"), cluster("b")),
+    )]);
+    let file = dir.path().join("all.yaml");
+    let server = Serve::start(dir.path());
+    server.shows("/readyz", "200 OK");
+    let url = format!("http://{}", server.http);
+    let path = file.to_str().expect("UTF-8");
+    for source in [["--rest", &url], ["--file", path]] {
+        fs::write(&file, format!("{}---\n{}", cluster("a"), cluster("b"))).expect("written");
+        let mut all = Watching::of(&[&["clusters"], &source[..]].concat());
+        let mut one = Watching::of(&[&["clusters", "b"], &source[..]].concat());
+        all.expect("added", "a");
+        all.expect("added", "b");
+        one.expect("added", "b");
+        fs::write(&file, "nonsense: 1").expect("written");
+        let changed = cluster("b").replace("1s", "2s");
+        fs::write(&file, &changed).expect("written");
+        let (mut seen, mut names) = (Vec::new(), Vec::new());
+        for _ in 0..2 {
+            let (change, name, _) = all.next();
+            seen.push(change);
+            names.push(name);
+        }
+        seen.sort();
+        names.sort();
+        assert_eq!(
+            (seen.join(" "), names.join(" ")),
+            ("changed removed".to_owned(), "a b".to_owned())
+        );
+        assert_eq!(one.expect("changed", "b")["connect_timeout"], "2s");
+    }
+    oxds(["watch", "cds", "--rest", "nonsense"]).expect(2, &["url: \"nonsense\""]);
+    oxds(["watch", "vhds", "--rest", &url]).expect(2, &["no service of its own over REST"]);
 }
 
 /// Given a name that there is not; then `watch --delta` says so, and tells when it comes.
