@@ -2,7 +2,9 @@
 
 It prints one line per finished call: "ok BACKEND" or "err CODE MESSAGE", as its Go twin does.
 
-    GRPC_XDS_BOOTSTRAP=file client.py TARGET METHOD WORKERS
+    GRPC_XDS_BOOTSTRAP=file client.py TARGET METHOD WORKERS [csds]
+
+With "csds" it also tells by CSDS what it holds, and prints "csds ADDRESS" first.
 """
 
 import json
@@ -33,7 +35,21 @@ def work(method, stopped):
         time.sleep(PAUSE)
 
 
+def serve_csds():
+    from concurrent import futures
+
+    import grpc_csds
+
+    server = grpc.server(futures.ThreadPoolExecutor())
+    grpc_csds.add_csds_servicer(server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    print(f"csds 127.0.0.1:{port}", flush=True)
+    return server
+
+
 def main():
+    server = serve_csds() if sys.argv[4:] == ["csds"] else None
     target, path, workers = sys.argv[1], sys.argv[2], int(sys.argv[3])
     channel = grpc.insecure_channel(target)
     method = channel.unary_unary(path)
@@ -46,6 +62,8 @@ def main():
     for thread in threads:
         thread.join()
     channel.close()
+    if server:
+        server.stop(None)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 //! gRPC clients in other languages: a load generator each, with one command line for all.
 
+use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use tokio::process::Command;
 
@@ -12,6 +14,8 @@ use crate::{Context, Fallible};
 
 /// Calls under way at once.
 pub(super) const WORKERS: &str = "3";
+/// From start to listening.
+const START: Duration = Duration::from_secs(10);
 
 /// Which implementation of gRPC.
 #[derive(Clone, Copy, Debug)]
@@ -54,13 +58,29 @@ impl Grpc {
         self.call_target(cx, bootstrap, &format!("xds:///{LISTENER}"))
     }
 
-    /// The same with a target of any scheme.
+    /// Starts C-core calling `xds:///shop`, and telling by CSDS what it holds.
+    pub(crate) async fn core_with_csds(
+        cx: &Context,
+        bootstrap: &Path,
+    ) -> Fallible<(GrpcLoad, SocketAddr)> {
+        let mut command = Self::Core.command(cx, bootstrap, &format!("xds:///{LISTENER}"));
+        command.arg("csds");
+        let mut load = GrpcLoad::spawn(cx, Self::Core.name(), command)?;
+        let address = load.process.line("csds ", START).await?.parse()?;
+        Ok((load, address))
+    }
+
+    /// Starts calling a target of any scheme.
     pub(crate) fn call_target(
         self,
         cx: &Context,
         bootstrap: &Path,
         target: &str,
     ) -> Fallible<GrpcLoad> {
+        GrpcLoad::spawn(cx, self.name(), self.command(cx, bootstrap, target))
+    }
+
+    fn command(self, cx: &Context, bootstrap: &Path, target: &str) -> Command {
         let mut command = match self {
             Self::Core => {
                 let mut python = Command::new(&cx.peers.python);
@@ -81,7 +101,7 @@ impl Grpc {
         command
             .env("GRPC_VERBOSITY", "ERROR")
             .env("GRPC_GO_LOG_SEVERITY_LEVEL", "warning");
-        GrpcLoad::spawn(cx, self.name(), command)
+        command
     }
 }
 
@@ -89,7 +109,7 @@ impl Grpc {
 #[derive(Debug)]
 pub(crate) struct GrpcLoad {
     pub(crate) calls: Calls,
-    _process: Process,
+    process: Process,
 }
 
 impl GrpcLoad {
@@ -104,9 +124,6 @@ impl GrpcLoad {
                 record.record(Err(failure.to_owned()));
             }
         })?;
-        Ok(GrpcLoad {
-            calls,
-            _process: process,
-        })
+        Ok(GrpcLoad { calls, process })
     }
 }

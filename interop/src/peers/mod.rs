@@ -1,5 +1,6 @@
 //! The peers: where their programs are, and one module for how each is run.
 
+pub(crate) mod admin;
 pub(crate) mod channel;
 pub(crate) mod control_plane;
 pub(crate) mod csds;
@@ -28,7 +29,9 @@ pub(crate) struct Peers {
     pub(crate) python_csds: PathBuf,
     pub(crate) python_rest: PathBuf,
     pub(crate) go_backend: PathBuf,
+    pub(crate) python_debug: PathBuf,
     pub(crate) go_client: PathBuf,
+    pub(crate) go_debug: PathBuf,
     pub(crate) go_control_plane: PathBuf,
     pub(crate) go_control_plane_v2: PathBuf,
     pub(crate) node_client: PathBuf,
@@ -62,7 +65,9 @@ impl Peers {
             python_csds: interop.join("peers/python/csds.py"),
             python_rest: interop.join("peers/python/rest.py"),
             go_backend: installed.join("bin/backend"),
+            python_debug: interop.join("peers/python/debug.py"),
             go_client: installed.join("bin/client"),
+            go_debug: installed.join("bin/debug"),
             go_control_plane: installed.join("bin/control-plane"),
             go_control_plane_v2: installed.join("bin/control-plane-v2"),
             node_client: interop.join("peers/node/client.js"),
@@ -81,7 +86,9 @@ impl Peers {
             &peers.python_csds,
             &peers.python_rest,
             &peers.go_backend,
+            &peers.python_debug,
             &peers.go_client,
+            &peers.go_debug,
             &peers.go_control_plane,
             &peers.go_control_plane_v2,
             &peers.node_client,

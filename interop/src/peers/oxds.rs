@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -193,6 +194,19 @@ pub(crate) async fn call(cx: &Context, bootstrap: &Path, n: usize) -> Fallible<R
     ]);
     command.env("GRPC_XDS_BOOTSTRAP", bootstrap);
     Ok(Report(serde_json::from_slice(&output(command).await?)?))
+}
+
+/// What `oxds csds` prints of a client in one form, and its exit code.
+pub(crate) async fn csds(cx: &Context, client: SocketAddr, form: &str) -> Fallible<(String, i32)> {
+    let mut command = Command::new(&cx.peers.oxds);
+    command.args(["csds", &client.to_string(), "--output", form]);
+    let output = command
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    let code = output.status.code().ok_or("oxds csds was killed")?;
+    Ok((String::from_utf8(output.stdout)?, code))
 }
 
 /// Which of the two bootstrap files to print.

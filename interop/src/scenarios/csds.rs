@@ -1,9 +1,20 @@
-//! A standard client of CSDS against `oxds serve`, beside what Envoy says of itself.
+//! A standard client of CSDS against `oxds serve`, beside what Envoy says of itself; `oxds csds` against clients.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use oxds_channel::{ClientPool, XdsChannel};
+use serde_json::Value;
 
 use super::envoy::{Link, Mesh, REFUSAL};
 use super::{SOON, Scenario};
-use crate::config::cluster_with;
-use crate::peers::csds::{self, Seen};
+use crate::backend::Backend;
+use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, routes};
+use crate::peers::admin::Admin;
+use crate::peers::csds::{self as reader, Seen};
+use crate::peers::grpc::Grpc;
+use crate::peers::oxds::{Bootstrap, Oxds, bootstrap, csds};
 use crate::wait::until;
 use crate::wire::Protocol;
 use crate::{Context, Fallible};
@@ -13,7 +24,119 @@ const NODE: &str = "interop-1";
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     let name = "csds_tells_what_envoy_has".to_owned();
-    vec![Scenario::new(name, tells_what_envoy_has)]
+    let reads = |client: Client, name: &str| {
+        let name = format!("oxds_csds_reads_{name}");
+        Scenario::new(name, move |cx| oxds_csds_reads(cx, client))
+    };
+    vec![
+        Scenario::new(name, tells_what_envoy_has),
+        reads(Client::GrpcCore, "grpc_core"),
+        reads(Client::Channel, "our_channel"),
+    ]
+}
+
+/// Who tells by CSDS what it holds.
+#[derive(Clone, Copy, Debug)]
+enum Client {
+    GrpcCore,
+    Channel,
+}
+
+impl Client {
+    /// How it spells the target `xds:///shop`.
+    fn scope(self) -> &'static str {
+        match self {
+            Self::GrpcCore => "xds:/shop",
+            Self::Channel => "xds:///shop",
+        }
+    }
+}
+
+/// Given a client that serves CSDS, configured by `oxds serve`,
+/// when `oxds csds` reads it,
+/// then table, JSON and YAML show every resource, `ACKED`, with contents, and the exit code is 0;
+/// when a cluster becomes what gRPC refuses, then it is `NACKED` with its reason, and the exit code is 1.
+async fn oxds_csds_reads(cx: Context, client: Client) -> Fallible {
+    let blue = Backend::start("blue").await?;
+    let folder = Folder::create(&cx.dir)?;
+    folder.write("listener.yaml", &[api_listener()])?;
+    let endpoint = assignment("blue", &[&[blue.address]]);
+    let mesh = |cluster: String| [routes(&[("blue", 1)]), cluster, endpoint.clone()];
+    folder.write("mesh.yaml", &mesh(cluster("blue")))?;
+    let oxds = Oxds::serve(&cx, &folder).await?;
+    let file = bootstrap(&cx, Bootstrap::Grpc, oxds.grpc).await?;
+    let (_alive, address) = start(&cx, client, &file).await?;
+    until("a table of what is ACKED", SOON, async || {
+        let (table, code) = csds(&cx, address, "table").await?;
+        let rows: Vec<Vec<&str>> = table
+            .lines()
+            .map(|l| l.split_whitespace().collect())
+            .collect();
+        let acked = rows.iter().filter(|row| row.get(4) == Some(&"ACKED"));
+        let mut kinds: Vec<&str> = acked.map(|row| row[2]).collect();
+        kinds.sort_unstable();
+        let whole = kinds == ["cds", "eds", "lds", "rds"] && rows.len() == 5 && code == 0;
+        whole.then_some(Some(())).ok_or_else(|| table.into())
+    })
+    .await?;
+
+    let (json, _) = csds(&cx, address, "json").await?;
+    let json: Value = serde_json::from_str(&json)?;
+    let shown = &json[0]["config"][0];
+    let entries = shown["generic_xds_configs"]
+        .as_array()
+        .ok_or("no resources in the JSON")?;
+    let is_whole = |entry: &Value| {
+        entry["xds_config"]["@type"] == entry["type_url"] && entry["client_status"] == "ACKED"
+    };
+    if shown["client_scope"] != client.scope()
+        || entries.len() != 4
+        || !entries.iter().all(is_whole)
+    {
+        return Err(format!("as JSON: {json:#}").into());
+    }
+    let (yaml, _) = csds(&cx, address, "yaml").await?;
+    let scope = format!("client_scope: {}", client.scope());
+    for part in [scope.as_str(), "client_status: ACKED", "cluster_name: blue"] {
+        if !yaml.contains(part) {
+            return Err(format!("no {part:?} in the YAML: {yaml}").into());
+        }
+    }
+
+    folder.write(
+        "mesh.yaml",
+        &mesh(cluster_with("blue", "lb_policy: MAGLEV")),
+    )?;
+    until("a NACKED cluster", SOON, async || {
+        let (table, code) = csds(&cx, address, "table").await?;
+        let is_told = |line: &str| line.contains("NACKED") && line.contains("blue");
+        let told = table.lines().any(is_told) && code == 1;
+        told.then_some(Some(())).ok_or_else(|| table.into())
+    })
+    .await
+}
+
+/// The client, and where it tells by CSDS.
+async fn start(
+    cx: &Context,
+    client: Client,
+    bootstrap: &Path,
+) -> Fallible<(Box<dyn Any>, SocketAddr)> {
+    Ok(match client {
+        Client::GrpcCore => {
+            let (load, address) = Grpc::core_with_csds(cx, bootstrap).await?;
+            (Box::new(load), address)
+        }
+        Client::Channel => {
+            let bootstrap =
+                oxds_channel::Bootstrap::from_json(&std::fs::read_to_string(bootstrap)?)?;
+            let pool = ClientPool::new(bootstrap);
+            let admin = Admin::serve(&pool).await?;
+            let address = admin.address;
+            let channel = XdsChannel::builder("xds:///shop").clients(pool).build()?;
+            (Box::new((channel, admin)), address)
+        }
+    })
 }
 
 /// Given an Envoy in sync,
@@ -57,7 +180,7 @@ async fn tells_what_envoy_has(cx: Context) -> Fallible {
     })
     .await?;
 
-    match csds::read(&cx, mesh.oxds.grpc, "someone-else").await? {
+    match reader::read(&cx, mesh.oxds.grpc, "someone-else").await? {
         nobody if nobody.is_empty() => Ok(()),
         somebody => Err(format!("a matcher that fits nobody yields {somebody:?}").into()),
     }
@@ -70,7 +193,7 @@ async fn settled(
     wanted: impl Fn(&[Seen]) -> bool,
 ) -> Fallible<Vec<Seen>> {
     until("CSDS as expected", SOON, async || {
-        let seen = csds::read(cx, mesh.oxds.grpc, NODE).await?;
+        let seen = reader::read(cx, mesh.oxds.grpc, NODE).await?;
         if !seen.is_empty() && wanted(&seen) {
             Ok(Some(seen))
         } else {

@@ -1,5 +1,6 @@
 //! The scenarios, by peer.
 
+mod admin;
 mod api;
 mod channel;
 mod channel_v2;
@@ -66,6 +67,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         envoy_files::scenarios(),
         grpc::scenarios(),
         grpc_server::scenarios(),
+        admin::scenarios(),
         csds::scenarios(),
         restart::scenarios(),
         source::scenarios(),

@@ -78,6 +78,9 @@ impl Visit for Line {
 #[tokio::test]
 async fn every_step_of_a_client_is_an_event_with_its_cause() {
     let log = Log::default();
+    // While there is but one subscriber, tracing asks that of the thread on which an event is first met, which may be
+    // another test's, and remembers the answer; with a second one it asks both.
+    let _second = tracing::Dispatch::new(Log::default());
     let _guard = tracing::subscriber::set_default(log.clone());
     let dead = ControlPlane::start().await.unwrap();
     let server = ControlPlane::start().await.unwrap();

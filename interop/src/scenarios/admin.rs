@@ -1,0 +1,123 @@
+//! What our own client side tells of itself, read by gRPC's own stubs (gRFC A14, A38, A40).
+
+use std::collections::BTreeMap;
+
+use oxds_channel::{ClientPool, Pool, XdsChannel};
+
+use super::Scenario;
+use crate::backend::{Backend, METHOD};
+use crate::config::{Folder, LISTENER, api_listener, assignment, cluster, routes};
+use crate::peers::admin::{Admin, Reader, Thing};
+use crate::peers::channel::call;
+use crate::peers::oxds::{Bootstrap, Oxds, bootstrap};
+use crate::{Context, Fallible};
+
+/// How many calls are made: what channelz must show.
+const CALLS: u64 = 40;
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    let scenario = |reader: Reader, name: &str| {
+        Scenario::new(format!("admin_is_read_by_grpc_{name}"), move |cx| {
+            is_read(cx, reader)
+        })
+    };
+    vec![scenario(Reader::Core, "core"), scenario(Reader::Go, "go")]
+}
+
+/// Given a channel over two backends, and the admin services of its process,
+/// when 40 calls are made,
+/// then channelz shows them, by channel, endpoint and connection, and no other; the connection to the control plane; and
+/// the server that answers; CSDS shows the channel's resources, all `ACKED`; health says `SERVING`.
+async fn is_read(cx: Context, reader: Reader) -> Fallible {
+    let (blue, green) = (
+        Backend::start("blue").await?,
+        Backend::start("green").await?,
+    );
+    let folder = Folder::create(&cx.dir)?;
+    folder.write("listener.yaml", &[api_listener()])?;
+    let both: &[_] = &[blue.address, green.address];
+    let mesh = [
+        routes(&[("shop", 1)]),
+        cluster("shop"),
+        assignment("shop", &[both]),
+    ];
+    folder.write("mesh.yaml", &mesh)?;
+    let oxds = Oxds::serve(&cx, &folder).await?;
+    let file = bootstrap(&cx, Bootstrap::Grpc, oxds.grpc).await?;
+    let pool = ClientPool::new(oxds_channel::Bootstrap::from_json(
+        &std::fs::read_to_string(file)?,
+    )?);
+    let admin = Admin::serve(&pool).await?;
+    let target = format!("xds:///{LISTENER}");
+    let mut channel = XdsChannel::builder(target.clone())
+        .clients(pool)
+        .pool(Pool::new())
+        .build()?;
+    let mut answered = BTreeMap::<String, u64>::new();
+    for _ in 0..CALLS {
+        *answered
+            .entry(call(&mut channel, METHOD).await??)
+            .or_default() += 1;
+    }
+
+    let seen = reader.read(&cx, admin.address).await?;
+    let of = |what: &'static str, of: &str| -> Vec<&Thing> {
+        let found = seen
+            .iter()
+            .filter(|thing| thing.what == what && thing.of == of);
+        found.collect()
+    };
+    let expect = |holds: bool, what: &str| -> Fallible {
+        let unlike = || format!("{what}; the reader saw {seen:#?}").into();
+        holds.then_some(()).ok_or_else(unlike)
+    };
+    let channels = of("channel", "");
+    let shop = channels.iter().find(|thing| thing.target == target);
+    let shop = shop.ok_or_else(|| format!("no channel {target} in {seen:#?}"))?;
+    expect(shop.state == "READY" && shop.created > 0, "a ready channel")?;
+    expect(shop.calls == [CALLS, CALLS, 0], "all calls, on the channel")?;
+    for (name, backend) in [("blue", &blue), ("green", &green)] {
+        let (address, calls) = (backend.address.to_string(), answered[name]);
+        let below = of("subchannel", &target);
+        let below = below.iter().find(|thing| thing.target == address);
+        let is_right = |thing: &&Thing| thing.calls == [calls, calls, 0] && thing.state == "READY";
+        expect(below.is_some_and(is_right), "each endpoint's calls")?;
+        let sockets = of("socket", &address);
+        let is_right =
+            |socket: &&Thing| socket.calls == [calls, calls, 0] && socket.remote == address;
+        expect(
+            sockets.len() == 1 && is_right(&sockets[0]),
+            "each connection's streams",
+        )?;
+    }
+    let uri = oxds.grpc.to_string();
+    let ads = of("socket", &uri);
+    expect(
+        channels.len() == 2 && ads.len() == 1,
+        "the connection to the control plane",
+    )?;
+    expect(
+        ads[0].remote == uri && ads[0].calls == [1, 0, 0],
+        "its one stream",
+    )?;
+    let servers = of("server", "");
+    let [server] = &servers[..] else {
+        return expect(false, "one server");
+    };
+    let is_counted = server.calls[0] > 0 && server.calls[1] + 1 == server.calls[0];
+    expect(
+        is_counted,
+        "the reader's own calls, of which one is under way",
+    )?;
+    expect(
+        server.local == admin.address.to_string(),
+        "where it listens",
+    )?;
+    let resources = of("resource", &target);
+    let acked = resources.iter().filter(|thing| thing.state == "ACKED");
+    expect(
+        resources.len() == 4 && acked.count() == 4,
+        "listener, routes, cluster, assignment",
+    )?;
+    expect(of("health", "")[0].state == "SERVING", "health")
+}
