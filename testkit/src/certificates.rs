@@ -9,10 +9,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose, SanType,
 };
-use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// A certificate authority of a test's own.
 #[derive(Debug)]
@@ -55,21 +55,26 @@ impl Authority {
     /// # Errors
     /// When a name cannot stand in a certificate.
     pub fn issue(&self, names: &[&str]) -> Result<Issued, rcgen::Error> {
-        let mut params = CertificateParams::default();
-        params.subject_alt_names = names
-            .iter()
-            .map(|name| alternative_name(name))
-            .collect::<Result<_, _>>()?;
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
+        self.sign(&parameters(names)?)
+    }
+
+    fn sign(&self, params: &CertificateParams) -> Result<Issued, rcgen::Error> {
         let key = KeyPair::generate()?;
         Ok(Issued {
             certificate: params.signed_by(&key, &self.0)?.pem(),
             key: key.serialize_pem(),
         })
+    }
+
+    /// The same, but it has expired.
+    ///
+    /// # Errors
+    /// When a name cannot stand in a certificate.
+    pub fn issue_expired(&self, names: &[&str]) -> Result<Issued, rcgen::Error> {
+        let mut params = parameters(names)?;
+        params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2002, 1, 1);
+        self.sign(&params)
     }
 
     /// The authority's own certificate, in PEM.
@@ -113,6 +118,20 @@ impl Issued {
         Ok(files)
     }
 
+    /// What accepts clients with this certificate, and agrees to one of these protocols, if there are any (ALPN).
+    ///
+    /// # Errors
+    /// When certificate and key do not belong together.
+    pub fn acceptor(&self, protocols: &[&str]) -> Result<TlsAcceptor, rustls::Error> {
+        let (chain, key) = self.der()?;
+        let mut config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        let protocols = protocols.iter();
+        config.alpn_protocols = protocols.map(|name| name.as_bytes().to_vec()).collect();
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
     fn der(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), rustls::Error> {
         let unreadable = |error| rustls::Error::General(format!("PEM: {error}"));
         let chain = CertificateDer::pem_slice_iter(self.certificate.as_bytes());
@@ -120,6 +139,22 @@ impl Issued {
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).map_err(unreadable)?;
         Ok((chain, key))
     }
+}
+
+/// A SPIFFE bundle map that says which authority vouches for a trust domain.
+#[must_use]
+pub fn bundle_map(domains: &[(&str, &Authority)]) -> String {
+    let domains = domains.iter().map(|(domain, authority)| {
+        // What stands between the lines of PEM is what `x5c` wants.
+        let pem = authority.pem();
+        let lines = pem.lines().filter(|line| !line.starts_with("-----"));
+        let x5c: String = lines.collect();
+        format!(
+            r#""{domain}": {{ "keys": [{{ "kty": "EC", "use": "x509-svid", "x5c": ["{x5c}"] }}] }}"#
+        )
+    });
+    let domains: Vec<_> = domains.collect();
+    format!(r#"{{ "trust_domains": {{ {} }} }}"#, domains.join(", "))
 }
 
 /// Writes a file by renaming.
@@ -130,6 +165,20 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     std::fs::write(&new, text)?;
     std::fs::rename(new, path)
+}
+
+fn parameters(names: &[&str]) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::default();
+    params.subject_alt_names = names
+        .iter()
+        .map(|name| alternative_name(name))
+        .collect::<Result<_, _>>()?;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![
+        ExtendedKeyUsagePurpose::ServerAuth,
+        ExtendedKeyUsagePurpose::ClientAuth,
+    ];
+    Ok(params)
 }
 
 fn alternative_name(name: &str) -> Result<SanType, rcgen::Error> {

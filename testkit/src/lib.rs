@@ -18,9 +18,11 @@ mod control_plane;
 pub mod hostile;
 pub mod resources;
 mod rest;
+mod tls_front;
 
 pub use control_plane::{AdsStream, ControlPlane, LoadStream, Manners, Missed, Stream};
 pub use rest::{Polled, RestPlane};
+pub use tls_front::TlsFront;
 
 use std::time::Duration;
 

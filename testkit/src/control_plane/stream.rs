@@ -34,6 +34,7 @@ pub type LoadStream = Stream<LoadStatsRequest, LoadStatsResponse>;
 #[derive(Debug)]
 pub struct Stream<Q, R> {
     path: String,
+    metadata: HeaderMap,
     requests: mpsc::UnboundedReceiver<(Bytes, Q)>,
     seen: Vec<Q>,
     /// The last of them, encoded.
@@ -103,6 +104,7 @@ impl<Q: Message + Default + Clone + 'static, R: Message> Stream<Q, R> {
     ) -> Self {
         Self {
             path: request.uri().path().to_owned(),
+            metadata: request.headers().clone(),
             requests: read(request.into_body()),
             seen: Vec::new(),
             last: Bytes::new(),
@@ -116,6 +118,12 @@ impl<Q: Message + Default + Clone + 'static, R: Message> Stream<Q, R> {
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
+    }
+
+    /// The headers of the call.
+    #[must_use]
+    pub fn metadata(&self) -> &HeaderMap {
+        &self.metadata
     }
 
     /// The next request.

@@ -7,7 +7,7 @@ pub(crate) use oxds_channel::testing::expect::{
     SOON, backends, call_once, call_path, eventually, ready, spread,
 };
 use oxds_channel::{Bootstrap, Pool, XdsChannel};
-use oxds_server::{DirStore, Server, dir};
+use oxds_server::{DirStore, Security, Server, dir};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -16,15 +16,22 @@ pub(crate) struct ControlPlane {
     folder: TempDir,
     address: SocketAddr,
     http: SocketAddr,
+    security: Security,
     running: Option<Runtime>,
 }
 
 impl ControlPlane {
     pub(crate) fn start(yaml: &str) -> Self {
+        Self::start_with(yaml, Security::default())
+    }
+
+    /// Only for those whom `security` lets in.
+    pub(crate) fn start_with(yaml: &str, security: Security) -> Self {
         let mut control_plane = Self {
             folder: tempfile::tempdir().unwrap(),
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             http: (Ipv4Addr::LOCALHOST, 0).into(),
+            security,
             running: None,
         };
         control_plane.write(yaml);
@@ -48,16 +55,24 @@ impl ControlPlane {
         std::fs::rename(new, self.folder.path().join("all.yaml")).unwrap();
     }
 
-    /// No shutdown: sockets just close.
+    /// No shutdown: sockets just close. They have when this returns.
     pub(crate) fn kill(&mut self) {
         if let Some(runtime) = self.running.take() {
-            runtime.shutdown_background();
+            // Runtimes may not be waited for on a thread of another's.
+            let closing = std::thread::spawn(|| runtime.shutdown_timeout(SOON));
+            closing.join().unwrap();
         }
     }
 
     /// Serves on the address that it had before.
     pub(crate) fn restart(&mut self) {
+        self.restart_with(self.security.clone());
+    }
+
+    /// The same, for others.
+    pub(crate) fn restart_with(&mut self, security: Security) {
         self.kill();
+        self.security = security.clone();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -70,6 +85,7 @@ impl ControlPlane {
             let server = Server::builder()
                 .grpc(address)
                 .http((Ipv4Addr::LOCALHOST, 0).into())
+                .security(security)
                 .store(store)
                 .bind()
                 .await

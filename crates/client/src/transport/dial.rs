@@ -234,7 +234,7 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let failed = |error| DialError::Handshake(Arc::new(error));
-    let (socket, settings) = Preface::watch(socket);
+    let (socket, mut settings) = Preface::watch(socket);
     let (sender, mut driver) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(keepalive.interval)
@@ -242,31 +242,27 @@ where
         .handshake(TokioIo::new(socket))
         .await
         .map_err(failed)?;
-    let settings = tokio::select! {
-        settings = settings => settings.map_err(|_| DialError::NoPreface)?,
-        ended = &mut driver => return Err(refusal(ended.err()).unwrap_or(DialError::NoPreface)),
+    let told = tokio::select! {
+        told = &mut settings => told.ok(),
+        _ = &mut driver => settings.try_recv().ok(),
     };
-    let connected = Connected {
-        sender,
-        settings,
-        ends,
-    };
-    Ok((connected, driver))
-}
-
-/// What TLS said, if it was TLS that ended the connection: in TLS 1.3 a server looks at its client's certificate only when
-/// the handshake is over for the client. Otherwise when it ended says more than how.
-fn refusal(error: Option<hyper::Error>) -> Option<DialError> {
-    let error = error?;
-    let mut cause: &(dyn Error + 'static) = &error;
-    let found = loop {
-        match cause.downcast_ref::<io::Error>() {
-            Some(found) => break found,
-            None => cause = cause.source()?,
+    match told {
+        Some(Ok(settings)) => {
+            let connected = Connected {
+                sender,
+                settings,
+                ends,
+            };
+            Ok((connected, driver))
         }
-    };
-    let refused = found.kind() == io::ErrorKind::InvalidData;
-    refused.then(|| DialError::Security(Arc::new(io::Error::new(found.kind(), found.to_string()))))
+        // That is TLS speaking: in 1.3 a server looks at its client's certificate when the client thinks that the
+        // handshake is over.
+        Some(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(DialError::Security(Arc::new(error)))
+        }
+        // When it ended says more than how.
+        Some(Err(_)) | None => Err(DialError::NoPreface),
+    }
 }
 
 async fn connect(target: Target) -> io::Result<(Socket, Ends)> {

@@ -33,16 +33,24 @@ pub struct Preface<T> {
 #[derive(Debug)]
 struct Watch {
     seen: Vec<u8>,
-    tell: oneshot::Sender<Settings>,
+    tell: oneshot::Sender<io::Result<Settings>>,
 }
 
 impl<T> Preface<T> {
-    /// The receiver ends without a value when the peer's first frame is not SETTINGS.
-    pub(super) fn watch(io: T) -> (Self, oneshot::Receiver<Settings>) {
+    /// The receiver gets the error if that comes first, and ends without a value when the peer's first frame is not
+    /// SETTINGS.
+    pub(super) fn watch(io: T) -> (Self, oneshot::Receiver<io::Result<Settings>>) {
         let (tell, settings) = oneshot::channel();
         let seen = Vec::with_capacity(64);
         let watch = Some(Watch { seen, tell });
         (Self { io, watch }, settings)
+    }
+
+    fn failed(&mut self, error: &io::Error) {
+        if let Some(watch) = self.watch.take() {
+            let copy = io::Error::new(error.kind(), error.to_string());
+            drop(watch.tell.send(Err(copy)));
+        }
     }
 
     fn saw(&mut self, bytes: &[u8]) {
@@ -53,9 +61,28 @@ impl<T> Preface<T> {
         match parse(&watch.seen) {
             Parsed::Incomplete => self.watch = Some(watch),
             // The dial may have timed out meanwhile: then nobody listens.
-            Parsed::Settings(settings) => drop(watch.tell.send(settings)),
+            Parsed::Settings(settings) => drop(watch.tell.send(Ok(settings))),
             Parsed::Other => {}
         }
+    }
+}
+
+impl<T: AsyncRead + Unpin> Preface<T> {
+    /// Passes on the result of writing. Who has hung up may have said why: that is worth waiting for, as it is on its
+    /// way, if it is not there.
+    fn written<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        result: Poll<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
+        if let (Poll::Ready(Err(error)), true) = (&result, self.watch.is_some()) {
+            let mut bytes = [0; 256];
+            match ready!(Pin::new(&mut self.io).poll_read(cx, &mut ReadBuf::new(&mut bytes))) {
+                Err(said) => self.failed(&said),
+                Ok(()) => self.failed(error),
+            }
+        }
+        result
     }
 }
 
@@ -94,7 +121,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for Preface<T> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        ready!(Pin::new(&mut self.io).poll_read(cx, buf))?;
+        if let Err(error) = ready!(Pin::new(&mut self.io).poll_read(cx, buf)) {
+            self.failed(&error);
+            return Poll::Ready(Err(error));
+        }
         if self.watch.is_some() {
             self.saw(&buf.filled()[before..]);
         }
@@ -102,13 +132,14 @@ impl<T: AsyncRead + Unpin> AsyncRead for Preface<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for Preface<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Preface<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
+        let result = Pin::new(&mut self.io).poll_write(cx, buf);
+        self.written(cx, result)
     }
 
     fn poll_write_vectored(
@@ -116,7 +147,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Preface<T> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+        let result = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        self.written(cx, result)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -124,7 +156,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Preface<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
+        let result = Pin::new(&mut self.io).poll_flush(cx);
+        self.written(cx, result)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -10,8 +10,8 @@ use oxds_types::live::{FileError, Live};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{CertificateError, ClientConfig, Error};
 
 use super::{CertificateFiles, ChannelCredentials, Pending};
 use crate::transport::{Http, Socket};
@@ -86,9 +86,9 @@ impl ChannelCredentials for TlsCredentials {
             let mut settings = (*self.settings().await?).clone();
             settings.alpn_protocols = vec![http.alpn().to_vec()];
             let name = ServerName::try_from(host.to_owned()).map_err(invalid)?;
-            let stream = TlsConnector::from(Arc::new(settings))
-                .connect(name, socket)
-                .await?;
+            let connector = TlsConnector::from(Arc::new(settings));
+            let connected = connector.connect(name, socket).await;
+            let stream = connected.map_err(in_words)?;
             let agreed = stream.get_ref().1.alpn_protocol();
             // Over HTTP/2 there is nothing to guess (RFC 9113 §3.2); servers of HTTP/1.1 may know no ALPN.
             if agreed != Some(http.alpn()) && (http, agreed) != (Http::One, None) {
@@ -111,6 +111,17 @@ pub(super) async fn blocking<T: Send + 'static>(
 ) -> io::Result<T> {
     let read = tokio::task::spawn_blocking(read);
     read.await.map_err(io::Error::other)
+}
+
+/// rustls shows what a verifier of ours says in the form for programmers.
+fn in_words(error: io::Error) -> io::Error {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    match cause {
+        Some(Error::InvalidCertificate(CertificateError::Other(reason))) => {
+            invalid(format_args!("invalid peer certificate: {reason}"))
+        }
+        _ => error,
+    }
 }
 
 fn invalid(reason: impl Display) -> io::Error {

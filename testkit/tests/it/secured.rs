@@ -1,0 +1,129 @@
+//! What the scenarios of secured connections share: files, our server over TLS, a client that trusts whom it is told.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use oxds_client::credentials::{CertificateFiles, Configured, IdentityFiles, Trust};
+use oxds_client::{Bootstrap, ClientPool, Reason, Update, XdsClient};
+use oxds_core::resource::Cluster;
+use oxds_server::{Security, TlsFiles};
+use oxds_testkit::certificates::{Authority, Issued, replace};
+use tempfile::TempDir;
+
+use crate::scripted::{error, next};
+use crate::support::ControlPlane;
+
+/// A folder of certificates.
+pub(crate) struct Files(TempDir);
+
+impl Files {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        replace(&path, text).unwrap();
+        path
+    }
+
+    /// Who may be believed: this authority alone, from a file that is read for every connection.
+    pub(crate) fn trusting(&self, authority: &Authority) -> CertificateFiles {
+        self.files(Trust::Authorities(self.write("ca.pem", &authority.pem())))
+    }
+
+    /// The same by whatever says it.
+    pub(crate) fn files(&self, trust: Trust) -> CertificateFiles {
+        CertificateFiles {
+            trust,
+            refresh_interval: Duration::ZERO,
+            ..CertificateFiles::default()
+        }
+    }
+
+    pub(crate) fn identity(&self, issued: &Issued) -> IdentityFiles {
+        let files = issued.write(self.0.path(), "client").unwrap();
+        IdentityFiles {
+            certificate: files.certificate,
+            key: files.key,
+        }
+    }
+
+    /// A server with this certificate, and for clients of this authority if there is one.
+    pub(crate) fn security(&self, issued: &Issued, clients: Option<&Authority>) -> Security {
+        let files = issued.write(self.0.path(), "server").unwrap();
+        let client_ca = clients.map(|authority| self.write("clients.pem", &authority.pem()));
+        let files = TlsFiles {
+            certificate: files.certificate,
+            key: files.key,
+            client_ca,
+        };
+        Security::default().tls(&files).unwrap()
+    }
+
+    /// Our server, with a cluster, and with a certificate of this authority for `127.0.0.1`.
+    pub(crate) fn serve(&self, authority: &Authority) -> ControlPlane {
+        let issued = authority.issue(&["127.0.0.1"]).unwrap();
+        ControlPlane::start_with(&cluster("old"), self.security(&issued, None))
+    }
+}
+
+pub(crate) fn authority() -> Authority {
+    Authority::new("test").unwrap()
+}
+
+/// Cluster `c`, whose assignment is called so.
+pub(crate) fn cluster(assignment: &str) -> String {
+    format!(
+        "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n\
+         name: c\n\
+         type: EDS\n\
+         eds_cluster_config: {{ service_name: {assignment}, eds_config: {{ ads: {{}} }} }}\n"
+    )
+}
+
+pub(crate) fn client(server: SocketAddr, files: CertificateFiles) -> XdsClient {
+    client_of(&server.to_string(), files)
+}
+
+pub(crate) fn client_of(uri: &str, files: CertificateFiles) -> XdsClient {
+    let bootstrap = Bootstrap::builder(uri)
+        .node_id("secured")
+        .credentials(Configured::tls(files));
+    ClientPool::new(bootstrap.build().unwrap()).client("test")
+}
+
+/// The assignment of cluster `c`, as soon as there is a cluster.
+pub(crate) async fn assignment(watch: &mut oxds_client::Watch<Cluster>) -> String {
+    loop {
+        if let Update::Changed(Ok(cluster)) = next(watch).await {
+            return cluster.eds_service_name.to_string();
+        }
+    }
+}
+
+/// Sees what our server has.
+pub(crate) async fn sees_the_cluster(client: &XdsClient) {
+    let mut watch = client.watch::<Cluster>("c");
+    let update = next(&mut watch).await;
+    let Update::Changed(Ok(cluster)) = update else {
+        panic!("{update:?}");
+    };
+    assert_eq!(&*cluster.eds_service_name, "old");
+}
+
+/// Sees nothing: why.
+pub(crate) async fn refusal(client: &XdsClient) -> String {
+    let mut watch = client.watch::<Cluster>("c");
+    error(&mut watch, Reason::Unreachable).await.to_string()
+}
+
+/// What is in the file is not what it should be.
+pub(crate) fn garble(path: &Path) {
+    replace(path, "-----BEGIN CERTIFICATE-----\nnothing\n").unwrap();
+}
