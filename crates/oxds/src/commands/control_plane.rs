@@ -1,18 +1,27 @@
 //! A control plane that is asked about its clients: by CSDS, which any may serve, or for the status page of ours.
 
 use std::future::poll_fn;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service_client::ClientStatusDiscoveryServiceClient;
 use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ClientStatusRequest};
-use http::{Request, StatusCode};
+use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Limited};
+use hyper_util::rt::TokioIo;
+use oxds_client::Bootstrap;
+use oxds_client::bootstrap::{Builder, Server};
+use oxds_client::transport::{self, DialError, Http, Socket};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
-use tower_service::Service as _;
+use tower_service::Service;
 
+use super::bootstrap::check;
+use super::secure::ClientSecurity;
 use crate::exit::Failure;
 
 /// To connect, and for each answer: enough for a hundred thousand resources.
@@ -26,6 +35,47 @@ pub(crate) struct Address {
     /// The control plane: what `oxds serve` printed after `grpc`
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:18000")]
     pub(crate) server: String,
+    /// A gRPC bootstrap, to ask its first server as the client that it is for
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "ClientSecurity"])]
+    bootstrap: Option<PathBuf>,
+    #[command(flatten)]
+    security: ClientSecurity,
+}
+
+impl Address {
+    /// The control plane, and who asks it unless a bootstrap says so: `client`.
+    pub(crate) fn bootstrap(
+        &self,
+        client: impl Fn(Builder) -> Builder,
+    ) -> Result<Bootstrap, Failure> {
+        match &self.bootstrap {
+            Some(file) => check::read(file),
+            None => {
+                let builder = client(Bootstrap::builder(&self.server));
+                let built = self.security.apply(builder).build();
+                built.map_err(Failure::usage)
+            }
+        }
+    }
+
+    /// The control plane.
+    pub(crate) fn server(&self) -> Result<Server, Failure> {
+        first_server(&self.bootstrap(|builder| builder)?)
+    }
+}
+
+/// The server of a bootstrap that is asked.
+pub(crate) fn first_server(bootstrap: &Bootstrap) -> Result<Server, Failure> {
+    let server = bootstrap.servers().first();
+    let server = server.ok_or_else(|| Failure::usage("the bootstrap names no server"))?;
+    // Better than to be refused for want of them.
+    if !server.call_credentials.is_empty() {
+        let uri = &server.uri;
+        return Err(Failure::usage(format_args!(
+            "{uri}: call credentials are not shown by this command"
+        )));
+    }
+    Ok(server.clone())
 }
 
 /// A control plane, or another process that serves CSDS.
@@ -33,9 +83,9 @@ pub(crate) struct Address {
 pub(crate) struct ControlPlane(Channel);
 
 impl ControlPlane {
-    /// Connects to `HOST:PORT`.
-    pub(crate) async fn connect(address: &str) -> Result<Self, Failure> {
-        connect(address, Some(PATIENCE)).await.map(Self)
+    /// Connects.
+    pub(crate) async fn connect(server: &Server) -> Result<Self, Failure> {
+        connect(server, Some(PATIENCE)).await.map(Self)
     }
 
     /// What CSDS says of every client as it is now.
@@ -69,20 +119,55 @@ impl ControlPlane {
     }
 }
 
-/// Connects to `HOST:PORT`. Each call has the time of `patience`, or any.
-pub(super) async fn connect(address: &str, patience: Option<Duration>) -> Result<Channel, Failure> {
-    let mut endpoint = Endpoint::from_shared(format!("http://{address}"))
-        .map_err(|error| Failure::usage(format_args!("{address}: {error}")))?
+/// Connects as the server's credentials say. Each call has the time of `patience`, or any.
+pub(super) async fn connect(
+    server: &Server,
+    patience: Option<Duration>,
+) -> Result<Channel, Failure> {
+    let authority = server.address.authority();
+    let usage = |error| Failure::usage(format_args!("{authority}: {error}"));
+    let mut endpoint = Endpoint::from_shared(format!("http://{authority}"))
+        .map_err(usage)?
         .connect_timeout(PATIENCE);
+    if server.credentials.is_private() {
+        // tonic refuses https where it would not do TLS itself; this is what it says to the server.
+        let origin = format!("https://{authority}").parse();
+        endpoint = endpoint
+            .origin(origin.map_err(|error| Failure::usage(format_args!("{authority}: {error}")))?);
+    }
     if let Some(patience) = patience {
         endpoint = endpoint.timeout(patience);
     }
-    endpoint.connect().await.map_err(|error| {
+    let connected = endpoint
+        .connect_with_connector(Connector(server.clone()))
+        .await;
+    connected.map_err(|error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         let cause = cause.unwrap_or_else(|| error.to_string());
-        Failure::negative(format_args!("cannot connect to {address}: {cause}"))
+        Failure::negative(format_args!("cannot connect to {authority}: {cause}"))
             .hint("it is the address that `oxds serve` printed after `grpc`")
     })
+}
+
+/// Connects to the server, whatever it is asked for.
+struct Connector(Server);
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Socket>;
+    type Error = DialError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, DialError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let server = self.0.clone();
+        Box::pin(async move {
+            let socket = transport::open(&server.address, &*server.credentials, Http::Two).await?;
+            Ok(TokioIo::new(socket))
+        })
+    }
 }
 
 /// An answer that is none.

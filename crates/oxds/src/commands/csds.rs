@@ -9,9 +9,11 @@ use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig
 use envoy_types::pb::envoy::service::status::v3::{
     ClientConfig, ClientStatusResponse, ConfigStatus,
 };
+use oxds_client::Bootstrap;
 use oxds_types::Kind;
 
-use super::control_plane::{ControlPlane, refused};
+use super::control_plane::{ControlPlane, first_server, refused};
+use super::secure::ClientSecurity;
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -37,6 +39,8 @@ pub(crate) struct Args {
     /// The port on which the client serves CSDS
     #[arg(value_name = "HOST:PORT")]
     address: String,
+    #[command(flatten)]
+    security: ClientSecurity,
     /// The form of the result on stdout
     #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
     output: View,
@@ -44,7 +48,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let clients = runtime()?.block_on(async {
-        let client = ControlPlane::connect(&args.address).await?;
+        let bootstrap = args.security.apply(Bootstrap::builder(&args.address));
+        let bootstrap = bootstrap.build().map_err(Failure::usage)?;
+        let client = ControlPlane::connect(&first_server(&bootstrap)?).await?;
         let clients = client.client_status(args.output == View::Table).await;
         clients.map_err(|status| refused(&status))
     })?;

@@ -53,7 +53,7 @@ impl Following {
         names: impl IntoIterator<Item = Arc<str>>,
         protocol: Protocol,
     ) -> Result<Self, Failure> {
-        let channel = connect(&source.address, None).await?;
+        let channel = connect(&source.server, None).await?;
         let machine = Observer::new(kind, names, protocol, source.node.clone());
         Ok(Self {
             machine: machine.asking_in(source.version),

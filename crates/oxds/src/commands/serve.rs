@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use oxds_server::{BindError, DirStore, FileSink, Limits, OnNack, Server};
+use oxds_server::{BindError, DirStore, FileSink, OnNack, Server};
 use tracing::info;
 
+use super::limits::LimitArgs;
 use super::security::SecurityArgs;
 use super::{dir_options, duration, runtime, unreadable};
 use crate::exit::{Exit, Failure};
@@ -67,6 +68,8 @@ pub(crate) struct Args {
     drain: Duration,
     #[command(flatten)]
     security: SecurityArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
     /// What to do when clients refuse a change: go on serving it, or serve again what all had accepted
     #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
     on_nack: OnNackPolicy,
@@ -106,7 +109,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     let on_nack = args.on_nack();
     let options = dir_options(args.allow_unknown_fields, args.strict);
     let store = DirStore::open(args.dir, options).map_err(|error| unreadable(&error))?;
-    let mut limits = Limits::default();
+    let mut limits = args.limits.limits();
     limits.drain = args.drain;
     let security = args.security.open().map_err(Failure::usage)?;
     let (mut stop, mut hangup, reload) = (Stop::listen()?, signals::reload()?, store.reload());

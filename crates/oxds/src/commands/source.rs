@@ -1,14 +1,11 @@
 //! Where `get` and `watch` take resources from: a control plane, asked as a client would.
 
-use std::path::PathBuf;
-
 use oxds_client::Bootstrap;
-use oxds_client::bootstrap::TransportPolicy;
+use oxds_client::bootstrap::{Server, TransportPolicy};
 use oxds_types::discovery::Node;
 use oxds_types::{ApiVersion, Kind};
 
-use super::bootstrap::check;
-use super::control_plane::Address;
+use super::control_plane::{Address, first_server};
 use crate::exit::Failure;
 
 /// Whom to ask, and who asks.
@@ -16,14 +13,21 @@ use crate::exit::Failure;
 pub(crate) struct Asking {
     #[command(flatten)]
     address: Address,
-    /// A gRPC bootstrap, to ask its first server as the client that it is for
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "node_id", "cluster"])]
-    bootstrap: Option<PathBuf>,
     /// The node that is asked for: control planes may tell each something else
-    #[arg(long, value_name = "ID", default_value = "oxds")]
+    #[arg(
+        long,
+        value_name = "ID",
+        default_value = "oxds",
+        conflicts_with = "bootstrap"
+    )]
     node_id: String,
     /// The node's cluster
-    #[arg(long, value_name = "NAME", default_value = "")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        conflicts_with = "bootstrap"
+    )]
     cluster: String,
     /// The version of the API to ask in; auto: v3 if the bootstrap says that the server knows it, else v2
     #[arg(long, value_enum, default_value_t, value_name = "VERSION")]
@@ -42,8 +46,9 @@ enum Transport {
 /// A control plane, and the client that asks it.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
-    /// `HOST:PORT`.
+    /// `HOST:PORT`, for people.
     pub(crate) address: String,
+    pub(crate) server: Server,
     pub(crate) node: Node,
     /// The version of the API that it is asked in.
     pub(crate) version: ApiVersion,
@@ -51,20 +56,22 @@ pub(crate) struct Source {
 
 impl Asking {
     pub(crate) fn source(&self) -> Result<Source, Failure> {
-        let bootstrap = match &self.bootstrap {
-            Some(file) => check::read(file)?,
-            None => Bootstrap::builder(&self.address.server)
-                .node_id(&self.node_id)
-                .cluster(&self.cluster)
-                .build()
-                .map_err(Failure::usage)?,
-        };
+        let bootstrap = self
+            .address
+            .bootstrap(|client| client.node_id(&self.node_id).cluster(&self.cluster))?;
         let policy = match self.transport {
             Transport::V3 => TransportPolicy::V3Only,
             Transport::V2 => TransportPolicy::V2Only,
             Transport::Auto => TransportPolicy::Auto,
         };
-        of_bootstrap(&bootstrap.with_transport(|_| policy))
+        let bootstrap = bootstrap.with_transport(|_| policy);
+        let server = first_server(&bootstrap)?;
+        Ok(Source {
+            address: server.address.authority().to_owned(),
+            version: server.version(),
+            server,
+            node: bootstrap.node().clone(),
+        })
     }
 
     /// Who asks, where it is not a control plane by gRPC that is asked.
@@ -73,22 +80,6 @@ impl Asking {
         let bootstrap = bootstrap.node_id(&self.node_id).cluster(&self.cluster);
         bootstrap.build().map_err(Failure::usage)
     }
-}
-
-fn of_bootstrap(bootstrap: &Bootstrap) -> Result<Source, Failure> {
-    let server = bootstrap.servers().first();
-    let server = server.ok_or_else(|| Failure::usage("the bootstrap names no server"))?;
-    if server.credentials.is_private() {
-        let (uri, credentials) = (&server.uri, server.credentials.type_name());
-        return Err(Failure::usage(format_args!(
-            "{uri}: asked in plaintext only, not by `{credentials}`"
-        )));
-    }
-    Ok(Source {
-        address: server.address.authority().to_owned(),
-        node: bootstrap.node().clone(),
-        version: server.version(),
-    })
 }
 
 /// Reads a kind as people say it: `cds`, `cluster`, `clusters`, or the full name of a message.

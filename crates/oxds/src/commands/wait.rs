@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let Goal::Acked = args.goal;
     runtime()?.block_on(async {
         let end = Instant::now() + args.timeout;
-        let control_plane = ControlPlane::connect(&args.address.server).await?;
+        let control_plane = ControlPlane::connect(&args.address.server()?).await?;
         loop {
             let last = Instant::now() + PAUSE > end;
             match control_plane.client_status(true).await {

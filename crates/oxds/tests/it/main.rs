@@ -8,6 +8,8 @@
 mod api;
 mod bootstrap;
 mod call;
+#[cfg(feature = "tls")]
+mod client_security;
 mod conformance;
 mod demo;
 mod drain;

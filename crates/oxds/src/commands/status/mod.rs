@@ -45,7 +45,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let page = runtime()?.block_on(async {
-        let control_plane = ControlPlane::connect(&args.address.server).await?;
+        let control_plane = ControlPlane::connect(&args.address.server()?).await?;
         page(&control_plane).await
     })?;
     let mut output = Output::new();

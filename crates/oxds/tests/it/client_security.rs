@@ -1,0 +1,168 @@
+//! The commands that ask control planes, over TLS.
+
+use std::path::Path;
+
+use oxds_testkit::certificates::{Authority, replace};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::support::{Ran, Serve, cluster, command, folder, oxds};
+
+/// A server that lets nobody in without a certificate, and a client that has one.
+struct Secured {
+    dir: TempDir,
+    server: Serve,
+}
+
+impl Secured {
+    fn start() -> Self {
+        let dir = folder(&[("config/a.yaml", &cluster("a"))]);
+        let authority = Authority::new("test").expect("an authority");
+        let other = Authority::new("other").expect("an authority");
+        for (name, pem) in [("ca.pem", authority.pem()), ("other.pem", other.pem())] {
+            replace(&dir.path().join(name), &pem).expect("written");
+        }
+        for name in ["server", "client"] {
+            let issued = authority.issue(&["127.0.0.1"]).expect("issued");
+            issued.write(dir.path(), name).expect("written");
+        }
+        let mut command = command([
+            "serve",
+            "config",
+            "--grpc",
+            "127.0.0.1:0",
+            "--http",
+            "127.0.0.1:0",
+        ]);
+        command.args([
+            "--tls-cert",
+            "server.pem",
+            "--tls-key",
+            "server.key",
+            "--tls-client-ca",
+            "ca.pem",
+        ]);
+        let server = Serve::of(command.current_dir(dir.path()));
+        Self { dir, server }
+    }
+
+    /// Runs a command line, in the folder of the files; `HERE` stands for the server.
+    fn run(&self, line: &str) -> Ran {
+        self.run_trusting(line, None)
+    }
+
+    /// The same on a machine that trusts these authorities.
+    fn run_trusting(&self, line: &str, system: Option<&str>) -> Ran {
+        let line = line.replace("HERE", &self.server.grpc.to_string());
+        let mut command = command(line.split_whitespace());
+        if let Some(file) = system {
+            command
+                .env("SSL_CERT_FILE", self.path(file))
+                .env_remove("SSL_CERT_DIR");
+        }
+        command
+            .current_dir(self.dir.path())
+            .output()
+            .expect("the binary runs")
+            .into()
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+const SHOWN: &str = "--cert client.pem --key client.key";
+
+/// Given a server over TLS; then every command that asks one is answered with the right files, and says what is wrong
+/// with others.
+#[test]
+fn c16_c17_commands_ask_over_tls() {
+    let secured = Secured::start();
+    for asking in [
+        "get cds --server HERE",
+        "status --server HERE",
+        "wait --all --server HERE",
+        "csds HERE",
+    ] {
+        secured
+            .run(&format!("{asking} --ca ca.pem {SHOWN}"))
+            .expect(0, &[]);
+        secured
+            .run(&format!("{asking} --ca other.pem {SHOWN}"))
+            .expect(1, &["invalid peer certificate"]);
+        assert_ne!(secured.run(asking).code, Some(0), "in plaintext");
+    }
+    let said = secured.run(&format!("get cds --server HERE --ca ca.pem {SHOWN}"));
+    said.expect(0, &["\na "]);
+    secured
+        .run("get cds --server HERE --ca none.pem")
+        .expect(1, &["none.pem: No such file"]);
+    secured
+        .run("get cds --server HERE --cert client.pem")
+        .expect(2, &["--key"]);
+    secured
+        .run("get cds --server HERE --insecure --ca ca.pem")
+        .expect(2, &["--insecure"]);
+}
+
+/// Given the same, and no file of authorities; then those of the machine count.
+#[test]
+fn c16_without_a_file_the_authorities_of_the_system_are_believed() {
+    let secured = Secured::start();
+    let asking = format!("get cds --server HERE --tls {SHOWN}");
+    secured
+        .run_trusting(&asking, Some("ca.pem"))
+        .expect(0, &["\na "]);
+    secured
+        .run_trusting(&asking, Some("other.pem"))
+        .expect(1, &["invalid peer certificate: UnknownIssuer"]);
+}
+
+/// Given a bootstrap with `tls`; then its server is asked by it.
+#[test]
+fn c16_a_bootstrap_says_how_to_connect() {
+    let secured = Secured::start();
+    let write = |path: &Path, fields: serde_json::Value| {
+        let mut server = json!({ "server_uri": secured.server.grpc.to_string() });
+        for (name, value) in fields.as_object().expect("fields") {
+            server[name] = value.clone();
+        }
+        let json = json!({ "xds_servers": [server], "node": { "id": "me" } });
+        std::fs::write(path, json.to_string()).expect("written");
+    };
+    let config = json!({
+        "ca_certificate_file": secured.path("ca.pem"),
+        "certificate_file": secured.path("client.pem"),
+        "private_key_file": secured.path("client.key"),
+    });
+    let creds = json!([{ "type": "google_default" }, { "type": "tls", "config": config }]);
+    write(&secured.path("b.json"), json!({ "channel_creds": creds }));
+    for asking in ["get cds", "status", "wait --all"] {
+        secured
+            .run(&format!("{asking} --bootstrap b.json"))
+            .expect(0, &[]);
+        secured
+            .run(&format!("{asking} --bootstrap b.json --ca ca.pem"))
+            .expect(2, &["--bootstrap"]);
+    }
+    secured.run("bootstrap check b.json").expect(0, &["(tls"]);
+}
+
+/// Given a server that reads small requests only; then one that is larger is refused.
+#[test]
+fn s77_limits_are_set_by_options() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let mut command = command([
+        "serve",
+        "--grpc",
+        "127.0.0.1:0",
+        "--http",
+        "127.0.0.1:0",
+        "--max-request-bytes",
+        "20",
+    ]);
+    let server = Serve::of(command.arg(dir.path()));
+    let address = server.grpc.to_string();
+    oxds(["get", "cds", "--server", &address]).expect(1, &["20"]);
+}
