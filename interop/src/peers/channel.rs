@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use http::{HeaderMap, Request, Response, header};
 use http_body_util::{BodyExt, Full};
-use oxds_channel::{Bootstrap, ResponseBody, XdsChannel};
+use oxds_channel::{Bootstrap, ClientPool, ResponseBody, XdsChannel};
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
@@ -38,7 +38,12 @@ impl ChannelLoad {
 
     /// The same, with a bootstrap that no file can say.
     pub(crate) fn start_with(bootstrap: Bootstrap) -> Fallible<Self> {
-        let channel = open(bootstrap)?;
+        Self::start_by(ClientPool::new(bootstrap))
+    }
+
+    /// The same, with clients that behave in another way.
+    pub(crate) fn start_by(clients: ClientPool) -> Fallible<Self> {
+        let channel = open_by(clients)?;
         let calls = Calls::default();
         let workers = (0..Self::WORKERS)
             .map(|_| work(channel.clone(), calls.clone()))
@@ -62,8 +67,13 @@ async fn work(mut channel: XdsChannel, calls: Calls) {
 
 /// A channel that makes no call by itself.
 pub(crate) fn open(bootstrap: Bootstrap) -> Fallible<XdsChannel> {
-    let channel = XdsChannel::builder(format!("xds:///{LISTENER}"));
-    Ok(channel.bootstrap(bootstrap).build()?)
+    open_by(ClientPool::new(bootstrap))
+}
+
+fn open_by(clients: ClientPool) -> Fallible<XdsChannel> {
+    Ok(XdsChannel::builder(format!("xds:///{LISTENER}"))
+        .clients(clients)
+        .build()?)
 }
 
 /// One call of a method.

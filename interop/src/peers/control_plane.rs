@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::go_control_plane::GoControlPlane;
+use super::foreign::{Foreign, ForeignControlPlane};
 use super::oxds::Oxds;
 use crate::config::Folder;
 use crate::{Context, Fallible};
@@ -11,22 +11,26 @@ use crate::{Context, Fallible};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Make {
     Oxds,
-    Go,
+    Foreign(Foreign),
 }
 
 /// A running one.
 #[derive(Debug)]
 pub(crate) enum ControlPlane {
     Oxds(Oxds),
-    Go(GoControlPlane),
+    Foreign(ForeignControlPlane),
 }
 
 impl Make {
+    pub(crate) const GO: Self = Self::Foreign(Foreign::Go);
+    pub(crate) const GO_V2: Self = Self::Foreign(Foreign::GoV2);
+    pub(crate) const JAVA: Self = Self::Foreign(Foreign::Java);
+
     /// Its name within a scenario's.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Oxds => "oxds",
-            Self::Go => "go_control_plane",
+            Self::Foreign(make) => make.name(),
         }
     }
 }
@@ -47,7 +51,9 @@ impl ControlPlane {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         Ok(match make {
             Make::Oxds => Self::Oxds(Oxds::serve_on(cx, folder, address, any).await?),
-            Make::Go => Self::Go(GoControlPlane::serve_on(cx, folder, address).await?),
+            Make::Foreign(make) => {
+                Self::Foreign(ForeignControlPlane::serve_on(cx, make, folder, address).await?)
+            }
         })
     }
 
@@ -55,7 +61,15 @@ impl ControlPlane {
     pub(crate) fn grpc(&self) -> SocketAddr {
         match self {
             Self::Oxds(oxds) => oxds.grpc,
-            Self::Go(go) => go.grpc,
+            Self::Foreign(other) => other.grpc,
+        }
+    }
+
+    /// SIGKILL.
+    pub(crate) async fn kill(self) -> Fallible {
+        match self {
+            Self::Oxds(oxds) => oxds.kill().await,
+            Self::Foreign(other) => other.kill().await,
         }
     }
 }

@@ -5,8 +5,8 @@ pub(crate) mod channel;
 pub(crate) mod control_plane;
 pub(crate) mod csds;
 pub(crate) mod envoy;
+pub(crate) mod foreign;
 pub(crate) mod go_backend;
-pub(crate) mod go_control_plane;
 pub(crate) mod grpc;
 pub(crate) mod grpc_server;
 pub(crate) mod grpc_v2;
@@ -34,6 +34,9 @@ pub(crate) struct Peers {
     pub(crate) go_debug: PathBuf,
     pub(crate) go_control_plane: PathBuf,
     pub(crate) go_control_plane_v2: PathBuf,
+    /// java-control-plane: the compiled program, and what it needs.
+    pub(crate) java_classes: PathBuf,
+    pub(crate) java_libraries: PathBuf,
     pub(crate) node_client: PathBuf,
     pub(crate) node_modules: PathBuf,
     /// grpc-go 1.32 and 1.36.
@@ -70,6 +73,8 @@ impl Peers {
             go_debug: installed.join("bin/debug"),
             go_control_plane: installed.join("bin/control-plane"),
             go_control_plane_v2: installed.join("bin/control-plane-v2"),
+            java_classes: installed.join("java/classes"),
+            java_libraries: installed.join("java/lib"),
             node_client: interop.join("peers/node/client.js"),
             node_modules: installed.join("node/node_modules"),
             go_v2_clients: ["1.32", "1.36"].map(|v| installed.join(format!("bin/client-{v}"))),
@@ -91,6 +96,8 @@ impl Peers {
             &peers.go_debug,
             &peers.go_control_plane,
             &peers.go_control_plane_v2,
+            &peers.java_classes.join("ControlPlane.class"),
+            &peers.java_libraries,
             &peers.node_client,
             &peers.node_modules.join("@grpc/grpc-js-xds"),
             &peers.go_v2_clients[0],

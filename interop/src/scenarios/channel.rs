@@ -4,7 +4,7 @@ use super::{SETTLED, SOON, Scenario};
 use crate::backend::Backend;
 use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, routes};
 use crate::peers::channel::ChannelLoad;
-use crate::peers::go_control_plane::GoControlPlane;
+use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::oxds::{Bootstrap, bootstrap, call};
 use crate::{Context, Fallible};
 
@@ -44,7 +44,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 /// go-control-plane over a folder, and a channel that it configures.
 struct Mesh {
     folder: Folder,
-    control_plane: GoControlPlane,
+    control_plane: ForeignControlPlane,
     load: ChannelLoad,
 }
 
@@ -71,11 +71,11 @@ impl Mesh {
     }
 }
 
-async fn serve(cx: &Context, resources: &[String]) -> Fallible<(Folder, GoControlPlane)> {
+async fn serve(cx: &Context, resources: &[String]) -> Fallible<(Folder, ForeignControlPlane)> {
     let folder = Folder::create(&cx.dir)?;
     folder.write("listener.yaml", &[api_listener()])?;
     folder.write("mesh.yaml", resources)?;
-    let control_plane = GoControlPlane::serve(cx, &folder).await?;
+    let control_plane = ForeignControlPlane::serve(cx, Foreign::Go, &folder).await?;
     Ok((folder, control_plane))
 }
 
@@ -192,7 +192,8 @@ async fn outlives_its_control_plane(cx: Context) -> Fallible {
     mesh.load.calls.next(500, SOON).await?;
     mesh.folder
         .write("mesh.yaml", &weighted([0, 1], &blue, &green))?;
-    let _control_plane = GoControlPlane::serve_on(&cx, &mesh.folder, address).await?;
+    let _control_plane =
+        ForeignControlPlane::serve_on(&cx, Foreign::Go, &mesh.folder, address).await?;
     mesh.load
         .calls
         .settle("calls at green", SETTLED, SOON, |counts| {

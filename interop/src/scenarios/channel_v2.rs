@@ -12,7 +12,7 @@ use super::{SETTLED, SOON, Scenario};
 use crate::backend::Backend;
 use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, in_v2, routes};
 use crate::peers::channel::ChannelLoad;
-use crate::peers::go_control_plane::GoControlPlane;
+use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::oxds::Oxds;
 use crate::wait::until;
 use crate::{Context, Fallible, http};
@@ -21,8 +21,6 @@ use crate::{Context, Fallible, http};
 const NEXT_VERSION: Duration = Duration::from_millis(300);
 
 pub(super) fn scenarios() -> Vec<Scenario> {
-    let fallback =
-        |name: &str, first: Api| Scenario::new(name.to_owned(), move |cx| falls_back(cx, first));
     vec![
         Scenario::new(
             "channel_in_v2_follows_go_control_plane".to_owned(),
@@ -36,13 +34,11 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             "channel_in_v2_reports_its_load".to_owned(),
             reports_its_load,
         ),
-        fallback("channel_falls_back_from_v2_to_v3", Api::V2),
-        fallback("channel_falls_back_from_v3_to_v2", Api::V3),
     ]
 }
 
 /// All calls to one backend, by a cluster of its name.
-fn all_to(name: &str, backend: &Backend) -> [String; 4] {
+pub(super) fn all_to(name: &str, backend: &Backend) -> [String; 4] {
     [
         api_listener(),
         routes(&[(name, 1)]),
@@ -52,13 +48,13 @@ fn all_to(name: &str, backend: &Backend) -> [String; 4] {
 }
 
 /// A port that is free now, for a control plane that is to come and go.
-async fn free_address() -> Fallible<SocketAddr> {
+pub(super) async fn free_address() -> Fallible<SocketAddr> {
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     Ok(socket.local_addr()?)
 }
 
 /// A bootstrap of these servers, the most wanted first, with the features that each has.
-fn bootstrap(
+pub(super) fn bootstrap(
     node_id: &str,
     servers: &[(SocketAddr, &[&str])],
     policy: TransportPolicy,
@@ -75,7 +71,7 @@ fn bootstrap(
     Ok(Bootstrap::from_json(&json.to_string())?.with_transport(|_| policy))
 }
 
-async fn served_by(load: &ChannelLoad, backends: &[&str]) -> Fallible {
+pub(super) async fn served_by(load: &ChannelLoad, backends: &[&str]) -> Fallible {
     let what = format!("calls at {backends:?} only");
     let only = |counts: &crate::calls::Counts| counts.only(backends);
     load.calls.settle(&what, SETTLED, SOON, only).await?;
@@ -89,10 +85,12 @@ async fn served_by(load: &ChannelLoad, backends: &[&str]) -> Fallible {
 async fn follows_go_control_plane(cx: Context) -> Fallible {
     let (blue, red) = (Backend::start("blue").await?, Backend::start("red").await?);
     let folder = Folder::create(&cx.dir)?;
-    let write = |resources: [String; 4]| folder.write("mesh.yaml", &resources.map(|r| in_v2(&r)));
-    write(all_to("blue", &blue))?;
-    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut control_plane = GoControlPlane::serve_v2_on(&cx, &folder, any).await?;
+    let write = |resources: &[String]| {
+        let resources: Vec<_> = resources.iter().map(|text| in_v2(text)).collect();
+        folder.write("mesh.yaml", &resources)
+    };
+    write(&all_to("blue", &blue))?;
+    let mut control_plane = ForeignControlPlane::serve(&cx, Foreign::GoV2, &folder).await?;
     let servers: [(_, &[&str]); 1] = [(control_plane.grpc, &[])];
     let load = ChannelLoad::start_with(bootstrap("old", &servers, TransportPolicy::Auto)?)?;
     served_by(&load, &["blue"]).await?;
@@ -101,12 +99,16 @@ async fn follows_go_control_plane(cx: Context) -> Fallible {
         return Err(format!("it was asked by {node:?}").into());
     }
 
-    write(all_to("blue", &red))?;
+    write(&all_to("blue", &red))?;
     served_by(&load, &["red"]).await?;
     // A name that is added gets no answer from this release while its version stands: so there are ever new ones.
     let new_versions = async {
         for version in 0_u32.. {
-            write(all_to("green", &blue).map(|text| format!("{text}# {version}\n")))?;
+            let [listener, routes, new, endpoints] = all_to("green", &blue);
+            let [_, _, old, old_endpoints] = all_to("blue", &red);
+            let listener = format!("{listener}# {version}\n");
+            // What the route has left stays, for this release does not make before it breaks.
+            write(&[listener, routes, new, endpoints, old, old_endpoints])?;
             tokio::time::sleep(NEXT_VERSION).await;
         }
         Fallible::Ok(())
@@ -118,7 +120,7 @@ async fn follows_go_control_plane(cx: Context) -> Fallible {
 
     let mut refused = all_to("green", &blue);
     refused[2] = cluster_with("green", "lb_policy: MAGLEV");
-    write(refused)?;
+    write(&refused)?;
     let nack = control_plane.nack(SOON).await?;
     if !(nack.contains("Cluster") && nack.contains("green") && nack.contains("lb_policy")) {
         return Err(format!("the NACK does not say what and why: {nack}").into());
@@ -136,8 +138,7 @@ async fn reports_its_load(cx: Context) -> Fallible {
     let mut resources = all_to("blue", &blue);
     resources[2] = cluster_with("blue", "lrs_server: { self: {} }");
     folder.write("mesh.yaml", &resources.map(|text| in_v2(&text)))?;
-    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let control_plane = GoControlPlane::serve_v2_on(&cx, &folder, any).await?;
+    let control_plane = ForeignControlPlane::serve(&cx, Foreign::GoV2, &folder).await?;
     let servers: [(_, &[&str]); 1] = [(control_plane.grpc, &[])];
     let load = ChannelLoad::start_with(bootstrap("old", &servers, TransportPolicy::Auto)?)?;
     served_by(&load, &["blue"]).await?;
@@ -198,7 +199,7 @@ async fn both_see_the_same(cx: Context) -> Fallible {
 }
 
 /// Waits until the status shows the node in sync, with all four kinds asked for in this version.
-async fn asks_in(oxds: &Oxds, node_id: &str, api: &str) -> Fallible {
+pub(super) async fn asks_in(oxds: &Oxds, node_id: &str, api: &str) -> Fallible {
     let what = format!("{node_id} in sync in {api}");
     until(&what, SOON, async || {
         let page = http::get(oxds.http, "/status.json").await?;
@@ -216,98 +217,4 @@ async fn asks_in(oxds: &Oxds, node_id: &str, api: &str) -> Fallible {
         }
     })
     .await
-}
-
-/// Which of the two control planes is the more wanted one.
-#[derive(Clone, Copy, PartialEq)]
-enum Api {
-    V2,
-    V3,
-}
-
-/// A control plane that dies when dropped.
-enum Alive {
-    Old { _process: GoControlPlane },
-    New(Oxds),
-}
-
-/// Serves the folder in one version: in v2 by go-control-plane of then, in v3 by `oxds serve`.
-async fn serve(cx: &Context, api: Api, folder: &Folder, address: SocketAddr) -> Fallible<Alive> {
-    Ok(match api {
-        Api::V2 => Alive::Old {
-            _process: GoControlPlane::serve_v2_on(cx, folder, address).await?,
-        },
-        Api::V3 => {
-            let http = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-            Alive::New(Oxds::serve_on(cx, folder, address, http).await?)
-        }
-    })
-}
-
-/// Given two control planes of different make, one that knows v2 only and one of v3, and the first of them away,
-/// when it comes, dies, and comes back, while clients are under way and another begins,
-/// then each client is served by who is there, in its version, and no call fails.
-async fn falls_back(cx: Context, first: Api) -> Fallible {
-    let second = match first {
-        Api::V2 => Api::V3,
-        Api::V3 => Api::V2,
-    };
-    let (blue, green) = (
-        Backend::start("first").await?,
-        Backend::start("second").await?,
-    );
-    let folder = |api: Api, name: &str, backend: &Backend| {
-        let folder = Folder::create(&cx.dir.join(name))?;
-        // The same names on both, as replicas have them.
-        let resources = all_to("blue", backend).map(|text| match api {
-            Api::V2 => in_v2(&text),
-            Api::V3 => text,
-        });
-        folder.write("mesh.yaml", &resources)?;
-        Fallible::Ok(folder)
-    };
-    let folders = [
-        folder(first, "first", &blue)?,
-        folder(second, "second", &green)?,
-    ];
-    let addresses = [free_address().await?, free_address().await?];
-    let features = |api: Api| -> &[&str] {
-        match api {
-            Api::V2 => &[],
-            Api::V3 => &["xds_v3"],
-        }
-    };
-    let servers = [
-        (addresses[0], features(first)),
-        (addresses[1], features(second)),
-    ];
-    let client = |name: &str| {
-        let bootstrap = bootstrap(name, &servers, TransportPolicy::Auto)?;
-        ChannelLoad::start_with(bootstrap)
-    };
-
-    let spare = serve(&cx, second, &folders[1], addresses[1]).await?;
-    let load = client("early")?;
-    served_by(&load, &["second"]).await?;
-    if let Alive::New(oxds) = &spare {
-        asks_in(oxds, "early", "v3").await?;
-    }
-
-    let wanted = serve(&cx, first, &folders[0], addresses[0]).await?;
-    served_by(&load, &["first"]).await?;
-    if let Alive::New(oxds) = &wanted {
-        asks_in(oxds, "early", "v3").await?;
-    }
-
-    // Who has all it needs stays with it; who comes now goes to the second.
-    drop(wanted);
-    let late = client("late")?;
-    served_by(&late, &["second"]).await?;
-    load.calls.next(SETTLED, SOON).await?;
-    served_by(&load, &["first"]).await?;
-
-    let _wanted = serve(&cx, first, &folders[0], addresses[0]).await?;
-    served_by(&late, &["first"]).await?;
-    load.calls.none_failed()?;
-    late.calls.none_failed()
 }

@@ -7,8 +7,8 @@ use super::{SOON, Scenario};
 use crate::backend::METHOD;
 use crate::config::{Folder, api_listener, assignment, cluster_with, routes};
 use crate::peers::channel::{call, open};
+use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::go_backend::GoBackend;
-use crate::peers::go_control_plane::GoControlPlane;
 use crate::peers::oxds::{self, Oxds};
 use crate::wait::until;
 use crate::{Context, Fallible, http};
@@ -91,7 +91,7 @@ async fn to_oxds(cx: Context) -> Fallible {
 /// the backend said, and the stream ends in good order (C-130, C-132, C-134, C-136, C-142, C-143).
 async fn to_go(cx: Context) -> Fallible {
     let (folder, _backend) = configured(&cx).await?;
-    let mut control_plane = GoControlPlane::serve(&cx, &folder).await?;
+    let mut control_plane = ForeignControlPlane::serve(&cx, Foreign::Go, &folder).await?;
     let file = oxds::bootstrap(&cx, oxds::Bootstrap::Grpc, control_plane.grpc).await?;
     make_calls(Bootstrap::from_json(&std::fs::read_to_string(file)?)?).await?;
     let node = control_plane.load_line("lrs ", SOON).await?;

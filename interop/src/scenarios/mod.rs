@@ -3,12 +3,14 @@
 mod admin;
 mod api;
 mod channel;
+mod channel_protocols;
 mod channel_v2;
 mod csds;
 mod envoy;
 mod envoy_files;
 mod envoy_kinds;
 mod envoy_transports;
+mod fallback;
 mod grpc;
 mod grpc_server;
 mod grpc_v2;
@@ -74,7 +76,9 @@ pub(crate) fn all() -> Vec<Scenario> {
         grpc_v2::scenarios(),
         channel::scenarios(),
         loads::scenarios(),
+        channel_protocols::scenarios(),
         channel_v2::scenarios(),
+        fallback::scenarios(),
         suite::scenarios(),
     ]
     .into_iter()

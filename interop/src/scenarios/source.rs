@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::{SOON, Scenario};
 use crate::config::{Folder, LISTENER, ROUTES, api_listener, assignment, cluster, routes};
-use crate::peers::go_control_plane::GoControlPlane;
+use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::rest::RestPlane;
 use crate::{Context, Fallible};
 
@@ -76,7 +76,7 @@ fn write(folder: &Folder, service: &str, weight: &[(&str, u32)]) -> Fallible {
 async fn per_type_follows_an_edit(cx: Context, delta: bool) -> Fallible {
     let folder = Folder::create(&cx.dir)?;
     write(&folder, "blue", &[("blue", 1)])?;
-    let control_plane = GoControlPlane::serve(&cx, &folder).await?;
+    let control_plane = ForeignControlPlane::serve(&cx, Foreign::Go, &folder).await?;
     let grpc = Grpc::new(&control_plane.grpc.to_string())?;
     let source: Source = match delta {
         true => grpc.delta().into(),

@@ -27,7 +27,7 @@ struct Cast {
 pub(super) fn scenarios() -> Vec<Scenario> {
     let mut all = Vec::new();
     for (client, server) in [(Suite::Oxds, Suite::Go), (Suite::Go, Suite::Oxds)] {
-        for control_plane in [Make::Oxds, Make::Go] {
+        for control_plane in [Make::Oxds, Make::GO] {
             let cast = Cast {
                 client,
                 server,
@@ -347,7 +347,7 @@ async fn tells_csds(cx: Context) -> Fallible {
     let cast = Cast {
         client: Suite::Oxds,
         server: Suite::Go,
-        control_plane: Make::Go,
+        control_plane: Make::GO,
     };
     let [a] = servers(&cx, cast, ["a"]).await?;
     let resources = [

@@ -38,6 +38,7 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	server "github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -75,7 +76,11 @@ func main() {
 	snapshots := cache.NewSnapshotCache(false, oneGroup{}, nil)
 	all := server.NewServer(context.Background(), snapshots, server.CallbackFuncs{
 		StreamRequestFunc: func(_ int64, r *discovery.DiscoveryRequest) error {
-			report(r)
+			report(r.TypeUrl, r.ResponseNonce, r.ErrorDetail, r.ResourceNames)
+			return nil
+		},
+		StreamDeltaRequestFunc: func(_ int64, r *discovery.DeltaDiscoveryRequest) error {
+			report(r.TypeUrl, r.ResponseNonce, r.ErrorDetail, nil)
 			return nil
 		},
 	})
@@ -92,13 +97,13 @@ func main() {
 	log.Fatal(g.Serve(listener))
 }
 
-func report(r *discovery.DiscoveryRequest) {
-	kind := path.Base(r.TypeUrl)
+func report(typeURL, nonce string, refused *status.Status, names []string) {
+	kind := path.Base(typeURL)
 	switch {
-	case r.ErrorDetail != nil:
-		fmt.Printf("nack %s %q\n", kind, r.ErrorDetail.Message)
-	case r.ResponseNonce != "":
-		fmt.Printf("ack %s %s\n", kind, strings.Join(r.ResourceNames, ","))
+	case refused != nil:
+		fmt.Printf("nack %s %q\n", kind, refused.Message)
+	case nonce != "":
+		fmt.Printf("ack %s %s\n", kind, strings.Join(names, ","))
 	}
 }
 

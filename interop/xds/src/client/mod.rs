@@ -34,7 +34,7 @@ pub struct Flags {
     /// Target of the calls: xds:///NAME
     #[arg(long)]
     pub server: String,
-    /// Port of the stats, of Configure, CSDS and health; 0 lets the system choose
+    /// Port of the stats, of Configure, CSDS, channelz and health; 0 lets the system choose
     #[arg(long, default_value_t = 8081)]
     pub stats_port: u16,
     /// Calls a second by each channel, of each method
@@ -174,7 +174,7 @@ impl Client {
     /// # Errors
     /// That call, if `--fail_on_failed_rpc` was given.
     pub async fn run(self) -> Result<(), FailedCall> {
-        let routes = service::routes(&self.pool, self.stats, self.plan, self.timeout).await;
+        let routes = service::routes(&self.pool, &self.stats, self.plan, self.timeout);
         tokio::select! {
             failed = self.load.run() => failed,
             () = self.port.serve(routes) => Ok(()),

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_client::{ClientPool, Csds};
+use oxds_client::{ClientPool, admin};
 use tokio::sync::watch;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
-use tonic_health::ServingStatus;
 
 use super::plan::Plan;
 use super::stats::Stats;
@@ -17,20 +16,16 @@ use crate::messages::{
 };
 use crate::wire;
 
-/// Stats, `Configure`, CSDS, health.
-pub(super) async fn routes(
+/// Stats, `Configure`, CSDS, channelz, health.
+pub(super) fn routes(
     pool: &ClientPool,
-    stats: Arc<Stats>,
+    stats: &Arc<Stats>,
     plan: watch::Sender<Arc<Plan>>,
     timeout: Duration,
 ) -> Routes {
-    let (reporter, health) = tonic_health::server::health_reporter();
-    // "" stands for the server as a whole (gRPC health checking protocol).
-    reporter
-        .set_service_status("", ServingStatus::Serving)
-        .await;
-    let mut routes = Routes::new(health).add_service(Csds::new(pool).into_service());
-    add_stats(&mut routes, &stats);
+    // The server as a whole is serving from the beginning, and to its end.
+    let (mut routes, _) = admin::services(pool);
+    add_stats(&mut routes, stats);
     add_configure(&mut routes, Arc::new(plan), timeout);
     routes
 }

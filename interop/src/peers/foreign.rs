@@ -1,0 +1,110 @@
+//! Control planes of others, each over a folder as `oxds serve` is, with one command line and one kind of lines.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use crate::config::Folder;
+use crate::process::Process;
+use crate::{Context, Fallible};
+
+/// From start to listening: a JVM on a busy machine.
+const START: Duration = Duration::from_secs(15);
+
+/// Whose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    /// go-control-plane, current.
+    Go,
+    /// The release that spoke API v2; its folder is one of [`config::in_v2`](crate::config::in_v2).
+    GoV2,
+    /// java-control-plane.
+    Java,
+}
+
+/// A running one.
+#[derive(Debug)]
+pub(crate) struct ForeignControlPlane {
+    process: Process,
+    /// Where ADS is served.
+    pub(crate) grpc: SocketAddr,
+}
+
+impl Foreign {
+    /// Its name within a scenario's.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Go => "go_control_plane",
+            Self::GoV2 => "go_control_plane_v2",
+            Self::Java => "java_control_plane",
+        }
+    }
+
+    fn command(self, cx: &Context) -> Command {
+        match self {
+            Self::Go => Command::new(&cx.peers.go_control_plane),
+            Self::GoV2 => Command::new(&cx.peers.go_control_plane_v2),
+            Self::Java => {
+                let mut java = Command::new("java");
+                let mut libraries = cx.peers.java_classes.clone().into_os_string();
+                libraries.push(":");
+                libraries.push(cx.peers.java_libraries.join("*"));
+                java.arg("-cp").arg(libraries).arg("ControlPlane");
+                java
+            }
+        }
+    }
+}
+
+impl ForeignControlPlane {
+    /// Serves `folder` on a port of the system's choice.
+    pub(crate) async fn serve(cx: &Context, make: Foreign, folder: &Folder) -> Fallible<Self> {
+        Self::serve_on(cx, make, folder, SocketAddr::from(([127, 0, 0, 1], 0))).await
+    }
+
+    /// Serves `folder` on a given address: the restart of a process that had it.
+    pub(crate) async fn serve_on(
+        cx: &Context,
+        make: Foreign,
+        folder: &Folder,
+        address: SocketAddr,
+    ) -> Fallible<Self> {
+        let mut command = make.command(cx);
+        command.arg(folder.path()).arg(address.to_string());
+        let mut process = Process::spawn(make.name(), command, &cx.dir, |_| ())?;
+        let grpc = process.line("grpc ", START).await?.parse()?;
+        Ok(Self { process, grpc })
+    }
+
+    /// Waits for the next client, and returns its id and build version. Only the release that spoke v2 tells.
+    pub(crate) async fn asked_by(&mut self, limit: Duration) -> Fallible<String> {
+        self.process.line("node ", limit).await
+    }
+
+    /// The sums of all load reports so far for a cluster: issued, succeeded and failed. Only that release asks for them.
+    pub(crate) fn load_of(&self, cluster: &str) -> Option<Vec<usize>> {
+        let sums = self.process.last(&format!("load {cluster} "))?;
+        sums.split(' ').map(|sum| sum.parse().ok()).collect()
+    }
+
+    /// Waits for the first NACK and returns its kind and reason.
+    pub(crate) async fn nack(&mut self, limit: Duration) -> Fallible<String> {
+        self.process.line("nack ", limit).await
+    }
+
+    /// The first line of what it prints of load reports that begins so, without that. Only [`Foreign::Go`] takes them so.
+    pub(crate) async fn load_line(&mut self, prefix: &str, limit: Duration) -> Fallible<String> {
+        self.process.line(prefix, limit).await
+    }
+
+    /// The reports of localities so far, as it prints them.
+    pub(crate) fn loads(&self) -> Vec<String> {
+        self.process.all("load ")
+    }
+
+    /// SIGKILL.
+    pub(crate) async fn kill(self) -> Fallible {
+        self.process.kill().await
+    }
+}

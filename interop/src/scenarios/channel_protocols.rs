@@ -1,0 +1,105 @@
+//! Our own channel, configured by control planes of others, over full states and over differences.
+
+use oxds_client::{ClientPool, Options, Protocol};
+
+use super::channel_v2::served_by;
+use super::{SETTLED, SOON, Scenario};
+use crate::backend::Backend;
+use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, routes};
+use crate::peers::channel::ChannelLoad;
+use crate::peers::foreign::{Foreign, ForeignControlPlane};
+use crate::peers::oxds::{Bootstrap, bootstrap};
+use crate::{Context, Fallible};
+
+/// `grpc-status` of a call to a service of which there is no configuration.
+const UNAVAILABLE: &str = "14 ";
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    let mut all = Vec::new();
+    for make in [Foreign::Go, Foreign::Java] {
+        for (protocol, what) in [(Protocol::Sotw, "sotw"), (Protocol::Delta, "delta")] {
+            let name = format!("channel_by_{}_{what}", make.name());
+            all.push(Scenario::new(name, move |cx| follows(cx, make, protocol)));
+        }
+    }
+    all
+}
+
+/// Given calls to blue and green by weight,
+/// when an endpoint moves, the route moves to a new cluster, and that becomes one that gRPC does not know,
+/// then calls follow, and go on by the last good one, none fails, and the control plane hears what was refused and why;
+/// when the listener goes, then calls end with `UNAVAILABLE`; when it returns, they are served (C-273, C-274).
+///
+/// What a route has left stays: neither of these control planes makes before it breaks. Nor does java-control-plane
+/// answer over full states once a name is asked for that it lacks, so that nothing can be deleted there.
+async fn follows(cx: Context, make: Foreign, protocol: Protocol) -> Fallible {
+    let (blue, red) = (Backend::start("blue").await?, Backend::start("red").await?);
+    let green = Backend::start("green").await?;
+    let folder = Folder::create(&cx.dir)?;
+    folder.write("listener.yaml", &[api_listener()])?;
+    let both = |at_blue: &Backend| {
+        [
+            routes(&[("blue", 50), ("green", 50)]),
+            cluster("blue"),
+            cluster("green"),
+            assignment("blue", &[&[at_blue.address]]),
+            assignment("green", &[&[green.address]]),
+        ]
+    };
+    folder.write("mesh.yaml", &both(&blue))?;
+    let mut control_plane = ForeignControlPlane::serve(&cx, make, &folder).await?;
+    let file = bootstrap(&cx, Bootstrap::Grpc, control_plane.grpc).await?;
+    let known = oxds_client::Bootstrap::from_json(&std::fs::read_to_string(file)?)?;
+    let options = Options {
+        protocol,
+        ..Options::default()
+    };
+    let load = ChannelLoad::start_by(ClientPool::with_options(known, options))?;
+    served_by(&load, &["blue", "green"]).await?;
+
+    folder.write("mesh.yaml", &both(&red))?;
+    served_by(&load, &["green", "red"]).await?;
+    // java-control-plane tells of a new cluster before it is asked, and then not when it is.
+    let name = match (make, protocol) {
+        (Foreign::Java, Protocol::Delta) => "green",
+        _ => "one",
+    };
+    let moved = |new: String| {
+        let mut resources = vec![routes(&[(name, 1)]), new];
+        resources.push(assignment(name, &[&[blue.address]]));
+        // What the route has left stays.
+        for (left, backend) in [("blue", &red), ("green", &green)] {
+            if left != name {
+                resources.extend([cluster(left), assignment(left, &[&[backend.address]])]);
+            }
+        }
+        resources
+    };
+    folder.write("mesh.yaml", &moved(cluster(name)))?;
+    served_by(&load, &["blue"]).await?;
+
+    let refused = cluster_with(name, "lb_policy: MAGLEV");
+    folder.write("mesh.yaml", &moved(refused))?;
+    let nack = control_plane.nack(SOON).await?;
+    if !(nack.contains("Cluster") && nack.contains(name) && nack.contains("lb_policy")) {
+        return Err(format!("the NACK does not say what and why: {nack}").into());
+    }
+    load.calls.next(SETTLED, SOON).await?;
+    folder.write("mesh.yaml", &moved(cluster(name)))?;
+    served_by(&load, &["blue"]).await?;
+    load.calls.none_failed()?;
+
+    if (make, protocol) == (Foreign::Java, Protocol::Sotw) {
+        return Ok(());
+    }
+    folder.remove("listener.yaml")?;
+    let unavailable = |counts: &crate::calls::Counts| {
+        let mut failures = counts.failures.iter();
+        counts.by_backend.is_empty() && failures.all(|failure| failure.starts_with(UNAVAILABLE))
+    };
+    load.calls
+        .settle("calls that fail", SETTLED, SOON, unavailable)
+        .await?;
+    folder.write("listener.yaml", &[api_listener()])?;
+    served_by(&load, &["blue"]).await
+}
