@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
+use oxds_client::bootstrap::TransportPolicy;
 use oxds_client::source::{Rest, Source};
 use oxds_client::{Bootstrap, Reason, Update, XdsClient};
 use oxds_core::resource::{Assignment, Cluster, Listener, RouteConfig};
@@ -67,6 +68,27 @@ async fn c266_each_kind_is_asked_for_at_its_path() {
     let none = client.watch_raw_from(&source, Kind::VIRTUAL_HOST, "a");
     let error = none.unwrap_err().to_string();
     assert_eq!(error, "vhds has no service of its own over REST");
+}
+
+/// Given a server that knows v2 alone / it is asked at the path of v2, for the type of v2, and its answer is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn c266_a_server_of_v2_is_asked_in_v2() {
+    let plane = RestPlane::start().await.unwrap();
+    let built = Bootstrap::builder(plane.url().replace("http://", ""));
+    let built = built.transport(TransportPolicy::V2Only).build().unwrap();
+    let source = Rest::of(built.servers()[0].clone()).into();
+    let mut watch = client().watch_from::<Cluster>(&source, "c").unwrap();
+    let polled = plane.next_poll().await.unwrap();
+    assert_eq!(polled.path, "/v2/discovery:clusters");
+    let type_url = "type.googleapis.com/envoy.api.v2.Cluster";
+    assert_eq!(polled.request.type_url, type_url);
+    let cluster = format!(
+        r#"{{"@type": "{type_url}", "name": "c", "type": "EDS",
+            "edsClusterConfig": {{"edsConfig": {{"ads": {{}}}}, "serviceName": "old"}}}}"#
+    );
+    let answer = format!(r#"{{"versionInfo": "1", "resources": [{cluster}]}}"#);
+    polled.write(StatusCode::OK, answer);
+    assert_eq!(&*value(&mut watch).await.eds_service_name, "old");
 }
 
 /// Given an answer / it is applied, and the next poll carries its version; an answer of the same version, or that
