@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use oxds_core::session::Config;
 use oxds_types::Kind;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -138,9 +138,9 @@ impl Builder {
 
     /// Binds the addresses. Clients can connect from here on; they are answered by [`Server::run`].
     pub async fn bind(self) -> Result<Server, BindError> {
-        let grpc = bind(self.grpc.unwrap_or_else(|| ([127, 0, 0, 1], 0).into())).await?;
+        let grpc = bind(self.grpc.unwrap_or_else(|| ([127, 0, 0, 1], 0).into()))?;
         let http = match self.http {
-            Some(address) => Some(bind(address).await?),
+            Some(address) => Some(bind(address)?),
             None => None,
         };
         let health = Arc::new(Health::default());
@@ -172,14 +172,26 @@ impl Builder {
     }
 }
 
-/// Tokio sets SO_REUSEADDR, so that a successor can bind the port of a process that has just died.
-async fn bind(address: SocketAddr) -> Result<Bound, BindError> {
-    let listen = async {
-        let listener = TcpListener::bind(address).await?;
+/// Connections that may wait to be accepted. A fleet connects anew at once, and whoever finds no room tries again only
+/// after a second: with Tokio's default, some 200 of them came in per second. The system's limit (`somaxconn`) holds
+/// besides.
+const BACKLOG: u32 = 4096;
+
+fn bind(address: SocketAddr) -> Result<Bound, BindError> {
+    let listen = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // A successor can bind the port of a process that has just died. (On Windows this says something else.)
+        #[cfg(not(windows))]
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(BACKLOG)?;
         let address = listener.local_addr()?;
         Ok(Bound { listener, address })
     };
-    listen.await.map_err(|source| BindError { address, source })
+    listen().map_err(|source| BindError { address, source })
 }
 
 /// A listener, and where it turned out to listen.

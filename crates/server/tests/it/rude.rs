@@ -352,3 +352,19 @@ async fn s60_nonsense_leaves_nothing_behind() {
     server.counts("oxds_streams{protocol=\"sotw\"} 0").await;
     assert_eq!(server.metric("oxds_refusals_total").await, 300);
 }
+
+/// Given a fleet that connects at once, faster than anybody is accepted, then nobody is turned away to try again.
+#[tokio::test]
+async fn p6_a_fleet_that_connects_at_once_finds_room() {
+    let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    // Bound, and not run: nobody is accepted.
+    let server = Server::builder().grpc(any).bind().await;
+    let server = server.unwrap();
+    let mut fleet = Vec::new();
+    for client in 0..500 {
+        // Who is turned away tries again after a second.
+        let connected = tokio::net::TcpStream::connect(server.grpc_addr());
+        let connected = tokio::time::timeout(Duration::from_millis(800), connected).await;
+        fleet.push(connected.unwrap_or_else(|_| panic!("client {client} found no room")));
+    }
+}
