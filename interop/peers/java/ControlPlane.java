@@ -109,6 +109,9 @@ public final class ControlPlane {
     List<Any> resources = new ArrayList<>();
     Yaml yaml = new Yaml(new SafeConstructor(new LoaderOptions()));
     for (byte[] file : files.values()) {
+      if (file.length == 0) {
+        throw new IllegalStateException("an empty file: it is being written");
+      }
       for (Object document : yaml.loadAll(new String(file, StandardCharsets.UTF_8))) {
         Any.Builder resource = Any.newBuilder();
         PARSER.merge(new Gson().toJson(document), resource);
