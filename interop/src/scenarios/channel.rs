@@ -123,6 +123,10 @@ async fn calls_follow_an_update(cx: Context) -> Fallible {
     mesh.served_by(&["blue"]).await?;
     mesh.folder.write("mesh.yaml", &only("blue", &red))?;
     mesh.served_by(&["red"]).await?;
+    // This cache sends the kinds in any order: what is in use must not go with what replaces it.
+    let both = [only("blue", &red), only("green", &green)].concat();
+    mesh.folder.write("mesh.yaml", &both[1..])?;
+    mesh.served_by(&["green"]).await?;
     mesh.folder.write("mesh.yaml", &only("green", &green))?;
     mesh.served_by(&["green"]).await?;
     mesh.load.calls.none_failed()
