@@ -210,7 +210,7 @@ impl Client {
         let cache = &self.cache;
         let (server, transmit) = self.channels.iter_mut().find_map(|(server, channel)| {
             let held = |kind: &Kind, name: &str| cache.versions_from(server, kind, name);
-            let transmit = channel.stream.poll_transmit(held)?;
+            let transmit = channel.stream.poll_transmit(now, held)?;
             Some((server, transmit))
         })?;
         let asked = match &transmit {

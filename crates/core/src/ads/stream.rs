@@ -59,8 +59,12 @@ enum Phase {
     /// Nothing is under way.
     Idle,
     /// The driver is connecting.
-    Opening,
+    Opening {
+        since: Instant,
+    },
     Open {
+        /// When it began to connect.
+        since: Instant,
         /// The first request has gone; it alone carries the node.
         introduced: bool,
         /// A response has come: the end of this stream will be no error.
@@ -173,8 +177,9 @@ impl Stream {
     }
 
     pub(super) fn handle_opened(&mut self) {
-        if self.phase == Phase::Opening {
+        if let Phase::Opening { since } = self.phase {
             self.phase = Phase::Open {
+                since,
                 introduced: false,
                 answered: false,
             };
@@ -226,15 +231,21 @@ impl Stream {
     }
 
     pub(super) fn handle_closed(&mut self, now: Instant, random: u64) -> Ended {
-        let ended = match self.phase {
-            Phase::Open { answered: true, .. } => Ended::Answered,
-            Phase::Open { .. } | Phase::Opening => Ended::Unanswered,
+        let (ended, from) = match self.phase {
+            // A server that answers and hangs up is not called again at once; one that was there for longer is (C-89).
+            Phase::Open {
+                answered: true,
+                since,
+                ..
+            } => (Ended::Answered, since),
+            Phase::Open { .. } | Phase::Opening { .. } => (Ended::Unanswered, now),
             _ => return Ended::Unwanted,
         };
-        // Even a server that answers and hangs up is not called again at once (DEC of C-89).
-        self.phase = Phase::Backoff {
-            until: now + self.backoff.next(random),
-        };
+        let until = now.max(from.min(now) + self.backoff.next(random));
+        if until == now {
+            self.backoff.reset();
+        }
+        self.phase = Phase::Backoff { until };
         self.reset_stream();
         ended
     }
@@ -258,15 +269,16 @@ impl Stream {
     /// `held` are name and version of what is held as this server sent it, by the name that was asked for.
     pub(super) fn poll_transmit(
         &mut self,
+        now: Instant,
         held: impl Fn(&Kind, &str) -> Vec<(String, String)>,
     ) -> Option<Transmit> {
         let wanted = self.is_wanted();
         match &mut self.phase {
             Phase::Idle if wanted => {
-                self.phase = Phase::Opening;
+                self.phase = Phase::Opening { since: now };
                 Some(Transmit::Open)
             }
-            Phase::Opening | Phase::Open { .. } if !wanted => {
+            Phase::Opening { .. } | Phase::Open { .. } if !wanted => {
                 self.phase = Phase::Idle;
                 self.reset_stream();
                 Some(Transmit::Close)

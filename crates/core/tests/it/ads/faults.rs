@@ -99,7 +99,9 @@ struct Tried {
     /// By server: told to connect, and not yet connected or given up.
     opening: [bool; 2],
     open: [bool; 2],
-    /// When an attempt or a stream failed last, if it was not told to connect since.
+    /// When it was told to connect last.
+    begun: [Instant; 2],
+    /// When an attempt or a stream that failed had begun, if it was not told to connect since.
     failed: [Option<Instant>; 2],
     last: Option<Vec<(usize, Body)>>,
     /// What each name was last known to hold.
@@ -127,6 +129,7 @@ impl Tried {
             watched: [0; NAMES.len()],
             opening: [false; 2],
             open: [false; 2],
+            begun: [Instant::default(); 2],
             failed: [None; 2],
             last: None,
             held: BTreeMap::new(),
@@ -204,7 +207,7 @@ impl Tried {
 
     fn close(&mut self, server: usize) {
         if std::mem::take(&mut self.opening[server]) | std::mem::take(&mut self.open[server]) {
-            self.failed[server] = Some(self.now);
+            self.failed[server] = Some(self.begun[server].min(self.now));
             let (now, cause) = (self.now, "the cable was cut");
             self.client.handle_closed(now, Self::id(server), cause, 0);
         }
@@ -266,6 +269,7 @@ impl Tried {
                     let since = since.map(|at| self.latest.saturating_since(at));
                     let is_early = since.is_some_and(|since| since < 800 * MILLISECOND);
                     assert!(!is_early, "called again after {since:?}");
+                    self.begun[server] = self.now;
                     self.opening[server] = true;
                 }
                 Transmit::Close => (self.opening[server], self.open[server]) = (false, false),

@@ -92,6 +92,26 @@ fn c89_attempts_are_a_second_apart_and_then_ever_longer_until_a_response_comes()
     );
 }
 
+/// Given a server that answered, and whose stream then lasted; when it ends, then the server is called at once: if it is
+/// gone, it is time for the next one. Only if that attempt fails a pause begins.
+#[test]
+fn c89_a_server_that_was_there_for_long_is_called_at_once() {
+    let mut played = Played::new();
+    played.watch(&Kind::CLUSTER, "a");
+    played.open();
+    played.request();
+    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.wait(Duration::from_secs(60));
+    played.close("gone");
+    assert_eq!(played.client.poll_timeout(), Some(played.now));
+    played.wait(Duration::ZERO);
+    assert_eq!(played.transmit(), Some(Transmit::Open));
+    played.close("refused");
+    let until = played.client.poll_timeout().unwrap();
+    let delay = until.saturating_since(played.now).as_secs_f32();
+    assert!((0.99..1.01).contains(&delay), "{delay}");
+}
+
 #[test]
 fn c89_jitter_is_a_fifth_either_way() {
     for (random, expected) in [(0, 0.8), (u64::MAX, 1.2)] {
