@@ -77,6 +77,7 @@ const SCENARIOS: &[(&[&str], Scenario)] = &[
     (&["R-1", "R-2"], rpc::run),
     (&["R-5"], control::startup),
     (&["R-6"], control::failover),
+    (&["R-7"], control::held),
     (&["P-1"], push::change::run),
     (&["P-2", "P-3", "P-4"], push::fan_out::run),
     (&["P-5"], push::full_state::run),

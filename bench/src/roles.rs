@@ -69,6 +69,13 @@ pub(crate) enum Role {
         rate: u32,
         bootstrap: String,
     },
+    /// A client that holds all resources of a control plane, and answers what the lines ask that it reads.
+    Holder {
+        #[arg(long)]
+        holding: Holding,
+        #[arg(long)]
+        control_plane: String,
+    },
     /// A client that measures one variant of R-1.
     Client {
         #[arg(long)]
@@ -135,6 +142,14 @@ impl Role {
                     bootstrap.clone(),
                 ]
             }
+            Role::Holder {
+                holding,
+                control_plane,
+            } => vec![
+                "holder".to_owned(),
+                format!("--holding={}", holding.name()),
+                format!("--control-plane={control_plane}"),
+            ],
             Role::Client {
                 variant,
                 in_flight,
@@ -163,7 +178,7 @@ impl Role {
     /// measured on all there are.
     fn processors(&self) -> &'static str {
         match self {
-            Role::Client { .. } => "0",
+            Role::Client { .. } | Role::Holder { .. } => "0",
             Role::Load { .. } | Role::Parse { .. } | Role::Api { .. } => "0,1",
             _ => "1",
         }
@@ -201,6 +216,10 @@ impl Role {
                 rate,
                 bootstrap,
             } => runtime.block_on(control::calls::play(variant, rate, &bootstrap)),
+            Role::Holder {
+                holding,
+                control_plane,
+            } => runtime.block_on(control::held::play(holding, &control_plane)),
             Role::Client {
                 variant,
                 in_flight,

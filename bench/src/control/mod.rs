@@ -1,11 +1,13 @@
-//! what channels and control planes have to say to each other.
+//! what clients and control planes have to say to each other, and what clients keep of it.
 
 pub(crate) mod calls;
 mod failover;
+pub(crate) mod held;
 mod proxy;
 mod startup;
 
 pub(crate) use failover::run as failover;
+pub(crate) use held::run as held;
 pub(crate) use startup::run as startup;
 
 /// Each with its endpoints, all in one place.

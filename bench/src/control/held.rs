@@ -1,0 +1,201 @@
+//! a client that watches all of 100,000 resources: what it holds beside their bytes, and what one change takes.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "parts talk to their parent over standard output"
+)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use cpu_time::ProcessTime;
+use oxds_client::{Bootstrap, ClientPool, Invalid, Options, Protocol, Typed, Update, XdsClient};
+use oxds_types::Kind;
+use tokio::task::JoinHandle;
+
+use crate::Plan;
+use crate::memory::mib;
+use crate::push::Holding;
+use crate::report::Table;
+use crate::roles::{Part, Role};
+use crate::serve::obey;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Of what is held in bytes, how much may be resident.
+const MOST: f64 = 1.3;
+
+/// What a client showed.
+struct Shown {
+    /// Bytes of the resources that it holds.
+    held: usize,
+    /// Resident memory above that of a client that holds one.
+    resident: u64,
+    /// CPU time per change, in microseconds.
+    per_change: f64,
+}
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let (few, many, changes) = match plan.smoke {
+        true => (100, 1_000, 20),
+        false => (1_000, 100_000, 500),
+    };
+    let empty = measure(Holding::Clusters, 1, 0, 0)?.resident;
+    for holding in [Holding::Clusters, Holding::Assignments] {
+        let shown = measure(holding, many, empty, 0)?;
+        let what = format!("{many} {}, resident / bytes held", holding.name());
+        table.limit(
+            "R-7",
+            &what,
+            shown.resident as f64 / shown.held as f64,
+            MOST,
+        );
+        table.note(&format!(
+            "R-7: {:.1} MiB resident for {:.1} MiB held",
+            mib(shown.resident),
+            mib(shown.held as u64)
+        ));
+    }
+    let small = measure(Holding::Clusters, few, 0, changes)?.per_change;
+    let large = measure(Holding::Clusters, many, 0, changes)?.per_change;
+    table.note(&format!(
+        "R-7: CPU per change {small:.1} us of {few}, {large:.1} us of {many}"
+    ));
+    table.limit(
+        "R-7",
+        "growth of CPU per change, fewest to most",
+        large / small,
+        1.5,
+    );
+    Ok(())
+}
+
+fn measure(holding: Holding, count: usize, empty: u64, changes: usize) -> Result<Shown, String> {
+    let mut server = Part::start(&Role::Push {
+        holding,
+        count,
+        groups: 0,
+    })?;
+    let control_plane = server
+        .hello()
+        .split(' ')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let mut client = Part::start(&Role::Holder {
+        holding,
+        control_plane,
+    })?;
+    until(&mut client, count)?;
+    let resident = client.memory()?.resident.saturating_sub(empty);
+    let held = ask(&mut client, "bytes")?;
+    let before = client.cpu_micros()?;
+    for change in 1..=changes {
+        server.tell("change")?;
+        until(&mut client, count + change)?;
+    }
+    let per_change = (client.cpu_micros()? - before) as f64 / changes.max(1) as f64;
+    Ok(Shown {
+        held,
+        resident,
+        per_change,
+    })
+}
+
+/// Waits until the client has heard so many words.
+fn until(client: &mut Part, words: usize) -> Result<(), String> {
+    let start = Instant::now();
+    loop {
+        let heard = ask(client, "words")?;
+        if heard >= words {
+            return Ok(());
+        }
+        if start.elapsed() > PATIENCE {
+            return Err(format!("{heard} words of {words} after {PATIENCE:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn ask(client: &mut Part, line: &str) -> Result<usize, String> {
+    client.tell(line)?;
+    let answer = client.answer()?;
+    answer
+        .parse()
+        .map_err(|_| format!("not a number: {answer}"))
+}
+
+/// What the client has heard of.
+#[derive(Debug, Default)]
+struct Heard {
+    words: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// A resource as whoever wants no more than its bytes sees it.
+struct Cluster(usize);
+struct Assignment(usize);
+
+impl Typed for Cluster {
+    fn kind() -> Kind {
+        Kind::CLUSTER
+    }
+
+    fn parse(value: &[u8]) -> Result<Self, Invalid> {
+        Ok(Self(value.len()))
+    }
+}
+
+impl Typed for Assignment {
+    fn kind() -> Kind {
+        Kind::ENDPOINT
+    }
+
+    fn parse(value: &[u8]) -> Result<Self, Invalid> {
+        Ok(Self(value.len()))
+    }
+}
+
+/// Holds all resources of a kind. It answers `words`, `bytes` and `cpu` with how many it heard, what they measured, and
+/// how long it took.
+pub(crate) async fn play(holding: Holding, control_plane: &str) -> Result<(), String> {
+    let bootstrap = Bootstrap::builder(control_plane).node_id("bench").build();
+    let options = Options {
+        protocol: Protocol::Delta,
+        ..Options::default()
+    };
+    let pool = ClientPool::with_options(bootstrap.map_err(|error| error.to_string())?, options);
+    let client = pool.client("bench");
+    let heard = Arc::<Heard>::default();
+    let _reader = match holding {
+        Holding::Clusters => read(&client, &heard, |cluster: &Cluster| cluster.0),
+        Holding::Assignments => read(&client, &heard, |assignment: &Assignment| assignment.0),
+    };
+    println!("ready");
+    obey(move |line| {
+        let number = match line {
+            "cpu" => ProcessTime::now().as_duration().as_micros() as usize,
+            "bytes" => heard.bytes.load(Ordering::Relaxed),
+            _ => heard.words.load(Ordering::Relaxed),
+        };
+        Some(number.to_string())
+    })
+    .await;
+    Ok(())
+}
+
+fn read<T: Typed>(
+    client: &XdsClient,
+    heard: &Arc<Heard>,
+    bytes: fn(&T) -> usize,
+) -> JoinHandle<()> {
+    let (mut all, heard) = (client.watch_all::<T>("*"), Arc::clone(heard));
+    tokio::spawn(async move {
+        while let Some((_, update)) = all.next().await {
+            if let Update::Changed(Ok(resource)) = update {
+                heard.bytes.fetch_add(bytes(&resource), Ordering::Relaxed);
+                heard.words.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    })
+}
