@@ -43,6 +43,9 @@ pub(crate) enum Role {
         /// Groups of nodes, each of which has a few resources of its own.
         #[arg(long)]
         groups: usize,
+        /// Speak TLS with those who have a certificate, by `server.pem`, `server.key` and `ca.pem` of this folder.
+        #[arg(long)]
+        keys: Option<PathBuf>,
     },
     /// Loads a folder until it is served, and says how long that took.
     Load {
@@ -106,12 +109,20 @@ impl Role {
                 holding,
                 count,
                 groups,
-            } => vec![
-                "push".to_owned(),
-                format!("--holding={}", holding.name()),
-                format!("--count={count}"),
-                format!("--groups={groups}"),
-            ],
+                keys,
+            } => {
+                let mut arguments = vec![
+                    "push".to_owned(),
+                    format!("--holding={}", holding.name()),
+                    format!("--count={count}"),
+                    format!("--groups={groups}"),
+                ];
+                let keys = keys
+                    .as_ref()
+                    .map(|keys| format!("--keys={}", keys.display()));
+                arguments.extend(keys);
+                arguments
+            }
             Role::Load { folder } => {
                 vec!["load".to_owned(), format!("--folder={}", folder.display())]
             }
@@ -207,7 +218,8 @@ impl Role {
                 holding,
                 count,
                 groups,
-            } => runtime.block_on(push::serve(holding, count, groups)),
+                keys,
+            } => runtime.block_on(push::serve(holding, count, groups, keys.as_deref())),
             Role::Load { folder } => result(&runtime.block_on(load::load(&folder))?),
             Role::Parse { folder } => result(&load::parse(&folder)?),
             Role::Api { folder, work } => result(&api::work(&folder, work)?),

@@ -75,6 +75,7 @@ fn measure(holding: Holding, count: usize, empty: u64, changes: usize) -> Result
         holding,
         count,
         groups: 0,
+        keys: None,
     })?;
     let control_plane = server
         .hello()

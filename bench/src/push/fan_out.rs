@@ -30,6 +30,8 @@ struct Shape {
     changes: usize,
     /// For the last client to have it, in microseconds.
     last_micros: f64,
+    /// The same over TLS, where that is asked for.
+    last_micros_over_tls: Option<f64>,
 }
 
 pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
@@ -54,6 +56,7 @@ fn shapes(smoke: bool) -> [Shape; 3] {
             told: 100 / scale,
             changes,
             last_micros: 2_000.0,
+            last_micros_over_tls: None,
         },
         Shape {
             id: "P-3",
@@ -64,6 +67,7 @@ fn shapes(smoke: bool) -> [Shape; 3] {
             told: 1_000 / scale,
             changes,
             last_micros: 15_000.0,
+            last_micros_over_tls: Some(25_000.0),
         },
         Shape {
             id: "P-4",
@@ -79,13 +83,15 @@ fn shapes(smoke: bool) -> [Shape; 3] {
             // No more than there are names that are watched.
             changes: changes.min(1_000 / scale - 20),
             last_micros: 1_000.0,
+            last_micros_over_tls: None,
         },
     ]
 }
 
 fn scenario(shape: &Shape, table: &mut Table) -> Result<(), String> {
     let measure = |contestant: Contestant| {
-        wait(measure(shape, contestant)).map_err(|error| format!("{}: {error}", contestant.name()))
+        let rig = Rig::start(contestant, shape.holding, shape.count, manner(shape))?;
+        wait(measure(shape, rig)).map_err(|error| format!("{}: {error}", contestant.name()))
     };
     let ours = measure(Contestant::Oxds)?;
     for peer in [Contestant::Snapshot, Contestant::Linear] {
@@ -116,7 +122,29 @@ fn scenario(shape: &Shape, table: &mut Table) -> Result<(), String> {
         );
     }
     judge(shape, &ours, table);
+    match shape.last_micros_over_tls {
+        Some(most) => over_tls(shape, most, table),
+        None => Ok(()),
+    }
+}
+
+/// Ours once more, over TLS with certificates on both sides.
+fn over_tls(shape: &Shape, most: f64, table: &mut Table) -> Result<(), String> {
+    let rig = Rig::start_over_tls(shape.holding, shape.count, manner(shape))?;
+    let pushes = wait(measure(shape, rig)).map_err(|error| format!("over mTLS: {error}"))?;
+    let last = |part| percentile_micros(&pushes.last, part);
+    let id = shape.id;
+    table.limit(id, "over mTLS, last client, p50 (us)", last(0.5), most);
+    table.limit(id, "over mTLS, last client, p99 (us)", last(0.99), most);
+    let cpu = pushes.cpu_micros_per_change;
+    table.note(&format!(
+        "{id}: over mTLS, server CPU per change {cpu:.0} us"
+    ));
     Ok(())
+}
+
+fn manner(shape: &Shape) -> Manner {
+    Manner::new(shape.holding.kind(), Protocol::Delta)
 }
 
 fn judge(shape: &Shape, ours: &Pushes, table: &mut Table) {
@@ -157,9 +185,7 @@ fn judge(shape: &Shape, ours: &Pushes, table: &mut Table) {
     );
 }
 
-async fn measure(shape: &Shape, contestant: Contestant) -> Result<Pushes, String> {
-    let manner = Manner::new(shape.holding.kind(), Protocol::Delta);
-    let mut rig = Rig::start(contestant, shape.holding, shape.count, manner)?;
+async fn measure(shape: &Shape, mut rig: Rig) -> Result<Pushes, String> {
     for client in 0..shape.clients {
         let names = (shape.names)(client);
         let (first, resources): (Bytes, usize) = if names.is_empty() {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::holding::Holding;
+use super::keys::Keys;
 use super::metrics::Counts;
 use super::swarm::{Manner, Swarm};
 use crate::roles::{Part, Role};
@@ -50,6 +51,7 @@ impl Contestant {
             holding,
             count,
             groups,
+            keys: None,
         };
         let cache = match self {
             Self::Oxds => return Part::start(&role),
@@ -79,6 +81,8 @@ pub(super) fn address(server: &Part) -> &str {
 pub(super) struct Rig {
     pub(super) server: Part,
     pub(super) swarm: Swarm,
+    /// The server follows its files.
+    _keys: Option<Keys>,
 }
 
 /// What a series of changes showed.
@@ -100,7 +104,33 @@ impl Rig {
     ) -> Result<Self, String> {
         let server = contestant.start(holding, count)?;
         let swarm = Swarm::new(address(&server), manner)?;
-        Ok(Self { server, swarm })
+        Ok(Self {
+            server,
+            swarm,
+            _keys: None,
+        })
+    }
+
+    /// Ours, over TLS, each side with a certificate.
+    pub(super) fn start_over_tls(
+        holding: Holding,
+        count: usize,
+        manner: Manner,
+    ) -> Result<Self, String> {
+        let keys = Keys::new()?;
+        let server = Part::start(&Role::Push {
+            holding,
+            count,
+            groups: 0,
+            keys: Some(keys.folder.path().to_owned()),
+        })?;
+        let tls = Some(keys.connector.clone());
+        let swarm = Swarm::new(address(&server), Manner { tls, ..manner })?;
+        Ok(Self {
+            server,
+            swarm,
+            _keys: Some(keys),
+        })
     }
 
     /// What our server counts; `None` for peers, which count nothing.

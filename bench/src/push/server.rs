@@ -15,20 +15,27 @@
     reason = "parts talk to their parent over standard output"
 )]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
 use oxds_core::group::Matcher;
 use oxds_core::snapshot::Resource;
-use oxds_server::{Cache, Limits, Server};
+use oxds_server::{Cache, Limits, Security, Server};
 use oxds_types::Glob;
 
 use super::holding::Holding;
+use super::keys;
 use crate::serve::{ANY_PORT, obey};
 
 /// Serves until the parent ends. Its hello is the address of the gRPC port and that of the HTTP port.
-pub(crate) async fn serve(holding: Holding, count: usize, groups: usize) -> Result<(), String> {
+pub(crate) async fn serve(
+    holding: Holding,
+    count: usize,
+    groups: usize,
+    keys: Option<&Path>,
+) -> Result<(), String> {
     let mut source = Source::new(holding, count, groups);
     let cache = source.cache.clone();
     let mut limits = Limits::default();
@@ -39,6 +46,7 @@ pub(crate) async fn serve(holding: Holding, count: usize, groups: usize) -> Resu
         .http(ANY_PORT)
         .limits(limits)
         .cache(cache)
+        .security(keys.map_or(Ok(Security::default()), keys::security)?)
         .bind()
         .await
         .map_err(|error| error.to_string())?;

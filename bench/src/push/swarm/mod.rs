@@ -20,9 +20,12 @@ use bytes::Bytes;
 use h2::client::SendRequest;
 use oxds_core::snapshot::Protocol;
 use oxds_types::Kind;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 pub(super) use scanner::LARGE;
 use stream::Stream;
@@ -36,7 +39,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const WINDOW: u32 = 16 << 20;
 
 /// How the streams of a swarm behave.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Manner {
     pub(super) kind: Kind,
     pub(super) protocol: Protocol,
@@ -44,6 +47,8 @@ pub(super) struct Manner {
     pub(super) per_connection: usize,
     /// How long an answer takes: the round trip.
     pub(super) answer_after: Duration,
+    /// Over TLS, by this.
+    pub(super) tls: Option<TlsConnector>,
 }
 
 impl Manner {
@@ -54,6 +59,7 @@ impl Manner {
             protocol,
             per_connection: 1,
             answer_after: Duration::ZERO,
+            tls: None,
         }
     }
 }
@@ -146,6 +152,20 @@ impl Swarm {
     async fn connect(&mut self) -> Result<SendRequest<Bytes>, String> {
         let socket = TcpStream::connect(self.address).await.map_err(text)?;
         socket.set_nodelay(true).map_err(text)?;
+        match self.manner.tls.clone() {
+            Some(tls) => {
+                let name = ServerName::from(self.address.ip());
+                let socket = tls.connect(name, socket).await.map_err(text)?;
+                self.handshake(socket).await
+            }
+            None => self.handshake(socket).await,
+        }
+    }
+
+    async fn handshake(
+        &mut self,
+        socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<SendRequest<Bytes>, String> {
         let (sender, connection) = h2::client::Builder::new()
             .initial_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
