@@ -18,7 +18,7 @@
 //! | [`version`] | content hashes: of a resource, and of a set of resources |
 //! | [`descriptor`] | the descriptors of every message of the API |
 //! | [`codec`] | files and texts to resources, and back |
-//! | [`file`] | a file's bytes, safely, and what tells its states apart |
+//! | [`mod@file`] | a file's bytes, safely, and what tells its states apart |
 //! | [`validate`](mod@validate) | the API's own rules (`validate.rules`), checked over reflection |
 //! | [`reference`](mod@reference) | which resources a resource needs |
 //! | [`live`] | what is made of files, and made anew when they change |

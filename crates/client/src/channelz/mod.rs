@@ -4,8 +4,9 @@
 //!  ClientPool ─► Registry ─► Channel ─► Subchannel ─► Socket      numbered; found by walking
 //!                    └─────► Server
 //! ```
-//! The registry of a [`ClientPool`] knows the channels that were built with it (`oxds-channel` does that) and the servers
-//! that the application [registers](Registry::server). It holds them weakly: what has ended is not shown.
+//! The registry of a [`ClientPool`](crate::ClientPool) knows the channels that were built with it (`oxds-channel` does
+//! that) and the servers that the application [registers](Registry::server). It holds them weakly: what has ended is not
+//! shown.
 //!
 //! | shown | counted where |
 //! |---|---|
