@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Claims, Watch};
+use super::{Watch, subscribe::Claims};
 use crate::{
     snapshot::{Collection, Protocol},
     subscription::{self, Sent, collection_of as of, is_collection, parts},

@@ -10,7 +10,10 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use smallvec::SmallVec;
 
-use super::{Content, Draft, Kept, Watch};
+use super::{
+    Watch,
+    response::{Content, Draft, Kept},
+};
 use crate::{
     session::frame::Response,
     snapshot::{Collection, Protocol, Published, Resource, heartbeat},

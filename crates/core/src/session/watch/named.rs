@@ -6,7 +6,11 @@ use bytes::Bytes;
 use oxds_types::{Fingerprint, Kind};
 use smallvec::SmallVec;
 
-use super::{Claims, Content, Draft, Kept, Told, Watch};
+use super::{
+    Watch,
+    response::{Content, Draft, Kept, Told},
+    subscribe::Claims,
+};
 use crate::{
     session::{Refusal, frame::Response, ordering::Peers},
     snapshot::{Collection, Protocol, Published, Resource, has_aliases, nothing_by_alias},

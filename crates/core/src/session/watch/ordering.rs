@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use oxds_types::Kind;
 
-use super::{HeldRemoval, Step, Watch, Withheld};
+use super::Watch;
 use crate::{
     session::{
         Config, Event, Held,
@@ -14,6 +14,24 @@ use crate::{
     subscription::{NameState, Sent},
     time::Instant,
 };
+
+/// A removal that waits until nothing at the client refers to the resource.
+#[derive(Debug)]
+pub(super) struct HeldRemoval {
+    pub(super) resource: Arc<Resource>,
+    /// What needs it was asked for by name, and so was it: the client lets go of it when it is done.
+    by_name: bool,
+    patience: Patience,
+}
+
+/// A first answer that waits for what the client asks of later kinds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Withheld {
+    /// How long they may take to be asked for.
+    to_ask: Patience,
+    /// How long they may take to be answered.
+    to_answer: Patience,
+}
 
 // What other kinds ask.
 impl Watch {
@@ -344,21 +362,5 @@ impl Watch {
         let deadlines = holding.filter_map(|patience| patience.deadline(config.hold));
         let others = self.recent.deadlines().chain(self.heartbeats.deadlines());
         deadlines.chain(asking).chain(others).min()
-    }
-}
-
-impl Step {
-    /// The resources that a step brings.
-    pub(super) fn updates<'a>(
-        &'a self,
-        all: &'a Collection,
-    ) -> impl Iterator<Item = &'a Arc<Resource>> {
-        let (changes, everything) = match self {
-            Self::None => (&[][..], None),
-            Self::Since(step) => (step.changes(), None),
-            Self::Everything => (&[][..], Some(all.iter())),
-        };
-        let changed = changes.iter().filter_map(|change| change.new.as_ref());
-        changed.chain(everything.into_iter().flatten())
     }
 }

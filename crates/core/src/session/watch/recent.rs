@@ -8,7 +8,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use oxds_types::{Kind, Reference};
 
-use super::{Content, Step, Told, Watch};
+use super::{
+    Watch,
+    response::{Content, Told},
+    wildcard::Step,
+};
 use crate::{
     snapshot::{Change, Resource},
     time::Instant,

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, mem, sync::Arc};
 
 use smallvec::SmallVec;
 
-use super::{Content, Draft, Kept, Watch};
+use super::{
+    Watch,
+    response::{Content, Draft, Kept},
+};
 use crate::{
     session::{Refusal, frame::Response},
     snapshot::{Protocol, Published},

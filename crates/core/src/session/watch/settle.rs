@@ -5,7 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use envoy_types::pb::google::rpc::Status;
 use oxds_types::{Kind, Version};
 
-use super::{Claims, Content, Fallback, Outstanding, Rejected, Step, Watch};
+use super::{
+    Watch,
+    record::{Fallback, Rejected},
+    response::{Content, Outstanding},
+    subscribe::Claims,
+    wildcard::Step,
+};
 use crate::{
     session::{Config, Event, Nack, Nonce, Rejection},
     snapshot::{Protocol, Resource},

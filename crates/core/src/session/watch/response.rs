@@ -1,0 +1,62 @@
+//! A response: before it has a nonce, and until it is answered.
+
+use std::sync::Arc;
+
+use oxds_types::Version;
+use smallvec::SmallVec;
+
+use super::wildcard::Step;
+use crate::{
+    session::{Nonce, frame::Response},
+    snapshot::{Collection, Resource},
+    time::Instant,
+};
+
+/// A response without an answer.
+#[derive(Debug)]
+pub(super) struct Outstanding {
+    pub(super) nonce: Nonce,
+    pub(super) sent_at: Instant,
+    pub(super) version: Version,
+    pub(super) content: Content,
+    pub(super) kept: Kept,
+}
+
+/// What was in a response.
+#[derive(Debug)]
+pub(in crate::session) enum Content {
+    /// What brings a client that asked for everything to `to`.
+    All {
+        to: Arc<Collection>,
+        /// Whether it is there now: not while parts of it are still to come.
+        completes: bool,
+        step: Step,
+        /// Resources and removals besides.
+        extra: Vec<Told>,
+    },
+    /// Resources and removals by name.
+    Named(SmallVec<[Told; 1]>),
+}
+
+/// A name, and what the client was told about it; `None`: that it does not exist.
+pub(in crate::session) type Told = (Arc<str>, Option<Arc<Resource>>);
+
+/// Copies that the client has of what is, or was, held.
+#[derive(Debug, Default)]
+pub(in crate::session) struct Kept {
+    /// SotW: those that are in the response only because their removal is held.
+    pub(super) held: Vec<Arc<Resource>>,
+    /// Those that the response replaces: they came back in another version while they were held.
+    pub(super) replaced: Vec<Arc<Resource>>,
+}
+
+/// A response, before it has a nonce.
+#[derive(Debug)]
+pub(in crate::session) struct Draft {
+    pub(in crate::session) response: Response,
+    pub(in crate::session) version: Version,
+    pub(in crate::session) content: Content,
+    pub(in crate::session) kept: Kept,
+    /// Assignments whose clusters change with this response (S-54).
+    pub(in crate::session) rewarm: Vec<Arc<str>>,
+}

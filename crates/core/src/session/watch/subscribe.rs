@@ -1,0 +1,190 @@
+//! What a request asks for, and what the first one says that the client has.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use super::{Watch, wildcard::All};
+use crate::{
+    session::request::Names,
+    snapshot::{Protocol, Revision},
+    subscription::{self, WildcardChange},
+};
+
+/// What the client said it has.
+#[derive(Debug)]
+pub(in crate::session) enum Claims {
+    /// SotW: the version of the whole.
+    Version(String),
+    /// Delta: `initial_resource_versions`.
+    Resources(HashMap<String, String>),
+}
+
+impl Watch {
+    /// How many names the client said.
+    pub(in crate::session) fn asked_names(&self) -> usize {
+        self.subscription.len() - self.collections.members()
+    }
+
+    /// What the first request of this kind says the client has from an earlier stream.
+    pub(in crate::session) fn claim(&mut self, claims: Claims) {
+        if matches!(claims, Claims::Version(_)) && self.kind.is_full_state() {
+            let names = self.subscription.iter().map(|(name, _)| Arc::clone(name));
+            self.inherited = names.collect();
+        }
+        self.claims = Some(claims);
+    }
+
+    /// The first request of this kind says that the client has accepted nothing so far.
+    pub(in crate::session) fn claim_nothing(&mut self) {
+        self.fresh = true;
+    }
+
+    /// The first request is answered with what there is, even if that is nothing.
+    pub(in crate::session) fn owe_answer(&mut self) {
+        self.answer_owed = true;
+    }
+
+    /// There was nothing to answer from when the client asked. It has been waiting, so it is answered even if it turns
+    /// out to be up to date (S-26).
+    pub(in crate::session) fn keep_waiting(&mut self) {
+        if matches!(self.claims, Some(Claims::Version(_))) {
+            self.claims = None;
+        }
+    }
+
+    /// The part of a request that changes the subscription.
+    pub(in crate::session) fn ask(&mut self, names: &Names) -> subscription::Change {
+        let legacy = subscription::has_legacy_wildcard(&self.kind);
+        let change = match names {
+            Names::Sotw { names, .. } => self.subscription.replace(names, legacy),
+            Names::Delta {
+                subscribe,
+                unsubscribe,
+                ..
+            } => self.subscription.update(subscribe, unsubscribe, legacy),
+        };
+        self.resubscribe(&change);
+        self.resubscribe_collections(&change);
+        change
+    }
+
+    /// The subscription changed: what is owed now?
+    fn resubscribe(&mut self, change: &subscription::Change) {
+        self.forget_claims(change);
+        match change.wildcard {
+            Some(WildcardChange::Gained | WildcardChange::Repeated) => {
+                // What it had by name, it has still, and the cursor does not know.
+                self.fresh &= self.record.sent.is_none();
+                let acked = self.all.take().and_then(|all| all.acked);
+                self.all = Some(All {
+                    acked,
+                    ..All::default()
+                });
+                self.due.clear();
+                self.again.clear();
+                // It asks for all of it again, whatever it thought of it.
+                self.record.rejections.clear();
+                self.answer_owed = true;
+                self.urgent = true;
+            }
+            Some(WildcardChange::Lost) => self.leave_wildcard(),
+            None => {}
+        }
+        let asked = || change.added.iter().chain(&change.repeated);
+        let asks = asked().next().is_some();
+        self.urgent |= asks;
+        // Whatever it thought of it, it asks for it (again).
+        asked().for_each(|name| drop(self.record.rejections.remove(name)));
+        if self.all.is_some() {
+            // Named besides the wildcard: sent (again), since the client asks for it. Not any more: sent too, so that
+            // the client knows whether it still has it through the wildcard (S-39; delta only, SotW need not).
+            self.due.extend(asked().cloned());
+            if self.form.protocol == Protocol::Delta {
+                self.due.extend(change.dropped.iter().cloned());
+                self.urgent |= !change.dropped.is_empty();
+            }
+            return;
+        }
+        for name in &change.repeated {
+            // The client lost it: what was sent does not count (S-35).
+            if let Some(state) = self.subscription.get_mut(name) {
+                state.sent = subscription::Sent::Nothing;
+            }
+        }
+        if asks && self.due.is_empty() {
+            // At once, as in the subscription.
+            self.due = asked().cloned().collect();
+        } else {
+            self.due.extend(asked().cloned());
+        }
+        for name in &change.dropped {
+            self.due.remove(name);
+            self.again.remove(name);
+            self.held.remove(name);
+            self.inherited.remove(name);
+            self.record.rejections.remove(name);
+        }
+    }
+
+    /// What the client said it has, it said of what it asked for then.
+    fn forget_claims(&mut self, change: &subscription::Change) {
+        if change.wildcard.is_some() {
+            self.claims = None;
+        }
+        if let Some(Claims::Resources(claimed)) = &mut self.claims {
+            let names = change
+                .added
+                .iter()
+                .chain(&change.repeated)
+                .chain(&change.dropped);
+            names.for_each(|name| drop(claimed.remove(&**name)));
+        }
+    }
+
+    /// From the cursor to a state for each name that stays.
+    fn leave_wildcard(&mut self) {
+        let Some(all) = self.all.take() else { return };
+        self.due.clear();
+        self.again.clear();
+        self.answer_owed = false;
+        if all.acked.is_none() && !self.fresh && self.kind.is_full_state() {
+            self.inherited = self
+                .subscription
+                .iter()
+                .map(|(name, _)| Arc::clone(name))
+                .collect();
+        }
+        // Of a response that is only half sent, nobody knows what has arrived.
+        let cursor = all.cursor.filter(|_| all.rest.is_none());
+        self.seen = cursor
+            .as_ref()
+            .map_or(Revision::UNLOADED, |cursor| cursor.revision());
+        for (name, state) in self.subscription.iter_mut() {
+            if let Some(cursor) = &cursor {
+                state.sent = cursor.get(name).cloned().into();
+            } else {
+                self.due.insert(Arc::clone(name));
+            }
+            state.acked = all
+                .acked
+                .as_ref()
+                .and_then(|acked| acked.get(name))
+                .cloned();
+        }
+        self.due_collections();
+        self.held.clear();
+        let subscription = &self.subscription;
+        self.record
+            .rejections
+            .retain(|name, _| subscription.has_name(name));
+    }
+
+    /// What the client says it has of these does not count (S-54, after a reconnect).
+    pub(in crate::session) fn disclaim(&mut self, names: &BTreeSet<Arc<str>>) {
+        if let Some(Claims::Resources(versions)) = &mut self.claims {
+            versions.retain(|name, _| !names.contains(name.as_str()));
+        }
+    }
+}
