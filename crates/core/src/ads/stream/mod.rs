@@ -9,24 +9,20 @@
 //! ```
 //! Opening and Open go back to Idle when nothing is wanted any more. Whether something is wanted is looked at when
 //! the machine is polled: what is given up and wanted again in one moment disturbs nothing.
-//!
-//! Fields are grouped by when they reset: the nonce goes with the stream; the accepted version survives it
-//! (xDS protocol, "ACK/NACK and versioning").
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod kind;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node, Status};
+use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
 use oxds_types::{ApiVersion, Kind};
 
+use self::kind::KindState;
 use super::backoff::Backoff;
 use super::config::Server;
 use crate::snapshot::Protocol;
-use crate::subscription::{WILDCARD, collection_of};
 use crate::time::Instant;
-
-/// `google.rpc.Code.INVALID_ARGUMENT`: the code of every NACK (gRFC A46).
-const INVALID_ARGUMENT: i32 = 3;
 
 /// What the driver is to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,35 +71,6 @@ enum Phase {
     },
 }
 
-#[derive(Debug, Default)]
-struct KindState {
-    names: BTreeSet<Arc<str>>,
-
-    // Survives the stream. Of differences there is none: each resource has its own.
-    version: String,
-
-    // Reset with the stream.
-    nonce: String,
-    /// Names have been sent on it. Before that, an empty list would mean everything (C-75).
-    has_named: bool,
-    /// What the server has yet to be told of a subscription to differences.
-    changes: Changes,
-    /// The response with this nonce is to be answered.
-    unanswered: bool,
-    /// A request is due.
-    due: bool,
-    /// The request that is due is a NACK, for this reason.
-    nack: Option<String>,
-}
-
-/// Names that come and go. One may have been given up and taken up again since: it is among the new ones then, to be
-/// sent again, for it is not held any more.
-#[derive(Debug, Default)]
-struct Changes {
-    new: BTreeSet<Arc<str>>,
-    gone: BTreeSet<Arc<str>>,
-}
-
 /// How a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
@@ -129,24 +96,12 @@ impl Stream {
 
     pub(super) fn subscribe(&mut self, kind: &Kind, name: Arc<str>) {
         let state = self.kinds.entry(kind.clone()).or_default();
-        if state.names.insert(Arc::clone(&name)) {
-            state.due = true;
-            if self.protocol == Protocol::Delta {
-                state.changes.gone.remove(&name);
-                state.changes.new.insert(name);
-            }
-        }
+        state.subscribe(name, self.protocol);
     }
 
     pub(super) fn unsubscribe(&mut self, kind: &Kind, name: &str) {
-        if let Some(state) = self.kinds.get_mut(kind)
-            && let Some(name) = state.names.take(name)
-        {
-            state.due = true;
-            if self.protocol == Protocol::Delta {
-                state.changes.new.remove(&name);
-                state.changes.gone.insert(name);
-            }
+        if let Some(state) = self.kinds.get_mut(kind) {
+            state.unsubscribe(name, self.protocol);
         }
     }
 
@@ -303,83 +258,7 @@ impl Stream {
 
     fn reset_stream(&mut self) {
         for state in self.kinds.values_mut() {
-            state.nonce.clear();
-            state.nack = None;
-            state.has_named = false;
-            if self.protocol == Protocol::Delta {
-                state.changes.new.clone_from(&state.names);
-                state.changes.gone.clear();
-            }
-            state.unanswered = false;
-            state.due = !state.names.is_empty();
+            state.reset(self.protocol);
         }
-    }
-}
-
-impl KindState {
-    /// By its name, or by one that stands for it.
-    fn asks_for(&self, name: &str) -> bool {
-        self.names.contains(name)
-            || self.names.contains(WILDCARD)
-            || collection_of(name).is_some_and(|own| self.names.contains(own.as_str()))
-    }
-
-    fn is_due(&self) -> bool {
-        self.due && (self.has_named || !self.names.is_empty())
-    }
-
-    fn request(&mut self, type_url: &str, node: Option<Node>) -> DiscoveryRequest {
-        self.due = false;
-        self.has_named = true;
-        DiscoveryRequest {
-            version_info: self.version.clone(),
-            node,
-            resource_names: self
-                .names
-                .iter()
-                .map(|name| name.as_ref().to_owned())
-                .collect(),
-            type_url: type_url.to_owned(),
-            response_nonce: self.nonce.clone(),
-            error_detail: self.rejection(),
-            ..DiscoveryRequest::default()
-        }
-    }
-
-    /// A change of subscription, an answer, or both. What is said on its own has no nonce (C-277).
-    fn difference(
-        &mut self,
-        type_url: &str,
-        node: Option<Node>,
-        held: impl Fn(&str) -> Vec<(String, String)>,
-    ) -> DeltaDiscoveryRequest {
-        self.due = false;
-        let first = !std::mem::replace(&mut self.has_named, true);
-        let Changes { new, gone } = std::mem::take(&mut self.changes);
-        let texts = |names: &BTreeSet<Arc<str>>| names.iter().map(ToString::to_string).collect();
-        DeltaDiscoveryRequest {
-            node,
-            type_url: type_url.to_owned(),
-            resource_names_subscribe: texts(&new),
-            resource_names_unsubscribe: texts(&gone),
-            initial_resource_versions: match first {
-                true => new.iter().flat_map(|name| held(name)).collect(),
-                false => HashMap::new(),
-            },
-            response_nonce: match std::mem::take(&mut self.unanswered) {
-                true => self.nonce.clone(),
-                false => String::new(),
-            },
-            error_detail: self.rejection(),
-            ..DeltaDiscoveryRequest::default()
-        }
-    }
-
-    fn rejection(&mut self) -> Option<Status> {
-        self.nack.take().map(|message| Status {
-            code: INVALID_ARGUMENT,
-            message,
-            details: Vec::new(),
-        })
     }
 }
