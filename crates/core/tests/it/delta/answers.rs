@@ -1,0 +1,145 @@
+//! What a client answers: S-44 … S-48.
+
+use std::time::Duration;
+
+use oxds_core::session::Event;
+
+use super::{CDS, EDS, synced};
+use crate::support::{Stream, World, stream::delta};
+
+#[test]
+fn s44_a_stale_nonce_does_not_gate_a_subscription() {
+    let mut world = World::of(&EDS, &["A=1", "C=1"]);
+    let mut stream = synced(&world, &EDS, &["A"]);
+    world.set(&EDS, &["A=2"]);
+    let in_flight = stream.reply(&world);
+    let mut request = delta(&EDS, &["C"], &[]);
+    request.response_nonce = "999".into();
+    stream.send(request);
+    let reply = stream.reply(&world);
+    assert_eq!(reply.resources, ["C=1"]);
+    assert!(stream.events().contains(&Event::StaleNonce(EDS)));
+    stream.ack(&in_flight);
+    stream.ack(&reply);
+    assert!(stream.session.is_in_sync(&world.snapshot));
+}
+
+#[test]
+fn s45_a_rejection_may_subscribe_too() {
+    let world = World::of(&EDS, &["A=bad", "D=1"]);
+    let mut stream = Stream::delta();
+    stream.change(&EDS, &["A"], &[]);
+    let bad = stream.reply(&world);
+    let mut request = delta(&EDS, &["D"], &[]);
+    request.response_nonce.clone_from(&bad.nonce);
+    request.error_detail = Some(Default::default());
+    stream.send(request);
+    assert_eq!(stream.take(&world).resources, ["D=1"]);
+    let rejected: Vec<_> = stream
+        .session
+        .rejections(&EDS)
+        .map(|(name, _)| &**name)
+        .collect();
+    assert_eq!(rejected, ["A"]);
+}
+
+#[test]
+fn s46_what_was_rejected_waits_for_a_change() {
+    for (kind, names) in [(CDS, vec![]), (EDS, vec!["A", "B"])] {
+        let mut world = World::of(&kind, &["A=1", "B=1"]);
+        let mut stream = synced(&world, &kind, &names);
+        world.set(&kind, &["A=2"]);
+        let bad = stream.reply(&world);
+        stream.nack(&bad, "A is bad");
+        stream.silent(&world);
+        world.set(&kind, &["B=2"]);
+        assert_eq!(
+            stream.take(&world).resources,
+            ["B=2"],
+            "{kind}: the bad one stays behind"
+        );
+        let status = stream.session.resource_status(&kind, "A").unwrap();
+        assert!(status.rejected.is_some() && status.acked.is_some());
+        world.set(&kind, &["A=3"]);
+        assert_eq!(stream.take(&world).resources, ["A=3"]);
+        assert_eq!(stream.session.rejections(&kind).count(), 0);
+    }
+}
+
+#[test]
+fn a_poisoned_resource_is_sent_once_per_content() {
+    let mut world = World::of(&CDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &CDS, &[]);
+    world.set(&CDS, &["A=poison"]);
+    let bad = stream.reply(&world);
+    stream.nack(&bad, "A");
+    let mut sent = 0;
+    for n in 0..10 {
+        // It is taken away and comes back between two looks, and others change all the time.
+        world.set(&CDS, &["A=1"]);
+        world.set(&CDS, &["A=poison", &format!("B={n}")]);
+        for reply in stream.drain(&world) {
+            sent += reply
+                .resources
+                .iter()
+                .filter(|text| *text == "A=poison")
+                .count();
+        }
+        stream.pass(Duration::from_secs(60));
+    }
+    assert_eq!(sent, 0);
+}
+
+#[test]
+fn s47_a_foreign_nonce_is_ignored() {
+    let world = World::of(&CDS, &["A=1"]);
+    let mut stream = synced(&world, &CDS, &[]);
+    for nonce in ["", "foreign", "77"] {
+        let mut request = delta(&CDS, &[], &[]);
+        request.response_nonce = nonce.into();
+        stream.send(request);
+        stream.silent(&world);
+    }
+    let mut request = delta(&CDS, &[], &[]);
+    request.response_nonce = "77".into();
+    request.error_detail = Some(Default::default());
+    stream.send(request);
+    assert_eq!(
+        stream.session.status()[0].nacks,
+        0,
+        "it rejects nothing that was sent"
+    );
+    assert!(stream.session.is_in_sync(&world.snapshot));
+}
+
+#[test]
+fn s48_a_request_without_nonce_does_not_spoil_a_later_answer() {
+    let mut world = World::of(&EDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &EDS, &["A"]);
+    world.set(&EDS, &["A=2"]);
+    let first = stream.reply(&world);
+    stream.change(&EDS, &["B"], &[]);
+    let second = stream.reply(&world);
+    stream.ack(&first);
+    let status = stream.session.resource_status(&EDS, "A").unwrap();
+    assert_eq!(status.sent, status.acked);
+    stream.ack(&second);
+    assert!(stream.session.is_in_sync(&world.snapshot));
+}
+
+#[test]
+fn a_session_that_never_answers_costs_one_response_and_a_cursor() {
+    let mut world = World::of(&CDS, &["A=1"]);
+    let mut stream = Stream::delta();
+    stream.change(&CDS, &[], &[]);
+    stream.reply(&world);
+    let footprint = {
+        stream.events();
+        stream.session.footprint()
+    };
+    for n in 0..1000 {
+        world.set(&CDS, &[&format!("A={n}"), &format!("N{n}=1")]);
+        stream.silent(&world);
+    }
+    assert_eq!(stream.session.footprint(), footprint);
+}

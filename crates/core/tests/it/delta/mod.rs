@@ -1,0 +1,32 @@
+//! Incremental: S-30 … S-50.
+
+mod answers;
+mod names;
+mod resume;
+mod split;
+
+use oxds_types::{Kind, Version};
+
+use crate::support::{Stream, World};
+
+const CDS: Kind = Kind::CLUSTER;
+const EDS: Kind = Kind::ENDPOINT;
+
+/// A stream that is in sync with the world: all of one kind, or some names of it.
+fn synced(world: &World, kind: &Kind, names: &[&str]) -> Stream {
+    let mut stream = Stream::delta();
+    stream.change(kind, names, &[]);
+    stream.drain(world);
+    stream
+}
+
+/// What a client has that was told this.
+fn has(texts: &[&str]) -> Vec<(String, String)> {
+    texts
+        .iter()
+        .map(|text| {
+            let (name, _) = text.split_once('=').unwrap();
+            (name.to_owned(), Version::of(text.as_bytes()).to_string())
+        })
+        .collect()
+}

@@ -1,0 +1,181 @@
+//! What a request asks for, and what that is answered with: S-30 … S-41.
+
+use oxds_types::Kind;
+
+use super::{CDS, EDS, has, synced};
+use crate::support::{Stream, World};
+
+#[test]
+fn s30_a_first_request_without_names_gets_all() {
+    let world = World::of(&CDS, &["A=1", "B=1", "C=1"]);
+    let mut stream = Stream::delta();
+    stream.change(&CDS, &[], &[]);
+    let reply = stream.take(&world);
+    assert_eq!(reply.resources, ["A=1", "B=1", "C=1"]);
+    assert_eq!(reply.names, has(&["A=1", "B=1", "C=1"]));
+    assert!(!reply.nonce.is_empty());
+    stream.silent(&world);
+}
+
+/// As Envoy asks for virtual hosts on demand: it goes on once the name is an alias of something, be it of nothing.
+#[test]
+fn s34_a_virtual_host_that_there_is_not_is_told_by_its_alias() {
+    let vhds = Kind::VIRTUAL_HOST;
+    let mut world = World::of(&vhds, &["routes/a=1"]);
+    let mut stream = Stream::delta();
+    stream.change(&vhds, &["routes/a", "routes/b"], &[]);
+    let reply = stream.take(&world);
+    assert_eq!(reply.resources, ["routes/a=1"]);
+    assert_eq!(reply.unresolved, ["routes/b"]);
+    stream.silent(&world);
+    world.set(&vhds, &["routes/b=1"]);
+    assert_eq!(stream.take(&world).resources, ["routes/b=1"]);
+    world.set(&vhds, &["-routes/a"]);
+    assert_eq!(stream.take(&world).unresolved, ["routes/a"]);
+}
+
+#[test]
+fn s31_of_nothing_a_wildcard_hears_so() {
+    let world = World::empty();
+    for names in [&[][..], &["*"]] {
+        let mut stream = Stream::delta();
+        stream.change(&CDS, names, &[]);
+        let reply = stream.take(&world);
+        assert!(reply.resources.is_empty() && reply.removed.is_empty());
+        stream.silent(&world);
+    }
+}
+
+#[test]
+fn s32_only_what_changed_is_sent() {
+    for names in [&[][..], &["A", "B"]] {
+        let mut world = World::of(&CDS, &["A=1", "B=1"]);
+        let mut stream = synced(&world, &CDS, names);
+        world.set(&CDS, &["A=2"]);
+        let reply = stream.take(&world);
+        assert_eq!(
+            (reply.resources, reply.removed),
+            (vec!["A=2".into()], vec![])
+        );
+        stream.silent(&world);
+    }
+}
+
+#[test]
+fn s33_what_was_deleted_is_removed_and_comes_back() {
+    for (kind, names) in [(CDS, vec![]), (EDS, vec!["A", "B"])] {
+        let mut world = World::of(&kind, &["A=1", "B=1"]);
+        let mut stream = synced(&world, &kind, &names);
+        world.set(&kind, &["-B"]);
+        let reply = stream.take(&world);
+        assert_eq!((reply.resources, reply.removed), (vec![], vec!["B".into()]));
+        world.set(&kind, &["B=1"]);
+        assert_eq!(stream.take(&world).names, has(&["B=1"]));
+    }
+}
+
+#[test]
+fn s34_what_does_not_exist_is_said_not_to_and_comes_when_it_does() {
+    let mut world = World::of(&EDS, &["A=1"]);
+    let mut stream = Stream::delta();
+    stream.change(&EDS, &["A", "Z"], &[]);
+    let reply = stream.take(&world);
+    assert_eq!(
+        (reply.resources, reply.removed),
+        (vec!["A=1".into()], vec!["Z".into()])
+    );
+    world.set(&EDS, &["Z=1"]);
+    assert_eq!(stream.take(&world).resources, ["Z=1"]);
+}
+
+#[test]
+fn s35_a_name_that_is_asked_for_again_is_sent_again() {
+    let world = World::of(&EDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &EDS, &["A", "B"]);
+    stream.change(&EDS, &["A"], &[]);
+    assert_eq!(stream.take(&world).resources, ["A=1"]);
+    let mut stream = synced(&World::of(&CDS, &["A=1", "B=1"]), &CDS, &["*"]);
+    let world = World::of(&CDS, &["A=1", "B=1"]);
+    stream.change(&CDS, &["A"], &[]);
+    assert_eq!(
+        stream.take(&world).resources,
+        ["A=1"],
+        "besides the wildcard, too"
+    );
+}
+
+#[test]
+fn s36_everything_that_is_asked_for_again_is_sent_again() {
+    let world = World::of(&CDS, &["A=1", "B=1"]);
+    for first in [&[][..], &["*"]] {
+        let mut stream = synced(&world, &CDS, first);
+        stream.change(&CDS, &["*"], &[]);
+        assert_eq!(stream.take(&world).resources, ["A=1", "B=1"]);
+        stream.silent(&world);
+    }
+}
+
+#[test]
+fn s37_nobody_hears_of_what_was_unsubscribed() {
+    let mut world = World::of(&EDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &EDS, &["A", "B"]);
+    stream.change(&EDS, &[], &["B"]);
+    stream.silent(&world);
+    world.set(&EDS, &["B=2"]);
+    stream.silent(&world);
+    world.set(&EDS, &["A=2"]);
+    assert_eq!(stream.take(&world).resources, ["A=2"]);
+}
+
+#[test]
+fn s38_unsubscribing_what_was_never_asked_for_is_nothing() {
+    let world = World::of(&EDS, &["A=1", "Q=1"]);
+    let mut stream = synced(&world, &EDS, &["A"]);
+    stream.change(&EDS, &[], &["Q"]);
+    stream.silent(&world);
+}
+
+#[test]
+fn s39_a_name_that_leaves_a_wildcard_is_told_what_it_is() {
+    let world = World::of(&CDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &CDS, &["*", "A", "Z"]);
+    stream.change(&CDS, &[], &["A"]);
+    assert_eq!(
+        stream.take(&world).resources,
+        ["A=1"],
+        "the wildcard still has it"
+    );
+    stream.change(&CDS, &[], &["Z"]);
+    assert_eq!(stream.take(&world).removed, ["Z"]);
+}
+
+#[test]
+fn s40_legacy_wildcard_then_a_name_then_nothing() {
+    let mut world = World::of(&CDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &CDS, &[]);
+    stream.change(&CDS, &["A"], &[]);
+    stream.drain(&world);
+    world.set(&CDS, &["A=2", "B=2"]);
+    assert_eq!(
+        stream.take(&world).resources,
+        ["A=2", "B=2"],
+        "wildcard and A"
+    );
+    stream.change(&CDS, &[], &["*"]);
+    stream.silent(&world);
+    world.set(&CDS, &["A=3", "B=3"]);
+    assert_eq!(stream.take(&world).resources, ["A=3"], "A only");
+    stream.change(&CDS, &[], &["A"]);
+    world.set(&CDS, &["A=4", "B=4", "C=4"]);
+    stream.silent(&world);
+}
+
+#[test]
+fn s41_asking_for_everything_and_for_nothing_at_once_is_nothing() {
+    let mut world = World::of(&CDS, &["A=1"]);
+    let mut stream = Stream::delta();
+    stream.change(&CDS, &["*"], &["*"]);
+    stream.silent(&world);
+    world.set(&CDS, &["A=2"]);
+    stream.silent(&world);
+}

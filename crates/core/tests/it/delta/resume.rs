@@ -1,0 +1,60 @@
+//! A client that comes back and says what it has: S-42, S-43.
+
+use super::{CDS, EDS, has};
+use crate::support::{Stream, World};
+
+#[test]
+fn s42_a_wildcard_resumes_where_it_was() {
+    let world = World::of(&CDS, &["A=1", "B=2"]);
+    for names in [&[][..], &["*"]] {
+        let mut stream = Stream::delta();
+        stream.resume(&CDS, names, &has(&["A=1", "B=1", "X=1"]));
+        let reply = stream.take(&world);
+        assert_eq!(
+            (reply.resources, reply.removed),
+            (vec!["B=2".into()], vec!["X".into()])
+        );
+        assert!(stream.session.is_in_sync(&world.snapshot));
+    }
+}
+
+#[test]
+fn s42_names_resume_where_they_were() {
+    let world = World::of(&EDS, &["A=1", "B=2"]);
+    let mut stream = Stream::delta();
+    stream.resume(&EDS, &["A", "B", "X"], &has(&["A=1", "B=1", "X=1"]));
+    let reply = stream.take(&world);
+    assert_eq!(
+        (reply.resources, reply.removed),
+        (vec!["B=2".into()], vec!["X".into()])
+    );
+}
+
+#[test]
+fn a_restart_on_the_same_data_sends_nothing_again() {
+    let world = || World::of(&CDS, &["A=1", "B=1"]);
+    let mut before = Stream::delta();
+    before.change(&CDS, &[], &[]);
+    let had = before.take(&world()).names;
+    // Another process, the same data.
+    let mut world = world();
+    let mut after = Stream::delta();
+    after.resume(&CDS, &[], &had);
+    let reply = after.take(&world);
+    assert!(
+        reply.resources.is_empty() && reply.removed.is_empty(),
+        "{reply:?}"
+    );
+    world.set(&CDS, &["B=2"]);
+    assert_eq!(after.take(&world).resources, ["B=2"]);
+}
+
+#[test]
+fn s43_versions_alone_ask_for_nothing() {
+    let mut world = World::of(&EDS, &["A=1"]);
+    let mut stream = Stream::delta();
+    stream.resume(&EDS, &[], &has(&["A=0"]));
+    stream.silent(&world);
+    world.set(&EDS, &["A=2"]);
+    stream.silent(&world);
+}

@@ -1,0 +1,193 @@
+//! Who is answered, on a first stream and on later ones, and under which version: S-22 … S-29.
+
+use oxds_types::Kind;
+
+use super::{CDS, EDS, synced};
+use crate::support::{
+    Stream, World,
+    stream::{node, sotw},
+};
+
+#[test]
+fn s22_the_node_is_that_of_the_first_message() {
+    let world = World::of(&CDS, &["A=1"]);
+    let mut stream = Stream::sotw();
+    let mut request = sotw(&CDS, &[]);
+    request.node = node("envoy-1");
+    stream.send(request);
+    stream.take(&world);
+    let mut request = sotw(&EDS, &["A"]);
+    request.node = node("somebody-else");
+    stream.send(request);
+    assert_eq!(stream.session.node().unwrap().id, "envoy-1");
+}
+
+#[test]
+fn s23_kinds_do_not_touch_each_other() {
+    let mut world = World::of(&CDS, &["A=1"]);
+    world.set(&EDS, &["A=other"]);
+    let mut stream = Stream::sotw();
+    stream.ask(&CDS, &[]);
+    stream.ask(&EDS, &["A"]);
+    let replies = stream.poll(&world);
+    assert_eq!(
+        replies
+            .iter()
+            .map(crate::support::stream::Reply::kind)
+            .collect::<Vec<_>>(),
+        ["cds", "eds"]
+    );
+    assert_ne!(replies[0].version, replies[1].version);
+    stream.nack(&replies[0], "A");
+    stream.ack(&replies[1]);
+    world.set(&EDS, &["A=2"]);
+    assert_eq!(stream.take(&world).resources, ["A=2"]);
+    let status = stream.session.status();
+    assert!(status[0].nack.is_some() && status[1].nack.is_none());
+}
+
+#[test]
+fn s24_a_wildcard_that_is_up_to_date_needs_no_answer() {
+    let mut world = World::of(&CDS, &["A=1", "B=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask(&CDS, &[]);
+    let version = stream.take(&world).version;
+
+    let mut again = Stream::sotw();
+    again.ask_again(&CDS, &[], &version);
+    again.silent(&world);
+    assert!(again.session.is_in_sync(&world.snapshot));
+    world.set(&CDS, &["B=2"]);
+    assert_eq!(again.take(&world).resources, ["A=1", "B=2"]);
+
+    let mut other = Stream::sotw();
+    other.ask_again(&CDS, &[], &version);
+    assert_eq!(other.take(&world).resources, ["A=1", "B=2"]);
+}
+
+#[test]
+fn s24_a_part_of_the_kind_has_another_version_than_the_whole() {
+    let world = World::of(&CDS, &["A=1", "B=1"]);
+    let mut named = Stream::sotw();
+    named.ask(&CDS, &["A"]);
+    let version = named.take(&world).version;
+    let mut wildcard = Stream::sotw();
+    wildcard.ask_again(&CDS, &[], &version);
+    assert_eq!(wildcard.take(&world).resources, ["A=1", "B=1"]);
+}
+
+#[test]
+fn s25_names_are_answered_after_a_reconnect_at_the_same_version() {
+    let world = World::of(&EDS, &["A=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask(&EDS, &["A"]);
+    let version = stream.take(&world).version;
+    let mut again = Stream::sotw();
+    again.ask_again(&EDS, &["A"], &version);
+    assert_eq!(again.take(&world).resources, ["A=1"]);
+}
+
+#[test]
+fn s26_a_request_before_any_data_is_answered_when_there_is_some() {
+    let version = {
+        let mut stream = Stream::sotw();
+        stream.ask(&CDS, &[]);
+        stream.take(&World::of(&CDS, &["A=1"])).version
+    };
+    let mut world = World::unloaded();
+    let mut stream = Stream::sotw();
+    stream.ask_again(&CDS, &[], &version);
+    stream.silent(&world);
+    world.set(&CDS, &["A=1"]);
+    assert_eq!(
+        stream.take(&world).resources,
+        ["A=1"],
+        "though the version is the same"
+    );
+}
+
+#[test]
+fn s27_of_a_kind_without_data_a_wildcard_hears_so() {
+    let world = World::empty();
+    for kind in [CDS, Kind::LISTENER] {
+        let mut stream = Stream::sotw();
+        stream.ask(&kind, &[]);
+        let reply = stream.take(&world);
+        assert_eq!(
+            (reply.resources.len(), reply.type_url.as_str()),
+            (0, kind.type_url())
+        );
+        stream.silent(&world);
+    }
+}
+
+#[test]
+fn s28_nonces_are_unique_on_the_stream() {
+    let mut world = World::of(&CDS, &["A=1"]);
+    world.set(&EDS, &["A=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask(&CDS, &[]);
+    stream.ask(&EDS, &["A"]);
+    let mut nonces: Vec<_> = stream.drain(&world).into_iter().map(|r| r.nonce).collect();
+    // The same content again, at the same revision.
+    stream.ask(&EDS, &[]);
+    stream.ask(&EDS, &["A"]);
+    nonces.push(stream.take(&world).nonce);
+    assert_eq!(nonces.len(), 3);
+    nonces.sort();
+    nonces.dedup();
+    assert_eq!(nonces.len(), 3);
+}
+
+#[test]
+fn s29_equal_content_has_equal_versions_whatever_the_way_there() {
+    let version = |world: &World, names: &[&str]| {
+        let mut stream = Stream::sotw();
+        stream.ask(&CDS, names);
+        stream.take(world).version
+    };
+    let one = World::of(&CDS, &["A=1", "B=2"]);
+    let mut other = World::of(&CDS, &["B=1"]);
+    other.set(&CDS, &["C=1", "A=1"]);
+    other.set(&CDS, &["-C", "B=2"]);
+    for names in [&[][..], &["A"], &["A", "B"]] {
+        assert_eq!(version(&one, names), version(&other, names));
+    }
+    other.set(&CDS, &["B=3"]);
+    assert_ne!(version(&one, &[]), version(&other, &[]));
+}
+
+#[test]
+fn a_change_that_is_taken_back_before_it_is_sent_is_no_change() {
+    let mut world = World::of(&CDS, &["A=1"]);
+    let mut stream = synced(&world, &CDS, &[]);
+    world.set(&CDS, &["A=2"]);
+    world.set(&CDS, &["A=1"]);
+    stream.silent(&world);
+}
+
+#[test]
+fn a_revert_brings_the_old_content_to_a_client_that_has_the_new() {
+    for (kind, names) in [(CDS, vec![]), (CDS, vec!["A"]), (EDS, vec!["A"])] {
+        let mut world = World::of(&kind, &["A=1"]);
+        let mut stream = synced(&world, &kind, &names);
+        world.set(&kind, &["A=2"]);
+        stream.take(&world);
+        world.set(&kind, &["A=1"]);
+        assert_eq!(stream.take(&world).resources, ["A=1"], "{kind} {names:?}");
+    }
+}
+
+#[test]
+fn changes_coalesce_behind_the_outstanding_response() {
+    let mut world = World::of(&EDS, &["A=0", "B=0"]);
+    let mut stream = synced(&world, &EDS, &["A", "B"]);
+    world.set(&EDS, &["A=1"]);
+    let first = stream.reply(&world);
+    for n in 2..50 {
+        world.set(&EDS, &[&format!("A={n}"), &format!("B={n}")]);
+        stream.silent(&world);
+    }
+    stream.ack(&first);
+    assert_eq!(stream.take(&world).resources, ["A=49", "B=49"]);
+}

@@ -1,0 +1,212 @@
+//! What a request asks for, and what that is answered with: S-1 … S-16, S-21.
+
+use std::time::Duration;
+
+use oxds_core::session::{Event, Interest};
+use oxds_types::Kind;
+
+use super::{CDS, EDS, synced};
+use crate::support::{Stream, World, stream::sotw};
+
+#[test]
+fn s1_a_first_request_without_names_gets_all() {
+    let world = World::of(&CDS, &["A=1", "B=1", "C=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask(&CDS, &[]);
+    let reply = stream.reply(&world);
+    assert_eq!(reply.resources, ["A=1", "B=1", "C=1"]);
+    assert_eq!(reply.type_url, CDS.type_url());
+    assert!(!reply.version.is_empty() && reply.version.len() <= 16);
+    assert!(!reply.nonce.is_empty());
+    assert_eq!(stream.events(), [Event::Watched(CDS, vec![Interest::All])]);
+}
+
+#[test]
+fn s2_an_ack_is_followed_by_nothing() {
+    let world = World::of(&CDS, &["A=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask(&CDS, &[]);
+    stream.take(&world);
+    stream.silent(&world);
+    stream.pass(Duration::from_secs(3600));
+    stream.silent(&world);
+}
+
+#[test]
+fn s3_s4_s5_any_change_of_a_wildcard_yields_the_full_state() {
+    let mut world = World::of(&CDS, &["A=1", "B=1", "C=1"]);
+    let mut stream = synced(&world, &CDS, &[]);
+    world.set(&CDS, &["A=2"]);
+    assert_eq!(stream.take(&world).resources, ["A=2", "B=1", "C=1"]);
+    world.set(&CDS, &["D=1"]);
+    assert_eq!(stream.take(&world).resources, ["A=2", "B=1", "C=1", "D=1"]);
+    world.set(&CDS, &["-B"]);
+    assert_eq!(stream.take(&world).resources, ["A=2", "C=1", "D=1"]);
+    world.set(&CDS, &["-A", "-C", "-D"]);
+    assert_eq!(stream.take(&world).resources, [""; 0]);
+    stream.silent(&world);
+}
+
+#[test]
+fn s6_named_clusters_come_all_together() {
+    let mut world = World::of(&CDS, &["A=1", "B=1", "C=1", "D=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask(&CDS, &["B", "D"]);
+    assert_eq!(stream.take(&world).resources, ["B=1", "D=1"]);
+    world.set(&CDS, &["B=2"]);
+    assert_eq!(stream.take(&world).resources, ["B=2", "D=1"]);
+    world.set(&CDS, &["-D"]);
+    assert_eq!(stream.take(&world).resources, ["B=2"], "absence is removal");
+    world.set(&CDS, &["A=2"]);
+    stream.silent(&world);
+}
+
+#[test]
+fn s7_named_assignments_come_as_they_change() {
+    for kind in [Kind::ENDPOINT, Kind::ROUTE] {
+        let mut world = World::of(&kind, &["A=1", "B=1", "C=1", "D=1"]);
+        let mut stream = Stream::sotw();
+        stream.ask(&kind, &["B", "D"]);
+        assert_eq!(stream.take(&world).resources, ["B=1", "D=1"]);
+        world.set(&kind, &["B=2", "A=2"]);
+        assert_eq!(stream.take(&world).resources, ["B=2"]);
+    }
+}
+
+#[test]
+fn s8_a_name_that_does_not_exist_comes_when_it_does() {
+    let mut world = World::of(&EDS, &["A=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask(&EDS, &["A", "Z"]);
+    assert_eq!(stream.take(&world).resources, ["A=1"]);
+    world.set(&EDS, &["Z=1"]);
+    assert_eq!(stream.take(&world).resources, ["Z=1"]);
+}
+
+#[test]
+fn s8_of_names_that_do_not_exist_there_is_nothing_to_say() {
+    let mut world = World::empty();
+    let mut stream = Stream::sotw();
+    stream.ask(&EDS, &["Z"]);
+    stream.silent(&world);
+    world.set(&EDS, &["Z=1"]);
+    assert_eq!(stream.take(&world).resources, ["Z=1"]);
+}
+
+#[test]
+fn s9_an_added_name_is_sent_though_no_version_changed() {
+    let world = World::of(&EDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &EDS, &["A"]);
+    stream.ask(&EDS, &["A", "B"]);
+    assert_eq!(stream.take(&world).resources, ["B=1"]);
+}
+
+#[test]
+fn s10_a_name_that_left_and_came_back_is_sent_again() {
+    let world = World::of(&EDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &EDS, &["A", "B"]);
+    stream.ask(&EDS, &["B"]);
+    stream.silent(&world);
+    stream.ask(&EDS, &["A", "B"]);
+    assert_eq!(stream.take(&world).resources, ["A=1"]);
+}
+
+#[test]
+fn s11_other_names_change_unnoticed() {
+    let mut world = World::of(&EDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &EDS, &["A"]);
+    world.set(&EDS, &["B=2"]);
+    stream.silent(&world);
+    world.set(&EDS, &["A=2"]);
+    assert_eq!(stream.take(&world).resources, ["A=2"]);
+}
+
+#[test]
+fn s12_no_names_any_more_is_no_subscription_any_more() {
+    for kind in [CDS, EDS] {
+        let mut world = World::of(&kind, &["A=1"]);
+        let mut stream = synced(&world, &kind, &["A"]);
+        stream.ask(&kind, &[]);
+        stream.silent(&world);
+        world.set(&kind, &["A=2", "B=1"]);
+        stream.silent(&world);
+        let unwatched = Event::Unwatched(kind.clone(), vec![Interest::Name("A".into())]);
+        assert!(stream.events().contains(&unwatched));
+    }
+}
+
+#[test]
+fn s13_the_legacy_wildcard_ends_with_the_first_names() {
+    let mut world = World::of(&CDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &CDS, &[]);
+    stream.ask(&CDS, &["*", "A"]);
+    stream.drain(&world);
+    world.set(&CDS, &["B=2"]);
+    assert_eq!(
+        stream.take(&world).resources,
+        ["A=1", "B=2"],
+        "still everything"
+    );
+    stream.ask(&CDS, &["A"]);
+    stream.drain(&world);
+    world.set(&CDS, &["B=3"]);
+    stream.silent(&world);
+    world.set(&CDS, &["A=2"]);
+    assert_eq!(stream.take(&world).resources, ["A=2"]);
+    stream.ask(&CDS, &[]);
+    world.set(&CDS, &["A=3"]);
+    stream.silent(&world);
+}
+
+#[test]
+fn s14_names_first_and_none_later_is_not_everything() {
+    let world = World::of(&CDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &CDS, &["A"]);
+    stream.ask(&CDS, &[]);
+    stream.silent(&world);
+}
+
+#[test]
+fn s15_a_stale_nonce_with_the_same_names_gets_nothing() {
+    let mut world = World::of(&EDS, &["A=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask(&EDS, &["A"]);
+    let first = stream.take(&world);
+    world.set(&EDS, &["A=2"]);
+    stream.reply(&world);
+    stream.ack(&first);
+    stream.silent(&world);
+    assert!(
+        stream.session.status()[0].waiting_since.is_some(),
+        "the second is unanswered"
+    );
+}
+
+#[test]
+fn s16_a_stale_nonce_with_new_names_is_served_at_once() {
+    let mut world = World::of(&EDS, &["A=1", "C=1"]);
+    let mut stream = synced(&world, &EDS, &["A"]);
+    world.set(&EDS, &["A=2"]);
+    // The client asks for C while A is on its way to it.
+    let mut request = sotw(&EDS, &["A", "C"]);
+    request.response_nonce = "1".into();
+    let in_flight = stream.reply(&world);
+    stream.will_ask(&EDS, &["A", "C"]);
+    stream.send(request);
+    let reply = stream.reply(&world);
+    assert_eq!(reply.resources, ["C=1"]);
+    // Both answers count.
+    stream.ack(&in_flight);
+    stream.ack(&reply);
+    stream.silent(&world);
+    assert!(stream.session.is_in_sync(&world.snapshot));
+}
+
+#[test]
+fn s21_of_two_requests_before_a_reply_the_latest_counts() {
+    let world = World::of(&EDS, &["A=1", "B=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask(&EDS, &["A"]);
+    stream.ask(&EDS, &["B"]);
+    assert_eq!(stream.reply(&world).resources, ["B=1"]);
+}
