@@ -215,5 +215,3 @@ impl Bootstrap {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_credentials;

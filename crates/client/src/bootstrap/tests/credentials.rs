@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::source::CONFIG_VARIABLE;
-use super::tests::{environment, error, minimal, read, with};
-use super::*;
+use super::{environment, error, minimal, read, with};
+use crate::bootstrap::source::CONFIG_VARIABLE;
+use crate::bootstrap::*;
 use crate::credentials::{CallError, Insecure, Pending, Trust};
 
 const CALL_VARIABLE: &str = "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS";
