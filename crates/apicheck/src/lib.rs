@@ -11,6 +11,21 @@
 //!                             └─► generate  next major, promotion, type map
 //! ```
 //!
+//! ```
+//! use oxds_apicheck::check::{self, Settings};
+//! use oxds_apicheck::model::Tree;
+//!
+//! let order = |fields: &str| format!("syntax = \"proto3\";\npackage shop.v1;\nmessage Order {{ {fields} }}\n");
+//! let tree = |text: &str| Tree::parse([("shop/v1/order.proto", text)]);
+//! let old = tree(&order("string id = 1;")).unwrap();
+//! let new = tree(&order("string id = 2;")).unwrap();
+//!
+//! let findings = check::breaking(&old, &new, &Settings::default());
+//! let [finding] = &findings[..] else { panic!("{findings:?}") };
+//! assert_eq!((finding.rule.id, &*finding.element), ("FIELD_RENUMBERED", "shop.v1.Order.id"));
+//! assert_eq!(finding.new.as_ref().unwrap().span.unwrap().line, 3);
+//! ```
+//!
 //! | module | holds |
 //! |---|---|
 //! | [`compare`] | what became of each element of an old tree in a new one |

@@ -1,5 +1,12 @@
 //! The xDS protocol as pure state machines.
 //!
+//! ```text
+//!            server                                                client
+//!  ChangeSet ─► snapshot ─► session ◄── requests, responses ──► ads ─► Event ─► resolve ─► lb
+//!                 ▲            │                                 │              one whole    which endpoint
+//!               group       rollback                             lrs ─► reports of load      takes a call
+//! ```
+//!
 //! No sockets, tasks, clocks or randomness in here: time and random numbers come in as arguments, effects come out
 //! as values. Every machine has the same shape:
 //!
@@ -8,6 +15,60 @@
 //! - `poll_transmit`, `poll_event` and `poll_timeout` for what must happen next. After any command or `handle_*`
 //!   call, poll `poll_transmit` until it returns `None`, then `poll_event` until it returns `None`, then arm one
 //!   timer for `poll_timeout`.
+//!
+//! So both ends can be put together without a network, and what a driver does is all here:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use envoy_types::pb::envoy::config::cluster::v3::Cluster;
+//! use oxds_core::ads::{Client, Config, Event, Protocol, Server, Transmit};
+//! use oxds_core::session::{Scope, Session};
+//! use oxds_core::snapshot::{ChangeSet, Resource, Snapshot};
+//! use oxds_core::time::Instant;
+//! use oxds_types::Kind;
+//! use oxds_types::discovery::{DiscoveryResponse, Node};
+//! use prost::Message as _;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use envoy_types::pb::envoy::config::cluster::v3::cluster::{ClusterDiscoveryType, DiscoveryType, EdsClusterConfig};
+//! # use envoy_types::pb::envoy::config::core::v3::{AggregatedConfigSource, ConfigSource};
+//! # use envoy_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
+//! # let ads = ConfigSourceSpecifier::Ads(AggregatedConfigSource::default());
+//! # let eds_config = Some(ConfigSource { config_source_specifier: Some(ads), ..ConfigSource::default() });
+//! # let blue = Cluster {
+//! #     cluster_discovery_type: Some(ClusterDiscoveryType::Type(DiscoveryType::Eds.into())),
+//! #     eds_cluster_config: Some(EdsClusterConfig { eds_config, ..EdsClusterConfig::default() }),
+//! #     ..Cluster::default()
+//! # };
+//! let blue = Cluster { name: "blue".into(), ..blue };
+//! let (served, _) = Snapshot::unloaded().apply(ChangeSet::default().put(Resource::of(&blue)?));
+//! let mut session = Session::new(Protocol::Sotw, Scope::Aggregated, Arc::default());
+//!
+//! let mut config = Config::new(Node::default());
+//! let server = config.add_server(Server::new("a control plane"));
+//! let everyone = config.add_authority(vec![server]);
+//! let mut client = Client::new(config);
+//! client.watch(everyone, &Kind::CLUSTER, &"blue".into());
+//!
+//! let now = Instant::EPOCH;
+//! while let Some((server, transmit)) = client.poll_transmit(now) {
+//!     match transmit {
+//!         Transmit::Open => client.handle_opened(server),
+//!         Transmit::Request(request) => session.handle_request(now, (*request).into())?,
+//!         Transmit::Delta(_) | Transmit::Close => {}
+//!     }
+//!     while let Some(response) = session.poll_transmit(now, &served) {
+//!         let response = DiscoveryResponse::decode(response.frame.message())?;
+//!         client.handle_response(now, server, response);
+//!     }
+//! }
+//! let Some(Event::Changed { name, resource, .. }) = client.poll_event() else { panic!("an event") };
+//! assert!(&*name == "blue" && resource.is_ok());
+//! assert!(session.is_in_sync(&served), "the client's last request was its ACK");
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! | module | is |
 //! |---|---|

@@ -1,9 +1,9 @@
 //! `oxds`: xDS for people who run it.
 //!
 //! ```text
-//!  arguments ─► cli ─► commands::{serve, validate, bootstrap, call, demo, completions} ─► exit code
-//!                          │                                     │
-//!                       results: output (stdout)              logs: log (stderr)
+//!  arguments ─► cli ─► commands::{serve, status, get, watch, call, api, …} ─► exit code
+//!                          │                         │
+//!                       results: output (stdout)  logs: log (stderr)
 //! ```
 //!
 //! A command is a module with its arguments and a `run`. It returns an [`Exit`](exit::Exit), or a

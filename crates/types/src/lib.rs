@@ -14,6 +14,8 @@
 //! | [`kind`] | the table of resource kinds: type URLs, services, order |
 //! | [`name`] | legacy and `xdstp://` resource names, in canonical form |
 //! | [`discovery`] | the discovery envelope, with bodies as shared [`Bytes`](bytes::Bytes) |
+//! | [`request`] | what a request says in v2 and v3 has given up |
+//! | [`orca`] | what a backend says of its load |
 //! | [`version_map`] | v2 to v3 and back: names of messages, and the bytes of resources |
 //! | [`version`] | content hashes: of a resource, and of a set of resources |
 //! | [`descriptor`] | the descriptors of every message of the API |
