@@ -10,7 +10,8 @@
 //! ```
 //! The last one asked is the authority's word; those before it are the more wanted ones, which go on trying, each at
 //! its own pace, and are asked for every name, so that they can answer when they are back (C-155, C-156). An answer
-//! counts, a connection does not (C-157). What is held stays in use until another server replaces it.
+//! counts, a connection does not (C-157). What is held stays in use until another server replaces it; whose word was
+//! replaced is asked as if for the first time, so that there is an answer although nothing may have changed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -172,6 +173,18 @@ impl Channels {
                     channel.stream.forget_versions();
                     channel.lost = None;
                 }
+            }
+        }
+    }
+
+    /// A server's word on a kind was taken: it counts instead of what more wanted ones had sent. gRPC's own clients send those
+    /// their versions again (C-163); a server that compares them says nothing then, and the client stays where it is until
+    /// something changes there.
+    pub(super) fn supersede(&mut self, server: ServerId, kind: &Kind) {
+        for authority in &self.authorities {
+            let place = authority.asked.iter().position(|asked| *asked == server);
+            for wanted in &authority.asked[..place.unwrap_or(0)] {
+                self.channels[wanted.0].stream.supersede(kind);
             }
         }
     }

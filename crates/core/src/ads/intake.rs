@@ -97,6 +97,7 @@ impl Client {
             return None;
         }
         self.channels.settle_on(&self.cache, server);
+        self.channels.supersede(server, kind);
         self.cache.settle_collections(kind);
         Some(updates)
     }

@@ -1,7 +1,7 @@
 //! One kind on the stream: what is asked for, what is accepted, and the request that says so.
 //!
 //! Fields are grouped by when they reset: the nonce goes with the stream; the accepted version survives it
-//! (xDS protocol, "ACK/NACK and versioning").
+//! (xDS protocol, "ACK/NACK and versioning"), for as long as what it stands for is held.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,8 +21,14 @@ pub(super) struct KindState {
     // Survives the stream. Of differences there is none: each resource has its own.
     pub(super) version: String,
 
+    // Survives the stream, until the server answers.
+    /// Another server's word counts instead of what it sent.
+    pub(super) superseded: bool,
+
     // Reset with the stream.
     pub(super) nonce: String,
+    /// The server was told that something of it is held.
+    claimed: bool,
     /// Names have been sent on it. Before that, an empty list would mean everything (C-75).
     has_named: bool,
     /// What the server has yet to be told of a subscription to differences.
@@ -64,9 +70,17 @@ impl KindState {
         }
     }
 
+    /// Another server's word counts from now on. Whether this one was told otherwise on this stream.
+    pub(super) fn supersede(&mut self) -> bool {
+        self.version.clear();
+        self.superseded = true;
+        self.claimed
+    }
+
     /// The stream ended.
     pub(super) fn reset(&mut self, protocol: Protocol) {
         self.nonce.clear();
+        self.claimed = false;
         self.nack = None;
         self.has_named = false;
         if protocol == Protocol::Delta {
@@ -91,6 +105,7 @@ impl KindState {
     pub(super) fn request(&mut self, type_url: &str, node: Option<Node>) -> DiscoveryRequest {
         self.due = false;
         self.has_named = true;
+        self.claimed = !self.version.is_empty();
         DiscoveryRequest {
             version_info: self.version.clone(),
             node,
@@ -117,15 +132,17 @@ impl KindState {
         let first = !std::mem::replace(&mut self.has_named, true);
         let Changes { new, gone } = std::mem::take(&mut self.changes);
         let texts = |names: &BTreeSet<Arc<str>>| names.iter().map(ToString::to_string).collect();
+        let claims: HashMap<_, _> = match first && !self.superseded {
+            true => new.iter().flat_map(|name| held(name)).collect(),
+            false => HashMap::new(),
+        };
+        self.claimed |= !claims.is_empty();
         DeltaDiscoveryRequest {
             node,
             type_url: type_url.to_owned(),
             resource_names_subscribe: texts(&new),
             resource_names_unsubscribe: texts(&gone),
-            initial_resource_versions: match first {
-                true => new.iter().flat_map(|name| held(name)).collect(),
-                false => HashMap::new(),
-            },
+            initial_resource_versions: claims,
             response_nonce: match std::mem::take(&mut self.unanswered) {
                 true => self.nonce.clone(),
                 false => String::new(),

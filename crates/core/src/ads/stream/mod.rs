@@ -8,7 +8,8 @@
 //!    └──────────────── Backoff ◄────────────────┴────────────────────────┘
 //! ```
 //! Opening and Open go back to Idle when nothing is wanted any more. Whether something is wanted is looked at when
-//! the machine is polled: what is given up and wanted again in one moment disturbs nothing.
+//! the machine is polled: what is given up and wanted again in one moment disturbs nothing. Open goes by way of Stale to
+//! Idle when what was said on the stream has ceased to be true; see [`Stream::supersede`].
 
 mod kind;
 
@@ -34,8 +35,8 @@ pub enum Transmit {
     Request(Box<DiscoveryRequest>),
     /// The same, to a server that is asked for differences.
     Delta(Box<DeltaDiscoveryRequest>),
-    /// Close the stream and the connection, or give up opening them: nothing is wanted any more. Their end is not to
-    /// be reported.
+    /// Close the stream and the connection, or give up opening them: nothing is wanted any more, or all is to begin anew,
+    /// which [`Open`](Self::Open) says then. Their end is not to be reported.
     Close,
 }
 
@@ -66,6 +67,8 @@ enum Phase {
         /// A response has come: the end of this stream will be no error.
         answered: bool,
     },
+    /// Open, and to be closed: the server was told of something held that is so no more.
+    Stale,
     Backoff {
         until: Instant,
     },
@@ -148,6 +151,18 @@ impl Stream {
         }
     }
 
+    /// Another server's word on the kind was taken. This one is to say again what it has, be it the same: were it told of
+    /// what it sent before, it would keep silent, and never take over again. If it was told on this stream already, there
+    /// is another.
+    pub(super) fn supersede(&mut self, kind: &Kind) {
+        let Some(state) = self.kinds.get_mut(kind) else {
+            return;
+        };
+        if state.supersede() {
+            self.phase = Phase::Stale;
+        }
+    }
+
     /// Answers a response: an ACK, or a NACK for this reason. `false` if no stream is open, so that the response is
     /// a late one.
     pub(super) fn handle_response(
@@ -167,6 +182,7 @@ impl Stream {
             if nack.is_none() {
                 state.version = version;
             }
+            state.superseded = false;
             state.nonce = nonce;
             state.nack = nack;
             state.unanswered = true;
@@ -234,6 +250,11 @@ impl Stream {
                 Some(Transmit::Open)
             }
             Phase::Opening { .. } | Phase::Open { .. } if !wanted => {
+                self.phase = Phase::Idle;
+                self.reset_stream();
+                Some(Transmit::Close)
+            }
+            Phase::Stale => {
                 self.phase = Phase::Idle;
                 self.reset_stream();
                 Some(Transmit::Close)

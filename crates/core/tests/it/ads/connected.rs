@@ -2,7 +2,7 @@
 
 use oxds_types::Kind;
 
-use super::fallback::{Servers, served_by_first};
+use super::servers::{Servers, served_by_first};
 use super::{bad_cluster, cluster, response};
 
 #[test]
@@ -56,7 +56,7 @@ fn c168_every_resource_of_a_response_counts_whether_it_changed_or_not() {
 #[test]
 fn c169_where_reachability_alone_decides_an_authority_falls_back_with_everything_held_and_no_other_does()
  {
-    let mut servers = Servers::with_eager(&["PF", "PG"], Some(1));
+    let mut servers = Servers::with_eager(&["PF", "PG"], 1);
     servers.watch(0, "config");
     servers.watch(1, "endpoints");
     servers.transmits();

@@ -1,0 +1,215 @@
+//! Several servers, told apart by letters, and what a client does with them, in words.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use oxds_core::ads::{AuthorityId, Client, Config, Protocol, Server, ServerId, Transmit};
+use oxds_core::time::Instant;
+use oxds_types::Kind;
+use oxds_types::discovery::{
+    Any, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Node, Resource as Wrapper,
+};
+
+use super::{cluster, response, told};
+
+/// Longer than any pause between attempts.
+const LONG: Duration = Duration::from_secs(200);
+
+/// A client of several servers, which are told apart by letters.
+pub(super) struct Servers {
+    pub(super) client: Client,
+    pub(super) now: Instant,
+    ids: Vec<(char, ServerId)>,
+    authorities: Vec<AuthorityId>,
+}
+
+impl Servers {
+    /// By authority: its servers, the most wanted first.
+    pub(super) fn new(authorities: &[&str]) -> Self {
+        Self::of(authorities, Protocol::Sotw, None)
+    }
+
+    /// The same; one of the authorities falls back on reachability only (gRFC A95).
+    pub(super) fn with_eager(authorities: &[&str], eager: usize) -> Self {
+        Self::of(authorities, Protocol::Sotw, Some(eager))
+    }
+
+    /// The same, of servers that are asked for differences.
+    pub(super) fn of_differences(authorities: &[&str]) -> Self {
+        Self::of(authorities, Protocol::Delta, None)
+    }
+
+    fn of(authorities: &[&str], protocol: Protocol, eager: Option<usize>) -> Self {
+        let mut config = Config::new(Node::default());
+        let mut ids: Vec<(char, ServerId)> = Vec::new();
+        let mut made = Vec::new();
+        for servers in authorities {
+            let mut list = Vec::new();
+            for letter in servers.chars() {
+                let known = ids.iter().find(|(known, _)| *known == letter);
+                list.push(known.map(|(_, id)| *id).unwrap_or_else(|| {
+                    let id = config.add_server(Server {
+                        protocol,
+                        ..Server::new(letter.to_string())
+                    });
+                    ids.push((letter, id));
+                    id
+                }));
+            }
+            made.push(config.add_authority(list));
+        }
+        if let Some(eager) = eager {
+            config.fall_back_on_reachability_only(made[eager]);
+        }
+        Self {
+            client: Client::new(config),
+            now: Instant::EPOCH,
+            ids,
+            authorities: made,
+        }
+    }
+
+    pub(super) fn id(&self, letter: char) -> ServerId {
+        let found = self.ids.iter().find(|(known, _)| *known == letter);
+        found.unwrap().1
+    }
+
+    pub(super) fn letter(&self, id: ServerId) -> char {
+        let found = self.ids.iter().find(|(_, known)| *known == id);
+        found.unwrap().0
+    }
+
+    pub(super) fn watch(&mut self, authority: usize, name: &str) -> Vec<String> {
+        self.watch_of(&Kind::CLUSTER, authority, name)
+    }
+
+    pub(super) fn watch_of(&mut self, kind: &Kind, authority: usize, name: &str) -> Vec<String> {
+        let authority = self.authorities[authority];
+        let told_at_once = self.client.watch(authority, kind, &Arc::from(name));
+        told_at_once.iter().map(told).collect()
+    }
+
+    /// What is to be done, in words: `P open`, `P close`, `P a,b v1` for a request; for one of differences, `P +a,b` with
+    /// the versions that it is told of, as `a=v1`, or `P ok`, an answer.
+    pub(super) fn transmits(&mut self) -> Vec<String> {
+        let mut words = Vec::new();
+        while let Some((server, transmit)) = self.client.poll_transmit(self.now) {
+            let letter = self.letter(server);
+            words.push(match transmit {
+                Transmit::Open => format!("{letter} open"),
+                Transmit::Close => format!("{letter} close"),
+                Transmit::Request(request) => format!("{letter} {}", essence(&request)),
+                Transmit::Delta(request) => format!("{letter} {}", difference(&request)),
+            });
+        }
+        words
+    }
+
+    pub(super) fn opened(&mut self, server: char) -> Vec<String> {
+        self.client.handle_opened(self.id(server));
+        self.transmits()
+    }
+
+    pub(super) fn fails(&mut self, server: char) -> Vec<String> {
+        let cause = format!("{server} is down");
+        self.client
+            .handle_closed(self.now, self.id(server), &cause, u64::MAX / 2);
+        self.transmits()
+    }
+
+    pub(super) fn responds(
+        &mut self,
+        server: char,
+        version: &str,
+        clusters: Vec<Any>,
+    ) -> Vec<String> {
+        self.responds_of(&Kind::CLUSTER, server, version, clusters)
+    }
+
+    pub(super) fn responds_of(
+        &mut self,
+        kind: &Kind,
+        server: char,
+        version: &str,
+        resources: Vec<Any>,
+    ) -> Vec<String> {
+        let nonce = format!("n-{version}");
+        let response = response(kind, version, &nonce, resources);
+        self.client
+            .handle_response(self.now, self.id(server), response);
+        self.transmits()
+    }
+
+    /// A difference: clusters, each in its version.
+    pub(super) fn sends(&mut self, server: char, clusters: &[(&str, &str)]) -> Vec<String> {
+        let wrapped = clusters.iter().map(|(name, version)| Wrapper {
+            name: (*name).to_owned(),
+            version: (*version).to_owned(),
+            resource: Some(cluster(name, version)),
+            ..Wrapper::default()
+        });
+        let response = DeltaDiscoveryResponse {
+            resources: wrapped.collect(),
+            type_url: Kind::CLUSTER.type_url().to_owned(),
+            nonce: "n".to_owned(),
+            ..DeltaDiscoveryResponse::default()
+        };
+        self.client
+            .handle_difference(self.now, self.id(server), response);
+        self.transmits()
+    }
+
+    /// A server is called again.
+    pub(super) fn waits(&mut self) -> Vec<String> {
+        self.now += LONG;
+        self.client.handle_timeout(self.now);
+        self.transmits()
+    }
+
+    pub(super) fn events(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.client.poll_event())
+            .map(|event| told(&event))
+            .collect()
+    }
+
+    pub(super) fn from(&self, name: &str) -> String {
+        let held = self.client.cached(&Kind::CLUSTER, name).unwrap().held;
+        held.map_or("none".into(), |held| held.server_uri.to_string())
+    }
+}
+
+fn essence(request: &DiscoveryRequest) -> String {
+    let names = request.resource_names.join(",");
+    format!("{names} {}", request.version_info)
+        .trim_end()
+        .to_owned()
+}
+
+fn difference(request: &DeltaDiscoveryRequest) -> String {
+    let mut words = Vec::new();
+    if !request.resource_names_subscribe.is_empty() {
+        words.push(format!("+{}", request.resource_names_subscribe.join(",")));
+    }
+    let versions = request.initial_resource_versions.iter();
+    let mut versions: Vec<_> = versions.map(|(name, of)| format!("{name}={of}")).collect();
+    versions.sort();
+    words.extend(versions);
+    if !request.response_nonce.is_empty() {
+        words.push("ok".to_owned());
+    }
+    words.join(" ")
+}
+
+/// `P` and `F`, `a` watched and come from `P`.
+pub(super) fn served_by_first() -> Servers {
+    let mut servers = Servers::new(&["PF"]);
+    servers.watch(0, "a");
+    assert_eq!(servers.transmits(), ["P open"]);
+    assert_eq!(servers.opened('P'), ["P a"]);
+    assert_eq!(
+        servers.responds('P', "p1", vec![cluster("a", "p")]),
+        ["P a p1"]
+    );
+    assert_eq!(servers.events(), ["a: changed"]);
+    servers
+}

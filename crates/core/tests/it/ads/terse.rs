@@ -1,0 +1,332 @@
+//! Two servers that say nothing twice: who is told of the version that they have keeps silent, as a cache that compares
+//! versions does. They come and go; once the more wanted one stays, the client has all from it, and from it alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use oxds_core::ads::{AuthorityId, Client, Config, Protocol, Reason, Server, ServerId, Transmit};
+use oxds_core::time::Instant;
+use oxds_types::Kind;
+use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse, Node, Resource as Wrapper};
+use proptest::prelude::*;
+
+use super::{assignment, cluster, response};
+use crate::support::cases::cases;
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+const KINDS: [Kind; 2] = [Kind::CLUSTER, Kind::ENDPOINT];
+
+#[derive(Debug, Clone)]
+enum Op {
+    Watch(usize, usize),
+    /// What a server has of a kind is another thing.
+    Changes(usize, usize),
+    Comes(usize),
+    Goes(usize),
+    /// One response arrives.
+    Arrives(usize),
+    Passes(u64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let server = || 0..2_usize;
+    prop_oneof![
+        2 => (0..2_usize, 0..NAMES.len()).prop_map(|(kind, name)| Op::Watch(kind, name)),
+        1 => (server(), 0..2_usize).prop_map(|(server, kind)| Op::Changes(server, kind)),
+        3 => server().prop_map(Op::Comes),
+        2 => server().prop_map(Op::Goes),
+        6 => server().prop_map(Op::Arrives),
+        4 => (0..3_000_u64).prop_map(Op::Passes),
+    ]
+}
+
+/// A server, and its end of the stream, if there is one.
+#[derive(Default)]
+struct Terse {
+    letter: char,
+    is_up: bool,
+    /// By kind.
+    versions: [u32; 2],
+    /// What it ever sent: kind, name, version.
+    sent: BTreeSet<(usize, String, String)>,
+    stream: Option<Stream>,
+}
+
+#[derive(Default)]
+struct Stream {
+    /// By kind, what the client was sent on this stream, or said that it has: name and version.
+    known: [BTreeMap<String, String>; 2],
+    asked: [BTreeSet<String>; 2],
+    /// Kinds that may have something to be sent.
+    due: Vec<usize>,
+}
+
+enum Sent {
+    State(DiscoveryResponse),
+    Difference(DeltaDiscoveryResponse),
+}
+
+impl Terse {
+    fn version(&self, kind: usize) -> String {
+        format!("{}{}", self.letter, self.versions[kind])
+    }
+
+    /// A request; `claimed` is what it says is held.
+    fn hears(
+        &mut self,
+        kind: usize,
+        asked: BTreeSet<String>,
+        claimed: impl IntoIterator<Item = (String, String)>,
+    ) {
+        let Some(stream) = &mut self.stream else {
+            return;
+        };
+        // It knows what it sent, and no more.
+        let claimed = claimed
+            .into_iter()
+            .filter(|(name, version)| self.sent.contains(&(kind, name.clone(), version.clone())));
+        stream.known[kind].extend(claimed);
+        stream.asked[kind] = asked;
+        stream.due.push(kind);
+    }
+
+    /// What the client lacks of a kind, as far as it said; nothing, if that is nothing.
+    fn says(&mut self, protocol: Protocol) -> Option<Sent> {
+        loop {
+            let stream = self.stream.as_mut()?;
+            let kind = stream.due.pop()?;
+            let version = format!("{}{}", self.letter, self.versions[kind]);
+            let mut names = stream.asked[kind].clone();
+            let lacks = |name: &String| stream.known[kind].get(name) != Some(&version);
+            if !names.iter().any(lacks) {
+                continue;
+            }
+            if protocol == Protocol::Delta {
+                names.retain(|name| stream.known[kind].get(name) != Some(&version));
+            }
+            for name in &names {
+                stream.known[kind].insert(name.clone(), version.clone());
+                self.sent.insert((kind, name.clone(), version.clone()));
+            }
+            return Some(respond(kind, &version, &names, protocol));
+        }
+    }
+}
+
+fn respond(kind: usize, version: &str, names: &BTreeSet<String>, protocol: Protocol) -> Sent {
+    let any = |name: &String| match kind {
+        0 => cluster(name, version),
+        _ => assignment(name),
+    };
+    if protocol == Protocol::Sotw {
+        let resources = names.iter().map(any).collect();
+        return Sent::State(response(&KINDS[kind], version, "n", resources));
+    }
+    let wrapped = names.iter().map(|name| Wrapper {
+        name: name.clone(),
+        version: version.to_owned(),
+        resource: Some(any(name)),
+        ..Wrapper::default()
+    });
+    Sent::Difference(DeltaDiscoveryResponse {
+        resources: wrapped.collect(),
+        type_url: KINDS[kind].type_url().to_owned(),
+        nonce: "n".to_owned(),
+        ..DeltaDiscoveryResponse::default()
+    })
+}
+
+struct World {
+    client: Client,
+    now: Instant,
+    protocol: Protocol,
+    ids: [ServerId; 2],
+    servers: [Terse; 2],
+    opening: [bool; 2],
+    watched: BTreeSet<(usize, usize)>,
+}
+
+impl World {
+    fn new(protocol: Protocol) -> Self {
+        let mut config = Config::new(Node::default());
+        let ids = ["P", "F"].map(|uri| {
+            config.add_server(Server {
+                protocol,
+                ..Server::new(uri)
+            })
+        });
+        config.add_authority(ids.to_vec());
+        let servers = ['P', 'F'].map(|letter| Terse {
+            letter,
+            is_up: true,
+            ..Terse::default()
+        });
+        Self {
+            client: Client::new(config),
+            now: Instant::EPOCH,
+            protocol,
+            ids,
+            servers,
+            opening: [false; 2],
+            watched: BTreeSet::new(),
+        }
+    }
+
+    fn play(&mut self, op: &Op) {
+        match op {
+            Op::Watch(kind, name) => {
+                if self.watched.insert((*kind, *name)) {
+                    let name = Arc::from(NAMES[*name]);
+                    self.client
+                        .watch(AuthorityId::default(), &KINDS[*kind], &name);
+                }
+            }
+            Op::Changes(server, kind) => {
+                let server = &mut self.servers[*server];
+                server.versions[*kind] += 1;
+                if let Some(stream) = &mut server.stream {
+                    stream.due.push(*kind);
+                }
+            }
+            Op::Comes(server) => self.servers[*server].is_up = true,
+            Op::Goes(server) => {
+                self.servers[*server].is_up = false;
+                if self.servers[*server].stream.take().is_some() {
+                    self.closed(*server);
+                }
+            }
+            Op::Arrives(server) => {
+                self.arrives(*server);
+            }
+            Op::Passes(ms) => self.passes(Duration::from_millis(*ms)),
+        }
+        self.settle();
+    }
+
+    fn passes(&mut self, time: Duration) {
+        self.now += time;
+        self.client.handle_timeout(self.now);
+    }
+
+    fn closed(&mut self, server: usize) {
+        let id = self.ids[server];
+        self.client.handle_closed(self.now, id, "it is down", 0);
+    }
+
+    fn arrives(&mut self, server: usize) -> bool {
+        let id = self.ids[server];
+        match self.servers[server].says(self.protocol) {
+            None => return false,
+            Some(Sent::State(response)) => {
+                self.client.handle_response(self.now, id, response);
+            }
+            Some(Sent::Difference(response)) => {
+                self.client.handle_difference(self.now, id, response);
+            }
+        }
+        true
+    }
+
+    /// The client has what it asks for, and whoever is up takes calls.
+    fn settle(&mut self) {
+        loop {
+            self.transmit();
+            let Some(server) = self.opening.iter().position(|is_opening| *is_opening) else {
+                break;
+            };
+            self.opening[server] = false;
+            if self.servers[server].is_up {
+                self.servers[server].stream = Some(Stream::default());
+                self.client.handle_opened(self.ids[server]);
+            } else {
+                self.closed(server);
+            }
+        }
+        while self.client.poll_event().is_some() {}
+    }
+
+    fn transmit(&mut self) {
+        while let Some((id, transmit)) = self.client.poll_transmit(self.now) {
+            let server = id.index();
+            match transmit {
+                Transmit::Open => self.opening[server] = true,
+                Transmit::Close => {
+                    self.opening[server] = false;
+                    self.servers[server].stream = None;
+                }
+                Transmit::Request(request) => {
+                    let kind = kind(&request.type_url);
+                    let names: BTreeSet<_> = request.resource_names.into_iter().collect();
+                    // A version that is told says that all that was sent in it is held.
+                    let version = request.version_info;
+                    let claimed: Vec<_> = names
+                        .iter()
+                        .map(|name| (name.clone(), version.clone()))
+                        .collect();
+                    self.servers[server].hears(kind, names, claimed);
+                }
+                Transmit::Delta(request) => {
+                    let kind = kind(&request.type_url);
+                    let stream = self.servers[server].stream.as_ref();
+                    let mut names =
+                        stream.map_or_else(BTreeSet::new, |stream| stream.asked[kind].clone());
+                    names.extend(request.resource_names_subscribe);
+                    self.servers[server].hears(kind, names, request.initial_resource_versions);
+                }
+            }
+        }
+    }
+
+    /// The more wanted server is there, and stays.
+    fn heal(&mut self) {
+        self.servers[0].is_up = true;
+        for _ in 0..4 {
+            self.passes(Duration::from_secs(200));
+            self.settle();
+            // The less wanted one is as fast as it can be.
+            for server in [1, 0] {
+                while self.arrives(server) {
+                    self.settle();
+                }
+            }
+        }
+    }
+
+    fn check(&self) {
+        for (kind, name) in &self.watched {
+            let cached = self.client.cached(&KINDS[*kind], NAMES[*name]).unwrap();
+            let held = cached.held.unwrap_or_else(|| panic!("nothing: {cached:?}"));
+            assert_eq!(&*held.server_uri, "P", "{} {}", KINDS[*kind], NAMES[*name]);
+            assert_eq!(*held.version, *self.servers[0].version(*kind));
+            // That it was away stays said for as long as it has nothing to say (gRFC A57).
+            let error = cached.error.map(|error| error.reason);
+            assert!(matches!(error, None | Some(Reason::Unreachable)));
+        }
+        let spare = self.client.is_connected(self.ids[1]);
+        assert_eq!(spare, None, "nothing is asked of F");
+    }
+}
+
+fn kind(type_url: &str) -> usize {
+    let found = KINDS.iter().position(|kind| kind.type_url() == type_url);
+    found.unwrap()
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn c158_once_the_first_server_stays_all_comes_from_it(
+        is_delta in any::<bool>(),
+        ops in prop::collection::vec(op(), 1..60),
+    ) {
+        let protocol = if is_delta { Protocol::Delta } else { Protocol::Sotw };
+        let mut world = World::new(protocol);
+        for op in &ops {
+            world.play(op);
+        }
+        world.heal();
+        world.check();
+    }
+}
