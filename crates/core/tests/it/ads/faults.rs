@@ -50,6 +50,8 @@ enum Op {
     Responds(usize, Vec<(usize, Body)>),
     /// The same response once more.
     Repeats(usize),
+    /// By differences: there is no such resource.
+    Removes(usize, usize),
     Reports(usize, usize, i32),
     OfUnknownKind(usize),
     /// The clock goes on, by anything from nothing to a year.
@@ -81,6 +83,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => server.clone().prop_map(Op::Closed),
         6 => (server.clone(), resources).prop_map(|(server, of)| Op::Responds(server, of)),
         1 => server.clone().prop_map(Op::Repeats),
+        1 => (server.clone(), name.clone()).prop_map(|(server, name)| Op::Removes(server, name)),
         1 => (server.clone(), name, 0..17).prop_map(|(server, name, code)| Op::Reports(server, name, code)),
         1 => server.prop_map(Op::OfUnknownKind),
         4 => jump.prop_map(|ms| Op::Jumps(Duration::from_millis(ms))),
@@ -101,6 +104,8 @@ struct Tried {
     open: [bool; 2],
     /// When it was told to connect last.
     begun: [Instant; 2],
+    /// How often each was told to connect.
+    calls: [usize; 2],
     /// When an attempt or a stream that failed had begun, if it was not told to connect since.
     failed: [Option<Instant>; 2],
     last: Option<Vec<(usize, Body)>>,
@@ -130,6 +135,7 @@ impl Tried {
             opening: [false; 2],
             open: [false; 2],
             begun: [Instant::default(); 2],
+            calls: [0; 2],
             failed: [None; 2],
             last: None,
             held: BTreeMap::new(),
@@ -179,6 +185,16 @@ impl Tried {
                 if let Some(of) = self.last.clone() {
                     self.respond(*server, &of);
                 }
+            }
+            Op::Removes(server, name) => {
+                may_drop = true;
+                let response = DeltaDiscoveryResponse {
+                    removed_resources: vec![NAMES[*name].to_owned()],
+                    type_url: Kind::CLUSTER.type_url().to_owned(),
+                    ..DeltaDiscoveryResponse::default()
+                };
+                let id = Self::id(*server);
+                let _ = self.client.handle_difference(self.now, id, response);
             }
             Op::Reports(server, name, code) => self.report(*server, NAMES[*name], *code),
             Op::OfUnknownKind(server) => {
@@ -270,6 +286,7 @@ impl Tried {
                     let is_early = since.is_some_and(|since| since < 800 * MILLISECOND);
                     assert!(!is_early, "called again after {since:?}");
                     self.begun[server] = self.now;
+                    self.calls[server] += 1;
                     self.opening[server] = true;
                 }
                 Transmit::Close => (self.opening[server], self.open[server]) = (false, false),
@@ -425,6 +442,36 @@ proptest! {
             tried.play(op);
         }
         tried.heal();
+    }
+}
+
+/// given a server that is restarted every second, for a minute / then it is called once a second if it answers in between, and
+/// ever less often if it does not; what is held stays, and afterwards all is as it should be.
+#[test]
+fn a_minute_of_restarts_costs_a_call_a_second_at_most() {
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        for (answers, calls) in [(true, 40..=61), (false, 5..=12)] {
+            let mut tried = Tried::new(protocol);
+            tried.play(&Op::Watch(0));
+            tried.play(&Op::Opened(0));
+            tried.play(&Op::Responds(0, vec![(0, Body::Good(1))]));
+            for _ in 0..60 {
+                tried.play(&Op::Closed(0));
+                for _ in 0..10 {
+                    tried.play(&Op::Jumps(100 * MILLISECOND));
+                    if tried.opening[0] {
+                        tried.play(&Op::Opened(0));
+                        if answers {
+                            tried.play(&Op::Responds(0, vec![(0, Body::Good(1))]));
+                        }
+                    }
+                }
+                assert!(tried.held.contains_key("a"));
+            }
+            assert!(calls.contains(&tried.calls[0]), "{:?}", tried.calls);
+            assert_eq!(tried.calls[1], 0, "all is held");
+            tried.heal();
+        }
     }
 }
 
