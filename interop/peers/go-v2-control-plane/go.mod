@@ -6,6 +6,7 @@ require (
 	github.com/envoyproxy/go-control-plane v0.9.8
 	google.golang.org/grpc v1.33.2
 	google.golang.org/protobuf v1.26.0
+	oxds/interop/peers-shared v0.0.0
 	sigs.k8s.io/yaml v1.2.0
 )
 
@@ -20,3 +21,5 @@ require (
 	google.golang.org/genproto v0.0.0-20200526211855-cb27e3aa2013 // indirect
 	gopkg.in/yaml.v2 v2.2.8 // indirect
 )
+
+replace oxds/interop/peers-shared => ../go-shared

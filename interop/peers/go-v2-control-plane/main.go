@@ -8,20 +8,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"log"
-	"net"
-	"os"
-	"path"
-	"path/filepath"
-	"sort"
-	"strings"
-	"sync"
-	"time"
 
 	api "github.com/envoyproxy/go-control-plane/envoy/api/v2"
 	core "github.com/envoyproxy/go-control-plane/envoy/api/v2/core"
@@ -33,7 +22,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/durationpb"
+	"oxds/interop/peers-shared/folder"
 	"sigs.k8s.io/yaml"
 
 	// Messages that listeners carry inside an Any.
@@ -49,17 +38,7 @@ type oneGroup struct{}
 func (oneGroup) ID(*core.Node) string { return everyone }
 
 func main() {
-	if len(os.Args) < 2 {
-		log.Fatal("usage: control-plane-v2 DIR [ADDRESS]")
-	}
-	address := "127.0.0.1:0"
-	if len(os.Args) > 2 {
-		address = os.Args[2]
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		log.Fatal(err)
-	}
+	dir, listener := folder.Arguments()
 	snapshots := cache.NewSnapshotCache(false, oneGroup{}, nil)
 	ads := server.NewServer(context.Background(), snapshots, server.CallbackFuncs{
 		StreamRequestFunc: func(_ int64, r *api.DiscoveryRequest) error {
@@ -71,134 +50,55 @@ func main() {
 	discovery.RegisterAggregatedDiscoveryServiceServer(g, ads)
 	loadstats.RegisterLoadReportingServiceServer(g, &loads{sums: map[string]*[3]uint64{}})
 	fmt.Println("grpc", listener.Addr())
-	go follow(os.Args[1], snapshots)
+	go folder.Follow(dir, func() folder.Snapshot {
+		return &snapshot{cache: snapshots, perType: map[types.ResponseType][]types.Resource{}}
+	})
 	log.Fatal(g.Serve(listener))
 }
 
 func report(r *api.DiscoveryRequest) {
-	kind := path.Base(r.TypeUrl)
 	switch {
 	case r.ErrorDetail != nil:
-		fmt.Printf("nack %s %q\n", kind, r.ErrorDetail.Message)
+		folder.Nacked(r.TypeUrl, r.ErrorDetail.Message)
 	case r.ResponseNonce != "":
-		fmt.Printf("ack %s %s\n", kind, strings.Join(r.ResourceNames, ","))
+		folder.Acked(r.TypeUrl, r.ResourceNames)
 	case r.Node != nil:
 		fmt.Println("node", r.Node.Id, r.Node.GetBuildVersion())
 	}
 }
 
-// loads adds up what clients report.
-type loads struct {
-	mutex sync.Mutex
-	sums  map[string]*[3]uint64
+// snapshot is the folder in the making.
+type snapshot struct {
+	cache   cache.SnapshotCache
+	perType map[types.ResponseType][]types.Resource
 }
 
-func (l *loads) StreamLoadStats(stream loadstats.LoadReportingService_StreamLoadStatsServer) error {
-	first, err := stream.Recv()
-	if err != nil {
-		return err
-	}
-	fmt.Println("node", first.Node.GetId(), first.Node.GetBuildVersion())
-	everything := &loadstats.LoadStatsResponse{
-		SendAllClusters:       true,
-		LoadReportingInterval: durationpb.New(time.Second),
-	}
-	if err := stream.Send(everything); err != nil {
-		return err
-	}
-	for {
-		report, err := stream.Recv()
-		if err != nil {
-			return err
-		}
-		l.add(report)
-	}
-}
-
-func (l *loads) add(report *loadstats.LoadStatsRequest) {
-	l.mutex.Lock()
-	defer l.mutex.Unlock()
-	for _, cluster := range report.ClusterStats {
-		sums, ok := l.sums[cluster.ClusterName]
-		if !ok {
-			sums = new([3]uint64)
-			l.sums[cluster.ClusterName] = sums
-		}
-		for _, locality := range cluster.UpstreamLocalityStats {
-			sums[0] += locality.TotalIssuedRequests
-			sums[1] += locality.TotalSuccessfulRequests
-			sums[2] += locality.TotalErrorRequests
-		}
-		fmt.Println("load", cluster.ClusterName, sums[0], sums[1], sums[2])
-	}
-}
-
-// follow publishes the folder whenever its bytes differ from those served.
-func follow(dir string, snapshots cache.SnapshotCache) {
-	served := ""
-	for ; ; time.Sleep(100 * time.Millisecond) {
-		hash, snapshot, err := load(dir)
-		if err != nil {
-			log.Print(err)
-			continue
-		}
-		if hash == served {
-			continue
-		}
-		if err := snapshots.SetSnapshot(everyone, snapshot); err != nil {
-			log.Fatal(err)
-		}
-		served = hash
-		fmt.Println("snapshot", hash)
-	}
-}
-
-func load(dir string) (string, cache.Snapshot, error) {
-	snapshot := cache.Snapshot{}
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil {
-		return "", snapshot, err
-	}
-	sort.Strings(files)
-	all := sha256.New()
-	perType := map[types.ResponseType][]types.Resource{}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return "", snapshot, err
-		}
-		all.Write(data)
-		for _, document := range bytes.Split(data, []byte("\n---\n")) {
-			resource, kind, err := parse(document)
-			if err != nil {
-				return "", snapshot, fmt.Errorf("%s: %w", file, err)
-			}
-			perType[kind] = append(perType[kind], resource)
-		}
-	}
-	hash := hex.EncodeToString(all.Sum(nil)[:6])
-	for kind, resources := range perType {
-		snapshot.Resources[kind] = cache.NewResources(hash, resources)
-	}
-	return hash, snapshot, nil
-}
-
-func parse(document []byte) (types.Resource, types.ResponseType, error) {
+func (s *snapshot) Add(document []byte) error {
 	text, err := yaml.YAMLToJSON(document)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	var envelope anypb.Any
 	if err := protojson.Unmarshal(text, &envelope); err != nil {
-		return nil, 0, err
+		return err
 	}
 	message, err := envelope.UnmarshalNew()
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	resource, ok := message.(types.Resource)
 	if !ok {
-		return nil, 0, fmt.Errorf("%s is no resource", envelope.TypeUrl)
+		return fmt.Errorf("%s is no resource", envelope.TypeUrl)
 	}
-	return resource, cache.GetResponseType(envelope.TypeUrl), nil
+	kind := cache.GetResponseType(envelope.TypeUrl)
+	s.perType[kind] = append(s.perType[kind], resource)
+	return nil
+}
+
+func (s *snapshot) Publish(version string) error {
+	next := cache.Snapshot{}
+	for kind, resources := range s.perType {
+		next.Resources[kind] = cache.NewResources(version, resources)
+	}
+	return s.cache.SetSnapshot(everyone, next)
 }

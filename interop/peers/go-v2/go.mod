@@ -2,7 +2,10 @@ module oxds/interop/peers-v2
 
 go 1.17
 
-require google.golang.org/grpc v1.32.0
+require (
+	google.golang.org/grpc v1.32.0
+	oxds/interop/peers-shared v0.0.0
+)
 
 require (
 	cloud.google.com/go v0.26.0 // indirect
@@ -18,3 +21,5 @@ require (
 	google.golang.org/appengine v1.4.0 // indirect
 	google.golang.org/genproto v0.0.0-20190819201941-24fa4b261c55 // indirect
 )
+
+replace oxds/interop/peers-shared => ../go-shared

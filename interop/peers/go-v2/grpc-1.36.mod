@@ -2,7 +2,10 @@ module oxds/interop/peers-v2
 
 go 1.17
 
-require google.golang.org/grpc v1.36.1
+require (
+	google.golang.org/grpc v1.36.1
+	oxds/interop/peers-shared v0.0.0
+)
 
 require (
 	cloud.google.com/go v0.26.0 // indirect
@@ -22,3 +25,5 @@ require (
 	google.golang.org/genproto v0.0.0-20200526211855-cb27e3aa2013 // indirect
 	google.golang.org/protobuf v1.25.0 // indirect
 )
+
+replace oxds/interop/peers-shared => ../go-shared

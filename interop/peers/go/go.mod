@@ -8,6 +8,7 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12
+	oxds/interop/peers-shared v0.0.0
 	sigs.k8s.io/yaml v1.6.0
 )
 
@@ -30,3 +31,5 @@ require (
 	golang.org/x/text v0.42.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 )
+
+replace oxds/interop/peers-shared => ../go-shared

@@ -1,93 +1,29 @@
-// A load generator on grpc-go: unary calls to an xds:/// target until stdin closes.
-//
-// It prints one line per finished call: "ok BACKEND" or "err CODE MESSAGE". The Python client next door
-// speaks the same lines, so the runner treats both alike.
+// A load generator on grpc-go: unary calls to an xds:/// target until stdin closes; see package calls.
 //
 //	GRPC_XDS_BOOTSTRAP=file client TARGET METHOD WORKERS
 package main
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
 	"log"
-	"os"
-	"strconv"
-	"sync"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
 	_ "google.golang.org/grpc/xds"
+	"oxds/interop/peers-shared/calls"
 )
-
-const (
-	// deadline is longer than any wait the scenarios cause on purpose: a call that meets it was lost.
-	deadline = 15 * time.Second
-	// pause keeps one worker near 300 calls a second, which two cores can serve beside all the rest.
-	pause = 3 * time.Millisecond
-)
-
-// raw passes message bodies through: the echo service has no schema.
-type raw struct{}
-
-func (raw) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }
-func (raw) Unmarshal(data []byte, v any) error {
-	*v.(*[]byte) = append([]byte(nil), data...)
-	return nil
-}
-func (raw) Name() string { return "proto" }
-
-var _ encoding.Codec = raw{}
 
 func main() {
-	if len(os.Args) != 4 {
-		log.Fatal("usage: client TARGET METHOD WORKERS")
-	}
-	workers, err := strconv.Atoi(os.Args[3])
-	if err != nil {
-		log.Fatal(err)
-	}
-	conn, err := grpc.NewClient(os.Args[1],
+	plan := calls.Arguments()
+	conn, err := grpc.NewClient(plan.Target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{})))
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(calls.Raw{})))
 	if err != nil {
 		log.Fatal(err)
 	}
-	lines := make(chan string, workers)
-	var running sync.WaitGroup
-	ctx, stop := context.WithCancel(context.Background())
-	for range workers {
-		running.Go(func() {
-			for ctx.Err() == nil {
-				lines <- call(conn, os.Args[2])
-				time.Sleep(pause)
-			}
-		})
-	}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
-		running.Wait()
-		close(lines)
-	}()
-	out := bufio.NewWriter(os.Stdout)
-	for line := range lines {
-		fmt.Fprintln(out, line)
-		out.Flush()
-	}
-}
-
-func call(conn *grpc.ClientConn, method string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	defer cancel()
-	request, reply := []byte{}, []byte{}
-	if err := conn.Invoke(ctx, method, &request, &reply); err != nil {
-		s := status.Convert(err)
-		return fmt.Sprintf("err %s %q", s.Code(), s.Message())
-	}
-	return "ok " + string(reply)
+	plan.Run(func(ctx context.Context, method string, request, reply *[]byte) (string, string) {
+		s := status.Convert(conn.Invoke(ctx, method, request, reply))
+		return s.Code().String(), s.Message()
+	})
 }

@@ -14,19 +14,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"log"
-	"net"
-	"os"
-	"path"
-	"path/filepath"
-	"sort"
-	"strings"
-	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	clusterservice "github.com/envoyproxy/go-control-plane/envoy/service/cluster/v3"
@@ -42,6 +32,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
+	"oxds/interop/peers-shared/folder"
 	"sigs.k8s.io/yaml"
 
 	// Messages that the resources carry inside an Any.
@@ -62,17 +53,7 @@ type oneGroup struct{}
 func (oneGroup) ID(*core.Node) string { return everyone }
 
 func main() {
-	if len(os.Args) < 2 {
-		log.Fatal("usage: control-plane DIR [ADDRESS]")
-	}
-	address := "127.0.0.1:0"
-	if len(os.Args) > 2 {
-		address = os.Args[2]
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		log.Fatal(err)
-	}
+	dir, listener := folder.Arguments()
 	snapshots := cache.NewSnapshotCache(false, oneGroup{}, nil)
 	all := server.NewServer(context.Background(), snapshots, server.CallbackFuncs{
 		StreamRequestFunc: func(_ int64, r *discovery.DiscoveryRequest) error {
@@ -93,82 +74,49 @@ func main() {
 	listenerservice.RegisterListenerDiscoveryServiceServer(g, all)
 	routeservice.RegisterRouteDiscoveryServiceServer(g, all)
 	fmt.Println("grpc", listener.Addr())
-	go follow(os.Args[1], snapshots)
+	go folder.Follow(dir, func() folder.Snapshot {
+		return &snapshot{cache: snapshots, perType: map[types.ResponseType][]types.Resource{}}
+	})
 	log.Fatal(g.Serve(listener))
 }
 
 func report(typeURL, nonce string, refused *status.Status, names []string) {
-	kind := path.Base(typeURL)
 	switch {
 	case refused != nil:
-		fmt.Printf("nack %s %q\n", kind, refused.Message)
+		folder.Nacked(typeURL, refused.Message)
 	case nonce != "":
-		fmt.Printf("ack %s %s\n", kind, strings.Join(names, ","))
+		folder.Acked(typeURL, names)
 	}
 }
 
-// follow publishes the folder whenever its bytes differ from those served.
-func follow(dir string, snapshots cache.SnapshotCache) {
-	served := ""
-	for ; ; time.Sleep(100 * time.Millisecond) {
-		hash, snapshot, err := load(dir)
-		if err != nil {
-			log.Print(err)
-			continue
-		}
-		if hash == served {
-			continue
-		}
-		if err := snapshots.SetSnapshot(context.Background(), everyone, snapshot); err != nil {
-			log.Fatal(err)
-		}
-		served = hash
-		fmt.Println("snapshot", hash)
-	}
+// snapshot is the folder in the making.
+type snapshot struct {
+	cache   cache.SnapshotCache
+	perType map[types.ResponseType][]types.Resource
 }
 
-func load(dir string) (string, *cache.Snapshot, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil {
-		return "", nil, err
-	}
-	sort.Strings(files)
-	all := sha256.New()
-	perType := map[types.ResponseType][]types.Resource{}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return "", nil, err
-		}
-		all.Write(data)
-		for _, document := range bytes.Split(data, []byte("\n---\n")) {
-			resource, kind, err := parse(document)
-			if err != nil {
-				return "", nil, fmt.Errorf("%s: %w", file, err)
-			}
-			perType[kind] = append(perType[kind], resource)
-		}
-	}
-	hash := hex.EncodeToString(all.Sum(nil)[:6])
-	snapshot := &cache.Snapshot{}
-	for kind, resources := range perType {
-		snapshot.Resources[kind] = cache.NewResources(hash, resources)
-	}
-	return hash, snapshot, nil
-}
-
-func parse(document []byte) (types.Resource, types.ResponseType, error) {
+func (s *snapshot) Add(document []byte) error {
 	text, err := yaml.YAMLToJSON(document)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	var envelope anypb.Any
 	if err := protojson.Unmarshal(text, &envelope); err != nil {
-		return nil, 0, err
+		return err
 	}
 	message, err := envelope.UnmarshalNew()
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
-	return message, cache.GetResponseType(envelope.TypeUrl), nil
+	kind := cache.GetResponseType(envelope.TypeUrl)
+	s.perType[kind] = append(s.perType[kind], message)
+	return nil
+}
+
+func (s *snapshot) Publish(version string) error {
+	next := &cache.Snapshot{}
+	for kind, resources := range s.perType {
+		next.Resources[kind] = cache.NewResources(version, resources)
+	}
+	return s.cache.SetSnapshot(context.Background(), everyone, next)
 }

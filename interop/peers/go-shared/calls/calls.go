@@ -1,0 +1,93 @@
+// Package calls is a load generator for any release of grpc-go: unary calls until stdin closes.
+//
+// It prints one line per finished call: "ok BACKEND" or "err CODE MESSAGE". The Python client next door
+// speaks the same lines, so the runner treats all alike.
+package calls
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// deadline is longer than any wait the scenarios cause on purpose: a call that meets it was lost.
+	deadline = 15 * time.Second
+	// pause keeps one worker near 300 calls a second, which two cores can serve beside all the rest.
+	pause = 3 * time.Millisecond
+)
+
+// Raw is a codec that passes message bodies through: the echo service has no schema.
+type Raw struct{}
+
+func (Raw) Marshal(v interface{}) ([]byte, error) { return *v.(*[]byte), nil }
+func (Raw) Unmarshal(data []byte, v interface{}) error {
+	*v.(*[]byte) = append([]byte(nil), data...)
+	return nil
+}
+func (Raw) Name() string { return "proto" }
+
+// Plan is what the command line asks for: TARGET METHOD WORKERS.
+type Plan struct {
+	Target, Method string
+	workers        int
+}
+
+// Arguments ends the program if they are not what they should be.
+func Arguments() Plan {
+	if len(os.Args) != 4 {
+		log.Fatal("usage: client TARGET METHOD WORKERS")
+	}
+	workers, err := strconv.Atoi(os.Args[3])
+	if err != nil {
+		log.Fatal(err)
+	}
+	return Plan{os.Args[1], os.Args[2], workers}
+}
+
+// Caller makes one call, and says with which status it ended.
+type Caller func(ctx context.Context, method string, request, reply *[]byte) (code, message string)
+
+// Run calls until stdin closes.
+func (p Plan) Run(call Caller) {
+	lines := make(chan string, p.workers)
+	var running sync.WaitGroup
+	ctx, stop := context.WithCancel(context.Background())
+	for i := 0; i < p.workers; i++ {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			for ctx.Err() == nil {
+				lines <- p.once(call)
+				time.Sleep(pause)
+			}
+		}()
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+		running.Wait()
+		close(lines)
+	}()
+	out := bufio.NewWriter(os.Stdout)
+	for line := range lines {
+		fmt.Fprintln(out, line)
+		out.Flush()
+	}
+}
+
+func (p Plan) once(call Caller) string {
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	request, reply := []byte{}, []byte{}
+	if code, message := call(ctx, p.Method, &request, &reply); code != "OK" {
+		return fmt.Sprintf("err %s %q", code, message)
+	}
+	return "ok " + string(reply)
+}

@@ -1,0 +1,3 @@
+module oxds/interop/peers-shared
+
+go 1.17
