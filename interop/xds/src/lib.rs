@@ -16,6 +16,7 @@
 pub mod client;
 mod flags;
 pub mod messages;
+pub mod program;
 pub mod server;
 pub mod wire;
 

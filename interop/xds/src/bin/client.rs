@@ -1,35 +1,22 @@
 //! `xds-interop-client`: see `--help`.
 //!
 //! Prints `stats PORT` once it listens.
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a program speaks to who started it"
-)]
+#![allow(clippy::print_stdout, reason = "a program speaks to who started it")]
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 use oxds_interop_xds::client::{Client, Flags};
+use oxds_interop_xds::program;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let client = match Client::bind(Flags::parse()).await {
-        Ok(client) => client,
-        Err(error) => {
-            eprintln!("error: {error}");
-            return ExitCode::from(2);
-        }
-    };
-    println!("stats {}", client.port());
-    tokio::select! {
-        ended = client.run() => match ended {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("error: {error}");
-                ExitCode::FAILURE
-            }
+    program::run(
+        Client::bind(Flags::parse()).await,
+        async |client: Client| {
+            println!("stats {}", client.port());
+            client.run().await
         },
-        _ = tokio::signal::ctrl_c() => ExitCode::SUCCESS,
-    }
+    )
+    .await
 }
