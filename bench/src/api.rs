@@ -24,7 +24,7 @@ const BUF_YAML: &str =
     "version: v2\nmodules:\n  - path: .\nbreaking:\n  use: [FILE, PACKAGE, WIRE_JSON, WIRE]\n";
 
 /// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Work {
     /// Everything that `oxds api check` does.
     Check,

@@ -40,8 +40,8 @@ enum Command {
     /// Run scenarios and print the table.
     Run(Plan),
     /// Play one part of a scenario in a process of its own.
-    #[command(subcommand, hide = true)]
-    Role(roles::Role),
+    #[command(hide = true)]
+    Role { json: String },
 }
 
 /// What to run, and for how long.
@@ -66,7 +66,7 @@ impl Plan {
 
 fn main() -> ExitCode {
     match Args::parse().command {
-        Command::Role(role) => role.play(),
+        Command::Role { json } => roles::Role::play(&json),
         Command::Run(plan) => run(&plan),
     }
 }

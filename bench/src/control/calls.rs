@@ -17,13 +17,12 @@ use bytes::Bytes;
 use http::Uri;
 use http::uri::PathAndQuery;
 use tokio::time::MissedTickBehavior;
-use tonic::body::Body;
-use tonic::client::{Grpc, GrpcService};
-use tonic::codegen::StdError;
+use tonic::client::Grpc;
 
 use crate::roles::{Part, Role};
 use crate::rpc::Variant;
 use crate::rpc::bytes_codec::BytesCodec;
+use crate::rpc::callee::Callee;
 use crate::rpc::variant::{oxds_by, tonic_xds_by};
 use crate::serve::obey;
 
@@ -139,14 +138,7 @@ pub(crate) async fn play(variant: Variant, rate: u32, bootstrap: &str) -> Result
     Ok(())
 }
 
-async fn drive<S>(service: S, rate: u32, began: Instant)
-where
-    S: GrpcService<Body> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<StdError>,
-    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
-    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
-{
+async fn drive<S: Callee>(service: S, rate: u32, began: Instant) {
     println!("ready");
     let counts = Arc::new(Counts::default());
     let calling = {
@@ -176,13 +168,7 @@ fn grpc<S: Clone>(service: &S) -> Grpc<S> {
     Grpc::with_origin(service.clone(), Uri::from_static("http://bench"))
 }
 
-async fn caller<S>(mut grpc: Grpc<S>, rate: u32, counts: Arc<Counts>)
-where
-    S: GrpcService<Body>,
-    S::Error: Into<StdError>,
-    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
-    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
-{
+async fn caller<S: Callee>(mut grpc: Grpc<S>, rate: u32, counts: Arc<Counts>) {
     let mut ticks = tokio::time::interval(Duration::from_secs(1) * CALLERS / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -193,13 +179,7 @@ where
     }
 }
 
-async fn call<S>(grpc: &mut Grpc<S>) -> bool
-where
-    S: GrpcService<Body>,
-    S::Error: Into<StdError>,
-    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
-    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
-{
+async fn call<S: Callee>(grpc: &mut Grpc<S>) -> bool {
     if grpc.ready().await.is_err() {
         return false;
     }

@@ -2,7 +2,6 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::ValueEnum;
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::cluster::v3::cluster::{
     ClusterDiscoveryType, DiscoveryType, EdsClusterConfig,
@@ -21,6 +20,7 @@ use envoy_types::pb::google::protobuf::{Duration, UInt32Value};
 use oxds_core::snapshot::Resource;
 use oxds_types::Kind;
 use prost::Message as _;
+use serde::{Deserialize, Serialize};
 
 use super::swarm::LARGE;
 
@@ -30,7 +30,7 @@ const FILLER: usize = 420;
 const ENDPOINTS: usize = 100;
 
 /// The kind of resources that a server holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Holding {
     Clusters,
     Assignments,

@@ -8,12 +8,11 @@ use cpu_time::ProcessTime;
 use http::Uri;
 use http::uri::PathAndQuery;
 use serde::{Deserialize, Serialize};
-use tonic::body::Body;
-use tonic::client::{Grpc, GrpcService};
-use tonic::codegen::StdError;
+use tonic::client::Grpc;
 
 use super::Variant;
 use super::bytes_codec::BytesCodec;
+use super::callee::Callee;
 use super::variant::{HyperRoundRobin, balance_list, oxds, tonic_xds};
 use crate::report::percentile_micros;
 
@@ -50,14 +49,11 @@ pub(crate) async fn measure(
 }
 
 /// Warms up, then runs the callers and counts.
-async fn drive<S>(service: S, in_flight: usize, length: Duration) -> Result<Measured, String>
-where
-    S: GrpcService<Body> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<StdError>,
-    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
-    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
-{
+async fn drive<S: Callee>(
+    service: S,
+    in_flight: usize,
+    length: Duration,
+) -> Result<Measured, String> {
     // Discovery, connecting and warming up happen out of sight of the clock.
     discover(&service).await?;
     callers(&service, in_flight, length / 5).await?;
@@ -74,13 +70,7 @@ where
 }
 
 /// Calls until a call succeeds: some channels fail calls until they are configured, others let them wait.
-async fn discover<S>(service: &S) -> Result<(), String>
-where
-    S: GrpcService<Body> + Clone,
-    S::Error: Into<StdError>,
-    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
-    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
-{
+async fn discover<S: Callee>(service: &S) -> Result<(), String> {
     let end = Instant::now() + PATIENCE;
     let mut grpc = Grpc::with_origin(service.clone(), ORIGIN.clone());
     loop {
@@ -92,13 +82,7 @@ where
     }
 }
 
-async fn call<S>(grpc: &mut Grpc<S>) -> Result<(), String>
-where
-    S: GrpcService<Body>,
-    S::Error: Into<StdError>,
-    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
-    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
-{
+async fn call<S: Callee>(grpc: &mut Grpc<S>) -> Result<(), String> {
     let path = PathAndQuery::from_static("/bench.Echo/Unary");
     let request = tonic::Request::new(Bytes::from_static(&[7; 100]));
     grpc.ready()
@@ -110,18 +94,11 @@ where
     Ok(())
 }
 
-async fn callers<S>(
+async fn callers<S: Callee>(
     service: &S,
     in_flight: usize,
     length: Duration,
-) -> Result<Vec<Duration>, String>
-where
-    S: GrpcService<Body> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<StdError>,
-    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
-    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
-{
+) -> Result<Vec<Duration>, String> {
     let end = Instant::now() + length;
     let callers: Vec<_> = (0..in_flight)
         .map(|_| {
@@ -138,13 +115,7 @@ where
     Ok(latencies)
 }
 
-async fn caller<S>(mut grpc: Grpc<S>, end: Instant) -> Result<Vec<Duration>, String>
-where
-    S: GrpcService<Body>,
-    S::Error: Into<StdError>,
-    S::ResponseBody: http_body::Body<Data = Bytes> + Send + 'static,
-    <S::ResponseBody as http_body::Body>::Error: Into<StdError>,
-{
+async fn caller<S: Callee>(mut grpc: Grpc<S>, end: Instant) -> Result<Vec<Duration>, String> {
     let mut latencies = Vec::with_capacity(1 << 16);
     while Instant::now() < end {
         let start = Instant::now();

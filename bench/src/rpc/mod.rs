@@ -6,6 +6,7 @@
 //! Variants take turns within a round, and the table compares medians over rounds.
 
 pub(crate) mod bytes_codec;
+pub(crate) mod callee;
 pub(crate) mod client;
 pub(crate) mod variant;
 

@@ -8,13 +8,14 @@ use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use oxds_channel::XdsChannel;
 use oxds_client::Bootstrap;
+use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
 use tower_service::Service;
 
 /// One of the channels compared; ours comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Variant {
     /// `oxds_channel::XdsChannel`.
     Oxds,
