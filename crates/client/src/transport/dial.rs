@@ -114,6 +114,17 @@ pub enum Ends {
     Unix(PathBuf),
 }
 
+/// A body that can be sent: what hyper asks of one.
+pub trait RequestBody:
+    Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+{
+}
+
+impl<B> RequestBody for B where
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+{
+}
+
 /// Connects in plaintext, and waits for the server's preface.
 ///
 /// # Errors
@@ -121,15 +132,10 @@ pub enum Ends {
 ///
 /// # Cancel safety
 /// Dropping the future closes the socket.
-pub async fn dial<B>(
+pub async fn dial<B: RequestBody>(
     uri: &ServerUri,
     keepalive: Keepalive,
-) -> Result<(Connected<B>, Driver<B>), DialError>
-where
-    B: Body + Send + Unpin + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+) -> Result<(Connected<B>, Driver<B>), DialError> {
     dial_with(uri, &Insecure, keepalive).await
 }
 
@@ -140,16 +146,11 @@ where
 ///
 /// # Cancel safety
 /// As [`dial`].
-pub async fn dial_with<B>(
+pub async fn dial_with<B: RequestBody>(
     uri: &ServerUri,
     credentials: &dyn ChannelCredentials,
     keepalive: Keepalive,
-) -> Result<(Connected<B>, Driver<B>), DialError>
-where
-    B: Body + Send + Unpin + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+) -> Result<(Connected<B>, Driver<B>), DialError> {
     first_of(uri, |target| async move {
         let (socket, ends) = secured(target, uri, credentials, Http::Two).await?;
         handshake(socket, ends, keepalive).await
@@ -223,16 +224,11 @@ async fn targets(place: &Place) -> Result<Vec<Target>, DialError> {
     })
 }
 
-async fn handshake<B>(
+async fn handshake<B: RequestBody>(
     socket: Socket,
     ends: Ends,
     keepalive: Keepalive,
-) -> Result<(Connected<B>, Driver<B>), DialError>
-where
-    B: Body + Send + Unpin + 'static,
-    B::Data: Send,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
+) -> Result<(Connected<B>, Driver<B>), DialError> {
     let failed = |error| DialError::Handshake(Arc::new(error));
     let (socket, mut settings) = Preface::watch(socket);
     let (sender, mut driver) = http2::Builder::new(TokioExecutor::new())

@@ -11,7 +11,9 @@ mod socket;
 mod uri;
 
 pub use codec::{RequestCodec, RequestEncoder};
-pub use dial::{Connected, DialError, Driver, Ends, Http, Keepalive, dial, dial_with, open};
+pub use dial::{
+    Connected, DialError, Driver, Ends, Http, Keepalive, RequestBody, dial, dial_with, open,
+};
 pub use preface::{Preface, Settings};
 pub use socket::{Secured, Socket};
 pub use uri::{Place, ServerUri};
