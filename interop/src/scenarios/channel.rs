@@ -1,6 +1,6 @@
 //! Our own channel, configured by go-control-plane.
 
-use super::{SETTLED, SOON, Scenario};
+use super::{SETTLED, SOON, Scenario, only_at};
 use crate::backend::Backend;
 use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, routes};
 use crate::peers::channel::ChannelLoad;
@@ -62,12 +62,7 @@ impl Mesh {
 
     /// Waits until `backends`, and no others, answer.
     async fn served_by(&self, backends: &[&str]) -> Fallible {
-        let what = format!("calls at {backends:?} only");
-        self.load
-            .calls
-            .settle(&what, SETTLED, SOON, |counts| counts.only(backends))
-            .await?;
-        Ok(())
+        only_at(&self.load.calls, "calls", backends).await
     }
 }
 

@@ -8,7 +8,7 @@ use oxds_channel::{Bootstrap, TransportPolicy};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use super::{SETTLED, SOON, Scenario};
+use super::{SETTLED, SOON, Scenario, only_at};
 use crate::backend::Backend;
 use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, in_v2, routes};
 use crate::peers::channel::ChannelLoad;
@@ -72,10 +72,7 @@ pub(super) fn bootstrap(
 }
 
 pub(super) async fn served_by(load: &ChannelLoad, backends: &[&str]) -> Fallible {
-    let what = format!("calls at {backends:?} only");
-    let only = |counts: &crate::calls::Counts| counts.only(backends);
-    load.calls.settle(&what, SETTLED, SOON, only).await?;
-    Ok(())
+    only_at(&load.calls, "calls", backends).await
 }
 
 /// Given go-control-plane of v2, which does not know v3,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{SETTLED, SOON, Scenario};
+use super::{SOON, Scenario, only_at};
 use crate::backend::Backend;
 use crate::config::{
     Folder, LISTENER, ROUTES, assignment, cluster, cluster_with, routes, socket_listener,
@@ -117,12 +117,7 @@ impl Mesh {
 
     /// Waits until `backends`, and no others, answer.
     pub(super) async fn served_by(&self, backends: &[&str]) -> Fallible {
-        let what = format!("traffic at {backends:?} only");
-        self.load
-            .calls
-            .settle(&what, SETTLED, SOON, |counts| counts.only(backends))
-            .await?;
-        Ok(())
+        only_at(&self.load.calls, "traffic", backends).await
     }
 
     /// The same with a control plane that was killed and started again.

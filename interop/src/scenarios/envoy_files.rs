@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::envoy::resources;
-use super::{SETTLED, SOON, Scenario};
+use super::{SOON, Scenario, only_at};
 use crate::backend::Backend;
 use crate::config::{Folder, LISTENER, ROUTES, socket_listener};
 use crate::http::HttpLoad;
@@ -81,11 +81,7 @@ async fn follow_an_edit(cx: Context) -> Fallible {
     .await?;
     let mut envoy = Envoy::start(&cx, &bootstrap(&cx, &out)?).await?;
     let load = HttpLoad::start(envoy.listener(LISTENER).await?, 3);
-    let served_by = async |backend: &str| {
-        let what = format!("traffic at {backend} only");
-        let only = |counts: &crate::calls::Counts| counts.only(&[backend]);
-        load.calls.settle(&what, SETTLED, SOON, only).await
-    };
+    let served_by = async |backend: &str| only_at(&load.calls, "traffic", &[backend]).await;
     served_by("blue").await?;
     write(&folder, &out, &[("green", 1)], (&blue, &green))?;
     served_by("green").await?;

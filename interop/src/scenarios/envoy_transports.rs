@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::envoy::resources;
-use super::{SETTLED, SOON, Scenario};
+use super::{SOON, Scenario, only_at};
 use crate::backend::Backend;
 use crate::config::{Folder, LISTENER, socket_listener};
 use crate::http::HttpLoad;
@@ -146,10 +146,7 @@ impl Edge {
     }
 
     async fn served_by(&self, backend: &str) -> Fallible {
-        let what = format!("traffic at {backend} only");
-        let only = |counts: &crate::calls::Counts| counts.only(&[backend]);
-        self.load.calls.settle(&what, SETTLED, SOON, only).await?;
-        Ok(())
+        only_at(&self.load.calls, "traffic", &[backend]).await
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{SETTLED, SOON, Scenario};
+use super::{SETTLED, SOON, Scenario, only_at};
 use crate::config::Folder;
 use crate::peers::grpc::Grpc;
 use crate::peers::grpc_server::GrpcServer;
@@ -88,10 +88,7 @@ async fn follows_its_listener(cx: Context) -> Fallible {
     folder.write("server.yaml", &resources(address, Action::Serve))?;
     greets(&mut server, true).await?;
     let load = Grpc::Core.call_target(&cx, &file, &format!("dns:///{address}"))?;
-    let served = async || {
-        let only = |counts: &crate::calls::Counts| counts.only(&["served"]);
-        load.calls.settle("calls served", SETTLED, SOON, only).await
-    };
+    let served = async || only_at(&load.calls, "calls", &["served"]).await;
     served().await?;
 
     folder.write("server.yaml", &resources(address, Action::Forward))?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{SETTLED, SOON, Scenario};
+use super::{SOON, Scenario, only_at};
 use crate::backend::Backend;
 use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, routes};
 use crate::peers::grpc::GrpcLoad;
@@ -56,9 +56,7 @@ impl Mesh {
     /// Waits until `backends`, and no others, answer to every client.
     async fn served_by(&self, backends: &[&str]) -> Fallible {
         for (client, load) in &self.loads {
-            let what = format!("calls of {} at {backends:?} only", client.name());
-            let only = |counts: &crate::calls::Counts| counts.only(backends);
-            load.calls.settle(&what, SETTLED, SOON, only).await?;
+            only_at(&load.calls, client.name(), backends).await?;
         }
         Ok(())
     }

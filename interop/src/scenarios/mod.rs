@@ -23,12 +23,21 @@ use std::fmt;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::calls::{Calls, Counts};
 use crate::{Context, Fallible};
 
 /// How long anything that must happen may take: many times what it takes, for a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 /// How many calls in a row must agree before traffic counts as moved.
 const SETTLED: usize = 60;
+
+/// Waits until these calls, or this traffic, are answered by `backends` and no others.
+async fn only_at(calls: &Calls, what: &str, backends: &[&str]) -> Fallible {
+    let what = format!("{what} at {backends:?} only");
+    let only = |counts: &Counts| counts.only(backends);
+    calls.settle(&what, SETTLED, SOON, only).await?;
+    Ok(())
+}
 
 /// A named scenario.
 pub(crate) struct Scenario {

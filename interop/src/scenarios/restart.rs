@@ -1,6 +1,6 @@
 //! Envoy and three gRPC implementations at once, while their control plane dies again and again.
 
-use super::{SETTLED, SOON, Scenario};
+use super::{SOON, Scenario, only_at};
 use crate::backend::Backend;
 use crate::calls::Calls;
 use crate::config::{Folder, LISTENER, api_listener, assignment, cluster, routes, socket_listener};
@@ -86,9 +86,7 @@ async fn all_clients_outlive_restarts(cx: Context) -> Fallible {
 /// Waits until `backend`, and no other, answers every client.
 async fn served_by(loads: &[(&str, &Calls)], backend: &str) -> Fallible {
     for (client, calls) in loads {
-        let what = format!("calls of {client} at {backend} only");
-        let only = |counts: &crate::calls::Counts| counts.only(&[backend]);
-        calls.settle(&what, SETTLED, SOON, only).await?;
+        only_at(calls, client, &[backend]).await?;
     }
     Ok(())
 }
