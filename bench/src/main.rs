@@ -7,7 +7,7 @@
 //! | scenario | module |
 //! |---|---|
 //! | R-1, R-2: cost and latency of a unary RPC | [`rpc`] |
-//! | R-5, R-6: starting up, and a control plane that dies | [`control`] |
+//! | R-5 … R-7: starting up, a control plane that dies, what a client holds | [`control`] |
 //! | P-1 … P-13: changes pushed to clients | [`push`] |
 //! | F-1: a folder of YAML until it is served | [`load`] |
 //! | F-2: a file saved until a client has it | [`follow`] |

@@ -77,7 +77,7 @@
 //! | [`group`] | resources that only some nodes see |
 //! | [`subscription`] | what a client asked for: one set of rules for both protocol variants |
 //! | [`session`] | the server's machine: one per stream |
-//! | [`ads`] | the client's machine: one per xDS server |
+//! | [`ads`] | the client's machine: its servers, what it asks of each, and what it holds |
 //! | [`lrs`] | what a client counts, and the machine that reports it |
 //! | [`poll`] | when a server without a stream is asked, and what |
 //! | [`observe`] | a client that looks on: resources of any kind, as bytes |

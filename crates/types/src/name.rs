@@ -106,12 +106,6 @@ impl fmt::Display for ResourceName {
 }
 
 impl XdstpName {
-    /// Whether it names all resources below a path (`…/*`) rather than one.
-    #[must_use]
-    pub fn is_glob(&self) -> bool {
-        self.id == "*" || self.id.ends_with("/*")
-    }
-
     fn parse(rest: &str, whole: &str) -> Result<XdstpName, NameError> {
         let decode = |part: &str| match percent_decode_str(part).decode_utf8() {
             Ok(text) => Ok(text.into_owned()),
@@ -223,17 +217,6 @@ mod tests {
     #[test]
     fn directives_are_no_part_of_the_identity() {
         assert_eq!(canonical("xdstp://a/t.T/id#entry=x"), "xdstp://a/t.T/id");
-    }
-
-    #[test]
-    fn globs_end_in_a_star() {
-        let glob = |text| match ResourceName::parse(text).unwrap() {
-            ResourceName::Xdstp(name) => name.is_glob(),
-            ResourceName::Legacy(_) => false,
-        };
-        assert!(glob("xdstp://a/t.T/foo/*"));
-        assert!(glob("xdstp://a/t.T/*"));
-        assert!(!glob("xdstp://a/t.T/foo*"));
     }
 
     #[test]

@@ -211,8 +211,7 @@ impl Call {
     }
 
     /// Whether [`record`](Self::record) would do anything.
-    #[must_use]
-    pub fn wants_metrics(&self) -> bool {
+    fn wants_metrics(&self) -> bool {
         !self.place.0.metrics.is_empty()
     }
 
