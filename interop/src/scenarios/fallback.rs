@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 
-use oxds_channel::TransportPolicy;
+use oxds_channel::{ClientPool, TransportPolicy};
+use oxds_core::resource::Cluster;
 
 use super::channel_v2::{all_to, asks_in, bootstrap, free_address, served_by};
 use super::{SETTLED, SOON, Scenario};
 use crate::backend::Backend;
-use crate::config::{Folder, in_v2};
+use crate::config::{Folder, LISTENER, in_v2};
 use crate::peers::channel::ChannelLoad;
 use crate::peers::control_plane::{ControlPlane, Make};
 use crate::{Context, Fallible};
@@ -77,6 +78,8 @@ impl Place {
 /// when a client begins, then it is served by the second (C-148); when the first comes, by the first (C-158);
 /// when the first is killed, then who has all it needs stays with that (C-149), and a client that begins is served by
 /// the second; when the first returns, both are served by it (C-165);
+/// when it is killed, and one client watches something new, then that one is served by the second (C-153); when the first
+/// returns with nothing new, both are served by it;
 /// when both are killed, then calls go on; when the second returns, and then the first with another backend, then
 /// calls end up there; and no call fails in all this.
 async fn falls_back(cx: Context, pair: [Make; 2]) -> Fallible {
@@ -89,11 +92,14 @@ async fn falls_back(cx: Context, pair: [Make; 2]) -> Fallible {
     first.lead_to(&blue)?;
     second.lead_to(&green)?;
     let servers = [first.entry(), second.entry()];
-    let client =
-        |name: &str| ChannelLoad::start_with(bootstrap(name, &servers, TransportPolicy::Auto)?);
+    let clients = |name: &str| -> Fallible<ClientPool> {
+        let bootstrap = bootstrap(name, &servers, TransportPolicy::Auto)?;
+        Ok(ClientPool::new(bootstrap))
+    };
 
     let spare = second.serve(&cx).await?;
-    let early = client("early")?;
+    let early_clients = clients("early")?;
+    let early = ChannelLoad::start_by(early_clients.clone())?;
     served_by(&early, &["second"]).await?;
     speaks_v3(&spare).await?;
 
@@ -102,13 +108,21 @@ async fn falls_back(cx: Context, pair: [Make; 2]) -> Fallible {
     speaks_v3(&wanted).await?;
 
     wanted.kill().await?;
-    let late = client("late")?;
+    let late = ChannelLoad::start_by(clients("late")?)?;
     served_by(&late, &["second"]).await?;
     early.calls.next(SETTLED, SOON).await?;
     served_by(&early, &["first"]).await?;
 
     let wanted = first.serve(&cx).await?;
     served_by(&late, &["first"]).await?;
+
+    wanted.kill().await?;
+    let client = early_clients.client(&format!("xds:///{LISTENER}"));
+    let _new = client.watch::<Cluster>("another");
+    served_by(&early, &["second"]).await?;
+    served_by(&late, &["first"]).await?;
+    let wanted = first.serve(&cx).await?;
+    served_by(&early, &["first"]).await?;
 
     spare.kill().await?;
     wanted.kill().await?;
