@@ -91,6 +91,36 @@ async fn c87_who_never_reads_stops_nobody() {
     assert_eq!(&*value(&mut unread).await.eds_service_name, "4");
 }
 
+/// given a watch of all that nobody reads / when clusters come and go behind its back / then in the end it has what there is,
+/// and not a word of what was.
+#[tokio::test]
+async fn c280_who_watches_all_and_never_reads_keeps_no_history() {
+    let server = ControlPlane::start().await.unwrap();
+    let client = client_with(&server, |options| {
+        options.patience_with_watchers = Duration::ZERO;
+    });
+    let mut unread = client.watch_all::<Cluster>("*");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    for round in 0..100 {
+        let version = round.to_string();
+        let names = [format!("of-{round}"), "stays".to_owned()];
+        let clusters = names.iter().map(|name| cluster(name, &version));
+        stream.respond(&Kind::CLUSTER, &version, clusters.collect());
+        assert_eq!(stream.request().await.unwrap().version_info, version);
+    }
+    let mut read = Vec::new();
+    while let Ok(word) = timeout(A_WHILE, unread.next()).await {
+        let (name, update) = word.unwrap();
+        let Update::Changed(Ok(cluster)) = update else {
+            panic!("{name}: {update:?}");
+        };
+        read.push((name.to_string(), cluster.eds_service_name.to_string()));
+    }
+    let newest = |name: &str| (name.to_owned(), "99".to_owned());
+    assert_eq!(read, [newest("of-99"), newest("stays")]);
+}
+
 /// given a watcher that begins and ends other watches whenever it is told something / then nothing locks up, and what it
 /// watches in the end is what is asked for.
 #[tokio::test]

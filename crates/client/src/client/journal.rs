@@ -257,6 +257,18 @@ impl Journal {
         }
     }
 
+    /// How all resources stand that were written down, if any of them may be watched no more.
+    pub(super) fn reconcile(&mut self, machine: &Client) {
+        let states = self
+            .recorded
+            .iter()
+            .flat_map(|recorded| recorded.states.keys());
+        let gone = states.filter(|(kind, name)| machine.cached(kind, name).is_none());
+        for (kind, name) in gone.cloned().collect::<Vec<_>>() {
+            self.resource(&kind, &name, None);
+        }
+    }
+
     /// How the servers stand now.
     pub(super) fn settle(&mut self, machine: &Client) {
         for known in &mut self.servers {

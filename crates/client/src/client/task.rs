@@ -142,10 +142,10 @@ impl Task {
         } = watched;
         let is_of_many = is_of_many(&name);
         for event in self.machine.watch(authority, &kind, &name) {
-            watcher.mailbox.put(match is_of_many {
-                true => event,
-                false => watcher.spelt(&event),
-            });
+            match is_of_many && subject(&event).1 != &name {
+                true => watcher.mailbox.put_member(event),
+                false => watcher.mailbox.put(watcher.spelt(&event)),
+            }
         }
         let cached = self.machine.cached(&kind, &name);
         self.journal.resource(&kind, &name, cached.as_ref());
@@ -171,8 +171,13 @@ impl Task {
             self.watchers.remove(&key);
         }
         self.machine.unwatch(&key.0, &key.1);
-        let cached = self.machine.cached(&key.0, &key.1);
-        self.journal.resource(&key.0, &key.1, cached.as_ref());
+        if is_of_many(&key.1) {
+            // Its members may have gone with it.
+            self.journal.reconcile(&self.machine);
+        } else {
+            let cached = self.machine.cached(&key.0, &key.1);
+            self.journal.resource(&key.0, &key.1, cached.as_ref());
+        }
     }
 
     fn take_in(&mut self, index: usize, io: Io) {
@@ -232,34 +237,32 @@ impl Task {
     }
 
     fn tell(&mut self, event: &Event, bringer: Option<usize>) {
-        let (Event::Changed { kind, name, .. }
-        | Event::Ambient { kind, name, .. }
-        | Event::DeletionIgnored { kind, name }) = event;
+        let (kind, name) = subject(event);
         let cached = self.machine.cached(kind, name);
         self.journal.event(event, cached.as_ref());
         self.journal.resource(kind, name, cached.as_ref());
         if matches!(event, Event::DeletionIgnored { .. }) {
             return;
         }
-        let mut pace = bringer.map(|index| &mut self.connections[index].pace);
-        let patience = self.patience_with_watchers;
-        let mut put = |watcher: &Watcher, event| {
-            watcher.mailbox.put(event);
-            if let Some(pace) = &mut pace {
-                pace.wait_for(&watcher.mailbox, patience);
-            }
-        };
+        let mut told = Vec::new();
         let watchers = self.watchers.get(&(kind.clone(), Arc::clone(name)));
         for watcher in watchers.into_iter().flatten() {
-            put(watcher, watcher.spelt(event));
+            watcher.mailbox.put(watcher.spelt(event));
+            told.push(&watcher.mailbox);
         }
-        if self.collections == 0 {
-            return;
+        if self.collections > 0 && !is_of_many(name) {
+            for collection in collection_of(name).into_iter().chain([WILDCARD.to_owned()]) {
+                let watchers = self.watchers.get(&(kind.clone(), collection.into()));
+                for watcher in watchers.into_iter().flatten() {
+                    watcher.mailbox.put_member(event.clone());
+                    told.push(&watcher.mailbox);
+                }
+            }
         }
-        for collection in collection_of(name).into_iter().chain([WILDCARD.to_owned()]) {
-            let watchers = self.watchers.get(&(kind.clone(), collection.into()));
-            for watcher in watchers.into_iter().flatten() {
-                put(watcher, event.clone());
+        if let Some(bringer) = bringer {
+            let pace = &mut self.connections[bringer].pace;
+            for mailbox in told {
+                pace.wait_for(mailbox, self.patience_with_watchers);
             }
         }
     }
@@ -286,6 +289,14 @@ impl Watcher {
     fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.mailbox, &other.mailbox) && self.spelt == other.spelt
     }
+}
+
+/// Kind and name of what an event is on.
+fn subject(event: &Event) -> (&Kind, &Arc<str>) {
+    let (Event::Changed { kind, name, .. }
+    | Event::Ambient { kind, name, .. }
+    | Event::DeletionIgnored { kind, name }) = event;
+    (kind, name)
 }
 
 /// What happens next on any of the feeds, and on which. Cancel-safe.

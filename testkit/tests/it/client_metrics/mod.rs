@@ -214,6 +214,33 @@ async fn c168_failures_and_connections_are_counted_by_server() {
     recorded.are(&counted).await;
 }
 
+/// given a watch of all clusters / when it ends / then its members are counted no more, and what is watched by name is.
+#[tokio::test]
+async fn c168_the_members_of_a_collection_are_counted_while_it_is_watched() {
+    let server = ControlPlane::start().await.unwrap();
+    let (pool, recorded) = recorded(&[&server]);
+    let client = pool.client(TARGET);
+    let (all, mut named) = (
+        client.watch_all::<Cluster>("*"),
+        client.watch::<Cluster>("a"),
+    );
+    let mut stream = server.next_stream().await.unwrap();
+    let both = ["a", "b"].map(|name| cluster(name, "e"));
+    stream.respond(&Kind::CLUSTER, "1", both.to_vec());
+    value(&mut named).await;
+    let with = |held| {
+        [
+            of_server("connected", &server, 1),
+            updates("valid", &server, 2),
+            updates("invalid", &server, 0),
+            resources("#old", "acked", CLUSTER, held),
+        ]
+    };
+    recorded.are(&with(2)).await;
+    drop(all);
+    recorded.are(&with(1)).await;
+}
+
 /// given resources in each state / then they are counted by state, authority and type, and updates by their validity,
 /// unchanged ones included; when their watches end / then they are not counted any more.
 #[tokio::test]
