@@ -22,7 +22,7 @@ use oxds_types::Kind;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use dump::Dumped;
-pub use feed::{Feed, Io};
+pub use feed::{Ended, Feed, Io};
 pub use options::Options;
 pub use pool::ClientPool;
 pub(crate) use task::sleep_until;

@@ -15,7 +15,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Response, Status, Streaming};
 
 use super::Options;
-use super::feed::Io;
+use super::feed::{Ended, Io};
 use crate::link::Link;
 use crate::source::GrpcPeer;
 use crate::transport::RequestCodec;
@@ -106,9 +106,9 @@ impl AdsStream {
 
     fn close(&mut self, status: &Status) -> Io {
         *self = Self::Closed;
-        Io::Closed(match status.code() {
-            tonic::Code::Ok => status.message().to_owned(),
-            code => format!("{code:?}: {}", status.message()),
+        Io::Closed(Ended {
+            code: status.code(),
+            message: status.message().to_owned(),
         })
     }
 }

@@ -207,7 +207,8 @@ impl Task {
                 let updates = self.machine.handle_unreadable(now, id, &reason);
                 journal.judged(id, updates.as_ref());
             }
-            Io::Closed(cause) => {
+            Io::Closed(ended) => {
+                let cause = ended.to_string();
                 journal.closed(id, &cause);
                 self.machine.handle_closed(now, id, &cause, random());
             }

@@ -18,7 +18,7 @@ mod rest;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use crate::client::{Feed, Io};
+pub use crate::client::{Ended, Feed, Io};
 pub use config::{Clusters, SourceError};
 pub use file::File;
 pub use grpc::Grpc;

@@ -85,7 +85,7 @@ pub(crate) struct ControlPlane(Channel);
 impl ControlPlane {
     /// Connects.
     pub(crate) async fn connect(server: &Server) -> Result<Self, Failure> {
-        connect(server, Some(PATIENCE)).await.map(Self)
+        connect(server).await.map(Self)
     }
 
     /// What CSDS says of every client as it is now.
@@ -119,24 +119,19 @@ impl ControlPlane {
     }
 }
 
-/// Connects as the server's credentials say. Each call has the time of `patience`, or any.
-pub(super) async fn connect(
-    server: &Server,
-    patience: Option<Duration>,
-) -> Result<Channel, Failure> {
+/// Connects as the server's credentials say.
+async fn connect(server: &Server) -> Result<Channel, Failure> {
     let authority = server.address.authority();
     let usage = |error| Failure::usage(format_args!("{authority}: {error}"));
     let mut endpoint = Endpoint::from_shared(format!("http://{authority}"))
         .map_err(usage)?
-        .connect_timeout(PATIENCE);
+        .connect_timeout(PATIENCE)
+        .timeout(PATIENCE);
     if server.credentials.is_private() {
         // tonic refuses https where it would not do TLS itself; this is what it says to the server.
         let origin = format!("https://{authority}").parse();
         endpoint = endpoint
             .origin(origin.map_err(|error| Failure::usage(format_args!("{authority}: {error}")))?);
-    }
-    if let Some(patience) = patience {
-        endpoint = endpoint.timeout(patience);
     }
     let connected = endpoint
         .connect_with_connector(Connector(server.clone()))
@@ -144,9 +139,14 @@ pub(super) async fn connect(
     connected.map_err(|error| {
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         let cause = cause.unwrap_or_else(|| error.to_string());
-        Failure::negative(format_args!("cannot connect to {authority}: {cause}"))
-            .hint("it is the address that `oxds serve` printed after `grpc`")
+        unreachable(authority, &cause)
     })
+}
+
+/// There is nobody.
+pub(super) fn unreachable(address: &str, cause: &str) -> Failure {
+    Failure::negative(format_args!("cannot connect to {address}: {cause}"))
+        .hint("it is the address that `oxds serve` printed after `grpc`")
 }
 
 /// Connects to the server, whatever it is asked for.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use oxds_client::{Bootstrap, Source};
 use oxds_core::observe::Held;
 use oxds_core::snapshot::Protocol;
 use oxds_server::{Severity, dir};
@@ -11,10 +12,9 @@ use oxds_types::{ApiVersion, Kind};
 use tokio::time::timeout;
 use tracing::error;
 
-use super::control_plane::refused;
-use super::observe::Following;
+use super::following::{Following, Trouble};
 use super::show::{self, Shown};
-use super::source::{self, Source};
+use super::source;
 use super::{View, dir_options, duration, runtime, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -62,8 +62,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let (mut found, exit) = match &args.dir {
         Some(dir) => held(dir, &args.kind)?,
         None => {
-            let source = args.source.source()?;
-            let served = runtime()?.block_on(served(args, &source))?;
+            let bootstrap = args.source.bootstrap()?;
+            let served = runtime()?.block_on(served(args, &bootstrap))?;
             (served, Exit::Success)
         }
     };
@@ -81,20 +81,20 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 /// What a control plane says, by differences: those tell at once that there is nothing.
-async fn served(args: &Args, source: &Source) -> Result<Vec<Shown>, Failure> {
+async fn served(args: &Args, bootstrap: &Bootstrap) -> Result<Vec<Shown>, Failure> {
     let names = args.name.as_deref().map(Arc::from);
-    let mut following = Following::start(source, args.kind.clone(), names, Protocol::Delta).await?;
+    let source = Source::ads();
+    let mut following = Following::start(&source, bootstrap, &args.kind, names, Protocol::Delta)?;
     let first = timeout(args.timeout, following.next()).await;
     first
         .map_err(|_| {
-            let address = &source.address;
-            Failure::negative(format_args!("no answer from {address}"))
+            Failure::negative(format_args!("no answer from {}", following.uri()))
                 .hint("it may have nothing to say to this node: see --node-id")
         })?
-        .map_err(|status| refused(&status))?;
+        .map_err(Trouble::into_failure)?;
     // The stream stays open when all is said: quiet is the end.
     while let Ok(more) = timeout(QUIET, following.next()).await {
-        more.map_err(|status| refused(&status))?;
+        more.map_err(Trouble::into_failure)?;
     }
     let held = following.held();
     Ok(held

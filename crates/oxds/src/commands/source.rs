@@ -1,11 +1,10 @@
 //! Where `get` and `watch` take resources from: a control plane, asked as a client would.
 
 use oxds_client::Bootstrap;
-use oxds_client::bootstrap::{Server, TransportPolicy};
-use oxds_types::discovery::Node;
-use oxds_types::{ApiVersion, Kind};
+use oxds_client::bootstrap::TransportPolicy;
+use oxds_types::Kind;
 
-use super::control_plane::{Address, first_server};
+use super::control_plane::Address;
 use crate::exit::Failure;
 
 /// Whom to ask, and who asks.
@@ -43,19 +42,9 @@ enum Transport {
     Auto,
 }
 
-/// A control plane, and the client that asks it.
-#[derive(Debug, Clone)]
-pub(crate) struct Source {
-    /// `HOST:PORT`, for people.
-    pub(crate) address: String,
-    pub(crate) server: Server,
-    pub(crate) node: Node,
-    /// The version of the API that it is asked in.
-    pub(crate) version: ApiVersion,
-}
-
 impl Asking {
-    pub(crate) fn source(&self) -> Result<Source, Failure> {
+    /// Who asks, and whom: the first server.
+    pub(crate) fn bootstrap(&self) -> Result<Bootstrap, Failure> {
         let bootstrap = self
             .address
             .bootstrap(|client| client.node_id(&self.node_id).cluster(&self.cluster))?;
@@ -64,14 +53,7 @@ impl Asking {
             Transport::V2 => TransportPolicy::V2Only,
             Transport::Auto => TransportPolicy::Auto,
         };
-        let bootstrap = bootstrap.with_transport(|_| policy);
-        let server = first_server(&bootstrap)?;
-        Ok(Source {
-            address: server.address.authority().to_owned(),
-            version: server.version(),
-            server,
-            node: bootstrap.node().clone(),
-        })
+        Ok(bootstrap.with_transport(|_| policy))
     }
 
     /// Who asks, where it is not a control plane by gRPC that is asked.

@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use oxds_client::source::Rest;
 use oxds_client::{Bootstrap, Source};
+use oxds_core::observe::Change;
 use oxds_core::snapshot::Protocol;
 use oxds_types::Kind;
-use tonic::Code;
 use tracing::warn;
 
-use super::control_plane::refused;
-use super::looking::Looking;
-use super::observe::Following;
+use super::following::{Following, Trouble};
 use super::{View, runtime, show, source};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -72,79 +70,68 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
-    let followed = args.followed()?;
+    let (source, bootstrap) = args.followed()?;
     runtime()?.block_on(async {
         let mut stop = Stop::listen()?;
-        let following = async {
-            match &followed {
-                Followed::Stream(source) => follow(args, source).await,
-                Followed::Source(source, bootstrap) => look_at(args, source, bootstrap).await,
-            }
-        };
         tokio::select! {
             _ = stop.next() => Ok(Exit::Success),
-            ended = following => ended,
+            ended = follow(args, &source, &bootstrap) => ended,
         }
     })
 }
 
-/// What is followed.
-enum Followed {
-    Stream(Box<source::Source>),
-    /// A source without a stream, and who asks.
-    Source(Box<Source>, Box<Bootstrap>),
-}
-
 impl Args {
-    fn followed(&self) -> Result<Followed, Failure> {
+    /// What is followed, and who asks.
+    fn followed(&self) -> Result<(Source, Bootstrap), Failure> {
         let source = match (&self.rest, &self.file) {
             (Some(url), _) => {
                 let rest = Rest::new(url).map_err(Failure::usage)?;
                 let rest = rest.refresh_delay(AGAIN).request_timeout(PATIENCE);
                 rest.into()
             }
-            (None, Some(file)) => Source::file(file),
-            (None, None) => return Ok(Followed::Stream(Box::new(self.source.source()?))),
+            (None, Some(file)) => {
+                if !file.exists() {
+                    warn!("{}: there is no such file yet", file.display());
+                }
+                Source::file(file)
+            }
+            (None, None) => return Ok((Source::ads(), self.source.bootstrap()?)),
         };
-        let bootstrap = self.source.without_server()?;
-        Ok(Followed::Source(Box::new(source), Box::new(bootstrap)))
+        Ok((source, self.source.without_server()?))
+    }
+
+    /// A file holds what it holds, whatever is asked for.
+    fn shows(&self, change: &Change) -> bool {
+        let is_asked = || self.names.iter().any(|name| **name == *change.name);
+        self.file.is_none() || self.names.is_empty() || is_asked()
     }
 }
 
-async fn look_at(args: &Args, source: &Source, bootstrap: &Bootstrap) -> Result<Exit, Failure> {
-    let names = args.names.iter().map(|name| Arc::from(&**name)).collect();
-    let mut looking = Looking::start(source, bootstrap, &args.kind, names)?;
-    let mut output = Output::new();
-    while !output.is_closed() {
-        match looking.next().await {
-            Ok(changes) => changes.iter().try_for_each(|change| {
-                show::change(&mut output, args.output, &args.kind, change)
-            })?,
-            Err(reason) => warn!("{reason}"),
-        }
-    }
-    Ok(Exit::Success)
-}
-
-async fn follow(args: &Args, source: &source::Source) -> Result<Exit, Failure> {
+async fn follow(args: &Args, source: &Source, bootstrap: &Bootstrap) -> Result<Exit, Failure> {
     let names = args.names.iter().map(|name| Arc::from(&**name));
     let protocol = match args.delta {
         true => Protocol::Delta,
         false => Protocol::Sotw,
     };
-    let mut following = Following::start(source, args.kind.clone(), names, protocol).await?;
+    let mut following = Following::start(source, bootstrap, &args.kind, names, protocol)?;
     let mut output = Output::new();
     while !output.is_closed() {
         match following.next().await {
-            Ok(changes) => changes.iter().try_for_each(|change| {
-                show::change(&mut output, args.output, &args.kind, change)
-            })?,
-            // Control planes come and go; what they refuse they will refuse again.
-            Err(status) if status.code() == Code::Unavailable => {
-                warn!("{}: asking again in {AGAIN:?}", status.message());
+            Ok(changes) => changes
+                .iter()
+                .filter(|change| args.shows(change))
+                .try_for_each(|change| {
+                    show::change(&mut output, args.output, &args.kind, change)
+                })?,
+            Err(Trouble::Unusable(reason)) => warn!("{reason}"),
+            Err(trouble) => {
+                let Some(cause) = trouble.passing() else {
+                    return Err(trouble.into_failure());
+                };
+                warn!("{cause}: asking again in {AGAIN:?}");
                 tokio::time::sleep(AGAIN).await;
+                following.reopen();
             }
-            Err(status) => return Err(refused(&status)),
         }
     }
     Ok(Exit::Success)

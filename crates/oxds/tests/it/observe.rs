@@ -157,6 +157,53 @@ fn watch_follows_a_server_that_is_polled_and_a_file() {
     oxds(["watch", "vhds", "--rest", &url]).expect(2, &["no service of its own over REST"]);
 }
 
+/// Given a file that is yet to come; then `watch` says that it waits, and tells what is in it when it is there.
+#[test]
+fn watch_says_that_it_waits_for_a_file() {
+    let dir = folder(&[]);
+    let file = dir.path().join("late.yaml");
+    let path = file.to_str().expect("UTF-8");
+    let mut child = command(["watch", "-o", "json", "cds", "--file", path])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut said = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let warning = said.next().expect("a line").expect("UTF-8");
+    assert!(
+        warning.contains("late.yaml: there is no such file yet"),
+        "{warning}"
+    );
+    let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut watching = Watching { child, lines };
+    fs::write(&file, cluster("a")).expect("written");
+    watching.expect("added", "a");
+}
+
+/// Given nobody at the address; then `watch` and `get` say so and end; given a control plane that goes and returns; then `watch`
+/// goes on where it was.
+#[test]
+fn watch_outlives_a_control_plane_that_it_has_seen() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    for asking in ["watch", "get"] {
+        let asked = [asking, "cds", "--server", "127.0.0.1:1"];
+        oxds(asked).expect(1, &["cannot connect to 127.0.0.1:1", "refused"]);
+    }
+    for delta in [&[][..], &["--delta"]] {
+        let server = Serve::start(dir.path());
+        server.shows("/readyz", "200 OK");
+        let mut watching = Watching::start(&[&["cds"], delta].concat(), &server);
+        watching.expect("added", "a");
+        let grpc = server.grpc.to_string();
+        drop(server);
+        fs::write(dir.path().join("b.yaml"), cluster("b")).expect("written");
+        let again = ["serve", "--grpc", &grpc, "--http", "127.0.0.1:0"];
+        let _again = Serve::of(command(again).arg(dir.path()));
+        watching.expect("added", "b");
+        fs::remove_file(dir.path().join("b.yaml")).expect("removed");
+    }
+}
+
 /// Given a name that there is not; then `watch --delta` says so, and tells when it comes.
 #[test]
 fn watch_by_name_tells_what_is_missing() {

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use oxds_core::ads::Transmit;
 use oxds_types::Kind;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse, Node};
+use tonic::Code;
 
 use super::Options;
 use super::stream::AdsStream;
@@ -43,8 +44,26 @@ pub enum Io {
     Unanswered(String),
     /// A file, or the answer to a poll, of which nothing can be made, for this reason; the next may be better.
     Unreadable(String),
-    /// The stream ended, or never began, for this reason. The next [`Transmit::Open`] begins another.
-    Closed(String),
+    /// The stream ended, or never began. The next [`Transmit::Open`] begins another.
+    Closed(Ended),
+}
+
+/// How a stream ended, or why it never began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The status of the call: what the server said, or what stands for a connection that broke or could not be had.
+    pub code: Code,
+    /// Its message, for people.
+    pub message: String,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.code {
+            Code::Ok => f.write_str(&self.message),
+            code => write!(f, "{code:?}: {}", self.message),
+        }
+    }
 }
 
 /// A source of resources of one kind, as it speaks: for who has a machine of its own, such as

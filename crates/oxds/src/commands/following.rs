@@ -1,0 +1,152 @@
+//! A source of resources of one kind, whatever its make, and the machine that looks on at it.
+
+use std::sync::Arc;
+
+use oxds_client::bootstrap::Server;
+use oxds_client::source::{Ended, Feed, Io};
+use oxds_client::{Bootstrap, Options, Source};
+use oxds_core::ads::Transmit;
+use oxds_core::observe::{Change, Held, Observer, Request};
+use oxds_core::snapshot::Protocol;
+use oxds_types::{ApiVersion, Kind};
+use tonic::{Code, Status};
+
+use super::control_plane::{refused, unreachable};
+use crate::exit::Failure;
+
+/// Follows resources of one kind.
+#[derive(Debug)]
+pub(crate) struct Following {
+    machine: Observer,
+    feed: Feed,
+    /// The source could be asked at least once.
+    is_begun: bool,
+}
+
+/// Why there is no word. What is held stays.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The source was never there; the failure says why.
+    Absent(Failure),
+    /// The stream ended, or the next one cannot be had. [`Following::reopen`] tries again.
+    Ended(Ended),
+    /// Nothing can be made of an answer, or none came. There will be another.
+    Unusable(String),
+}
+
+impl Following {
+    /// No names: all resources of the kind. `bootstrap` says who asks, and which server, where it is one of those.
+    pub(crate) fn start(
+        source: &Source,
+        bootstrap: &Bootstrap,
+        kind: &Kind,
+        names: impl IntoIterator<Item = Arc<str>>,
+        protocol: Protocol,
+    ) -> Result<Self, Failure> {
+        let options = Options {
+            protocol,
+            ..Options::default()
+        };
+        let mut feed = Feed::new(source, kind, bootstrap, &options).map_err(Failure::usage)?;
+        feed.transmit(Transmit::Open);
+        let server = bootstrap.servers().first();
+        let version = server.map_or(ApiVersion::V3, Server::version);
+        let machine = Observer::new(kind.clone(), names, protocol, bootstrap.node().clone());
+        Ok(Self {
+            machine: machine.asking_in(version),
+            feed,
+            is_begun: false,
+        })
+    }
+
+    /// What changed with the next answer, or state of the file; nothing, if that says nothing new.
+    pub(crate) async fn next(&mut self) -> Result<Vec<Change>, Trouble> {
+        loop {
+            let (answer, changes) = match self.feed.next().await {
+                Io::Opened(_) => {
+                    self.is_begun = true;
+                    (self.machine.handle_opened(), None)
+                }
+                Io::Response(response) => {
+                    let (answer, changes) = self.machine.handle_response(response);
+                    (answer, Some(changes))
+                }
+                Io::Difference(response) => {
+                    let (answer, changes) = self.machine.handle_difference(response);
+                    (answer, Some(changes))
+                }
+                Io::Unchanged => continue,
+                Io::Closed(ended) if !self.is_begun => {
+                    let failure = unreachable(self.feed.uri(), &ended.message);
+                    return Err(Trouble::Absent(failure));
+                }
+                Io::Closed(ended) => return Err(Trouble::Ended(ended)),
+                Io::Unanswered(reason) | Io::Unreadable(reason) => {
+                    return Err(self.unusable(&reason));
+                }
+            };
+            self.write(answer)?;
+            if let Some(changes) = changes {
+                return Ok(changes);
+            }
+        }
+    }
+
+    /// Asks again after the stream ended.
+    pub(crate) fn reopen(&mut self) {
+        self.feed.transmit(Transmit::Open);
+    }
+
+    /// How the source is called.
+    pub(crate) fn uri(&self) -> &str {
+        self.feed.uri()
+    }
+
+    /// What is held, by name.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (&Arc<str>, &Held)> {
+        self.machine.held()
+    }
+
+    /// An error is what the machine refuses the last answer for.
+    fn write(&mut self, request: Request) -> Result<(), Trouble> {
+        let (transmit, refusal) = match request {
+            Request::Sotw(request) => {
+                let refusal = request.error_detail.clone();
+                (Transmit::Request(request), refusal)
+            }
+            Request::Delta(request) => {
+                let refusal = request.error_detail.clone();
+                (Transmit::Delta(request), refusal)
+            }
+        };
+        self.feed.transmit(transmit);
+        refusal.map_or(Ok(()), |detail| Err(self.unusable(&detail.message)))
+    }
+
+    fn unusable(&self, reason: &str) -> Trouble {
+        Trouble::Unusable(format!("{}: {reason}", self.feed.uri()))
+    }
+}
+
+impl Trouble {
+    /// For who asks once.
+    pub(crate) fn into_failure(self) -> Failure {
+        match self {
+            Self::Absent(failure) => failure,
+            Self::Ended(ended) => refused(&Status::new(ended.code, ended.message)),
+            Self::Unusable(reason) => Failure::negative(reason),
+        }
+    }
+
+    /// Why to ask again, if that may help: control planes come and go; what they refuse they will refuse again.
+    pub(crate) fn passing(&self) -> Option<&str> {
+        match self {
+            Self::Ended(ended) => {
+                // As a server that goes in order says it, and what a connection that breaks looks like.
+                let codes = [Code::Ok, Code::Unavailable, Code::Unknown, Code::Cancelled];
+                codes.contains(&ended.code).then_some(&ended.message)
+            }
+            Self::Absent(_) | Self::Unusable(_) => None,
+        }
+    }
+}
