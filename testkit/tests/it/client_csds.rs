@@ -8,11 +8,12 @@ use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig
 use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service_client::ClientStatusDiscoveryServiceClient;
 use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ClientStatusRequest};
 use envoy_types::pb::envoy::r#type::matcher::v3::NodeMatcher;
-use oxds_client::{Bootstrap, ClientPool, Csds, Reason};
+use oxds_client::{Bootstrap, ClientPool, Csds, Options, Reason};
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{cluster, static_cluster};
 use oxds_types::Kind;
+use oxds_types::discovery::{DiscoveryResponse, ParametrizedName, ResourceError, Status};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tokio_stream::{StreamExt, iter};
@@ -136,6 +137,70 @@ async fn c123_c124_c127_a_resource_is_shown_as_it_came() {
         assert_eq!(shown.client_status(), status);
         assert!(shown.xds_config.is_none() && shown.version_info.is_empty());
     }
+}
+
+/// given a server whose silence means that it is slow, and clusters of every fate / then each state is shown by its own word,
+/// and who waits still is told from who has waited for too long.
+#[tokio::test]
+async fn c113_every_state_is_shown() {
+    let server = ControlPlane::start().await.unwrap();
+    let features = r#""resource_timer_is_transient_error""#;
+    let entry_of_server = crate::client_authorities::entry(&server, features);
+    let bootstrap = Bootstrap::from_json(&format!(r#"{{"xds_servers":[{entry_of_server}]}}"#));
+    let options = Options {
+        data_error_handling: true,
+        // Twice as long where silence means that (C-97).
+        resource_timeout: Duration::from_secs(1),
+        ..Options::default()
+    };
+    let pool = ClientPool::with_options(bootstrap.unwrap(), options);
+    let (client, mut csds) = (pool.client("xds:///a"), csds(&pool).await);
+    let [mut good, mut bad, mut gone, mut refused, mut late] =
+        ["good", "bad", "gone", "refused", "late"].map(|name| client.watch::<Cluster>(name));
+
+    let mut stream = server.next_stream().await.unwrap();
+    let both = vec![cluster("good", "e"), cluster("gone", "e")];
+    stream.respond(&Kind::CLUSTER, "1", both);
+    value(&mut good).await;
+    value(&mut gone).await;
+    let not_allowed = ResourceError {
+        resource_name: Some(ParametrizedName {
+            name: "refused".to_owned(),
+            ..ParametrizedName::default()
+        }),
+        error_detail: Some(Status {
+            code: Code::PermissionDenied.into(),
+            message: "not yours".to_owned(),
+            ..Status::default()
+        }),
+    };
+    stream.send(DiscoveryResponse {
+        version_info: "2".to_owned(),
+        resources: vec![cluster("good", "e"), static_cluster("bad")],
+        type_url: Kind::CLUSTER.type_url().to_owned(),
+        nonce: "nonce-2".to_owned(),
+        resource_errors: vec![not_allowed],
+        ..DiscoveryResponse::default()
+    });
+    error(&mut bad, Reason::Invalid).await;
+    error(&mut refused, Reason::Denied).await;
+    ambient(&mut gone, Reason::DoesNotExist).await;
+    error(&mut late, Reason::Unreachable).await;
+    let _asked = client.watch::<Cluster>("asked");
+
+    let config = &fetch(&mut csds).await[0];
+    for (name, status) in [
+        ("asked", ClientResourceStatus::Requested),
+        ("gone", ClientResourceStatus::DoesNotExist),
+        ("good", ClientResourceStatus::Acked),
+        ("bad", ClientResourceStatus::Nacked),
+        ("refused", ClientResourceStatus::ReceivedError),
+        ("late", ClientResourceStatus::Timeout),
+    ] {
+        assert_eq!(entry(config, name).client_status(), status, "{name}");
+    }
+    let failure = entry(config, "refused").error_state.as_ref().unwrap();
+    assert!(failure.details.contains("not yours"), "{failure:?}");
 }
 
 /// given a value / when an update of it is rejected / then the last good one is shown with its version, and the bad
