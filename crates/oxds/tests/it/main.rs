@@ -13,6 +13,7 @@ mod client_security;
 mod conformance;
 mod demo;
 mod drain;
+mod limits;
 mod observe;
 mod rollout;
 #[cfg(feature = "tls")]

@@ -161,13 +161,27 @@ impl Serve {
 
     /// A page of the HTTP port.
     pub(crate) fn page(&self, path: &str) -> String {
+        self.exchange(&format!("GET {path} HTTP/1.1\r\n\r\n"))
+    }
+
+    /// What the HTTP port answers to a body, with these header lines.
+    pub(crate) fn post(&self, path: &str, headers: &str, body: &str) -> String {
+        let length = body.len();
+        self.exchange(&format!(
+            "POST {path} HTTP/1.1\r\n{headers}content-length: {length}\r\n\r\n{body}"
+        ))
+    }
+
+    /// Sends a request that lacks the headers which are always the same.
+    fn exchange(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.http).expect("connected");
         stream.set_read_timeout(Some(PATIENCE)).expect("set");
-        let request = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+        let always = "\r\nhost: test\r\nconnection: close\r\n";
+        let request = request.replacen("\r\n", always, 1);
         stream.write_all(request.as_bytes()).expect("sent");
-        let mut page = String::new();
-        stream.read_to_string(&mut page).expect("read");
-        page
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("read");
+        answer
     }
 
     /// Waits until a page holds a text.
