@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use oxds_types::Kind;
 
-use super::{Resource, Snapshot};
+use super::{Resource, Snapshot, replace::Walks};
 
 /// Changes that every session sees together, or not at all (S-69).
 ///
@@ -45,42 +45,18 @@ impl ChangeSet {
     /// What is to be done to a snapshot so that it holds exactly these resources; where a kind is given, exactly these
     /// of that kind. What is equal already is not in it.
     ///
-    /// O(what it holds): both sides are gone through once, side by side. Sorting comes before it, which costs little
-    /// where the resources come nearly in order.
+    /// O(what it holds). Of each kind both sides are gone through once, side by side, as far as the resources come in
+    /// the order of their names. One that is equal to what is held is dropped as it comes, so that the next is made
+    /// where it was, in memory that is warm.
     #[must_use]
     pub fn replacing(
         before: &Snapshot,
         kind: Option<&Kind>,
         resources: impl IntoIterator<Item = impl Into<Arc<Resource>>>,
     ) -> Self {
-        let mut wanted: Vec<Arc<Resource>> = resources.into_iter().map(Into::into).collect();
-        // Stable: of two of one name the later stays behind the other.
-        wanted.sort_by(|a, b| order(a).cmp(&order(b)));
-        let kinds = before
-            .kinds()
-            .filter(|(of, _)| kind.is_none_or(|kind| kind == *of));
-        let mut held = kinds
-            .flat_map(|(_, published)| published.collection().iter())
-            .peekable();
-        let mut changes = Self::default();
-        let mut wanted = wanted.into_iter().peekable();
-        while let Some(new) = wanted.next() {
-            if wanted
-                .peek()
-                .is_some_and(|later| order(later) == order(&new))
-            {
-                continue;
-            }
-            while let Some(gone) = held.next_if(|held| order(held) < order(&new)) {
-                changes.removals.push(gone.key());
-            }
-            match held.next_if(|held| order(held) == order(&new)) {
-                Some(same) if **same == *new => {}
-                _ => changes.upserts.push(new),
-            }
-        }
-        changes.removals.extend(held.map(|gone| gone.key()));
-        changes
+        let mut walks = Walks::new(before, kind);
+        resources.into_iter().for_each(|new| walks.pass(new.into()));
+        walks.finish()
     }
 
     /// Adds or replaces this one, too.
@@ -114,9 +90,4 @@ impl ChangeSet {
         }
         kinds
     }
-}
-
-/// In the order of a snapshot.
-fn order(resource: &Resource) -> (&Kind, &str) {
-    (resource.kind(), resource.name())
 }

@@ -31,6 +31,7 @@ mod faults;
 mod in_v2;
 mod log;
 mod published;
+mod replace;
 mod resource;
 mod ttl;
 

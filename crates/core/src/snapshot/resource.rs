@@ -63,11 +63,18 @@ impl Resource {
         if let Cow::Owned(spelt) = canonical(&name) {
             name = spelt.into();
         }
-        let type_url = kind.type_url().to_owned();
-        Self::encoded(kind, &type_url, name, Version::of(value), value)
+        Self::encoded(kind, ApiVersion::V3, name, Version::of(value), value)
     }
 
-    fn encoded(kind: Kind, type_url: &str, name: Arc<str>, version: Version, value: &[u8]) -> Self {
+    fn encoded(
+        kind: Kind,
+        api: ApiVersion,
+        name: Arc<str>,
+        version: Version,
+        value: &[u8],
+    ) -> Self {
+        // What has a v2 form at all, but is no resource of v2, is never asked for in v2.
+        let type_url = kind.type_url_on(api);
         let alias = has_aliases(&kind).then_some(&*name);
         let delta = encode(type_url, &name, alias, version, value);
         let value_at = delta.len() - value.len();
@@ -77,7 +84,7 @@ impl Resource {
             name,
             version,
             ttl: None,
-            references: Arc::from([]),
+            references: Arc::default(),
             in_v2: OnceLock::new(),
             delta,
             sotw_at,
@@ -90,11 +97,8 @@ impl Resource {
     pub fn in_v2(&self) -> &Result<Arc<Self>, Obstacles> {
         self.in_v2.get_or_init(|| {
             let value = to_v2(self.kind.message(), &self.value())?;
-            let kind = self.kind.clone();
-            // What has a v2 form at all, but is no resource of v2, is never asked for in v2.
-            let type_url = self.kind.type_url_in(ApiVersion::V2);
-            let type_url = type_url.unwrap_or(self.kind.type_url());
-            let old = Self::encoded(kind, type_url, self.name.clone(), self.version, &value);
+            let (kind, name) = self.key();
+            let old = Self::encoded(kind, ApiVersion::V2, name, self.version, &value);
             Ok(Arc::new(Self {
                 ttl: self.ttl,
                 ..old.with_references(Arc::clone(&self.references))
