@@ -82,7 +82,7 @@ impl Collection {
     }
 
     /// Whether any resource has a TTL.
-    pub(super) fn is_mortal(&self) -> bool {
+    pub(crate) fn is_mortal(&self) -> bool {
         !self.mortal.is_empty()
     }
 

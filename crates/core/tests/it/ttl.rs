@@ -171,6 +171,20 @@ fn s49_a_sotw_full_state_is_confirmed_as_a_whole() {
     );
 }
 
+/// Envoy takes what it asked for without names for the whole, of scopes too.
+#[test]
+fn s49_all_scopes_are_confirmed_as_a_whole() {
+    let world = world(&Kind::SCOPED_ROUTE);
+    let mut stream = Stream::sotw();
+    let mut request = sotw(&Kind::SCOPED_ROUTE, &[]);
+    request.node = node_with(&[TTL, WRAPPED]);
+    stream.send(request);
+    let first = stream.take(&world);
+    stream.pass(2 * SECOND);
+    let again = stream.take(&world);
+    assert_eq!((again.resources, again.beats), (first.resources, vec![]));
+}
+
 #[test]
 fn s49_a_client_that_came_back_is_told_at_once_that_its_resources_live() {
     let world = world(&LDS);

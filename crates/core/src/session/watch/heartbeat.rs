@@ -4,7 +4,8 @@
 //! follows the resources that have one, and a kind without any costs nothing.
 //!
 //! A sign of life names the resource and has no body, but for a SotW full state: there, what is left out is removed, so
-//! the whole state goes out again.
+//! the whole state goes out again. So it does to whoever asked for everything over SotW, whatever the kind: Envoy takes
+//! that for the whole (SRDS).
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -75,17 +76,21 @@ impl Heartbeats {
 impl Watch {
     /// Whether a sign of life has to be the whole state.
     fn confirms_by_state(&self) -> bool {
-        self.form.protocol == Protocol::Sotw && self.kind.is_full_state()
+        let is_whole = self.kind.is_full_state() || self.all.is_some();
+        self.form.protocol == Protocol::Sotw && is_whole
     }
 
-    /// SotW full state: if a sign of life is due, so is the state.
-    pub(super) fn owe_heartbeat(&mut self) {
+    /// SotW full state: if a sign of life is due, so is the state. The next is counted from here: what the client goes on
+    /// with instead of what it refused is in the state, and not among what it is told.
+    pub(super) fn owe_heartbeat(&mut self, now: Instant) {
         if !self.form.ttl || !self.confirms_by_state() {
             return;
         }
         for ttl in self.heartbeats.take_due() {
-            let lives = self.mortal(ttl).next().is_some();
-            self.answer_owed |= lives;
+            if self.mortal(ttl).next().is_some() {
+                self.answer_owed = true;
+                self.heartbeats.start(now, ttl);
+            }
         }
     }
 

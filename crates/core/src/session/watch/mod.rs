@@ -164,7 +164,7 @@ impl Watch {
         }
         if waiting == 0 {
             self.send_again();
-            self.owe_heartbeat();
+            self.owe_heartbeat(now);
         }
         let draft = match self.all.take() {
             Some(mut all) => {

@@ -81,11 +81,13 @@ impl Watch {
     }
 
     /// SotW, a new stream: the version is a hash of all there is, so a client that has this version of the whole needs
-    /// no answer (S-24).
+    /// no answer (S-24), unless some of it would end there without a sign of life, which is the whole (S-49).
     fn is_up_to_date_by_claim(&mut self, all: &mut All, step: &Step, to: &Arc<Collection>) -> bool {
         let version = to.version();
         let claimed = match (step, &self.claims) {
-            (Step::Everything, Some(Claims::Version(claimed))) => version == **claimed,
+            (Step::Everything, Some(Claims::Version(claimed))) => {
+                version == **claimed && !(self.form.ttl && to.is_mortal())
+            }
             _ => false,
         };
         if claimed {
@@ -97,7 +99,6 @@ impl Watch {
             all.version = Some(version);
             self.record.sent = Some(version);
             self.record.acked = Some(version);
-            self.resume_heartbeats(to);
         }
         claimed
     }
