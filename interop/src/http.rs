@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode, header, request};
 use http_body_util::{BodyExt, Empty};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -39,10 +39,12 @@ impl Connection {
     }
 
     async fn get(&mut self, host: &str, path: &str) -> Fallible<Response<Bytes>> {
+        let request = Request::get(path).header(header::HOST, host);
+        self.send(request.body(Empty::new())?).await
+    }
+
+    async fn send(&mut self, request: Request<Empty<Bytes>>) -> Fallible<Response<Bytes>> {
         self.0.ready().await?;
-        let request = Request::get(path)
-            .header(header::HOST, host)
-            .body(Empty::new())?;
         let (head, body) = self.0.send_request(request).await?.into_parts();
         Ok(Response::from_parts(head, body.collect().await?.to_bytes()))
     }
@@ -50,9 +52,24 @@ impl Connection {
 
 /// One GET of `/` from a host, on a connection of its own, whatever comes back.
 pub(crate) async fn ask(address: SocketAddr, host: &str) -> Fallible<Response<Bytes>> {
-    let exchange = async { Connection::open(address).await?.get(host, "/").await };
+    once(address, Request::get("/").header(header::HOST, host)).await
+}
+
+/// The same with a header more.
+pub(crate) async fn ask_with(
+    address: SocketAddr,
+    host: &str,
+    (name, value): (&str, &str),
+) -> Fallible<Response<Bytes>> {
+    let request = Request::get("/").header(header::HOST, host);
+    once(address, request.header(name, value)).await
+}
+
+async fn once(address: SocketAddr, request: request::Builder) -> Fallible<Response<Bytes>> {
+    let request = request.body(Empty::new())?;
+    let exchange = async { Connection::open(address).await?.send(request).await };
     let response = timeout(LIMIT, exchange).await;
-    response.map_err(|_| format!("GET http://{host}/: late"))?
+    response.map_err(|_| format!("GET / of {address}: late"))?
 }
 
 /// One GET on a connection of its own; any status but 200 is an error that shows the body.

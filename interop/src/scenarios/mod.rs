@@ -9,6 +9,7 @@ mod csds;
 mod envoy;
 mod envoy_files;
 mod envoy_kinds;
+mod envoy_scopes;
 mod envoy_transports;
 mod fallback;
 mod grpc;
@@ -75,6 +76,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         envoy::scenarios(),
         envoy_transports::scenarios(),
         envoy_kinds::scenarios(),
+        envoy_scopes::scenarios(),
         envoy_files::scenarios(),
         grpc::scenarios(),
         grpc_server::scenarios(),
