@@ -14,7 +14,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::config::ConfigError;
+use crate::exception::ConfigError;
 use crate::finding::Finding;
 
 /// The fingerprints of what an earlier report had.

@@ -27,7 +27,6 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::config::{self, ConfigError};
 use crate::finding::{Finding, Language, Location, Severity};
 use crate::model::Span;
 use crate::rule::{self, Category, Compares, Profile, Profiles, Rule};
@@ -53,7 +52,7 @@ const fn rule(id: &'static str, purpose: &'static str, why: &'static str) -> Rul
 }
 
 /// An exception that lets nothing pass.
-pub(crate) const UNUSED: Rule = rule(
+pub const UNUSED: Rule = rule(
     "EXCEPTION_UNUSED",
     "Every exception lets a finding pass",
     "What it was made for is merged, undone or spelled differently. Left in place it would let the \
@@ -61,7 +60,7 @@ pub(crate) const UNUSED: Rule = rule(
 );
 
 /// An exception past its date.
-pub(crate) const EXPIRED: Rule = rule(
+pub const EXPIRED: Rule = rule(
     "EXCEPTION_EXPIRED",
     "No exception is used after its date",
     "Whoever made it wanted it to be looked at again by now. Mend what it lets pass, or give it a \
@@ -79,6 +78,16 @@ pub struct Config {
     pub policy: Policy,
     path: PathBuf,
     allow: Vec<Exception>,
+}
+
+/// Why the file cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {why}")]
+pub struct ConfigError {
+    /// The file, with line and column where they are known.
+    pub place: String,
+    /// What is wrong.
+    pub why: String,
 }
 
 #[derive(Debug, Clone)]
@@ -121,7 +130,14 @@ impl Config {
     /// # Errors
     /// When it cannot be read, or is not as it should be: unknown keys, rules, languages, dates.
     pub fn read(path: &Path) -> Result<Option<Config>, ConfigError> {
-        config::read(path, Config::parse)
+        match std::fs::read_to_string(path) {
+            Ok(text) => Config::parse(path, &text).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ConfigError {
+                place: path.display().to_string(),
+                why: error.to_string(),
+            }),
+        }
     }
 
     /// Reads its text.
@@ -129,6 +145,10 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
+        let place = |at: Option<(u64, u64)>| match at {
+            Some((line, column)) => format!("{}:{line}:{column}", path.display()),
+            None => path.display().to_string(),
+        };
         let file: File = match text.trim() {
             "" => {
                 return Ok(Config {
@@ -136,9 +156,15 @@ impl Config {
                     ..Config::default()
                 });
             }
-            _ => config::from_yaml(path, text)?,
+            _ => serde_saphyr::from_str(text).map_err(|error| ConfigError {
+                place: place(error.location().map(|at| (at.line(), at.column()))),
+                why: error.without_snippet().to_string(),
+            })?,
         };
-        let wrong = |why: String| ConfigError::new(path, None, why);
+        let wrong = |why: String| ConfigError {
+            place: place(None),
+            why,
+        };
         let profile = file
             .profile
             .as_deref()
@@ -149,7 +175,10 @@ impl Config {
         let languages = languages.collect::<Result<_, _>>().map_err(wrong)?;
         let allow = file.allow.into_iter().map(|entry| {
             let (line, column) = (entry.referenced.line(), entry.referenced.column());
-            check(&entry.value).map_err(|why| ConfigError::new(path, Some((line, column)), why))?;
+            check(&entry.value).map_err(|why| ConfigError {
+                place: place(Some((line, column))),
+                why,
+            })?;
             Ok(Exception {
                 entry: entry.value,
                 line: line as u32,

@@ -25,7 +25,7 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::config::{self, ConfigError};
+use crate::exception::ConfigError;
 
 /// The name of the file, in the top folder of a tree.
 pub const LEDGER_FILE: &str = "oxds-ledger.yaml";
@@ -152,7 +152,14 @@ impl Ledger {
     /// # Errors
     /// When it cannot be read, or is not as it should be.
     pub fn read(path: &Path) -> Result<Option<Ledger>, ConfigError> {
-        config::read(path, Ledger::parse)
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ledger::parse(path, &text).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ConfigError {
+                place: path.display().to_string(),
+                why: error.to_string(),
+            }),
+        }
     }
 
     /// Reads its text.
@@ -161,8 +168,15 @@ impl Ledger {
     /// With line and column: unknown keys, no dates, two releases of one name, a `since` that is no
     /// release, something deprecated that says nothing about its replacement.
     pub fn parse(path: &Path, text: &str) -> Result<Ledger, ConfigError> {
-        let file: File = config::from_yaml(path, text)?;
-        let entries = Entries(path);
+        let place = |line: u64, column: u64| format!("{}:{line}:{column}", path.display());
+        let file: File = serde_saphyr::from_str(text).map_err(|error| {
+            let at = error.location().map(|at| place(at.line(), at.column()));
+            ConfigError {
+                place: at.unwrap_or_else(|| path.display().to_string()),
+                why: error.without_snippet().to_string(),
+            }
+        })?;
+        let entries = Entries { place: &place };
         let mut releases = entries.read(file.releases, release)?;
         releases.sort_by_key(|release| release.date);
         let mut events = entries.read(file.events, event)?;
@@ -212,7 +226,9 @@ impl Ledger {
 }
 
 /// Entries of lists, whose mistakes are told at their places.
-struct Entries<'p>(&'p Path);
+struct Entries<'p> {
+    place: &'p dyn Fn(u64, u64) -> String,
+}
 
 impl Entries<'_> {
     fn read<E, T>(
@@ -226,7 +242,10 @@ impl Entries<'_> {
         let mut done: Vec<T> = Vec::with_capacity(entries.len());
         for entry in entries {
             let at = (entry.referenced.line(), entry.referenced.column());
-            let wrong = |why| ConfigError::new(self.0, Some(at), why);
+            let wrong = |why| ConfigError {
+                place: (self.place)(at.0, at.1),
+                why,
+            };
             let one = read(entry.value).map_err(wrong)?;
             if done.iter().any(|other| other.name() == one.name()) {
                 return Err(wrong(format!("{} stands here twice", one.name())));

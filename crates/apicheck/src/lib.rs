@@ -42,7 +42,6 @@
 //! | [`bump`] | versions of files that must grow, the lock, packages that are frozen |
 //! | [`generate`] | the next major, generated: which packages need it, and their files |
 //! | [`print`](mod@print) | a file of the model as text |
-//! | [`config`] | files that say how a tree is judged, and what is wrong in one |
 //! | [`exception`], [`baseline`], [`buf`] | what of the findings does not count, as data |
 //! | [`rule`] | what a rule is, and the table of all of them |
 //!
@@ -55,7 +54,6 @@ pub mod bump;
 pub mod check;
 pub mod clock;
 pub mod compare;
-pub mod config;
 pub mod exception;
 pub mod finding;
 pub mod generate;

@@ -86,9 +86,11 @@ impl Builder {
                     let (changes, groups) = (update.changes, update.groups);
                     context.on_nack.update(&context, changes, groups);
                     let before = health.record(update.findings, update.took);
+                    context.cache.pulse().beat();
                     log_findings(&before, &health.findings());
                 }
                 health.end();
+                context.cache.pulse().beat();
             })
         }));
         self
@@ -144,13 +146,14 @@ impl Builder {
             None => None,
         };
         let health = Arc::new(Health::default());
+        let streams = Streams::new(self.cache.pulse());
         let context = Arc::new(Context {
             cache: self.cache,
             config: Arc::new(self.config),
             limits: self.limits,
             security: self.security,
             hooks: self.hooks,
-            streams: Arc::new(Streams::default()),
+            streams: Arc::new(streams),
             polls: Arc::default(),
             metrics: Arc::new(Metrics::default()),
             withheld: Withheld::default(),

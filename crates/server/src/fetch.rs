@@ -220,6 +220,7 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
         if answered == Answered::Refused {
             react(context, question);
         }
+        context.cache.pulse().beat();
     }
     let view = match &question.node {
         Some(node) => context.cache.view(node),
@@ -253,6 +254,7 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
     match question.response(&told, context.config.identifier.as_deref()) {
         Some(response) => {
             polls.sent(clock.now(), question, told);
+            context.cache.pulse().beat();
             Fetched::Response(response)
         }
         None => unchanged(&view),

@@ -69,6 +69,7 @@ mod load;
 mod metrics;
 mod on_nack;
 mod pages;
+mod pulse;
 mod security;
 mod server;
 mod services;

@@ -1,5 +1,6 @@
 //! What the server counts, for Prometheus.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
@@ -16,6 +17,7 @@ use prometheus_client::registry::Registry;
 use crate::ads::Context;
 use crate::clients::Answered;
 use crate::store::Health;
+use crate::withheld;
 
 /// Counters that streams add to.
 #[derive(Debug, Default)]
@@ -258,16 +260,21 @@ impl Collector for Scrape {
             let count = ConstGauge::new(signed(published.collection().len() as u64));
             count.encode(resources.encode_family(&labels)?)?;
         }
+        let mut by_kind: BTreeMap<&Kind, u64> =
+            snapshot.kinds().map(|(kind, _)| (kind, 0)).collect();
+        let unsaid = withheld::everywhere(&self.context.cache);
+        for one in &unsaid {
+            *by_kind.entry(&one.kind).or_default() += 1;
+        }
         let mut withheld = encoder.encode_descriptor(
             "withheld",
             "Resources that clients of API v2 do not get, as they say what v2 cannot",
             None,
             gauge.metric_type(),
         )?;
-        for (kind, published) in snapshot.kinds() {
+        for (kind, count) in by_kind {
             let labels = [("kind", kind.to_string())];
-            let count = ConstGauge::new(signed(published.withheld().count() as u64));
-            count.encode(withheld.encode_family(&labels)?)?;
+            ConstGauge::new(signed(count)).encode(withheld.encode_family(&labels)?)?;
         }
         Ok(())
     }

@@ -7,6 +7,8 @@ use oxds_core::snapshot::{Obstacles, Snapshot};
 use oxds_types::{Kind, Version};
 use tracing::warn;
 
+use crate::cache::Cache;
+
 /// So many resources are remembered as told; then all are told again. A server that withholds more has one trouble, not
 /// many.
 const REMEMBERED: usize = 10_000;
@@ -40,7 +42,49 @@ impl Withheld {
     }
 }
 
+/// A resource that is served, and not to clients of v2.
+#[derive(Debug)]
+pub(crate) struct Unsaid {
+    /// Whose it is, if not everybody's.
+    pub(crate) group: Option<Arc<str>>,
+    pub(crate) kind: Kind,
+    pub(crate) name: Arc<str>,
+    /// What v2 lacks.
+    pub(crate) reasons: Vec<String>,
+}
+
+/// Those that are withheld from anybody who is connected, whatever groups they are in: each once.
+pub(crate) fn everywhere(cache: &Cache) -> Vec<Unsaid> {
+    let mut known = HashSet::new();
+    let mut all = Vec::new();
+    for view in cache.views() {
+        let snapshot = view.snapshot();
+        for (kind, published) in snapshot.kinds() {
+            for (name, obstacles) in published.withheld() {
+                let Some(resource) = published.collection().get(name) else {
+                    continue;
+                };
+                let mut members = view.members().iter();
+                let group = members.find(|group| {
+                    let of_group = cache.of_group(group, kind, name);
+                    of_group.is_some_and(|other| Arc::ptr_eq(&other, resource))
+                });
+                let group = group.cloned();
+                if known.insert((group.clone(), kind.clone(), Arc::clone(name))) {
+                    all.push(Unsaid {
+                        group,
+                        kind: kind.clone(),
+                        name: Arc::clone(name),
+                        reasons: reasons(obstacles).collect(),
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
 /// What v2 lacks, each with its field path.
-pub(crate) fn reasons(obstacles: &Obstacles) -> impl Iterator<Item = String> {
+fn reasons(obstacles: &Obstacles) -> impl Iterator<Item = String> {
     obstacles.iter().map(ToString::to_string)
 }

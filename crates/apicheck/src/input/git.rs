@@ -66,7 +66,7 @@ fn resolve(folder: &Path, revision: &Revision) -> Result<String, Unusable> {
         Revision::Ref(name) => vec![name.clone()],
     };
     // A folder outside any repository is another mistake than an unknown commit.
-    repository_says(folder, "--git-dir")?;
+    run(folder, &["rev-parse", "--git-dir"])?;
     let known = |name: &String| {
         let commit = format!("{name}^{{commit}}");
         run(
@@ -89,23 +89,6 @@ fn resolve(folder: &Path, revision: &Revision) -> Result<String, Unusable> {
             revision: revision.to_string(),
             hint: shallow_hint(folder).to_owned(),
         })
-}
-
-/// How git begins to say what is wrong.
-const FATAL: &str = "fatal: ";
-
-/// What `git rev-parse` says of the repository that a folder is in.
-fn repository_says(folder: &Path, of: &str) -> Result<String, Unusable> {
-    let unreadable = |why: String| Unusable::Unreadable {
-        path: folder.to_owned(),
-        why,
-    };
-    std::fs::metadata(folder).map_err(|error| unreadable(error.to_string()))?;
-    run(folder, &["rev-parse", of]).map_err(|error| match error {
-        Unusable::Git { why, .. } if why.starts_with(FATAL) => unreadable(why.replace(FATAL, "")),
-        // git itself is missing.
-        error => error,
-    })
 }
 
 fn shallow_hint(folder: &Path) -> &'static str {
@@ -132,7 +115,7 @@ pub struct Base {
 /// When `folder` is in no repository, no default branch is known, or the clone is too shallow.
 pub fn merge_base(folder: &Path) -> Result<Base, Unusable> {
     let folder = folder_of(folder);
-    let prefix = repository_says(&folder, "--show-prefix")?;
+    let prefix = run(&folder, &["rev-parse", "--show-prefix"])?;
     let branch = default_branch(&folder)?;
     let base =
         run(&folder, &["merge-base", "HEAD", &branch]).map_err(|_| Unusable::UnknownRevision {

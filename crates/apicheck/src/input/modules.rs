@@ -1,14 +1,11 @@
 //! `buf.yaml` and `buf.work.yaml`: where the modules of a folder lie, so that a tree which uses buf
 //! is read without a word of configuration. Dependencies on buf's registry are not followed.
 
-use std::path::Path;
-
 use serde::Deserialize;
 
 use super::failure::Unusable;
 use super::listing::Listing;
 use crate::buf::{Ignores, Section};
-use crate::config;
 
 /// The folders that are roots, and what is not part of them. Paths from the top of the listing,
 /// the top itself as the empty path.
@@ -129,7 +126,15 @@ fn read<T: for<'a> Deserialize<'a>>(listing: &Listing, path: &str) -> Result<T, 
         .unwrap_or_default();
     let text =
         std::str::from_utf8(&bytes).map_err(|_| wrong(display.clone(), "not UTF-8".into()))?;
-    config::from_yaml(Path::new(&display), text).map_err(|error| wrong(error.place, error.why))
+    serde_saphyr::from_str(text).map_err(|error| {
+        let place = error
+            .location()
+            .map(|at| format!(":{}:{}", at.line(), at.column()));
+        wrong(
+            display + &place.unwrap_or_default(),
+            error.without_snippet().to_string(),
+        )
+    })
 }
 
 /// `./a/b/` to `a/b`, `.` to nothing.

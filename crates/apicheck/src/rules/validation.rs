@@ -40,28 +40,28 @@ const fn tightening(id: &'static str, purpose: &'static str, why: &'static str) 
 }
 
 /// A field or a oneof must be set now.
-pub(crate) const REQUIRED_ADDED: Rule = tightening(
+pub const REQUIRED_ADDED: Rule = tightening(
     "VALIDATION_REQUIRED_ADDED",
     "A field or oneof that could be left out can still be left out",
     WHY,
 );
 
 /// A limit of a number, a duration or a time moved inward.
-pub(crate) const BOUND_TIGHTENED: Rule = tightening(
+pub const BOUND_TIGHTENED: Rule = tightening(
     "VALIDATION_BOUND_TIGHTENED",
     "Limits of numbers, durations and times do not move inward",
     WHY,
 );
 
 /// `const`, `in` shrank, `not_in` grew.
-pub(crate) const VALUES_TIGHTENED: Rule = tightening(
+pub const VALUES_TIGHTENED: Rule = tightening(
     "VALIDATION_VALUES_TIGHTENED",
     "Values that were allowed by const, in and not_in stay allowed",
     WHY,
 );
 
 /// `defined_only` on an enum.
-pub(crate) const DEFINED_ONLY_ADDED: Rule = tightening(
+pub const DEFINED_ONLY_ADDED: Rule = tightening(
     "VALIDATION_DEFINED_ONLY_ADDED",
     "An enum that took undeclared numbers still takes them",
     "Older readers refuse the values that are added later, so every addition to the enum becomes \
@@ -69,21 +69,21 @@ pub(crate) const DEFINED_ONLY_ADDED: Rule = tightening(
 );
 
 /// Shorter longest, longer shortest texts.
-pub(crate) const LENGTH_TIGHTENED: Rule = tightening(
+pub const LENGTH_TIGHTENED: Rule = tightening(
     "VALIDATION_LENGTH_TIGHTENED",
     "Strings and bytes of a length that was allowed stay allowed",
     WHY,
 );
 
 /// Fewer or more items demanded.
-pub(crate) const COUNT_TIGHTENED: Rule = tightening(
+pub const COUNT_TIGHTENED: Rule = tightening(
     "VALIDATION_COUNT_TIGHTENED",
     "Lists and maps of a size that was allowed stay allowed",
     WHY,
 );
 
 /// Patterns, prefixes, well-known formats.
-pub(crate) const FORMAT_TIGHTENED: Rule = tightening(
+pub const FORMAT_TIGHTENED: Rule = tightening(
     "VALIDATION_FORMAT_TIGHTENED",
     "Patterns, prefixes, suffixes, contents and well-known formats do not become stricter",
     "Texts that were accepted are refused after the upgrade. Whether one pattern accepts all that \
@@ -92,14 +92,14 @@ pub(crate) const FORMAT_TIGHTENED: Rule = tightening(
 );
 
 /// `unique`, `no_sparse`.
-pub(crate) const ITEMS_TIGHTENED: Rule = tightening(
+pub const ITEMS_TIGHTENED: Rule = tightening(
     "VALIDATION_ITEMS_TIGHTENED",
     "Lists that could repeat an item, and maps that could leave out a value, still can",
     WHY,
 );
 
 /// `ignore_empty` taken away.
-pub(crate) const EMPTY_REFUSED: Rule = tightening(
+pub const EMPTY_REFUSED: Rule = tightening(
     "VALIDATION_EMPTY_REFUSED",
     "An empty value that was left unchecked stays unchecked",
     "proto3 cannot tell an unset value from an empty one: a configuration that never set the field \
@@ -107,7 +107,7 @@ pub(crate) const EMPTY_REFUSED: Rule = tightening(
 );
 
 /// CEL, and rules unknown to this program.
-pub(crate) const EXPRESSION_TIGHTENED: Rule = tightening(
+pub const EXPRESSION_TIGHTENED: Rule = tightening(
     "VALIDATION_EXPRESSION_TIGHTENED",
     "CEL expressions and custom rules are not added or changed",
     "They are compared as text, since what they accept cannot be told in general. When the new \
@@ -115,14 +115,14 @@ pub(crate) const EXPRESSION_TIGHTENED: Rule = tightening(
 );
 
 /// `disabled`, `ignored`, `skip` taken away.
-pub(crate) const SWITCHED_ON: Rule = tightening(
+pub const SWITCHED_ON: Rule = tightening(
     "VALIDATION_SWITCHED_ON",
     "A message or field whose validation was switched off stays unchecked",
     "All rules inside come into force at once, for configurations that never met them.",
 );
 
 /// Any rule became weaker.
-pub(crate) const LOOSENED: Rule = Rule {
+pub const LOOSENED: Rule = Rule {
     id: "VALIDATION_LOOSENED",
     behaviours: &["V-32", "V-33"],
     purpose: "Validation that accepts more is told, and refused in strict mode",

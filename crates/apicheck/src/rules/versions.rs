@@ -27,7 +27,7 @@ const fn rule(
 }
 
 /// The version of a file does not follow its change.
-pub(crate) const NOT_BUMPED: Rule = rule(
+pub const NOT_BUMPED: Rule = rule(
     "FILE_VERSION_NOT_BUMPED",
     &["V-21", "V-22"],
     "A file that changed has a higher version",
@@ -37,7 +37,7 @@ pub(crate) const NOT_BUMPED: Rule = rule(
 );
 
 /// The version of a file changed alone.
-pub(crate) const BUMPED_WITHOUT_CHANGE: Rule = rule(
+pub const BUMPED_WITHOUT_CHANGE: Rule = rule(
     "FILE_VERSION_BUMPED_WITHOUT_CHANGE",
     &["V-22"],
     "A file whose meaning did not change keeps its version",
@@ -46,7 +46,7 @@ pub(crate) const BUMPED_WITHOUT_CHANGE: Rule = rule(
 );
 
 /// A frozen package changed.
-pub(crate) const FROZEN_CHANGED: Rule = rule(
+pub const FROZEN_CHANGED: Rule = rule(
     "FROZEN_PACKAGE_CHANGED",
     &["V-14"],
     "A frozen package does not change in meaning",

@@ -210,8 +210,10 @@ fn a_commit_is_read_without_checking_it_out() {
     );
     let outside = tempfile::tempdir().unwrap();
     let wrong = read(&format!("{}#ref=HEAD", outside.path().display())).unwrap_err();
-    let begin = format!("{}: not a git repository", outside.path().display());
-    assert!(wrong.to_string().starts_with(&begin), "{wrong}");
+    assert!(
+        matches!(wrong, Failure::Unusable(Unusable::Git { .. })),
+        "{wrong}"
+    );
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 
 use oxds_types::{Kind, Reference};
 
-use super::watch::Watch;
+use super::{held::WaitsFor, watch::Watch};
 use crate::{
     snapshot::{Resource, Snapshot},
     time::Instant,
@@ -34,6 +34,11 @@ pub(super) struct Patience {
 impl Patience {
     pub(super) fn since(since: Instant) -> Self {
         Self { since, over: false }
+    }
+
+    /// When it began.
+    pub(super) fn began(self) -> Instant {
+        self.since
     }
 
     pub(super) fn is_over(self) -> bool {
@@ -67,10 +72,19 @@ pub(super) struct Peers<'a> {
 impl Peers<'_> {
     /// Whether something that the client has and will not keep refers to this resource.
     pub(super) fn need(&self, kind: &Kind, name: &str) -> bool {
+        self.user(kind, name).is_some()
+    }
+
+    /// What that is, or may be.
+    pub(super) fn user(&self, kind: &Kind, name: &str) -> Option<WaitsFor> {
         let mut others = self.before.iter().chain(self.after);
-        others.any(|watch| {
+        others.find_map(|watch| {
             let head = watch.head(self.snapshot);
-            watch.is_unanswered(head) || watch.refers_to(kind, name, head)
+            if watch.is_unanswered(head) {
+                return Some(WaitsFor::kind(&watch.kind));
+            }
+            let user = watch.user(kind, name, head)?;
+            Some(WaitsFor::resource(&watch.kind, user.name()))
         })
     }
 
@@ -81,7 +95,7 @@ impl Peers<'_> {
             .iter()
             .chain(self.after)
             .filter(|watch| watch.is_by_name());
-        others.any(|watch| watch.refers_to(kind, name, watch.head(self.snapshot)))
+        others.any(|watch| watch.user(kind, name, watch.head(self.snapshot)).is_some())
     }
 
     /// Whether anything that the client asked for by name and has accepted refers to this resource, and will.
@@ -94,8 +108,14 @@ impl Peers<'_> {
 
     /// Whether all that may refer to clusters has been asked for, and answered.
     pub(super) fn users_are_answered(&self) -> bool {
+        self.unanswered_user().is_none()
+    }
+
+    /// What may refer to clusters, and has been asked for and not answered.
+    pub(super) fn unanswered_user(&self) -> Option<WaitsFor> {
         let mut after = self.after.iter();
-        !after.any(|watch| watch.is_unanswered(watch.head(self.snapshot)))
+        let unanswered = after.find(|watch| watch.is_unanswered(watch.head(self.snapshot)));
+        unanswered.map(|watch| WaitsFor::kind(&watch.kind))
     }
 
     /// Whether something that may refer to clusters has been asked for, or never will be.
@@ -112,24 +132,30 @@ impl Peers<'_> {
 
     /// Whether the client lacks something that `resource` depends on and that it will have.
     pub(super) fn lack(&self, resource: &Resource) -> bool {
-        resource.references().iter().any(|reference| {
+        self.lacking(resource).is_some()
+    }
+
+    /// What that is.
+    pub(super) fn lacking(&self, resource: &Resource) -> Option<WaitsFor> {
+        let needed = |reference: &Reference| WaitsFor::resource(&reference.kind, &reference.name);
+        resource.references().iter().find_map(|reference| {
             // What the client asks for by name, it asks for in its own order: it does not wait for what it did not ask
             // for.
-            let Some(watch) = self.earlier(&reference.kind) else {
-                return false;
-            };
+            let watch = self.earlier(&reference.kind)?;
             if !watch.covers(&reference.name) {
-                return false;
+                return None;
             }
-            let served = watch.head(self.snapshot).collection();
-            let Some(needed) = served.get(&reference.name) else {
-                return false;
-            };
-            watch.lacks(&reference.name)
-                || needed
-                    .references()
-                    .iter()
-                    .any(|next| self.lack_next(watch, needed, next))
+            let there_is = watch
+                .head(self.snapshot)
+                .collection()
+                .get(&reference.name)?;
+            if watch.lacks(&reference.name) {
+                return Some(needed(reference));
+            }
+            let mut further = there_is.references().iter();
+            further
+                .find(|next| self.lack_next(watch, there_is, next))
+                .map(needed)
         })
     }
 

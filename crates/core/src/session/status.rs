@@ -53,6 +53,9 @@ pub struct KindStatus {
     pub acked_at: Option<Instant>,
     /// Since when a response has been without an answer.
     pub waiting_since: Option<Instant>,
+    /// How much is held back, so that nothing breaks at the client (S-53): removals, each counted, and updates and a
+    /// first answer, which are one each. [`Session::held_back`] says what.
+    pub held: usize,
     /// The latest rejection that nothing accepted came after.
     pub nack: Option<Nack>,
     /// Responses accepted, and rejected, on this stream.
@@ -201,6 +204,7 @@ impl KindStatus {
             acked: watch.record.acked,
             acked_at: watch.record.acked_at,
             waiting_since: watch.waiting_since(),
+            held: watch.held_count(),
             nack: watch.record.nack.clone(),
             acks: watch.record.acks,
             nacks: watch.record.nacks,

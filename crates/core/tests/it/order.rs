@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::session::{Config, Event, Held};
+use oxds_core::session::{Config, Event, Held, HeldBack, HeldChange, WaitsFor};
 use oxds_types::Kind;
 
 use crate::support::{
@@ -302,6 +302,72 @@ fn s53_an_update_that_waits_goes_in_the_end() {
         assert!(stream.events().contains(&held));
         world = shop();
     }
+}
+
+/// What is held back of a kind: the change, of what, and what it waits for.
+fn held(stream: &Stream, world: &World, kind: &Kind) -> Vec<String> {
+    let text = |held: HeldBack| {
+        let name = held.name.as_deref().unwrap_or("all");
+        let waits_for = match held.waits_for {
+            Some(WaitsFor { kind, name }) => format!("{kind} {}", name.as_deref().unwrap_or("all")),
+            None => "nothing".to_owned(),
+        };
+        format!("{} of {name} for {waits_for}", held.change.as_str())
+    };
+    let held: Vec<_> = stream
+        .session
+        .held_back(kind, &world.snapshot)
+        .map(text)
+        .collect();
+    let status = stream.session.status();
+    let counted = status.iter().find(|status| status.kind == *kind);
+    assert_eq!(counted.map(|status| status.held), Some(held.len()));
+    held
+}
+
+#[test]
+fn s53_what_is_held_back_is_told_with_its_cause() {
+    let mut world = shop();
+    for (is_delta, mut stream) in [false, true].into_iter().zip(envoys(&world)) {
+        replace(&mut world);
+        let since = stream.now;
+        let cluster = stream.reply(&world);
+        let removal = ["removal of X for rds main"];
+        assert_eq!(held(&stream, &world, &CDS), removal);
+        assert_eq!(held(&stream, &world, &RDS), ["update of main for cds Y"]);
+        stream.pass(Duration::from_millis(5));
+        also_ask(&mut stream, is_delta, "Y");
+        stream.ack(&cluster);
+        let assignment = stream.reply(&world);
+        assert_eq!(held(&stream, &world, &RDS), ["update of main for eds Y"]);
+        stream.ack(&assignment);
+        let route = stream.reply(&world);
+        assert_eq!(held(&stream, &world, &RDS), [""; 0]);
+        assert_eq!(held(&stream, &world, &CDS), removal);
+        let first = stream
+            .session
+            .held_back(&CDS, &world.snapshot)
+            .next()
+            .unwrap();
+        assert_eq!((first.since, first.change), (since, HeldChange::Removal));
+        assert!(!stream.session.is_in_sync(&world.snapshot));
+
+        stream.ack(&route);
+        stream.drain(&world);
+        assert_eq!(held(&stream, &world, &CDS), [""; 0]);
+        world = shop();
+    }
+}
+
+#[test]
+fn s53_a_first_answer_that_is_held_back_says_what_for() {
+    let mut world = shop();
+    replace(&mut world);
+    let mut stream = Stream::sotw();
+    stream.ask_again(&CDS, &["X"], "what it had");
+    stream.ask_again(&RDS, &["main"], "what it had");
+    assert_eq!(stream.reply(&world).resources, ["main=2"]);
+    assert_eq!(held(&stream, &world, &CDS), ["answer of all for rds all"]);
 }
 
 #[test]

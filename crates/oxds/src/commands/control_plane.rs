@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service_client::ClientStatusDiscoveryServiceClient;
 use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ClientStatusRequest};
-use http::{Request, StatusCode, Uri};
+use http::{HeaderValue, Request, StatusCode, Uri, header, request};
 use http_body_util::{BodyExt as _, Limited};
 use hyper_util::rt::TokioIo;
 use oxds_client::Bootstrap;
@@ -26,6 +26,7 @@ use crate::exit::Failure;
 
 /// To connect, and for each answer: enough for a hundred thousand resources.
 const PATIENCE: Duration = Duration::from_secs(20);
+const STATUS: &str = "/status.json";
 /// The longest answer: a million resources or so.
 pub(super) const MAX_ANSWER: usize = 256 << 20;
 
@@ -106,17 +107,45 @@ impl ControlPlane {
     }
 
     /// The status page; `None` if it is a control plane that has none.
-    pub(crate) async fn status_page(&self) -> Option<Bytes> {
+    pub(crate) async fn status_page(&self) -> Option<StatusPage> {
+        self.fetch_status(Request::get(STATUS)).await
+    }
+
+    /// The status page once it may be another than this one; `None` if it is the same still after `wait`, in whole
+    /// seconds, or there is none any more.
+    pub(crate) async fn next_status_page(
+        &self,
+        known: &StatusPage,
+        wait: Duration,
+    ) -> Option<StatusPage> {
+        let request = Request::get(STATUS)
+            .header(header::IF_NONE_MATCH, known.tag.as_ref()?)
+            .header("prefer", format!("wait={}", wait.as_secs()));
+        self.fetch_status(request).await
+    }
+
+    async fn fetch_status(&self, request: request::Builder) -> Option<StatusPage> {
         let mut channel = self.0.clone();
-        let request = Request::get("/status.json").body(Body::empty()).ok()?;
+        let request = request.body(Body::empty()).ok()?;
         poll_fn(|cx| channel.poll_ready(cx)).await.ok()?;
         let response = channel.call(request).await.ok()?;
         if response.status() != StatusCode::OK {
             return None;
         }
+        let tag = response.headers().get(header::ETAG).cloned();
         let body = Limited::new(response.into_body(), MAX_ANSWER);
-        Some(body.collect().await.ok()?.to_bytes())
+        let body = body.collect().await.ok()?.to_bytes();
+        Some(StatusPage { tag, body })
     }
+}
+
+/// What a control plane of ours says of itself and its clients: see `docs/status-json.md`.
+#[derive(Debug, Clone)]
+pub(crate) struct StatusPage {
+    /// What tells it from the next.
+    tag: Option<HeaderValue>,
+    /// JSON.
+    pub(crate) body: Bytes,
 }
 
 /// Connects as the server's credentials say.

@@ -17,6 +17,7 @@ pub(crate) mod serve;
 mod show;
 mod source;
 pub(crate) mod status;
+mod store;
 pub(crate) mod validate;
 pub(crate) mod wait;
 pub(crate) mod watch;

@@ -123,7 +123,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         .store(store)
         .bind()
         .await
-        .map_err(|error| in_use(&error, args.grpc))?;
+        .map_err(|error| in_use(&error))?;
 
     if let Some(folder) = args.files {
         tokio::spawn(FileSink::new(server.cache(), folder).run());
@@ -143,24 +143,16 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     };
     let stopped = async {
         tokio::select! {
-            // A SIGHUP that came before the end was asked for is heard before it.
-            biased;
-            () = reloading => {}
             signal = stop.next() => info!("{signal}: stopping"),
+            () = reloading => {}
         }
     };
     server.run(stopped).await;
     Ok(Exit::Success)
 }
 
-fn in_use(error: &BindError, grpc: SocketAddr) -> Failure {
-    let option = if error.address == grpc {
-        "--grpc"
-    } else {
-        "--http"
-    };
-    let hint = format!("port 0 lets the system choose: {option} 127.0.0.1:0");
-    Failure::negative(format_args!("{option}: {error}")).hint(hint)
+fn in_use(error: &BindError) -> Failure {
+    Failure::negative(error).hint("port 0 lets the system choose: --grpc 127.0.0.1:0")
 }
 
 /// What tells this process from its replicas, to clients that log whom they talk to.

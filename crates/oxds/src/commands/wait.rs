@@ -7,13 +7,19 @@ use tokio::time::Instant;
 use tonic::Code;
 
 use super::clients::{Client, State};
-use super::control_plane::{Address, ControlPlane, refused};
+use super::control_plane::{Address, ControlPlane, StatusPage, refused};
+use super::store::{Finding, Store};
 use super::{duration, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Between two questions: quick for a person, light for a control plane with thousands of clients.
+/// After a change: others mostly come with it.
+const BREATH: Duration = Duration::from_millis(50);
+/// Between two questions to a control plane that does not tell of changes: quick for a person, light for who has
+/// thousands of clients.
 const PAUSE: Duration = Duration::from_millis(200);
+/// For how long it is asked at once to tell of a change.
+const LONG: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,10 +27,12 @@ Examples:
   oxds wait --for acked --all                    # every client has all that is served to it
 
 It looks at what the control plane serves now: a file saved a moment ago may need the tenth of a \
-second that it takes to be read. Clients that are not connected are not waited for.
+second that it takes to be read. Clients that are not connected are not waited for. A file of `oxds serve` \
+with a mistake is not live: it is waited for until it is mended, if the mistake is in the resource, or in none \
+that is known.
 
-Exit codes: 0 every client accepted the current content, or none asks for it; 1 some did not in time, and \
-which is printed; 2 wrong arguments.";
+Exit codes: 0 every client accepted the current content, or none asks for it; 1 some did not in time, or a file is \
+wrong, and which is printed; 2 wrong arguments.";
 
 /// Wait until all clients have accepted what is served
 #[derive(Debug, clap::Args)]
@@ -66,34 +74,77 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     runtime()?.block_on(async {
         let end = Instant::now() + args.timeout;
         let control_plane = ControlPlane::connect(&args.address.server()?).await?;
+        let mut page = control_plane.status_page().await;
         loop {
-            let last = Instant::now() + PAUSE > end;
-            match control_plane.client_status(true).await {
+            let asked = control_plane.client_status(true).await;
+            let answered = asked.is_ok();
+            let over = Instant::now() >= end;
+            match asked {
                 Ok(clients) => {
                     let clients: Vec<_> = clients.into_iter().map(Client::from).collect();
-                    let missing = missing(&clients, args.name.as_deref());
+                    let mut missing = broken(page.as_ref(), args.name.as_deref());
+                    missing.extend(lacking(&clients, args.name.as_deref()));
                     if missing.is_empty() {
                         return Ok(Exit::Success);
                     }
-                    if last {
+                    if over {
                         let mut output = Output::new();
                         missing.iter().try_for_each(|line| output.line(line))?;
                         return Ok(Exit::Negative);
                     }
                 }
                 // It may be restarting: the channel connects again by itself.
-                Err(status) if last || status.code() != Code::Unavailable => {
+                Err(status) if over || status.code() != Code::Unavailable => {
                     return Err(refused(&status));
                 }
-                Err(_) => {}
+                Err(_) => page = None,
             }
-            tokio::time::sleep(PAUSE).await;
+            // The last look is at the end.
+            let changed = changed(&control_plane, page.clone(), answered);
+            page = tokio::time::timeout_at(end, changed).await.unwrap_or(page);
         }
     })
 }
 
+/// Waits until it may be worth to ask again: the status page by then, if there is one.
+async fn changed(
+    control_plane: &ControlPlane,
+    page: Option<StatusPage>,
+    answered: bool,
+) -> Option<StatusPage> {
+    let Some(mut page) = page else {
+        tokio::time::sleep(PAUSE).await;
+        // One that answers and has no page has none later.
+        return match answered {
+            true => None,
+            false => control_plane.status_page().await,
+        };
+    };
+    tokio::time::sleep(BREATH).await;
+    let begun = Instant::now();
+    if let Some(next) = control_plane.next_status_page(&page, LONG).await {
+        page = next;
+    } else if begun.elapsed() < LONG {
+        // It was not waited with: the control plane has gone, or is of another make.
+        tokio::time::sleep(PAUSE).await;
+    }
+    Some(page)
+}
+
+/// A line for each mistake that keeps what is waited for from being served.
+fn broken(page: Option<&StatusPage>, name: Option<&str>) -> Vec<String> {
+    let store = page.map(Store::of).unwrap_or_default();
+    let concerns = |error: &&Finding| match (&error.resource, name) {
+        (Some(resource), Some(name)) => resource == name,
+        // A file that cannot be read may hold anything.
+        (None, _) | (_, None) => true,
+    };
+    let errors = store.errors().filter(concerns);
+    errors.map(ToString::to_string).collect()
+}
+
 /// A line for each client and resource that is not as it should be.
-fn missing(clients: &[Client], name: Option<&str>) -> Vec<String> {
+fn lacking(clients: &[Client], name: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
     for client in clients {
         for held in &client.resources {

@@ -70,6 +70,33 @@ async fn s68_status_and_wait_follow_a_rollout() {
     );
 }
 
+/// Given a file with a mistake; then `wait` says where, for that resource and for all, and not for another; `status` says
+/// so too; when it is mended while somebody waits; then that ends well, long before its time is over.
+#[test]
+fn s73_a_file_with_a_mistake_is_not_live() {
+    let wrong = cluster("a") + "lb_polizy: RANDOM\n";
+    let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
+    let server = Serve::start(dir.path());
+    server.shows("/readyz", "200 OK");
+    fs::write(dir.path().join("a.yaml"), wrong).expect("written");
+    server.shows("/status.json", "lb_polizy");
+    let said = ["a.yaml:4:1: error: lb_polizy"];
+    ask(&server, &["wait", "a", "--timeout", "300ms"]).expect(1, &said);
+    ask(&server, &["wait", "--all", "--timeout", "50ms"]).expect(1, &said);
+    ask(&server, &["wait", "b"]).expect(0, &[]);
+    ask(&server, &["status"]).expect(1, &said);
+
+    let waiting = std::thread::spawn({
+        let grpc = server.grpc.to_string();
+        move || oxds(["wait", "a", "--timeout", "60s", "--server", &grpc])
+    });
+    fs::write(dir.path().join("a.yaml"), cluster("a")).expect("written");
+    let begun = std::time::Instant::now();
+    waiting.join().expect("ran").expect(0, &[]);
+    let took = begun.elapsed();
+    assert!(took.as_secs() < 30, "{took:?}");
+}
+
 #[test]
 fn nobody_connected_is_said_and_waited_for_by_nobody() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);

@@ -353,6 +353,7 @@ impl Stream {
             };
             let snapshot = view.load();
             self.shown |= snapshot.is_loaded();
+            let mut sent_any = false;
             let mut session = self.open.session();
             while let Some(out) = session.poll_transmit(self.context.clock.now(), &snapshot) {
                 self.context.metrics.response(&out);
@@ -374,8 +375,12 @@ impl Stream {
                     self.context.withheld.tell(&snapshot, kind);
                 }
                 transmit(out.frame);
+                sent_any = true;
             }
             drop(session);
+            if sent_any {
+                self.context.cache.pulse().beat();
+            }
             let revision = snapshot.revision();
             drop(snapshot);
             // A name that is watched only since now may have changed after the snapshot was loaded.
@@ -390,9 +395,11 @@ impl Stream {
     fn handle_events(&mut self) -> bool {
         let mut watched_more = false;
         let mut refused = Vec::new();
+        let mut happened = false;
         let stream = self.place.id();
         let mut session = self.open.session();
         while let Some(event) = session.poll_event() {
+            happened = true;
             self.context.metrics.event(&event);
             if let Err(refused) = self.observed.event(&event) {
                 self.refused.get_or_insert(refused);
@@ -444,6 +451,9 @@ impl Stream {
         drop(session);
         let node = node.unwrap_or_default();
         self.context.on_nack.refused(&self.context, &node, &refused);
+        if happened {
+            self.context.cache.pulse().beat();
+        }
         watched_more
     }
 }

@@ -19,6 +19,7 @@ use super::service::Peer;
 use super::stream::Context;
 use crate::cache::{Cache, View};
 use crate::limits::Limits;
+use crate::pulse::Pulse;
 use crate::security::{Denied, Grant};
 
 /// One open stream, as others see it.
@@ -105,8 +106,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// All open streams of a server, in the order in which they were opened.
-#[derive(Debug, Default)]
-pub(crate) struct Streams(Mutex<Table>);
+#[derive(Debug)]
+pub(crate) struct Streams {
+    table: Mutex<Table>,
+    /// Beats when one comes or goes.
+    pulse: Arc<Pulse>,
+}
 
 #[derive(Debug, Default)]
 struct Table {
@@ -124,6 +129,13 @@ pub(crate) struct Place {
 }
 
 impl Streams {
+    pub(crate) fn new(pulse: &Arc<Pulse>) -> Self {
+        Self {
+            table: Mutex::default(),
+            pulse: Arc::clone(pulse),
+        }
+    }
+
     /// Takes a place, if the limits leave one (S-77).
     pub(super) fn enter(
         self: &Arc<Self>,
@@ -143,6 +155,8 @@ impl Streams {
         let id = table.next;
         table.next += 1;
         table.open.insert(id, Arc::clone(stream));
+        drop(table);
+        self.pulse.beat();
         Ok(Place {
             streams: Arc::clone(self),
             id,
@@ -159,7 +173,7 @@ impl Streams {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        lock(&self.0)
+        lock(&self.table)
     }
 }
 
@@ -182,5 +196,7 @@ impl Drop for Place {
                 of_peer.remove();
             }
         }
+        drop(table);
+        self.streams.pulse.beat();
     }
 }

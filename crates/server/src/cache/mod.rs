@@ -31,6 +31,8 @@ use index::{Index, Wakeups};
 use roster::Roster;
 pub(crate) use view::{View, Watcher};
 
+use crate::pulse::Pulse;
+
 /// The resources that servers serve. A handle: clones share one state.
 ///
 /// ```
@@ -59,6 +61,7 @@ struct Inner {
     memberships: AtomicU64,
     /// Cancelled when something was loaded: who waits for that is told once.
     loaded: CancellationToken,
+    pulse: Arc<Pulse>,
 }
 
 /// What is not for all nodes.
@@ -87,6 +90,7 @@ impl Cache {
             roster: Arc::default(),
             memberships: AtomicU64::new(0),
             loaded: CancellationToken::new(),
+            pulse: Arc::default(),
         }))
     }
 
@@ -186,6 +190,7 @@ impl Cache {
         if root.is_loaded() {
             self.0.loaded.cancel();
         }
+        self.0.pulse.beat();
         root
     }
 
@@ -250,6 +255,20 @@ impl Cache {
     /// Enrols the session of a node with what it looks at. Wakes it also when it may have to look at something else.
     pub(crate) fn enrol(&self, node: &Node) -> Watcher {
         self.view(node).enrol_node(&self.0.roster, node)
+    }
+
+    /// All that nodes look at: first what those do that are in no group.
+    pub(crate) fn views(&self) -> Vec<Arc<View>> {
+        let grouped = self.grouped();
+        let views = grouped.views.values().filter_map(Weak::upgrade);
+        std::iter::once(Arc::clone(&self.0.root))
+            .chain(views)
+            .collect()
+    }
+
+    /// Beats when something is published, and with whatever else the status tells.
+    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
+        &self.0.pulse
     }
 
     /// What nodes look at that are in no group.

@@ -5,7 +5,7 @@ mod polls;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use oxds_core::session::{KindStatus, Progress, Rejection, ResourceStatus, Session};
+use oxds_core::session::{HeldBack, KindStatus, Progress, Rejection, ResourceStatus, Session};
 use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
 use oxds_types::Kind;
@@ -15,6 +15,9 @@ pub(crate) use polls::{Answered, Polls, Via};
 
 use crate::ads::Context;
 use crate::metrics::protocol_name;
+
+/// How much of what is held back from a client is shown, kind by kind: what waits together mostly waits for the same.
+const HELD_SHOWN: usize = 10;
 
 /// What is known of a client besides what it has.
 #[derive(Debug)]
@@ -37,6 +40,8 @@ pub(crate) trait Subscriber {
     fn progress(&self, kind: &Kind, snapshot: &Snapshot) -> Progress;
     /// Whether it has accepted all that is served to it.
     fn is_in_sync(&self, snapshot: &Snapshot) -> bool;
+    /// What it is not told yet, so that nothing breaks (S-53), of one of them: some of it.
+    fn held_back(&self, kind: &Kind, snapshot: &Snapshot) -> Vec<HeldBack>;
     /// What it asked for by name.
     fn names(&self, kind: &Kind) -> Vec<Arc<str>>;
     /// What it has of one resource; `None` if it did not ask for it.
@@ -77,6 +82,12 @@ impl Subscriber for Session {
 
     fn is_in_sync(&self, snapshot: &Snapshot) -> bool {
         Session::is_in_sync(self, snapshot)
+    }
+
+    fn held_back(&self, kind: &Kind, snapshot: &Snapshot) -> Vec<HeldBack> {
+        Session::held_back(self, kind, snapshot)
+            .take(HELD_SHOWN)
+            .collect()
     }
 
     fn names(&self, kind: &Kind) -> Vec<Arc<str>> {

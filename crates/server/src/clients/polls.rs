@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use oxds_core::session::{Interest, KindStatus, Nack, Progress, Rejection, ResourceStatus};
+use oxds_core::session::{
+    HeldBack, Interest, KindStatus, Nack, Progress, Rejection, ResourceStatus,
+};
 use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_core::time::Instant;
 use oxds_types::Kind;
@@ -240,6 +242,7 @@ impl Polled {
             acked: version(&self.acked),
             acked_at: self.acked_at,
             waiting_since: self.waiting_since,
+            held: 0,
             nack: self.nack.clone(),
             acks: self.acks,
             nacks: self.nacks,
@@ -273,6 +276,11 @@ impl Subscriber for Poller {
     fn is_in_sync(&self, snapshot: &Snapshot) -> bool {
         let mut kinds = self.kinds.keys();
         kinds.all(|kind| self.progress(kind, snapshot) == Progress::Synced)
+    }
+
+    /// Each answer is all that there is.
+    fn held_back(&self, _: &Kind, _: &Snapshot) -> Vec<HeldBack> {
+        Vec::new()
     }
 
     fn names(&self, kind: &Kind) -> Vec<Arc<str>> {

@@ -14,9 +14,10 @@ mod rest;
 mod status;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
@@ -75,13 +76,44 @@ async fn ready(State(pages): State<Arc<Pages>>) -> (StatusCode, &'static str) {
 async fn status_to_clients(
     State(pages): State<Arc<Pages>>,
     Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
 ) -> Response {
     match pages.context.may_inspect(&peer) {
-        Ok(()) => Json(status::Status::of(&pages)).into_response(),
+        Ok(()) => status_page(&pages, &headers).await,
         Err(denied) => (StatusCode::FORBIDDEN, denied.to_string()).into_response(),
     }
 }
 
-async fn status(State(pages): State<Arc<Pages>>) -> Json<status::Status> {
-    Json(status::Status::of(&pages))
+async fn status(State(pages): State<Arc<Pages>>, headers: HeaderMap) -> Response {
+    status_page(&pages, &headers).await
+}
+
+/// The status as it is, or, to who knows how it was (`If-None-Match`), as soon as it may be another within the time that
+/// it wants to wait: that long for a 304.
+async fn status_page(pages: &Pages, headers: &HeaderMap) -> Response {
+    let (pulse, closing) = (pages.context.cache.pulse(), &pages.context.closing);
+    let quoted = |tag: &str| format!("\"{tag}\"");
+    let (tag, known) = (pulse.tag(), headers.get(header::IF_NONE_MATCH));
+    if known.is_some_and(|known| *known == *quoted(&tag)) {
+        let limit = pages.context.limits.poll_hold_max;
+        let wait = wait_preferred(headers).unwrap_or_default().min(limit);
+        tokio::select! {
+            () = pulse.leaves(&tag) => {}
+            () = tokio::time::sleep(wait) => return StatusCode::NOT_MODIFIED.into_response(),
+            () = closing.cancelled() => {}
+        }
+    }
+    // Before looking: what happens meanwhile makes it another one.
+    let tag = quoted(&pulse.tag());
+    ([(header::ETAG, tag)], Json(status::Status::of(pages))).into_response()
+}
+
+/// How long the client wants to wait for a change: `Prefer: wait=N`, in seconds (RFC 7240, 4.3).
+fn wait_preferred(headers: &HeaderMap) -> Option<Duration> {
+    let preferences = headers.get_all("prefer");
+    let preferences = preferences.iter().filter_map(|value| value.to_str().ok());
+    let wait = preferences
+        .flat_map(|value| value.split(','))
+        .find_map(|preference| preference.trim().strip_prefix("wait=")?.parse().ok());
+    wait.map(Duration::from_secs)
 }

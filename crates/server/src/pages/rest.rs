@@ -25,12 +25,11 @@ use oxds_types::codec::{request_from_json, response_to_json};
 use oxds_types::{ApiVersion, Kind};
 use tonic::{Code, Status};
 
-use super::Pages;
+use super::{Pages, wait_preferred};
 use crate::ads::Context;
 use crate::clients::Via;
 use crate::fetch::{Fetched, Question, Refused, fetch};
 use crate::hooks::{Call, Observed};
-use crate::limits::Limits;
 
 /// A path for every kind and version of the API that has one.
 pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
@@ -65,7 +64,9 @@ type Problem = (StatusCode, Status);
 
 async fn poll(pages: &Pages, served: (&Kind, ApiVersion), call: Call, body: &[u8]) -> Response {
     let context = &pages.context;
-    let hold = hold(&call.headers, &context.limits);
+    let limits = &context.limits;
+    let hold = wait_preferred(&call.headers).unwrap_or(limits.poll_hold);
+    let hold = hold.min(limits.poll_hold_max);
     let answered = match Observed::open(context.hooks.as_deref(), || call).await {
         Ok(mut observed) => {
             let answered = answer(context, served, &mut observed, body, hold).await;
@@ -149,15 +150,4 @@ fn status(code: Code) -> StatusCode {
         Code::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
-}
-
-/// How long the client wants to wait for a change: `Prefer: wait=N`, in seconds (RFC 7240, 4.3).
-fn hold(headers: &HeaderMap, limits: &Limits) -> Duration {
-    let preferences = headers.get_all("prefer");
-    let preferences = preferences.iter().filter_map(|value| value.to_str().ok());
-    preferences
-        .flat_map(|value| value.split(','))
-        .find_map(|preference| preference.trim().strip_prefix("wait=")?.parse().ok())
-        .map_or(limits.poll_hold, Duration::from_secs)
-        .min(limits.poll_hold_max)
 }

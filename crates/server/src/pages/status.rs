@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::rollback::Withdrawn;
-use oxds_core::session::{KindStatus, Nack, Rejection};
-use oxds_core::snapshot::{Obstacles, Snapshot};
+use oxds_core::session::{HeldBack, KindStatus, Nack, Rejection};
+use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
-use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
+use oxds_types::{ApiVersion, Kind};
 use serde::Serialize;
 
 use super::Pages;
@@ -17,7 +17,7 @@ use crate::cache::Cache;
 use crate::clients::{self, About, Subscriber};
 use crate::load::ClusterLoad;
 use crate::store::Finding;
-use crate::withheld::reasons;
+use crate::withheld::{self, Unsaid};
 
 #[derive(Serialize)]
 pub(super) struct Status {
@@ -50,29 +50,38 @@ struct SnapshotKind {
     type_url: String,
     version: String,
     resources: usize,
-    withheld: Vec<Unsaid>,
+    withheld: Vec<WithheldResource>,
 }
 
 /// A resource that clients of API v2 do not get.
 #[derive(Serialize)]
-struct Unsaid {
+struct WithheldResource {
     name: String,
     reasons: Vec<String>,
 }
 
-impl From<(&Arc<str>, &Obstacles)> for Unsaid {
-    fn from((name, obstacles): (&Arc<str>, &Obstacles)) -> Self {
+impl From<&Unsaid> for WithheldResource {
+    fn from(unsaid: &Unsaid) -> Self {
         Self {
-            name: name.to_string(),
-            reasons: reasons(obstacles).collect(),
+            name: unsaid.name.to_string(),
+            reasons: unsaid.reasons.clone(),
         }
     }
+}
+
+/// One that is of a group.
+#[derive(Serialize)]
+struct WithheldOfGroup {
+    kind: String,
+    #[serde(flatten)]
+    resource: WithheldResource,
 }
 
 #[derive(Serialize)]
 struct GroupStatus {
     name: String,
     resources: usize,
+    withheld: Vec<WithheldOfGroup>,
 }
 
 #[derive(Serialize)]
@@ -132,10 +141,27 @@ struct NodeKind {
     sent: Option<String>,
     acknowledged: Option<String>,
     waiting_seconds: Option<f64>,
+    held: usize,
+    held_back: Vec<HeldStatus>,
     acks: u64,
     nacks: u64,
     nack: Option<NackStatus>,
     rejected: Vec<RejectedResource>,
+}
+
+/// What the client is not told yet.
+#[derive(Serialize)]
+struct HeldStatus {
+    change: &'static str,
+    name: Option<String>,
+    waits_for: Option<WaitsForStatus>,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct WaitsForStatus {
+    kind: String,
+    name: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -158,6 +184,7 @@ impl Status {
         let context = &pages.context;
         let now = context.clock.now();
         let snapshot = context.cache.snapshot();
+        let withheld = withheld::everywhere(&context.cache);
         let mut nodes = Vec::new();
         clients::each(context, |about, client, served| {
             nodes.push(node(about, client, served, &context.cache, now));
@@ -168,15 +195,7 @@ impl Status {
                 identifier: context.config.identifier.clone(),
                 uptime_seconds: now.since_epoch().as_secs_f64(),
             },
-            groups: context
-                .cache
-                .groups()
-                .into_iter()
-                .map(|(name, resources)| GroupStatus {
-                    name: name.to_string(),
-                    resources,
-                })
-                .collect(),
+            groups: groups(&context.cache, &withheld),
             store: StoreStatus {
                 updates: pages.health.updates(),
                 ended: pages.health.has_ended(),
@@ -196,19 +215,43 @@ impl Status {
                 .collect(),
             nodes,
             loads: pages.load_reports.loads(),
-            snapshot: SnapshotStatus::from(&*snapshot),
+            snapshot: SnapshotStatus::of(&snapshot, &withheld),
         }
     }
 }
 
-impl From<&Snapshot> for SnapshotStatus {
-    fn from(snapshot: &Snapshot) -> Self {
+fn groups(cache: &Cache, withheld: &[Unsaid]) -> Vec<GroupStatus> {
+    let of_group = |name: &Arc<str>| {
+        let withheld = withheld.iter();
+        let withheld = withheld.filter(|unsaid| unsaid.group.as_ref() == Some(name));
+        let withheld = withheld.map(|unsaid| WithheldOfGroup {
+            kind: unsaid.kind.to_string(),
+            resource: unsaid.into(),
+        });
+        withheld.collect()
+    };
+    let groups = cache.groups().into_iter();
+    let groups = groups.map(|(name, resources)| GroupStatus {
+        withheld: of_group(&name),
+        name: name.to_string(),
+        resources,
+    });
+    groups.collect()
+}
+
+impl SnapshotStatus {
+    fn of(snapshot: &Snapshot, withheld: &[Unsaid]) -> Self {
+        let of_kind = |kind: &Kind| {
+            let withheld = withheld.iter();
+            let withheld = withheld.filter(|u| u.group.is_none() && u.kind == *kind);
+            withheld.map(WithheldResource::from).collect()
+        };
         let kinds = snapshot.kinds().map(|(kind, published)| SnapshotKind {
             kind: kind.to_string(),
             type_url: kind.type_url().to_owned(),
             version: published.collection().version().to_string(),
             resources: published.collection().len(),
-            withheld: published.withheld().map(Unsaid::from).collect(),
+            withheld: of_kind(kind),
         });
         Self {
             loaded: snapshot.is_loaded(),
@@ -272,6 +315,8 @@ fn kind(
         .iter()
         .map(|(name, r)| rejected(name, r, now))
         .collect();
+    let held_back = client.held_back(&status.kind, snapshot);
+    let held_back = held_back.iter().map(|held| held_status(held, now));
     NodeKind {
         kind: status.kind.to_string(),
         state: progress.as_str(),
@@ -285,6 +330,8 @@ fn kind(
         sent: status.sent.map(|version| version.to_string()),
         acknowledged: status.acked.map(|version| version.to_string()),
         waiting_seconds: status.waiting_since.map(|since| seconds(now - since)),
+        held: status.held,
+        held_back: held_back.collect(),
         acks: status.acks,
         nacks: status.nacks,
         nack: status.nack.as_ref().map(|nack| nack_status(nack, now)),
@@ -307,6 +354,19 @@ fn rollback(withdrawn: &Withdrawn, now: Instant) -> RollbackStatus {
             .collect(),
         reason: withdrawn.reason.to_string(),
         seconds_ago: seconds(now - withdrawn.at),
+    }
+}
+
+fn held_status(held: &HeldBack, now: Instant) -> HeldStatus {
+    let waits_for = held.waits_for.as_ref();
+    HeldStatus {
+        change: held.change.as_str(),
+        name: held.name.as_ref().map(ToString::to_string),
+        waits_for: waits_for.map(|waits_for| WaitsForStatus {
+            kind: waits_for.kind.to_string(),
+            name: waits_for.name.as_ref().map(ToString::to_string),
+        }),
+        seconds: seconds(now - held.since),
     }
 }
 

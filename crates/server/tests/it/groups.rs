@@ -401,6 +401,6 @@ async fn s74_the_status_names_groups() {
     assert_eq!(status["nodes"][0]["groups"], serde_json::json!(["edge"]));
     assert_eq!(
         status["groups"],
-        serde_json::json!([{"name": "edge", "resources": 1}])
+        serde_json::json!([{"name": "edge", "resources": 1, "withheld": []}])
     );
 }

@@ -9,6 +9,7 @@ mod cost;
 mod csds;
 mod dir;
 mod files;
+mod gate;
 mod groups;
 mod hooks;
 mod hostile;

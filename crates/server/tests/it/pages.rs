@@ -36,6 +36,61 @@ pub(crate) async fn json(address: SocketAddr) -> Value {
     serde_json::from_str(&body).unwrap()
 }
 
+/// Asks for the status as one who knows it by this tag and wants to wait: the HTTP status, and the tag of what came.
+async fn status_after(address: SocketAddr, tag: &str, seconds: u64) -> (StatusCode, String) {
+    let socket = TcpStream::connect(address).await.unwrap();
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await;
+    let (mut sender, connection) = handshake.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get("/status.json")
+        .header("host", "test")
+        .header("if-none-match", tag)
+        .header("prefer", format!("wait={seconds}"))
+        .body(Empty::<Bytes>::new())
+        .unwrap();
+    let response = sender.send_request(request).await.unwrap();
+    let tag = response.headers().get("etag");
+    let tag = tag.map_or(String::new(), |tag| tag.to_str().unwrap().to_owned());
+    (response.status(), tag)
+}
+
+/// Given somebody who knows the status; then it is told of the next one when a client comes, is sent something, accepts
+/// it, and goes, and when something else is served; and that there is none (304) as long as nothing happens.
+#[tokio::test]
+async fn s68_a_status_that_is_known_is_told_when_it_changes() {
+    let server = Running::with_clusters(&["a"]).await;
+    let (status, tag) = status_after(server.http, "\"\"", 60).await;
+    assert_eq!(status, StatusCode::OK);
+    let (status, _) = status_after(server.http, &tag, 1).await;
+    assert_eq!(status, StatusCode::NOT_MODIFIED);
+
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    let mut tag = next_status(&server, &tag).await;
+    stream.send(&ask(CDS, &[]));
+    let response = stream.sotw().await;
+    tag = next_status(&server, &tag).await;
+    stream.send(&ack(&response));
+    until("it is in sync", async || {
+        tag = next_status(&server, &tag).await;
+        let status = json(server.http).await;
+        (status["nodes"][0]["in_sync"] == true).then_some(())
+    })
+    .await;
+    let (_, quiet) = status_after(server.http, &tag, 1).await;
+    tag = if quiet.is_empty() { tag } else { quiet };
+    drop(stream);
+    tag = next_status(&server, &tag).await;
+    server.cache.apply(upsert(&["b"]));
+    next_status(&server, &tag).await;
+}
+
+async fn next_status(server: &Running, tag: &str) -> String {
+    let (status, next) = status_after(server.http, tag, 60).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_ne!(next, tag);
+    next
+}
+
 /// Given a server; before the first load it is alive and not ready; then it is ready.
 #[tokio::test]
 async fn readiness_follows_the_first_load() {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use envoy_types::pb::envoy::service::load_stats::v3::LoadStatsResponse;
 use http::StatusCode;
+use oxds_core::group::Matcher;
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::Server;
+use oxds_types::Glob;
 use oxds_types::codec::{Format, Options, decode};
 use oxds_types::descriptor::v2_pool;
 use oxds_types::kind::ADS;
@@ -156,6 +158,39 @@ async fn s63_what_is_withheld_is_told() {
     server.cache.apply(load(mended));
     assert_eq!(names(&stream.sotw_acked().await), ["modern", "plain"]);
     server.counts("oxds_withheld{kind=\"cds\"} 0").await;
+}
+
+/// Given a group with a cluster that v2 cannot say, and one that all nodes have; when a node of the group asks in v2;
+/// then the status tells both, each where it comes from, and the metric counts them.
+#[tokio::test]
+async fn s63_what_is_withheld_from_a_group_is_told_too() {
+    let server = shop().await;
+    let modern = RESOURCES.rsplit_once("\n- ").unwrap().1;
+    let special = format!("- {}", modern.replace("name: modern", "name: special"));
+    let matcher = Matcher {
+        id: Some(Glob::new("test-*")),
+        ..Matcher::default()
+    };
+    let special = load(&special).upserts;
+    server.cache.replace_group("edge", matcher, special);
+    let path = format!("/{}/{}", ADS[1].name, ADS[1].stream.unwrap());
+    let mut stream = Stream::open(server.grpc, &path).await;
+    stream.send(&ask(V2_CDS, &[]));
+    stream.sotw_acked().await;
+
+    let status = pages::json(server.http).await;
+    let told = &status["groups"][0]["withheld"];
+    assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(
+        (&told[0]["kind"], &told[0]["name"]),
+        (&json!("cds"), &json!("special"))
+    );
+    let reason = told[0]["reasons"][0].as_str().unwrap();
+    assert!(
+        reason.starts_with("load_balancing_policy.policies[0]"),
+        "{reason}"
+    );
+    server.counts("oxds_withheld{kind=\"cds\"} 2").await;
 }
 
 /// Given a listener with type URLs in it; when a client polls it in v2, then the JSON is of v2 to the bottom.

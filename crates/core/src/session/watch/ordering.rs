@@ -4,7 +4,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use oxds_types::Kind;
 
-use super::Watch;
+use super::{Watch, wildcard::Step};
 use crate::{
     session::{
         Config, Event, Held,
@@ -59,7 +59,9 @@ impl Watch {
         if self.is_settled(head) {
             return true;
         }
-        let idle = self.outstanding.is_empty() && self.record.rejections.is_empty();
+        let idle = self.outstanding.is_empty()
+            && self.record.rejections.is_empty()
+            && self.removals_held().next().is_none();
         let there_is = head.collection();
         idle && match &self.all {
             // A state that differs in what this client is not told, or was told before.
@@ -154,43 +156,108 @@ impl Watch {
                 .any(|resource| resource.refers_to(kind, name))
     }
 
-    /// Whether a copy that the client has, and that is about to change or to go, refers to this resource.
-    pub(in crate::session) fn refers_to(&self, kind: &Kind, name: &str, head: &Published) -> bool {
+    /// A copy that the client has, and that is about to change or to go, and that refers to this resource.
+    pub(in crate::session) fn user(
+        &self,
+        kind: &Kind,
+        name: &str,
+        head: &Published,
+    ) -> Option<Arc<Resource>> {
         if self.is_settled(head) {
-            return false;
+            return None;
         }
-        let refers = |resource: &Arc<Resource>| resource.refers_to(kind, name);
-        let mut held = self.held.values().map(|held| &held.resource);
-        let mut kept = self
-            .record
-            .rejections
-            .values()
-            .filter_map(|r| r.fallback.resource());
-        held.any(refers)
-            || kept.any(refers)
-            || match &self.all {
-                Some(all) => [&all.acked, &all.cursor].into_iter().flatten().any(|had| {
-                    had.revision() != head.collection().revision()
-                        && head
-                            .difference(had)
-                            .changes()
-                            .iter()
-                            .filter_map(|c| c.old.as_ref())
-                            .any(refers)
-                }),
-                None => self.subscription.iter().any(|(name, state)| {
-                    let there_is = head.collection().get(name);
-                    if there_is.is_none() && self.is_mute_on_absence() {
-                        // The copy neither changes nor goes.
-                        return false;
+        let refers = |resource: &&Arc<Resource>| resource.refers_to(kind, name);
+        let held = self.held.values().map(|held| &held.resource);
+        let rejections = self.record.rejections.values();
+        let kept = rejections.filter_map(|rejected| rejected.fallback.resource());
+        if let Some(user) = held.chain(kept).find(refers) {
+            return Some(Arc::clone(user));
+        }
+        match &self.all {
+            Some(all) => {
+                let mut had = [&all.acked, &all.cursor].into_iter().flatten();
+                had.find_map(|had| {
+                    if had.revision() == head.collection().revision() {
+                        return None;
                     }
-                    let copies = [state.acked.as_ref(), state.sent.resource()];
-                    copies
-                        .into_iter()
-                        .flatten()
-                        .any(|copy| Some(copy) != there_is && refers(copy))
-                }),
+                    let difference = head.difference(had);
+                    let mut replaced = difference.changes().iter().filter_map(|c| c.old.as_ref());
+                    replaced.find(refers).cloned()
+                })
             }
+            None => self.subscription.iter().find_map(|(name, state)| {
+                let there_is = head.collection().get(name);
+                if there_is.is_none() && self.is_mute_on_absence() {
+                    // The copy neither changes nor goes.
+                    return None;
+                }
+                let copies = [state.acked.as_ref(), state.sent.resource()];
+                let mut going = copies.into_iter().flatten();
+                going
+                    .find(|copy| Some(*copy) != there_is && refers(copy))
+                    .cloned()
+            }),
+        }
+    }
+}
+
+// What is held back, to be read. What has been held for too long waits for nothing but the client's next answer.
+impl Watch {
+    /// How much is held back.
+    pub(in crate::session) fn held_count(&self) -> usize {
+        let others = [self.blocked_since(), self.withheld_since()];
+        self.removals_held().count() + others.into_iter().flatten().count()
+    }
+
+    /// What the client still has though it is gone, and for how long that may last.
+    pub(in crate::session) fn removals_held(
+        &self,
+    ) -> impl Iterator<Item = (&Arc<Resource>, Patience)> {
+        let held = self
+            .held
+            .values()
+            .map(|held| (&held.resource, held.patience));
+        held.filter(|(_, patience)| !patience.is_over())
+    }
+
+    /// Whether it waits for the client to let go of it by itself.
+    pub(in crate::session) fn lets_go_itself(&self, name: &str, peers: &Peers<'_>) -> bool {
+        let held = self.held.get(name);
+        held.is_some_and(|held| held.by_name) && !peers.keep_by_name(&self.kind, name)
+    }
+
+    /// Since when updates have waited for what they depend on.
+    pub(in crate::session) fn blocked_since(&self) -> Option<Patience> {
+        self.blocked.filter(|patience| !patience.is_over())
+    }
+
+    /// Since when the first answer is withheld.
+    pub(in crate::session) fn withheld_since(&self) -> Option<Patience> {
+        let withheld = self.withheld?.to_answer;
+        (!withheld.is_over()).then_some(withheld)
+    }
+
+    /// Looks for one among the resources that the client is to be told of next.
+    pub(in crate::session) fn first_update<T>(
+        &self,
+        peers: &Peers<'_>,
+        look: impl Fn(&Arc<Resource>) -> Option<T>,
+    ) -> Option<T> {
+        let head = self.head(peers.snapshot);
+        let there_is = head.collection();
+        match &self.all {
+            Some(all) => {
+                let step = match &all.cursor {
+                    Some(cursor) => Step::Since(head.difference(cursor)),
+                    None => Step::Everything,
+                };
+                step.updates(there_is).find_map(look)
+            }
+            None => {
+                let mut due = self.due.iter().filter_map(|name| there_is.get(name));
+                due.find_map(look)
+            }
+        }
     }
 }
 
@@ -230,8 +297,8 @@ impl Watch {
         if let Some(held) = self.held.get(name) {
             // A client that asks by name accepts what refers elsewhere, then asks for what that needs, and only then
             // lets go of this: it says when (gRFC A74).
-            let about_to_let_go = || held.by_name && !peers.keep_by_name(&self.kind, name);
-            return !held.patience.is_over() && (peers.need(&self.kind, name) || about_to_let_go());
+            let waits = || peers.need(&self.kind, name) || self.lets_go_itself(name, peers);
+            return !held.patience.is_over() && waits();
         }
         // What the client refused, it does not have; it may have what was there before.
         let has = match self.record.rejections.get(name) {

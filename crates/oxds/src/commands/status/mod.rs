@@ -9,7 +9,7 @@ use crate::table::Table;
 
 mod nodes;
 
-use nodes::{NodeKind, Page, page};
+use nodes::{HeldBack, NodeKind, Page, Rejected, WaitsFor, page};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,9 +28,12 @@ A line for each client and kind, whether it has a stream or polls:
 SENT and ACKED are the versions of the latest response, and of the latest that the client accepted. \
 A control plane that is not oxds is asked by CSDS, which does not tell them.
 
-Below are the changes that `oxds serve --on-nack rollback` took back.
+REASON says what was refused and why, or what is held back so that nothing breaks, and what that waits for: \
+the removal of a cluster for a route that still leads to it, a route for its cluster.
 
-Exit codes: 0 nothing is NACKED or taken back, 1 something is, or the control plane does not answer.";
+Below are the changes that `oxds serve --on-nack rollback` took back, and what is wrong in its files.
+
+Exit codes: 0 nothing is NACKED, taken back or wrong, 1 something is, or the control plane does not answer.";
 
 /// Show what every client has, lacks and refused
 #[derive(Debug, clap::Args)]
@@ -56,7 +59,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let mut kinds = page.nodes.iter().flat_map(|node| &node.kinds);
     let nacked = kinds.any(|kind| kind.state == State::Nacked);
-    Ok(match nacked || !page.rollbacks.is_empty() {
+    let broken = page.store.errors().next().is_some();
+    Ok(match nacked || broken || !page.rollbacks.is_empty() {
         true => Exit::Negative,
         false => Exit::Success,
     })
@@ -77,7 +81,8 @@ fn table(page: &Page) -> String {
             rollback.reason,
         )
     });
-    clients(page) + &rollbacks.collect::<String>()
+    let errors = page.store.errors().map(|error| format!("{error}\n"));
+    clients(page) + &rollbacks.chain(errors).collect::<String>()
 }
 
 fn clients(page: &Page) -> String {
@@ -93,7 +98,7 @@ fn clients(page: &Page) -> String {
                 kind.state.text().to_owned(),
                 kind.sent.clone().unwrap_or_default(),
                 kind.acknowledged.clone().unwrap_or_default(),
-                kind.since_seconds.map(ago).unwrap_or_default(),
+                since(kind).map(ago).unwrap_or_default(),
                 reason(kind),
             ]);
         }
@@ -101,17 +106,46 @@ fn clients(page: &Page) -> String {
     table.text()
 }
 
-/// What was refused and why: the first, and how many more.
+/// For how long it has been so, or has been held back.
+fn since(kind: &NodeKind) -> Option<f64> {
+    let held = kind.held_back.iter().map(|held| held.seconds);
+    kind.since_seconds.or_else(|| held.max_by(f64::total_cmp))
+}
+
+/// What was refused and why, or else what is held back: the first, and how many more.
 fn reason(kind: &NodeKind) -> String {
-    let Some(first) = kind.rejected.first() else {
-        let nack = kind.nack.as_ref();
-        return nack.map(|nack| nack.reason.clone()).unwrap_or_default();
-    };
-    let (name, reason) = (&first.name, &first.reason);
-    match kind.rejected.len() - 1 {
-        0 => format!("{name}: {reason}"),
-        more => format!("{name} and {more} more: {reason}"),
+    if let Some(Rejected { name, reason, .. }) = kind.rejected.first() {
+        return format!("{name}{}: {reason}", and_more(kind.rejected.len()));
     }
+    if let Some(nack) = &kind.nack {
+        return nack.reason.clone();
+    }
+    kind.held_back.first().map_or_else(String::new, |held| {
+        format!("{}{}: {}", what(held), and_more(kind.held), waiting(held))
+    })
+}
+
+fn and_more(count: usize) -> String {
+    match count {
+        0 | 1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    }
+}
+
+fn what(held: &HeldBack) -> String {
+    match &held.name {
+        Some(name) => format!("{} of {name}", held.change),
+        None => held.change.clone(),
+    }
+}
+
+/// What has to happen first.
+fn waiting(held: &HeldBack) -> String {
+    let Some(WaitsFor { kind, name }) = &held.waits_for else {
+        return "goes next".to_owned();
+    };
+    let name = name.as_ref().map(|name| format!(" {name}"));
+    format!("waits for {kind}{}", name.unwrap_or_default())
 }
 
 /// A time that has passed, to two digits or so: `0.4s`, `12s`, `3m`, `5h`, `9d`.
@@ -127,7 +161,8 @@ fn ago(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::nodes::{Node, Rejected, Rollback};
+    use super::super::store::{Finding, Store};
+    use super::nodes::{Node, Rollback};
     use super::*;
 
     #[test]
@@ -146,6 +181,8 @@ mod tests {
             since_seconds: Some(300.0),
             nack: None,
             rejected,
+            held: 0,
+            held_back: Vec::new(),
         };
         let node = Node {
             id: "edge-1".into(),
@@ -165,18 +202,63 @@ mod tests {
             reason: "no such policy".into(),
             seconds_ago: 3.0,
         };
+        let finding = Finding {
+            severity: "error".into(),
+            file: "a.yaml".into(),
+            line: Some(4),
+            column: None,
+            resource: None,
+            path: String::new(),
+            message: "no such field".into(),
+        };
         let page = Page {
             nodes: vec![node],
             rollbacks: vec![rollback],
+            store: Store {
+                findings: vec![finding],
+            },
         };
         assert_eq!(
             table(&page),
             "NODE    KIND  STATUS    SENT  ACKED  SINCE  REASON\n\
              edge-1  cds   NACKED    v2    v1     5m     a and 1 more: no such policy\n\
              edge-1  lds   NOT SENT  v2    v1     5m     -\n\
-             cds a returned to v1 3.0s ago: edge-1 refused v2: no such policy\n"
+             cds a returned to v1 3.0s ago: edge-1 refused v2: no such policy\n\
+             a.yaml:4: error: no such field\n"
         );
         assert_eq!(table(&Page::default()), "no client is connected\n");
+    }
+
+    #[test]
+    fn s53_what_is_held_back_is_the_reason_of_a_client_that_refused_nothing() {
+        let held = |name: Option<&str>, waits_for| HeldBack {
+            change: "removal".into(),
+            name: name.map(str::to_owned),
+            waits_for,
+            seconds: 4.0,
+        };
+        let route = WaitsFor {
+            kind: "rds".into(),
+            name: Some("main".into()),
+        };
+        let mut kind = NodeKind {
+            kind: "cds".into(),
+            state: State::Stale,
+            sent: None,
+            acknowledged: None,
+            since_seconds: None,
+            nack: None,
+            rejected: vec![],
+            held: 3,
+            held_back: vec![held(Some("blue"), Some(route.clone())), held(None, None)],
+        };
+        assert_eq!(
+            reason(&kind),
+            "removal of blue and 2 more: waits for rds main"
+        );
+        assert_eq!(since(&kind), Some(4.0));
+        (kind.held, kind.held_back) = (1, vec![held(Some("blue"), None)]);
+        assert_eq!(reason(&kind), "removal of blue: goes next");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::clients::{Client, Held, State};
 use super::super::control_plane::{ControlPlane, refused};
+use super::super::store::Store;
 use crate::exit::Failure;
 
 /// A client, as `docs/status-json.md` has it.
@@ -32,6 +33,28 @@ pub(super) struct NodeKind {
     pub(super) since_seconds: Option<f64>,
     pub(super) nack: Option<Nack>,
     pub(super) rejected: Vec<Rejected>,
+    /// How much it is not told yet, so that nothing breaks.
+    #[serde(default)]
+    pub(super) held: usize,
+    /// Some of that.
+    #[serde(default)]
+    pub(super) held_back: Vec<HeldBack>,
+}
+
+/// What it is not told yet, and what has to happen first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct HeldBack {
+    /// `update`, `removal` or `answer`.
+    pub(super) change: String,
+    pub(super) name: Option<String>,
+    pub(super) waits_for: Option<WaitsFor>,
+    pub(super) seconds: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct WaitsFor {
+    pub(super) kind: String,
+    pub(super) name: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,12 +91,14 @@ pub(super) struct Page {
     pub(super) nodes: Vec<Node>,
     #[serde(default)]
     pub(super) rollbacks: Vec<Rollback>,
+    #[serde(default)]
+    pub(super) store: Store,
 }
 
 /// All clients as they are now.
 pub(super) async fn page(control_plane: &ControlPlane) -> Result<Page, Failure> {
     if let Some(page) = control_plane.status_page().await
-        && let Ok(page) = serde_json::from_slice::<Page>(&page)
+        && let Ok(page) = serde_json::from_slice::<Page>(&page.body)
     {
         return Ok(page);
     }
@@ -83,6 +108,7 @@ pub(super) async fn page(control_plane: &ControlPlane) -> Result<Page, Failure> 
     Ok(Page {
         nodes: nodes.collect(),
         rollbacks: Vec::new(),
+        store: Store::default(),
     })
 }
 
@@ -128,6 +154,8 @@ impl NodeKind {
             since_seconds: rejected.iter().map(|rejected| rejected.seconds_ago).next(),
             nack: None,
             rejected,
+            held: 0,
+            held_back: Vec::new(),
         }
     }
 }

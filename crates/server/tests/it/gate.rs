@@ -1,0 +1,81 @@
+//! What make-before-break holds back from a client, as the status page tells it.
+
+use std::sync::Arc;
+
+use oxds_core::snapshot::{ChangeSet, Resource};
+use oxds_server::Server;
+use oxds_types::{Kind, Reference};
+use serde_json::{Value, json};
+
+use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
+use crate::{Running, cluster, pages, until};
+
+const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
+
+/// A route that leads to this cluster.
+fn route(to: &str) -> Arc<Resource> {
+    let reference = Reference {
+        kind: Kind::CLUSTER,
+        name: to.into(),
+    };
+    let route = Resource::new(Kind::ROUTE, "main", format!("\x0a\x04main{to}").as_bytes());
+    Arc::new(route.with_references(vec![reference]))
+}
+
+/// What is held back of a kind: without the time, which has to be there.
+async fn held(server: &Running, kind: &str) -> Value {
+    let status = pages::json(server.http).await;
+    let kinds = status["nodes"][0]["kinds"].as_array().unwrap();
+    let found = kinds.iter().find(|found| found["kind"] == kind).unwrap();
+    let mut held = found["held_back"].clone();
+    assert_eq!(found["held"], held.as_array().unwrap().len());
+    for one in held.as_array_mut().unwrap() {
+        let seconds = one.as_object_mut().unwrap().remove("seconds");
+        assert!(seconds.unwrap().as_f64().unwrap() < 15.0);
+    }
+    held
+}
+
+/// Given a client whose route leads to a cluster; when the route moves to another and the cluster is deleted, and the
+/// client answers nothing; then the status says that the route waits for the new cluster, and the deletion for the
+/// route; when it answers, then nothing is held any more.
+#[tokio::test]
+async fn s53_the_status_says_what_is_held_back_and_why() {
+    let server = Running::start(Server::builder()).await;
+    server.cache.apply(ChangeSet {
+        upserts: vec![cluster("old", b"").into(), route("old")],
+        ..ChangeSet::default()
+    });
+    let mut stream = Stream::open(server.grpc, DELTA).await;
+    for (kind, names) in [(CDS, &[][..]), (RDS, &["main"])] {
+        stream.send(&subscribe(kind, names));
+        let response = stream.delta().await;
+        stream.send(&ack_delta(&response));
+    }
+    until("the client in sync", async || {
+        let status = pages::json(server.http).await;
+        (status["nodes"][0]["in_sync"] == true).then_some(())
+    })
+    .await;
+    assert_eq!(held(&server, "cds").await, json!([]));
+
+    server.cache.apply(ChangeSet {
+        upserts: vec![cluster("new", b"").into(), route("new")],
+        removals: vec![(Kind::CLUSTER, "old".into())],
+    });
+    let clusters = stream.delta().await;
+    let removal = json!([{ "change": "removal", "name": "old",
+        "waits_for": { "kind": "rds", "name": "main" } }]);
+    assert_eq!(held(&server, "cds").await, removal);
+    let update = json!([{ "change": "update", "name": "main",
+        "waits_for": { "kind": "cds", "name": "new" } }]);
+    assert_eq!(held(&server, "rds").await, update);
+
+    stream.send(&ack_delta(&clusters));
+    let routes = stream.delta().await;
+    assert_eq!(held(&server, "rds").await, json!([]));
+    assert_eq!(held(&server, "cds").await, removal);
+    stream.send(&ack_delta(&routes));
+    assert_eq!(stream.delta().await.removed_resources, ["old"]);
+    assert_eq!(held(&server, "cds").await, json!([]));
+}
