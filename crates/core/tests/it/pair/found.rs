@@ -28,6 +28,14 @@ fn s17_what_was_held_when_a_bad_version_came_serves_on() {
     run(link, &script(ops), true);
 }
 
+/// The client comes back with the version that there is, of which C0 has a TTL: a sign of life of C0 alone would be a full
+/// state without the others.
+#[test]
+fn s49_a_full_state_is_confirmed_as_a_whole_after_a_reconnect_too() {
+    let ops = "C0=2 C1=0; Reconnect 0 0 0 0; Pass 0; Reconnect 0 0 0 0; Pass 0";
+    ordered(Protocol::Sotw, ops);
+}
+
 /// C3 is owed besides a split answer, and changes before it went.
 #[test]
 fn s50_what_is_owed_and_changes_meanwhile_is_sent_once() {

@@ -94,7 +94,13 @@ impl Edited {
             n => n.to_string(),
         };
         let arrow = if needs.is_empty() { "" } else { ">" };
-        format!("{name}={content}{arrow}{}", needs.join(","))
+        // Two of the contents have a TTL.
+        let ttl = match self.content {
+            Some(2) => "@10",
+            Some(3) => "@60",
+            _ => "",
+        };
+        format!("{name}={content}{arrow}{}{ttl}", needs.join(","))
     }
 
     fn apply(&self, edit: Edit, bad: bool) -> Edit {
@@ -203,6 +209,7 @@ fn run(mut link: Link, ops: &[Op], bad: bool) {
         link.connect(&[7]);
     }
     link.pass(Duration::from_secs(300));
+    link.settle();
     link.check_converged();
 }
 

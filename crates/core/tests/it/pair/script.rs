@@ -28,6 +28,8 @@ fn operation(text: &str) -> Op {
 }
 
 fn edited(text: &str) -> Edited {
+    // The content says whether there is a TTL.
+    let text = text.split('@').next().unwrap_or(text);
     let (resource, needs) = text.split_once('>').unwrap_or((text, ""));
     let (name, content) = match resource.strip_prefix('-') {
         Some(name) => (name, None),

@@ -12,7 +12,7 @@ use oxds_types::Kind;
 use super::{
     World,
     model::{KINDS, Model, Style},
-    stream::{Reply, name_of},
+    stream::{Reply, name_of, node_with},
     world::needs,
 };
 
@@ -31,7 +31,19 @@ pub(crate) struct Link {
     pub(crate) stalled: bool,
     /// Whether what the order of an aggregated stream promises is checked.
     checked: bool,
+    /// Since when the client has heard nothing that it should have: it does not read, or has a new stream.
+    deaf_since: Option<Instant>,
+    /// It was deaf for so long that what has a TTL may end there until then.
+    excused_until: Instant,
 }
+
+/// The TTLs of resources, and what the client says so that it is told of them.
+const LONGEST_TTL: Duration = Duration::from_secs(60);
+const SHORTEST_TTL: Duration = Duration::from_secs(10);
+const FEATURES: [&str; 2] = [
+    "xds.config.supports-resource-ttl",
+    "xds.config.resource-in-sotw",
+];
 
 pub(crate) struct Wire {
     pub(crate) session: Session,
@@ -58,6 +70,8 @@ impl Link {
             wires: Vec::new(),
             stalled: false,
             checked,
+            deaf_since: None,
+            excused_until: Instant::EPOCH,
         }
     }
 
@@ -84,6 +98,7 @@ impl Link {
             begun: Vec::new(),
         });
         self.wires = wires.collect();
+        self.deaf_since.get_or_insert(self.now);
         let requests = self.client.connect();
         self.send(requests);
         self.serve();
@@ -93,7 +108,8 @@ impl Link {
         if self.wires.is_empty() {
             return;
         }
-        for request in requests {
+        for mut request in requests {
+            *request.node_mut() = node_with(&FEATURES);
             let type_url = match &request {
                 Request::Sotw(request) => &request.type_url,
                 Request::Delta(request) => &request.type_url,
@@ -134,11 +150,55 @@ impl Link {
     /// Time passes, and all that happens meanwhile happens when it is due.
     pub(crate) fn pass(&mut self, by: Duration) {
         let end = self.now + by;
+        self.listen();
         while let Some(next) = self.next_due().filter(|next| *next <= end) {
             self.now = self.now.max(next);
+            self.listen();
             self.step();
         }
         self.now = end;
+        self.listen();
+    }
+
+    /// Lets arrive what is on its way.
+    pub(crate) fn settle(&mut self) {
+        let under_way = |wire: &Wire| !wire.to_server.is_empty() || !wire.to_client.is_empty();
+        while self.wires.iter().any(under_way) {
+            self.pass(Duration::from_millis(1));
+        }
+    }
+
+    /// Notes whether the client can hear.
+    fn listen(&mut self) {
+        if self.stalled || self.wires.is_empty() {
+            self.deaf_since.get_or_insert(self.now);
+        }
+        // A sign of life comes at half the time, and takes an answer or two until it is sent.
+        let is_long =
+            |since| self.now.saturating_since(since) + Duration::from_secs(1) >= SHORTEST_TTL / 2;
+        if self.deaf_since.is_some_and(is_long) {
+            self.excused_until = self.now + LONGEST_TTL;
+        }
+    }
+
+    /// What has a TTL ends at the client, if it was not heard of in time.
+    fn end_what_has_a_ttl(&mut self) {
+        let ended = self.client.end(self.now);
+        if ended.is_empty() {
+            return;
+        }
+        for (kind, text) in ended {
+            let served = self.world.snapshot.get(&kind, name_of(&text));
+            let is_served = served.is_some_and(|served| text_of(&served.value()) == text);
+            assert!(
+                !is_served || self.now <= self.excused_until,
+                "{text} ends at the client, and is served"
+            );
+        }
+        if !self.wires.is_empty() {
+            let requests = self.client.ask();
+            self.send(requests);
+        }
     }
 
     fn next_due(&self) -> Option<Instant> {
@@ -154,7 +214,8 @@ impl Link {
                 .flatten()
                 .min()
         };
-        self.wires.iter().filter_map(due).min()
+        let wires = self.wires.iter().filter_map(due);
+        wires.chain(self.client.next_end()).min()
     }
 
     fn step(&mut self) {
@@ -184,12 +245,14 @@ impl Link {
                 if self.checked {
                     check(&self.client, &reply, &snapshot, &wire.begun);
                 }
-                answers.extend(self.client.receive(&reply));
+                answers.extend(self.client.receive(self.now, &reply));
+                self.deaf_since = None;
                 wire.begun
                     .push(Kind::from_type_url(&reply.type_url).unwrap().0);
             }
         }
         self.send(answers);
+        self.end_what_has_a_ttl();
         self.serve();
     }
 
@@ -203,7 +266,9 @@ impl Link {
             for resource in there_is.iter().filter(|resource| wanted(resource.name())) {
                 let text = text_of(&resource.value());
                 // Of what the client refuses, it has what it accepted before, or nothing.
-                if !text.contains("bad") && !client.is_unsaid(&kind, resource.name()) {
+                let is_exempt = client.is_unsaid(&kind, resource.name())
+                    || client.has_ended(&kind, resource.name());
+                if !text.contains("bad") && !is_exempt {
                     let has = client.texts(&kind).get(&**resource.name());
                     assert_eq!(has, Some(&text), "{kind}, of {:?}", client.texts(&kind));
                 }
@@ -229,18 +294,21 @@ impl Link {
                 assert!(!good, "{cluster} warms for ever, though {needed} exists");
             }
         }
+        let kinds = KINDS.map(|kind| self.world.snapshot.kind(&kind));
+        let mut all = kinds.iter().flat_map(|of| of.collection().iter());
+        let is_mortal = all.any(|resource| resource.ttl().is_some());
         for wire in &self.wires {
-            assert_eq!(
-                wire.session.poll_timeout(),
-                None,
+            let mut kinds = KINDS.iter();
+            let refused = kinds.any(|kind| wire.session.rejections(kind).next().is_some());
+            // What was refused may go on as something that has a TTL.
+            let is_mortal = is_mortal || refused;
+            assert!(
+                is_mortal || wire.session.poll_timeout().is_none(),
                 "nothing is left to wait for"
             );
             for status in wire.session.status() {
                 assert_eq!(status.waiting_since, None, "{status:?}");
             }
-            let refused = KINDS
-                .iter()
-                .any(|kind| wire.session.rejections(kind).next().is_some());
             assert!(refused || wire.session.is_in_sync(&self.world.snapshot));
             let rejections: usize = KINDS
                 .iter()
@@ -252,8 +320,10 @@ impl Link {
                 .iter()
                 .map(|status| status.names)
                 .sum();
+            // Two TTLs of each kind.
+            let heartbeats = if is_mortal { 2 * KINDS.len() } else { 0 };
             assert!(
-                wire.session.footprint() <= names + rejections,
+                wire.session.footprint() <= names + rejections + heartbeats,
                 "exceptions are left over"
             );
         }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use envoy_types::pb::google::rpc::Status;
-use oxds_core::{session::Request, snapshot::Protocol};
+use oxds_core::{session::Request, snapshot::Protocol, time::Instant};
 use oxds_types::{
     Kind, Version,
     discovery::{DeltaDiscoveryRequest, DiscoveryRequest},
@@ -49,6 +49,10 @@ pub(crate) struct Model {
     asks: BTreeMap<(Kind, String), usize>,
     /// Whether requests go before the acknowledgement that they follow from.
     pub(crate) eager: bool,
+    /// When what has a TTL ends, unless it is heard of.
+    ends: BTreeMap<(Kind, String), Instant>,
+    /// What has ended, and was not sent again since.
+    ended: BTreeSet<(Kind, String)>,
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +94,8 @@ impl Model {
             gone: BTreeSet::new(),
             asks: BTreeMap::new(),
             eager: false,
+            ends: BTreeMap::new(),
+            ended: BTreeSet::new(),
         }
     }
 
@@ -125,6 +131,54 @@ impl Model {
         self.kinds[kind].unsaid.contains(name)
     }
 
+    /// Whether it ended here for want of a sign of life, and the server need not know.
+    pub(crate) fn has_ended(&self, kind: &Kind, name: &str) -> bool {
+        self.ended.contains(&(kind.clone(), name.to_owned()))
+    }
+
+    /// When the next resource ends.
+    pub(crate) fn next_end(&self) -> Option<Instant> {
+        self.ends.values().min().copied()
+    }
+
+    /// What ends now, with its text: the client has it no more.
+    pub(crate) fn end(&mut self, now: Instant) -> Vec<(Kind, String)> {
+        let due = self.ends.iter().filter(|(_, at)| **at <= now);
+        let due: Vec<_> = due.map(|(key, _)| key.clone()).collect();
+        let mut texts = Vec::new();
+        for (kind, name) in due {
+            self.ends.remove(&(kind.clone(), name.clone()));
+            if let Some(held) = self.kinds.get_mut(&kind) {
+                held.acknowledged.remove(&name);
+                texts.extend(held.texts.remove(&name).map(|text| (kind.clone(), text)));
+            }
+            self.warming.remove(&name);
+            self.ready.remove(&name);
+            self.ended.insert((kind, name));
+        }
+        texts
+    }
+
+    /// What a response says of how long resources live.
+    fn note_ends(&mut self, now: Instant, kind: &Kind, reply: &Reply) {
+        let texts = &self.kinds[kind].texts;
+        let told = reply.resources.iter().zip(&reply.ttls);
+        for (text, ttl) in told.filter(|(text, _)| texts.get(name_of(text)) == Some(*text)) {
+            let key = (kind.clone(), name_of(text).to_owned());
+            self.ended.remove(&key);
+            match ttl {
+                Some(ttl) => self.ends.insert(key, now + *ttl),
+                None => self.ends.remove(&key),
+            };
+        }
+        for beat in &reply.beats {
+            let key = (kind.clone(), beat.name.clone());
+            if texts.contains_key(&beat.name) {
+                self.ends.insert(key, now + beat.ttl);
+            }
+        }
+    }
+
     /// What the client asks for by name.
     pub(crate) fn names(&self, kind: &Kind) -> BTreeSet<String> {
         let needed_by = match *kind {
@@ -143,6 +197,10 @@ impl Model {
 
     /// A new stream: the first request of each kind.
     pub(crate) fn connect(&mut self) -> Vec<Request> {
+        if self.protocol == Protocol::Delta {
+            // It says what it has, and so what it has not.
+            self.ended.clear();
+        }
         self.refused.clear();
         self.asks.clear();
         // The server cannot know that the assignment was on its way when the stream broke: it takes the client's word
@@ -189,6 +247,9 @@ impl Model {
         self.warming
             .retain(|cluster| clusters.contains_key(cluster));
         self.ready.retain(|cluster| clusters.contains_key(cluster));
+        let kinds = &self.kinds;
+        self.ends
+            .retain(|(kind, name), _| kinds[kind].texts.contains_key(name));
         requests
     }
 
@@ -224,12 +285,13 @@ impl Model {
     }
 
     /// Takes a response, and answers.
-    pub(crate) fn receive(&mut self, reply: &Reply) -> Vec<Request> {
+    pub(crate) fn receive(&mut self, now: Instant, reply: &Reply) -> Vec<Request> {
         let (kind, _) = Kind::from_type_url(&reply.type_url).unwrap();
         let mut bad = Vec::new();
         for text in &reply.resources {
             self.take(&kind, text, &mut bad);
         }
+        self.note_ends(now, &kind, reply);
         let present: BTreeSet<&str> = reply.resources.iter().map(|text| name_of(text)).collect();
         let held = self.kinds.get_mut(&kind).unwrap();
         let complete = self.protocol == Protocol::Sotw && kind.is_full_state();
