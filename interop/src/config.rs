@@ -27,9 +27,12 @@ impl Folder {
         &self.0
     }
 
-    /// Writes one file, in place, of several YAML documents.
+    /// Writes one file of several YAML documents, whole at once: on a busy machine whoever looks between truncation and
+    /// write would find nothing in it.
     pub(crate) fn write(&self, file: &str, documents: &[String]) -> Fallible {
-        Ok(std::fs::write(self.0.join(file), documents.join("---\n"))?)
+        let new = self.0.join(format!("{file}.new"));
+        std::fs::write(&new, documents.join("---\n"))?;
+        Ok(std::fs::rename(new, self.0.join(file))?)
     }
 
     /// Deletes one file.

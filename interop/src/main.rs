@@ -4,7 +4,7 @@
 //! oxds-interop OXDS INTEROP_DIR [FILTER]      OXDS: the binary; FILTER: part of a scenario's name
 //! ```
 //!
-//! One scenario after the other: each has its own folder, processes and ports, prints one line, and
+//! A few scenarios at a time: each has its own folder, processes and ports, prints one line when it ends, and
 //! leaves its folder behind only if it failed. Nothing is skipped; what cannot run fails.
 #![allow(
     clippy::print_stdout,
@@ -21,13 +21,16 @@ mod scenarios;
 mod wait;
 mod wire;
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use peers::Peers;
 use scenarios::Scenario;
+use tokio::task::{JoinSet, LocalSet};
 
 /// What a step of a scenario comes to. Errors are for people; nothing branches on them.
 pub(crate) type Fallible<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -41,7 +44,9 @@ pub(crate) struct Context {
 }
 
 /// Longer than the sum of the deadlines a passing scenario can meet; a hang ends here.
-const SCENARIO_LIMIT: Duration = Duration::from_secs(90);
+const SCENARIO_LIMIT: Duration = Duration::from_secs(180);
+/// Scenarios at once: most of one is waiting.
+const AT_ONCE: usize = 4;
 /// How much of each log a failure shows.
 const TAIL: usize = 25;
 /// How much of each line.
@@ -84,20 +89,42 @@ async fn run() -> Fallible<ExitCode> {
     if chosen.is_empty() {
         return Err(format!("no scenario matches {filter:?}").into());
     }
-    let (mut passed, mut failed) = (0, 0);
-    for scenario in chosen {
-        if one(&scenario, &peers).await? {
-            passed += 1;
-        } else {
-            failed += 1;
-        }
-    }
+    let (passed, failed) = LocalSet::new().run_until(all(chosen, &peers)).await?;
     println!("{passed} passed, {failed} failed");
     Ok(if failed == 0 {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Runs them, a few at a time, and counts how many passed and failed.
+async fn all(scenarios: Vec<Scenario>, peers: &Arc<Peers>) -> Fallible<(usize, usize)> {
+    let queue = Rc::new(RefCell::new(scenarios.into_iter()));
+    let mut workers = JoinSet::new();
+    for _ in 0..AT_ONCE {
+        let (queue, peers) = (Rc::clone(&queue), Arc::clone(peers));
+        workers.spawn_local(async move {
+            let (mut passed, mut failed) = (0, 0);
+            loop {
+                let next = queue.borrow_mut().next();
+                let Some(scenario) = next else {
+                    return Fallible::Ok((passed, failed));
+                };
+                match one(&scenario, &peers).await? {
+                    true => passed += 1,
+                    false => failed += 1,
+                }
+            }
+        });
+    }
+    let (mut passed, mut failed) = (0, 0);
+    while let Some(ended) = workers.join_next().await {
+        let counts = ended??;
+        passed += counts.0;
+        failed += counts.1;
+    }
+    Ok((passed, failed))
 }
 
 /// Runs one scenario and prints its line.

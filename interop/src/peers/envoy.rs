@@ -13,7 +13,7 @@ use crate::wait::until;
 use crate::{Context, Fallible, http};
 
 /// From start to serving.
-const START: Duration = Duration::from_secs(20);
+const START: Duration = Duration::from_secs(30);
 
 /// What the scenarios add to the bootstrap file under test: an admin port of the system's choice.
 const ADMIN: &str = "admin: { address: { socket_address: { address: 127.0.0.1, port_value: 0 } } }";

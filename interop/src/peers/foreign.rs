@@ -10,7 +10,7 @@ use crate::process::Process;
 use crate::{Context, Fallible};
 
 /// From start to listening: a JVM on a busy machine.
-const START: Duration = Duration::from_secs(15);
+const START: Duration = Duration::from_secs(30);
 
 /// Whose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +86,11 @@ impl ForeignControlPlane {
     pub(crate) fn load_of(&self, cluster: &str) -> Option<Vec<usize>> {
         let sums = self.process.last(&format!("load {cluster} "))?;
         sums.split(' ').map(|sum| sum.parse().ok()).collect()
+    }
+
+    /// How often what it serves has changed; the first is the folder as it was.
+    pub(crate) fn snapshots(&self) -> usize {
+        self.process.all("snapshot ").len()
     }
 
     /// Waits for the first NACK and returns its kind and reason.

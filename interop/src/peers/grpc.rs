@@ -15,7 +15,7 @@ use crate::{Context, Fallible};
 /// Calls under way at once.
 pub(super) const WORKERS: &str = "3";
 /// From start to listening.
-const START: Duration = Duration::from_secs(10);
+const START: Duration = Duration::from_secs(30);
 
 /// Which implementation of gRPC.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ use crate::process::Process;
 use crate::{Context, Fallible};
 
 /// From start to waiting for its listener.
-const START: Duration = Duration::from_secs(10);
+const START: Duration = Duration::from_secs(30);
 
 /// A server that listens when the control plane has a listener for it.
 #[derive(Debug)]

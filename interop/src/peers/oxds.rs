@@ -18,7 +18,7 @@ use crate::wire::Protocol;
 use crate::{Context, Fallible, http};
 
 /// From start to listening.
-const START: Duration = Duration::from_secs(10);
+const START: Duration = Duration::from_secs(30);
 
 /// A running `oxds serve`.
 #[derive(Debug)]

@@ -21,9 +21,9 @@ use crate::wait::until;
 use crate::{Context, Fallible};
 
 /// From start to listening.
-const START: Duration = Duration::from_secs(10);
+const START: Duration = Duration::from_secs(30);
 /// How long the client may take for the calls that it is asked about.
-const CALLS: i32 = 10;
+const CALLS: i32 = 20;
 
 /// Whose programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 }
 
 async fn counterparts(context: Context) -> Fallible {
-    let trees = Trees::write(&context.dir)?;
+    let trees = Trees::write(&context.dir).await?;
     let buf = lines(
         Command::new(&context.peers.buf)
             .args([
@@ -89,8 +89,11 @@ async fn counterparts(context: Context) -> Fallible {
 /// from is in docs/api-versioning.md.
 async fn pairs(_: Context) -> Fallible {
     for (name, expected) in [(OLD, (553, 552)), (NEW, (546, 1))] {
-        let tree = load(&name.parse::<Input>()?, &Options::default())?;
-        let mut pairs = typemap(&tree);
+        let mut pairs = beside(move || {
+            let tree = load(&name.parse::<Input>()?, &Options::default())?;
+            Ok(typemap(&tree))
+        })
+        .await?;
         pairs.retain(|pair| pair.message);
         let both = pairs.iter().filter(|pair| pair.old_is_there).count();
         if (pairs.len(), both) != expected {
@@ -103,7 +106,7 @@ async fn pairs(_: Context) -> Fallible {
 
 /// 13 fields became tighter, each looked up in both trees when this was written, and 39 looser.
 async fn validation(context: Context) -> Fallible {
-    Trees::write(&context.dir)?;
+    Trees::write(&context.dir).await?;
     let mut tighter = Vec::new();
     let mut looser = 0;
     for finding in ours(&context).await? {
@@ -146,6 +149,13 @@ async fn validation(context: Context) -> Fallible {
     }
 }
 
+/// Computes beside the other scenarios, which share this thread: a tree takes seconds.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> Fallible<T> + Send + 'static,
+) -> Fallible<T> {
+    tokio::task::spawn_blocking(work).await?
+}
+
 /// The two trees, and where they were written.
 struct Trees {
     old: Tree,
@@ -154,7 +164,12 @@ struct Trees {
 
 impl Trees {
     /// Writes both below `dir`, as `old` and `new`.
-    fn write(dir: &Path) -> Fallible<Self> {
+    async fn write(dir: &Path) -> Fallible<Self> {
+        let dir = dir.to_owned();
+        beside(move || Self::write_now(&dir)).await
+    }
+
+    fn write_now(dir: &Path) -> Fallible<Self> {
         let read = |input: &str, name: &str| -> Fallible<Tree> {
             let input: Input = input.parse()?;
             let tree = load(&input, &Options::default())?;

@@ -127,7 +127,10 @@ async fn rest_follows_an_edit(cx: Context) -> Fallible {
     publish(&cx.dir, "1", &[("a", "one"), ("b", "one")])?;
     let mut plane = RestPlane::serve(&cx, &cx.dir).await?;
     let rest = Rest::new(&format!("http://{}", plane.http))?;
-    let source = rest.refresh_delay(Duration::from_millis(100)).into();
+    let source = rest
+        .refresh_delay(Duration::from_millis(100))
+        .request_timeout(SOON)
+        .into();
     let client = client()?;
     let mut a = client.watch_from::<Cluster>(&source, "a")?;
     let mut b = client.watch_from::<Cluster>(&source, "b")?;

@@ -1,6 +1,8 @@
 //! gRPC's xDS interop suite, its cases driven against the programs of two languages: our client before grpc-go's
 //! servers, and grpc-go's client before ours, under two control planes.
 
+use std::time::Instant;
+
 use oxds_interop_xds::messages::{LoadBalancerStatsResponse, RpcType};
 
 use super::{SETTLED, SOON, Scenario};
@@ -9,6 +11,7 @@ use crate::peers::control_plane::{ControlPlane, Make};
 use crate::peers::csds;
 use crate::peers::oxds::{Bootstrap, bootstrap};
 use crate::peers::suite::{Suite, SuiteClient, SuiteServer};
+use crate::wait::until;
 use crate::{Context, Fallible};
 
 /// Calls in a row that must agree.
@@ -61,7 +64,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 struct Mesh {
     folder: Folder,
     client: SuiteClient,
-    _control_plane: ControlPlane,
+    control_plane: ControlPlane,
 }
 
 impl Mesh {
@@ -80,8 +83,22 @@ impl Mesh {
         Ok(Self {
             folder,
             client,
-            _control_plane: control_plane,
+            control_plane,
         })
+    }
+
+    /// Replaces what leads to the servers. Returns once a control plane of others serves it; ours may take its time, which
+    /// what the calls come to will show.
+    async fn edit(&self, resources: &[String]) -> Fallible {
+        let ControlPlane::Foreign(theirs) = &self.control_plane else {
+            return self.folder.write("mesh.yaml", resources);
+        };
+        let before = theirs.snapshots();
+        self.folder.write("mesh.yaml", resources)?;
+        until("the next snapshot", SOON, async || {
+            Ok((theirs.snapshots() > before).then_some(()))
+        })
+        .await
     }
 
     /// Waits until these hosts, and no others, answer, and no call fails.
@@ -126,11 +143,11 @@ async fn round_robin(cx: Context, cast: Cast) -> Fallible {
     let flags = ["--qps=100", "--num_channels=1", "--fail_on_failed_rpc=true"];
     let mut mesh = Mesh::start(&cx, cast, &resources, &flags).await?;
     mesh.served_by(&hosts).await?;
-    let seen = mesh.client.next(99).await?;
-    // Calls that begin together may take their turns in another order: one more or less at either end.
-    let even = |n: &i32| (31..=35).contains(n);
+    let seen = mesh.client.next(300).await?;
+    // Calls that begin together, as on a busy machine, may take their turns in another order: some more or less at either end.
+    let even = |n: &i32| (96..=104).contains(n);
     if !(only(&seen, &hosts) && seen.rpcs_by_peer.values().all(even)) {
-        return Err(format!("99 calls to three backends: {seen:?}").into());
+        return Err(format!("300 calls to three backends: {seen:?}").into());
     }
     mesh.client.at_most_failed(0).await
 }
@@ -145,25 +162,34 @@ async fn killed_backend(cx: Context, cast: Cast) -> Fallible {
     ];
     let mut mesh = Mesh::start(&cx, cast, &resources, &["--qps=100"]).await?;
     mesh.served_by(&["a", "b", "c"]).await?;
+    let began = Instant::now();
     a.kill().await?;
+    mesh.client.next(1).await?;
+    // Until the client has heard of it, a call begins every 10 ms.
+    let meanwhile = i32::try_from(began.elapsed().as_millis() / 10)?;
     mesh.served_by(&["b", "c"]).await?;
-    mesh.client.at_most_failed(2).await
+    mesh.client.at_most_failed(2 + meanwhile).await
 }
 
-/// Given calls to two backends, when one edit replaces cluster and endpoints and moves the route there, then the calls
-/// follow.
+/// Given calls to two backends, when the route moves to another cluster and its endpoints, and the old one is taken away,
+/// then the calls follow.
+///
+/// Before our control plane that is one edit: to make before it breaks is for us to show. go-control-plane's cache takes
+/// the cluster away before the route has left it, and calls in between fail rightly: there both stay until it has.
 async fn change_backend_service(cx: Context, cast: Cast) -> Fallible {
     let [a, b, c, d] = servers(&cx, cast, ["a", "b", "c", "d"]).await?;
     let service = |name: &str, one: &SuiteServer, other: &SuiteServer| {
-        [
-            routes(&[(name, 1)]),
-            cluster(name),
-            assignment(name, &[&[one.address, other.address]]),
-        ]
+        let endpoints = assignment(name, &[&[one.address, other.address]]);
+        [routes(&[(name, 1)]), cluster(name), endpoints]
     };
-    let mut mesh = Mesh::start(&cx, cast, &service("blue", &a, &b), &["--qps=100"]).await?;
+    let (blue, green) = (service("blue", &a, &b), service("green", &c, &d));
+    let mut mesh = Mesh::start(&cx, cast, &blue, &["--qps=100"]).await?;
     mesh.served_by(&["a", "b"]).await?;
-    mesh.folder.write("mesh.yaml", &service("green", &c, &d))?;
+    if cast.control_plane != Make::Oxds {
+        mesh.edit(&[&green[..], &blue[1..]].concat()).await?;
+        mesh.served_by(&["c", "d"]).await?;
+    }
+    mesh.edit(&green).await?;
     mesh.served_by(&["c", "d"]).await?;
     // grpc-go has a race of its own here (`Grpc::is_own_race`): a call or two may meet it.
     let most = if cast.client == Suite::Go { 2 } else { 0 };
