@@ -8,6 +8,9 @@ use std::time::Duration;
 use crate::Fallible;
 use crate::wait::until;
 
+/// What a call may take when many are awaited: a fifteenth of the load generators' pace, for a busy machine.
+const PER_CALL: Duration = Duration::from_millis(50);
+
 /// A shared, growing record of outcomes, in the order in which the calls ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls(Arc<Mutex<Vec<Outcome>>>);
@@ -44,9 +47,10 @@ impl Calls {
         record.get(mark..).unwrap_or_default().iter().collect()
     }
 
-    /// Waits for `n` more calls and counts them.
+    /// Waits for `n` more calls and counts them. They may take `limit`, and besides as long as at twenty a second.
     pub(crate) async fn next(&self, n: usize, limit: Duration) -> Fallible<Counts> {
         let mark = self.mark();
+        let limit = limit + PER_CALL * u32::try_from(n)?;
         until(&format!("{n} more calls"), limit, async || {
             let ended = self.mark() - mark;
             if ended < n {
