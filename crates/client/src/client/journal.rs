@@ -204,7 +204,8 @@ impl Journal {
     /// What watchers are told of a resource.
     pub(super) fn event(&self, event: &Event, cached: Option<&Cached<'_>>) {
         let held = cached.and_then(|cached| cached.held);
-        let (server, version) = held.map_or(("", ""), |held| (&*held.server_uri, &*held.version));
+        let (server, version) =
+            held.map_or(("", ""), |held| (self.uri(held.server), &*held.version));
         match event {
             Event::Changed {
                 kind,

@@ -185,7 +185,8 @@ impl XdsClient {
         Watches {
             client: self.clone(),
             mailbox: Arc::default(),
-            watched: Vec::new(),
+            // Most watch one resource, and there are many of them.
+            watched: Vec::with_capacity(1),
         }
     }
 }

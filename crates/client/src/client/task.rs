@@ -1,6 +1,7 @@
 //! Runs the client's machine: one task per client. No decision about the protocol is made here.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
@@ -150,8 +151,13 @@ impl Task {
         let cached = self.machine.cached(&kind, &name);
         self.journal.resource(&kind, &name, cached.as_ref());
         self.collections += usize::from(is_of_many);
-        let watchers = self.watchers.entry((kind, name)).or_default();
-        watchers.push(watcher);
+        match self.watchers.entry((kind, name)) {
+            Entry::Occupied(mut watched) => watched.get_mut().push(watcher),
+            // Most have no other: there is no room for one.
+            Entry::Vacant(vacant) => {
+                vacant.insert(vec![watcher]);
+            }
+        }
     }
 
     fn unwatch(&mut self, watched: Watched) {

@@ -65,11 +65,11 @@ pub enum DataErrors {
 
 /// A server of one [`Config`]. The default is the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct ServerId(pub(super) usize);
+pub struct ServerId(u32);
 
 /// An authority of one [`Config`]. The default is the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct AuthorityId(pub(super) usize);
+pub struct AuthorityId(u32);
 
 /// What to make of a response that holds a name twice. The protocol forbids it; gRPC does not look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,7 +130,21 @@ impl ServerId {
     /// Its place among the servers, in the order in which they were added.
     #[must_use]
     pub fn index(self) -> usize {
-        self.0
+        self.0 as usize
+    }
+
+    pub(super) fn at(index: usize) -> Self {
+        Self(index as u32)
+    }
+}
+
+impl AuthorityId {
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(super) fn at(index: usize) -> Self {
+        Self(index as u32)
     }
 }
 
@@ -171,13 +185,13 @@ impl Config {
     /// Adds a server. Authorities that name one server share its stream.
     pub fn add_server(&mut self, server: Server) -> ServerId {
         self.servers.push(server);
-        ServerId(self.servers.len() - 1)
+        ServerId::at(self.servers.len() - 1)
     }
 
     /// Adds an authority, with servers of this configuration, the most wanted first (gRFC A71).
     pub fn add_authority(&mut self, servers: Vec<ServerId>) -> AuthorityId {
         self.authorities.push(servers);
-        AuthorityId(self.authorities.len() - 1)
+        AuthorityId::at(self.authorities.len() - 1)
     }
 
     /// Makes an authority ask its next server as soon as one cannot be reached, even if it has an answer for every

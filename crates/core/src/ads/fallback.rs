@@ -53,7 +53,7 @@ impl Channels {
         let authority = |(index, servers): (usize, &Vec<ServerId>)| Authority {
             asked: Vec::new(),
             spare: servers.iter().copied().collect(),
-            eager: config.eager.contains(&AuthorityId(index)),
+            eager: config.eager.contains(&AuthorityId::at(index)),
         };
         let authorities = config.authorities.iter().enumerate();
         Self {
@@ -63,11 +63,11 @@ impl Channels {
     }
 
     pub(super) fn get(&self, id: ServerId) -> &Channel {
-        &self.channels[id.0]
+        &self.channels[id.index()]
     }
 
     pub(super) fn get_mut(&mut self, id: ServerId) -> &mut Channel {
-        &mut self.channels[id.0]
+        &mut self.channels[id.index()]
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Channel> {
@@ -76,7 +76,7 @@ impl Channels {
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ServerId, &mut Channel)> {
         let channels = self.channels.iter_mut().enumerate();
-        channels.map(|(index, channel)| (ServerId(index), channel))
+        channels.map(|(index, channel)| (ServerId::at(index), channel))
     }
 
     /// A name that is in the cache from now on.
@@ -87,8 +87,8 @@ impl Channels {
         kind: &Kind,
         name: &Arc<str>,
     ) {
-        for server in &self.authorities[id.0].asked {
-            let stream = &mut self.channels[server.0].stream;
+        for server in &self.authorities[id.index()].asked {
+            let stream = &mut self.channels[server.index()].stream;
             stream.subscribe(kind, Arc::clone(name));
         }
         // C-153: whoever sits on what it has while its server is away does not keep a new name waiting.
@@ -97,9 +97,9 @@ impl Channels {
 
     /// A name that has left the cache. With its last name, the authority asks nobody any more.
     pub(super) fn unsubscribe(&mut self, cache: &Cache, id: AuthorityId, kind: &Kind, name: &str) {
-        let authority = &mut self.authorities[id.0];
+        let authority = &mut self.authorities[id.index()];
         for server in &authority.asked {
-            self.channels[server.0].stream.unsubscribe(kind, name);
+            self.channels[server.index()].stream.unsubscribe(kind, name);
         }
         if cache.names(id).next().is_none() {
             while let Some(server) = authority.asked.pop() {
@@ -111,10 +111,10 @@ impl Channels {
     /// Asks the next servers while the last one asked is lost and a name has no answer yet (C-148 – C-152), or any name
     /// is watched where reachability alone decides (C-169); those that are known to be lost are passed over (C-162). `false` if the last one asked is lost.
     fn fall_back(&mut self, cache: &Cache, id: AuthorityId) -> bool {
-        let authority = &mut self.authorities[id.0];
+        let authority = &mut self.authorities[id.index()];
         loop {
             if let Some(last) = authority.asked.last()
-                && self.channels[last.0].lost.is_none()
+                && self.channels[last.index()].lost.is_none()
             {
                 return true;
             }
@@ -129,7 +129,7 @@ impl Channels {
                 return false;
             };
             authority.asked.push(next);
-            let stream = &mut self.channels[next.0].stream;
+            let stream = &mut self.channels[next.index()].stream;
             for (kind, name) in cache.names(id) {
                 stream.subscribe(kind, Arc::clone(name));
             }
@@ -147,8 +147,8 @@ impl Channels {
         self.get_mut(server).lost = Some(Arc::clone(cause));
         let is_last = |authority: &Authority| authority.asked.last() == Some(&server);
         let mut without = Vec::new();
-        for id in (0..self.authorities.len()).map(AuthorityId) {
-            if is_last(&self.authorities[id.0]) && !self.fall_back(cache, id) {
+        for id in (0..self.authorities.len()).map(AuthorityId::at) {
+            if is_last(&self.authorities[id.index()]) && !self.fall_back(cache, id) {
                 without.push(id);
             }
         }
@@ -164,8 +164,8 @@ impl Channels {
             };
             for let_go in authority.asked.drain(place + 1..).rev() {
                 authority.spare.push_front(let_go);
-                let channel = &mut self.channels[let_go.0];
-                for (kind, name) in cache.names(AuthorityId(index)) {
+                let channel = &mut self.channels[let_go.index()];
+                for (kind, name) in cache.names(AuthorityId::at(index)) {
                     channel.stream.unsubscribe(kind, name);
                 }
                 if !channel.stream.is_wanted() {
@@ -184,14 +184,14 @@ impl Channels {
         for authority in &self.authorities {
             let place = authority.asked.iter().position(|asked| *asked == server);
             for wanted in &authority.asked[..place.unwrap_or(0)] {
-                self.channels[wanted.0].stream.supersede(kind);
+                self.channels[wanted.index()].stream.supersede(kind);
             }
         }
     }
 
     /// Why an authority has no server: the last one asked is lost.
     pub(super) fn lost(&self, id: AuthorityId) -> Option<(ServerId, &Arc<str>)> {
-        let last = *self.authorities[id.0].asked.last()?;
+        let last = *self.authorities[id.index()].asked.last()?;
         self.get(last).lost.as_ref().map(|cause| (last, cause))
     }
 }

@@ -147,7 +147,6 @@ impl Client {
     /// A valid resource, under each of its names that was asked for.
     fn accept(&mut self, now: Instant, server: ServerId, kind: &Kind, accepted: Accepted) {
         let (channel, cache) = (self.channels.get(server), &mut self.cache);
-        let from = &channel.server;
         let Accepted {
             name,
             aliases,
@@ -160,8 +159,8 @@ impl Client {
         let Some(resource) = content else {
             // C-80: what was not asked for is not kept.
             if channel.stream.is_subscribed(kind, &name) {
-                let (server, expiry) = ((server, &from.uri), ttl.map(|ttl| now + ttl));
-                cache.confirm(server, kind, &name, (&version, api), expiry);
+                let expiry = ttl.map(|ttl| now + ttl);
+                cache.confirm(server, kind, &name, (version, api), expiry);
             }
             return;
         };
@@ -169,13 +168,12 @@ impl Client {
         for name in names.filter(|name| channel.stream.is_subscribed(kind, name)) {
             let held = Held {
                 resource: resource.clone(),
-                version: Arc::clone(&version),
+                version: version.clone(),
                 api,
-                server_uri: Arc::clone(&from.uri),
                 server,
                 updated: now,
             };
-            cache.accept(server, kind, &name, held, ttl);
+            cache.accept(kind, &name, held, ttl);
         }
     }
 

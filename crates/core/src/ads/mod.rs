@@ -34,7 +34,7 @@ use oxds_types::Kind;
 
 pub use backoff::Backoff;
 pub(crate) use backoff::jittered;
-pub use cache::{Attempt, CacheState, Cached, Held};
+pub use cache::{Attempt, CacheState, Cached, Held, VersionText};
 pub use config::{AuthorityId, Config, DataErrors, Duplicates, Names, Server, ServerId};
 pub use counters::Counters;
 pub use error::{Reason, WatchError};

@@ -5,12 +5,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use oxds_types::discovery::{self, Any, Resource as Wrapper, ResourceError, Status};
 use oxds_types::{ApiVersion, Kind};
 use prost::Message;
 
-use super::cache::Cache;
+use super::cache::{Cache, VersionText};
 use super::{Duplicates, Names};
 use crate::resource::{Invalid, Resource, Types, own_name};
 
@@ -60,7 +59,7 @@ pub(super) struct Accepted {
     pub(super) name: Arc<str>,
     pub(super) aliases: Vec<Arc<str>>,
     /// Its own, or its response's.
-    pub(super) version: Arc<str>,
+    pub(super) version: VersionText,
     pub(super) api: ApiVersion,
     pub(super) ttl: Option<Duration>,
     /// `None` if the bytes are those held already.
@@ -71,20 +70,20 @@ pub(super) struct Accepted {
 #[derive(Debug)]
 pub(super) struct Rejected {
     pub(super) invalid: Invalid,
-    pub(super) version: Arc<str>,
+    pub(super) version: VersionText,
 }
 
 /// A resource as either variant of the protocol has it.
 struct Element {
     name: Option<String>,
     aliases: Vec<String>,
-    version: Arc<str>,
+    version: VersionText,
     ttl: Option<Duration>,
     body: Option<Any>,
 }
 
 impl Element {
-    fn wrapped(wrapper: Wrapper, version: Arc<str>) -> Self {
+    fn wrapped(wrapper: Wrapper, version: VersionText) -> Self {
         Self {
             name: Some(wrapper.name).filter(|name| !name.is_empty()),
             aliases: wrapper.aliases,
@@ -95,16 +94,16 @@ impl Element {
     }
 
     /// Takes a resource out of the wrapper that it may come in (client feature `xds.config.resource-in-sotw`).
-    fn of_full_state(any: Any, version: &Arc<str>) -> Result<Self, Invalid> {
+    fn of_full_state(any: Any, version: &VersionText) -> Result<Self, Invalid> {
         let message = any.type_url.rsplit('/').next().unwrap_or_default();
         if WRAPPERS.contains(&message) {
             let wrapper = Wrapper::decode(any.value)?;
-            return Ok(Self::wrapped(wrapper, Arc::clone(version)));
+            return Ok(Self::wrapped(wrapper, version.clone()));
         }
         Ok(Self {
             name: None,
             aliases: Vec::new(),
-            version: Arc::clone(version),
+            version: version.clone(),
             ttl: None,
             body: Some(any),
         })
@@ -122,11 +121,11 @@ struct Found {
 impl Judge<'_> {
     /// Judges every resource on its own: a bad one does not spoil the others (gRFC A46).
     pub(super) fn full_state(&self, version: &str, resources: Vec<Any>) -> Judged {
-        let (mut judged, version) = (Judged::of(self.names), Arc::from(version));
+        let (mut judged, version) = (Judged::of(self.names), VersionText::from(version));
         for (index, any) in resources.into_iter().enumerate() {
             match Element::of_full_state(any, &version) {
                 Ok(element) => self.element(index, element, &mut judged),
-                Err(invalid) => judged.reject(index, Arc::clone(&version), invalid),
+                Err(invalid) => judged.reject(index, version.clone(), invalid),
             }
         }
         judged
@@ -136,14 +135,14 @@ impl Judge<'_> {
     pub(super) fn difference(&self, resources: Vec<Wrapper>) -> Judged {
         let mut judged = Judged::of(self.names);
         for (index, mut wrapper) in resources.into_iter().enumerate() {
-            let version = Arc::from(std::mem::take(&mut wrapper.version));
+            let version = VersionText::from(&*std::mem::take(&mut wrapper.version));
             self.element(index, Element::wrapped(wrapper, version), &mut judged);
         }
         judged
     }
 
     fn element(&self, index: usize, element: Element, judged: &mut Judged) {
-        let version = Arc::clone(&element.version);
+        let version = element.version.clone();
         let found = match (&element.body, &element.name) {
             (Some(any), name) => self.resource(name.as_deref(), any, judged),
             (None, Some(name)) => return judged.without_body(name, &element),
@@ -175,7 +174,7 @@ impl Judge<'_> {
         let name = self.names.spelling(&name);
         let held = self.cache.held(self.kind, &name);
         if let Some((name, held)) = held
-            && held.resource.value() == &any.value
+            && held.resource.value() == any.value
         {
             judged.unchanged += 1;
             return Ok(Found {
@@ -186,9 +185,8 @@ impl Judge<'_> {
         }
         // Of either version: fields have kept their numbers, and those that v3 has given up count as unset (gRFC A30).
         judged.decoded += self.types.len(self.kind) as u64;
-        // The bytes of a whole response must not live on with one of its resources.
-        let value = Bytes::copy_from_slice(&any.value);
-        let read = self.types.read(self.kind, value).map_err(|mut invalid| {
+        let read = self.types.read(self.kind, &any.value);
+        let read = read.map_err(|mut invalid| {
             if !name.is_empty() {
                 invalid.name = Some(Arc::from(&*name));
             }
@@ -250,7 +248,7 @@ impl Judged {
         });
     }
 
-    fn reject(&mut self, index: usize, version: Arc<str>, invalid: Invalid) {
+    fn reject(&mut self, index: usize, version: VersionText, invalid: Invalid) {
         self.names.extend(invalid.name.clone());
         let invalid = match invalid.name {
             None => invalid.at_index("resources", index),

@@ -11,7 +11,6 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use oxds_types::Kind;
 use prost::{Message, Name};
 use smallvec::SmallVec;
@@ -134,14 +133,20 @@ impl Types {
         self.kinds.get(kind).map_or(0, SmallVec::len)
     }
 
-    /// Reads a resource as every type of its kind.
+    /// Reads a resource as every type of its kind. It gets bytes of its own: those of a whole response must not live on
+    /// with one of its resources.
     ///
     /// # Errors
     /// The first rule that it breaks.
-    pub fn read(&self, kind: &Kind, value: Bytes) -> Result<Resource, Invalid> {
-        let types = self.kinds.get(kind).into_iter().flatten();
-        let read = types.map(|of| of.read(&value)).collect::<Result<_, _>>()?;
+    pub fn read(&self, kind: &Kind, value: &[u8]) -> Result<Resource, Invalid> {
+        let read = self.read_as_all(kind, value)?;
+        let value = value.into();
         Ok(Resource { value, read })
+    }
+
+    fn read_as_all(&self, kind: &Kind, value: &[u8]) -> Result<SmallVec<[Read; 1]>, Invalid> {
+        let types = self.kinds.get(kind).into_iter().flatten();
+        types.map(|of| of.read(value)).collect()
     }
 }
 
@@ -159,7 +164,8 @@ impl IntoIterator for Types {
 /// A resource that was accepted: its bytes, as they came, and what the types of its kind made of them. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Resource {
-    value: Bytes,
+    // `Bytes` would take twice the room here, and an allocation more.
+    value: Arc<[u8]>,
     read: SmallVec<[Read; 1]>,
 }
 
@@ -168,15 +174,22 @@ impl Resource {
     #[must_use]
     pub fn of<T: Typed>(read: Arc<T>) -> Self {
         Self {
-            value: Bytes::new(),
+            value: Arc::default(),
             read: SmallVec::from_buf([read as Read]),
         }
     }
 
     /// The encoded message, as it came.
     #[must_use]
-    pub fn value(&self) -> &Bytes {
+    pub fn value(&self) -> &[u8] {
         &self.value
+    }
+
+    /// Reads its bytes again: as it is read by these, if they take it.
+    pub(crate) fn reread(&mut self, kind: &Kind, types: &Types) {
+        if let Ok(read) = types.read_as_all(kind, &self.value) {
+            self.read = read;
+        }
     }
 
     /// The same resource, if what was read of it depends on which server sent it, and that is another one than before.

@@ -312,7 +312,7 @@ impl Pair {
     fn check(&self) {
         for (kind, name) in self.watched.keys() {
             let cached = self.client.cached(kind, name).unwrap();
-            let held = cached.held.map(|held| held.resource.value().clone());
+            let held = cached.held.map(|held| held.resource.value());
             match self.snapshot.get(kind, name) {
                 Some(resource)
                     if *kind == Kind::CLUSTER && resource.value() == bad_cluster(name).value =>
@@ -324,7 +324,7 @@ impl Pair {
                             || self.unsaid.contains(name),
                         "{name}"
                     );
-                    assert_ne!(held, Some(resource.value()), "{name}");
+                    assert_ne!(held, Some(&*resource.value()), "{name}");
                     let session = self.session.as_ref().unwrap();
                     assert!(
                         session
@@ -335,7 +335,7 @@ impl Pair {
                 Some(resource) => {
                     assert_eq!(
                         (cached.state, held),
-                        (CacheState::Acked, Some(resource.value()))
+                        (CacheState::Acked, Some(&*resource.value()))
                     );
                 }
                 // What was only ever refused has not come yet, so it cannot go (C-103).

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use oxds_types::Kind;
 
-use super::{ambient, changed};
+use super::outbox::{ambient, changed};
 use crate::ads::config::AuthorityId;
 use crate::ads::{Event, WatchError};
 use crate::subscription::{WILDCARD, collection_of};

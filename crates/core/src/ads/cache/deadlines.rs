@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use oxds_types::Kind;
 
+use super::entry::Entry;
+use crate::ads::config::ServerId;
 use crate::time::Instant;
 
 /// Why a moment matters to a resource.
@@ -23,8 +25,39 @@ pub(super) struct Deadlines {
 }
 
 impl Deadlines {
+    /// From when on the silence of which server is an answer.
+    pub(super) fn set_silence(
+        &mut self,
+        kind: &Kind,
+        name: &Arc<str>,
+        entry: &mut Entry,
+        new: Option<(ServerId, Instant)>,
+    ) {
+        let old = entry.silence();
+        if old != new {
+            entry.set_silence(new);
+            let at = |silence: Option<(_, Instant)>| silence.map(|(_, at)| at);
+            self.replace(Due::Silence, kind, name, at(old), at(new));
+        }
+    }
+
+    /// When what is held ends.
+    pub(super) fn set_expiry(
+        &mut self,
+        kind: &Kind,
+        name: &Arc<str>,
+        entry: &mut Entry,
+        new: Option<Instant>,
+    ) {
+        let old = entry.expiry();
+        if old != new {
+            entry.set_expiry(new);
+            self.replace(Due::Expiry, kind, name, old, new);
+        }
+    }
+
     /// Puts `new` in the place of `old`.
-    pub(super) fn replace(
+    fn replace(
         &mut self,
         due: Due,
         kind: &Kind,
@@ -32,9 +65,6 @@ impl Deadlines {
         old: Option<Instant>,
         new: Option<Instant>,
     ) {
-        if old == new {
-            return;
-        }
         if let Some(at) = old {
             self.times
                 .remove(&(at, due, kind.clone(), Arc::clone(name)));

@@ -1,88 +1,34 @@
 //! One watched resource.
 
-use std::sync::Arc;
-
-use oxds_types::ApiVersion;
-use smallvec::SmallVec;
-
+use super::held::{Attempt, CacheState, Cached, Held};
 use crate::ads::WatchError;
 use crate::ads::config::{AuthorityId, ServerId};
-use crate::resource::Resource;
 use crate::time::Instant;
 
-/// The state of a watched resource: `envoy.admin.v3.ClientResourceStatus` (gRFC A40, A88).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum CacheState {
-    /// Asked for; no answer yet.
-    Requested,
-    /// There is none. What was held before may be kept all the same.
-    DoesNotExist,
-    /// Held, and up to date.
-    Acked,
-    /// The last update was rejected; what came before it, if anything, is held.
-    Nacked,
-    /// The server answered with an error of its own; what came before it, if anything, is held.
-    ReceivedError,
-    /// The server, whose silence means that it is slow, has been silent for too long.
-    Timeout,
-}
-
-/// A watched resource, for who wants to look (CSDS).
-#[derive(Debug, Clone)]
-pub struct Cached<'a> {
-    /// Its state.
-    pub state: CacheState,
-    /// What is held.
-    pub held: Option<&'a Held>,
-    /// What was wrong with the last update.
-    pub error: Option<&'a WatchError>,
-    /// The last update, if nothing came of it.
-    pub attempt: Option<&'a Attempt>,
-}
-
-/// An update that was rejected, or that was an error of the server's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
-    /// The version of its response.
-    pub version: String,
-    /// When it came.
-    pub at: Instant,
-}
-
-/// A resource that was accepted.
-#[derive(Debug, Clone)]
-pub struct Held {
-    /// The resource. Its bytes are its own: it does not keep alive the response that it came in.
-    pub resource: Resource,
-    /// Its version: its own where differences are asked for, else that of the response that brought it.
-    pub version: Arc<str>,
-    /// The version of the API whose type URL it came with (C-55).
-    pub api: ApiVersion,
-    /// The server that sent it last.
-    pub server_uri: Arc<str>,
-    /// The same, among the client's servers.
-    pub server: ServerId,
-    /// When it came.
-    pub updated: Instant,
-}
-
-#[derive(Debug, Default)]
+/// There is one of every resource, so that its size counts: what most have not is [`Aside`].
+#[derive(Debug)]
 pub(super) struct Entry {
     pub(super) authority: AuthorityId,
-    pub(super) watchers: usize,
-    pub(super) held: Option<Held>,
-    /// The servers that have sent it: an absence says something there, and nowhere else (DEC-7).
-    pub(super) senders: SmallVec<[ServerId; 2]>,
+    pub(super) watchers: u32,
+    held: Option<Held>,
+    aside: Option<Box<Aside>>,
+}
+
+/// What is unlike most entries, or unlike it for a short time only.
+#[derive(Debug, Default, PartialEq)]
+struct Aside {
     /// What watchers were told last, if that was nothing good.
-    pub(super) error: Option<WatchError>,
+    error: Option<WatchError>,
     /// The last answer was no resource that could be used.
-    pub(super) fault: Option<Fault>,
+    fault: Option<Fault>,
     /// When whose silence is an answer. Runs while a live stream has asked (gRFC A57).
-    pub(super) silence: Option<(ServerId, Instant)>,
+    silence: Option<(ServerId, Instant)>,
     /// When what is held ends, unless it comes again.
-    pub(super) expiry: Option<Instant>,
+    expiry: Option<Instant>,
+    /// Those that have sent what is held before its last sender did.
+    earlier: Vec<ServerId>,
     /// The deletion was ignored (gRFC A53).
-    pub(super) kept: bool,
+    kept: bool,
 }
 
 /// What was wrong with the last answer.
@@ -99,26 +45,149 @@ pub(in crate::ads) enum Fault {
 }
 
 impl Entry {
-    /// No server has answered for it yet.
-    pub(super) fn is_open(&self) -> bool {
-        self.held.is_none() && self.fault.is_none()
-    }
-
-    pub(super) fn add_sender(&mut self, server: ServerId) {
-        if !self.senders.contains(&server) {
-            self.senders.push(server);
+    pub(super) fn of(authority: AuthorityId) -> Self {
+        Self {
+            authority,
+            watchers: 0,
+            held: None,
+            aside: None,
         }
     }
 
-    /// An answer came: nothing is wrong any more. `true` if something was.
-    pub(super) fn settle(&mut self) -> bool {
-        self.fault = None;
-        self.kept = false;
-        self.error.take().is_some()
+    /// Changes what is aside. It is given up when there is nothing left in it.
+    fn change<T>(&mut self, change: impl FnOnce(&mut Aside) -> T) -> T {
+        let aside = self.aside.take();
+        let mut aside = aside.map_or_else(Aside::default, |aside| *aside);
+        let result = change(&mut aside);
+        self.aside = (aside != Aside::default()).then(|| Box::new(aside));
+        result
+    }
+
+    pub(super) fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
+
+    pub(super) fn held_mut(&mut self) -> Option<&mut Held> {
+        self.held.as_mut()
+    }
+
+    /// What watchers were told last, if that was nothing good.
+    pub(super) fn error(&self) -> Option<&WatchError> {
+        self.aside.as_ref()?.error.as_ref()
+    }
+
+    /// What was wrong with the last answer.
+    pub(super) fn fault(&self) -> Option<&Fault> {
+        self.aside.as_ref()?.fault.as_ref()
+    }
+
+    /// When whose silence is an answer.
+    pub(super) fn silence(&self) -> Option<(ServerId, Instant)> {
+        self.aside.as_ref()?.silence
+    }
+
+    /// When what is held ends, unless it comes again.
+    pub(super) fn expiry(&self) -> Option<Instant> {
+        self.aside.as_ref()?.expiry
+    }
+
+    /// No server has answered for it yet.
+    pub(super) fn is_open(&self) -> bool {
+        self.held.is_none() && self.fault().is_none()
+    }
+
+    /// Whether this server has sent what is held, even if another did so last: an absence says something there, and
+    /// nowhere else (DEC-7).
+    pub(super) fn is_of(&self, server: ServerId) -> bool {
+        let before = || {
+            let aside = self.aside.as_ref();
+            aside.is_some_and(|aside| aside.earlier.contains(&server))
+        };
+        let held = self.held.as_ref();
+        held.is_some_and(|held| held.server == server || before())
+    }
+
+    /// Takes this in the place of what is held, and remembers who sent that. An answer came: nothing is wrong any more.
+    pub(super) fn accept(&mut self, held: Held) {
+        let sender = self.held.replace(held).map(|before| before.server);
+        self.remember(sender);
+        self.settle();
+    }
+
+    /// What is held came again, as `again` makes it. Nothing is wrong any more: `true` if something was.
+    pub(super) fn confirm(&mut self, again: impl FnOnce(&mut Held)) -> bool {
+        let sender = self.held.as_ref().map(|held| held.server);
+        if let Some(held) = &mut self.held {
+            again(held);
+        }
+        self.remember(sender);
+        self.settle()
+    }
+
+    fn remember(&mut self, sender: Option<ServerId>) {
+        if let Some(sender) = sender.filter(|sender| !self.is_of(*sender)) {
+            self.change(|aside| aside.earlier.push(sender));
+        }
+    }
+
+    fn settle(&mut self) -> bool {
+        self.aside.is_some()
+            && self.change(|aside| {
+                aside.fault = None;
+                aside.kept = false;
+                aside.error.take().is_some()
+            })
+    }
+
+    /// The last answer was no resource that could be used.
+    pub(super) fn fail(&mut self, fault: Fault) {
+        self.change(|aside| aside.fault = Some(fault));
+    }
+
+    /// Drops what is held; `false` if nothing is. What is said to who loses it is news, whatever they were told before.
+    pub(super) fn lose(&mut self) -> bool {
+        let is_lost = self.held.take().is_some();
+        if is_lost {
+            self.change(|aside| {
+                aside.earlier.clear();
+                aside.kept = false;
+                aside.error = None;
+            });
+        }
+        is_lost
+    }
+
+    /// Remembers what watchers are told. `false` if they were told it last.
+    pub(super) fn tell(&mut self, error: &WatchError) -> bool {
+        let is_new = self.error() != Some(error);
+        if is_new {
+            self.change(|aside| aside.error = Some(error.clone()));
+        }
+        is_new
+    }
+
+    /// What watchers were told is over; `false` if they were told nothing.
+    pub(super) fn clear_error(&mut self) -> bool {
+        self.error().is_some() && self.change(|aside| aside.error.take().is_some())
+    }
+
+    /// The deletion of what is held is ignored; `false` if it was already, or nothing is.
+    pub(super) fn keep(&mut self) -> bool {
+        self.held.is_some() && self.change(|aside| !std::mem::replace(&mut aside.kept, true))
+    }
+
+    /// For [`Deadlines`](super::deadlines::Deadlines), which must know the same.
+    pub(super) fn set_silence(&mut self, silence: Option<(ServerId, Instant)>) {
+        self.change(|aside| aside.silence = silence);
+    }
+
+    /// As [`set_silence`](Self::set_silence).
+    pub(super) fn set_expiry(&mut self, expiry: Option<Instant>) {
+        self.change(|aside| aside.expiry = expiry);
     }
 
     pub(super) fn state(&self) -> CacheState {
-        match (&self.fault, &self.held) {
+        match (self.fault(), &self.held) {
             (Some(Fault::Rejected(_)), _) => CacheState::Nacked,
             (Some(Fault::Reported(_)), _) => CacheState::ReceivedError,
             (Some(Fault::Absent), _) => CacheState::DoesNotExist,
@@ -132,8 +201,8 @@ impl Entry {
         Cached {
             state: self.state(),
             held: self.held.as_ref(),
-            error: self.error.as_ref(),
-            attempt: match &self.fault {
+            error: self.error(),
+            attempt: match self.fault() {
                 Some(Fault::Rejected(attempt) | Fault::Reported(attempt)) => Some(attempt),
                 _ => None,
             },

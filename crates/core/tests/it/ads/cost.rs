@@ -1,6 +1,7 @@
 //! What an update costs, counted rather than timed (issue's "Speed and memory").
 
 use oxds_core::ads::{Config, Counters, Protocol, Server, ServerId};
+use oxds_core::resource::Types;
 use oxds_types::Kind;
 use oxds_types::discovery::{DeltaDiscoveryResponse, Node, Resource as Wrapper};
 
@@ -108,4 +109,60 @@ fn what_is_held_keeps_nothing_else_alive() {
     let held = played.client.cached(&Kind::CLUSTER, &name(0)).unwrap().held;
     assert_eq!(held.unwrap().resource.value(), &body);
     assert!(body.is_unique(), "the response can go");
+}
+
+/// What a client takes in memory that has come to hold resources of these names.
+fn taken(watched: &[&str], names: &[String]) -> allocation_counter::AllocationInfo {
+    let server = Server {
+        protocol: Protocol::Delta,
+        ..Server::new("cp:18000")
+    };
+    let mut config = Config::with_server(server, Node::default());
+    // What is read of a resource is its reader's.
+    config.types = Types::default();
+    let wrapped = |name: &String| Wrapper {
+        name: name.clone(),
+        version: "0123456789abcdef".to_owned(),
+        resource: Some(cluster(name, "")),
+        ..Wrapper::default()
+    };
+    let mut played = Played::of(config);
+    let (now, server) = (played.now, ServerId::default());
+    let taken = allocation_counter::measure(|| {
+        for name in watched {
+            played.watch(&Kind::CLUSTER, name);
+        }
+        played.open();
+        while played.transmit().is_some() {}
+        let response = DeltaDiscoveryResponse {
+            resources: names.iter().map(wrapped).collect(),
+            type_url: Kind::CLUSTER.type_url().to_owned(),
+            ..DeltaDiscoveryResponse::default()
+        };
+        played.client.handle_difference(now, server, response);
+        while played.transmit().is_some() {}
+        while played.client.poll_event().is_some() {}
+    });
+    assert_eq!(played.client.resources().count(), names.len());
+    taken
+}
+
+/// given 10,000 resources, watched as one or by name / then each takes its bytes, its name, an entry, and a place or two in
+/// trees that were filled in order; whatever it took to get them is given back.
+#[test]
+fn what_is_held_takes_little_beside_its_bytes() {
+    const SIZE: usize = 10_000;
+    let names: Vec<_> = (0..SIZE).map(name).collect();
+    let bytes: usize = names
+        .iter()
+        .map(|name| cluster(name, "").value.len() + name.len())
+        .sum();
+    let by_name: Vec<_> = names.iter().map(String::as_str).collect();
+    for (watched, most) in [(&["*"][..], 190), (&by_name[..], 225)] {
+        let taken = taken(watched, &names);
+        let beside = (taken.bytes_current as usize - bytes) / SIZE;
+        assert!(beside <= most, "{beside} bytes each");
+        let allocations = taken.count_current as f64 / SIZE as f64;
+        assert!(allocations <= 3.4, "{allocations} allocations each");
+    }
 }

@@ -174,7 +174,9 @@ impl Servers {
 
     pub(super) fn from(&self, name: &str) -> String {
         let held = self.client.cached(&Kind::CLUSTER, name).unwrap().held;
-        held.map_or("none".into(), |held| held.server_uri.to_string())
+        let sender = held.map(|held| held.server);
+        let sender = self.ids.iter().find(|(_, id)| Some(*id) == sender);
+        sender.map_or("none".into(), |(letter, _)| letter.to_string())
     }
 }
 

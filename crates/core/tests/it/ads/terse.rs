@@ -297,7 +297,11 @@ impl World {
         for (kind, name) in &self.watched {
             let cached = self.client.cached(&KINDS[*kind], NAMES[*name]).unwrap();
             let held = cached.held.unwrap_or_else(|| panic!("nothing: {cached:?}"));
-            assert_eq!(&*held.server_uri, "P", "{} {}", KINDS[*kind], NAMES[*name]);
+            assert_eq!(
+                held.server, self.ids[0],
+                "{} {}",
+                KINDS[*kind], NAMES[*name]
+            );
             assert_eq!(*held.version, *self.servers[0].version(*kind));
             // That it was away stays said for as long as it has nothing to say (gRFC A57).
             let error = cached.error.map(|error| error.reason);

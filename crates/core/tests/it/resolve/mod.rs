@@ -46,7 +46,7 @@ impl Played {
     fn got(&mut self, kind: &Kind, text: &str) {
         let value = text::bytes(kind, text);
         let name = own_name(&value).unwrap();
-        let resource = Types::grpc().read(kind, value.clone()).unwrap();
+        let resource = Types::grpc().read(kind, &value).unwrap();
         self.resolver.handle_resource(kind, &name, &Ok(resource));
     }
 

@@ -141,7 +141,7 @@ fn c55_c57_listeners_of_v2_lead_to_the_same_routes() {
 #[test]
 fn c55_the_rules_are_those_of_the_manager() {
     let v2_manager = v2_bytes::<Listener>(&listener(RDS));
-    let read = Types::grpc().read(&Listener::kind(), v2_manager).unwrap();
+    let read = Types::grpc().read(&Listener::kind(), &v2_manager).unwrap();
     assert_eq!(&*read.get::<Listener>().unwrap().name, "l");
 
     let v3_manager = bytes(

@@ -1,0 +1,63 @@
+//! What is shown of a watched resource.
+
+use oxds_types::ApiVersion;
+
+use super::version::VersionText;
+use crate::ads::WatchError;
+use crate::ads::config::ServerId;
+use crate::resource::Resource;
+use crate::time::Instant;
+
+/// The state of a watched resource: `envoy.admin.v3.ClientResourceStatus` (gRFC A40, A88).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CacheState {
+    /// Asked for; no answer yet.
+    Requested,
+    /// There is none. What was held before may be kept all the same.
+    DoesNotExist,
+    /// Held, and up to date.
+    Acked,
+    /// The last update was rejected; what came before it, if anything, is held.
+    Nacked,
+    /// The server answered with an error of its own; what came before it, if anything, is held.
+    ReceivedError,
+    /// The server, whose silence means that it is slow, has been silent for too long.
+    Timeout,
+}
+
+/// A watched resource, for who wants to look (CSDS).
+#[derive(Debug, Clone)]
+pub struct Cached<'a> {
+    /// Its state.
+    pub state: CacheState,
+    /// What is held.
+    pub held: Option<&'a Held>,
+    /// What was wrong with the last update.
+    pub error: Option<&'a WatchError>,
+    /// The last update, if nothing came of it.
+    pub attempt: Option<&'a Attempt>,
+}
+
+/// An update that was rejected, or that was an error of the server's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The version of its response.
+    pub version: String,
+    /// When it came.
+    pub at: Instant,
+}
+
+/// A resource that was accepted.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// The resource. Its bytes are its own: it does not keep alive the response that it came in.
+    pub resource: Resource,
+    /// Its version: its own where differences are asked for, else that of the response that brought it.
+    pub version: VersionText,
+    /// The version of the API whose type URL it came with (C-55).
+    pub api: ApiVersion,
+    /// The server that sent it last.
+    pub server: ServerId,
+    /// When it came.
+    pub updated: Instant,
+}

@@ -1,0 +1,63 @@
+//! What watchers have yet to be told.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use oxds_types::Kind;
+
+use crate::ads::{Event, WatchError};
+use crate::resource::Resource;
+
+/// Room for so many events stays; a response of 100,000 resources is not to leave its own behind.
+const ROOM: usize = 64;
+
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    events: VecDeque<Event>,
+    /// How many there were.
+    told: u64,
+}
+
+impl Outbox {
+    pub(super) fn tell(&mut self, event: Event) {
+        self.told += 1;
+        self.events.push_back(event);
+    }
+
+    pub(super) fn tell_all(&mut self, events: impl IntoIterator<Item = Event>) {
+        events.into_iter().for_each(|event| self.tell(event));
+    }
+
+    /// How many events there were.
+    pub(super) fn told(&self) -> u64 {
+        self.told
+    }
+
+    pub(super) fn poll(&mut self) -> Option<Event> {
+        let event = self.events.pop_front();
+        if self.events.is_empty() {
+            self.events.shrink_to(ROOM);
+        }
+        event
+    }
+}
+
+pub(super) fn changed(
+    kind: &Kind,
+    name: &Arc<str>,
+    resource: Result<Resource, WatchError>,
+) -> Event {
+    Event::Changed {
+        kind: kind.clone(),
+        name: Arc::clone(name),
+        resource,
+    }
+}
+
+pub(super) fn ambient(kind: &Kind, name: &Arc<str>, error: Option<WatchError>) -> Event {
+    Event::Ambient {
+        kind: kind.clone(),
+        name: Arc::clone(name),
+        error,
+    }
+}
