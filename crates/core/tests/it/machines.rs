@@ -1,6 +1,8 @@
 //! The client machine of this crate against its server machine, over a link that delays and breaks.
 //!
 //! The property: once the link heals and time passes, what the client holds of what it watches is what the server has.
+//! It watches single names, and over delta all clusters and a collection of assignments; some resources have a TTL, and
+//! live on as long as the client can hear that they do.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -32,7 +34,7 @@ use prost::Message;
 use crate::ads::{any, bad_cluster, cluster};
 use crate::support::cases::cases;
 
-/// One thing that happens. Numbers pick one of four names, or a content.
+/// One thing that happens. Numbers pick one of four names, or a content; to watch, [`WHOLE`] picks all names.
 #[derive(Debug, Clone)]
 enum Op {
     Cluster(usize, Option<usize>),
@@ -44,13 +46,16 @@ enum Op {
     Stall,
 }
 
+/// All clusters, or the collection of all assignments.
+const WHOLE: usize = 4;
+
 fn op() -> impl Strategy<Value = Op> {
     let content = || prop_oneof![1 => Just(None), 4 => (0..4usize).prop_map(Some)];
     prop_oneof![
         4 => (0..4usize, content()).prop_map(|(name, content)| Op::Cluster(name, content)),
         3 => (0..4usize, content()).prop_map(|(name, content)| Op::Assignment(name, content)),
-        4 => (prop::bool::ANY, 0..4usize).prop_map(|(is_cluster, name)| Op::Watch(is_cluster, name)),
-        2 => (prop::bool::ANY, 0..4usize).prop_map(|(is_cluster, name)| Op::Unwatch(is_cluster, name)),
+        5 => (prop::bool::ANY, 0..=WHOLE).prop_map(|(is_cluster, name)| Op::Watch(is_cluster, name)),
+        3 => (prop::bool::ANY, 0..=WHOLE).prop_map(|(is_cluster, name)| Op::Unwatch(is_cluster, name)),
         4 => (0..20_000u64).prop_map(Op::Pass),
         1 => Just(Op::Break),
         1 => Just(Op::Stall),
@@ -58,6 +63,14 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 const DELAY: Duration = Duration::from_millis(20);
+
+/// How long what has a TTL lives. The server confirms it at half of that.
+const TTL: Duration = Duration::from_secs(60);
+
+/// Content 2 has a TTL.
+fn ttl(content: usize) -> Option<Duration> {
+    (content == 2).then_some(TTL)
+}
 
 /// What is under way to the client.
 enum Response {
@@ -80,6 +93,13 @@ struct Pair {
     accepted: bool,
     /// SotW: what it had at the end of a stream and never accepted a whole response of. The server hears nothing of it.
     unsaid: BTreeSet<String>,
+    /// Since when the client has heard nothing, or been unable to.
+    deaf_since: Option<Instant>,
+    /// Whether it was deaf for so long that what has a TTL may have ended there.
+    starved: bool,
+    /// Whether there was an earlier stream. What the client goes on with from there, having refused what came after, the
+    /// server does not know, so it cannot say that it lives.
+    returned: bool,
     /// What stands for chance.
     random: u64,
 }
@@ -93,8 +113,12 @@ fn kind(is_cluster: bool) -> Kind {
 }
 
 fn name(is_cluster: bool, number: usize) -> String {
-    let letter = if is_cluster { 'c' } else { 'e' };
-    format!("{letter}{number}")
+    match (is_cluster, number) {
+        (true, WHOLE) => "*".to_owned(),
+        (true, number) => format!("c{number}"),
+        (false, WHOLE) => "xdstp://a/T/e/*".to_owned(),
+        (false, number) => format!("xdstp://a/T/e/{number}"),
+    }
 }
 
 /// Content 3 of a cluster breaks a rule.
@@ -102,7 +126,7 @@ fn content(is_cluster: bool, number: usize, content: usize) -> Any {
     let name = name(is_cluster, number);
     match (is_cluster, content) {
         (true, 3) => bad_cluster(&name),
-        (true, n) => cluster(&name, &format!("e{n}")),
+        (true, n) => cluster(&name, &self::name(false, n)),
         (false, n) => {
             let region = format!("region-{n}");
             let locality = LocalityLbEndpoints {
@@ -127,16 +151,24 @@ impl Pair {
     fn new(protocol: Protocol, version: ApiVersion) -> Self {
         let node = Node {
             id: "node".to_owned(),
+            client_features: [
+                "xds.config.supports-resource-ttl",
+                "xds.config.resource-in-sotw",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
             ..Node::default()
         };
         let mut server = ads::Server::new("cp:18000");
         server.protocol = protocol;
         server.version = version;
+        let mut config = ads::Config::with_server(server, node);
+        config.resource_ttl = true;
         Self {
             protocol,
             now: Instant::EPOCH,
             snapshot: Snapshot::unloaded().apply(ChangeSet::default()).0,
-            client: ads::Client::new(ads::Config::with_server(server, node)),
+            client: ads::Client::new(config),
             watched: BTreeMap::new(),
             session: None,
             to_server: VecDeque::new(),
@@ -144,6 +176,9 @@ impl Pair {
             stalled: false,
             accepted: false,
             unsaid: BTreeSet::new(),
+            deaf_since: None,
+            starved: false,
+            returned: false,
             random: 1,
         }
     }
@@ -156,7 +191,10 @@ impl Pair {
             Some(new) => {
                 let value = content(is_cluster, number, new).value;
                 let needed = references(&kind, &value);
-                let resource = Resource::new(kind, name, &value).with_references(needed);
+                let mut resource = Resource::new(kind, name, &value).with_references(needed);
+                if let Some(ttl) = ttl(new) {
+                    resource = resource.with_ttl(ttl);
+                }
                 changes.upserts.push(Arc::new(resource));
             }
         }
@@ -164,6 +202,9 @@ impl Pair {
     }
 
     fn watch(&mut self, is_cluster: bool, number: usize) {
+        if number == WHOLE && self.protocol == Protocol::Sotw {
+            return;
+        }
         let (kind, name) = (kind(is_cluster), name(is_cluster, number));
         self.client.watch(
             ads::AuthorityId::default(),
@@ -184,6 +225,7 @@ impl Pair {
 
     fn close(&mut self, cause: &str) {
         if self.session.take().is_some() {
+            self.returned = true;
             let names = self.watched.keys().map(|(_, name)| name);
             let had = names.filter(|name| {
                 let cached = self.client.cached(&Kind::CLUSTER, name);
@@ -246,12 +288,26 @@ impl Pair {
 
     fn pass(&mut self, by: Duration) {
         let end = self.now + by;
+        self.listen();
         self.drive();
         while let Some(next) = self.next_due().filter(|next| *next <= end) {
             self.now = self.now.max(next);
+            self.listen();
             self.step();
         }
         self.now = end;
+        self.listen();
+    }
+
+    /// Notes whether the client can hear.
+    fn listen(&mut self) {
+        if self.session.is_some() && !self.stalled {
+            self.deaf_since = None;
+            return;
+        }
+        let since = *self.deaf_since.get_or_insert(self.now);
+        // A sign of life may have been about to be sent.
+        self.starved |= self.now.saturating_since(since) + Duration::from_secs(1) >= TTL / 2;
     }
 
     fn next_due(&self) -> Option<Instant> {
@@ -309,9 +365,45 @@ impl Pair {
         self.protocol == Protocol::Delta || kind.is_full_state()
     }
 
+    /// What the client watches, by itself or with the whole that it is in.
+    fn expected(&self) -> BTreeSet<(Kind, String)> {
+        let is_whole = |name: &str| name.ends_with('*');
+        let watched = self.watched.keys();
+        let mut expected: BTreeSet<_> = watched
+            .filter(|(_, name)| !is_whole(name))
+            .cloned()
+            .collect();
+        for (kind, _) in self.watched.keys().filter(|(_, name)| is_whole(name)) {
+            let there_is = self.snapshot.kind(kind).collection().iter();
+            expected.extend(there_is.map(|one| (kind.clone(), one.name().to_string())));
+        }
+        expected
+    }
+
     fn check(&self) {
-        for (kind, name) in self.watched.keys() {
-            let cached = self.client.cached(kind, name).unwrap();
+        let held = self
+            .client
+            .resources()
+            .filter(|(.., cached)| cached.held.is_some());
+        for (kind, name, _) in held {
+            let key = (kind.clone(), name.to_string());
+            let may_be_gone = self.watched.contains_key(&key) && !self.tells_absence(kind);
+            assert!(
+                may_be_gone || self.snapshot.get(kind, name).is_some(),
+                "{name} is gone, and still there"
+            );
+        }
+        for (kind, name) in &self.expected() {
+            let Some(cached) = self.client.cached(kind, name) else {
+                // Of a whole, what was only ever refused is nothing.
+                let there_is = self.snapshot.get(kind, name);
+                assert_eq!(
+                    there_is.map(|one| one.value()),
+                    Some(bad_cluster(name).value)
+                );
+                assert!(!self.watched.contains_key(&(kind.clone(), name.clone())));
+                continue;
+            };
             let held = cached.held.map(|held| held.resource.value());
             match self.snapshot.get(kind, name) {
                 Some(resource)
@@ -321,8 +413,12 @@ impl Pair {
                     assert!(
                         cached.state == CacheState::Nacked
                             || held.is_some()
-                            || self.unsaid.contains(name),
-                        "{name}"
+                            || self.unsaid.contains(name)
+                            || self.starved
+                            || self.returned,
+                        "{name} {:?} {:?}",
+                        self.protocol,
+                        cached.state
                     );
                     assert_ne!(held, Some(&*resource.value()), "{name}");
                     let session = self.session.as_ref().unwrap();
@@ -331,6 +427,10 @@ impl Pair {
                             .rejections(kind)
                             .any(|(rejected, _)| **rejected == **name)
                     );
+                }
+                Some(resource) if self.starved && resource.ttl().is_some() => {
+                    let ended = cached.state == CacheState::DoesNotExist;
+                    assert!(ended || held == Some(&*resource.value()), "{name}");
                 }
                 Some(resource) => {
                     assert_eq!(
@@ -353,7 +453,14 @@ impl Pair {
                 None => assert_ne!(cached.state, CacheState::Requested, "{name}"),
             }
         }
-        let session = self.session.as_ref().filter(|_| !self.watched.is_empty());
+        let kinds = [Kind::CLUSTER, Kind::ENDPOINT].map(|kind| self.snapshot.kind(&kind));
+        let mut all = kinds.iter().flat_map(|of| of.collection().iter());
+        let is_mortal = all.any(|resource| resource.ttl().is_some());
+        let session = self.session.as_ref();
+        // What was refused may go on as something that has a TTL.
+        let is_refused = |session: &&Session| session.rejections(&Kind::CLUSTER).next().is_some();
+        let is_mortal = is_mortal || session.as_ref().is_some_and(is_refused);
+        let session = session.filter(|_| !self.watched.is_empty() && !is_mortal);
         assert!(session.is_none_or(|session| session.poll_timeout().is_none()));
     }
 }
@@ -400,6 +507,30 @@ fn a_rejection_that_comes_after_what_it_rejects_has_gone_holds_back_nothing_else
         Op::Watch(true, 0),
         Op::Cluster(0, Some(0)),
         Op::Cluster(0, Some(0)),
+    ]);
+}
+
+/// Found by the property: what has a TTL is replaced by something that the client refuses.
+#[test]
+fn s49_what_serves_on_after_a_rejection_lives_on() {
+    play(&[
+        Op::Watch(true, 2),
+        Op::Cluster(2, Some(2)),
+        Op::Pass(20),
+        Op::Cluster(2, Some(3)),
+    ]);
+}
+
+/// Found by the property: what was on its way to everybody who asks for everything is accepted by one that asks for it by
+/// name by then.
+#[test]
+fn s49_what_a_wildcard_brought_lives_on_by_name() {
+    play(&[
+        Op::Watch(true, WHOLE),
+        Op::Watch(true, 1),
+        Op::Pass(41),
+        Op::Unwatch(true, WHOLE),
+        Op::Cluster(1, Some(2)),
     ]);
 }
 

@@ -160,8 +160,20 @@ impl Watch {
                 }
                 let told = extra.iter().filter(|(name, _)| !refused.contains(name));
                 told.for_each(|(name, _)| drop(rejections.remove(name)));
-                if let (true, Some(all)) = (completes, &mut self.all) {
-                    all.acked = Some(to);
+                match &mut self.all {
+                    _ if !completes => {}
+                    Some(all) => all.acked = Some(to),
+                    // It asks by name since: it has what it was told then of the names that stayed.
+                    None => {
+                        for (name, state) in self.subscription.iter_mut() {
+                            let told = to
+                                .get(name)
+                                .filter(|told| state.sent.resource() == Some(told));
+                            if let Some(told) = told.filter(|_| !refused.contains(name)) {
+                                state.acked = Some(Arc::clone(told));
+                            }
+                        }
+                    }
                 }
             }
             Content::Named(told) => {
