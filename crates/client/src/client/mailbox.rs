@@ -296,7 +296,7 @@ mod tests {
 
     fn there(name: &str) -> Event {
         let types = oxds_core::resource::Types::default();
-        let read = types.read(&Kind::CLUSTER, bytes::Bytes::from_static(b"c"));
+        let read = types.read(&Kind::CLUSTER, b"c");
         member(name, Ok(read.unwrap()))
     }
 
