@@ -83,11 +83,15 @@ impl Authority {
         self.0.pem()
     }
 
-    /// What connects to servers of this authority, over HTTP/2, as `client` or as nobody.
+    /// What connects to servers of this authority, as `client` or as nobody, to speak one of these protocols (ALPN).
     ///
     /// # Errors
     /// When the client's certificate and key do not belong together.
-    pub fn connector(&self, client: Option<&Issued>) -> Result<TlsConnector, rustls::Error> {
+    pub fn connector(
+        &self,
+        client: Option<&Issued>,
+        protocols: &[&str],
+    ) -> Result<TlsConnector, rustls::Error> {
         let mut roots = RootCertStore::empty();
         roots.add(self.0.der().clone())?;
         let builder = ClientConfig::builder().with_root_certificates(roots);
@@ -98,7 +102,7 @@ impl Authority {
             }
             None => builder.with_no_client_auth(),
         };
-        config.alpn_protocols = vec![b"h2".to_vec()];
+        config.alpn_protocols = alpn(protocols);
         Ok(TlsConnector::from(Arc::new(config)))
     }
 }
@@ -127,8 +131,7 @@ impl Issued {
         let mut config = ServerConfig::builder()
             .with_no_client_auth()
             .with_single_cert(chain, key)?;
-        let protocols = protocols.iter();
-        config.alpn_protocols = protocols.map(|name| name.as_bytes().to_vec()).collect();
+        config.alpn_protocols = alpn(protocols);
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
@@ -165,6 +168,11 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     std::fs::write(&new, text)?;
     std::fs::rename(new, path)
+}
+
+fn alpn(protocols: &[&str]) -> Vec<Vec<u8>> {
+    let protocols = protocols.iter();
+    protocols.map(|name| name.as_bytes().to_vec()).collect()
 }
 
 fn parameters(names: &[&str]) -> Result<CertificateParams, rcgen::Error> {

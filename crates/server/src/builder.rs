@@ -56,7 +56,7 @@ pub struct BindError {
 }
 
 impl Builder {
-    /// Where ADS, health and reflection are served; port 0 lets the system choose. Without it: `127.0.0.1:0`.
+    /// Where ADS, health, reflection and REST discovery are served; port 0 lets the system choose. Without it: `127.0.0.1:0`.
     pub fn grpc(mut self, address: SocketAddr) -> Self {
         self.grpc = Some(address);
         self

@@ -4,18 +4,24 @@
 //!   accept ──▶ TLS handshake ──▶ HTTP/2 ──▶ first call ──▶ serve ──▶ closed by the client, or silence
 //!     │        └───── within Limits::first_request ───┘      │
 //!     └ at most Limits::connections                          └ shutdown ──▶ GOAWAY ──▶ drained, or aborted
+//!
+//! Over TLS, HTTP/1.1 can be agreed to instead: it has what is beside gRPC here, REST discovery above all.
 //! ```
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::Router;
 use envoy_types::pb::envoy::service::load_stats::v3::load_reporting_service_server::LoadReportingServiceServer;
 use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service_server::ClientStatusDiscoveryServiceServer;
 use http::Request;
 use hyper::body::Incoming;
+#[cfg(feature = "tls")]
+use hyper::server::conn::http1;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -51,7 +57,8 @@ pub(crate) struct Grpc {
 impl Grpc {
     /// Accepts connections until a shutdown begins.
     pub(crate) async fn serve(self, bound: Bound) {
-        let routes = self.routes().await;
+        let beside = beside_grpc(Arc::clone(&self.pages));
+        let routes = self.routes(beside.clone()).await;
         let connections = Arc::new(Semaphore::new(self.context.limits.connections));
         loop {
             let accepted = tokio::select! {
@@ -68,6 +75,8 @@ impl Grpc {
                         context: Arc::clone(&self.context),
                         abort: self.abort.clone(),
                         routes: routes.clone(),
+                        #[cfg(feature = "tls")]
+                        beside: beside.clone(),
                         deadline: Instant::now() + self.context.limits.first_request,
                         called: Arc::default(),
                     };
@@ -84,7 +93,7 @@ impl Grpc {
         }
     }
 
-    async fn routes(&self) -> Routes {
+    async fn routes(&self, beside: Router) -> Routes {
         let mut routes = Routes::builder();
         crate::services::add(&mut routes, &self.context, &self.tasks).await;
         let load_reports = LoadReportingServiceServer::new(LoadService {
@@ -98,7 +107,7 @@ impl Grpc {
         let mut routes = routes.routes();
         let router = std::mem::take(routes.axum_router_mut());
         *routes.axum_router_mut() = router
-            .merge(beside_grpc(Arc::clone(&self.pages)))
+            .merge(beside)
             .route_service(V2_PATH, LoadServiceV2(load_reports));
         for service in Discovery::all(&self.context) {
             let path = format!("/{}/{{method}}", service.name());
@@ -114,6 +123,9 @@ struct Connection {
     context: Arc<Context>,
     abort: CancellationToken,
     routes: Routes,
+    /// What HTTP/1.1 has of them.
+    #[cfg(feature = "tls")]
+    beside: Router,
     /// Of the first call.
     deadline: Instant,
     called: Arc<AtomicBool>,
@@ -147,8 +159,13 @@ impl Connection {
         };
         match shaken {
             Ok(Ok(socket)) => {
-                let identity = crate::security::Identity::of_peer(socket.get_ref().1).map(Arc::new);
-                self.serve(socket, Peer { address, identity }).await;
+                let session = socket.get_ref().1;
+                let identity = crate::security::Identity::of_peer(session).map(Arc::new);
+                let peer = Peer { address, identity };
+                match crate::security::speaks_http_1(session) {
+                    true => self.serve_polls(socket, peer).await,
+                    false => self.serve(socket, peer).await,
+                }
             }
             Ok(Err(error)) => {
                 self.context.metrics.refused("handshake");
@@ -162,21 +179,52 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (routes, called, from) = (self.routes, Arc::clone(&self.called), peer.clone());
+        let (routes, called, from) = (self.routes.clone(), Arc::clone(&self.called), peer.clone());
         let service = service_fn(move |request| {
             called.store(true, Ordering::Relaxed);
             answer(routes.clone(), request, peer.clone())
         });
         let builder = http2(&self.context);
-        let mut connection =
-            std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
-        let mut silence = std::pin::pin!(tokio::time::sleep_until(self.deadline));
+        let connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
+        self.drive(connection, http2::Connection::graceful_shutdown, &from)
+            .await;
+    }
+
+    /// The same, by HTTP/1.1.
+    #[cfg(feature = "tls")]
+    async fn serve_polls<S>(self, socket: S, peer: Peer)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (beside, called, from) = (self.beside.clone(), Arc::clone(&self.called), peer.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            called.store(true, Ordering::Relaxed);
+            request.extensions_mut().insert(peer.clone());
+            beside.clone().call(request)
+        });
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new());
+        let connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
+        self.drive(connection, http1::Connection::graceful_shutdown, &from)
+            .await;
+    }
+
+    /// Moves it until it ends, or has to.
+    async fn drive<C>(
+        &self,
+        mut connection: Pin<&mut C>,
+        shut_down: impl Fn(Pin<&mut C>),
+        from: &Peer,
+    ) where
+        C: Future<Output = hyper::Result<()>>,
+    {
+        let mut silence = pin!(tokio::time::sleep_until(self.deadline));
         let mut watching = true;
         let ended = loop {
             tokio::select! {
                 ended = connection.as_mut() => break ended,
                 () = self.context.closing.cancelled() => {
-                    connection.as_mut().graceful_shutdown();
+                    shut_down(connection.as_mut());
                     tokio::select! {
                         ended = connection.as_mut() => break ended,
                         () = self.abort.cancelled() => return,
@@ -184,7 +232,7 @@ impl Connection {
                 }
                 () = silence.as_mut(), if watching => {
                     watching = false;
-                    // It may not even have begun to speak HTTP/2: there is no shutting down in order.
+                    // It may not even have begun to speak HTTP: there is no shutting down in order.
                     if !self.called.load(Ordering::Relaxed) {
                         self.context.metrics.refused("silence");
                         return;

@@ -144,7 +144,10 @@ tls_certificate:
 async fn shown(address: SocketAddr, authority: &Authority) -> Fallible<Vec<u8>> {
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("shop.example")?;
-    let stream = authority.connector(None)?.connect(name, stream).await?;
+    let stream = authority
+        .connector(None, &[])?
+        .connect(name, stream)
+        .await?;
     let certificates = stream.get_ref().1.peer_certificates();
     let first = certificates.and_then(|all| all.first());
     Ok(first.ok_or("no certificate")?.to_vec())

@@ -61,7 +61,7 @@ impl Files {
 
 async fn connect(server: &Serve, authority: &Authority, client: &Issued) -> io::Result<Rude> {
     let connector = authority
-        .connector(Some(client))
+        .connector(Some(client), &["h2"])
         .map_err(io::Error::other)?;
     let socket = TcpStream::connect(server.grpc).await?;
     let name = "localhost".try_into().map_err(io::Error::other)?;

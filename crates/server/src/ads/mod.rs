@@ -23,6 +23,7 @@ mod throttle;
 mod unary;
 
 pub(crate) use clock::Clock;
+pub(crate) use refusal::Refusal;
 pub(crate) use service::{Discovery, Peer};
 pub(crate) use stream::Context;
 pub(crate) use streams::Streams;

@@ -2,13 +2,15 @@
 
 use oxds_core::session::Request;
 use oxds_types::discovery::{DiscoveryRequest, Node, ResourceLocator};
-use oxds_types::{Kind, ResourceName};
+use oxds_types::{ApiVersion, Kind, ResourceName};
 use tonic::Status;
 use tracing::warn;
 
 use super::refusal::Refusal;
 use super::service::Peer;
 use super::stream::Context;
+use crate::clients::Via;
+use crate::fetch::Question;
 use crate::security::{Denied, Grant};
 
 impl Context {
@@ -25,6 +27,20 @@ impl Context {
     pub(crate) fn may_inspect(&self, peer: &Peer) -> Result<(), Denied> {
         let may = self.security.may_inspect(peer.identity.as_deref());
         may.inspect_err(|_| self.metrics.refused("authorization"))
+    }
+
+    /// What a client without a stream asks for, as far as it may have it.
+    pub(crate) fn question(
+        &self,
+        peer: &Peer,
+        via: Via,
+        (kind, api): (&Kind, ApiVersion),
+        mut request: DiscoveryRequest,
+    ) -> Result<Question, Refusal> {
+        let grant = self.admit(peer, request.node.as_ref())?;
+        let withheld = withhold(&grant, kind, Asked::by_sotw(&mut request));
+        report(self, peer, &withheld);
+        Ok(Question::new(via, kind, api, request, &self.config)?)
     }
 
     /// What a client is told that may not have what it asked for, counted.

@@ -11,7 +11,7 @@ use crate::security::Denied;
 
 /// The client is to blame, or a limit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     #[error("{0} streams are open, which is the limit")]
     Streams(usize),
     #[error("{limit} streams of {peer} are open, which is the limit")]
@@ -49,7 +49,7 @@ impl From<Status> for Refusal {
 
 impl Refusal {
     /// What the client is told, counted.
-    pub(super) fn status(&self, context: &Context) -> Status {
+    pub(crate) fn status(&self, context: &Context) -> Status {
         context.metrics.refused(self.label());
         Status::new(self.code(), self.to_string())
     }

@@ -48,7 +48,7 @@ impl Peer {
     }
 
     /// The names in its certificate.
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let names = self.identity.iter().flat_map(|identity| identity.names());
         names.map(str::to_owned).collect()
     }

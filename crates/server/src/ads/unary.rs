@@ -7,14 +7,12 @@ use std::task::{Context as TaskContext, Poll};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http_body::{Body as _, Frame};
 use oxds_core::session::Scope;
-use oxds_types::Kind;
 use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse};
 use prost::Message as _;
 use tonic::Status;
 use tonic::body::Body;
 
 use super::decoder::Decoder;
-use super::permit::{self, Asked};
 use super::refusal::Refusal;
 use super::service::{Offer, Peer};
 use super::stream::Context;
@@ -43,7 +41,8 @@ pub(super) async fn answer(
             .await
             .map_err(|_| Refusal::Silent)??;
         let request = observed.ask(request).await?;
-        let question = ask(context, kind, offer, peer, request)?;
+        let served = (kind, offer.api);
+        let question = context.question(peer, Via::Fetch, served, request)?;
         let response = respond(context, question).await?;
         observed.fetched(kind, &response)?;
         Ok(response)
@@ -89,26 +88,6 @@ impl Stop {
             Self::Broken(status) => status,
         }
     }
-}
-
-/// What the request asks for, as far as its client may have it.
-fn ask(
-    context: &Context,
-    kind: &Kind,
-    offer: &Offer,
-    peer: &Peer,
-    mut request: DiscoveryRequest,
-) -> Result<Question, Stop> {
-    let grant = context.admit(peer, request.node.as_ref())?;
-    let withheld = permit::withhold(&grant, kind, Asked::by_sotw(&mut request));
-    permit::report(context, peer, &withheld);
-    Ok(Question::new(
-        Via::Fetch,
-        kind,
-        offer.api,
-        request,
-        &context.config,
-    )?)
 }
 
 async fn read(context: &Context, mut requests: Body) -> Result<DiscoveryRequest, Stop> {

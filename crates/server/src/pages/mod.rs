@@ -8,7 +8,8 @@
 //! | `/status.json` | clients, what they have and rejected, what is wrong with the store: see `docs/status-json.md` |
 //! | `/v3/discovery:clusters`, … | REST discovery, for clients that poll |
 //!
-//! `/status.json` is on the gRPC port too.
+//! `/status.json` and REST discovery are on the gRPC port too, which knows its clients: over HTTP/2, and over HTTP/1.1
+//! where a TLS handshake agrees to it.
 
 mod rest;
 mod status;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
@@ -38,19 +40,21 @@ pub(crate) struct Pages {
 }
 
 pub(crate) fn router(pages: Arc<Pages>) -> Router {
+    let door = from_fn_with_state(Arc::clone(&pages), rest::from_anybody);
     Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/status.json", get(status))
-        .merge(rest::router(&pages))
+        .merge(rest::router(&pages).route_layer(door))
         .with_state(pages)
 }
 
-/// What the gRPC port shows too, so that tools need one address only.
+/// What the gRPC port has too: tools need one address only, and who polls can show a certificate.
 pub(crate) fn beside_grpc(pages: Arc<Pages>) -> Router {
     Router::new()
         .route("/status.json", get(status_to_clients))
+        .merge(rest::router(&pages))
         .with_state(pages)
 }
 

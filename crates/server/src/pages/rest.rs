@@ -5,7 +5,8 @@
 //! | 200 | the client has another version than the one it says |
 //! | 304 | it has it, and nothing changed while it waited: 0.8 s, or as long as its `Prefer: wait=N` says |
 //! | 400 | the body is no request, or one for another kind |
-//! | 403 | clients are bound to their identities, which this port does not know (S-78) |
+//! | 403 | on the HTTP port: clients are told apart by certificates, which only the gRPC port asks for (S-78) |
+//! | 401, 403 | on the gRPC port: the client's certificate does not fit its node |
 //! | 404 | nothing is loaded yet, or the path is unknown |
 //! | 405 | the method is not POST |
 //! | 401, 403, 429, … | the program's hooks refuse it, with the code that stands for theirs |
@@ -15,23 +16,25 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use axum::{Extension, Router};
 use oxds_types::codec::{request_from_json, response_to_json};
 use oxds_types::{ApiVersion, Kind};
 use tonic::{Code, Status};
 
 use super::{Pages, wait_preferred};
-use crate::ads::Context;
+use crate::ads::{Context, Peer, Refusal};
 use crate::clients::Via;
-use crate::fetch::{Fetched, Question, Refused, fetch};
+use crate::fetch::{Fetched, Refused, fetch};
 use crate::hooks::{Call, Observed};
 
-/// A path for every kind and version of the API that has one.
+/// A path for every kind and version of the API that has one. Whoever passes requests on puts the [`Peer`] into their
+/// extensions.
 pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
     let versions = [ApiVersion::V3, ApiVersion::V2].into_iter();
     let paths = versions.flat_map(|api| {
@@ -42,16 +45,16 @@ pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
     });
     let router = paths.fold(Router::new(), |router, (path, kind, api)| {
         let poll = move |State(pages): State<Arc<Pages>>,
-                         ConnectInfo(peer): ConnectInfo<SocketAddr>,
+                         Extension(peer): Extension<Peer>,
                          headers: HeaderMap,
                          body: Bytes| async move {
             let call = Call {
                 method: path.to_owned(),
-                peer,
+                peer: peer.address,
                 headers,
-                identity: Vec::new(),
+                identity: peer.names(),
             };
-            poll(&pages, (&kind, api), call, &body).await
+            poll(&pages, (&kind, api), &peer, call, &body).await
         };
         router.route(path, post(poll))
     });
@@ -59,17 +62,45 @@ pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
     router.layer(DefaultBodyLimit::max(limit))
 }
 
+/// Takes polls in on the HTTP port, which asks nobody for a certificate: where clients are told apart by theirs, it
+/// turns them away (S-78).
+pub(super) async fn from_anybody(
+    State(pages): State<Arc<Pages>>,
+    ConnectInfo(address): ConnectInfo<SocketAddr>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let context = &pages.context;
+    if context.security.tells_clients_apart() {
+        context.metrics.refused("authorization");
+        let text =
+            "clients are told apart by certificates here: poll the gRPC port, which asks for one";
+        return (StatusCode::FORBIDDEN, text).into_response();
+    }
+    request.extensions_mut().insert(Peer {
+        address,
+        identity: None,
+    });
+    next.run(request).await
+}
+
 /// An error, in the words of HTTP and in those of hooks.
 type Problem = (StatusCode, Status);
 
-async fn poll(pages: &Pages, served: (&Kind, ApiVersion), call: Call, body: &[u8]) -> Response {
+async fn poll(
+    pages: &Pages,
+    served: (&Kind, ApiVersion),
+    peer: &Peer,
+    call: Call,
+    body: &[u8],
+) -> Response {
     let context = &pages.context;
     let limits = &context.limits;
     let hold = wait_preferred(&call.headers).unwrap_or(limits.poll_hold);
     let hold = hold.min(limits.poll_hold_max);
     let answered = match Observed::open(context.hooks.as_deref(), || call).await {
         Ok(mut observed) => {
-            let answered = answer(context, served, &mut observed, body, hold).await;
+            let answered = answer(context, served, peer, &mut observed, body, hold).await;
             let status = answered.as_ref().err().map(|(_, status)| status);
             observed.close(status.unwrap_or(&Status::ok("")));
             answered
@@ -81,30 +112,23 @@ async fn poll(pages: &Pages, served: (&Kind, ApiVersion), call: Call, body: &[u8
 
 async fn answer(
     context: &Context,
-    (kind, api): (&Kind, ApiVersion),
+    served: (&Kind, ApiVersion),
+    peer: &Peer,
     observed: &mut Observed,
     body: &[u8],
     hold: Duration,
 ) -> Result<Response, Problem> {
     let by_hook = |refused| by_hook(context, refused);
-    if context.security.is_authorizing() {
-        context.metrics.refused("authorization");
-        let text = "clients are told apart by certificates here, and this port asks for none";
-        return Err((StatusCode::FORBIDDEN, Status::permission_denied(text)));
-    }
     let request = request_from_json(body).map_err(|error| {
         let status = Status::invalid_argument(error.to_string());
         (StatusCode::BAD_REQUEST, status)
     })?;
     context.metrics.request();
     let request = observed.ask(request).await.map_err(by_hook)?;
-    let question =
-        Question::new(Via::Rest, kind, api, request, &context.config).map_err(|refused| {
-            (
-                of_question(&refused),
-                Status::invalid_argument(refused.to_string()),
-            )
-        })?;
+    let question = context
+        .question(peer, Via::Rest, served, request)
+        .map_err(|refusal| by_refusal(context, &refusal))?;
+    let (kind, _) = served;
     match fetch(context, &question, hold).await {
         Fetched::Response(response) => {
             observed.fetched(kind, &response).map_err(by_hook)?;
@@ -128,14 +152,18 @@ fn by_hook(context: &Context, refused: Status) -> Problem {
     (status(refused.code()), refused)
 }
 
-fn of_question(refused: &Refused) -> StatusCode {
-    match refused {
-        Refused::WrongKind { .. } => StatusCode::BAD_REQUEST,
-        Refused::TooManyNames(_) | Refused::NameTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-    }
+fn by_refusal(context: &Context, refusal: &Refusal) -> Problem {
+    let told = refusal.status(context);
+    let code = match refusal {
+        Refusal::Question(Refused::TooManyNames(_) | Refused::NameTooLong(_)) => {
+            StatusCode::PAYLOAD_TOO_LARGE
+        }
+        _ => status(told.code()),
+    };
+    (code, told)
 }
 
-/// What a hook refuses, in the words of HTTP (the mapping of google.rpc.Code).
+/// What is refused, in the words of HTTP (the mapping of google.rpc.Code).
 fn status(code: Code) -> StatusCode {
     match code {
         Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => {

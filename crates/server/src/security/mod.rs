@@ -31,6 +31,8 @@ pub(crate) use authorize::{Denied, Grant};
 pub(crate) use identity::Identity;
 #[cfg(feature = "tls")]
 pub use tls::TlsFiles;
+#[cfg(feature = "tls")]
+pub(crate) use tls::speaks_http_1;
 
 /// How often files are looked at. Rotations overlap by minutes at the least.
 const LOOK: Duration = Duration::from_secs(10);
@@ -67,6 +69,8 @@ struct Parts {
     #[cfg(feature = "tls")]
     tls: Option<Live<tls::ServerConfig, SecurityError>>,
     rules: Option<Live<Authorization, SecurityError>>,
+    /// Every client has to show a certificate.
+    asks_for_certificates: bool,
     /// Says: look at the files now.
     nudge: Notify,
 }
@@ -81,6 +85,7 @@ impl Security {
         let tls = Some(tls::open(files)?);
         Ok(Self(Arc::new(Parts {
             tls,
+            asks_for_certificates: files.client_ca.is_some(),
             ..self.into_parts()
         })))
     }
@@ -110,6 +115,11 @@ impl Security {
     /// Whether clients are bound to nodes.
     pub(crate) fn is_authorizing(&self) -> bool {
         self.0.rules.is_some()
+    }
+
+    /// Whether clients are told apart by certificates, so that who shows none is told nothing.
+    pub(crate) fn tells_clients_apart(&self) -> bool {
+        self.0.asks_for_certificates || self.is_authorizing()
     }
 
     /// What a client may be told if it says it is this node, which is in these groups.

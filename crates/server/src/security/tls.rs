@@ -16,6 +16,9 @@ use tokio_rustls::rustls::{RootCertStore, ServerConnection};
 
 use super::{Identity, SecurityError};
 
+/// What those agree to who poll, and do not speak HTTP/2 (RFC 7301).
+const HTTP_1: &[u8] = b"http/1.1";
+
 /// The files of a server's TLS, all in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
@@ -63,8 +66,13 @@ fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, Securi
             pem::key(key_path, key)?,
         )
         .map_err(unfit)?;
-    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec(), HTTP_1.to_vec()];
     Ok(config)
+}
+
+/// Whether HTTP/1.1 was agreed to. Who agrees to nothing is taken for a gRPC client of old.
+pub(crate) fn speaks_http_1(connection: &ServerConnection) -> bool {
+    connection.alpn_protocol() == Some(HTTP_1)
 }
 
 impl Identity {

@@ -23,6 +23,8 @@ mod polling;
 mod rude;
 #[cfg(feature = "tls")]
 mod security;
+#[cfg(feature = "tls")]
+mod security_polls;
 mod services;
 mod versions;
 

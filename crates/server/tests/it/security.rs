@@ -22,8 +22,8 @@ const UNAUTHENTICATED: u32 = 16;
 const PERMISSION_DENIED: u32 = 7;
 const UNAVAILABLE: u32 = 14;
 const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
-const WEB: &str = "spiffe://prod/ns/shop/sa/web";
-const RULES: &str = "
+pub(crate) const WEB: &str = "spiffe://prod/ns/shop/sa/web";
+pub(crate) const RULES: &str = "
 rules:
 - identity: spiffe://prod/ns/shop/sa/*
   nodes: [shop-*]
@@ -34,15 +34,15 @@ rules:
 ";
 
 /// A server with a cluster and two secrets, and an authority that it trusts.
-struct Secured {
-    running: Running,
+pub(crate) struct Secured {
+    pub(crate) running: Running,
     security: Security,
-    authority: Authority,
+    pub(crate) authority: Authority,
     folder: TempDir,
 }
 
 impl Secured {
-    async fn start(rules: Option<&str>) -> Self {
+    pub(crate) async fn start(rules: Option<&str>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::new("test").unwrap();
         let files = authority.issue(&["localhost"]).unwrap();
@@ -78,6 +78,17 @@ impl Secured {
         }
     }
 
+    /// By the same certificate, which asks nobody for one.
+    pub(crate) fn without_client_ca(&self) -> Security {
+        let path = |name: &str| self.folder.path().join(name);
+        let files = TlsFiles {
+            certificate: path("server.pem"),
+            key: path("server.key"),
+            client_ca: None,
+        };
+        Security::default().tls(&files).unwrap()
+    }
+
     fn rules(&self) -> PathBuf {
         self.folder.path().join("rules.yaml")
     }
@@ -97,7 +108,7 @@ async fn connect(
     address: SocketAddr,
     client: Option<&Issued>,
 ) -> io::Result<Client> {
-    let connector = authority.connector(client).unwrap();
+    let connector = authority.connector(client, &["h2"]).unwrap();
     let socket = TcpStream::connect(address).await.unwrap();
     let name = "localhost".try_into().unwrap();
     let socket = connector.connect(name, socket).await?;
