@@ -16,11 +16,13 @@
 pub mod certificates;
 mod control_plane;
 pub mod hostile;
+mod jwt;
 pub mod resources;
 mod rest;
 mod tls_front;
 
 pub use control_plane::{AdsStream, ControlPlane, LoadStream, Manners, Missed, Stream};
+pub use jwt::jwt;
 pub use rest::{Polled, RestPlane};
 pub use tls_front::TlsFront;
 

@@ -58,6 +58,12 @@ impl RestPlane {
         })
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Its URL.
     #[must_use]
     pub fn url(&self) -> String {

@@ -2,10 +2,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{HeaderMap, Request, Response, Uri};
+use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
 use tonic::Status;
@@ -14,7 +13,7 @@ use tonic::client::Grpc;
 use tower_service::Service;
 
 use crate::bootstrap::Server;
-use crate::credentials::{CallCredentials, CallError, Configured};
+use crate::credentials::{CallError, Shown};
 use crate::transport::{self, DialError, Ends, Keepalive};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -28,7 +27,7 @@ pub struct Link {
     sender: SendRequest<Body>,
     ends: Ends,
     origin: Uri,
-    credentials: Arc<[Configured<dyn CallCredentials>]>,
+    shown: Shown,
 }
 
 impl Link {
@@ -47,23 +46,19 @@ impl Link {
         let dialled = transport::dial_with(address, &*server.credentials, keepalive).await;
         let (connected, driver) = dialled?;
         tokio::spawn(driver);
-        let is_private = server.credentials.is_private();
-        if !is_private && !server.call_credentials.is_empty() {
-            let uri = &server.uri;
-            tracing::warn!(target: "oxds::credentials", server = %uri, "call credentials are not sent over plaintext");
-        }
         let origin = Uri::builder()
-            .scheme(if is_private { "https" } else { "http" })
+            .scheme(if server.credentials.is_private() {
+                "https"
+            } else {
+                "http"
+            })
             .authority(address.authority())
             .path_and_query("/");
         Ok(Self {
             sender: connected.sender,
             ends: connected.ends,
             origin: origin.build().unwrap_or_default(),
-            credentials: match is_private {
-                true => server.call_credentials.iter().cloned().collect(),
-                false => Arc::default(),
-            },
+            shown: Shown::to(server),
         })
     }
 
@@ -92,30 +87,16 @@ impl Service<Request<Body>> for Link {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let mut sender = self.sender.clone();
-        if self.credentials.is_empty() {
+        if self.shown.is_empty() {
             return Box::pin(async move { Ok(sender.send_request(request).await?) });
         }
-        let credentials = Arc::clone(&self.credentials);
+        let shown = self.shown.clone();
         Box::pin(async move {
-            show(&credentials, request.headers_mut())
-                .await
-                .map_err(Status::from)?;
+            let added = shown.add_to(request.headers_mut()).await;
+            added.map_err(Status::from)?;
             Ok(sender.send_request(request).await?)
         })
     }
-}
-
-/// All credentials, one after the other.
-async fn show(
-    credentials: &[Configured<dyn CallCredentials>],
-    headers: &mut HeaderMap,
-) -> Result<(), CallError> {
-    for credentials in credentials {
-        for (name, value) in &credentials.headers().await? {
-            headers.append(name, value.clone());
-        }
-    }
-    Ok(())
 }
 
 impl From<CallError> for Status {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
 use oxds_client::credentials::{
@@ -12,32 +12,11 @@ use oxds_client::credentials::{
 use oxds_client::transport::{Http, Socket};
 use oxds_client::{Bootstrap, ClientPool, XdsClient};
 use oxds_core::resource::Cluster;
-use oxds_testkit::{ControlPlane, TlsFront};
+use oxds_testkit::{ControlPlane, TlsFront, jwt};
 use serde_json::json;
 use tonic::Code;
 
 use crate::secured::{Files, authority, refusal};
-
-/// A JWT that expires after this many seconds; `name` tells it from others.
-fn token(name: &str, seconds: u64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    let claims = format!(r#"{{"sub":"{name}","exp":{}}}"#, now.as_secs() + seconds);
-    format!("e30.{}.c2ln", base64url(claims.as_bytes()))
-}
-
-fn base64url(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let group = |chunk: &[u8]| {
-        let bits = chunk
-            .iter()
-            .fold(0, |bits, byte| bits << 8 | u32::from(*byte))
-            << (8 * (3 - chunk.len()));
-        let digit =
-            move |index: usize| char::from(DIGITS[(bits >> (18 - 6 * index)) as usize & 63]);
-        (0..=chunk.len()).map(digit).collect::<String>()
-    };
-    bytes.chunks(3).map(group).collect()
-}
 
 /// Plaintext that says of itself that nobody else reads it, as inside one machine.
 #[derive(Debug)]
@@ -98,7 +77,7 @@ fn own(server: &ControlPlane, path: &std::path::Path) -> XdsClient {
 #[tokio::test]
 async fn c34_all_call_credentials_are_in_every_call_and_tokens_are_read_again() {
     let files = Files::new();
-    let (first, second) = (token("first", 80), token("second", 4000));
+    let (first, second) = (jwt("first", 80), jwt("second", 4000));
     let path = files.write("token", &format!("{first}\n"));
     let server = ControlPlane::start().await.unwrap();
     let client = own(&server, &path);
@@ -139,7 +118,7 @@ async fn c34_a_token_goes_over_tls_and_not_over_plaintext() {
         .acceptor(&["h2"])
         .unwrap();
     let front = TlsFront::start(acceptor, server.address()).await.unwrap();
-    let text = token("me", 4000);
+    let text = jwt("me", 4000);
     let path = files.write("token", &text);
     let tls = Configured::tls(files.trusting(&ours));
     for (address, credentials, expected) in [
@@ -185,7 +164,7 @@ async fn c34_without_a_token_no_call_is_made() {
     );
 
     let _watch = client.watch::<Cluster>("c");
-    let text = token("late", 4000);
+    let text = jwt("late", 4000);
     files.write("token", &text);
     let stream = server.next_stream().await.unwrap();
     assert_eq!(stream.metadata()["authorization"], format!("Bearer {text}"));

@@ -36,4 +36,5 @@ mod server_restarts;
 mod source_file;
 mod source_grpc;
 mod source_rest;
+mod source_rest_tls;
 mod support;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   channel_creds ──► ChannelCredentials     Socket ── secure ──► Socket         once for a connection
-//!   call_creds ─────► CallCredentials        headers ──► every call              never over plaintext
+//!   call_creds ─────► CallCredentials        headers ──► every call, every poll  never over plaintext
 //!                         ▲
 //!                  CredentialTypes: the types that a bootstrap may choose from, and one's own
 //! ```
@@ -19,6 +19,7 @@ mod configured;
 mod files;
 #[cfg(feature = "tls")]
 mod jwt;
+mod shown;
 #[cfg(feature = "tls")]
 mod spiffe;
 #[cfg(feature = "tls")]
@@ -36,6 +37,7 @@ pub use configured::Configured;
 pub use files::{CertificateFiles, IdentityFiles, Trust};
 #[cfg(feature = "tls")]
 pub use jwt::JwtTokenFile;
+pub(crate) use shown::Shown;
 #[cfg(feature = "tls")]
 pub use tls::TlsCredentials;
 pub use types::CredentialTypes;
@@ -64,7 +66,7 @@ pub trait ChannelCredentials: fmt::Debug + Send + Sync + 'static {
 
 /// Says who calls, in headers.
 pub trait CallCredentials: fmt::Debug + Send + Sync + 'static {
-    /// The headers of the next call. It is asked for every call, and holds up that call alone.
+    /// The headers of the next call, or REST poll. It is asked for every call, and holds up that call alone.
     ///
     /// # Errors
     /// There is nothing to show: the call ends with this, and is not made.

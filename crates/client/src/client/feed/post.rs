@@ -1,6 +1,7 @@
 //! One poll: a discovery request in JSON, on a connection of its own. Polls are seconds apart: a connection that was
 //! kept over them may have died unseen.
 
+use std::error::Error as _;
 use std::fmt::Display;
 
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use oxds_core::poll::Answer;
 use oxds_types::codec::{request_to_json, response_from_json};
 use oxds_types::discovery::DiscoveryRequest;
 
+use crate::credentials::Shown;
 use crate::source::RestPeer;
 use crate::transport::{self, Http};
 
@@ -21,10 +23,11 @@ const SHOWN: usize = 200;
 /// Dropping it closes the connection.
 pub(super) async fn post(
     peer: RestPeer,
+    shown: Shown,
     question: DiscoveryRequest,
     most_response_bytes: usize,
 ) -> Answer {
-    match exchange(&peer, &question, most_response_bytes).await {
+    match exchange(&peer, &shown, &question, most_response_bytes).await {
         Ok(answer) => answer,
         Err(cause) => Answer::Failed(cause),
     }
@@ -32,16 +35,20 @@ pub(super) async fn post(
 
 async fn exchange(
     peer: &RestPeer,
+    shown: &Shown,
     question: &DiscoveryRequest,
     most_response_bytes: usize,
 ) -> Result<Answer, String> {
-    let request = request(peer, question)?;
+    let mut request = request(peer, question)?;
+    shown.add_to(request.headers_mut()).await.map_err(text)?;
     let server = &peer.server;
     let opened = transport::open(&server.address, &*server.credentials, Http::One).await;
     let socket = opened.map_err(text)?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.map_err(text)?;
+    let shaken = http1::handshake(TokioIo::new(socket)).await;
+    let (mut sender, connection) = shaken.map_err(|error| with_cause(&error))?;
     let answered = async {
-        let response = sender.send_request(request).await.map_err(text)?;
+        let response = sender.send_request(request).await;
+        let response = response.map_err(|error| with_cause(&error))?;
         let status = response.status();
         if status == StatusCode::NOT_MODIFIED {
             return Ok(Answer::Unchanged);
@@ -53,8 +60,12 @@ async fn exchange(
     tokio::pin!(answered);
     tokio::select! {
         answer = &mut answered => answer,
-        // The server hangs up after its answer; what it sent of it is there.
-        _ = connection => answered.await,
+        // The server hangs up after its answer; what it sent of it is there. If that is nothing, the connection may know
+        // why.
+        ended = connection => {
+            let answer = answered.await;
+            answer.map_err(|reason| ended.err().map_or(reason, |error| with_cause(&error)))
+        }
     }
 }
 
@@ -86,6 +97,15 @@ fn answer(status: StatusCode, body: &[u8]) -> Answer {
 fn too_long(error: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
     match error.downcast_ref::<LengthLimitError>() {
         Some(_) => "the answer is longer than is read".to_owned(),
+        None => error.to_string(),
+    }
+}
+
+/// hyper says where something went wrong, and its cause what: such as that the server wants a certificate, which in
+/// TLS 1.3 comes after the handshake.
+fn with_cause(error: &hyper::Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     }
 }

@@ -9,11 +9,13 @@ use oxds_types::discovery::{DiscoveryRequest, Node};
 
 use super::Io;
 use super::post::post;
+use crate::credentials::Shown;
 use crate::random::random;
 use crate::source::RestPeer;
 
 pub(super) struct RestFeed {
     peer: RestPeer,
+    shown: Shown,
     node: Node,
     most_response_bytes: usize,
     /// None while it is closed.
@@ -27,6 +29,7 @@ pub(super) struct RestFeed {
 impl RestFeed {
     pub(super) fn new(peer: RestPeer, node: Node, most_response_bytes: usize) -> Self {
         Self {
+            shown: Shown::to(&peer.server),
             peer,
             node,
             most_response_bytes,
@@ -64,7 +67,8 @@ impl RestFeed {
             };
             if let Some(question) = poll.poll_transmit(now) {
                 // One that was open is given up with its connection.
-                let answer = post(self.peer.clone(), question, self.most_response_bytes);
+                let (peer, shown) = (self.peer.clone(), self.shown.clone());
+                let answer = post(peer, shown, question, self.most_response_bytes);
                 self.asking = Some(Box::pin(answer));
             }
             let timeout = poll.poll_timeout().map(|at| self.epoch + at.since_epoch());

@@ -1,0 +1,169 @@
+//! Polls over TLS: by our own server, and to a scripted one behind TLS; what they show of who polls.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oxds_client::bootstrap::Server;
+use oxds_client::credentials::{
+    CertificateFiles, ChannelCredentials, Configured, IdentityFiles, JwtTokenFile,
+};
+use oxds_client::source::{Rest, Source};
+use oxds_client::{Bootstrap, Reason, Update, Watch, XdsClient};
+use oxds_core::resource::Cluster;
+use oxds_testkit::certificates::Authority;
+use oxds_testkit::{RestPlane, TlsFront, jwt, resources};
+use oxds_types::Kind;
+
+use crate::scripted::{ambient, error, next, value};
+use crate::secured::{Files, authority, cluster};
+use crate::support::ControlPlane;
+
+const DELAY: Duration = Duration::from_millis(100);
+
+fn client() -> XdsClient {
+    let bootstrap = Bootstrap::without_servers().node_id("poller").build();
+    XdsClient::new(bootstrap.unwrap().into())
+}
+
+/// Polls our server where it speaks TLS.
+fn source(server: SocketAddr, files: CertificateFiles) -> Source {
+    let url = format!("https://{server}");
+    let rest = Rest::with_credentials(&url, Configured::tls(files)).unwrap();
+    let rest = rest.refresh_delay(DELAY);
+    rest.request_timeout(Duration::from_secs(5)).into()
+}
+
+/// The same with a certificate of this authority.
+fn source_as(server: SocketAddr, files: &Files, trusted: &Authority, own: &Authority) -> Source {
+    let identity: IdentityFiles = files.identity(&own.issue(&["me"]).unwrap());
+    let trusting = files.trusting(trusted);
+    let identity = Some(identity);
+    source(
+        server,
+        CertificateFiles {
+            identity,
+            ..trusting
+        },
+    )
+}
+
+async fn assignment(watch: &mut Watch<Cluster>) -> String {
+    loop {
+        if let Update::Changed(Ok(cluster)) = next(watch).await {
+            return cluster.eds_service_name.to_string();
+        }
+    }
+}
+
+/// given a server that lets nobody in without a certificate / then who polls it with one sees a cluster, and its changes;
+/// one without, one whose authority is another, and one in plaintext, see why not.
+#[tokio::test]
+async fn c16_c17_c266_our_own_server_is_polled_over_tls() {
+    let (files, ours, theirs) = (Files::new(), authority(), authority());
+    let issued = ours.issue(&["127.0.0.1"]).unwrap();
+    let server = ControlPlane::start_with(&cluster("old"), files.security(&issued, Some(&theirs)));
+    let address = server.address();
+    let client = client();
+    let known = source_as(address, &files, &ours, &theirs);
+    let mut watch = client.watch_from::<Cluster>(&known, "c").unwrap();
+    assert_eq!(assignment(&mut watch).await, "old");
+    server.write(&cluster("new"));
+    assert_eq!(assignment(&mut watch).await, "new");
+
+    let (nobody, fooled) = (Files::new(), Files::new());
+    let plaintext = Rest::new(&format!("http://{}", server.http_address())).unwrap();
+    for (source, told) in [
+        (
+            source(address, nobody.trusting(&ours)),
+            "CertificateRequired",
+        ),
+        (
+            source(address, fooled.trusting(&theirs)),
+            "security handshake: invalid peer certificate",
+        ),
+        (
+            plaintext.into(),
+            "HTTP 403 Forbidden: clients are told apart",
+        ),
+    ] {
+        let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
+        let why = error(&mut watch, Reason::Unreachable).await.to_string();
+        assert!(why.contains(told), "{why}");
+    }
+}
+
+/// given a client that polls / when authority and certificate of the server change, on disk and at the server / then the
+/// next poll is by the new ones.
+#[tokio::test]
+async fn c18_c266_files_that_were_replaced_count_for_the_next_poll() {
+    let (files, before, after) = (Files::new(), authority(), authority());
+    let mut server = files.serve(&before);
+    let source = source(server.address(), files.trusting(&before));
+    let client = client();
+    let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
+    assert_eq!(assignment(&mut watch).await, "old");
+    let issued = after.issue(&["127.0.0.1"]).unwrap();
+    server.write(&cluster("new"));
+    server.restart_with(files.security(&issued, None));
+    let why = ambient(&mut watch, Reason::Unreachable).await.to_string();
+    assert!(why.contains("https://") && !why.contains("404"), "{why}");
+    files.write("ca.pem", &after.pem());
+    assert_eq!(assignment(&mut watch).await, "new");
+}
+
+/// A server as a bootstrap has it, whose calls show the token in this file.
+fn showing(
+    address: SocketAddr,
+    credentials: Configured<dyn ChannelCredentials>,
+    token: &std::path::Path,
+) -> Server {
+    let token = Arc::new(JwtTokenFile::new(token));
+    let bootstrap = Bootstrap::builder(address.to_string())
+        .credentials(credentials)
+        .call_credentials(Configured::new("token", None, token))
+        .build();
+    bootstrap.unwrap().servers()[0].clone()
+}
+
+/// given call credentials, a token in a file / then every poll shows it over TLS, and none does over plaintext; while there
+/// is no token, no poll is made, and the watcher is told why.
+#[tokio::test]
+async fn c34_c266_every_poll_shows_the_token_over_tls_alone() {
+    let (files, ours) = (Files::new(), authority());
+    let plane = RestPlane::start().await.unwrap();
+    let issued = ours.issue(&["127.0.0.1"]).unwrap();
+    let acceptor = issued.acceptor(&["http/1.1"]).unwrap();
+    let front = TlsFront::start(acceptor, plane.address()).await.unwrap();
+    let tls = || Configured::tls(files.trusting(&ours));
+    let (path, client) = (files.path("token"), client());
+
+    let rest = Rest::of(showing(front.address(), tls(), &path));
+    let source = rest.refresh_delay(DELAY).into();
+    let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
+    let why = error(&mut watch, Reason::Unreachable).await.to_string();
+    assert!(why.contains("token: No such file"), "{why}");
+    assert!(plane.take_poll().is_none());
+
+    let text = jwt("me", 4000);
+    files.write("token", &text);
+    for version in ["1", "2"] {
+        let polled = plane.next_poll().await.unwrap();
+        assert_eq!(polled.headers["authorization"], format!("Bearer {text}"));
+        let cluster = resources::cluster("c", version);
+        polled.respond(&Kind::CLUSTER, version, vec![cluster]);
+        assert_eq!(&*value(&mut watch).await.eds_service_name, version);
+    }
+    drop(watch);
+
+    let plaintext = showing(plane.address(), Configured::insecure(), &path);
+    let source = Rest::of(plaintext).refresh_delay(DELAY).into();
+    let _watch = client.watch_from::<Cluster>(&source, "c").unwrap();
+    let polled = loop {
+        let polled = plane.next_poll().await.unwrap();
+        if polled.request.version_info.is_empty() {
+            break polled;
+        }
+    };
+    assert!(!polled.headers.contains_key("authorization"));
+}
