@@ -40,7 +40,7 @@ pub(crate) struct Address {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "ClientSecurity"])]
     bootstrap: Option<PathBuf>,
     #[command(flatten)]
-    security: ClientSecurity,
+    pub(crate) security: ClientSecurity,
 }
 
 impl Address {

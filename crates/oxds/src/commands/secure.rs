@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use oxds_client::bootstrap::Builder;
 #[cfg(feature = "tls")]
-use oxds_client::credentials::{CertificateFiles, Configured, IdentityFiles, Trust};
+use oxds_client::credentials::{CertificateFiles, IdentityFiles, Trust};
+use oxds_client::credentials::{ChannelCredentials, Configured};
 
 /// How to connect: in plaintext, unless one of the others is there.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -35,15 +36,30 @@ pub(crate) struct ClientSecurity {
 
 impl ClientSecurity {
     /// The same bootstrap, with servers that are connected to like this.
-    #[cfg(feature = "tls")]
     pub(crate) fn apply(&self, builder: Builder) -> Builder {
+        match self.credentials() {
+            Some(credentials) => builder.credentials(credentials),
+            None => builder,
+        }
+    }
+
+    /// What was asked for; `None` if nothing was.
+    pub(crate) fn credentials(&self) -> Option<Configured<dyn ChannelCredentials>> {
+        match self.insecure {
+            true => Some(Configured::insecure()),
+            false => self.tls(),
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    fn tls(&self) -> Option<Configured<dyn ChannelCredentials>> {
         let own = self.cert.clone().zip(self.key.clone());
         let identity = own.map(|(certificate, key)| IdentityFiles { certificate, key });
         if !self.tls && self.ca.is_none() && identity.is_none() {
-            return builder;
+            return None;
         }
         let trust = self.ca.clone().map(Trust::Authorities);
-        builder.credentials(Configured::tls(CertificateFiles {
+        Some(Configured::tls(CertificateFiles {
             identity,
             trust: trust.unwrap_or_default(),
             ..CertificateFiles::default()
@@ -51,7 +67,7 @@ impl ClientSecurity {
     }
 
     #[cfg(not(feature = "tls"))]
-    pub(crate) fn apply(&self, builder: Builder) -> Builder {
-        builder
+    fn tls(&self) -> Option<Configured<dyn ChannelCredentials>> {
+        None
     }
 }

@@ -5,6 +5,7 @@ use oxds_client::bootstrap::TransportPolicy;
 use oxds_types::Kind;
 
 use super::control_plane::Address;
+use super::secure::ClientSecurity;
 use crate::exit::Failure;
 
 /// Whom to ask, and who asks.
@@ -54,6 +55,11 @@ impl Asking {
             Transport::Auto => TransportPolicy::Auto,
         };
         Ok(bootstrap.with_transport(|_| policy))
+    }
+
+    /// How to connect.
+    pub(crate) fn security(&self) -> &ClientSecurity {
+        &self.address.security
     }
 
     /// Who asks, where it is not a control plane by gRPC that is asked.

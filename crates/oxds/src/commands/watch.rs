@@ -30,11 +30,13 @@ Examples:
   oxds watch cds --transport v2 -o yaml          # as a client of API v2 would
 
   oxds watch clusters --rest http://127.0.0.1:18001
+  oxds watch clusters --rest https://cp.example:18000 --ca ca.pem
   oxds watch endpoints --file endpoints.yaml     # as a client that reads files
 
 It asks by ADS as a client would, with full states or, with --delta, differences, and accepts all \
 it is sent: `oxds status` shows it among the clients. When the stream ends it says so on stderr, \
-and asks again. A REST server is polled each second, and may hold a poll until something changes.
+and asks again. A REST server is polled each second, and may hold a poll until something changes; \
+`oxds serve` takes polls over TLS on its gRPC port.
 
 Exit codes: 0 stopped by a signal, or the reader went away; 1 the control plane does not answer at \
 all, or refuses.";
@@ -52,14 +54,14 @@ pub(crate) struct Args {
     /// Ask for differences instead of full states
     #[arg(long)]
     delta: bool,
-    /// Poll a REST server instead of a control plane by gRPC
+    /// Poll a REST server, http:// or https://, instead of a control plane by gRPC
     #[arg(long, value_name = "URL", conflicts_with_all = ["file", "server", "bootstrap", "transport", "delta"])]
     rest: Option<String>,
     /// Read a file instead, and follow how it is replaced: .pb, .json, .yaml, .yml, .pb_text, .textproto
     #[arg(
         long,
         value_name = "PATH",
-        conflicts_with_all = ["server", "bootstrap", "transport", "delta", "node_id", "cluster"]
+        conflicts_with_all = ["server", "bootstrap", "transport", "delta", "node_id", "cluster", "ClientSecurity"]
     )]
     file: Option<PathBuf>,
     /// The form of the changes on stdout
@@ -85,7 +87,11 @@ impl Args {
     fn followed(&self) -> Result<(Source, Bootstrap), Failure> {
         let source = match (&self.rest, &self.file) {
             (Some(url), _) => {
-                let rest = Rest::new(url).map_err(Failure::usage)?;
+                let rest = match self.source.security().credentials() {
+                    Some(credentials) => Rest::with_credentials(url, credentials),
+                    None => Rest::new(url),
+                };
+                let rest = rest.map_err(Failure::usage)?;
                 let rest = rest.refresh_delay(AGAIN).request_timeout(PATIENCE);
                 rest.into()
             }

@@ -6,6 +6,7 @@ use oxds_testkit::certificates::{Authority, replace};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::observe::Watching;
 use crate::support::{Ran, Serve, cluster, command, folder, oxds};
 
 /// A server that lets nobody in without a certificate, and a client that has one.
@@ -147,6 +148,40 @@ fn c16_a_bootstrap_says_how_to_connect() {
             .expect(2, &["--bootstrap"]);
     }
     secured.run("bootstrap check b.json").expect(0, &["(tls"]);
+}
+
+/// Given the same, polled; then `watch` follows it by `https://` and the right files; what does not fit the URL, or is for
+/// no server at all, is refused and not passed over.
+#[test]
+fn c16_c266_watch_polls_over_tls() {
+    let secured = Secured::start();
+    let url = format!("https://{}", secured.server.grpc);
+    let file = |name: &str| secured.path(name).to_str().expect("UTF-8").to_owned();
+    let (ca, cert, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
+    let shown = ["--ca", &ca, "--cert", &cert, "--key", &key];
+    let mut watching = Watching::of(&[&["cds", "--rest", &url][..], &shown].concat());
+    watching.expect("added", "a");
+    std::fs::write(secured.path("config/b.yaml"), cluster("b")).expect("written");
+    watching.expect("added", "b");
+
+    let plaintext = format!("watch cds --rest http://{}", secured.server.http);
+    for (line, told) in [
+        (
+            format!("{plaintext} --ca ca.pem"),
+            "over TLS it is https://",
+        ),
+        (format!("{plaintext} --tls"), "over TLS it is https://"),
+        (
+            format!("watch cds --rest {url} --insecure"),
+            "in plaintext it is http://",
+        ),
+        (
+            "watch cds --file config/a.yaml --ca ca.pem".to_owned(),
+            "--ca",
+        ),
+    ] {
+        secured.run(&line).expect(2, &[told]);
+    }
 }
 
 /// Given a server that reads small requests only; then one that is larger is refused.

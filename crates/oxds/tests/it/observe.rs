@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::{Serve, cluster, command, folder, oxds, shop};
 
 /// A running `oxds watch -o json`, killed when dropped.
-struct Watching {
+pub(crate) struct Watching {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
@@ -22,7 +22,7 @@ impl Watching {
         Self::of(&[&["--server", &grpc], arguments].concat())
     }
 
-    fn of(arguments: &[&str]) -> Self {
+    pub(crate) fn of(arguments: &[&str]) -> Self {
         let mut command = command(["watch", "-o", "json"]);
         let mut child = command
             .args(arguments)
@@ -45,7 +45,7 @@ impl Watching {
     }
 
     #[track_caller]
-    fn expect(&mut self, change: &str, name: &str) -> Value {
+    pub(crate) fn expect(&mut self, change: &str, name: &str) -> Value {
         let (found, of, resource) = self.next();
         assert_eq!((&*found, &*of), (change, name));
         resource
