@@ -104,9 +104,10 @@ impl Builder {
             self.report_picks,
         ));
         let pool = self.pool.unwrap_or_else(Pool::of_process);
-        let driver = Driver::new(Arc::clone(&shared), pool);
+        let loads = source.load_reporter();
+        let driver = Driver::new(Arc::clone(&shared), pool, loads.clone());
         let task = runtime.spawn(driver.run(source));
-        Ok(XdsChannel::new(shared, task.abort_handle()))
+        Ok(XdsChannel::new(shared, task, loads))
     }
 }
 

@@ -10,7 +10,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response};
 use oxds_client::channelz::Registry;
-use tokio::task::AbortHandle;
+use oxds_client::load::LoadReporter;
+use tokio::task::JoinHandle;
 use tower_service::Service;
 
 use crate::body::{RequestBody, ResponseBody};
@@ -28,7 +29,8 @@ use crate::snapshot::ChannelStatus;
 ///
 /// Dropping the future of a call, or a response body before its end, cancels the RPC and nothing
 /// else. Dropping the last clone ends the channel's tasks; RPCs whose answer has begun go on to
-/// their end, and their connections with them.
+/// their end, and their connections with them. Before the runtime ends, [`close`](XdsChannel::close) the
+/// last one.
 #[derive(Clone)]
 pub struct XdsChannel {
     handle: Arc<Handle>,
@@ -37,7 +39,8 @@ pub struct XdsChannel {
 /// What all clones and the calls under way hold; the driver ends with it.
 struct Handle {
     shared: Arc<Shared>,
-    driver: AbortHandle,
+    driver: JoinHandle<()>,
+    loads: Option<LoadReporter>,
 }
 
 impl Drop for Handle {
@@ -52,9 +55,38 @@ impl XdsChannel {
         Builder::new(target.into())
     }
 
-    pub(crate) fn new(shared: Arc<Shared>, driver: AbortHandle) -> Self {
-        let handle = Arc::new(Handle { shared, driver });
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        driver: JoinHandle<()>,
+        loads: Option<LoadReporter>,
+    ) -> Self {
+        let handle = Arc::new(Handle {
+            shared,
+            driver,
+            loads,
+        });
         Self { handle }
+    }
+
+    /// Drops this handle. If it was the last one, and no RPC is under way, waits until the control plane
+    /// has been told the load that was counted, or that is given up: three seconds at most, and no time
+    /// where no cluster reports its load. Without it, a process that exits at once may lose the last report.
+    ///
+    /// # Cancel safety
+    ///
+    /// The handle is gone once the future is; what is not told by then is told while the runtime lasts.
+    pub async fn close(self) {
+        let Some(mut handle) = Arc::into_inner(self.handle) else {
+            return;
+        };
+        // What it counts with must be gone before the last report.
+        handle.driver.abort();
+        let _ = (&mut handle.driver).await;
+        let loads = handle.loads.take();
+        drop(handle);
+        if let Some(loads) = loads {
+            loads.settled().await;
+        }
     }
 
     /// Adds it to what channelz shows.

@@ -90,7 +90,8 @@
 //!
 //! Every `next` is cancel-safe: a read that is dropped loses nothing, and the next one finds the newest word. A watch that is
 //! kept and not read holds up the stream that brings its resource, by a second per response
-//! ([`Options::patience_with_watchers`]). Dropping the last handle ends the client's task and closes its socket.
+//! ([`Options::patience_with_watchers`]). Dropping the last handle ends the client's task and closes its socket; load that was
+//! counted is told by a task of its own, which needs the runtime for a moment longer: [`load::LoadReporter::settled`].
 //!
 //! # What it logs
 //!

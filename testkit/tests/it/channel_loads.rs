@@ -189,3 +189,42 @@ async fn c141_calls_do_not_need_load_reports() {
         call_once(&channel).await.unwrap();
     }
 }
+
+/// given a channel whose runtime ends at once / when its last handle is closed first / then the control plane has counted
+/// every call by then; closing another handle, or one whose control plane is gone, waits for nothing, or not for long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c142_a_closed_channel_has_told_its_load() {
+    let [backend] = backends().await;
+    let yaml = reporting("", 0, &[("here", 1, 0, &at(&backend))]);
+    let control_plane = ControlPlane::start(&yaml).await;
+    let address = control_plane.address;
+    let elsewhere = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let channel = channel_by(address);
+            for _ in 0..20 {
+                call_once(&channel).await.unwrap();
+            }
+            let begun = tokio::time::Instant::now();
+            channel.clone().close().await;
+            assert!(begun.elapsed() < Duration::from_millis(100));
+            channel.close().await;
+        });
+        runtime.shutdown_background();
+    });
+    tokio::task::spawn_blocking(|| elsewhere.join().unwrap())
+        .await
+        .unwrap();
+    let loads = control_plane.reports.loads();
+    let issued = loads.iter().flat_map(|load| &load.localities);
+    let issued: u64 = issued.map(|place| place.requests.issued).sum();
+    assert_eq!(issued, 20, "{loads:?}");
+
+    let mut control_plane = crate::support::ControlPlane::start(&yaml);
+    let channel = control_plane.channel();
+    call_once(&channel).await.unwrap();
+    control_plane.kill();
+    let begun = tokio::time::Instant::now();
+    channel.close().await;
+    assert!(begun.elapsed() < Duration::from_secs(4));
+}

@@ -55,12 +55,12 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>, pool: Pool) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, pool: Pool, loads: Option<LoadReporter>) -> Self {
         let (tell, changes) = mpsc::unbounded_channel();
         Self {
             shared,
             pool,
-            loads: None,
+            loads,
             epoch: tokio::time::Instant::now(),
             clusters: HashMap::new(),
             by_name: HashMap::new(),
@@ -72,7 +72,6 @@ impl Driver {
 
     /// Runs until dropped.
     pub(crate) async fn run(mut self, mut source: impl Source) {
-        self.loads = source.load_reporter();
         loop {
             let timeout = self.timeout();
             tokio::select! {

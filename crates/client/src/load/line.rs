@@ -7,7 +7,7 @@ use oxds_core::lrs::{ClusterKey, ClusterLoad, Reporter, Transmit};
 use oxds_core::time::Instant;
 use oxds_types::discovery::Node;
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::stream::{Io, LoadStream};
 use crate::bootstrap::Server;
@@ -25,6 +25,8 @@ pub(super) struct Line {
     runtime: Handle,
     /// The machine's clock starts here.
     epoch: tokio::time::Instant,
+    /// Its receivers are held by whoever has yet to tell something: the task, and streams that end.
+    telling: watch::Sender<()>,
 }
 
 struct State {
@@ -46,6 +48,7 @@ impl Line {
             told: Notify::new(),
             runtime: Handle::current(),
             epoch: tokio::time::Instant::now(),
+            telling: watch::Sender::new(()),
         })
     }
 
@@ -53,7 +56,8 @@ impl Line {
         let mut state = self.lock();
         let load = state.reporter.enter(self.now(), key);
         if !std::mem::replace(&mut state.is_running, true) {
-            self.runtime.spawn(Arc::clone(self).run());
+            let telling = self.telling.subscribe();
+            self.runtime.spawn(Arc::clone(self).run(telling));
         }
         drop(state);
         self.told.notify_one();
@@ -65,8 +69,16 @@ impl Line {
         self.told.notify_one();
     }
 
+    /// Waits until all is told of clusters that were in use, or given up; not while one is in use.
+    pub(super) async fn settled(&self) {
+        let is_used = self.lock().reporter.is_used();
+        if !is_used {
+            self.telling.closed().await;
+        }
+    }
+
     /// Runs until all is told of clusters that are no longer in use; the socket is closed then.
-    async fn run(self: Arc<Self>) {
+    async fn run(self: Arc<Self>, _telling: watch::Receiver<()>) {
         let mut stream = LoadStream::closed();
         while let Some(timeout) = self.settle(&mut stream) {
             tokio::select! {
@@ -87,7 +99,7 @@ impl Line {
                     tracing::trace!(target: "oxds::lrs", server = %self.server.uri, ?request, "request");
                     stream.write(*request);
                 }
-                Transmit::Finish => std::mem::take(stream).finish(),
+                Transmit::Finish => std::mem::take(stream).finish(self.telling.subscribe()),
                 Transmit::Close => *stream = LoadStream::closed(),
             }
         }

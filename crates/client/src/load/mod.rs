@@ -31,18 +31,23 @@ mod stream;
 mod trailer;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::HeaderMap;
 use oxds_core::ads::ServerId;
 use oxds_core::lrs;
 use oxds_core::resource::{Cluster, LocalityId, LrsServer};
 use oxds_types::orca::OrcaLoadReport;
+use tokio::time::timeout;
 
 pub use oxds_core::lrs::{ClusterKey, DropCount, MetricSelection};
 
 use crate::bootstrap::{Bootstrap, Server};
 use crate::client::Options;
 use line::Line;
+
+/// More than the last counts may wait for a stream, and the stream for its server: a second each.
+const SETTLED: Duration = Duration::from_secs(3);
 
 /// Reports load to the control planes of one [`XdsClient`](crate::XdsClient). Clones are the same reporter.
 ///
@@ -122,6 +127,22 @@ impl LoadReporter {
             false => MetricSelection::every_named(),
         };
         self.cluster(server, key, metrics)
+    }
+
+    /// Waits until what was counted is told, or given up: three seconds at most (C-142). It is for who ends its runtime, and
+    /// with it the tasks that would tell: after every [`ClusterLoad`], [`LocalityLoad`] and [`Call`] was dropped. A control
+    /// plane for which something is still in use is not waited for.
+    ///
+    /// # Cancel safety
+    /// Dropping the future waits no longer, and changes nothing else.
+    pub async fn settled(&self) {
+        // The lines settle by themselves, at the same time.
+        let all = async {
+            for (_, line) in &*self.lines {
+                line.settled().await;
+            }
+        };
+        let _ = timeout(SETTLED, all).await;
     }
 
     /// The load of any cluster, reported to one of the client's servers, with some of what backends say of themselves.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStatsResponse};
 use http::uri::PathAndQuery;
 use oxds_types::ApiVersion;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -83,14 +83,15 @@ impl LoadStream {
         }
     }
 
-    /// Ends the requests; the connection closes when the server has read them, or after a second.
-    pub(super) fn finish(self) {
+    /// Ends the requests; the connection closes when the server has read them, or after a second, and `telling` with it.
+    pub(super) fn finish(self, telling: watch::Receiver<()>) {
         if let Some(live) = self.0 {
             tokio::spawn(async move {
                 let mut conversation = live.conversation;
                 // The end of the requests, and nobody who would listen to responses.
                 drop((live.requests, live.events));
                 let _ = timeout(LAST, &mut conversation.0).await;
+                drop(telling);
             });
         }
     }

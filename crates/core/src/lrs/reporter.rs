@@ -209,7 +209,9 @@ impl Reporter {
         self.clusters.is_empty() && matches!(self.phase, Phase::Idle | Phase::Backoff { .. })
     }
 
-    fn is_used(&self) -> bool {
+    /// Whether a cluster is in use; without one, all that is left is to say what they came to, for a moment.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
         self.clusters.values().any(|tracked| tracked.uses > 0)
     }
 

@@ -175,3 +175,34 @@ fn calls_are_counted_by_endpoint() {
         ],
     );
 }
+
+/// Given clusters that report their load; when calls were made / then the control plane has heard of every one by the time
+/// the process is gone.
+#[test]
+fn c142_the_last_load_report_comes_before_the_end() {
+    let shop = shop_on_free_ports();
+    let clusters = shop.path().join("catalog/clusters.yaml");
+    let text = std::fs::read_to_string(&clusters).expect("the example");
+    std::fs::write(&clusters, format!("{text}\nlrs_server: {{ self: {{}} }}\n")).expect("written");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let _backends = runtime.block_on(async {
+        let mut backends = Vec::new();
+        for endpoint in &shop.endpoints {
+            backends.push(EchoBackend::start_on(*endpoint).await.expect("a free port"));
+        }
+        backends
+    });
+    let server = Serve::start(shop.path());
+    let file = oxds(["bootstrap", "grpc", "--server", &server.grpc.to_string()]).stdout;
+    let dir = folder(&[("bootstrap.json", &file)]);
+    let path = dir.path().join("bootstrap.json");
+    // So many that the stream of reports, which is given up a second after the last, is there before.
+    call(&path, &["xds:///catalog", METHOD, "-n", "500"]).expect(0, &["500 calls"]);
+    let page = server.page("/status.json");
+    let (_, status) = page.split_once("\r\n\r\n").expect("a page");
+    let status: Value = serde_json::from_str(status).expect("JSON");
+    let places = status["loads"][0]["localities"].as_array();
+    let requests = places.into_iter().flatten().map(|place| &place["requests"]);
+    let sum = |field: &str| -> u64 { requests.clone().filter_map(|r| r[field].as_u64()).sum() };
+    assert_eq!((sum("issued"), sum("succeeded")), (500, 500), "{status:#}");
+}

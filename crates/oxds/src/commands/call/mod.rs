@@ -84,6 +84,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             Format::Json => output.json(&report.json(&args.target, &args.method, elapsed))?,
         }
         let ok = report.all_ok();
+        // The control plane is to hear of these calls before the process is gone.
+        channel.close().await;
         Ok(if ok { Exit::Success } else { Exit::Negative })
     })
 }
@@ -117,11 +119,14 @@ async fn calls(
         tokio::select! {
             outcome = outcomes.recv() => match outcome {
                 Some(outcome) => report.record(outcome),
-                None => return Ok(report),
+                None => break,
             },
-            _ = stop.next() => return Ok(report),
+            _ = stop.next() => break,
         }
     }
+    // Their handles of the channel go with them, so that the last one can be closed.
+    callers.shutdown().await;
+    Ok(report)
 }
 
 fn method(text: &str) -> Result<String, &'static str> {
