@@ -13,6 +13,7 @@
 
 mod backend;
 mod calls;
+mod certificates;
 mod config;
 mod http;
 mod peers;

@@ -1,9 +1,11 @@
 """A REST control plane on Python's standard library: nothing of oxds, nothing of Envoy.
 
-    rest.py DIR
+    rest.py DIR [CERTIFICATE KEY AUTHORITY TOKEN]
 
 Serves DIR/clusters.json and its like at /v3/discovery:clusters: a DiscoveryResponse in JSON, of which a poll is told the
-resources that it names, or all if it names none. A file that is missing is an error. Lines on stdout:
+resources that it names, or all if it names none. A file that is missing is an error. With the other four files it is over
+TLS, for clients with a certificate of the authority that show the token; they are read again for every connection. Lines
+on stdout:
 
     http ADDRESS                     where it listens, once
     poll KIND VERSION NODE STATUS    a poll was answered
@@ -11,10 +13,12 @@ resources that it names, or all if it names none. A file that is missing is an e
 
 import json
 import pathlib
+import ssl
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 FOLDER = pathlib.Path(sys.argv[1])
+CERTIFICATE, KEY, AUTHORITY, TOKEN = sys.argv[2:] or (None,) * 4
 
 
 def name(resource):
@@ -28,6 +32,8 @@ class Discovery(BaseHTTPRequestHandler):
         prefix, _, kind = self.path.partition("/v3/discovery:")
         if prefix or self.headers["content-type"] != "application/json":
             return self.answer(404, {}, kind, request)
+        if TOKEN and self.headers["authorization"] != "Bearer " + pathlib.Path(TOKEN).read_text():
+            return self.answer(401, {"error": "this is not the token"}, kind, request)
         try:
             served = json.loads((FOLDER / f"{kind}.json").read_text())
         except (OSError, ValueError) as error:
@@ -54,6 +60,16 @@ class Discovery(BaseHTTPRequestHandler):
         pass
 
 
-server = ThreadingHTTPServer(("127.0.0.1", 0), Discovery)
+class OverTls(ThreadingHTTPServer):
+    def get_request(self):
+        accepted, address = super().get_request()
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=AUTHORITY)
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_cert_chain(CERTIFICATE, KEY)
+        # Who fails the handshake is an OSError, which the server passes over.
+        return context.wrap_socket(accepted, server_side=True), address
+
+
+server = (OverTls if CERTIFICATE else ThreadingHTTPServer)(("127.0.0.1", 0), Discovery)
 print("http", "127.0.0.1:%d" % server.server_port, flush=True)
 server.serve_forever()

@@ -1,5 +1,6 @@
 //! Control planes of others, each over a folder as `oxds serve` is, with one command line and one kind of lines.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -70,7 +71,19 @@ impl ForeignControlPlane {
         folder: &Folder,
         address: SocketAddr,
     ) -> Fallible<Self> {
+        Self::serve_with(cx, make, folder, address, &[]).await
+    }
+
+    /// The same with more options; only [`Foreign::Go`] has some.
+    pub(crate) async fn serve_with(
+        cx: &Context,
+        make: Foreign,
+        folder: &Folder,
+        address: SocketAddr,
+        options: &[OsString],
+    ) -> Fallible<Self> {
         let mut command = make.command(cx);
+        command.args(options);
         command.arg(folder.path()).arg(address.to_string());
         let mut process = Process::spawn(make.name(), command, &cx.dir, |_| ())?;
         let grpc = process.line("grpc ", START).await?.parse()?;
@@ -96,6 +109,14 @@ impl ForeignControlPlane {
     /// Waits for the first NACK and returns its kind and reason.
     pub(crate) async fn nack(&mut self, limit: Duration) -> Fallible<String> {
         self.process.line("nack ", limit).await
+    }
+
+    /// Waits until a client showed this name in its certificate. Only [`Foreign::Go`] looks, and only over TLS.
+    pub(crate) async fn identified(&mut self, name: &str, limit: Duration) -> Fallible {
+        self.process
+            .line(&format!("identity {name}"), limit)
+            .await?;
+        Ok(())
     }
 
     /// The first line of what it prints of load reports that begins so, without that. Only [`Foreign::Go`] takes them so.

@@ -1,6 +1,6 @@
 //! `oxds` itself, run as an operator runs it: by its command line.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -52,6 +52,18 @@ impl Oxds {
             &["--files".as_ref(), files.as_os_str()],
         )
         .await
+    }
+
+    /// Serves `folder` where it is to be served, with more options.
+    pub(crate) async fn serve_with(
+        cx: &Context,
+        folder: &Folder,
+        grpc: SocketAddr,
+        options: &[OsString],
+    ) -> Fallible<Self> {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let options: Vec<_> = options.iter().map(OsString::as_os_str).collect();
+        Self::start(cx, folder, grpc, any, &options).await
     }
 
     /// Serves `folder` on given addresses: the restart of a process that had them.
@@ -108,6 +120,18 @@ impl Oxds {
             } else {
                 Err(format!("{found:?}").into())
             }
+        })
+        .await
+    }
+
+    /// Waits until it shows that a client has accepted all it was sent, by this id.
+    pub(crate) async fn reports_in_sync(&self, node: &str, limit: Duration) -> Fallible {
+        until("the node in /status.json", limit, async || {
+            let page = http::get(self.http, "/status.json").await?;
+            let status: Value = serde_json::from_slice(&page)?;
+            let found = items(&status["nodes"])
+                .any(|found| found["id"] == node && found["in_sync"] == true);
+            Ok(found.then_some(()))
         })
         .await
     }

@@ -1,5 +1,6 @@
 //! A REST control plane in Python.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -22,8 +23,17 @@ pub(crate) struct RestPlane {
 impl RestPlane {
     /// Serves the JSON files of a folder.
     pub(crate) async fn serve(cx: &Context, folder: &Path) -> Fallible<Self> {
+        Self::serve_with(cx, folder, &[]).await
+    }
+
+    /// The same, over TLS: certificate, key, authority of clients, token.
+    pub(crate) async fn serve_with(
+        cx: &Context,
+        folder: &Path,
+        files: &[OsString],
+    ) -> Fallible<Self> {
         let mut command = Command::new(&cx.peers.python);
-        command.arg(&cx.peers.python_rest).arg(folder);
+        command.arg(&cx.peers.python_rest).arg(folder).args(files);
         let mut process = Process::spawn("rest", command, &cx.dir, |_| ())?;
         let http = process.line("http ", START).await?.parse()?;
         Ok(Self { process, http })

@@ -17,6 +17,8 @@ mod grpc_server;
 mod grpc_v2;
 mod loads;
 mod restart;
+mod secured_client;
+mod secured_server;
 mod source;
 mod suite;
 
@@ -90,6 +92,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         channel_protocols::scenarios(),
         channel_v2::scenarios(),
         fallback::scenarios(),
+        secured_server::scenarios(),
+        secured_client::scenarios(),
         suite::scenarios(),
     ]
     .into_iter()

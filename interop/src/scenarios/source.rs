@@ -102,7 +102,7 @@ async fn per_type_follows_an_edit(cx: Context, delta: bool) -> Fallible {
 }
 
 /// Replaces what the REST server says of clusters.
-fn publish(folder: &Path, version: &str, clusters: &[(&str, &str)]) -> Fallible {
+pub(super) fn publish(folder: &Path, version: &str, clusters: &[(&str, &str)]) -> Fallible {
     let resources: Vec<_> = clusters
         .iter()
         .map(|(name, service)| {

@@ -10,7 +10,7 @@
 //
 // and what loads.go prints of the load that clients report to it.
 //
-//	control-plane DIR [ADDRESS]
+//	control-plane [FLAGS of secure.go] DIR [ADDRESS]
 package main
 
 import (
@@ -65,7 +65,11 @@ func main() {
 			return nil
 		},
 	})
-	g := grpc.NewServer()
+	options, err := secured()
+	if err != nil {
+		log.Fatal(err)
+	}
+	g := grpc.NewServer(options...)
 	discovery.RegisterAggregatedDiscoveryServiceServer(g, all)
 	loadstats.RegisterLoadReportingServiceServer(g, loads{})
 	// And each type by a service of its own.

@@ -1,0 +1,139 @@
+//! Our own client over mTLS, with a token in every call (gRFC A65, A97), before control planes that are not ours:
+//! go-control-plane by ADS, and Python's standard library by REST.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oxds_client::source::Rest;
+use oxds_client::{Bootstrap, Update, Watch, XdsClient};
+use oxds_core::resource::Cluster;
+use tokio::time::timeout;
+
+use super::source::publish;
+use super::{SOON, Scenario, only_at};
+use crate::backend::{Backend, METHOD};
+use crate::certificates::{Certificates, IDENTITY, Tls};
+use crate::config::{Folder, api_listener, assignment, cluster, routes};
+use crate::peers::channel::{ChannelLoad, call, open};
+use crate::peers::foreign::{Foreign, ForeignControlPlane};
+use crate::peers::rest::RestPlane;
+use crate::{Context, Fallible};
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    vec![
+        Scenario::new(
+            "mtls_channel_shows_its_token_to_go_control_plane".to_owned(),
+            channel_to_go,
+        ),
+        Scenario::new(
+            "mtls_source_rest_shows_its_token".to_owned(),
+            polls_to_python,
+        ),
+    ]
+}
+
+fn mesh(name: &str, backend: &Backend) -> [String; 4] {
+    [
+        api_listener(),
+        routes(&[(name, 1)]),
+        cluster(name),
+        assignment(name, &[&[backend.address]]),
+    ]
+}
+
+/// Given go-control-plane, which asks for a certificate and a token (C-17, C-34),
+/// then our channel with both calls blue, and the control plane knows its identity; one without a token is refused, and
+/// its calls say so; when all certificates are replaced by those of another authority, and the control plane comes back
+/// with them and with green (C-18), then calls follow, and none fails.
+async fn channel_to_go(cx: Context) -> Fallible {
+    let (blue, green) = (
+        Backend::start("blue").await?,
+        Backend::start("green").await?,
+    );
+    let folder = Folder::create(&cx.dir)?;
+    folder.write("mesh.yaml", &mesh("blue", &blue))?;
+    let certificates = Certificates::create(&cx.dir)?;
+    let options = certificates.of_go();
+    let serve = async |address: SocketAddr| {
+        ForeignControlPlane::serve_with(&cx, Foreign::Go, &folder, address, &options).await
+    };
+    let mut control_plane = serve(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    let address = control_plane.grpc;
+    let load = ChannelLoad::start_with(certificates.bootstrap_with_token(address)?)?;
+    only_at(&load.calls, "calls", &["blue"]).await?;
+    control_plane.identified(IDENTITY, SOON).await?;
+
+    let without = certificates.bootstrap(address, Tls::Mutual).to_string();
+    let mut without = open(Bootstrap::from_json(&without)?)?;
+    match call(&mut without, METHOD).await? {
+        Err(failure) if failure.contains("Unauthenticated") => {}
+        other => return Err(format!("without a token: {other:?}").into()),
+    }
+
+    certificates.renew()?;
+    folder.write("mesh.yaml", &mesh("green", &green))?;
+    control_plane.kill().await?;
+    let _control_plane = serve(address).await?;
+    only_at(&load.calls, "calls", &["green"]).await?;
+    load.calls.none_failed()
+}
+
+/// Given a REST server of Python's that asks for a certificate and a token,
+/// then our client with both has what it serves; one without a token hears 401; when all certificates are replaced, then
+/// the next polls are by the new ones, and an edit is followed.
+async fn polls_to_python(cx: Context) -> Fallible {
+    publish(&cx.dir, "1", &[("a", "one")])?;
+    let certificates = Certificates::create(&cx.dir)?;
+    let files = certificates.paths(["server.pem", "server.key", "ca.pem", "token"]);
+    let mut plane = RestPlane::serve_with(&cx, &cx.dir, &files).await?;
+    let client = XdsClient::new(
+        Bootstrap::without_servers()
+            .node_id("interop")
+            .build()?
+            .into(),
+    );
+    let watch = |bootstrap: Bootstrap| -> Fallible<Watch<Cluster>> {
+        let server = bootstrap.servers().first().ok_or("no server")?;
+        let rest = Rest::of(server.clone()).refresh_delay(Duration::from_millis(100));
+        Ok(client.watch_from::<Cluster>(&rest.into(), "a")?)
+    };
+    let mut a = watch(certificates.bootstrap_with_token(plane.http)?)?;
+    told(&mut a, |update| is_of(update, "one")).await?;
+    plane.polled("clusters - interop 200", SOON).await?;
+
+    let json = certificates.bootstrap(plane.http, Tls::Mutual).to_string();
+    let mut without = watch(Bootstrap::from_json(&json)?)?;
+    told(&mut without, |update| match update {
+        Update::Changed(Err(error)) => error.to_string().contains("HTTP 401"),
+        _ => false,
+    })
+    .await?;
+    drop(without);
+
+    certificates.renew()?;
+    publish(&cx.dir, "2", &[("a", "two")])?;
+    told(&mut a, |update| is_of(update, "two")).await?;
+    plane.polled("clusters 1 interop 200", SOON).await
+}
+
+fn is_of(update: &Update<Arc<Cluster>>, service: &str) -> bool {
+    matches!(update, Update::Changed(Ok(cluster)) if &*cluster.eds_service_name == service)
+}
+
+/// Waits for such a word.
+async fn told(
+    watch: &mut Watch<Cluster>,
+    wanted: impl Fn(&Update<Arc<Cluster>>) -> bool,
+) -> Fallible {
+    let waiting = async {
+        while let Some(update) = watch.next().await {
+            if wanted(&update) {
+                return Ok(());
+            }
+        }
+        Err("the client is gone".into())
+    };
+    let told = timeout(SOON, waiting).await;
+    told.map_err(|_| "it was not told in time")?
+}
