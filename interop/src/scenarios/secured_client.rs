@@ -10,11 +10,12 @@ use oxds_client::{Bootstrap, Update, Watch, XdsClient};
 use oxds_core::resource::Cluster;
 use tokio::time::timeout;
 
+use super::envoy::resources;
 use super::source::publish;
 use super::{SOON, Scenario, only_at};
 use crate::backend::{Backend, METHOD};
 use crate::certificates::{Certificates, IDENTITY, Tls};
-use crate::config::{Folder, api_listener, assignment, cluster, routes};
+use crate::config::{Folder, api_listener};
 use crate::peers::channel::{ChannelLoad, call, open};
 use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::rest::RestPlane;
@@ -33,13 +34,10 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-fn mesh(name: &str, backend: &Backend) -> [String; 4] {
-    [
-        api_listener(),
-        routes(&[(name, 1)]),
-        cluster(name),
-        assignment(name, &[&[backend.address]]),
-    ]
+/// All calls to one of the two clusters. Both stay: go-control-plane does not make before it breaks.
+fn write(folder: &Folder, to: &str, blue: &Backend, green: &Backend) -> Fallible {
+    folder.write("listener.yaml", &[api_listener()])?;
+    folder.write("mesh.yaml", &resources(&[(to, 1)], blue, green))
 }
 
 /// Given go-control-plane, which asks for a certificate and a token (C-17, C-34),
@@ -52,7 +50,7 @@ async fn channel_to_go(cx: Context) -> Fallible {
         Backend::start("green").await?,
     );
     let folder = Folder::create(&cx.dir)?;
-    folder.write("mesh.yaml", &mesh("blue", &blue))?;
+    write(&folder, "blue", &blue, &green)?;
     let certificates = Certificates::create(&cx.dir)?;
     let options = certificates.of_go();
     let serve = async |address: SocketAddr| {
@@ -72,7 +70,7 @@ async fn channel_to_go(cx: Context) -> Fallible {
     }
 
     certificates.renew()?;
-    folder.write("mesh.yaml", &mesh("green", &green))?;
+    write(&folder, "green", &blue, &green)?;
     control_plane.kill().await?;
     let _control_plane = serve(address).await?;
     only_at(&load.calls, "calls", &["green"]).await?;
