@@ -26,7 +26,7 @@ impl Keys {
             .write(folder.path(), "server")?;
         replace(&folder.path().join("ca.pem"), &authority.pem())?;
         let client = authority.issue(&["bench"])?;
-        let connector = authority.connector(Some(&client))?;
+        let connector = authority.connector(Some(&client), &["h2"])?;
         Ok(Self { folder, connector })
     }
 }
