@@ -80,8 +80,8 @@ impl Place {
 /// the second; when the first returns, both are served by it (C-165);
 /// when it is killed, and one client watches something new, then that one is served by the second (C-153); when the first
 /// returns with nothing new, both are served by it;
-/// when both are killed, then calls go on; when the second returns, and then the first with another backend, then
-/// calls end up there; and no call fails in all this.
+/// when that is no longer wanted and both are killed, then calls go on; when the second returns, then who has all it needs
+/// stays as it is; when the first does, with another backend, then calls end up there; and no call fails in all this.
 async fn falls_back(cx: Context, pair: [Make; 2]) -> Fallible {
     let (blue, green) = (
         Backend::start("first").await?,
@@ -118,11 +118,13 @@ async fn falls_back(cx: Context, pair: [Make; 2]) -> Fallible {
 
     wanted.kill().await?;
     let client = early_clients.client(&format!("xds:///{LISTENER}"));
-    let _new = client.watch::<Cluster>("another");
+    let new = client.watch::<Cluster>("another");
     served_by(&early, &["second"]).await?;
     served_by(&late, &["first"]).await?;
     let wanted = first.serve(&cx).await?;
     served_by(&early, &["first"]).await?;
+    // Nobody has it: as long as it is wanted, whoever is there is asked.
+    drop(new);
 
     spare.kill().await?;
     wanted.kill().await?;
