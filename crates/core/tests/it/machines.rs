@@ -534,6 +534,19 @@ fn s49_what_a_wildcard_brought_lives_on_by_name() {
     ]);
 }
 
+/// Found by the property: what has gone while it was on its way by name is not part of all that there is.
+#[test]
+fn what_has_gone_is_told_to_one_that_asks_for_everything_since() {
+    play(&[
+        Op::Watch(true, 2),
+        Op::Pass(60),
+        Op::Cluster(2, Some(0)),
+        Op::Cluster(2, None),
+        Op::Stall,
+        Op::Watch(true, WHOLE),
+    ]);
+}
+
 proptest! {
     #![proptest_config(cases())]
 

@@ -77,12 +77,16 @@ impl Watch {
             Some(WildcardChange::Gained | WildcardChange::Repeated) => {
                 // What it had by name, it has still, and the cursor does not know.
                 self.fresh &= self.record.sent.is_none();
-                let acked = self.all.take().and_then(|all| all.acked);
+                let all = self.all.take();
+                self.due = match self.form.protocol {
+                    Protocol::Sotw => BTreeSet::new(),
+                    // All that there is says nothing of what has gone since.
+                    Protocol::Delta => self.sent_names(all.as_ref()),
+                };
                 self.all = Some(All {
-                    acked,
+                    acked: all.and_then(|all| all.acked),
                     ..All::default()
                 });
-                self.due.clear();
                 self.again.clear();
                 // It asks for all of it again, whatever it thought of it.
                 self.record.rejections.clear();
@@ -126,6 +130,18 @@ impl Watch {
             self.inherited.remove(name);
             self.record.rejections.remove(name);
         }
+    }
+
+    /// What the client was sent, by name or through a wildcard, and may have.
+    fn sent_names(&self, all: Option<&All>) -> BTreeSet<Arc<str>> {
+        let named = self.subscription.iter();
+        let named = named.filter(|(_, state)| state.sent.resource().is_some());
+        let named = named.map(|(name, _)| Arc::clone(name));
+        let cursor = all.and_then(|all| all.cursor.as_ref());
+        let whole = cursor.into_iter().flat_map(|cursor| cursor.iter());
+        named
+            .chain(whole.map(|resource| Arc::clone(resource.name())))
+            .collect()
     }
 
     /// What the client said it has, it said of what it asked for then.
