@@ -111,8 +111,10 @@ impl Watch {
             }
             return;
         }
-        for name in &change.repeated {
-            // The client lost it: what was sent does not count (S-35).
+        let lost = change.wildcard == Some(WildcardChange::Lost);
+        let unasked = if lost { &change.added[..] } else { &[] };
+        for name in change.repeated.iter().chain(unasked) {
+            // The client lost it, or had it without asking for it: what was sent does not count (S-9, S-35).
             if let Some(state) = self.subscription.get_mut(name) {
                 state.sent = subscription::Sent::Nothing;
             }

@@ -104,6 +104,23 @@ fn s35_a_name_that_is_asked_for_again_is_sent_again() {
     );
 }
 
+/// What a wildcard brought, too; and of what there is not, it is said again.
+#[test]
+fn s35_a_name_that_takes_the_place_of_everything_is_sent_again() {
+    let world = World::of(&CDS, &["A=1", "B=1"]);
+    for first in [&[][..], &["*"]] {
+        let mut stream = synced(&world, &CDS, first);
+        stream.change(&CDS, &["A", "Z"], &["*"]);
+        let reply = stream.take(&world);
+        assert_eq!(
+            (reply.resources, reply.removed),
+            (vec!["A=1".into()], vec!["Z".into()])
+        );
+        stream.change(&CDS, &["Z"], &[]);
+        assert_eq!(stream.take(&world).removed, ["Z"]);
+    }
+}
+
 #[test]
 fn s36_everything_that_is_asked_for_again_is_sent_again() {
     let world = World::of(&CDS, &["A=1", "B=1"]);

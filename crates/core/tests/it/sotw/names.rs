@@ -101,6 +101,18 @@ fn s9_an_added_name_is_sent_though_no_version_changed() {
     assert_eq!(stream.take(&world).resources, ["B=1"]);
 }
 
+/// "even if it previously sent those resources without having been asked for them" (xDS protocol).
+#[test]
+fn s9_a_name_that_takes_the_place_of_everything_is_sent_again() {
+    let world = World::of(&CDS, &["A=1", "B=1"]);
+    for first in [&[][..], &["*"]] {
+        let mut stream = synced(&world, &CDS, first);
+        stream.ask(&CDS, &["A"]);
+        assert_eq!(stream.take(&world).resources, ["A=1"]);
+        stream.silent(&world);
+    }
+}
+
 #[test]
 fn s10_a_name_that_left_and_came_back_is_sent_again() {
     let world = World::of(&EDS, &["A=1", "B=1"]);
