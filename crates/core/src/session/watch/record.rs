@@ -71,13 +71,18 @@ impl Rejected {
         &self,
         there_is: Option<&Arc<Resource>>,
     ) -> Option<Option<&Arc<Resource>>> {
-        let same = there_is.is_some_and(|resource| resource.version() == self.what.version);
         let known = !matches!(self.fallback, Fallback::Unknown);
-        (same && self.certain && known && !self.superseded).then_some(self.fallback.resource())
+        (self.is_of(there_is) && self.certain && known && !self.superseded)
+            .then_some(self.fallback.resource())
+    }
+
+    /// Whether this is what was rejected.
+    pub(super) fn is_of(&self, there_is: Option<&Arc<Resource>>) -> bool {
+        there_is.is_some_and(|there_is| there_is.version() == self.what.version)
     }
 
     /// A full state tells the client `there_is`.
     pub(super) fn supersede(&mut self, there_is: Option<&Arc<Resource>>) {
-        self.superseded |= there_is.is_none_or(|there_is| there_is.version() != self.what.version);
+        self.superseded |= !self.is_of(there_is);
     }
 }

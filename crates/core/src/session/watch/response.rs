@@ -1,6 +1,6 @@
 //! A response: before it has a nonce, and until it is answered.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use oxds_types::Version;
 use smallvec::SmallVec;
@@ -31,6 +31,8 @@ pub(in crate::session) enum Content {
         /// Whether it is there now: not while parts of it are still to come.
         completes: bool,
         step: Step,
+        /// Which of the step's updates are in it: all, unless it was split.
+        part: Range<usize>,
         /// Resources and removals besides.
         extra: Vec<Told>,
     },

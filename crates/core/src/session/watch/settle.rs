@@ -149,11 +149,17 @@ impl Watch {
                 completes,
                 step,
                 extra,
+                ..
             } => {
-                // A rejection outlives what says nothing about it: another resource changed, and this one did not.
+                // A rejection outlives what says nothing about it: delta, which tells only what changed, and a full
+                // state that left it out.
                 rejections.retain(|name, rejected| {
-                    let there_is = to.get(name).map(|there_is| there_is.version());
-                    refused.contains(name) || there_is == Some(rejected.what.version)
+                    let there_is = to.get(name);
+                    refused.contains(name)
+                        || match self.form.protocol {
+                            Protocol::Delta => rejected.is_of(there_is),
+                            Protocol::Sotw => rejected.instead_of(there_is).is_some(),
+                        }
                 });
                 if self.kind == Kind::CLUSTER {
                     self.recent.note(&step, &extra, now + config.follow_up);
@@ -264,9 +270,13 @@ impl Watch {
         let mut is_whole = true;
         let told = match &answered.content {
             Content::All {
-                to, step, extra, ..
+                to,
+                step,
+                part,
+                extra,
+                ..
             } => {
-                step.updates(to).for_each(&mut consider);
+                step.part(part, to).for_each(&mut consider);
                 if self.form.protocol == Protocol::Sotw && matches!(step, Step::Since(_)) {
                     // The rest of the full state was there before; only what was refused then may be refused again.
                     is_whole = false;

@@ -35,6 +35,33 @@ fn s50_a_large_change_is_split() {
     }
 }
 
+/// Who refuses the first part has not seen the others.
+#[test]
+fn s50_a_part_that_is_refused_says_nothing_of_the_others() {
+    let limits = Limits {
+        message_bytes: 256 + 100,
+        ..Limits::default()
+    };
+    for names in [&[][..], &["A", "B", "C"]] {
+        let mut world = World::with_limits(limits);
+        world.set(&CDS, &["A=bad", "B=1", "C=1"]);
+        let mut stream = Stream::delta();
+        stream.change(&CDS, names, &[]);
+        let first = stream.reply(&world);
+        assert_eq!(first.resources, ["A=bad"]);
+        stream.nack(&first, "no");
+        let refused = |stream: &Stream| -> Vec<String> {
+            let rejections = stream.session.rejections(&CDS);
+            rejections.map(|(name, _)| name.to_string()).collect()
+        };
+        assert_eq!(refused(&stream), ["A"]);
+        let rest = stream.drain(&world);
+        let rest: Vec<_> = rest.into_iter().flat_map(|reply| reply.resources).collect();
+        assert_eq!(rest, ["B=1", "C=1"]);
+        assert_eq!(refused(&stream), ["A"]);
+    }
+}
+
 #[test]
 fn s50_changes_during_a_split_response_follow_it() {
     let limits = Limits {

@@ -163,6 +163,22 @@ fn s17_s80_a_named_full_state_leaves_out_what_was_rejected() {
     );
 }
 
+/// The message names nobody, so both changes are suspects, and stay in the full state. Once that is accepted as a
+/// whole, nothing in it is refused any more.
+#[test]
+fn s18_who_accepts_a_full_state_refuses_nothing_of_it() {
+    let mut world = World::of(&CDS, &["A=1", "B=1"]);
+    let mut stream = synced(&world, &CDS, &[]);
+    world.set(&CDS, &["A=bad", "B=2"]);
+    let bad = stream.reply(&world);
+    stream.nack(&bad, "no");
+    assert_eq!(stream.session.rejections(&CDS).count(), 2);
+    world.set(&CDS, &["A=3"]);
+    assert_eq!(stream.take(&world).resources, ["A=3", "B=2"]);
+    assert_eq!(stream.session.rejections(&CDS).count(), 0);
+    assert!(stream.session.is_in_sync(&world.snapshot));
+}
+
 #[test]
 fn s19_an_error_is_a_rejection_whatever_the_version() {
     let world = World::of(&EDS, &["A=1", "B=bad"]);
@@ -183,12 +199,14 @@ fn s19_an_error_is_a_rejection_whatever_the_version() {
 
 #[test]
 fn s20_a_rejection_with_added_names_gets_only_those() {
-    let world = World::of(&EDS, &["A=bad", "B=1"]);
-    let mut stream = Stream::sotw();
-    stream.ask(&EDS, &["A"]);
-    let bad = stream.reply(&world);
-    stream.will_ask(&EDS, &["A", "B"]);
-    stream.nack(&bad, "A is bad");
-    assert_eq!(stream.take(&world).resources, ["B=1"]);
-    stream.silent(&world);
+    for kind in [CDS, EDS] {
+        let world = World::of(&kind, &["A=bad", "B=1"]);
+        let mut stream = Stream::sotw();
+        stream.ask(&kind, &["A"]);
+        let bad = stream.reply(&world);
+        stream.will_ask(&kind, &["A", "B"]);
+        stream.nack(&bad, "A is bad");
+        assert_eq!(stream.take(&world).resources, ["B=1"]);
+        stream.silent(&world);
+    }
 }

@@ -62,6 +62,7 @@ impl Watch {
                 self.due.retain(|name| to.get(name).is_none());
             }
         }
+        let part = 0..response.resources;
         let at = later.len();
         push_removals(
             &mut response,
@@ -85,6 +86,7 @@ impl Watch {
             to: Arc::clone(to),
             completes,
             step,
+            part,
             extra,
         };
         Some(Draft {
@@ -168,12 +170,13 @@ impl Watch {
         let completes = is_last && self.due.is_empty();
         let version = to.version();
         // Also on a new stream: a cluster of an earlier part may have had the assignment sent already.
-        let told = step.updates(&to).skip(sent).take(response.resources);
-        let rewarm = self.rewarmed(told);
+        let part = sent..sent + response.resources;
+        let rewarm = self.rewarmed(step.part(&part, &to));
         let content = Content::All {
             to,
             completes,
             step,
+            part,
             extra: Vec::new(),
         };
         Some(Draft {

@@ -1,6 +1,6 @@
 //! From where a client that asked for everything is, to where it should be.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use crate::snapshot::{Change, Collection, Difference, Resource};
 
@@ -56,5 +56,14 @@ impl Step {
         };
         let changed = changes.iter().filter_map(|change| change.new.as_ref());
         changed.chain(everything.into_iter().flatten())
+    }
+
+    /// Those of them that are in one part.
+    pub(in crate::session::watch) fn part<'a>(
+        &'a self,
+        part: &Range<usize>,
+        all: &'a Collection,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
+        self.updates(all).skip(part.start).take(part.len())
     }
 }

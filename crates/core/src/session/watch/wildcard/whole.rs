@@ -110,6 +110,7 @@ impl Watch {
             to: Arc::clone(to),
             completes: true,
             step,
+            part: 0..usize::MAX,
             extra: Vec::new(),
         };
         Some(Draft {
