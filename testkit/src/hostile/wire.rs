@@ -12,6 +12,8 @@ use crate::SOON;
 /// What a client of HTTP/2 says first (RFC 9113, 3.4), and an empty SETTINGS frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
+/// The type of the frame that asks whether the other side is there.
+const PING: u8 = 6;
 /// The type of the frame that ends a connection.
 const GOAWAY: u8 = 7;
 
@@ -78,10 +80,23 @@ impl Wire {
     /// # Errors
     /// When the connection ends without, or the server says nothing.
     pub async fn goaway(&mut self) -> io::Result<u32> {
+        self.find(error_code).await
+    }
+
+    /// Waits until the server asks whether anybody is there, and does not answer.
+    ///
+    /// # Errors
+    /// As [`goaway`](Self::goaway).
+    pub async fn pinged(&mut self) -> io::Result<()> {
+        self.find(|(kind, _)| (*kind == PING).then_some(())).await
+    }
+
+    /// Reads until something is found in a frame.
+    async fn find<T>(&mut self, what: impl Fn(&(u8, Vec<u8>)) -> Option<T>) -> io::Result<T> {
         let reading = async {
             loop {
-                if let Some(code) = error_code(&self.frame().await?) {
-                    return Ok(code);
+                if let Some(found) = what(&self.frame().await?) {
+                    return Ok(found);
                 }
             }
         };
