@@ -5,6 +5,7 @@
 
 mod ads;
 mod client;
+mod conformance;
 mod cost;
 mod csds;
 mod dir;

@@ -1,0 +1,41 @@
+//! Resources as words: `R1=1>C1` is route 1, with content 1, and needs cluster 1. The letter is the kind.
+
+use std::sync::Arc;
+
+use oxds_core::snapshot::Resource;
+use oxds_types::{Kind, Reference};
+
+/// The kind that a word is about.
+pub(super) fn kind_of(word: &str) -> Kind {
+    match word.trim_start_matches('-').chars().next() {
+        Some('C') => Kind::CLUSTER,
+        Some('E') => Kind::ENDPOINT,
+        Some('L') => Kind::LISTENER,
+        Some('R') => Kind::ROUTE,
+        Some('V') => Kind::VIRTUAL_HOST,
+        _ => panic!("{word:?} is of no kind"),
+    }
+}
+
+/// The names that words stand for: `C` for none, `C*` for all.
+pub(super) fn names(words: &[&str]) -> Vec<String> {
+    let words = words.iter().filter(|word| word.len() > 1);
+    let name = |word: &&str| if word.ends_with('*') { "*" } else { *word }.to_owned();
+    words.map(name).collect()
+}
+
+/// The resource of `R1=1>C1`.
+pub(super) fn resource(text: &str) -> Resource {
+    let name = text.split('=').next().unwrap_or(text);
+    let needs = text.split_once('>').into_iter();
+    let needs = needs.flat_map(|(_, needed)| needed.split(','));
+    let needs = needs.map(|name| Reference {
+        kind: kind_of(name),
+        name: Arc::from(name),
+    });
+    Resource::new(kind_of(text), name, text.as_bytes()).with_references(needs.collect::<Vec<_>>())
+}
+
+pub(super) fn text(value: impl AsRef<[u8]>) -> String {
+    String::from_utf8(value.as_ref().to_vec()).unwrap()
+}
