@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use bytes::Bytes;
 use envoy_types::pb::validate as pgv;
 use envoy_types::pb::validate::field_rules::Type as Rules;
 use prost_reflect::{
@@ -12,7 +11,7 @@ use prost_reflect::{
 use super::Broken;
 use super::number::Range;
 use super::string::{BytesRules, StringRules};
-use super::time::{Nanos, NowRules};
+use super::time::Nanos;
 use crate::schema::Field;
 
 /// The rules of a message type.
@@ -97,10 +96,7 @@ enum Check {
     },
     Any(pgv::AnyRules),
     Duration(Range<Nanos>),
-    Timestamp {
-        range: Range<Nanos>,
-        now: NowRules,
-    },
+    Timestamp(Range<Nanos>),
 }
 
 impl FieldRules {
@@ -152,10 +148,7 @@ impl FieldRules {
             Some(Rules::Map(r)) => FieldRules::map(r, kind),
             Some(Rules::Any(r)) => Check::Any(r.clone()),
             Some(Rules::Duration(r)) => Check::Duration(r.into()),
-            Some(Rules::Timestamp(r)) => Check::Timestamp {
-                range: r.into(),
-                now: NowRules::compile(r),
-            },
+            Some(Rules::Timestamp(r)) => Check::Timestamp(r.into()),
         };
         let skip = rules.message.as_ref().is_some_and(pgv::MessageRules::skip);
         FieldRules {
@@ -240,10 +233,9 @@ impl FieldRules {
         let wrapped;
         let value = match (&self.check, value) {
             // Rules for scalars apply to what is in a wrapper.
-            (
-                Check::Nothing | Check::Any(_) | Check::Duration(_) | Check::Timestamp { .. },
-                value,
-            ) => value,
+            (Check::Nothing | Check::Any(_) | Check::Duration(_) | Check::Timestamp(_), value) => {
+                value
+            }
             (_, Value::Message(message)) => match message.get_field_by_number(1) {
                 Some(inner) => {
                     wrapped = inner;
@@ -288,9 +280,8 @@ impl FieldRules {
             (Check::Duration(range), Value::Message(v)) => {
                 range.check("duration", Nanos::of(v), broken);
             }
-            (Check::Timestamp { range, now }, Value::Message(v)) => {
+            (Check::Timestamp(range), Value::Message(v)) => {
                 range.check("timestamp", Nanos::of(v), broken);
-                now.check(Nanos::of(v), broken);
             }
             _ => {}
         }
@@ -390,6 +381,6 @@ pub(super) fn shorten(text: &str) -> String {
 }
 
 /// Bytes for a message, printable ones as they are.
-pub(super) fn shorten_bytes(bytes: &Bytes) -> String {
+pub(super) fn shorten_bytes(bytes: &[u8]) -> String {
     shorten(&bytes.escape_ascii().to_string())
 }
