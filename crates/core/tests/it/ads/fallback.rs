@@ -13,7 +13,7 @@ use oxds_types::Kind;
 use oxds_types::discovery::Any;
 use prost::Message;
 
-use super::servers::{Servers, served_by_first};
+use super::servers::{Servers, fallen_back, served_by_first};
 use super::{any, cluster};
 
 /// `P` was down from the start, so that `F` has `a`.
@@ -240,13 +240,8 @@ fn c162_a_server_that_is_known_to_be_lost_is_passed_over() {
 
 #[test]
 fn c73_versions_are_a_servers_own() {
-    let mut servers = served_by_first();
-    servers.watch(0, "b");
-    servers.transmits();
-    servers.fails('P');
-    servers.waits();
-    servers.fails('P');
-    assert_eq!(servers.opened('F'), ["F a,b"], "none of P's");
+    // F was told of none of P's.
+    let mut servers = fallen_back();
     servers.responds('F', "f1", vec![cluster("a", "f"), cluster("b", "f")]);
     assert_eq!(servers.waits(), ["P open"]);
     assert_eq!(servers.opened('P'), ["P a,b"], "none of F's");
@@ -262,14 +257,7 @@ fn c73_versions_are_a_servers_own() {
 
 #[test]
 fn c105_c164_absence_is_a_deletion_only_where_that_server_had_sent_it() {
-    let mut servers = served_by_first();
-    servers.watch(0, "b");
-    servers.transmits();
-    servers.fails('P');
-    servers.waits();
-    servers.fails('P');
-    servers.opened('F');
-    servers.events();
+    let mut servers = fallen_back();
     servers.responds('F', "f1", vec![cluster("b", "f")]);
     assert_eq!(servers.events(), ["b: changed"], "a is only P's to delete");
     servers.responds('F', "f2", vec![]);

@@ -2,21 +2,8 @@
 
 use oxds_types::Kind;
 
-use super::servers::{Servers, served_by_first};
+use super::servers::{Servers, fallen_back};
 use super::{assignment, cluster};
-
-/// `P` had `a`, was lost, and `F` is asked for `a` and `b`.
-fn fallen_back() -> Servers {
-    let mut servers = served_by_first();
-    servers.watch(0, "b");
-    servers.transmits();
-    servers.fails('P');
-    servers.waits();
-    assert_eq!(servers.fails('P'), ["F open"]);
-    assert_eq!(servers.opened('F'), ["F a,b"]);
-    servers.events();
-    servers
-}
 
 /// given F's word in the place of P's / when P is back / then it is told of no version, so that it answers and takes over,
 /// although it has nothing new.

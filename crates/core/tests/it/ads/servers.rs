@@ -215,3 +215,16 @@ pub(super) fn served_by_first() -> Servers {
     assert_eq!(servers.events(), ["a: changed"]);
     servers
 }
+
+/// `P` had `a`, was lost, and `F` is asked for `a` and `b`.
+pub(super) fn fallen_back() -> Servers {
+    let mut servers = served_by_first();
+    servers.watch(0, "b");
+    servers.transmits();
+    servers.fails('P');
+    servers.waits();
+    assert_eq!(servers.fails('P'), ["F open"]);
+    assert_eq!(servers.opened('F'), ["F a,b"]);
+    servers.events();
+    servers
+}

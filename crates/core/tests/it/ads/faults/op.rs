@@ -1,0 +1,124 @@
+//! What can happen, and what servers send.
+
+use std::time::Duration;
+
+use oxds_types::Kind;
+use oxds_types::discovery::Any;
+use proptest::prelude::*;
+
+use crate::ads::{assignment, bad_cluster, cluster};
+
+pub(super) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+/// What is sent under a name.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Body {
+    Good(u8),
+    Bad,
+    /// Cut off in the middle.
+    Cut,
+    /// Messages in messages, deeper than any reader follows.
+    Deep,
+    /// A resource of another kind.
+    OfAnotherKind,
+    /// A type URL that is none.
+    OfNoKind,
+    Huge,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Op {
+    Watch(usize),
+    Unwatch(usize),
+    /// The first or the second server connects, if it was told to.
+    Opened(usize),
+    Closed(usize),
+    /// Names, some of them twice, some never asked for.
+    Responds(usize, Vec<(usize, Body)>),
+    /// The same response once more.
+    Repeats(usize),
+    /// By differences: there is no such resource.
+    Removes(usize, usize),
+    Reports(usize, usize, i32),
+    OfUnknownKind(usize),
+    /// The clock goes on, by anything from nothing to a year.
+    Jumps(Duration),
+    /// And now and then it goes back.
+    Falls(Duration),
+}
+
+fn body() -> impl Strategy<Value = Body> {
+    prop_oneof![
+        4 => any::<u8>().prop_map(Body::Good),
+        2 => Just(Body::Bad),
+        1 => Just(Body::Cut),
+        1 => Just(Body::Deep),
+        1 => Just(Body::OfAnotherKind),
+        1 => Just(Body::OfNoKind),
+        1 => Just(Body::Huge),
+    ]
+}
+
+pub(super) fn op() -> impl Strategy<Value = Op> {
+    let (name, server) = (0..NAMES.len(), 0..2_usize);
+    let jump = prop_oneof![0..2_000_u64, 0..31_536_000_000_u64];
+    let resources = prop::collection::vec((name.clone(), body()), 0..5);
+    prop_oneof![
+        3 => name.clone().prop_map(Op::Watch),
+        1 => name.clone().prop_map(Op::Unwatch),
+        4 => server.clone().prop_map(Op::Opened),
+        2 => server.clone().prop_map(Op::Closed),
+        6 => (server.clone(), resources).prop_map(|(server, of)| Op::Responds(server, of)),
+        1 => server.clone().prop_map(Op::Repeats),
+        1 => (server.clone(), name.clone()).prop_map(|(server, name)| Op::Removes(server, name)),
+        1 => (server.clone(), name, 0..17).prop_map(|(server, name, code)| Op::Reports(server, name, code)),
+        1 => server.prop_map(Op::OfUnknownKind),
+        4 => jump.prop_map(|ms| Op::Jumps(Duration::from_millis(ms))),
+        1 => (0..5_000_u64).prop_map(|ms| Op::Falls(Duration::from_millis(ms))),
+    ]
+}
+
+pub(super) fn any_of(name: &str, body: Body) -> Any {
+    match body {
+        Body::Good(service) => cluster(name, &format!("s{service}")),
+        Body::Bad => bad_cluster(name),
+        Body::Cut => {
+            let whole = cluster(name, "");
+            let value = whole.value.slice(..whole.value.len() - 1);
+            Any { value, ..whole }
+        }
+        Body::Deep => deep(name),
+        Body::OfAnotherKind => assignment(name),
+        Body::OfNoKind => Any {
+            type_url: "nonsense".to_owned(),
+            ..cluster(name, "")
+        },
+        Body::Huge => cluster(name, &"x".repeat(1 << 16)),
+    }
+}
+
+/// A cluster with a Struct in its metadata that holds a list that holds a list, and so on.
+pub(super) fn deep(name: &str) -> Any {
+    let mut value = vec![0x08, 0x00];
+    let field = |tag: u8, inner: &[u8]| {
+        let mut outer = vec![tag];
+        prost::encoding::encode_varint(inner.len() as u64, &mut outer);
+        outer.extend_from_slice(inner);
+        outer
+    };
+    for _ in 0..200 {
+        // Value.list_value (6) of ListValue.values (1).
+        value = field(6 << 3 | 2, &field(1 << 3 | 2, &value));
+    }
+    // Struct.fields (1) is a map of Value (2), Metadata.filter_metadata (1) one of Struct, and Cluster.metadata is 25.
+    let structure = field(1 << 3 | 2, &field(2 << 3 | 2, &value));
+    let metadata = field(1 << 3 | 2, &field(2 << 3 | 2, &structure));
+    let mut bytes = field(1 << 3 | 2, name.as_bytes());
+    prost::encoding::encode_varint(25 << 3 | 2, &mut bytes);
+    prost::encoding::encode_varint(metadata.len() as u64, &mut bytes);
+    bytes.extend_from_slice(&metadata);
+    Any {
+        type_url: Kind::CLUSTER.type_url().to_owned(),
+        value: bytes.into(),
+    }
+}
