@@ -173,6 +173,11 @@ impl Response {
         self.protocol
     }
 
+    /// Makes room for so many elements.
+    pub(super) fn expect(&mut self, elements: usize) {
+        self.shared.reserve_exact(elements);
+    }
+
     pub(super) fn push_body(&mut self, body: &Body) {
         self.resources += body.resources;
         self.removed += body.removed;

@@ -6,7 +6,7 @@ use envoy_types::pb::envoy::config::core::v3::Node;
 use oxds_types::{ApiVersion, Kind, Version};
 
 use super::{Session, watch::Watch};
-use crate::{snapshot::Snapshot, time::Instant};
+use crate::{snapshot::Snapshot, subscription::Named, time::Instant};
 
 /// How far a client is with a kind, compared with what is served now. The worse, the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -132,7 +132,7 @@ impl Session {
         self.watch(kind)
             .into_iter()
             .flat_map(|watch| watch.subscription.iter())
-            .map(|(name, _)| name)
+            .map(Named::name)
     }
 
     /// What the client rejected and has not accepted a better version of since, by name.

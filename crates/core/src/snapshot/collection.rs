@@ -5,7 +5,7 @@ use std::{ops::Bound, sync::Arc, time::Duration};
 use imbl::{OrdMap, OrdSet};
 use oxds_types::{Fingerprint, Version};
 
-use super::{Resource, Revision};
+use super::{Resource, Revision, ascending::Ascending};
 
 /// All resources of one kind, at the revision that last changed one of them.
 ///
@@ -43,6 +43,11 @@ impl Collection {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Resource>> {
         self.resources.get(name)
+    }
+
+    /// Looks names up that come in order.
+    pub(crate) fn ascending(&self) -> Ascending<'_> {
+        Ascending::new(&self.resources)
     }
 
     /// How many there are.

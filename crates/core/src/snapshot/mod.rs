@@ -22,6 +22,7 @@
 //! A snapshot at revision zero says that nothing has been loaded yet: a session answers nothing from it. An empty
 //! configuration that *was* loaded has revision one, and is answered (S-26, S-27).
 
+mod ascending;
 mod body;
 mod change;
 mod collection;
@@ -48,6 +49,7 @@ pub use difference::{Change, Difference};
 pub use published::Published;
 pub use resource::{Obstacles, Resource};
 
+pub(crate) use ascending::Ascending;
 pub(crate) use body::{removal_field, removal_len};
 use published::Settings;
 pub(crate) use resource::{has_aliases, nothing_by_alias, put_field};

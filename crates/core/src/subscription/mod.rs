@@ -20,14 +20,16 @@
 
 mod collection;
 mod name;
+mod names;
 
-use std::{collections::BTreeMap, collections::btree_map::Entry, sync::Arc};
+use std::sync::Arc;
 
 use oxds_types::Kind;
 
 pub(crate) use collection::parts;
 pub use collection::{collection_of, is_collection, is_of_many};
-pub use name::{NameState, Sent};
+pub use name::{Named, Sent};
+use names::Names;
 
 /// The name that stands for all (xDS protocol, "How the client specifies what resources to return").
 pub const WILDCARD: &str = "*";
@@ -50,7 +52,7 @@ enum Wildcard {
 #[derive(Debug, Default)]
 pub struct Subscription {
     wildcard: Wildcard,
-    names: BTreeMap<Arc<str>, NameState>,
+    names: Names,
 }
 
 /// What a request changed.
@@ -76,9 +78,6 @@ pub enum WildcardChange {
     /// Only names are, from now on.
     Lost,
 }
-
-/// Of this many names, one is replaced alone; more are by a new tree, which is packed besides.
-const SOME: usize = 8;
 
 /// Whether a first request without names asks for everything.
 ///
@@ -111,88 +110,81 @@ impl Subscription {
     /// Whether this name is asked for by name.
     #[must_use]
     pub fn has_name(&self, name: &str) -> bool {
-        self.names.contains_key(name)
+        self.position(name).is_some()
     }
 
     /// How many names are asked for by name.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.names.len()
+        self.names.as_slice().len()
     }
 
     /// Whether nothing is asked for by name.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.len() == 0
     }
 
     /// The names, in order, and what is known of each.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &NameState)> {
-        self.names.iter()
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Named> {
+        self.names.as_slice().iter()
     }
 
     /// What is known of a name that is asked for.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&NameState> {
-        self.names.get(name)
+    pub fn get(&self, name: &str) -> Option<&Named> {
+        self.at(self.position(name)?)
     }
 
-    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut NameState> {
-        self.names.get_mut(name)
+    /// Where a name is in the order of all.
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.names.find(name).ok()
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&Arc<str>, &mut NameState)> {
-        self.names.iter_mut()
+    pub(crate) fn at(&self, position: usize) -> Option<&Named> {
+        self.names.as_slice().get(position)
+    }
+
+    pub(crate) fn at_mut(&mut self, position: usize) -> Option<&mut Named> {
+        self.names.as_mut_slice().get_mut(position)
+    }
+
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Named> {
+        let position = self.position(name)?;
+        self.at_mut(position)
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Named> {
+        self.names.as_mut_slice().iter_mut()
+    }
+
+    /// Changes what is known of these, as far as they are asked for: quickly if they come in order, without gaps.
+    pub(crate) fn visit<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        name: impl Fn(&T) -> &str,
+        mut visit: impl FnMut(&mut Named, T),
+    ) {
+        let mut near = 0;
+        for item in items {
+            if let Ok(at) = self.names.find_near(near, name(&item)) {
+                visit(&mut self.names.as_mut_slice()[at], item);
+                near = at + 1;
+            }
+        }
     }
 
     /// Adds a name that nobody asked for by itself. Whether it is new.
     pub(crate) fn insert(&mut self, name: &Arc<str>) -> bool {
-        let is_new = !self.names.contains_key(name);
+        let is_new = !self.has_name(name);
         if is_new {
-            self.names.insert(Arc::clone(name), NameState::default());
+            self.names.add(std::slice::from_ref(name));
         }
         is_new
     }
 
     pub(crate) fn forget(&mut self, name: &str) {
-        self.names.remove(name);
-    }
-
-    /// Keeps these names themselves as keys, so that sessions which subscribe to one resource share its name's bytes.
-    /// They come in order, and are asked for.
-    pub(crate) fn share_names<'a>(&mut self, names: impl Iterator<Item = &'a Arc<str>>) {
-        let (_, most) = names.size_hint();
-        if most.is_some_and(|most| most < self.names.len() / SOME) {
-            names.for_each(|name| self.share_name(name));
-            return;
-        }
-        let mut names = names.peekable();
-        self.look_at_all(|own, _| {
-            while names.next_if(|name| ***name < *own).is_some() {}
-            names.next_if(|name| ***name == *own).cloned()
-        });
-    }
-
-    fn share_name(&mut self, name: &Arc<str>) {
-        let own = self.names.get_key_value(name).map(|(own, _)| own);
-        if own.is_none_or(|own| Arc::ptr_eq(own, name)) {
-            return;
-        }
-        if let Some(state) = self.names.remove(name) {
-            self.names.insert(Arc::clone(name), state);
-        }
-    }
-
-    /// Looks at every name. Where `look` returns another handle of the same name, that one becomes the key, as
-    /// [`share_names`](Self::share_names) does.
-    pub(crate) fn look_at_all(
-        &mut self,
-        mut look: impl FnMut(&str, &mut NameState) -> Option<Arc<str>>,
-    ) {
-        let names = std::mem::take(&mut self.names).into_iter();
-        self.names = names
-            .map(|(own, mut state)| (look(&own, &mut state).unwrap_or(own), state))
-            .collect();
+        self.names.take(&[name]);
     }
 
     /// SotW: `names` is all that the client asks for from now on.
@@ -211,20 +203,20 @@ impl Subscription {
             wildcard: self.compare(before),
             ..Change::default()
         };
-        self.names.retain(|name, _| {
-            let stays = wanted.binary_search(&&**name).is_ok();
+        let mut wanted = wanted.into_iter().peekable();
+        self.names.retain(|named| {
+            let name = &**named.name();
+            while let Some(new) = wanted.next_if(|wanted| *wanted < name) {
+                change.added.push(new.into());
+            }
+            let stays = wanted.next_if_eq(&name).is_some();
             if !stays {
-                change.dropped.push(Arc::clone(name));
+                change.dropped.push(Arc::clone(named.name()));
             }
             stays
         });
-        for name in wanted {
-            if !self.names.contains_key(name) {
-                let name: Arc<str> = name.into();
-                self.names.insert(Arc::clone(&name), NameState::default());
-                change.added.push(name);
-            }
-        }
+        change.added.extend(wanted.map(Arc::from));
+        self.names.add(&change.added);
         change
     }
 
@@ -249,26 +241,20 @@ impl Subscription {
             change.wildcard = Some(WildcardChange::Repeated);
         }
         wanted.retain(|name| unwanted.binary_search(name).is_err());
-        if self.names.is_empty() {
-            // At once: a tree that is made of sorted names is packed, one that they are added to is half empty.
-            change.added = wanted.drain(..).map(Arc::from).collect();
-            let added = change.added.iter().map(Arc::clone);
-            self.names = added.map(|name| (name, NameState::default())).collect();
-        }
+        let mut near = 0;
         for name in wanted {
-            match self.names.entry(name.into()) {
-                Entry::Occupied(known) => change.repeated.push(Arc::clone(known.key())),
-                Entry::Vacant(vacant) => {
-                    change.added.push(Arc::clone(vacant.key()));
-                    vacant.insert(NameState::default());
+            match self.names.find_near(near, name) {
+                Ok(at) => {
+                    let known = self.names.as_slice()[at].name();
+                    change.repeated.push(Arc::clone(known));
+                    near = at + 1;
                 }
+                Err(_) => change.added.push(name.into()),
             }
         }
+        self.names.add(&change.added);
         // A name that was not subscribed to: no error, no response (S-38).
-        let dropped = unwanted
-            .into_iter()
-            .filter_map(|name| self.names.remove_entry(name));
-        change.dropped = dropped.map(|(name, _)| name).collect();
+        change.dropped = self.names.take(&unwanted);
         change
     }
 

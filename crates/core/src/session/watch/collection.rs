@@ -100,22 +100,22 @@ impl Watch {
             .collections
             .names
             .iter()
-            .filter(|name| self.due.contains(*name));
+            .filter(|name| self.has_due(name));
         let due: Vec<Arc<str>> = due.cloned().collect();
         for collection in due {
             let members: Vec<Arc<str>> = members(there_is, &collection).cloned().collect();
             let state = self.subscription.get_mut(&collection);
-            let is_asked = state.is_some_and(|state| matches!(state.sent, Sent::Nothing));
+            let is_asked = state.is_some_and(|named| named.sent() == Sent::Nothing);
             for member in &members {
                 self.imply(member);
-                if let Some(state) = self.subscription.get_mut(member).filter(|_| is_asked) {
-                    state.sent = Sent::Nothing;
+                if let Some(named) = self.subscription.get_mut(member).filter(|_| is_asked) {
+                    named.ask_again();
                 }
             }
             if !members.is_empty() {
                 self.due.remove(&collection);
-                if let Some(state) = self.subscription.get_mut(&collection) {
-                    state.sent = Sent::Absent;
+                if let Some(named) = self.subscription.get_mut(&collection) {
+                    named.tell(None);
                 }
             }
         }
@@ -128,6 +128,11 @@ impl Watch {
             claimed.filter(|name| there_is.get(name).is_none() && self.collections.hold(name));
         let gone: Vec<Arc<str>> = gone.map(|name| Arc::from(name.as_str())).collect();
         gone.iter().for_each(|name| self.imply(name));
+    }
+
+    /// The name, if it is asked for only through a collection.
+    pub(super) fn member(&self, name: &Arc<str>) -> Option<Arc<str>> {
+        self.collections.members.get(name).cloned()
     }
 
     /// The client was told that a member is gone.

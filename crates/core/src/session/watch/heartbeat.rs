@@ -17,8 +17,8 @@ use super::{
 };
 use crate::{
     session::frame::Response,
-    snapshot::{Collection, Protocol, Published, Resource, heartbeat},
-    subscription::Sent,
+    snapshot::{Protocol, Published, Resource, heartbeat},
+    subscription::{Named, Sent},
     time::Instant,
 };
 
@@ -106,23 +106,15 @@ impl Watch {
             }
             Content::Named(told) => told,
         };
-        let ttls = told
-            .iter()
-            .filter_map(|(_, resource)| resource.as_ref()?.ttl());
+        let ttls = told.iter().filter_map(|told| told.resource()?.ttl());
         ttls.for_each(|ttl| self.heartbeats.start(now, ttl));
     }
 
-    /// The client has this from an earlier stream, and has counted since.
-    pub(super) fn resume_heartbeat(&mut self, resource: &Resource) {
-        if let Some(ttl) = resource.ttl().filter(|_| self.form.ttl) {
-            self.heartbeats.start_late(ttl);
-        }
-    }
-
-    /// As [`resume_heartbeat`](Self::resume_heartbeat), of all there is.
-    pub(super) fn resume_heartbeats(&mut self, has: &Collection) {
+    /// The client has resources with these TTLs from an earlier stream, and has counted since.
+    pub(super) fn resume_heartbeats(&mut self, ttls: impl IntoIterator<Item = Duration>) {
         if self.form.ttl {
-            has.ttls().for_each(|ttl| self.heartbeats.start_late(ttl));
+            let heartbeats = &mut self.heartbeats;
+            ttls.into_iter().for_each(|ttl| heartbeats.start_late(ttl));
         }
     }
 
@@ -142,8 +134,8 @@ impl Watch {
                 let there_is = self
                     .subscription
                     .iter()
-                    .filter(|(_, state)| !matches!(state.sent(), Sent::Absent));
-                let has = there_is.filter_map(|(_, state)| state.acked());
+                    .filter(|named| !matches!(named.sent(), Sent::Absent));
+                let has = there_is.filter_map(Named::acked);
                 Box::new(has.filter(move |resource| resource.ttl() == Some(ttl)))
             }
         }

@@ -54,7 +54,7 @@ use super::{
 };
 use crate::{
     snapshot::{Form, Protocol, Published, Revision, Snapshot},
-    subscription::{self, Subscription},
+    subscription::Subscription,
     time::Instant,
 };
 
@@ -78,6 +78,8 @@ pub(super) struct Watch {
     // Owed: added to by requests and changes, taken from by responses.
     /// Names to look at. With a wildcard: names to be sent whatever the cursor says.
     due: BTreeSet<Arc<str>>,
+    /// Without a wildcard: every name is to be looked at, listed in `due` or not. So it is after a first request.
+    all_due: bool,
     /// Names whose parents change: to be sent again, changed or not, once what is outstanding is answered (S-54).
     again: BTreeSet<Arc<str>>,
     /// A response is owed even if there is nothing to put in it, so that the client stops waiting (S-27, S-31).
@@ -127,6 +129,7 @@ impl Watch {
             refused: Refused::default(),
             understands_errors,
             due: BTreeSet::new(),
+            all_due: false,
             again: BTreeSet::new(),
             answer_owed: false,
             urgent: false,
@@ -229,11 +232,21 @@ impl Watch {
             if self.record.rejections.contains_key(&name) {
                 continue;
             }
-            if let (None, Some(state)) = (&self.all, self.subscription.get_mut(&name)) {
-                state.sent = subscription::Sent::Nothing;
+            if let (None, Some(named)) = (&self.all, self.subscription.get_mut(&name)) {
+                named.ask_again();
             }
             self.due.insert(name);
         }
+    }
+
+    /// Whether there is a name to look at.
+    fn is_due(&self) -> bool {
+        self.all_due || !self.due.is_empty()
+    }
+
+    /// Whether this name is to be looked at, which is asked for.
+    fn has_due(&self, name: &str) -> bool {
+        self.all_due || self.due.contains(name)
     }
 
     /// Since when the oldest response has been without an answer.

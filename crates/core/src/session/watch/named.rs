@@ -13,29 +13,29 @@ use super::{
 };
 use crate::{
     session::{Refusal, frame::Response, ordering::Peers},
-    snapshot::{Collection, Protocol, Published, Resource, has_aliases, nothing_by_alias},
-    subscription::{NameState, Sent},
+    snapshot::{Ascending, Protocol, Published, Resource, has_aliases, nothing_by_alias},
+    subscription::{Named, Sent},
     time::Instant,
 };
 
 /// What a due name needs.
-enum Verdict {
+enum Verdict<'a> {
     /// Nothing: the client was told what there is.
     Settled,
     /// The resource.
-    Send(Arc<Resource>),
+    Send(&'a Arc<Resource>),
     /// To be told that what it has does not exist any more.
     Gone(Arc<Resource>),
     /// To be told that there is no such thing (S-34).
     Missing,
 }
 
-impl Verdict {
-    fn of(state: &NameState, there_is: Option<&Arc<Resource>>) -> Self {
-        match (&state.sent, there_is) {
+impl<'a> Verdict<'a> {
+    fn of(named: &Named, there_is: Option<&'a Arc<Resource>>) -> Self {
+        match (named.sent(), there_is) {
             // Also what was sent and rejected: the same content is not sent again (S-17, S-46).
             (Sent::Resource(sent), Some(resource)) if sent == resource => Self::Settled,
-            (_, Some(resource)) => Self::Send(Arc::clone(resource)),
+            (_, Some(resource)) => Self::Send(resource),
             (Sent::Resource(sent), None) => Self::Gone(Arc::clone(sent)),
             (Sent::Absent, None) => Self::Settled,
             (Sent::Nothing, None) => Self::Missing,
@@ -44,25 +44,33 @@ impl Verdict {
 }
 
 /// A response in the making.
-struct Telling {
+struct Telling<'a> {
+    there_is: Ascending<'a>,
     response: Response,
     told: SmallVec<[Told; 1]>,
     /// Something waits for what it depends on.
     waits: bool,
-    /// Something in it is told for the first time.
-    new: bool,
+    /// Members of collections that are gone.
+    gone: Vec<Arc<str>>,
     limit: usize,
 }
 
-impl Telling {
-    fn new(protocol: Protocol, limit: usize) -> Self {
+impl<'a> Telling<'a> {
+    fn new(protocol: Protocol, head: &'a Published) -> Self {
         Self {
+            there_is: head.collection().ascending(),
             response: Response::new(protocol),
             told: SmallVec::new(),
             waits: false,
-            new: false,
-            limit,
+            gone: Vec::new(),
+            limit: head.body_limit(),
         }
+    }
+
+    /// Makes room for so many resources.
+    fn expect(&mut self, resources: usize) {
+        self.told.reserve_exact(resources);
+        self.response.expect(resources);
     }
 
     /// That there is no such resource, in the protocol's way; false if there is no room for it.
@@ -97,7 +105,7 @@ impl Watch {
     ) -> Option<Draft> {
         self.note_changes(head);
         self.expand_collections(head.collection());
-        self.believe_claims(head.collection());
+        self.believe_claims(head);
         if self.form.protocol == Protocol::Sotw && self.kind.is_full_state() {
             self.tell_all_named(now, head, peers)
         } else {
@@ -114,6 +122,9 @@ impl Watch {
         }
         let changed = head.changed_since(self.seen);
         self.seen = revision;
+        if self.all_due {
+            return;
+        }
         if let Some(mut changed) = changed {
             for name in changed.by_ref().take(self.subscription.len()) {
                 if self.subscription.has_name(name) {
@@ -126,63 +137,69 @@ impl Watch {
                 return;
             }
         }
-        let all = self.subscription.iter().map(|(name, _)| Arc::clone(name));
-        self.due.extend(all);
+        self.all_due = !self.subscription.is_empty();
     }
 
     /// What the client has from an earlier stream in the version that there is, it need not be sent (S-42, S-43).
-    fn believe_claims(&mut self, there_is: &Collection) {
+    fn believe_claims(&mut self, head: &Published) {
         let Some(Claims::Resources(claimed)) = self.claims.take() else {
             return;
         };
-        let mut believed = Vec::new();
-        self.subscription.look_at_all(|name, state| {
-            let version = claimed.get(name)?;
-            let resource = there_is
-                .get(name)
-                .filter(|there_is| there_is.version() == **version)?;
-            state.sent = Sent::Resource(Arc::clone(resource));
-            state.acked = Some(Arc::clone(resource));
-            believed.push(Arc::clone(resource));
-            Some(Arc::clone(resource.name()))
-        });
-        // Both are in order.
-        let mut rest = believed.iter().map(|resource| resource.name()).peekable();
-        self.due.retain(|name| {
-            while rest.next_if(|believed| *believed < name).is_some() {}
-            rest.next_if(|believed| *believed == name).is_none()
-        });
-        believed
-            .iter()
-            .for_each(|resource| self.resume_heartbeat(resource));
+        let mut there_is = head.collection().ascending();
+        let mut ttls = BTreeSet::new();
+        for named in self.subscription.iter_mut() {
+            let Some(version) = claimed.get(&**named.name()) else {
+                continue;
+            };
+            let resource = there_is.get(named.name());
+            if let Some(resource) = resource.filter(|there_is| there_is.version() == **version) {
+                named.tell(Some(resource));
+                named.accept(Some(resource));
+                ttls.extend(resource.ttl());
+            }
+        }
+        self.resume_heartbeats(ttls);
     }
 
     /// Delta, and SotW for kinds where a response need not be complete: the names that are due (S-7 … S-11, S-34).
     fn tell_due(&mut self, now: Instant, head: &Published, peers: &Peers<'_>) -> Option<Draft> {
         let to = head.collection();
-        let mut telling = Telling::new(self.form.protocol, head.body_limit());
+        let mut telling = Telling::new(self.form.protocol, head);
         let mut due = mem::take(&mut self.due);
-        // Not made anew: a client of one name is told of it again and again, without an allocation.
-        due.retain(|name| !self.tell(now, name, head, peers, &mut telling));
+        if mem::take(&mut self.all_due) {
+            telling.expect(self.subscription.len());
+            due.clear();
+            for at in 0..self.subscription.len() {
+                if !self.tell(now, at, head, peers, &mut telling) {
+                    due.extend(
+                        self.subscription
+                            .at(at)
+                            .map(|named| Arc::clone(named.name())),
+                    );
+                }
+            }
+        } else {
+            // Not made anew: a client of one name is told of it again and again, without an allocation.
+            due.retain(|name| match self.subscription.position(name) {
+                Some(at) => !self.tell(now, at, head, peers, &mut telling),
+                None => false,
+            });
+        }
         self.due = due;
         let Telling {
             response,
             told,
             waits,
-            new,
+            gone,
             ..
         } = telling;
+        gone.iter().for_each(|name| self.forget_member(name));
         self.note_waiting(now, waits);
-        if new {
-            let names = told.iter().filter_map(|(_, told)| told.as_ref());
-            self.subscription
-                .share_names(names.map(|resource| resource.name()));
-        }
         // An answer that is owed waits with what it is about.
         if response.is_empty() && (waits || !self.answer_owed) {
             return None;
         }
-        let rewarm = self.rewarmed(told.iter().filter_map(|(_, resource)| resource.as_ref()));
+        let rewarm = self.rewarmed(told.iter().filter_map(Told::resource));
         Some(Draft {
             response,
             version: to.version(),
@@ -192,89 +209,98 @@ impl Watch {
         })
     }
 
-    /// Tells the client what there is of a name; false if that has to wait.
+    /// Tells the client what there is of the name at this place; false if that has to wait.
     fn tell(
         &mut self,
         now: Instant,
-        name: &Arc<str>,
+        at: usize,
         head: &Published,
         peers: &Peers<'_>,
-        telling: &mut Telling,
+        telling: &mut Telling<'_>,
     ) -> bool {
-        let there_is = head.collection().get(name);
-        let Some(state) = self.subscription.get(name) else {
+        let Some(named) = self.subscription.at(at) else {
             return true;
         };
+        let name = named.name();
         let delta = self.form.protocol == Protocol::Delta;
-        match Verdict::of(state, there_is) {
+        match Verdict::of(named, telling.there_is.get(name)) {
             Verdict::Settled => drop(self.held.remove(name)),
             Verdict::Send(resource) => {
-                if self.lacks_dependency(&resource, peers) {
+                if self.lacks_dependency(resource, peers) {
                     telling.waits = true;
                     return false;
                 }
-                telling.new |= state.is_new();
-                return self.send(telling, name, resource.element(self.form), Some(&resource));
-            }
-            Verdict::Gone(resource) if delta && self.is_needed(now, &resource, peers) => {
-                return false;
-            }
-            Verdict::Gone(_) | Verdict::Missing if delta && has_aliases(&self.kind) => {
-                return self.send(telling, name, nothing_by_alias(name), None);
-            }
-            Verdict::Gone(_) | Verdict::Missing if self.is_mute_on_absence() => {
-                self.record.rejections.remove(name);
-                self.note_told(name, Sent::Absent);
+                let told = Told::Resource(Arc::clone(resource));
+                return self.send(telling, at, resource.element(self.form), told);
             }
             verdict @ (Verdict::Gone(_) | Verdict::Missing) => {
-                let fits = match self.unfit(&verdict, name, head) {
-                    Some(unfit) => telling.push_error(name, &unfit),
-                    None => telling.push_absence(&self.kind, name),
-                };
-                if !fits {
+                let name = Arc::clone(name);
+                if let (true, Verdict::Gone(resource)) = (delta, &verdict)
+                    && self.is_needed(now, resource, peers)
+                {
                     return false;
                 }
-                self.note_told(name, Sent::Absent);
-                telling.told.push((Arc::clone(name), None));
-                self.forget_member(name);
+                return self.tell_absence(at, name, &verdict, head, telling);
             }
         }
         true
     }
 
+    /// Tells the client that there is no such resource; false if that has to wait.
+    fn tell_absence(
+        &mut self,
+        at: usize,
+        name: Arc<str>,
+        verdict: &Verdict<'_>,
+        head: &Published,
+        telling: &mut Telling<'_>,
+    ) -> bool {
+        if self.form.protocol == Protocol::Delta && has_aliases(&self.kind) {
+            return self.send(telling, at, nothing_by_alias(&name), Told::Absent(name));
+        }
+        if self.is_mute_on_absence() {
+            self.record.rejections.remove(&name);
+            self.note_told(at, &Told::Absent(name));
+            return true;
+        }
+        let fits = match self.unfit(verdict, &name, head) {
+            Some(unfit) => telling.push_error(&name, &unfit),
+            None => telling.push_absence(&self.kind, &name),
+        };
+        if fits {
+            telling.gone.extend(self.member(&name));
+            let told = Told::Absent(name);
+            self.note_told(at, &told);
+            telling.told.push(told);
+        }
+        fits
+    }
+
     /// Why a name cannot be served that its source has (S-73), if the client has nothing of it and understands that.
-    fn unfit(&self, verdict: &Verdict, name: &str, head: &Published) -> Option<Refusal> {
+    fn unfit(&self, verdict: &Verdict<'_>, name: &str, head: &Published) -> Option<Refusal> {
         let may_say = self.understands_errors && matches!(verdict, Verdict::Missing);
         let fault = may_say.then(|| head.fault(&self.kind, name)).flatten()?;
         Some(Refusal::unfit(&fault))
     }
 
     /// Puts an element into the response, if there is room.
-    fn send(
-        &mut self,
-        telling: &mut Telling,
-        name: &Arc<str>,
-        element: Bytes,
-        resource: Option<&Arc<Resource>>,
-    ) -> bool {
+    fn send(&mut self, telling: &mut Telling<'_>, at: usize, element: Bytes, told: Told) -> bool {
         if !telling.response.has_room_for(element.len(), telling.limit) {
             return false;
         }
         telling.response.push_element(element);
-        self.note_told(name, resource.cloned().into());
-        // Its own name is the one that all sessions share.
-        let shared = resource.map_or(name, |resource| resource.name());
-        telling.told.push((Arc::clone(shared), resource.cloned()));
-        if resource.is_none() {
-            self.forget_member(name);
+        self.note_told(at, &told);
+        if let Told::Absent(name) = &told {
+            telling.gone.extend(self.member(name));
         }
+        telling.told.push(told);
         true
     }
 
-    fn note_told(&mut self, name: &str, sent: Sent) {
-        self.held.remove(name);
-        if let Some(state) = self.subscription.get_mut(name) {
-            state.sent = sent;
+    fn note_told(&mut self, at: usize, told: &Told) {
+        self.held.remove(told.name());
+        if let Some(named) = self.subscription.at_mut(at) {
+            named.tell(told.resource());
         }
     }
 
@@ -283,6 +309,16 @@ impl Watch {
         self.form.protocol == Protocol::Sotw
             && !self.kind.is_full_state()
             && !self.understands_errors
+    }
+
+    /// Where the names are that are due.
+    fn due_places(&self) -> Vec<usize> {
+        if self.all_due {
+            return (0..self.subscription.len()).collect();
+        }
+        let due = self.due.iter();
+        due.filter_map(|name| self.subscription.position(name))
+            .collect()
     }
 
     /// SotW, LDS and CDS: all that was asked for, as soon as one of it has to be told (S-6). Absence is removal.
@@ -297,20 +333,20 @@ impl Watch {
         let mut missing = false;
         let mut updates = Vec::new();
         let mut later = BTreeSet::new();
-        for name in &self.due.clone() {
-            let Some(state) = self.subscription.get(name) else {
+        for at in self.due_places() {
+            let Some(named) = self.subscription.at(at) else {
                 continue;
             };
-            match Verdict::of(state, to.get(name)) {
+            match Verdict::of(named, to.get(named.name())) {
                 Verdict::Settled => {
-                    self.held.remove(name);
+                    self.held.remove(named.name());
                 }
                 Verdict::Send(resource) => updates.push(resource),
                 Verdict::Gone(resource) => {
                     if self.is_needed(now, &resource, peers) {
-                        later.insert(Arc::clone(name));
+                        later.insert(Arc::clone(resource.name()));
                     } else {
-                        self.held.remove(name);
+                        self.held.remove(resource.name());
                         changed = true;
                     }
                 }
@@ -320,11 +356,12 @@ impl Watch {
                 }
             }
         }
-        if self.withholds_answer(now, missing, peers) || self.must_wait(now, updates.iter(), peers)
+        if self.withholds_answer(now, missing, peers)
+            || self.must_wait(now, updates.iter().copied(), peers)
         {
             return None;
         }
-        self.due = later;
+        (self.due, self.all_due) = (later, false);
         if !changed && updates.is_empty() {
             return None;
         }
@@ -333,11 +370,12 @@ impl Watch {
         let mut kept = Kept::default();
         let mut fingerprint = Fingerprint::default();
         let rejections = &self.record.rejections;
-        for (name, state) in self.subscription.iter_mut() {
+        for named in self.subscription.iter_mut() {
+            let name = named.name();
             let there_is = to.get(name);
             let held = self.held.get(name).map(|held| &held.resource);
             // Of what it asked for since, the client is told what there is.
-            let told_before = !matches!(state.sent, Sent::Nothing);
+            let told_before = named.sent() != Sent::Nothing;
             let rejected = rejections.get(name).filter(|_| told_before);
             let instead = rejected.and_then(|rejected| rejected.instead_of(there_is));
             let tell = instead.unwrap_or(there_is.or(held));
@@ -346,20 +384,21 @@ impl Watch {
                 fingerprint.add(name, &resource.version());
             }
             if instead.is_none() && (there_is.is_some() || held.is_none()) {
-                state.sent = there_is.cloned().into();
-                told.push((Arc::clone(name), there_is.cloned()));
+                told.push(match there_is {
+                    Some(resource) => Told::Resource(Arc::clone(resource)),
+                    None => Told::Absent(Arc::clone(name)),
+                });
+                named.tell(there_is);
             } else if instead.is_none() {
                 kept.held.extend(held.cloned());
             }
         }
         let rejections = self.record.rejections.iter_mut();
         rejections.for_each(|(name, rejected)| rejected.supersede(to.get(name)));
-        let updated = updates.iter().map(|resource| resource.name());
-        updated
-            .clone()
-            .for_each(|name| drop(self.held.remove(name)));
-        self.subscription.share_names(updated);
-        let rewarm = self.rewarmed(updates.iter());
+        for updated in &updates {
+            self.held.remove(updated.name());
+        }
+        let rewarm = self.rewarmed(updates.into_iter());
         Some(Draft {
             response,
             version: fingerprint.version(),

@@ -11,7 +11,7 @@ use crate::{
         ordering::{Patience, Peers},
     },
     snapshot::{Collection, Difference, Published, Resource},
-    subscription::{NameState, Sent},
+    subscription::{Named, Sent},
     time::Instant,
 };
 
@@ -38,7 +38,7 @@ impl Watch {
     /// Whether the client has accepted all that there is for it, and nothing is under way.
     pub(in crate::session) fn is_settled(&self, head: &Published) -> bool {
         let revision = head.collection().revision();
-        let quiet = self.due.is_empty()
+        let quiet = !self.is_due()
             && self.again.is_empty()
             && self.outstanding.is_empty()
             && self.held.is_empty()
@@ -72,9 +72,9 @@ impl Watch {
             None => self
                 .subscription
                 .iter()
-                .all(|(name, state)| match there_is.get(name) {
-                    Some(resource) => state.acked.as_ref() == Some(resource),
-                    None => state.sent.resource().is_none(),
+                .all(|named| match there_is.get(named.name()) {
+                    Some(resource) => named.acked() == Some(resource),
+                    None => named.sent().resource().is_none(),
                 }),
         }
     }
@@ -108,10 +108,10 @@ impl Watch {
             None => self
                 .subscription
                 .get(name)
-                .is_none_or(|state| match state.sent {
-                    Sent::Absent => self.is_mute_on_absence() && state.acked.is_some(),
-                    Sent::Nothing => state.acked.is_some(),
-                    Sent::Resource(_) => state.acked.is_some() || answered,
+                .is_none_or(|named| match named.sent() {
+                    Sent::Absent => self.is_mute_on_absence() && named.acked().is_some(),
+                    Sent::Nothing => named.acked().is_some(),
+                    Sent::Resource(_) => named.acked().is_some() || answered,
                 }),
         };
         !has
@@ -127,17 +127,17 @@ impl Watch {
     pub(in crate::session) fn is_unanswered(&self, head: &Published) -> bool {
         let under_way = !self.outstanding.is_empty();
         let Some(all) = &self.all else {
-            let quiet = self.due.is_empty() && !under_way && self.is_settled(head);
-            let is_unanswered = |(name, state): (&Arc<str>, &NameState)| {
-                let is_due = match state.sent {
+            let quiet = !self.is_due() && !under_way && self.is_settled(head);
+            let is_unanswered = |named: &Named| {
+                let is_due = match named.sent() {
                     Sent::Resource(_) => under_way,
                     // It was gone, and that could not be said.
                     Sent::Absent if self.is_mute_on_absence() => {
-                        head.collection().get(name).is_some()
+                        head.collection().get(named.name()).is_some()
                     }
                     Sent::Nothing | Sent::Absent => false,
                 };
-                state.acked.is_none() && (is_due || self.due.contains(name))
+                named.acked().is_none() && (is_due || self.has_due(named.name()))
             };
             return !quiet && self.subscription.iter().any(is_unanswered);
         };
@@ -146,10 +146,7 @@ impl Watch {
 
     /// Whether something that was asked for by name, and accepted, refers to this resource.
     pub(in crate::session) fn accepted_by_name(&self, kind: &Kind, name: &str) -> bool {
-        let accepted = self
-            .subscription
-            .iter()
-            .filter_map(|(_, state)| state.acked.as_ref());
+        let accepted = self.subscription.iter().filter_map(Named::acked);
         self.all.is_none()
             && accepted
                 .into_iter()
@@ -185,13 +182,13 @@ impl Watch {
                     replaced.find(refers).cloned()
                 })
             }
-            None => self.subscription.iter().find_map(|(name, state)| {
-                let there_is = head.collection().get(name);
+            None => self.subscription.iter().find_map(|named| {
+                let there_is = head.collection().get(named.name());
                 if there_is.is_none() && self.is_mute_on_absence() {
                     // The copy neither changes nor goes.
                     return None;
                 }
-                let copies = [state.acked.as_ref(), state.sent.resource()];
+                let copies = [named.acked(), named.sent().resource()];
                 let mut going = copies.into_iter().flatten();
                 going
                     .find(|copy| Some(*copy) != there_is && refers(copy))
@@ -254,8 +251,10 @@ impl Watch {
                 step.updates(there_is).find_map(look)
             }
             None => {
-                let mut due = self.due.iter().filter_map(|name| there_is.get(name));
-                due.find_map(look)
+                let all = self.all_due.then(|| self.subscription.iter());
+                let all = all.into_iter().flatten().map(Named::name);
+                let mut due = all.chain(&self.due);
+                due.find_map(|name| look(there_is.get(name)?))
             }
         }
     }

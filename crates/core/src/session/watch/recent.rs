@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     snapshot::{Change, Resource},
+    subscription::Named,
     time::Instant,
 };
 
@@ -63,9 +64,9 @@ impl Recent {
             }
             Step::Everything => self.all = Some(until),
         }
-        let told = extra.iter().filter(|(_, resource)| resource.is_some());
+        let told = extra.iter().filter_map(Told::resource);
         self.names
-            .extend(told.map(|(name, _)| (Arc::clone(name), until)));
+            .extend(told.map(|resource| (Arc::clone(resource.name()), until)));
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -97,10 +98,7 @@ impl Watch {
         let name = cluster.name();
         let accepted = match &self.all {
             Some(all) => all.acked.as_ref().and_then(|acked| acked.get(name)),
-            None => self
-                .subscription
-                .get(name)
-                .and_then(|state| state.acked.as_ref()),
+            None => self.subscription.get(name).and_then(Named::acked),
         };
         accepted != Some(cluster) && !self.record.rejections.contains_key(name)
     }

@@ -40,8 +40,30 @@ pub(in crate::session) enum Content {
     Named(SmallVec<[Told; 1]>),
 }
 
-/// A name, and what the client was told about it; `None`: that it does not exist.
-pub(in crate::session) type Told = (Arc<str>, Option<Arc<Resource>>);
+/// What the client was told about a name.
+#[derive(Debug)]
+pub(in crate::session) enum Told {
+    /// The resource of this name.
+    Resource(Arc<Resource>),
+    /// That it does not exist.
+    Absent(Arc<str>),
+}
+
+impl Told {
+    pub(in crate::session) fn name(&self) -> &Arc<str> {
+        match self {
+            Self::Resource(resource) => resource.name(),
+            Self::Absent(name) => name,
+        }
+    }
+
+    pub(in crate::session) fn resource(&self) -> Option<&Arc<Resource>> {
+        match self {
+            Self::Resource(resource) => Some(resource),
+            Self::Absent(_) => None,
+        }
+    }
+}
 
 /// Copies that the client has of what is, or was, held.
 #[derive(Debug, Default)]

@@ -8,14 +8,14 @@ use oxds_types::{Kind, Version};
 use super::{
     Watch,
     record::{Fallback, Rejected},
-    response::{Content, Outstanding},
+    response::{Content, Outstanding, Told},
     subscribe::Claims,
     wildcard::Step,
 };
 use crate::{
     session::{Config, Event, Nack, Nonce, Rejection},
     snapshot::{Protocol, Resource},
-    subscription::NameState,
+    subscription::Named,
     time::Instant,
 };
 
@@ -164,33 +164,35 @@ impl Watch {
                 if self.kind == Kind::CLUSTER {
                     self.recent.note(&step, &extra, now + config.follow_up);
                 }
-                let told = extra.iter().filter(|(name, _)| !refused.contains(name));
-                told.for_each(|(name, _)| drop(rejections.remove(name)));
+                let told = extra.iter().map(Told::name);
+                let told = told.filter(|name| !refused.contains(*name));
+                told.for_each(|name| drop(rejections.remove(name)));
                 match &mut self.all {
                     _ if !completes => {}
                     Some(all) => all.acked = Some(to),
                     // It asks by name since: it has what it was told then of the names that stayed.
                     None => {
-                        for (name, state) in self.subscription.iter_mut() {
-                            let told = to
-                                .get(name)
-                                .filter(|told| state.sent.resource() == Some(told));
-                            if let Some(told) = told.filter(|_| !refused.contains(name)) {
-                                state.acked = Some(Arc::clone(told));
+                        for named in self.subscription.iter_mut() {
+                            let told = to.get(named.name());
+                            let told = told.filter(|told| named.sent().resource() == Some(told));
+                            if told.is_some() && !refused.contains(named.name()) {
+                                named.accept(told);
                             }
                         }
                     }
                 }
             }
             Content::Named(told) => {
-                for (name, resource) in told.into_iter().filter(|(name, _)| !refused.contains(name))
-                {
-                    rejections.remove(&name);
-                    self.inherited.remove(&name);
-                    if let Some(state) = self.subscription.get_mut(&name) {
-                        state.acked = resource;
-                    }
+                let accepted = told.iter().filter(|told| !refused.contains(told.name()));
+                for name in accepted.clone().map(Told::name) {
+                    rejections.remove(name);
+                    self.inherited.remove(name);
                 }
+                self.subscription.visit(
+                    accepted,
+                    |told| told.name(),
+                    |named, told| named.accept(told.resource()),
+                );
             }
         }
     }
@@ -245,7 +247,7 @@ impl Watch {
                 None if self.fresh => Fallback::Nothing,
                 None => Fallback::Unknown,
             },
-            None => match self.subscription.get(name).and_then(NameState::acked) {
+            None => match self.subscription.get(name).and_then(Named::acked) {
                 None if self.inherited.contains(name) => Fallback::Unknown,
                 accepted => accepted.cloned().into(),
             },
@@ -293,9 +295,7 @@ impl Watch {
             }
             Content::Named(told) => told,
         };
-        told.iter()
-            .filter_map(|(_, resource)| resource.as_ref())
-            .for_each(consider);
+        told.iter().filter_map(Told::resource).for_each(consider);
         match (blamed.is_empty(), suspects.len()) {
             (false, _) => (blamed, true),
             (true, ..=MAX_SUSPECTS) => {
@@ -319,11 +319,10 @@ impl Watch {
                 )
             }
             None => {
-                let state = self.subscription.get(name);
-                let sent = state.and_then(|state| state.sent.resource()).map(version);
+                let named = self.subscription.get(name);
                 (
-                    sent,
-                    state.and_then(|state| state.acked.as_ref()).map(version),
+                    named.and_then(|named| named.sent().resource()).map(version),
+                    named.and_then(Named::acked).map(version),
                 )
             }
         };

@@ -9,7 +9,7 @@ use super::{Watch, wildcard::All};
 use crate::{
     session::request::Names,
     snapshot::{Protocol, Revision},
-    subscription::{self, WildcardChange},
+    subscription::{self, Named, WildcardChange},
 };
 
 /// What the client said it has.
@@ -30,8 +30,7 @@ impl Watch {
     /// What the first request of this kind says the client has from an earlier stream.
     pub(in crate::session) fn claim(&mut self, claims: Claims) {
         if matches!(claims, Claims::Version(_)) && self.kind.is_full_state() {
-            let names = self.subscription.iter().map(|(name, _)| Arc::clone(name));
-            self.inherited = names.collect();
+            self.inherited = self.all_names();
         }
         self.claims = Some(claims);
     }
@@ -78,6 +77,7 @@ impl Watch {
                 // What it had by name, it has still, and the cursor does not know.
                 self.fresh &= self.record.sent.is_none();
                 let all = self.all.take();
+                self.all_due = false;
                 self.due = match self.form.protocol {
                     Protocol::Sotw => BTreeSet::new(),
                     // All that there is says nothing of what has gone since.
@@ -115,14 +115,13 @@ impl Watch {
         let unasked = if lost { &change.added[..] } else { &[] };
         for name in change.repeated.iter().chain(unasked) {
             // The client lost it, or had it without asking for it: what was sent does not count (S-9, S-35).
-            if let Some(state) = self.subscription.get_mut(name) {
-                state.sent = subscription::Sent::Nothing;
+            if let Some(named) = self.subscription.get_mut(name) {
+                named.ask_again();
             }
         }
-        if asks && self.due.is_empty() {
-            // At once, as in the subscription.
-            self.due = asked().cloned().collect();
-        } else {
+        if asks && change.added.len() == self.subscription.len() {
+            self.all_due = true;
+        } else if !self.all_due {
             self.due.extend(asked().cloned());
         }
         for name in &change.dropped {
@@ -132,13 +131,19 @@ impl Watch {
             self.inherited.remove(name);
             self.record.rejections.remove(name);
         }
+        self.all_due &= !self.subscription.is_empty();
+    }
+
+    fn all_names(&self) -> BTreeSet<Arc<str>> {
+        let names = self.subscription.iter().map(Named::name);
+        names.cloned().collect()
     }
 
     /// What the client was sent, by name or through a wildcard, and may have.
     fn sent_names(&self, all: Option<&All>) -> BTreeSet<Arc<str>> {
         let named = self.subscription.iter();
-        let named = named.filter(|(_, state)| state.sent.resource().is_some());
-        let named = named.map(|(name, _)| Arc::clone(name));
+        let named = named.filter(|named| named.sent().resource().is_some());
+        let named = named.map(|named| Arc::clone(named.name()));
         let cursor = all.and_then(|all| all.cursor.as_ref());
         let whole = cursor.into_iter().flat_map(|cursor| cursor.iter());
         named
@@ -168,28 +173,20 @@ impl Watch {
         self.again.clear();
         self.answer_owed = false;
         if all.acked.is_none() && !self.fresh && self.kind.is_full_state() {
-            self.inherited = self
-                .subscription
-                .iter()
-                .map(|(name, _)| Arc::clone(name))
-                .collect();
+            self.inherited = self.all_names();
         }
         // Of a response that is only half sent, nobody knows what has arrived.
         let cursor = all.cursor.filter(|_| all.rest.is_none());
         self.seen = cursor
             .as_ref()
             .map_or(Revision::UNLOADED, |cursor| cursor.revision());
-        for (name, state) in self.subscription.iter_mut() {
+        self.all_due = cursor.is_none() && !self.subscription.is_empty();
+        for named in self.subscription.iter_mut() {
             if let Some(cursor) = &cursor {
-                state.sent = cursor.get(name).cloned().into();
-            } else {
-                self.due.insert(Arc::clone(name));
+                named.tell(cursor.get(named.name()));
             }
-            state.acked = all
-                .acked
-                .as_ref()
-                .and_then(|acked| acked.get(name))
-                .cloned();
+            let acked = all.acked.as_ref();
+            named.accept(acked.and_then(|acked| acked.get(named.name())));
         }
         self.due_collections();
         self.held.clear();

@@ -33,7 +33,7 @@ impl Watch {
         let mut rewarm = Vec::new();
         if let (Step::Everything, Some(Claims::Resources(claimed))) = (&step, self.claims.take()) {
             self.due.extend(differing(&claimed, to));
-            self.resume_heartbeats(to);
+            self.resume_heartbeats(to.ttls());
             rewarm = self.rewarmed(self.due.iter().filter_map(|name| to.get(name)));
             step = Step::None;
         }
@@ -71,10 +71,10 @@ impl Watch {
             head.body_limit(),
         );
         let went = released.iter().filter(|name| !later[at..].contains(name));
-        let mut extra: Vec<Told> = went.map(|name| (Arc::clone(name), None)).collect();
+        let mut extra: Vec<Told> = went.map(|name| Told::Absent(Arc::clone(name))).collect();
         self.push_due(&mut response, &mut extra, head);
         self.due.extend(later);
-        rewarm.extend(self.rewarmed(extra.iter().filter_map(|(_, resource)| resource.as_ref())));
+        rewarm.extend(self.rewarmed(extra.iter().filter_map(Told::resource)));
 
         if response.is_empty() && !self.answer_owed {
             all.advance(to);
@@ -123,11 +123,10 @@ impl Watch {
     /// Names to be sent whatever the cursor says (S-35, S-39), up to the message limit.
     fn push_due(&mut self, response: &mut Response, extra: &mut Vec<Told>, head: &Published) {
         while let Some(name) = self.due.pop_first() {
-            if extra.iter().any(|(told, _)| *told == name) {
+            if extra.iter().any(|told| *told.name() == name) {
                 continue;
             }
-            let resource = head.collection().get(&name).cloned();
-            match &resource {
+            match head.collection().get(&name) {
                 Some(resource) => {
                     let element = resource.element(self.form);
                     if !response.has_room_for(element.len(), head.body_limit()) {
@@ -135,6 +134,7 @@ impl Watch {
                         return;
                     }
                     response.push_element(element);
+                    extra.push(Told::Resource(Arc::clone(resource)));
                 }
                 None => {
                     if !response.has_room_to_remove(&name, head.body_limit()) {
@@ -143,9 +143,9 @@ impl Watch {
                     }
                     self.held.remove(&name);
                     response.push_removal(&name);
+                    extra.push(Told::Absent(name));
                 }
             }
-            extra.push((name, resource));
         }
     }
 

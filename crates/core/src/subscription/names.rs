@@ -1,0 +1,113 @@
+//! The names that a client asked for, in order.
+//!
+//! A list rather than a tree: nothing beside the entries themselves is kept, whole responses and acknowledgements, which
+//! are in order too, are matched by walking along it, and what a request adds or takes away is moved in one pass.
+
+use std::sync::Arc;
+
+use super::Named;
+
+/// Sorted by name, each once.
+#[derive(Debug, Default)]
+pub(super) struct Names(Vec<Named>);
+
+impl Names {
+    pub(super) fn as_slice(&self) -> &[Named] {
+        &self.0
+    }
+
+    pub(super) fn as_mut_slice(&mut self) -> &mut [Named] {
+        &mut self.0
+    }
+
+    /// Where a name is, or belongs.
+    pub(super) fn find(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|named| (**named.name()).cmp(name))
+    }
+
+    /// As [`find`](Self::find); at once if it is expected there.
+    pub(super) fn find_near(&self, at: usize, name: &str) -> Result<usize, usize> {
+        match self.0.get(at) {
+            Some(named) if **named.name() == *name => Ok(at),
+            _ => self.find(name),
+        }
+    }
+
+    /// Adds names that are not there yet. They come in order.
+    pub(super) fn add(&mut self, names: &[Arc<str>]) {
+        if names.is_empty() {
+            return;
+        }
+        let mut grown = Vec::with_capacity(self.0.len() + names.len());
+        let places: Vec<_> = names.iter().map(|name| self.find(name)).collect();
+        let mut old = std::mem::take(&mut self.0)
+            .into_iter()
+            .enumerate()
+            .peekable();
+        for (name, place) in names.iter().zip(places) {
+            let (Ok(place) | Err(place)) = place;
+            while let Some((_, named)) = old.next_if(|(at, _)| *at < place) {
+                grown.push(named);
+            }
+            grown.push(Named::new(Arc::clone(name)));
+        }
+        grown.extend(old.map(|(_, named)| named));
+        self.0 = grown;
+    }
+
+    /// Takes names away, as far as they are there, and returns those. They come in order.
+    pub(super) fn take(&mut self, names: &[&str]) -> Vec<Arc<str>> {
+        let places = names.iter().filter_map(|name| self.find(name).ok());
+        let places: Vec<usize> = places.collect();
+        let taken = places.iter().map(|at| Arc::clone(self.0[*at].name()));
+        let taken = taken.collect();
+        if let Some(first) = places.first() {
+            let (mut at, mut places) = (*first, places.iter().copied().peekable());
+            let kept = self.0.split_off(at).into_iter().filter(|_| {
+                let goes = places.next_if_eq(&at).is_some();
+                at += 1;
+                !goes
+            });
+            self.0.extend(kept);
+        }
+        taken
+    }
+
+    /// Keeps those for which this is true. They are asked about in order.
+    pub(super) fn retain(&mut self, keep: impl FnMut(&Named) -> bool) {
+        self.0.retain(keep);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: &[&str]) -> Vec<Arc<str>> {
+        list.iter().map(|&name| name.into()).collect()
+    }
+
+    fn list(names: &Names) -> Vec<&str> {
+        names
+            .as_slice()
+            .iter()
+            .map(|named| &**named.name())
+            .collect()
+    }
+
+    #[test]
+    fn names_come_and_go_in_order() {
+        let mut all = Names::default();
+        all.add(&names(&["b", "d"]));
+        all.add(&names(&["a", "c", "e"]));
+        assert_eq!(list(&all), ["a", "b", "c", "d", "e"]);
+        assert_eq!(all.take(&["a", "aa", "d", "z"]), names(&["a", "d"]));
+        assert_eq!(list(&all), ["b", "c", "e"]);
+        assert_eq!(all.take(&["q"]), names(&[]));
+        assert_eq!((all.find("c"), all.find("d")), (Ok(1), Err(2)));
+        assert_eq!(
+            (all.find_near(2, "e"), all.find_near(0, "e")),
+            (Ok(2), Ok(2))
+        );
+    }
+}
