@@ -13,9 +13,9 @@ use oxds_interop_xds::program;
 async fn main() -> ExitCode {
     program::run(
         Client::bind(Flags::parse()).await,
-        async |client: Client| {
+        async |client: Client, stop| {
             println!("stats {}", client.port());
-            client.run().await
+            client.run(stop).await
         },
     )
     .await

@@ -14,10 +14,13 @@ use oxds_interop_xds::server::{Flags, Server};
 async fn main() -> ExitCode {
     program::run(
         Server::bind(Flags::parse()).await,
-        async |server: Server| {
+        async |server: Server, stop| {
             println!("port {}", server.port());
             println!("maintenance {}", server.maintenance_port());
-            server.serve().await;
+            tokio::select! {
+                () = server.serve() => {}
+                () = stop => {}
+            }
             Ok::<(), Infallible>(())
         },
     )

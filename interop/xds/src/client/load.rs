@@ -40,6 +40,9 @@ pub(super) struct Sizes {
     pub(super) response: i32,
 }
 
+/// How a call ended; the status is that of one that failed.
+pub(super) type Ended = (RpcType, Code, Option<Status>);
+
 /// A call that failed though it must not have.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{method} failed after a call had succeeded: {status}")]
@@ -50,16 +53,15 @@ pub struct FailedCall {
 
 impl Load {
     /// Calls until a call fails that must not.
-    pub(super) async fn run(self) -> Result<(), FailedCall> {
+    pub(super) async fn run(&self, calls: &mut JoinSet<Ended>) -> Result<(), FailedCall> {
         let mut ticks = tokio::time::interval(self.period);
-        let mut calls: JoinSet<(RpcType, Code, Option<Status>)> = JoinSet::new();
         let mut channels = self.channels.iter().cycle();
         let mut succeeded = false;
         loop {
             tokio::select! {
                 _ = ticks.tick() => {
                     let Some(channel) = channels.next() else { return Ok(()) };
-                    self.turn(channel, &mut calls);
+                    self.turn(channel, calls);
                 }
                 Some(ended) = calls.join_next() => {
                     // A call that panicked has said so itself.
@@ -76,7 +78,7 @@ impl Load {
     }
 
     /// Begins one call of each planned method.
-    fn turn(&self, channel: &XdsChannel, calls: &mut JoinSet<(RpcType, Code, Option<Status>)>) {
+    fn turn(&self, channel: &XdsChannel, calls: &mut JoinSet<Ended>) {
         let plan = Arc::clone(&self.planned.borrow());
         for planned in &plan.calls {
             let (channel, planned, timeout) = (channel.clone(), planned.clone(), plan.timeout);

@@ -12,6 +12,7 @@ use clap::{ArgAction, Parser};
 use oxds_channel::{BuildError, XdsChannel};
 use oxds_client::{BootstrapError, ClientPool};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tonic::Code;
 
 use crate::flags::{self, Unsupported};
@@ -169,16 +170,24 @@ impl Client {
         self.port.number()
     }
 
-    /// Calls and serves until dropped, or until a call fails that must not.
+    /// Calls and serves until it is to stop, or until a call fails that must not; then takes back the calls under
+    /// way, and tells the control plane the load that it counted last.
     ///
     /// # Errors
     /// That call, if `--fail_on_failed_rpc` was given.
-    pub async fn run(self) -> Result<(), FailedCall> {
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), FailedCall> {
         let routes = service::routes(&self.pool, &self.stats, self.plan, self.timeout);
-        tokio::select! {
-            failed = self.load.run() => failed,
+        let mut calls = JoinSet::new();
+        let ended = tokio::select! {
+            failed = self.load.run(&mut calls) => failed,
             () = self.port.serve(routes) => Ok(()),
-        }
+            () = stop => Ok(()),
+        };
+        calls.shutdown().await;
+        let channels = self.load.channels.into_iter();
+        let closing: JoinSet<()> = channels.map(XdsChannel::close).collect();
+        closing.join_all().await;
+        ended
     }
 }
 

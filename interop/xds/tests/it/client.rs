@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use oxds_interop_xds::messages::{
     ClientConfigureRequest, ClientConfigureResponse, ConfiguredMetadata,
@@ -9,7 +10,7 @@ use oxds_interop_xds::messages::{
     LoadBalancerStatsRequest, LoadBalancerStatsResponse, MetadataType, RpcType, path,
 };
 use oxds_interop_xds::wire::Connection;
-use oxds_server::{DirStore, Server, dir};
+use oxds_server::{DirStore, LoadReports, Server, dir};
 use tempfile::TempDir;
 use tokio::process::Command;
 use tonic::Code;
@@ -40,6 +41,7 @@ fn resources(endpoint: SocketAddr) -> String {
   name: c
   type: EDS
   eds_cluster_config: {{ eds_config: {{ ads: {{}} }} }}
+  lrs_server: {{ self: {{}} }}
 - "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
   cluster_name: c
   endpoints:
@@ -55,6 +57,7 @@ fn resources(endpoint: SocketAddr) -> String {
 struct Trio {
     client: Program,
     stats: Connection,
+    loads: LoadReports,
     _server: Program,
     _folder: TempDir,
 }
@@ -66,9 +69,12 @@ impl Trio {
         std::fs::write(folder.path().join("all.yaml"), resources(endpoint)).unwrap();
         let store = DirStore::open(folder.path(), dir::Options::default()).unwrap();
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        // None is due before the test has ended, unless it is the last.
+        let loads = LoadReports::every(Duration::from_secs(3_600));
         let control_plane = Server::builder()
             .grpc(any)
             .store(store)
+            .load_reports(loads.clone())
             .bind()
             .await
             .unwrap();
@@ -91,6 +97,7 @@ impl Trio {
         Self {
             client,
             stats,
+            loads,
             _server: server,
             _folder: folder,
         }
@@ -182,7 +189,7 @@ async fn configure_takes_effect_at_once() {
             if begun.iter().all(|(kind, n)| ended(kind) == *n) {
                 return total;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     });
     let total = all_ended.await.expect("every call ends");
@@ -221,6 +228,19 @@ async fn a_failed_call_ends_it_if_wanted() {
     trio.next(5, &[]).await;
     trio.configure(unary_as("error-code-14", 0)).await.unwrap();
     assert_eq!(trio.client.end().await.code(), Some(1));
+}
+
+/// Given calls that no report has told of, when it is interrupted, then the control plane hears of them before it ends.
+#[tokio::test]
+async fn the_last_load_is_told_when_it_is_interrupted() {
+    let trio = Trio::start(&["--qps=50"]).await;
+    trio.next(5, &[]).await;
+    trio.client.interrupt().await;
+    assert_eq!(trio.client.end().await.code(), Some(0));
+    let loads = trio.loads.loads();
+    let places = loads.iter().flat_map(|load| &load.localities);
+    let told: u64 = places.map(|place| place.requests.succeeded).sum();
+    assert!(told >= 5, "{loads:?}");
 }
 
 /// Given a status that is expected, then it is a success, and another one is not.

@@ -51,6 +51,13 @@ impl Program {
         (Ipv4Addr::LOCALHOST, port).into()
     }
 
+    /// What a Ctrl-C sends.
+    pub(crate) async fn interrupt(&self) {
+        let id = self.child.id().unwrap().to_string();
+        let sent = Command::new("kill").args(["-INT", &id]).status().await;
+        assert!(sent.unwrap().success());
+    }
+
     /// Waits until it ends by itself.
     pub(crate) async fn end(mut self) -> std::process::ExitStatus {
         let ended = tokio::time::timeout(SOON, self.child.wait()).await;
