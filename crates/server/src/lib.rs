@@ -58,6 +58,7 @@ mod ads;
 mod builder;
 mod cache;
 mod clients;
+mod connection;
 mod csds;
 pub mod dir;
 mod fetch;

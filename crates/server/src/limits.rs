@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of one request. A client that reconnects lists all that it holds: 64 MiB are a million resources.
     pub message_bytes: usize,
-    /// Connections at once; one more is closed.
+    /// Connections at once, to either port; one more is closed.
     pub connections: usize,
     /// Streams of discovery at once.
     pub streams: usize,
@@ -21,8 +21,8 @@ pub struct Limits {
     /// … and how many before that holds: a client that comes back with that many names may ask for each by itself,
     /// and acknowledge each.
     pub request_burst: u32,
-    /// How long a connection may take to its first call, and a stream to its first request; clients ask as soon as they
-    /// have one.
+    /// How long a connection may take to its first call, a stream to its first request, and a poll to the end of its
+    /// body; clients ask as soon as they have one.
     pub first_request: Duration,
     /// After this much silence a connection is asked for a sign of life …
     pub keepalive: Duration,

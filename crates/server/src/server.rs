@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
 use crate::ads::Context;
 use crate::builder::{Bound, Builder, Feed};
 use crate::cache::Cache;
+use crate::connection::Ports;
 use crate::grpc::Grpc;
 use crate::load::LoadReports;
-use crate::pages::{Pages, router};
+use crate::pages::{self, Pages};
 use crate::store::Health;
 
 /// A bound server. Nothing is answered before [`run`](Self::run).
@@ -73,17 +74,20 @@ impl Server {
             health: self.health,
             load_reports: self.load_reports.clone(),
         });
-        let grpc = Grpc {
+        let ports = Ports {
             context: Arc::clone(&self.context),
-            load_reports: self.load_reports,
-            pages: Arc::clone(&pages),
             tasks: tasks.clone(),
             abort: abort.clone(),
+        };
+        let grpc = Grpc {
+            ports: ports.clone(),
+            load_reports: self.load_reports,
+            pages: Arc::clone(&pages),
         };
         tasks.spawn(grpc.serve(self.grpc));
         tasks.spawn(guard(Arc::clone(&self.context)));
         if let Some(http) = self.http {
-            tasks.spawn(serve_pages(http, pages, abort.clone()));
+            tasks.spawn(pages::serve(ports, http, pages));
         }
 
         shutdown.await;
@@ -121,19 +125,5 @@ async fn guard(context: Arc<Context>) {
                 stream.review(&context);
             }
         }
-    }
-}
-
-/// The HTTP port.
-async fn serve_pages(bound: Bound, pages: Arc<Pages>, abort: CancellationToken) {
-    let closing = pages.context.closing.clone();
-    let service = router(pages).into_make_service_with_connect_info::<SocketAddr>();
-    let serve = axum::serve(bound.listener, service)
-        .with_graceful_shutdown(async move { closing.cancelled().await });
-    tokio::select! {
-        ended = serve => if let Err(error) = ended {
-            error!(%error, "the HTTP port failed");
-        },
-        () = abort.cancelled() => {}
     }
 }

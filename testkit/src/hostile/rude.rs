@@ -99,14 +99,28 @@ impl Rude {
     /// # Errors
     /// When the connection has ended.
     pub async fn call_with(&mut self, path: &str, headers: &[(&str, &str)]) -> io::Result<Call> {
-        let ready = poll_fn(|cx| self.send.poll_ready(cx)).await;
-        ready.map_err(io::Error::other)?;
         let mut request = Request::post(format!("http://test{path}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
+        self.begin(request).await
+    }
+
+    /// Opens a call that is none of gRPC: by this method, or with content of this type.
+    ///
+    /// # Errors
+    /// When the connection has ended.
+    pub async fn call_as(&mut self, method: &str, path: &str, content: &str) -> io::Result<Call> {
+        let request = Request::builder().method(method);
+        let request = request.uri(format!("http://test{path}"));
+        self.begin(request.header("content-type", content)).await
+    }
+
+    async fn begin(&mut self, request: http::request::Builder) -> io::Result<Call> {
+        let ready = poll_fn(|cx| self.send.poll_ready(cx)).await;
+        ready.map_err(io::Error::other)?;
         let request = request.body(()).map_err(io::Error::other)?;
         let (response, send) = self
             .send

@@ -34,7 +34,7 @@ pub struct Config {
     pub follow_up: Duration,
     /// Names that a client may subscribe to per kind (S-60, S-77). Ten times the largest fleet that was reported.
     pub max_names: usize,
-    /// Bytes of one name. `xdstp://` names carry context parameters, hence more than a host name needs.
+    /// Bytes of one name, or of a type URL. `xdstp://` names carry context parameters, hence more than a host name needs.
     pub max_name_len: usize,
     /// Kinds that a client may ask for on one stream: three times as many as the API has.
     pub max_kinds: usize,

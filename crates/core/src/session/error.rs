@@ -11,6 +11,14 @@ pub enum StreamError {
     /// Text that names no message. Maps to `INVALID_ARGUMENT`.
     #[error("type_url {0:?} has not the form type.googleapis.com/full.message.Name")]
     MalformedTypeUrl(String),
+    /// Longer than [`Config::max_name_len`](super::Config::max_name_len) (S-60). Maps to `INVALID_ARGUMENT`.
+    #[error("a type_url of {len} bytes; at most {limit} are allowed")]
+    TypeUrlTooLong {
+        /// Its length.
+        len: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// A stream of one kind was asked for another (S-58). Maps to `INVALID_ARGUMENT`.
     #[error("type_url {asked:?} on a stream that carries {served}")]
     WrongKind {

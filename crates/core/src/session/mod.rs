@@ -245,6 +245,10 @@ impl Session {
 
     /// The kind that a request is about, and the version of the API in which it asks.
     fn resolve(&self, type_url: &str) -> Result<(Kind, ApiVersion), StreamError> {
+        let (len, limit) = (type_url.len(), self.config.max_name_len);
+        if len > limit {
+            return Err(StreamError::TypeUrlTooLong { len, limit });
+        }
         match (&self.scope, type_url) {
             (Scope::Aggregated, "") => return Err(StreamError::MissingTypeUrl),
             (Scope::Single(kind), "") => return Ok((kind.clone(), ApiVersion::V3)),

@@ -27,13 +27,25 @@ fn s79_sigterm_and_sigint_end_it_in_order() {
     }
 }
 
+/// Given a folder that is a link, which is led elsewhere: nothing in the old place changes, so that the system reports
+/// nothing. SIGHUP reads the new place; and from then on changes there are followed.
 #[test]
 fn s79_sighup_reads_the_folder_again() {
-    let dir = folder(&[("a.yaml", &cluster("a"))]);
-    let server = Serve::start(dir.path());
+    let dir = folder(&[("1/a.yaml", &cluster("a")), ("2/a.yaml", "nonsense")]);
+    let lead_to = |place: &str| {
+        let new = dir.path().join("new");
+        std::os::unix::fs::symlink(place, &new).expect("a link");
+        fs::rename(new, dir.path().join("config")).expect("renamed");
+    };
+    lead_to("1");
+    let server = Serve::start(&dir.path().join("config"));
     server.shows("/readyz", "200 OK");
+    lead_to("2");
+    assert!(server.page("/status.json").contains("\"findings\":[]"));
     server.signal("HUP");
-    server.shows("/healthz", "200 OK");
+    server.shows("/status.json", "config/a.yaml");
+    fs::write(dir.path().join("2/a.yaml"), cluster("b")).expect("written");
+    server.shows("/status.json", "\"findings\":[]");
     server.signal("TERM");
     let (code, log) = server.end();
     assert_eq!(code, Some(0), "{log}");

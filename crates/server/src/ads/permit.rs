@@ -29,18 +29,32 @@ impl Context {
         may.inspect_err(|_| self.metrics.refused("authorization"))
     }
 
-    /// What a client without a stream asks for, as far as it may have it.
+    /// What a client without a stream asks for, as far as it may have it, and what it was granted then.
     pub(crate) fn question(
         &self,
         peer: &Peer,
         via: Via,
         (kind, api): (&Kind, ApiVersion),
         mut request: DiscoveryRequest,
-    ) -> Result<Question, Refusal> {
+    ) -> Result<(Question, Grant), Refusal> {
         let grant = self.admit(peer, request.node.as_ref())?;
         let withheld = withhold(&grant, kind, Asked::by_sotw(&mut request));
         report(self, peer, &withheld);
-        Ok(Question::new(via, kind, api, request, &self.config)?)
+        let question = Question::new(via, kind, api, request, &self.config)?;
+        Ok((question, grant))
+    }
+
+    /// Whether it would be granted the same now that there is an answer: rules may have changed while it waited.
+    pub(crate) fn confirm(
+        &self,
+        peer: &Peer,
+        question: &Question,
+        granted: &Grant,
+    ) -> Result<(), Denied> {
+        match self.admit(peer, question.node.as_ref()) {
+            Ok(grant) if grant == *granted => Ok(()),
+            _ => Err(Denied::Changed),
+        }
     }
 
     /// What a client is told that may not have what it asked for, counted.

@@ -31,6 +31,8 @@ pub(crate) enum Refusal {
     Protocol(#[from] StreamError),
     #[error(transparent)]
     Question(#[from] Refused),
+    #[error("a name of more than {0} bytes in a load report")]
+    ReportedName(usize),
     #[error(transparent)]
     Denied(#[from] Denied),
     #[error("{message}")]
@@ -66,9 +68,11 @@ impl Refusal {
             Self::Compressed | Self::Protocol(StreamError::UnknownKind(_)) => Code::Unimplemented,
             // Of our driver: it mixed up the variants.
             Self::Protocol(StreamError::WrongProtocol) => Code::Internal,
-            Self::Torn | Self::Undecodable(_) | Self::Protocol(_) | Self::Question(_) => {
-                Code::InvalidArgument
-            }
+            Self::Torn
+            | Self::Undecodable(_)
+            | Self::Protocol(_)
+            | Self::Question(_)
+            | Self::ReportedName(_) => Code::InvalidArgument,
             Self::Denied(Denied::Changed) => Code::Unavailable,
             Self::Denied(Denied::Nobody) => Code::Unauthenticated,
             Self::Denied(_) => Code::PermissionDenied,
@@ -88,8 +92,11 @@ impl Refusal {
             Self::Protocol(StreamError::TooManyKinds { .. }) => "kinds",
             Self::Protocol(StreamError::TooManyNames { .. })
             | Self::Question(Refused::TooManyNames(_)) => "names",
-            Self::Protocol(StreamError::NameTooLong { .. })
-            | Self::Question(Refused::NameTooLong(_)) => "name_length",
+            Self::Protocol(
+                StreamError::NameTooLong { .. } | StreamError::TypeUrlTooLong { .. },
+            )
+            | Self::Question(Refused::NameTooLong(_))
+            | Self::ReportedName(_) => "name_length",
             Self::Denied(_) => "authorization",
             Self::Program { .. } => "program",
             Self::Compressed

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use http::{Extensions, HeaderValue, Request, Response, header};
+use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, header};
 use oxds_core::session::Scope;
 use oxds_core::snapshot::Protocol;
 use oxds_types::kind::{ADS, Service};
@@ -157,9 +157,25 @@ impl tower_service::Service<Request<axum::body::Body>> for Discovery {
     }
 
     fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
+        if let Some(code) = is_no_grpc(&request) {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = code;
+            return Box::pin(std::future::ready(Ok(response)));
+        }
         let answer = self.clone().answer(request.map(Body::new));
         Box::pin(async { Ok(answer.await.map_or_else(Status::into_http, grpc)) })
     }
+}
+
+/// What HTTP says to a request that is no call of gRPC (gRPC over HTTP/2, "Requests"): it would be read for ever.
+fn is_no_grpc<B>(request: &Request<B>) -> Option<StatusCode> {
+    if request.method() != Method::POST {
+        return Some(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    let content = request.headers().get(header::CONTENT_TYPE);
+    let is_grpc =
+        content.is_some_and(|content| content.as_bytes().starts_with(b"application/grpc"));
+    (!is_grpc).then_some(StatusCode::UNSUPPORTED_MEDIA_TYPE)
 }
 
 fn grpc(body: Body) -> Response<Body> {

@@ -42,8 +42,9 @@ pub(super) async fn answer(
             .map_err(|_| Refusal::Silent)??;
         let request = observed.ask(request).await?;
         let served = (kind, offer.api);
-        let question = context.question(peer, Via::Fetch, served, request)?;
-        let response = respond(context, question).await?;
+        let (question, grant) = context.question(peer, Via::Fetch, served, request)?;
+        let response = respond(context, question.clone()).await?;
+        context.confirm(peer, &question, &grant)?;
         observed.fetched(kind, &response)?;
         Ok(response)
     };

@@ -201,7 +201,8 @@ impl Text {
 
 #[cfg(test)]
 mod tests {
-    use envoy_types::pb::google::protobuf::Struct;
+    use envoy_types::pb::envoy::r#type::v3::DoubleRange;
+    use envoy_types::pb::google::protobuf::{ListValue, Struct};
 
     use super::*;
 
@@ -294,6 +295,56 @@ mod tests {
         assert!(!matcher("other", gold()).matches(&node("a")));
         assert!(matcher("other", present(false)).matches(&node("a")));
         assert!(!matcher("tier", present(false)).matches(&node("a")));
+    }
+
+    /// Each kind of value matcher, with a value that it matches and one that it does not.
+    #[test]
+    fn s68_every_kind_of_value_is_matched() {
+        use value::Kind as V;
+        use value_matcher::MatchPattern as M;
+        let of = |kind| Value { kind: Some(kind) };
+        let list = |numbers: &[f64]| {
+            let values = numbers.iter().map(|n| of(V::NumberValue(*n))).collect();
+            V::ListValue(ListValue { values })
+        };
+        let double = |pattern| {
+            M::DoubleMatch(proto::DoubleMatcher {
+                match_pattern: Some(pattern),
+            })
+        };
+        let exactly = |number| double(double_matcher::MatchPattern::Exact(number));
+        let matcher = |pattern| proto::ValueMatcher {
+            match_pattern: Some(pattern),
+        };
+        let from_to = double(double_matcher::MatchPattern::Range(DoubleRange {
+            start: 1.0,
+            end: 2.0,
+        }));
+        let one_of = M::ListMatch(Box::new(proto::ListMatcher {
+            match_pattern: Some(list_matcher::MatchPattern::OneOf(Box::new(matcher(
+                exactly(7.0),
+            )))),
+        }));
+        let either = M::OrMatch(proto::OrMatcher {
+            value_matchers: vec![matcher(exactly(1.0)), matcher(M::BoolMatch(true))],
+        });
+        let null = || M::NullMatch(value_matcher::NullMatch::default());
+        for (pattern, yes, no) in [
+            (null(), V::NullValue(0), V::BoolValue(false)),
+            (exactly(1.5), V::NumberValue(1.5), V::NumberValue(1.0)),
+            (from_to.clone(), V::NumberValue(1.0), V::NumberValue(2.0)),
+            (from_to, V::NumberValue(1.9), V::StringValue("1.5".into())),
+            (M::BoolMatch(false), V::BoolValue(false), V::NullValue(0)),
+            (one_of.clone(), list(&[3.0, 7.0]), list(&[3.0])),
+            (one_of, list(&[7.0]), V::NumberValue(7.0)),
+            (either.clone(), V::NumberValue(1.0), V::NumberValue(2.0)),
+            (either, V::BoolValue(true), V::BoolValue(false)),
+        ] {
+            let built = ValueMatcher::new(&matcher(pattern.clone()), 0).unwrap();
+            assert!(built.matches(Some(&of(yes))), "{pattern:?}");
+            assert!(!built.matches(Some(&of(no))), "{pattern:?}");
+            assert!(!built.matches(None), "{pattern:?}");
+        }
     }
 
     #[test]

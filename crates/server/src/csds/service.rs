@@ -7,11 +7,12 @@ use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service
 use envoy_types::pb::envoy::service::status::v3::{ClientStatusRequest, ClientStatusResponse};
 use futures_util::Stream;
 use futures_util::stream::unfold;
+use tokio::time::{Instant, sleep_until};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::matcher::NodeMatcher;
 use super::state::{View, clients};
-use crate::ads::{Context, Peer};
+use crate::ads::{Context, Peer, Refusal};
 
 /// `envoy.service.status.v3.ClientStatusDiscoveryService`.
 #[derive(Clone, Debug)]
@@ -32,24 +33,36 @@ impl StatusService {
     }
 
     /// Whether the client may know what others have (S-78).
-    fn may_ask<T>(&self, request: &Request<T>) -> Result<(), Status> {
-        let peer = Peer::of(request.extensions())?;
-        let may = self.0.may_inspect(&peer);
+    fn may_ask(&self, peer: &Peer) -> Result<(), Status> {
+        let may = self.0.may_inspect(peer);
         may.map_err(|denied| Status::permission_denied(denied.to_string()))
     }
+}
 
+/// A stream of questions.
+struct Inquiry {
+    service: StatusService,
+    peer: Peer,
+    requests: Streaming<ClientStatusRequest>,
+    /// Until the first question: when patience ends.
+    deadline: Option<Instant>,
+}
+
+impl Inquiry {
     /// The answer to the next request; `None` when there is none any more, or the server shuts down.
-    async fn next(
-        &self,
-        requests: &mut Streaming<ClientStatusRequest>,
-    ) -> Option<Result<ClientStatusResponse, Status>> {
-        tokio::select! {
-            request = requests.message() => match request {
-                Ok(request) => Some(self.answer(&request?)),
-                Err(status) => Some(Err(status)),
-            },
-            () = self.0.closing.cancelled() => None,
-        }
+    async fn next(&mut self) -> Option<Result<ClientStatusResponse, Status>> {
+        let context = &self.service.0;
+        let deadline = self.deadline.take();
+        let request = tokio::select! {
+            request = self.requests.message() => request.transpose()?,
+            () = context.closing.cancelled() => return None,
+            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                Err(Refusal::Silent.status(context))
+            }
+        };
+        // Each time, as rules change.
+        let may = request.and_then(|request| self.service.may_ask(&self.peer).map(|()| request));
+        Some(may.and_then(|request| self.service.answer(&request)))
     }
 }
 
@@ -62,11 +75,17 @@ impl ClientStatusDiscoveryService for StatusService {
         &self,
         request: Request<Streaming<ClientStatusRequest>>,
     ) -> Result<Response<Self::StreamClientStatusStream>, Status> {
-        self.may_ask(&request)?;
-        let state = (self.clone(), request.into_inner());
-        let responses = unfold(state, |(service, mut requests)| async move {
-            let response = service.next(&mut requests).await?;
-            Some((response, (service, requests)))
+        let peer = Peer::of(request.extensions())?;
+        self.may_ask(&peer)?;
+        let inquiry = Inquiry {
+            service: self.clone(),
+            peer,
+            requests: request.into_inner(),
+            deadline: Some(Instant::now() + self.0.limits.first_request),
+        };
+        let responses = unfold(inquiry, |mut inquiry| async move {
+            let response = inquiry.next().await?;
+            Some((response, inquiry))
         });
         Ok(Response::new(Box::pin(responses)))
     }
@@ -75,7 +94,7 @@ impl ClientStatusDiscoveryService for StatusService {
         &self,
         request: Request<ClientStatusRequest>,
     ) -> Result<Response<ClientStatusResponse>, Status> {
-        self.may_ask(&request)?;
+        self.may_ask(&Peer::of(request.extensions())?)?;
         self.answer(request.get_ref()).map(Response::new)
     }
 }

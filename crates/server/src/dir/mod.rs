@@ -171,7 +171,8 @@ impl Store for DirStore {
         });
         match refreshed.await {
             Ok(update) => {
-                self.watch.scanned(update.took);
+                let found = !update.changes.is_empty() || !update.groups.is_empty();
+                self.watch.scanned(update.took, found);
                 Some(update)
             }
             // A bug, reported by the panic hook: the last good state stays, and the next change is another chance.

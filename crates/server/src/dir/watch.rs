@@ -48,11 +48,13 @@ pub(super) enum Dirty {
 #[derive(Debug)]
 pub(super) struct Watch {
     /// Reports until it is dropped.
-    _watcher: RecommendedWatcher,
+    watcher: RecommendedWatcher,
     shared: Arc<Shared>,
     rescan: Duration,
     /// Nothing has been looked at yet.
     unread: bool,
+    /// The latest look was not for a report.
+    by_walk: bool,
 }
 
 #[derive(Debug)]
@@ -96,10 +98,11 @@ impl Watch {
             .watch(&absolute, RecursiveMode::Recursive)
             .map_err(unwatchable)?;
         Ok(Self {
-            _watcher: watcher,
+            watcher,
             shared,
             rescan: RESCAN,
             unread: true,
+            by_walk: false,
         })
     }
 
@@ -107,9 +110,24 @@ impl Watch {
         Reload(Arc::clone(&self.shared))
     }
 
-    /// How long the last look took: the next walk waits in proportion.
-    pub(super) fn scanned(&mut self, took: Duration) {
+    /// How long the last look took: the next walk waits in proportion. A walk that found what was not reported means
+    /// that the system may watch what is not there any more.
+    pub(super) fn scanned(&mut self, took: Duration, found: bool) {
         self.rescan = RESCAN.max(took * RESCAN_SHARE);
+        if self.by_walk && found {
+            self.renew();
+            self.shared.report(Dirty::Stamps);
+        }
+    }
+
+    /// Watches what is at the path now: another folder may have been put, or linked, in its place.
+    fn renew(&mut self) {
+        let absolute = &self.shared.absolute;
+        // It fails where the old folder is gone.
+        let _ = self.watcher.unwatch(absolute);
+        if let Err(error) = self.watcher.watch(absolute, RecursiveMode::Recursive) {
+            warn!(%error, folder = %self.shared.root.display(), "cannot be watched; looking at it now and then");
+        }
     }
 
     /// Waits until something must be looked at, and the reports of it have paused. At first, that is everything, at
@@ -120,16 +138,22 @@ impl Watch {
             return Dirty::Everything;
         }
         let rescan = Instant::now() + self.rescan;
+        self.by_walk = false;
         loop {
             if timeout_at(rescan, self.shared.reported.notified())
                 .await
                 .is_err()
             {
+                self.by_walk = true;
                 return Dirty::Stamps;
             }
             self.quiet().await;
             // Empty if all that was reported had been looked at by then.
-            if let Some(dirty) = self.shared.lock().take() {
+            let dirty = self.shared.lock().take();
+            if let Some(dirty) = dirty {
+                if dirty == Dirty::Everything {
+                    self.renew();
+                }
                 return dirty;
             }
         }

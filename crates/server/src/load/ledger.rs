@@ -1,7 +1,7 @@
 //! Reports added up by (node, cluster, service name, locality), and how fast they come.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3::Locality;
@@ -9,12 +9,13 @@ use envoy_types::pb::envoy::config::endpoint::v3::{ClusterStats, UpstreamLocalit
 use oxds_core::time::Instant;
 use serde::Serialize;
 
+use super::room::{Names, Room, cost};
+
 /// What was not reported for this long has no client any more: a dozen of missed reports.
 const AGE: Duration = Duration::from_secs(60);
 /// The longest time over which a rate is told; single seconds are kept for as long.
 const WINDOW: u64 = 60;
-/// Rows and, in each, names of categories and metrics: far more than any client has, and a bound for one that lies.
-const MAX_ROWS: usize = 100_000;
+/// Localities, categories of drops and metrics that a row may have of each: far more than any client has.
 const MAX_NAMES: usize = 256;
 
 /// Requests, since the client's first report.
@@ -73,7 +74,15 @@ pub struct ClusterLoad {
 
 /// All rows.
 #[derive(Debug, Default)]
-pub(super) struct Ledger(Mutex<BTreeMap<Key, Row>>);
+pub(super) struct Ledger(Mutex<Rows>);
+
+#[derive(Debug, Default)]
+struct Rows {
+    rows: BTreeMap<Key, Row>,
+    room: Room,
+    /// When it was last looked what can be forgotten.
+    swept: Instant,
+}
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
@@ -85,6 +94,8 @@ struct Key {
 #[derive(Debug, Default)]
 struct Row {
     heard: Instant,
+    /// What its entries take.
+    bytes: usize,
     dropped: u64,
     drops: BTreeMap<String, u64>,
     localities: BTreeMap<[String; 3], Cell>,
@@ -102,40 +113,68 @@ struct Cell {
 impl Ledger {
     /// Adds a report to what the node reported before. False: there is no room for it.
     pub(super) fn record(&self, now: Instant, node: &str, report: &ClusterStats) -> bool {
-        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = Key {
             node: node.to_owned(),
             cluster: report.cluster_name.clone(),
             service: report.cluster_service_name.clone(),
         };
-        if rows.len() >= MAX_ROWS && !rows.contains_key(&key) {
-            forget(&mut rows, now);
-            if rows.len() >= MAX_ROWS {
-                return false;
-            }
+        let mut all = self.lock();
+        if !all.rows.contains_key(&key) && !all.room_for(&key, now) {
+            return false;
         }
-        rows.entry(key).or_default().add(now, report);
+        let Rows { rows, room, .. } = &mut *all;
+        rows.entry(key).or_default().add(now, report, room);
         true
     }
 
     /// All that is known, after what has aged out was forgotten.
     pub(super) fn loads(&self, now: Instant) -> Vec<ClusterLoad> {
-        let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        forget(&mut rows, now);
-        rows.iter().map(|(key, row)| row.load(key, now)).collect()
+        let mut all = self.lock();
+        all.forget(now);
+        let rows = all.rows.iter();
+        rows.map(|(key, row)| row.load(key, now)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn forget(rows: &mut BTreeMap<Key, Row>, now: Instant) {
-    rows.retain(|_, row| now.saturating_since(row.heard) < AGE);
+impl Rows {
+    /// Takes the room for one more row. It is not looked for more often than once per second: that takes as long as
+    /// there are rows.
+    fn room_for(&mut self, key: &Key, now: Instant) -> bool {
+        let cost = cost::<Key, Row>(key, 0);
+        if self.room.take(cost) {
+            return true;
+        }
+        if now.saturating_since(self.swept) < Duration::from_secs(1) {
+            return false;
+        }
+        self.swept = now;
+        self.forget(now);
+        self.room.take(cost)
+    }
+
+    fn forget(&mut self, now: Instant) {
+        let Self { rows, room, .. } = self;
+        rows.retain(|key, row| {
+            let stays = now.saturating_since(row.heard) < AGE;
+            if !stays {
+                room.give_back(cost::<Key, Row>(key, 0) + row.bytes);
+            }
+            stays
+        });
+    }
 }
 
 impl Row {
-    fn add(&mut self, now: Instant, report: &ClusterStats) {
+    fn add(&mut self, now: Instant, report: &ClusterStats, room: &mut Room) {
+        let free = room.free();
         self.heard = now;
         self.dropped = self.dropped.saturating_add(report.total_dropped_requests);
         for drop in &report.dropped_requests {
-            if let Some(sum) = slot(&mut self.drops, &drop.category) {
+            if let Some(sum) = slot(&mut self.drops, &drop.category, room) {
                 *sum = sum.saturating_add(drop.dropped_count);
             }
         }
@@ -146,10 +185,11 @@ impl Row {
                 zone,
                 sub_zone,
             } = locality;
-            if let Some(cell) = slot(&mut self.localities, &[region, zone, sub_zone]) {
-                cell.add(now, stats);
+            if let Some(cell) = slot(&mut self.localities, &[region, zone, sub_zone], room) {
+                cell.add(now, stats, room);
             }
         }
+        self.bytes += free - room.free();
     }
 
     fn load(&self, key: &Key, now: Instant) -> ClusterLoad {
@@ -174,7 +214,7 @@ impl Row {
 
 impl Cell {
     /// Counts are since the last report, but for those in progress, which are as of now (`load_report.proto`).
-    fn add(&mut self, now: Instant, stats: &UpstreamLocalityStats) {
+    fn add(&mut self, now: Instant, stats: &UpstreamLocalityStats, room: &mut Room) {
         let sum = &mut self.requests;
         sum.issued = sum.issued.saturating_add(stats.total_issued_requests);
         sum.succeeded = sum
@@ -184,7 +224,8 @@ impl Cell {
         self.in_progress = stats.total_requests_in_progress;
         for metric in &stats.load_metric_stats {
             let finished = metric.num_requests_finished_with_metric;
-            self.add_metric(&metric.metric_name, finished, metric.total_metric_value);
+            let total = metric.total_metric_value;
+            self.add_metric(&metric.metric_name, finished, total, room);
         }
         for (name, metric) in [
             ("cpu_utilization", &stats.cpu_utilization),
@@ -193,7 +234,7 @@ impl Cell {
         ] {
             if let Some(metric) = metric {
                 let finished = metric.num_requests_finished_with_metric;
-                self.add_metric(name, finished, metric.total_metric_value);
+                self.add_metric(name, finished, metric.total_metric_value, room);
             }
         }
         let second = now.since_epoch().as_secs();
@@ -206,10 +247,14 @@ impl Cell {
         }
     }
 
-    fn add_metric(&mut self, name: &str, finished: u64, total: f64) {
-        if let Some(metric) = slot(&mut self.metrics, &name.to_owned()) {
+    /// What is no number is passed over: a sum would never be one again.
+    fn add_metric(&mut self, name: &str, finished: u64, total: f64, room: &mut Room) {
+        if !total.is_finite() {
+            return;
+        }
+        if let Some(metric) = slot(&mut self.metrics, &name.to_owned(), room) {
             metric.requests = metric.requests.saturating_add(finished);
-            metric.total += total;
+            metric.total = (metric.total + total).clamp(f64::MIN, f64::MAX);
         }
     }
 
@@ -223,9 +268,21 @@ impl Cell {
 }
 
 /// The entry under a key; a new one if there is room.
-fn slot<'a, K: Ord + Clone, V: Default>(map: &'a mut BTreeMap<K, V>, key: &K) -> Option<&'a mut V> {
-    let room = map.len() < MAX_NAMES || map.contains_key(key);
-    room.then(|| map.entry(key.clone()).or_default())
+fn slot<'a, K: Names + Ord + Clone, V: Default>(
+    map: &'a mut BTreeMap<K, V>,
+    key: &K,
+    room: &mut Room,
+) -> Option<&'a mut V> {
+    if !map.contains_key(key) && (map.len() >= MAX_NAMES || !room.take(cost::<K, V>(key, WINDOW))) {
+        return None;
+    }
+    Some(map.entry(key.clone()).or_default())
+}
+
+impl Names for Key {
+    fn bytes(&self) -> usize {
+        self.node.len() + self.cluster.len() + self.service.len()
+    }
 }
 
 #[cfg(test)]
@@ -339,5 +396,27 @@ mod tests {
             ledger.record(at(1), "a", &report(&zone.to_string(), 1));
         }
         assert_eq!(ledger.loads(at(1))[0].localities.len(), MAX_NAMES);
+    }
+
+    /// Given clients that make up clusters with long names, all that they name fits what all may take; when they are gone,
+    /// there is room again.
+    #[test]
+    fn s60_made_up_clusters_are_bounded() {
+        let ledger = Ledger::default();
+        let name = |i: usize| format!("{i}{}", "x".repeat(4 << 20));
+        let mut clusters = 0;
+        let mut record = |second| {
+            clusters += 1;
+            let mut report = report("", 1);
+            report.cluster_name = name(clusters);
+            ledger.record(at(second), "a", &report)
+        };
+        let fitting = (0..200).take_while(|_| record(1)).count();
+        assert!((100..=128).contains(&fitting), "{fitting}");
+        assert!(!record(50));
+        assert!(record(61));
+        assert_eq!(ledger.loads(at(61)).len(), 1);
+        drop(ledger.loads(at(200)));
+        assert_eq!(ledger.lock().room.free(), Room::default().free());
     }
 }

@@ -10,6 +10,7 @@
 //! `send_all_clusters` is told that; any other the names of the clusters that are served.
 
 mod ledger;
+mod room;
 mod service;
 mod v2;
 
@@ -28,6 +29,9 @@ pub(crate) use v2::{LoadServiceV2, V2_PATH};
 /// What gRPC's and Envoy's own examples ask for: often enough for a rate over ten seconds.
 const INTERVAL: Duration = Duration::from_secs(5);
 
+/// Envoy takes the interval at its word, and with none would do nothing but report.
+const SHORTEST: Duration = Duration::from_millis(100);
+
 /// The loads that clients report. A handle: clones share one state.
 ///
 /// Give one to [`Builder::load_reports`](crate::Builder::load_reports) to read loads, or to change how often they come.
@@ -42,19 +46,19 @@ struct Inner {
 }
 
 impl LoadReports {
-    /// Asks clients to report at this interval.
+    /// Asks clients to report at this interval, and not more often than ten times per second.
     #[must_use]
     pub fn every(interval: Duration) -> Self {
         Self(Arc::new(Inner {
             ledger: Ledger::default(),
-            interval: watch::Sender::new(interval),
+            interval: watch::Sender::new(interval.max(SHORTEST)),
             clock: Clock::start(),
         }))
     }
 
     /// Asks clients to report at another interval from now on; those that are connected are told (S-67).
     pub fn set_interval(&self, interval: Duration) {
-        self.0.interval.send_replace(interval);
+        self.0.interval.send_replace(interval.max(SHORTEST));
     }
 
     /// The loads of all clients, by node and cluster. What was not heard of for a minute is gone.

@@ -2,8 +2,10 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use envoy_types::pb::envoy::config::endpoint::v3::ClusterStats;
 use envoy_types::pb::envoy::service::load_stats::v3::load_reporting_service_server::LoadReportingService;
 use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStatsResponse};
 use futures_util::Stream;
@@ -13,12 +15,13 @@ use oxds_core::snapshot::Revision;
 use oxds_types::Kind;
 use oxds_types::discovery::{Duration as ProtoDuration, Node};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{debug, warn};
 
 use super::LoadReports;
-use crate::ads::{Context, Peer};
-use crate::cache::Watcher;
+use crate::ads::{Context, Peer, Refusal};
+use crate::cache::{Cache, Watcher};
 
 /// The client feature that says: `send_all_clusters` is understood.
 const SEND_ALL: &str = "envoy.lrs.supports_send_all_clusters";
@@ -45,9 +48,11 @@ impl LoadReportingService for LoadService {
             peer,
             requests: request.into_inner(),
             watcher: None,
+            memberships: None,
             interval: self.reports.0.interval.subscribe(),
             reports: self.reports.clone(),
             node: None,
+            deadline: Instant::now() + self.context.limits.first_request,
             told: None,
             ended: false,
         };
@@ -73,9 +78,13 @@ struct Conversation {
     requests: Streaming<LoadStatsRequest>,
     /// Of what the node sees; none before it says who it is.
     watcher: Option<Watcher>,
+    /// The state of who is in which group that `watcher` was chosen by.
+    memberships: Option<u64>,
     interval: watch::Receiver<Duration>,
     reports: LoadReports,
     node: Option<Node>,
+    /// When it has to have said who it is.
+    deadline: Instant,
     told: Option<Orders>,
     ended: bool,
 }
@@ -85,6 +94,7 @@ impl Conversation {
     async fn next(&mut self) -> Option<Result<LoadStatsResponse, Status>> {
         let closing = self.context.closing.clone();
         while !self.ended {
+            self.look();
             let seen = self
                 .watcher
                 .as_ref()
@@ -98,13 +108,16 @@ impl Conversation {
             }
             let request = tokio::select! {
                 request = self.requests.message() => request,
-                () = changed(self.watcher.as_ref(), seen) => continue,
+                () = changed(&self.context.cache, self.watcher.as_ref(), seen, self.memberships) => continue,
                 changed = self.interval.changed() => match changed {
                     Ok(()) => continue,
                     // The sender lives as long as the reports, and those as long as this.
                     Err(_) => Ok(None),
                 },
                 () = closing.cancelled() => Err(Status::unavailable("the server is shutting down")),
+                () = sleep_until(self.deadline), if self.node.is_none() => {
+                    Err(Refusal::Silent.status(&self.context))
+                }
             };
             let handled = match request {
                 Ok(Some(request)) => self.handle(request),
@@ -123,18 +136,20 @@ impl Conversation {
     }
 
     fn handle(&mut self, request: LoadStatsRequest) -> Result<(), Status> {
-        // Only the first request has to say who speaks.
-        if self.node.is_none() {
-            let admitted = self.context.admit(&self.peer, request.node.as_ref());
-            admitted.map_err(|denied| self.context.denied(denied))?;
-            let node = request.node.unwrap_or_default();
+        // Only the first request has to say who speaks; whether it may is asked each time, as rules change.
+        let is_first = self.node.is_none();
+        let node = self.node.get_or_insert(request.node.unwrap_or_default());
+        let admitted = self.context.admit(&self.peer, Some(node));
+        admitted.map_err(|denied| self.context.denied(denied))?;
+        if is_first {
             debug!(node = node.id, "reports loads");
-            let mut watcher = self.context.cache.view(&node).enrol();
-            watcher.watch(Kind::CLUSTER, vec![Interest::All]);
-            self.watcher = Some(watcher);
-            self.node = Some(node);
+            self.watcher = Some(self.context.cache.enrol(node));
         }
-        let node = self.node.as_ref().map_or("", |node| &node.id);
+        let node = &node.id;
+        let limit = self.context.config.max_name_len;
+        if names(&request.cluster_stats).any(|name| name.len() > limit) {
+            return Err(Refusal::ReportedName(limit).status(&self.context));
+        }
         let ledger = &self.reports.0.ledger;
         let now = self.reports.now();
         for report in &request.cluster_stats {
@@ -147,6 +162,20 @@ impl Conversation {
             }
         }
         Ok(())
+    }
+
+    /// Watches what the node sees now: its groups may be others than before.
+    fn look(&mut self) {
+        let Some((node, watcher)) = self.node.as_ref().zip(self.watcher.as_mut()) else {
+            return;
+        };
+        let memberships = self.context.cache.memberships();
+        if self.memberships == Some(memberships) {
+            return;
+        }
+        self.memberships = Some(memberships);
+        *watcher = self.context.cache.enrol(node);
+        watcher.watch(Kind::CLUSTER, vec![Interest::All]);
     }
 
     /// What the client should report; `None` as long as it has not said who it is, or nothing is loaded.
@@ -173,12 +202,40 @@ impl Conversation {
     }
 }
 
-/// Waits for the next change of what a node sees; for ever, as long as there is no node.
-async fn changed(watcher: Option<&Watcher>, seen: Option<Revision>) {
-    match (watcher, seen) {
-        (Some(watcher), Some(seen)) => watcher.changed(seen).await,
-        _ => std::future::pending().await,
-    }
+/// What a client names in its reports.
+fn names(reports: &[ClusterStats]) -> impl Iterator<Item = &str> {
+    reports.iter().flat_map(|report| {
+        let drops = report.dropped_requests.iter().map(|drop| &drop.category);
+        let localities = report.upstream_locality_stats.iter().flat_map(|stats| {
+            let locality = stats.locality.iter();
+            let places = locality.flat_map(|l| [&l.region, &l.zone, &l.sub_zone]);
+            places.chain(stats.load_metric_stats.iter().map(|m| &m.metric_name))
+        });
+        [&report.cluster_name, &report.cluster_service_name]
+            .into_iter()
+            .chain(drops)
+            .chain(localities)
+            .map(String::as_str)
+    })
+}
+
+/// Waits for the next change of what a node sees, or of who sees what; for ever, as long as there is no node.
+async fn changed(
+    cache: &Cache,
+    watcher: Option<&Watcher>,
+    seen: Option<Revision>,
+    memberships: Option<u64>,
+) {
+    std::future::poll_fn(|cx| {
+        let Some(watcher) = watcher else {
+            return Poll::Pending;
+        };
+        watcher.register(cx.waker());
+        let same = Some(watcher.view().load().revision()) == seen
+            && Some(cache.memberships()) == memberships;
+        if same { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
 }
 
 impl From<Orders> for LoadStatsResponse {

@@ -15,17 +15,25 @@ mod rest;
 mod status;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json, Router};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::registry::Registry;
+use tower_service::Service as _;
 
 use crate::ads::{Context, Peer};
+use crate::builder::Bound;
+use crate::connection::Ports;
 use crate::load::LoadReports;
 use crate::metrics;
 use crate::store::Health;
@@ -39,7 +47,33 @@ pub(crate) struct Pages {
     pub(crate) registry: Registry,
 }
 
-pub(crate) fn router(pages: Arc<Pages>) -> Router {
+/// Serves the HTTP port until a shutdown begins.
+pub(crate) async fn serve(ports: Ports, bound: Bound, pages: Arc<Pages>) {
+    let router = router(pages);
+    let patience = ports.context.limits.first_request;
+    ports
+        .accept(bound, |connection, socket, address| {
+            let (router, called) = (router.clone(), connection.called());
+            let service = service_fn(move |mut request: Request<Incoming>| {
+                called.store(true, Ordering::Relaxed);
+                request.extensions_mut().insert(ConnectInfo(address));
+                router.clone().call(request)
+            });
+            async move {
+                let mut builder = http1::Builder::new();
+                builder
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(patience);
+                let served = builder.serve_connection(TokioIo::new(socket), service);
+                connection
+                    .drive(served, http1::Connection::graceful_shutdown, &address)
+                    .await;
+            }
+        })
+        .await;
+}
+
+fn router(pages: Arc<Pages>) -> Router {
     let door = from_fn_with_state(Arc::clone(&pages), rest::from_anybody);
     Router::new()
         .route("/metrics", get(metrics))

@@ -10,6 +10,7 @@
 //! | 404 | nothing is loaded yet, or the path is unknown |
 //! | 405 | the method is not POST |
 //! | 401, 403, 429, … | the program's hooks refuse it, with the code that stands for theirs |
+//! | 408 | the body does not come in time |
 //! | 413 | the body, or what it asks for, is beyond the limits |
 
 use std::net::SocketAddr;
@@ -17,8 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest as _, Request, State};
+use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -46,8 +47,12 @@ pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
     let router = paths.fold(Router::new(), |router, (path, kind, api)| {
         let poll = move |State(pages): State<Arc<Pages>>,
                          Extension(peer): Extension<Peer>,
-                         headers: HeaderMap,
-                         body: Bytes| async move {
+                         request: Request| async move {
+            let headers = request.headers().clone();
+            let body = match body(&pages.context, request).await {
+                Ok(body) => body,
+                Err(refused) => return refused,
+            };
             let call = Call {
                 method: path.to_owned(),
                 peer: peer.address,
@@ -60,6 +65,17 @@ pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
     });
     let limit = pages.context.limits.message_bytes;
     router.layer(DefaultBodyLimit::max(limit))
+}
+
+/// What is posted, if it comes in time.
+async fn body(context: &Context, request: Request) -> Result<Bytes, Response> {
+    let patience = context.limits.first_request;
+    let body = tokio::time::timeout(patience, Bytes::from_request(request, &())).await;
+    let body = body.map_err(|_| {
+        context.metrics.refused("first_request");
+        (StatusCode::REQUEST_TIMEOUT, "no request came").into_response()
+    })?;
+    body.map_err(IntoResponse::into_response)
 }
 
 /// Takes polls in on the HTTP port, which asks nobody for a certificate: where clients are told apart by theirs, it
@@ -125,11 +141,15 @@ async fn answer(
     })?;
     context.metrics.request();
     let request = observed.ask(request).await.map_err(by_hook)?;
-    let question = context
+    let refused = |refusal: Refusal| by_refusal(context, &refusal);
+    let (question, grant) = context
         .question(peer, Via::Rest, served, request)
-        .map_err(|refusal| by_refusal(context, &refusal))?;
+        .map_err(refused)?;
     let (kind, _) = served;
-    match fetch(context, &question, hold).await {
+    let fetched = fetch(context, &question, hold).await;
+    let confirmed = context.confirm(peer, &question, &grant);
+    confirmed.map_err(|denied| refused(denied.into()))?;
+    match fetched {
         Fetched::Response(response) => {
             observed.fetched(kind, &response).map_err(by_hook)?;
             let json = response_to_json(&response).map_err(|error| {

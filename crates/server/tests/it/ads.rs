@@ -73,8 +73,8 @@ async fn s58_a_missing_type_url_ends_only_its_own_stream() {
     assert_eq!(names(&good.sotw().await), ["a"]);
 }
 
-/// Given an ADS stream; when it asks for a type that is not known; then it gets an empty answer, and the rest of the
-/// stream works (S-59).
+/// Given an ADS stream; when it asks for a type that is not known; then it gets an empty answer, which is counted, and the
+/// rest of the stream works (S-59).
 #[tokio::test]
 async fn s59_an_unknown_type_is_answered() {
     let server = Running::with_clusters(&["a"]).await;
@@ -85,6 +85,7 @@ async fn s59_an_unknown_type_is_answered() {
     assert_eq!(response.resources.len(), 0);
     stream.send(&ask(CDS, &[]));
     assert_eq!(names(&stream.sotw().await), ["a"]);
+    server.counts("oxds_unknown_kinds_total 1").await;
 }
 
 /// Given a client that half-closes its stream; then the server ends it well.

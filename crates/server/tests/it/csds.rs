@@ -18,7 +18,8 @@ use crate::{Running, cluster, until};
 
 pub(crate) const FETCH: &str =
     "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
-const STREAM: &str = "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus";
+pub(crate) const STREAM: &str =
+    "/envoy.service.status.v3.ClientStatusDiscoveryService/StreamClientStatus";
 
 async fn fetch(server: &Running, request: &ClientStatusRequest) -> ClientStatusResponse {
     let mut client = Client::connect(server.grpc).await;

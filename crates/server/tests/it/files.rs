@@ -71,11 +71,15 @@ async fn s57_files_follow_what_is_served_and_are_written_by_rename() {
     })
     .await;
 
+    // A reader that has it open still reads the old one, whole.
+    let before = folder.join("before");
+    fs::hard_link(folder.join("cds.json"), &before).unwrap();
     // What leaves is there for a moment more than what it is replaced by.
     cache.apply(changes(&[(&cds, "c")], &[(&cds, "a"), (&eds, "shop/a")]));
     holds(&folder, "cds.json", Some(&["b", "c", "a"])).await;
     holds(&folder, "cds.json", Some(&["b", "c"])).await;
     holds(&folder, "eds/shop%2Fa.json", None).await;
+    holds(&folder, "before", Some(&["a", "b"])).await;
     let left = fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name());

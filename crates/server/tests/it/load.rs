@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3::{Locality, Node};
-use envoy_types::pb::envoy::config::endpoint::v3::{ClusterStats, UpstreamLocalityStats};
+use envoy_types::pb::envoy::config::endpoint::v3::{
+    ClusterStats, EndpointLoadMetricStats, UpstreamLocalityStats,
+};
 use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStatsResponse};
 use oxds_server::{LoadReports, Server};
 
@@ -11,7 +13,7 @@ use crate::client::{Stream, node};
 use crate::pages::json;
 use crate::{Running, cluster, removal, until, upsert};
 
-const LRS: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
+pub(crate) const LRS: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
 
 pub(crate) fn hello(features: &[&str]) -> LoadStatsRequest {
     LoadStatsRequest {
@@ -105,4 +107,106 @@ async fn s79_shutdown_ends_load_reporting() {
     let _: LoadStatsResponse = stream.message().await;
     server.stop();
     assert_eq!(stream.status().await.0, 14);
+}
+
+/// Given numbers that no client can mean; then sums stay numbers; given a cluster that is not served, then its load is
+/// shown all the same; given names longer than any, then the stream is refused.
+#[tokio::test]
+async fn s66_nonsense_in_reports_harms_nobody() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut stream = Stream::open(server.grpc, LRS).await;
+    stream.send(&hello(&[]));
+    let _: LoadStatsResponse = stream.message().await;
+    stream.send(&report(7));
+    for total in [
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::MAX,
+        f64::MAX,
+    ] {
+        let mut nonsense = report(u64::MAX);
+        let stats = &mut nonsense.cluster_stats[0];
+        stats.total_dropped_requests = u64::MAX;
+        stats.load_report_interval = Some(oxds_types::discovery::Duration {
+            seconds: i64::MIN,
+            nanos: i32::MIN,
+        });
+        stats.upstream_locality_stats[0].load_metric_stats = vec![EndpointLoadMetricStats {
+            metric_name: "m".into(),
+            num_requests_finished_with_metric: u64::MAX,
+            total_metric_value: total,
+        }];
+        stream.send(&nonsense);
+    }
+    let mut named = report(1);
+    named.cluster_stats[0].cluster_name = "nobody has this one".into();
+    stream.send(&named);
+    let page = until("all reports", async || {
+        let (_, page) = crate::pages::get(server.http, "/status.json").await;
+        page.contains("nobody has this one").then_some(page)
+    })
+    .await;
+    let page: serde_json::Value = serde_json::from_str(&page).unwrap();
+    let load = &page["loads"][0];
+    assert_eq!(load["localities"][0]["requests"]["issued"], u64::MAX);
+    let metric = &load["localities"][0]["metrics"]["m"]["total"];
+    assert!(metric.is_number(), "{load}");
+
+    let long = || "x".repeat(5000);
+    let (mut cluster, mut zone) = (report(1), report(1));
+    cluster.cluster_stats[0].cluster_name = long();
+    let stats = &mut zone.cluster_stats[0].upstream_locality_stats[0];
+    stats.locality.as_mut().unwrap().zone = long();
+    for refused in [cluster, zone] {
+        let mut stream = Stream::open(server.grpc, LRS).await;
+        stream.send(&hello(&[]));
+        stream.send(&refused);
+        let _: LoadStatsResponse = stream.message().await;
+        assert_eq!(stream.status().await.0, 3);
+    }
+}
+
+/// Given a client that reports more than gRPC's usual 4 MiB at once, as one with many clusters does; then it is heard.
+#[tokio::test]
+async fn s77_a_report_may_be_as_long_as_a_request() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut stream = Stream::open(server.grpc, LRS).await;
+    let mut hello = hello(&[]);
+    for i in 0..60_000 {
+        let mut stats = report(1).cluster_stats.remove(0);
+        stats.cluster_name = format!(
+            "a cluster with a name of some eighty bytes, as there are in large fleets, {i:06}"
+        );
+        hello.cluster_stats.push(stats);
+    }
+    stream.send(&hello);
+    let orders: LoadStatsResponse = stream.message().await;
+    assert_eq!(orders.clusters, ["a"]);
+}
+
+/// Given a client that opens a stream for reports and says nothing; then it is ended when patience ends.
+#[tokio::test]
+async fn s77_who_says_nothing_reports_nothing() {
+    let mut limits = oxds_server::Limits::default();
+    limits.first_request = Duration::from_millis(50);
+    let server = Running::start(Server::builder().limits(limits)).await;
+    for path in [LRS, crate::csds::STREAM] {
+        let mut stream = Stream::open(server.grpc, path).await;
+        assert_eq!(stream.status().await.0, 4, "{path}");
+    }
+}
+
+/// Given a client that must be told names; when its node comes to be in a group; then it is told of the group's clusters.
+#[tokio::test]
+async fn s67_new_orders_follow_the_groups_of_the_node() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut stream = Stream::open(server.grpc, LRS).await;
+    stream.send(&hello(&[]));
+    let orders: LoadStatsResponse = stream.message().await;
+    assert_eq!(orders.clusters, ["a"]);
+    let group = crate::groups::group("g", crate::groups::matcher("tests"), &[("b", b"")]);
+    server.cache.update(upsert(&[]), vec![group]);
+    let orders: LoadStatsResponse = stream.message().await;
+    assert_eq!(orders.clusters, ["a", "b"]);
 }

@@ -21,6 +21,7 @@ mod on_nack;
 mod pages;
 mod per_type;
 mod polling;
+mod polling_faults;
 mod rude;
 #[cfg(feature = "tls")]
 mod security;

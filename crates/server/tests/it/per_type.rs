@@ -14,7 +14,7 @@ const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 const V2_CDS: &str = "type.googleapis.com/envoy.api.v2.Cluster";
 
 /// A server with one resource, named `a`, of every kind.
-async fn with_every_kind() -> Running {
+pub(crate) async fn with_every_kind() -> Running {
     let server = Running::start(Server::builder()).await;
     let one = |kind| Arc::new(Resource::new(kind, "a", b"\x0a\x01a"));
     server.cache.apply(ChangeSet {

@@ -368,3 +368,130 @@ async fn p6_a_fleet_that_connects_at_once_finds_room() {
         fleet.push(connected.unwrap_or_else(|_| panic!("client {client} found no room")));
     }
 }
+
+/// Given SETTINGS or PINGs without end from one who reads no answer; then it is left to wait, or sent away, and nobody
+/// else waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s60_a_flood_of_settings_or_pings_is_left_unread() {
+    for flood in [
+        frame(4, 0, 0, &[0, 4, 0, 0, 1, 0]),
+        frame(6, 0, 0, b"whatever"),
+    ] {
+        let server = start(|_| {}).await;
+        let mut bystander = Bystander::of(&server).await;
+        let mut wire = Wire::connect(server.grpc).await.unwrap();
+        wire.greet().await.unwrap();
+        let flood = flood.repeat(4096);
+        let mut sent = 0;
+        while let Ok(Ok(())) =
+            tokio::time::timeout(Duration::from_millis(300), wire.send(&flood)).await
+        {
+            sent += flood.len();
+            assert!(sent < 64 << 20, "{sent} bytes read of a flood");
+        }
+        bystander.lives(&server).await;
+    }
+}
+
+/// Given a request in as many DATA frames as it has bytes, and one of no bytes at all; then each is one request.
+#[tokio::test]
+async fn s60_a_request_is_one_however_it_is_cut() {
+    let server = start(|_| {}).await;
+    let mut call = open(&server, SOTW).await;
+    for byte in framed(&ask(CDS, &[])) {
+        call.send(Bytes::from(vec![byte]));
+    }
+    let response = DiscoveryResponse::decode(call.message().await.unwrap()).unwrap();
+    assert_eq!(response.resources.len(), 1);
+    let nothing = || Bytes::from_static(b"\0\0\0\0\0");
+    let mut call = open(
+        &server,
+        "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters",
+    )
+    .await;
+    call.send(nothing());
+    let response = DiscoveryResponse::decode(call.message().await.unwrap()).unwrap();
+    assert_eq!(
+        response.resources.len(),
+        1,
+        "all clusters, of a nameless node"
+    );
+    for path in [SOTW, DELTA] {
+        let mut call = open(&server, path).await;
+        call.send(nothing());
+        let ended = call.ended().await;
+        assert!(
+            matches!(&ended, Ended::Status(3, text) if text.contains("type_url")),
+            "{ended:?}"
+        );
+    }
+}
+
+/// Given a type URL of a megabyte, of one form or another; then the stream ends with a status that a client can read.
+#[tokio::test]
+async fn s60_a_giant_type_url_is_refused_in_few_words() {
+    let server = start(|_| {}).await;
+    let giant = "x".repeat(1 << 20);
+    let cds = "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters";
+    for (path, type_url) in [
+        (SOTW, giant.clone()),
+        (SOTW, format!("type.googleapis.com/a.{giant}")),
+        (cds, giant.clone()),
+        (cds, format!("type.googleapis.com/a.{giant}")),
+    ] {
+        let mut call = open(&server, path).await;
+        call.send(framed(&ask(&type_url, &[])));
+        let ended = call.ended().await;
+        assert!(
+            matches!(&ended, Ended::Status(3, text) if text.len() < 1000),
+            "{path} {:.300}",
+            format!("{ended:?}")
+        );
+    }
+    let mut call = open(&server, DELTA).await;
+    call.send(framed(&subscribe(&giant, &[])));
+    let ended = call.ended().await;
+    assert!(
+        matches!(&ended, Ended::Status(3, _)),
+        "{:.300}",
+        format!("{ended:?}")
+    );
+}
+
+/// Given clients that do not say who they are; then they are told what all are told, and no two are taken for one.
+#[tokio::test]
+async fn s60_a_node_without_a_name_is_served_as_nobody_in_particular() {
+    let server = start(|_| {}).await;
+    for node in [None, Some(Node::default())] {
+        let mut call = open(&server, SOTW).await;
+        call.send(framed(&DiscoveryRequest {
+            node: node.clone(),
+            ..ask(CDS, &[])
+        }));
+        let sotw = DiscoveryResponse::decode(call.message().await.unwrap()).unwrap();
+        assert_eq!(sotw.resources.len(), 1);
+        let mut call = open(&server, DELTA).await;
+        call.send(framed(&DeltaDiscoveryRequest {
+            node,
+            ..subscribe(CDS, &[])
+        }));
+        call.message().await.unwrap();
+    }
+    let status = crate::pages::json(server.http).await;
+    assert_eq!(status["nodes"][0]["id"], "");
+}
+
+/// Given a call of discovery that is no call of gRPC; then it is told so, and opens no stream.
+#[tokio::test]
+async fn s59_what_is_not_grpc_opens_no_stream() {
+    let server = start(|_| {}).await;
+    let mut client = Rude::connect(server.grpc, WINDOW).await.unwrap();
+    let call = client
+        .call_as("GET", SOTW, "application/grpc")
+        .await
+        .unwrap();
+    assert_eq!(call.ended().await, Ended::Http(405));
+    let call = client.call_as("POST", SOTW, "text/plain").await.unwrap();
+    assert_eq!(call.ended().await, Ended::Http(415));
+    assert_eq!(server.metric("oxds_streams").await, 0);
+}

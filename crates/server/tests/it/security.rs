@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use envoy_types::pb::envoy::service::load_stats::v3::LoadStatsResponse;
+use envoy_types::pb::envoy::service::status::v3::{ClientStatusRequest, ClientStatusResponse};
 use http::StatusCode;
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::{Security, Server, TlsFiles};
@@ -391,6 +393,47 @@ async fn s78_new_rules_hold_for_open_streams() {
         ..ChangeSet::default()
     });
     assert_eq!(admin.sotw().await.resources.len(), 2);
+}
+
+/// Given rules that change; then a client that may not inspect any more is told nothing by the CSDS stream that it has, one
+/// that may not be its node any more reports no loads, and a poll that waits is not answered by the rules of before.
+#[tokio::test]
+async fn s78_new_rules_hold_for_whoever_asks_again() {
+    let server = Secured::start(Some(RULES)).await;
+    let mut admin = server.client(&["spiffe://prod/ns/ops/sa/admin"]).await;
+    let mut csds = admin.open(crate::csds::STREAM).await;
+    let question = ClientStatusRequest::default();
+    csds.send(&question);
+    let _: ClientStatusResponse = csds.message().await;
+    let mut web = server.client(&[WEB]).await;
+    let mut loads = web.open(crate::load::LRS).await;
+    let mut hello = crate::load::hello(&[]);
+    hello.node.as_mut().unwrap().id = "shop-1".into();
+    loads.send(&hello);
+    let _: LoadStatsResponse = loads.message().await;
+    let held = server.held_poll(WEB, "shop-cert").await;
+
+    let nobody = RULES.replace("inspect: true", "inspect: false");
+    let nobody = nobody.replace("[shop-*]", "[other-*]");
+    replace(&server.rules(), &nobody).unwrap();
+    server.security.reload();
+    until("the new rules", async || {
+        let mut stream = web.open(SOTW).await;
+        stream.send(&ask_as("shop-1", CDS, &[]));
+        (stream.status().await.0 == PERMISSION_DENIED).then_some(())
+    })
+    .await;
+    csds.send(&question);
+    assert_eq!(csds.status().await.0, PERMISSION_DENIED);
+    loads.send(&crate::load::report(1));
+    assert_eq!(loads.status().await.0, PERMISSION_DENIED);
+    let secret = Resource::new(Kind::SECRET, "shop-cert", b"\x0a\x09shop-cert\x10\x01");
+    server.running.cache.apply(ChangeSet {
+        upserts: vec![Arc::new(secret)],
+        ..ChangeSet::default()
+    });
+    let (status, answer) = held.await.unwrap();
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{answer}");
 }
 
 /// gRPC writes some characters of a message as `%XX`.

@@ -8,6 +8,8 @@ use oxds_server::Server;
 use oxds_testkit::certificates::Issued;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio_rustls::client::TlsStream;
 
 use crate::Running;
 use crate::client::CDS;
@@ -18,6 +20,45 @@ const SECRETS: &str = "/v3/discovery:secrets";
 const ADMIN: &str = "spiffe://prod/ns/ops/sa/admin";
 
 impl Secured {
+    async fn dial(
+        &self,
+        client: Option<&Issued>,
+        alpn: &str,
+    ) -> Result<TlsStream<TcpStream>, Box<dyn std::error::Error>> {
+        let connector = self.authority.connector(client, &[alpn])?;
+        let socket = TcpStream::connect(self.running.grpc).await?;
+        let localhost = "localhost".try_into()?;
+        Ok(connector.connect(localhost, socket).await?)
+    }
+
+    /// Polls for a secret, as `shop-1`, and then for a version that it has: what that is answered with.
+    pub(crate) async fn held_poll(
+        &self,
+        name: &str,
+        secret: &str,
+    ) -> JoinHandle<(StatusCode, String)> {
+        let certificate = self.authority.issue(&[name]).unwrap();
+        let mut asked = json!({"node": {"id": "shop-1"}, "resourceNames": [secret]});
+        let version = Version::HTTP_11;
+        let polled = self.post(version, Some(&certificate), SECRETS, &asked);
+        asked["versionInfo"] = polled.await.unwrap().1["versionInfo"].clone();
+        let socket = self.dial(Some(&certificate), "http/1.1").await.unwrap();
+        let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await.unwrap();
+        tokio::spawn(connection);
+        let body = Full::<bytes::Bytes>::from(asked.to_string());
+        let request = Request::post(SECRETS).header("host", "localhost");
+        let request = request.header("prefer", "wait=50").body(body).unwrap();
+        let held = tokio::spawn(async move {
+            let response = sender.send_request(request).await.unwrap();
+            let status = response.status();
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            (status, String::from_utf8_lossy(&body).into_owned())
+        });
+        // The first question, and this one, which waits.
+        self.running.counts("oxds_requests_total 2").await;
+        held
+    }
+
     /// Posts a body over TLS, in this version of HTTP, as whom the certificate says.
     async fn post(
         &self,
@@ -30,9 +71,7 @@ impl Secured {
             Version::HTTP_2 => ("h2", format!("https://localhost{path}")),
             _ => ("http/1.1", path.to_owned()),
         };
-        let connector = self.authority.connector(client, &[alpn])?;
-        let socket = TcpStream::connect(self.running.grpc).await?;
-        let socket = TokioIo::new(connector.connect("localhost".try_into()?, socket).await?);
+        let socket = TokioIo::new(self.dial(client, alpn).await?);
         let body = Full::<bytes::Bytes>::from(body.to_string());
         let request = Request::post(uri).header("host", "localhost").body(body)?;
         let response = match version {
