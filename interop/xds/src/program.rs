@@ -33,6 +33,6 @@ pub type Stop = Pin<Box<dyn Future<Output = ()>>>;
 async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
         // Without the signal, it runs until it is killed.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

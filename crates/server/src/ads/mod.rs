@@ -13,6 +13,7 @@
 
 mod body;
 mod clock;
+mod context;
 mod decoder;
 mod permit;
 mod refusal;
@@ -23,7 +24,7 @@ mod throttle;
 mod unary;
 
 pub(crate) use clock::Clock;
+pub(crate) use context::Context;
 pub(crate) use refusal::Refusal;
 pub(crate) use service::{Discovery, Peer};
-pub(crate) use stream::Context;
 pub(crate) use streams::Streams;

@@ -6,9 +6,9 @@ use oxds_types::{ApiVersion, Kind, ResourceName};
 use tonic::Status;
 use tracing::warn;
 
+use super::context::Context;
 use super::refusal::Refusal;
 use super::service::Peer;
-use super::stream::Context;
 use crate::clients::Via;
 use crate::fetch::Question;
 use crate::security::{Denied, Grant};

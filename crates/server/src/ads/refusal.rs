@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use oxds_core::session::StreamError;
 use tonic::{Code, Status};
 
-use super::stream::Context;
+use super::context::Context;
 use crate::fetch::Refused;
 use crate::security::Denied;
 

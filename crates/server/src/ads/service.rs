@@ -16,8 +16,9 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::body::StreamBody;
+use super::context::Context;
 use super::refusal::Refusal;
-use super::stream::{Context, Stream};
+use super::stream::Stream;
 use super::unary;
 use crate::hooks::Call;
 use crate::security::Identity;

@@ -13,10 +13,10 @@ use oxds_core::time::Instant;
 use oxds_types::Kind;
 use tokio_util::sync::CancellationToken;
 
+use super::context::Context;
 use super::permit::{self, Asked};
 use super::refusal::Refusal;
 use super::service::Peer;
-use super::stream::Context;
 use crate::cache::{Cache, View};
 use crate::limits::Limits;
 use crate::pulse::Pulse;

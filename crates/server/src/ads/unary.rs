@@ -12,10 +12,10 @@ use prost::Message as _;
 use tonic::Status;
 use tonic::body::Body;
 
+use super::context::Context;
 use super::decoder::Decoder;
 use super::refusal::Refusal;
 use super::service::{Offer, Peer};
-use super::stream::Context;
 use crate::clients::Via;
 use crate::fetch::{Fetched, Question, fetch};
 use crate::hooks::{Call, Observed};

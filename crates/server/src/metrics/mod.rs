@@ -1,23 +1,24 @@
 //! What the server counts, for Prometheus.
 
-use std::collections::BTreeMap;
+mod scrape;
+
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use oxds_core::session::{Event, Transmit};
 use oxds_core::snapshot::Protocol;
 use oxds_types::Kind;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text};
-use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::ads::Context;
 use crate::clients::Answered;
 use crate::store::Health;
-use crate::withheld;
+use scrape::Scrape;
 
 /// Counters that streams add to.
 #[derive(Debug, Default)]
@@ -176,119 +177,8 @@ impl Metrics {
 }
 
 /// A registry in the text format of Prometheus.
-pub(crate) fn render(registry: &Registry) -> Result<String, std::fmt::Error> {
+pub(crate) fn render(registry: &Registry) -> Result<String, fmt::Error> {
     let mut out = String::new();
     text::encode(&mut out, registry)?;
     Ok(out)
-}
-
-/// Numbers that others keep.
-#[derive(Debug)]
-struct Scrape {
-    context: Arc<Context>,
-    health: Arc<Health>,
-}
-
-impl Collector for Scrape {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), std::fmt::Error> {
-        let snapshot = self.context.cache.snapshot();
-        let counts = snapshot.counters().read();
-        let counters = [
-            (
-                "wakeups",
-                "Sessions woken by changes",
-                self.context.cache.wakeups(),
-            ),
-            ("encodes", "Shared response bodies encoded", counts.encodes),
-            ("hashes", "Resources hashed by change sets", counts.hashes),
-            (
-                "store_updates",
-                "Change sets taken from the store",
-                self.health.updates(),
-            ),
-        ];
-        for (name, help, value) in counters {
-            encode(&mut encoder, name, help, &ConstCounter::new(value))?;
-        }
-        let pollers = self.context.polls.len(self.context.clock.now());
-        let pollers = ConstGauge::new(signed(pollers as u64));
-        let help = "Clients that poll, by Fetch or REST";
-        encode(&mut encoder, "pollers", help, &pollers)?;
-        let withdrawn = self.context.on_nack.withdrawn().len();
-        let withdrawn = ConstGauge::new(signed(withdrawn as u64));
-        let help = "Resources that are not served as the store has them, as clients refused that";
-        encode(&mut encoder, "withdrawn", help, &withdrawn)?;
-        let revision = ConstGauge::new(signed(snapshot.revision().get()));
-        encode(
-            &mut encoder,
-            "snapshot_revision",
-            "Number of the served snapshot",
-            &revision,
-        )?;
-        let (errors, warnings) = self.health.counts();
-        let errors = ConstGauge::new(signed(errors as u64));
-        encode(
-            &mut encoder,
-            "store_errors",
-            "Findings that keep files from being served",
-            &errors,
-        )?;
-        let warnings = ConstGauge::new(signed(warnings as u64));
-        encode(
-            &mut encoder,
-            "store_warnings",
-            "Findings that are only warned of",
-            &warnings,
-        )?;
-        let seconds = ConstGauge::new(self.health.load_time().as_secs_f64());
-        encode(
-            &mut encoder,
-            "store_load_seconds",
-            "Time the latest update took",
-            &seconds,
-        )?;
-
-        let gauge = ConstGauge::new(0_i64);
-        let mut resources = encoder.encode_descriptor(
-            "resources",
-            "Resources served",
-            None,
-            gauge.metric_type(),
-        )?;
-        for (kind, published) in snapshot.kinds() {
-            let labels = [("kind", kind.to_string())];
-            let count = ConstGauge::new(signed(published.collection().len() as u64));
-            count.encode(resources.encode_family(&labels)?)?;
-        }
-        let mut by_kind: BTreeMap<&Kind, u64> =
-            snapshot.kinds().map(|(kind, _)| (kind, 0)).collect();
-        let unsaid = withheld::everywhere(&self.context.cache);
-        for one in &unsaid {
-            *by_kind.entry(&one.kind).or_default() += 1;
-        }
-        let mut withheld = encoder.encode_descriptor(
-            "withheld",
-            "Resources that clients of API v2 do not get, as they say what v2 cannot",
-            None,
-            gauge.metric_type(),
-        )?;
-        for (kind, count) in by_kind {
-            let labels = [("kind", kind.to_string())];
-            ConstGauge::new(signed(count)).encode(withheld.encode_family(&labels)?)?;
-        }
-        Ok(())
-    }
-}
-
-fn encode(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    metric: &impl EncodeMetric,
-) -> Result<(), std::fmt::Error> {
-    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

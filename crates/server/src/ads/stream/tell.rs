@@ -1,0 +1,145 @@
+//! From the session: what it has to send, and what it saw.
+
+use std::sync::Arc;
+
+use oxds_core::session::{Event, Frame, Session};
+use oxds_types::{ApiVersion, Kind};
+use tracing::{debug, warn};
+
+use super::Stream;
+use crate::cache::Watcher;
+use crate::hooks::Sent;
+use crate::on_nack::Rejected;
+
+impl Stream {
+    /// Sends all that the session wants to send, until what it watches and what it saw agree.
+    pub(super) fn transmit(&mut self, transmit: &mut impl FnMut(Frame)) {
+        loop {
+            let Some(view) = self.watcher.as_ref().map(Watcher::view).map(Arc::clone) else {
+                return;
+            };
+            let snapshot = view.load();
+            self.shown |= snapshot.is_loaded();
+            let mut sent_any = false;
+            let mut session = self.open.session();
+            while let Some(out) = session.poll_transmit(self.context.clock.now(), &snapshot) {
+                self.context.metrics.response(&out);
+                let (kind, version, nonce) = (&out.kind, out.version, out.nonce);
+                let (resources, removed) = (out.resources, out.removed);
+                debug!(stream = self.place.id(), %kind, %version, %nonce, resources, removed, "sent");
+                let sent = Sent {
+                    kind,
+                    version: version.as_str(),
+                    resources,
+                    removed,
+                    bytes: out.frame.len(),
+                };
+                if let Err(refused) = self.observed.response(&sent) {
+                    self.refused = Some(refused);
+                    return;
+                }
+                if out.api == ApiVersion::V2 {
+                    self.context.withheld.tell(&snapshot, kind);
+                }
+                transmit(out.frame);
+                sent_any = true;
+            }
+            drop(session);
+            if sent_any {
+                self.context.cache.pulse().beat();
+            }
+            let revision = snapshot.revision();
+            drop(snapshot);
+            // A name that is watched only since now may have changed after the snapshot was loaded.
+            let watched_more = self.handle_events();
+            if !watched_more || view.load().revision() == revision {
+                return;
+            }
+        }
+    }
+
+    /// Acts on the session's events; whether it watches something new.
+    pub(super) fn handle_events(&mut self) -> bool {
+        let (mut happened, mut watched_more) = (false, false);
+        let mut rejected = Vec::new();
+        let mut session = self.open.session();
+        while let Some(event) = session.poll_event() {
+            happened = true;
+            self.context.metrics.event(&event);
+            if let Err(refused) = self.observed.event(&event) {
+                self.refused.get_or_insert(refused);
+            }
+            log(self.place.id(), &event);
+            match event {
+                Event::Watched(kind, interests) => {
+                    if let Some(watcher) = &mut self.watcher {
+                        watcher.watch(kind, interests);
+                    }
+                    watched_more = true;
+                }
+                Event::Unwatched(kind, interests) => {
+                    if let Some(watcher) = &mut self.watcher {
+                        watcher.unwatch(&kind, &interests);
+                    }
+                }
+                Event::Nacked {
+                    kind, resources, ..
+                } => rejected.extend(rejections(&session, &kind, resources)),
+                _ => {}
+            }
+        }
+        let node = session.node().filter(|_| !rejected.is_empty());
+        let node = node.map_or_else(String::new, |node| node.id.clone());
+        // What takes a change back publishes, and must find no session locked.
+        drop(session);
+        let on_nack = &self.context.on_nack;
+        on_nack.refused(&self.context, &node, &rejected);
+        if happened {
+            self.context.cache.pulse().beat();
+        }
+        watched_more
+    }
+}
+
+/// Those of the resources that the client holds to be wrong, and why.
+fn rejections(
+    session: &Session,
+    kind: &Kind,
+    names: Vec<Arc<str>>,
+) -> impl Iterator<Item = Rejected> {
+    names.into_iter().filter_map(move |name| {
+        let rejection = session.resource_status(kind, &name)?.rejected?;
+        let kind = kind.clone();
+        Some(Rejected {
+            kind,
+            name,
+            rejection,
+        })
+    })
+}
+
+fn log(stream: u64, event: &Event) {
+    match event {
+        Event::Watched(..) | Event::Unwatched(..) => {}
+        Event::Acked {
+            kind,
+            version,
+            after,
+        } => {
+            debug!(stream, %kind, %version, ?after, "accepted");
+        }
+        Event::Nacked {
+            kind,
+            version,
+            reason,
+            resources,
+        } => {
+            warn!(stream, %kind, %version, ?resources, %reason, "rejected by the client");
+        }
+        Event::StaleNonce(kind) => debug!(stream, %kind, "stale nonce"),
+        Event::UnknownKind(kind) => warn!(stream, %kind, "asked for an unknown kind"),
+        Event::HeldTooLong { kind, held } => {
+            warn!(stream, %kind, ?held, "sent although the client was not ready for it");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What is asked of others when the metrics are read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use oxds_types::Kind;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use crate::ads::Context;
+use crate::store::Health;
+use crate::withheld;
+
+/// Numbers that others keep.
+#[derive(Debug)]
+pub(super) struct Scrape {
+    pub(super) context: Arc<Context>,
+    pub(super) health: Arc<Health>,
+}
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        self.counters(&mut encoder)?;
+        self.gauges(&mut encoder)?;
+        self.kinds(&mut encoder)
+    }
+}
+
+impl Scrape {
+    fn counters(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let (cache, health) = (&self.context.cache, &self.health);
+        let counts = cache.snapshot().counters().read();
+        let counters = [
+            ("wakeups", "Sessions woken by changes", cache.wakeups()),
+            ("encodes", "Shared response bodies encoded", counts.encodes),
+            ("hashes", "Resources hashed by change sets", counts.hashes),
+            (
+                "store_updates",
+                "Change sets taken from the store",
+                health.updates(),
+            ),
+        ];
+        for (name, help, value) in counters {
+            encode(encoder, name, help, &ConstCounter::new(value))?;
+        }
+        Ok(())
+    }
+
+    fn gauges(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Context {
+            cache,
+            polls,
+            on_nack,
+            clock,
+            ..
+        } = &*self.context;
+        let (errors, warnings) = self.health.counts();
+        let gauges = [
+            (
+                "pollers",
+                "Clients that poll, by Fetch or REST",
+                polls.len(clock.now()) as u64,
+            ),
+            (
+                "withdrawn",
+                "Resources that are not served as the store has them, as clients refused that",
+                on_nack.withdrawn().len() as u64,
+            ),
+            (
+                "snapshot_revision",
+                "Number of the served snapshot",
+                cache.snapshot().revision().get(),
+            ),
+            (
+                "store_errors",
+                "Findings that keep files from being served",
+                errors as u64,
+            ),
+            (
+                "store_warnings",
+                "Findings that are only warned of",
+                warnings as u64,
+            ),
+        ];
+        for (name, help, value) in gauges {
+            encode(encoder, name, help, &ConstGauge::new(signed(value)))?;
+        }
+        let seconds = ConstGauge::new(self.health.load_time().as_secs_f64());
+        encode(
+            encoder,
+            "store_load_seconds",
+            "Time the latest update took",
+            &seconds,
+        )
+    }
+
+    fn kinds(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let snapshot = self.context.cache.snapshot();
+        let served = snapshot.kinds().map(|(kind, published)| {
+            let count = published.collection().len() as u64;
+            (kind, count)
+        });
+        encode_by_kind(encoder, "resources", "Resources served", served)?;
+
+        let unsaid = withheld::everywhere(&self.context.cache);
+        let mut withheld: BTreeMap<&Kind, u64> =
+            snapshot.kinds().map(|(kind, _)| (kind, 0)).collect();
+        for one in &unsaid {
+            *withheld.entry(&one.kind).or_default() += 1;
+        }
+        let help = "Resources that clients of API v2 do not get, as they say what v2 cannot";
+        encode_by_kind(encoder, "withheld", help, withheld)
+    }
+}
+
+fn encode(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &impl EncodeMetric,
+) -> Result<(), fmt::Error> {
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}
+
+/// A gauge with a number for each kind.
+fn encode_by_kind<'a>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    numbers: impl IntoIterator<Item = (&'a Kind, u64)>,
+) -> Result<(), fmt::Error> {
+    let gauge = ConstGauge::new(0_i64).metric_type();
+    let mut family = encoder.encode_descriptor(name, help, None, gauge)?;
+    for (kind, number) in numbers {
+        let labels = [("kind", kind.to_string())];
+        ConstGauge::new(signed(number)).encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
