@@ -21,15 +21,7 @@ use crate::progress;
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArgs {
     #[command(flatten)]
-    tree: TreeArgs,
-    #[command(flatten)]
-    against: AgainstArgs,
-    #[command(flatten)]
-    rules: RuleArgs,
-    #[command(flatten)]
-    except: ExceptArgs,
-    #[command(flatten)]
-    report: ReportArgs,
+    judge: JudgeArgs,
     #[command(flatten)]
     allow: AllowArgs,
 }
@@ -38,25 +30,24 @@ pub(super) struct CheckArgs {
 #[derive(Debug, clap::Args)]
 pub(super) struct BreakingArgs {
     #[command(flatten)]
-    tree: TreeArgs,
-    #[command(flatten)]
-    against: AgainstArgs,
-    #[command(flatten)]
-    rules: RuleArgs,
-    #[command(flatten)]
-    except: ExceptArgs,
-    #[command(flatten)]
-    report: ReportArgs,
+    judge: JudgeArgs,
 }
 
 /// What is wrong with a tree as it is: names, paths, dependencies, one definition of each package
 #[derive(Debug, clap::Args)]
 pub(super) struct LintArgs {
-    #[command(flatten)]
-    tree: TreeArgs,
     /// Only files that changed, against --against or where HEAD left the default branch
     #[arg(long)]
     changed_only: bool,
+    #[command(flatten)]
+    judge: JudgeArgs,
+}
+
+/// What is judged, by which rules, with what exceptions, and how that is told.
+#[derive(Debug, clap::Args)]
+struct JudgeArgs {
+    #[command(flatten)]
+    tree: TreeArgs,
     #[command(flatten)]
     against: AgainstArgs,
     #[command(flatten)]
@@ -67,7 +58,7 @@ pub(super) struct LintArgs {
     report: ReportArgs,
 }
 
-pub(super) fn check(args: &CheckArgs) -> Result<Exit, Failure> {
+pub(super) fn check(CheckArgs { judge: args, allow }: &CheckArgs) -> Result<Exit, Failure> {
     let pair = args.tree.load_pair(&args.against)?;
     let config = args.tree.config()?;
     let settings = args.rules.settings(&config);
@@ -88,13 +79,13 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     let trees = (&args.tree, Some(&pair.base));
     args.except.apply(trees, &config, &mut findings)?;
     findings.extend(config.left_over(&findings, today()));
-    if args.allow.write_allow {
-        args.allow.write(&args.tree, &findings)?;
+    if allow.write_allow {
+        allow.write(&args.tree, &findings)?;
     }
     args.report.print(&report(findings, pair))
 }
 
-pub(super) fn breaking(args: &BreakingArgs) -> Result<Exit, Failure> {
+pub(super) fn breaking(BreakingArgs { judge: args }: &BreakingArgs) -> Result<Exit, Failure> {
     let pair = args.tree.load_pair(&args.against)?;
     let config = args.tree.config()?;
     let settings = args.rules.settings(&config);
@@ -112,7 +103,7 @@ pub(super) fn breaking(args: &BreakingArgs) -> Result<Exit, Failure> {
 
 /// All rules about one tree.
 pub(super) fn lint(args: &LintArgs) -> Result<Exit, Failure> {
-    let ledger = args.tree.ledger()?;
+    let ledger = args.judge.tree.ledger()?;
     one_tree(args, |tree, settings| {
         let mut findings = rules::lint(tree, settings.profile, &settings.policy);
         if let Some(ledger) = ledger {
@@ -129,12 +120,15 @@ pub(super) fn odr(args: &LintArgs) -> Result<Exit, Failure> {
 }
 
 fn one_tree(
-    args: &LintArgs,
+    LintArgs {
+        changed_only,
+        judge: args,
+    }: &LintArgs,
     find: impl FnOnce(&Tree, &Settings) -> Vec<Finding>,
 ) -> Result<Exit, Failure> {
     let config = args.tree.config()?;
     let settings = args.rules.settings(&config);
-    if !args.changed_only {
+    if !changed_only {
         let tree = args.tree.load()?;
         let mut findings = find(&tree, &settings);
         args.except
