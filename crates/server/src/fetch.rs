@@ -227,7 +227,7 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
         None => Arc::clone(context.cache.root()),
     };
     let mut watcher = view.enrol();
-    watcher.watch(question.kind.clone(), question.interests.clone());
+    watcher.watch(&question.kind, question.interests.clone());
     let changed = std::future::poll_fn(|cx| {
         // First of all: whatever is published from here on wakes this task again.
         watcher.register(cx.waker());

@@ -67,7 +67,7 @@ impl FileSink {
         self.cache.loaded().await;
         let mut watcher = self.cache.view(&self.node).enrol();
         for kind in Kind::known() {
-            watcher.watch(kind, vec![Interest::All]);
+            watcher.watch(&kind, vec![Interest::All]);
         }
         loop {
             let snapshot = watcher.view().snapshot();

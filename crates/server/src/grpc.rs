@@ -31,6 +31,10 @@ use crate::csds::StatusService;
 use crate::load::{LoadReports, LoadService, LoadServiceV2, V2_PATH};
 use crate::pages::{Pages, beside_grpc};
 
+/// Bytes of a stream that are copied for the transport before it has written them: two frames of the largest size keep
+/// the socket busy. What waits for longer waits in its session, and is shared with others.
+const SEND_BUFFER: usize = 32 << 10;
+
 /// What serves the port.
 pub(crate) struct Grpc {
     pub(crate) ports: Ports,
@@ -181,6 +185,7 @@ fn http2(context: &Context) -> http2::Builder<TokioExecutor> {
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams_per_connection)
+        .max_send_buf_size(SEND_BUFFER)
         .keep_alive_interval(limits.keepalive)
         .keep_alive_timeout(limits.keepalive_timeout);
     builder

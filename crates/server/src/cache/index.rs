@@ -1,6 +1,6 @@
 //! The reverse index: who must be woken when a resource changes.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,12 +9,7 @@ use oxds_core::session::Interest;
 use oxds_core::snapshot::Changed;
 use oxds_types::Kind;
 
-/// Names a session within the index.
-pub(super) type Id = u64;
-
-/// What a session is entered under: in trees, which take less room than tables of hashes and are made at once of names
-/// that come in order.
-pub(super) type Watched = HashMap<Kind, BTreeSet<Interest>>;
+use super::watchers::{Id, Watched, Watchers};
 
 /// Entered by sessions when their subscription changes, read by the writer when resources do.
 #[derive(Debug, Default)]
@@ -39,35 +34,10 @@ impl Wakeups {
 
 #[derive(Debug, Default)]
 struct Entries {
+    /// Of sessions, and of what they watch together.
     next: Id,
     sessions: HashMap<Id, Arc<AtomicWaker>>,
     kinds: HashMap<Kind, Watchers>,
-}
-
-/// Who watches a kind.
-#[derive(Debug, Default)]
-struct Watchers {
-    all: HashSet<Id>,
-    names: HashMap<Arc<str>, Ids>,
-}
-
-/// Sessions, in order: ids grow, so nearly every one is added at the end. There is one of these for every name that is
-/// watched, and every name of every session is in one: hence not a set of hashes.
-#[derive(Debug, Default)]
-struct Ids(Vec<Id>);
-
-impl Ids {
-    fn insert(&mut self, id: Id) {
-        if let Err(at) = self.0.binary_search(&id) {
-            self.0.insert(at, id);
-        }
-    }
-
-    fn remove(&mut self, id: Id) {
-        if let Ok(at) = self.0.binary_search(&id) {
-            self.0.remove(at);
-        }
-    }
 }
 
 impl Index {
@@ -80,43 +50,44 @@ impl Index {
 
     pub(super) fn enrol(&self) -> (Id, Arc<AtomicWaker>) {
         let mut entries = self.lock();
-        let id = entries.next;
-        entries.next += 1;
+        let id = new_id(&mut entries.next);
         let waker = Arc::new(AtomicWaker::new());
         entries.sessions.insert(id, Arc::clone(&waker));
         (id, waker)
     }
 
-    /// Enters a session. Each name is replaced by the same one that whoever else watches it has.
-    pub(super) fn insert(&self, id: Id, kind: &Kind, interests: &mut [Interest]) {
-        let mut entries = self.lock();
-        let watchers = entries.kinds.entry(kind.clone()).or_default();
-        for interest in interests {
-            let Interest::Name(name) = interest else {
-                watchers.all.insert(id);
-                continue;
-            };
-            let entry = watchers.names.entry(Arc::clone(name));
-            *name = Arc::clone(entry.key());
-            entry.or_default().insert(id);
-        }
-    }
-
-    pub(super) fn remove<'a>(
+    /// Enters a session under what it did not watch before.
+    pub(super) fn insert(
         &self,
         id: Id,
         kind: &Kind,
-        interests: impl IntoIterator<Item = &'a Interest>,
+        watched: &mut Watched,
+        interests: Vec<Interest>,
     ) {
-        self.lock().remove(id, kind, interests);
+        let entries = &mut *self.lock();
+        let watchers = entries.kinds.entry(kind.clone()).or_default();
+        watchers.insert(id, watched, interests, || new_id(&mut entries.next));
+    }
+
+    /// Takes a session out of some of what it watches.
+    pub(super) fn remove(
+        &self,
+        id: Id,
+        kind: &Kind,
+        watched: &mut Watched,
+        interests: &[Interest],
+    ) {
+        self.lock().change(kind, |watchers| {
+            watchers.remove(id, watched, interests);
+        });
     }
 
     /// Forgets a session and all that it was entered under.
-    pub(super) fn strike(&self, id: Id, watched: &Watched) {
+    pub(super) fn strike(&self, id: Id, watched: &HashMap<Kind, Watched>) {
         let mut entries = self.lock();
         entries.sessions.remove(&id);
-        for (kind, interests) in watched {
-            entries.remove(id, kind, interests);
+        for (kind, watched) in watched {
+            entries.change(kind, |watchers| watchers.remove_all(id, watched));
         }
     }
 
@@ -130,10 +101,9 @@ impl Index {
                 continue;
             };
             if whole_kinds.insert(kind) {
-                concerned.extend(&watchers.all);
+                concerned.extend(watchers.of_all());
             }
-            let named = watchers.names.get(name);
-            concerned.extend(named.into_iter().flat_map(|ids| &ids.0));
+            concerned.extend(watchers.of(name));
         }
         self.count(concerned.len());
         for waker in concerned.iter().filter_map(|id| entries.sessions.get(id)) {
@@ -158,32 +128,20 @@ impl Index {
 }
 
 impl Entries {
-    /// Takes what has no watcher any more out of the maps: names come and go, and must not pile up.
-    fn remove<'a>(
-        &mut self,
-        id: Id,
-        kind: &Kind,
-        interests: impl IntoIterator<Item = &'a Interest>,
-    ) {
-        let Some(watchers) = self.kinds.get_mut(kind) else {
-            return;
-        };
-        for interest in interests {
-            let Interest::Name(name) = interest else {
-                watchers.all.remove(&id);
-                continue;
-            };
-            if let Some(ids) = watchers.names.get_mut(name) {
-                ids.remove(id);
-                if ids.0.is_empty() {
-                    watchers.names.remove(name);
-                }
+    /// Kinds, too, go with the last who watches them.
+    fn change(&mut self, kind: &Kind, change: impl FnOnce(&mut Watchers)) {
+        if let Some(watchers) = self.kinds.get_mut(kind) {
+            change(watchers);
+            if watchers.is_empty() {
+                self.kinds.remove(kind);
             }
         }
-        if watchers.all.is_empty() && watchers.names.is_empty() {
-            self.kinds.remove(kind);
-        }
     }
+}
+
+fn new_id(next: &mut Id) -> Id {
+    *next += 1;
+    *next
 }
 
 #[cfg(test)]
@@ -204,9 +162,12 @@ mod tests {
         let index = Index::default();
         let [all, a, b] = [index.enrol().0, index.enrol().0, index.enrol().0];
         let name = |name: &str| Interest::Name(name.into());
-        index.insert(all, &Kind::CLUSTER, &mut [Interest::All]);
-        index.insert(a, &Kind::CLUSTER, &mut [name("a")]);
-        index.insert(b, &Kind::CLUSTER, &mut [name("b")]);
+        let watch = |id, interest| {
+            index.insert(id, &Kind::CLUSTER, &mut Watched::default(), vec![interest]);
+        };
+        watch(all, Interest::All);
+        watch(a, name("a"));
+        watch(b, name("b"));
 
         index.wake(&[changed(Kind::CLUSTER, "a")]);
         assert_eq!(index.wakeups.get(), 2);
@@ -221,13 +182,13 @@ mod tests {
     fn what_is_struck_out_leaves_nothing() {
         let index = Index::default();
         let (id, _) = index.enrol();
-        let watched = HashMap::from([
-            (Kind::CLUSTER, BTreeSet::from([Interest::All])),
-            (Kind::ENDPOINT, BTreeSet::from([Interest::Name("a".into())])),
-        ]);
-        for (kind, interests) in &watched {
-            let mut interests: Vec<_> = interests.iter().cloned().collect();
-            index.insert(id, kind, &mut interests);
+        let mut watched: HashMap<Kind, Watched> = HashMap::new();
+        for (kind, interest) in [
+            (Kind::CLUSTER, Interest::All),
+            (Kind::ENDPOINT, Interest::Name("a".into())),
+        ] {
+            let of_kind = watched.entry(kind.clone()).or_default();
+            index.insert(id, &kind, of_kind, vec![interest]);
         }
         index.strike(id, &watched);
         let entries = index.lock();

@@ -16,6 +16,7 @@
 mod index;
 mod roster;
 mod view;
+mod watchers;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

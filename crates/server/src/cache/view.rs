@@ -1,6 +1,6 @@
 //! What the nodes of one membership see, and which of their sessions to wake.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
@@ -12,8 +12,9 @@ use oxds_core::snapshot::{ChangeSet, Changed, Revision, Snapshot};
 use oxds_types::Kind;
 use oxds_types::discovery::Node;
 
-use super::index::{Id, Index, Watched};
+use super::index::Index;
 use super::roster::{Entered, Roster};
+use super::watchers::{Id, Watched};
 
 /// A snapshot that is replaced as a whole, and the sessions that watch it.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ impl View {
             view: Arc::clone(self),
             id,
             waker,
-            watched: Watched::new(),
+            watched: HashMap::new(),
             entered: None,
         }
     }
@@ -97,7 +98,7 @@ pub(crate) struct Watcher {
     id: Id,
     waker: Arc<AtomicWaker>,
     /// What it is entered under, to be struck out.
-    watched: Watched,
+    watched: HashMap<Kind, Watched>,
     /// Where it is woken from if the node may have come to see another view.
     entered: Option<Entered>,
 }
@@ -126,32 +127,25 @@ impl Watcher {
         .await;
     }
 
-    /// From now on a change of these wakes.
-    pub(crate) fn watch(&mut self, kind: Kind, mut interests: Vec<Interest>) {
-        self.view.index.insert(self.id, &kind, &mut interests);
-        let watched = self.watched.entry(kind).or_default();
-        if watched.is_empty() {
-            *watched = BTreeSet::from_iter(interests);
-        } else {
-            watched.extend(interests);
-        }
+    /// From now on a change of these wakes, which did not before.
+    pub(crate) fn watch(&mut self, kind: &Kind, interests: Vec<Interest>) {
+        let index = &self.view.index;
+        let watched = self.watched.entry(kind.clone()).or_default();
+        index.insert(self.id, kind, watched, interests);
     }
 
     /// Goes on in another place, with what it watches.
     pub(crate) fn move_to(&mut self, mut next: Self) {
-        for (kind, interests) in &self.watched {
-            next.watch(kind.clone(), interests.iter().cloned().collect());
+        for (kind, watched) in &self.watched {
+            next.watch(kind, watched.interests());
         }
         *self = next;
     }
 
     /// A change of these need not wake any more.
     pub(crate) fn unwatch(&mut self, kind: &Kind, interests: &[Interest]) {
-        self.view.index.remove(self.id, kind, interests);
         if let Some(watched) = self.watched.get_mut(kind) {
-            for interest in interests {
-                watched.remove(interest);
-            }
+            self.view.index.remove(self.id, kind, watched, interests);
         }
     }
 }

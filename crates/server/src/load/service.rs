@@ -175,7 +175,7 @@ impl Conversation {
         }
         self.memberships = Some(memberships);
         *watcher = self.context.cache.enrol(node);
-        watcher.watch(Kind::CLUSTER, vec![Interest::All]);
+        watcher.watch(&Kind::CLUSTER, vec![Interest::All]);
     }
 
     /// What the client should report; `None` as long as it has not said who it is, or nothing is loaded.

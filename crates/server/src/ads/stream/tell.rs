@@ -73,7 +73,7 @@ impl Stream {
             match event {
                 Event::Watched(kind, interests) => {
                     if let Some(watcher) = &mut self.watcher {
-                        watcher.watch(kind, interests);
+                        watcher.watch(&kind, interests);
                     }
                     watched_more = true;
                 }
