@@ -118,7 +118,16 @@ impl Watch {
                 since: patience.began(),
             }
         });
-        answer.chain(update).chain(removals)
+        let departed = self.departed_held().into_iter();
+        let departed = departed.flat_map(move |(names, patience)| {
+            names.iter().map(move |name| HeldBack {
+                change: HeldChange::Removal,
+                name: Some(Arc::clone(name)),
+                waits_for: self.may_need(name, &peers),
+                since: patience.began(),
+            })
+        });
+        answer.chain(update).chain(removals).chain(departed)
     }
 
     fn held_update(&self, peers: &Peers<'_>) -> Option<HeldBack> {

@@ -106,6 +106,14 @@ impl Peers<'_> {
             .any(|watch| watch.accepted_by_name(kind, name))
     }
 
+    /// Clusters that the client is not told yet to be gone.
+    pub(super) fn parting_clusters(&self) -> Option<WaitsFor> {
+        let clusters = self.earlier(&Kind::CLUSTER)?;
+        clusters
+            .parts_with_something()
+            .then(|| WaitsFor::kind(&clusters.kind))
+    }
+
     /// Whether all that may refer to clusters has been asked for, and answered.
     pub(super) fn users_are_answered(&self) -> bool {
         self.unanswered_user().is_none()

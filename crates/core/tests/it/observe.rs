@@ -102,23 +102,23 @@ fn text(change: &Change) -> String {
     }
 }
 
-/// Given clusters a, b; then an observer of all is told of both, of a change of one alone, of what comes and goes; after
+/// Given listeners a, b; then an observer of all is told of both, of a change of one alone, of what comes and goes; after
 /// its stream broke only of what changed meanwhile; and the server counts it as a client in sync.
 #[test]
 fn an_observer_of_all_follows_every_change() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
-        let mut pair = Pair::new(Kind::CLUSTER, &[], protocol);
-        pair.apply(&[(Kind::CLUSTER, "a", 1), (Kind::CLUSTER, "b", 1)], &[]);
+        let mut pair = Pair::new(Kind::LISTENER, &[], protocol);
+        pair.apply(&[(Kind::LISTENER, "a", 1), (Kind::LISTENER, "b", 1)], &[]);
         assert_eq!(pair.open(), ["+a1", "+b1"], "{protocol:?}");
-        pair.apply(&[(Kind::CLUSTER, "a", 2)], &[]);
+        pair.apply(&[(Kind::LISTENER, "a", 2)], &[]);
         assert_eq!(pair.run(), ["~a2"]);
-        pair.apply(&[(Kind::CLUSTER, "c", 1)], &[(Kind::CLUSTER, "b")]);
+        pair.apply(&[(Kind::LISTENER, "c", 1)], &[(Kind::LISTENER, "b")]);
         let mut changes = pair.run();
         changes.sort();
         assert_eq!(changes, ["+c1", "-b"]);
         assert!(pair.session.is_in_sync(&pair.snapshot));
 
-        pair.apply(&[(Kind::CLUSTER, "a", 3)], &[(Kind::CLUSTER, "c")]);
+        pair.apply(&[(Kind::LISTENER, "a", 3)], &[(Kind::LISTENER, "c")]);
         let mut changes = pair.open();
         changes.sort();
         assert_eq!(changes, ["-c", "~a3"], "{protocol:?}");

@@ -25,6 +25,7 @@ mod recent;
 mod record;
 mod refused;
 mod response;
+mod returning;
 mod settle;
 mod subscribe;
 mod wildcard;
@@ -40,11 +41,12 @@ use smallvec::SmallVec;
 use self::{
     collection::Collections,
     heartbeat::Heartbeats,
-    ordering::{HeldRemoval, Withheld},
+    ordering::HeldRemoval,
     recent::Recent,
     record::Record,
     refused::Refused,
     response::{Content, Kept, Outstanding},
+    returning::{Departed, Withheld},
     wildcard::All,
 };
 pub(super) use self::{response::Draft, subscribe::Claims};
@@ -109,6 +111,8 @@ pub(super) struct Watch {
     blocked: Option<Patience>,
     /// Since when the first answer is withheld, as it would take something away.
     withheld: Option<Withheld>,
+    /// What it has from an earlier stream, and is not told yet to be gone.
+    departed: Option<Box<Departed>>,
     /// Clusters that the client was told of lately, and whose assignments it may still ask for or let go of.
     recent: Recent,
 
@@ -143,6 +147,7 @@ impl Watch {
             held: BTreeMap::new(),
             blocked: None,
             withheld: None,
+            departed: None,
             recent: Recent::default(),
             heartbeats: Heartbeats::default(),
             record: Record::default(),
@@ -168,6 +173,7 @@ impl Watch {
         if waiting == 0 {
             self.send_again();
             self.owe_heartbeat(now);
+            self.let_departed_go(head.collection(), peers);
         }
         let draft = match self.all.take() {
             Some(mut all) => {
@@ -269,6 +275,10 @@ impl Watch {
             + self.due.len()
             + self.again.len()
             + self.held.len()
+            + self
+                .departed
+                .as_ref()
+                .map_or(0, |departed| departed.names.len())
             + self.inherited.len()
             + self.recent.len()
             + self.heartbeats.len()

@@ -105,7 +105,7 @@ impl Watch {
     ) -> Option<Draft> {
         self.note_changes(head);
         self.expand_collections(head.collection());
-        self.believe_claims(head);
+        self.believe_claims(now, head, peers);
         if self.form.protocol == Protocol::Sotw && self.kind.is_full_state() {
             self.tell_all_named(now, head, peers)
         } else {
@@ -141,24 +141,28 @@ impl Watch {
     }
 
     /// What the client has from an earlier stream in the version that there is, it need not be sent (S-42, S-43).
-    fn believe_claims(&mut self, head: &Published) {
+    fn believe_claims(&mut self, now: Instant, head: &Published, peers: &Peers<'_>) {
         let Some(Claims::Resources(claimed)) = self.claims.take() else {
             return;
         };
         let mut there_is = head.collection().ascending();
-        let mut ttls = BTreeSet::new();
+        let (mut ttls, mut gone) = (BTreeSet::new(), BTreeSet::new());
         for named in self.subscription.iter_mut() {
             let Some(version) = claimed.get(&**named.name()) else {
                 continue;
             };
-            let resource = there_is.get(named.name());
-            if let Some(resource) = resource.filter(|there_is| there_is.version() == **version) {
-                named.tell(Some(resource));
-                named.accept(Some(resource));
-                ttls.extend(resource.ttl());
+            match there_is.get(named.name()) {
+                Some(resource) if resource.version() == **version => {
+                    named.tell(Some(resource));
+                    named.accept(Some(resource));
+                    ttls.extend(resource.ttl());
+                }
+                Some(_) => {}
+                None => drop(gone.insert(Arc::clone(named.name()))),
             }
         }
         self.resume_heartbeats(ttls);
+        self.part_with(now, gone, head.collection(), peers);
     }
 
     /// Delta, and SotW for kinds where a response need not be complete: the names that are due (S-7 … S-11, S-34).
@@ -233,6 +237,7 @@ impl Watch {
                 let told = Told::Resource(Arc::clone(resource));
                 return self.send(telling, at, resource.element(self.form), told);
             }
+            Verdict::Missing if self.parts_with(name) => {}
             verdict @ (Verdict::Gone(_) | Verdict::Missing) => {
                 let name = Arc::clone(name);
                 if let (true, Verdict::Gone(resource)) = (delta, &verdict)

@@ -24,15 +24,6 @@ pub(super) struct HeldRemoval {
     patience: Patience,
 }
 
-/// A first answer that waits for what the client asks of later kinds.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Withheld {
-    /// How long they may take to be asked for.
-    to_ask: Patience,
-    /// How long they may take to be answered.
-    to_answer: Patience,
-}
-
 // What other kinds ask.
 impl Watch {
     /// Whether the client has accepted all that there is for it, and nothing is under way.
@@ -42,6 +33,7 @@ impl Watch {
             && self.again.is_empty()
             && self.outstanding.is_empty()
             && self.held.is_empty()
+            && self.departed.is_none()
             && self.recent.is_empty()
             && self.record.rejections.is_empty();
         quiet
@@ -61,7 +53,8 @@ impl Watch {
         }
         let idle = self.outstanding.is_empty()
             && self.record.rejections.is_empty()
-            && self.removals_held().next().is_none();
+            && self.removals_held().next().is_none()
+            && self.departed.is_none();
         let there_is = head.collection();
         idle && match &self.all {
             // A state that differs in what this client is not told, or was told before.
@@ -203,7 +196,8 @@ impl Watch {
     /// How much is held back.
     pub(in crate::session) fn held_count(&self) -> usize {
         let others = [self.blocked_since(), self.withheld_since()];
-        self.removals_held().count() + others.into_iter().flatten().count()
+        let departed = self.departed_held().map_or(0, |(names, _)| names.len());
+        self.removals_held().count() + departed + others.into_iter().flatten().count()
     }
 
     /// What the client still has though it is gone, and for how long that may last.
@@ -226,12 +220,6 @@ impl Watch {
     /// Since when updates have waited for what they depend on.
     pub(in crate::session) fn blocked_since(&self) -> Option<Patience> {
         self.blocked.filter(|patience| !patience.is_over())
-    }
-
-    /// Since when the first answer is withheld.
-    pub(in crate::session) fn withheld_since(&self) -> Option<Patience> {
-        let withheld = self.withheld?.to_answer;
-        (!withheld.is_over()).then_some(withheld)
     }
 
     /// Looks for one among the resources that the client is to be told of next.
@@ -317,28 +305,6 @@ impl Watch {
         true
     }
 
-    /// A client comes back, on a new stream, and names a cluster that is gone meanwhile: the first answer would take it
-    /// away (SotW: absence is removal) before the client knows what refers elsewhere now.
-    pub(super) fn withholds_answer(
-        &mut self,
-        now: Instant,
-        missing: bool,
-        peers: &Peers<'_>,
-    ) -> bool {
-        let is_first =
-            missing && self.kind == Kind::CLUSTER && self.record.sent.is_none() && !self.fresh;
-        let new = Withheld {
-            to_ask: Patience::since(now),
-            to_answer: Patience::since(now),
-        };
-        let withheld = self.withheld.unwrap_or(new);
-        let to_ask = !peers.users_are_asked_for() && !withheld.to_ask.is_over();
-        let to_answer = !peers.users_are_answered() && !withheld.to_answer.is_over();
-        let waits = is_first && (to_ask || to_answer);
-        self.withheld = waits.then_some(withheld);
-        waits
-    }
-
     /// Holds the removals of a step that something at the client still needs. Returns what was held and comes back.
     pub(super) fn hold_removals(
         &mut self,
@@ -402,11 +368,16 @@ impl Watch {
         {
             report(Held::Update);
         }
-        if let Some(withheld) = &mut self.withheld {
-            withheld.to_ask.ends(now, config.follow_up);
-            if withheld.to_answer.ends(now, config.hold) {
-                report(Held::Update);
-            }
+        if let Some(withheld) = &mut self.withheld
+            && withheld.ends(now, config)
+        {
+            report(Held::Update);
+        }
+        if let Some(departed) = &mut self.departed
+            && departed.withheld.ends(now, config)
+        {
+            let names = departed.names.iter().map(Arc::clone);
+            names.for_each(|name| report(Held::Removal(name)));
         }
         self.recent.expire(now);
         self.heartbeats.expire(now);
@@ -414,19 +385,18 @@ impl Watch {
 
     /// Whether a removal waits for what later kinds need.
     pub(in crate::session) fn is_holding(&self) -> bool {
-        !self.held.is_empty() || self.withheld.is_some()
+        !self.held.is_empty() || self.withheld.is_some() || self.departed.is_some()
     }
 
     /// When [`expire`](Self::expire) has something to do next.
     pub(in crate::session) fn deadline(&self, config: &Config) -> Option<Instant> {
         let held = self.held.values().map(|held| held.patience);
-        let withheld = self.withheld.map(|withheld| withheld.to_answer);
-        let holding = held.chain(self.blocked).chain(withheld);
-        let asking = self
-            .withheld
-            .and_then(|withheld| withheld.to_ask.deadline(config.follow_up));
+        let holding = held.chain(self.blocked);
         let deadlines = holding.filter_map(|patience| patience.deadline(config.hold));
+        let departed = self.departed.iter().map(|departed| departed.withheld);
+        let withheld = self.withheld.into_iter().chain(departed);
+        let withheld = withheld.flat_map(|withheld| withheld.deadlines(config));
         let others = self.recent.deadlines().chain(self.heartbeats.deadlines());
-        deadlines.chain(asking).chain(others).min()
+        deadlines.chain(withheld).chain(others).min()
     }
 }

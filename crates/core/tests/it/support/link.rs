@@ -369,8 +369,9 @@ fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[Kind]) {
             }
         }
     }
-    // On a new stream nobody knows what the client still has of the kinds that come later.
-    if kind == Kind::CLUSTER && begun.contains(&Kind::CLUSTER) {
+    // SotW, on a new stream: nobody knows what the client has.
+    let is_known = !client.is_sotw() || begun.contains(&Kind::CLUSTER);
+    if kind == Kind::CLUSTER && is_known {
         for (route, text) in client.texts(&Kind::ROUTE) {
             let stays = match sent_from.get(&Kind::ROUTE, route) {
                 Some(there_is) => text_of(&there_is.value()) == *text,

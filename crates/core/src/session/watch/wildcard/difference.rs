@@ -9,6 +9,7 @@ use super::{
 use crate::{
     session::{
         frame::Response,
+        ordering::Peers,
         watch::{
             Watch,
             response::{Content, Draft, Kept, Told},
@@ -16,30 +17,50 @@ use crate::{
         },
     },
     snapshot::{Body, Collection, Difference, Protocol, Published, Resource},
+    time::Instant,
 };
 
 impl Watch {
+    /// Delta, the first answer: what differs from what the client says it has (S-42).
+    pub(super) fn resume(
+        &mut self,
+        now: Instant,
+        step: Step,
+        to: &Collection,
+        peers: &Peers<'_>,
+    ) -> Step {
+        let (Step::Everything, Some(claims)) = (&step, self.claims.take()) else {
+            return step;
+        };
+        let Claims::Resources(claimed) = claims else {
+            return step;
+        };
+        self.due.extend(differing(&claimed, to));
+        let gone = claimed.into_keys().filter(|name| to.get(name).is_none());
+        self.part_with(now, gone.map(Arc::from).collect(), to, peers);
+        self.resume_heartbeats(to.ttls());
+        Step::None
+    }
+
     /// Delta: what changed since the cursor, and names that are owed besides.
     pub(super) fn tell_step(
         &mut self,
         all: &mut All,
         head: &Published,
-        mut step: Step,
+        step: Step,
         released: &[Arc<str>],
         replaced: Vec<Arc<Resource>>,
     ) -> Option<Draft> {
         let to = head.collection();
         let mut response = Response::new(Protocol::Delta);
         let mut rewarm = Vec::new();
-        if let (Step::Everything, Some(Claims::Resources(claimed))) = (&step, self.claims.take()) {
-            self.due.extend(differing(&claimed, to));
-            self.resume_heartbeats(to.ttls());
-            rewarm = self.rewarmed(self.due.iter().filter_map(|name| to.get(name)));
-            step = Step::None;
-        }
         // What did not fit, and goes with a later response.
         let mut later = Vec::new();
         match &step {
+            // A client that has come back, and is told by name what differs, be it in later parts.
+            Step::None if self.record.sent.is_none() => {
+                rewarm = self.rewarmed(self.due.iter().filter_map(|name| to.get(name)));
+            }
             Step::None => {}
             Step::Since(difference) => {
                 let held = &self.held;
@@ -189,19 +210,13 @@ impl Watch {
     }
 }
 
-/// The names of which the client does not have what there is, or has what there is not (S-42).
+/// The names of which the client does not have what there is.
 fn differing(claimed: &HashMap<String, String>, to: &Collection) -> Vec<Arc<str>> {
     let has = |resource: &Resource| {
         claimed
             .get(&**resource.name())
             .is_some_and(|version| resource.version() == **version)
     };
-    let missing = to
-        .iter()
-        .filter(|resource| !has(resource))
-        .map(|r| Arc::clone(r.name()));
-    let gone = claimed.keys().filter(|name| to.get(name).is_none());
-    missing
-        .chain(gone.map(|name| Arc::from(name.as_str())))
-        .collect()
+    let differing = to.iter().filter(|resource| !has(resource));
+    differing.map(|r| Arc::clone(r.name())).collect()
 }

@@ -76,7 +76,10 @@ impl Watch {
         });
         match self.form.protocol {
             Protocol::Sotw => self.tell_whole(all, head, step, &released, replaced),
-            Protocol::Delta => self.tell_step(all, head, step, &released, replaced),
+            Protocol::Delta => {
+                let step = self.resume(now, step, to, peers);
+                self.tell_step(all, head, step, &released, replaced)
+            }
         }
     }
 
