@@ -15,8 +15,7 @@ use envoy_types::pb::envoy::config::core::v3::{self as core, address, socket_add
 use envoy_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints, lb_endpoint::HostIdentifier,
 };
-use oxds_core::snapshot::{ChangeSet, Resource};
-use oxds_server::{Cache, Server};
+use oxds_server::{Cache, ChangeSet, Resource, Server};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

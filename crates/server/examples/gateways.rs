@@ -6,16 +6,15 @@
 use std::error::Error;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-use oxds_core::group::Matcher;
-use oxds_core::snapshot::Resource;
-use oxds_server::{Cache, Call, Hooks, Later, Nack, Observer, Server, Status};
-use oxds_types::Glob;
-use oxds_types::discovery::Node;
+use oxds_server::{
+    Cache, Call, ChangeSet, Glob, Hooks, Later, Matcher, Nack, Node, Observer, Resource, Server,
+    Status,
+};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let cache = Cache::new();
-    cache.replace::<Resource>([]); // What all see: nothing, but that is known.
+    cache.apply(ChangeSet::default()); // What all see: nothing, but that is known.
     let hooks = Gateways(cache.clone());
     let server = Server::builder().cache(cache).hooks(hooks).bind().await?;
     eprintln!("ADS on {}", server.grpc_addr());
@@ -27,14 +26,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
 struct Gateways(Cache);
 
 impl Hooks for Gateways {
-    fn open<'a>(&'a self, call: &'a Call) -> Later<'a, Box<dyn Observer>> {
-        Box::pin(async {
-            let token = call.headers.get("authorization");
-            let token = token.and_then(|token| token.to_str().ok()?.strip_prefix("Bearer "));
-            // A real one would ask somebody who knows tokens; other calls go on meanwhile.
-            let gateway = token.ok_or_else(|| Status::unauthenticated("no token"))?;
-            let (cache, gateway) = (self.0.clone(), gateway.to_owned());
-            Ok(Box::new(Proxy { cache, gateway }) as Box<dyn Observer>)
+    type Observer = Proxy;
+
+    /// A real one would ask somebody who knows tokens; other calls go on meanwhile.
+    async fn open(&self, call: &Call) -> Result<Proxy, Status> {
+        let token = call.headers.get("authorization");
+        let token = token.and_then(|token| token.to_str().ok()?.strip_prefix("Bearer "));
+        let gateway = token.ok_or_else(|| Status::unauthenticated("no token"))?;
+        Ok(Proxy {
+            cache: self.0.clone(),
+            gateway: gateway.to_owned(),
         })
     }
 }

@@ -14,7 +14,7 @@ use tracing::{error, info, warn};
 
 use crate::ads::{Clock, Context, Streams};
 use crate::cache::Cache;
-use crate::hooks::Hooks;
+use crate::hooks::{AnyHooks, Hooks};
 use crate::limits::Limits;
 use crate::load::LoadReports;
 use crate::metrics::Metrics;
@@ -39,20 +39,23 @@ pub struct Builder {
     config: Config,
     limits: Limits,
     security: Security,
-    hooks: Option<Arc<dyn Hooks>>,
+    hooks: Option<Arc<dyn AnyHooks>>,
     store: Option<Box<StartFeed>>,
     load_reports: LoadReports,
     on_nack: OnNack,
 }
 
 /// An address could not be bound.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}: {source}")]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot listen on {address}: {reason}")]
+#[non_exhaustive]
 pub struct BindError {
     /// The address that was asked for.
     pub address: SocketAddr,
+    /// Of what kind the trouble is: `AddrInUse`, above all.
+    pub kind: io::ErrorKind,
     /// What the system said.
-    pub source: io::Error,
+    pub reason: String,
 }
 
 impl Builder {
@@ -96,7 +99,8 @@ impl Builder {
         self
     }
 
-    /// What sessions grant their clients: names, kinds, patience.
+    /// What sessions grant their clients: names, kinds, patience. Say it before [`kind`](Self::kind) and
+    /// [`identifier`](Self::identifier), which are part of it.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
@@ -132,6 +136,13 @@ impl Builder {
         self
     }
 
+    /// Serves a kind of one's own, too: a client that asks for it before there is any waits, as it does for those of the
+    /// API, instead of being told that there is none.
+    pub fn kind(mut self, kind: Kind) -> Self {
+        self.config.own_kinds.insert(kind);
+        self
+    }
+
     /// Names the replica in every response (S-65).
     pub fn identifier(mut self, identifier: impl Into<String>) -> Self {
         self.config.identifier = Some(identifier.into());
@@ -139,6 +150,12 @@ impl Builder {
     }
 
     /// Binds the addresses. Clients can connect from here on; they are answered by [`Server::run`].
+    ///
+    /// # Errors
+    /// An address cannot be bound; then neither is.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
     pub async fn bind(self) -> Result<Server, BindError> {
         let grpc = bind(self.grpc.unwrap_or_else(|| ([127, 0, 0, 1], 0).into()))?;
         let http = match self.http {
@@ -149,13 +166,13 @@ impl Builder {
         let streams = Streams::new(self.cache.pulse());
         let context = Arc::new(Context {
             cache: self.cache,
+            metrics: Arc::new(Metrics::new(self.config.own_kinds.clone())),
             config: Arc::new(self.config),
             limits: self.limits,
             security: self.security,
             hooks: self.hooks,
             streams: Arc::new(streams),
             polls: Arc::default(),
-            metrics: Arc::new(Metrics::default()),
             withheld: Withheld::default(),
             clock: Clock::start(),
             closing: CancellationToken::new(),
@@ -194,7 +211,11 @@ fn bind(address: SocketAddr) -> Result<Bound, BindError> {
         let address = listener.local_addr()?;
         Ok(Bound { listener, address })
     };
-    listen().map_err(|source| BindError { address, source })
+    listen().map_err(|error: io::Error| BindError {
+        address,
+        kind: error.kind(),
+        reason: error.to_string(),
+    })
 }
 
 /// A listener, and where it turned out to listen.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use envoy_types::pb::envoy::service::load_stats::v3::load_reporting_service_server::LoadReportingServiceServer;
 use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service_server::ClientStatusDiscoveryServiceServer;
 use http::Request;
@@ -19,6 +20,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tonic::server::NamedService;
 use tonic::service::Routes;
 use tower_service::Service as _;
 #[cfg(feature = "tls")]
@@ -28,6 +30,7 @@ use crate::ads::{Context, Discovery, Peer};
 use crate::builder::Bound;
 use crate::connection::{Connection, Ports};
 use crate::csds::StatusService;
+use crate::gate;
 use crate::load::{LoadReports, LoadService, LoadServiceV2, V2_PATH};
 use crate::pages::{Pages, beside_grpc};
 
@@ -63,20 +66,9 @@ impl Grpc {
     async fn routes(&self, beside: Router) -> Routes {
         let mut routes = Routes::builder();
         crate::services::add(&mut routes, &self.ports.context, &self.ports.tasks).await;
-        let load_reports = LoadReportingServiceServer::new(LoadService {
-            context: Arc::clone(&self.ports.context),
-            reports: self.load_reports.clone(),
-        })
-        .max_decoding_message_size(self.ports.context.limits.message_bytes);
-        routes.add_service(load_reports.clone());
-        routes.add_service(ClientStatusDiscoveryServiceServer::new(StatusService(
-            Arc::clone(&self.ports.context),
-        )));
         let mut routes = routes.routes();
         let router = std::mem::take(routes.axum_router_mut());
-        *routes.axum_router_mut() = router
-            .merge(beside)
-            .route_service(V2_PATH, LoadServiceV2(load_reports));
+        *routes.axum_router_mut() = router.merge(beside).merge(self.gated());
         for service in Discovery::all(&self.ports.context) {
             let path = format!("/{}/{{method}}", service.name());
             let router = std::mem::take(routes.axum_router_mut());
@@ -84,6 +76,28 @@ impl Grpc {
         }
         routes.prepare()
     }
+
+    /// The services beside discovery that the program's hooks are asked about.
+    fn gated(&self) -> Router {
+        let context = &self.ports.context;
+        let loads = LoadReportingServiceServer::new(LoadService {
+            context: Arc::clone(context),
+            reports: self.load_reports.clone(),
+        })
+        .max_decoding_message_size(context.limits.message_bytes);
+        let status = ClientStatusDiscoveryServiceServer::new(StatusService(Arc::clone(context)));
+        let gate = from_fn_with_state(Arc::clone(context), gate::ask);
+        Router::new()
+            .route_service(&path_of(&loads), loads.clone())
+            .route_service(V2_PATH, LoadServiceV2(loads))
+            .route_service(&path_of(&status), status)
+            .route_layer(gate)
+    }
+}
+
+/// Where the methods of a service are.
+fn path_of<S: NamedService>(_: &S) -> String {
+    format!("/{}/{{method}}", S::NAME)
 }
 
 /// One connection, and what it can ask for.

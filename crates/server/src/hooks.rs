@@ -42,15 +42,23 @@ use prost::Message as _;
 use tonic::Status;
 
 /// What a hook that may take its time returns.
+///
+/// It is dropped where it stands when the client goes away meanwhile: at any `.await` it must be safe to go no further.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send + 'a>>;
 
-/// Told of every call: a stream, a `Fetch` or a REST poll.
+/// Told of every call: a stream, a `Fetch` or a REST poll, and, of what is beside discovery, CSDS, load reports and the
+/// status on the gRPC port. Health and reflection are for everybody, and so is the HTTP port but for its REST polls.
 ///
 /// A closure from [`Call`] to an [`Observer`] is one, where nothing has to be waited for.
 pub trait Hooks: Send + Sync + 'static {
+    /// Told what happens in one call; `Box<dyn Observer>` where there are several sorts, `()` where nobody need be.
+    type Observer: Observer;
+
     /// A client calls. Nothing has been read of its request, nor answered; other calls go on meanwhile, so that this
-    /// is the place to ask somebody else who the client is.
-    fn open<'a>(&'a self, call: &'a Call) -> Later<'a, Box<dyn Observer>>;
+    /// is the place to ask somebody else who the client is. An error ends the call with that status.
+    ///
+    /// The future is dropped when the client goes away meanwhile.
+    fn open(&self, call: &Call) -> impl Future<Output = Result<Self::Observer, Status>> + Send;
 }
 
 impl<F, O> Hooks for F
@@ -58,9 +66,22 @@ where
     F: Fn(&Call) -> Result<O, Status> + Send + Sync + 'static,
     O: Observer,
 {
+    type Observer = O;
+
+    fn open(&self, call: &Call) -> impl Future<Output = Result<O, Status>> + Send {
+        ready(self(call))
+    }
+}
+
+/// Hooks of whatever type.
+pub(crate) trait AnyHooks: Send + Sync {
+    fn open<'a>(&'a self, call: &'a Call) -> Later<'a, Box<dyn Observer>>;
+}
+
+impl<H: Hooks> AnyHooks for H {
     fn open<'a>(&'a self, call: &'a Call) -> Later<'a, Box<dyn Observer>> {
-        let observer = self(call).map(|observer| Box::new(observer) as Box<dyn Observer>);
-        Box::pin(ready(observer))
+        let opened = Hooks::open(self, call);
+        Box::pin(async { Ok(Box::new(opened.await?) as Box<dyn Observer>) })
     }
 }
 
@@ -107,11 +128,37 @@ pub trait Observer: Send + 'static {
 /// An observer that looks at nothing: for hooks that only refuse.
 impl Observer for () {}
 
+impl<O: Observer + ?Sized> Observer for Box<O> {
+    fn node(&mut self, node: Node) -> Later<'static, Node> {
+        (**self).node(node)
+    }
+
+    fn request(&mut self, request: &Request) -> Result<(), Status> {
+        (**self).request(request)
+    }
+
+    fn response(&mut self, response: &Sent<'_>) -> Result<(), Status> {
+        (**self).response(response)
+    }
+
+    fn acked(&mut self, kind: &Kind, version: Version) -> Result<(), Status> {
+        (**self).acked(kind, version)
+    }
+
+    fn nacked(&mut self, nack: &Nack<'_>) -> Result<(), Status> {
+        (**self).nacked(nack)
+    }
+
+    fn closed(&mut self, status: &Status) {
+        (**self).closed(status);
+    }
+}
+
 /// A call, as it is known before its first request.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Call {
-    /// The path: of a gRPC method, or of REST.
+    /// The path: of a gRPC method, of REST, or `/status.json`.
     pub method: String,
     /// Where the client is.
     pub peer: SocketAddr,
@@ -160,7 +207,7 @@ impl Observed {
 
     /// Asks whether the call may go on.
     pub(crate) async fn open(
-        hooks: Option<&dyn Hooks>,
+        hooks: Option<&dyn AnyHooks>,
         call: impl FnOnce() -> Call,
     ) -> Result<Self, Status> {
         match hooks {

@@ -14,8 +14,7 @@
 //!
 //! ```
 //! use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-//! use oxds_core::snapshot::{ChangeSet, Resource};
-//! use oxds_server::{Cache, Server};
+//! use oxds_server::{Cache, ChangeSet, Resource, Server};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -63,6 +62,7 @@ mod csds;
 pub mod dir;
 mod fetch;
 mod files;
+mod gate;
 mod grpc;
 mod hooks;
 mod limits;
@@ -91,6 +91,15 @@ pub use security::{Security, SecurityError};
 pub use server::Server;
 pub use store::{Finding, Severity, Store, Update};
 pub use tonic::{Code, Status};
+
+// What the signatures above are made of: a program needs no other crate of oxds.
+pub use envoy_types;
+pub use oxds_core::group::{Definition, GroupUpdate, Matcher, Membership};
+pub use oxds_core::session::{Config, Request, UnknownKinds};
+pub use oxds_core::snapshot::{ChangeSet, Resource, Revision, Snapshot};
+pub use oxds_types::codec::Unfit;
+pub use oxds_types::discovery::Node;
+pub use oxds_types::{Glob, Kind, Reference, Version};
 
 /// The snippets of the guide are compiled and run.
 #[cfg(doctest)]

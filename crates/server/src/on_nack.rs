@@ -99,11 +99,10 @@ impl Reaction {
             context.metrics.taken_back(kind);
             match one.place.group {
                 None => changes.upserts.push(one.good),
-                Some(name) => groups.push(GroupUpdate {
-                    name,
-                    changes: ChangeSet::default().put(one.good),
-                    ..GroupUpdate::default()
-                }),
+                Some(name) => {
+                    let changes = ChangeSet::default().put(one.good);
+                    groups.push(GroupUpdate::of_resources(name, changes));
+                }
             }
         }
         if !changes.is_empty() || !groups.is_empty() {

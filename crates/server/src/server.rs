@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,6 +18,7 @@ use crate::pages::{self, Pages};
 use crate::store::Health;
 
 /// A bound server. Nothing is answered before [`run`](Self::run).
+#[must_use = "a server answers nobody until it runs"]
 pub struct Server {
     pub(crate) grpc: Bound,
     pub(crate) http: Option<Bound>,
@@ -52,11 +54,15 @@ impl Server {
 
     /// Serves until `shutdown` is ready, then ends streams and connections, and waits for them as long as
     /// [`Limits::drain`](crate::Limits::drain) allows (S-79).
+    ///
+    /// If the future is dropped before it is ready, all is cut off at once: the addresses are free again as soon as the
+    /// runtime has seen to it.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let tasks = TaskTracker::new();
         // Cancelled when the patience with those that drain is over.
         let abort = CancellationToken::new();
         let closing = self.context.closing.clone();
+        let _dropped = (closing.clone().drop_guard(), abort.clone().drop_guard());
         let drain = self.context.limits.drain;
 
         if let Some(feed) = self.feed {
@@ -86,6 +92,7 @@ impl Server {
         };
         tasks.spawn(grpc.serve(self.grpc));
         tasks.spawn(guard(Arc::clone(&self.context)));
+        tasks.spawn(remind(Arc::clone(&self.context)));
         if let Some(http) = self.http {
             tasks.spawn(pages::serve(ports, http, pages));
         }
@@ -125,5 +132,30 @@ async fn guard(context: Arc<Context>) {
                 stream.review(&context);
             }
         }
+    }
+}
+
+/// How long a client may wait for anything to be loaded before the log says what it waits for.
+const LOADING: Duration = Duration::from_secs(10);
+
+/// Says why nobody is answered, if that is so for long: of groups alone, nothing is.
+async fn remind(context: Arc<Context>) {
+    let waiting = async {
+        loop {
+            tokio::time::sleep(LOADING).await;
+            let streams = context.streams.len();
+            if streams > 0 {
+                warn!(
+                    streams,
+                    "nobody is answered: nothing was loaded that all nodes see. If there is nothing, apply an empty change set"
+                );
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = waiting => {}
+        () = context.cache.loaded() => {}
+        () = context.closing.cancelled() => {}
     }
 }

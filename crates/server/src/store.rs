@@ -16,12 +16,25 @@ use oxds_types::{Kind, Position};
 /// The first update is the whole initial state. A store that meets trouble says so in
 /// [`Update::findings`] and goes on serving its last good state; it ends only with its source.
 pub trait Store: Send + 'static {
-    /// The next update; `None` when no more can come.
+    /// The next update; `None` when no more can come, whereupon what was served last stays.
+    ///
+    /// The future is dropped when the server shuts down, and at no other time. It runs beside the streams: what blocks
+    /// belongs into `spawn_blocking`.
     fn next(&mut self) -> impl Future<Output = Option<Update>> + Send;
 }
 
-/// What a store yields.
+/// What a store yields. Begin with `Update::from(changes)`, and set what there is besides.
+///
+/// ```
+/// use oxds_core::snapshot::ChangeSet;
+/// use oxds_server::{Finding, Update};
+///
+/// let mut update = Update::from(ChangeSet::default());
+/// update.findings.push(Finding::error("consul:services/shop", "no port"));
+/// assert_eq!(update.findings[0].to_string(), "consul:services/shop: error: no port");
+/// ```
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Update {
     /// What changed for all nodes; may be empty.
     pub changes: ChangeSet,
@@ -33,10 +46,20 @@ pub struct Update {
     pub took: Duration,
 }
 
+impl From<ChangeSet> for Update {
+    fn from(changes: ChangeSet) -> Self {
+        Self {
+            changes,
+            ..Self::default()
+        }
+    }
+}
+
 /// Something wrong with a store's content, and where.
 ///
 /// `Display` is one line that editors and `grep` understand: `file:line:column: severity: path: message`.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Finding {
     /// How bad.
     pub severity: Severity,
@@ -56,6 +79,34 @@ pub struct Finding {
     pub message: String,
     /// The lines around the place, with a mark under it.
     pub snippet: Option<String>,
+}
+
+impl Finding {
+    /// What keeps this file, or key, from being served.
+    #[must_use]
+    pub fn error(file: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, file.into(), message.into())
+    }
+
+    /// What does not.
+    #[must_use]
+    pub fn warning(file: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, file.into(), message.into())
+    }
+
+    fn new(severity: Severity, file: PathBuf, message: String) -> Self {
+        Self {
+            severity,
+            file,
+            position: None,
+            kind: None,
+            resource: None,
+            path: String::new(),
+            rule: "store",
+            message,
+            snippet: None,
+        }
+    }
 }
 
 /// How bad a [`Finding`] is.

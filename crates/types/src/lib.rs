@@ -24,6 +24,7 @@
 //! | [`validate`](mod@validate) | the API's own rules (`validate.rules`), checked over reflection |
 //! | [`reference`](mod@reference) | which resources a resource needs |
 //! | [`live`] | what is made of files, and made anew when they change |
+//! | [`settings`] | small files of settings, and what is wrong with them |
 //! | `pem` (a feature) | certificates and keys of files |
 //! | [`error`] | what is wrong with a file, and where |
 //! | [`Glob`] | patterns for names |
@@ -71,6 +72,7 @@ pub mod pem;
 pub mod reference;
 pub mod request;
 mod schema;
+pub mod settings;
 pub mod validate;
 pub mod version;
 pub mod version_map;

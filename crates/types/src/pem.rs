@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::pem::{Error, PemObject as _};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::live::FileError;
@@ -14,7 +14,7 @@ use crate::live::FileError;
 pub fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, FileError> {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
-        .map_err(|error| FileError::new(path, error))?;
+        .map_err(|error| unfit(path, &error))?;
     if certificates.is_empty() {
         return Err(FileError::new(path, "no certificate in it"));
     }
@@ -24,7 +24,63 @@ pub fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'stati
 /// A private key: PKCS #8, PKCS #1 or SEC 1.
 ///
 /// # Errors
-/// There is none, or it is not PEM.
+/// There is none, it is encrypted, or it is not PEM.
 pub fn key(path: &Path, pem: &[u8]) -> Result<PrivateKeyDer<'static>, FileError> {
-    PrivateKeyDer::from_pem_slice(pem).map_err(|error| FileError::new(path, error))
+    PrivateKeyDer::from_pem_slice(pem).map_err(|error| {
+        // In a PKCS #8 file its label says so, in the older ones a header (RFC 1421).
+        let has = |text: &[u8]| pem.windows(text.len()).any(|window| window == text);
+        if has(b"ENCRYPTED") {
+            return FileError::new(
+                path,
+                "the key is encrypted, and nobody is here to unlock it",
+            );
+        }
+        match error {
+            Error::NoItemsFound => FileError::new(path, "no private key in it"),
+            error => unfit(path, &error),
+        }
+    })
+}
+
+/// What is wrong with a file, for whoever made it.
+fn unfit(path: &Path, error: &Error) -> FileError {
+    match error {
+        Error::MissingSectionEnd { end_marker } => {
+            let marker = String::from_utf8_lossy(end_marker);
+            let reason = format_args!("it breaks off: there is no `-----END {marker}-----`");
+            FileError::new(path, reason)
+        }
+        Error::Base64Decode(reason) => {
+            FileError::new(path, format_args!("its base64 is broken: {reason}"))
+        }
+        error => FileError::new(path, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told<T>(result: Result<T, FileError>) -> String {
+        result.err().map(|error| error.to_string()).unwrap()
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_told_in_words() {
+        let path = Path::new("a.pem");
+        let half = b"-----BEGIN CERTIFICATE-----\nMIIB\n";
+        let end = "a.pem: it breaks off: there is no `-----END CERTIFICATE-----`";
+        assert_eq!(told(certificates(path, half)), end);
+        assert_eq!(
+            told(certificates(path, b"x")),
+            "a.pem: no certificate in it"
+        );
+        assert_eq!(told(key(path, b"x")), "a.pem: no private key in it");
+        let locked = "a.pem: the key is encrypted, and nobody is here to unlock it";
+        let pkcs8 =
+            b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----\n";
+        assert_eq!(told(key(path, pkcs8)), locked);
+        let sec1 = b"-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nMIIB\n-----END EC PRIVATE KEY-----\n";
+        assert_eq!(told(key(path, sec1)), locked);
+    }
 }

@@ -50,6 +50,28 @@ pub struct GroupUpdate {
     pub changes: ChangeSet,
 }
 
+impl GroupUpdate {
+    /// From now on this group is for these nodes, and has what these changes make of what it had.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, matcher: Matcher, changes: ChangeSet) -> Self {
+        Self {
+            name: name.into(),
+            definition: Definition::Set(Box::new(matcher)),
+            changes,
+        }
+    }
+
+    /// Changes what this group has, and not whom it is for.
+    #[must_use]
+    pub fn of_resources(name: impl Into<Arc<str>>, changes: ChangeSet) -> Self {
+        Self {
+            name: name.into(),
+            definition: Definition::Unchanged,
+            changes,
+        }
+    }
+}
+
 /// Whom a group is for, as an update says it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Definition {

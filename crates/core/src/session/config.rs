@@ -1,5 +1,6 @@
 //! What a session may be told about its server.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use oxds_types::Kind;
@@ -42,10 +43,18 @@ pub struct Config {
     pub max_rejections: usize,
     /// `control_plane.identifier` of every response: names the replica (S-65).
     pub identifier: Option<String>,
-    /// What to do with a kind for which `is_known` says no.
+    /// What to do with a kind that is neither of the API nor one of one's own.
     pub unknown_kinds: UnknownKinds,
-    /// Whether the server knows a kind at all, be there a resource of it or not (S-61). By default those of the table.
-    pub is_known: fn(&Kind) -> bool,
+    /// Kinds of one's own that the server knows, be there a resource of them or not (S-61).
+    pub own_kinds: BTreeSet<Kind>,
+}
+
+impl Config {
+    /// Whether the server knows a kind at all.
+    #[must_use]
+    pub fn knows(&self, kind: &Kind) -> bool {
+        kind.short_name().is_some() || self.own_kinds.contains(kind)
+    }
 }
 
 impl Default for Config {
@@ -59,7 +68,7 @@ impl Default for Config {
             max_rejections: 1024,
             identifier: None,
             unknown_kinds: UnknownKinds::default(),
-            is_known: |kind| kind.short_name().is_some(),
+            own_kinds: BTreeSet::new(),
         }
     }
 }

@@ -277,7 +277,7 @@ impl Session {
                 limit: self.config.max_kinds,
             });
         }
-        if !(self.config.is_known)(kind) {
+        if !self.config.knows(kind) {
             if self.config.unknown_kinds == UnknownKinds::Refuse {
                 return Err(StreamError::UnknownKind(excerpt(kind.type_url())));
             }
@@ -330,7 +330,7 @@ impl Session {
         // something, and a SotW client of a full-state kind: absence tells it something. To other SotW clients an
         // empty response tells nothing (S-8).
         let absence_tells = self.protocol == Protocol::Delta || watch.kind.is_full_state();
-        if !(self.config.is_known)(&watch.kind) || absence_tells && !watch.subscription.is_empty() {
+        if !self.config.knows(&watch.kind) || absence_tells && !watch.subscription.is_empty() {
             watch.owe_answer();
         }
     }

@@ -126,6 +126,32 @@ impl Resource {
         codec::check(message, Some(name)).map(Self::from)
     }
 
+    /// The resource of this name that is a message of one's own, which the API does not have: nothing is checked.
+    ///
+    /// Replicas agree on its version (S-29) if they encode equal messages alike: let its maps be `BTreeMap`s.
+    ///
+    /// ```
+    /// use oxds_core::snapshot::Resource;
+    ///
+    /// #[derive(Clone, PartialEq, prost::Message)]
+    /// struct Quota {
+    ///     #[prost(uint64, tag = "1")]
+    ///     per_second: u64,
+    /// }
+    ///
+    /// impl prost::Name for Quota {
+    ///     const NAME: &'static str = "Quota";
+    ///     const PACKAGE: &'static str = "acme.mesh.v1";
+    /// }
+    ///
+    /// let gold = Resource::own("gold", &Quota { per_second: 100 });
+    /// assert_eq!(gold.kind().message(), "acme.mesh.v1.Quota");
+    /// ```
+    #[must_use]
+    pub fn own<M: Message + Name>(name: impl Into<Arc<str>>, message: &M) -> Self {
+        Self::new(Kind::of::<M>(), name, &message.encode_to_vec())
+    }
+
     /// What this resource needs, for the order in which changes are sent (S-51, S-52).
     #[must_use]
     pub fn with_references(mut self, references: impl Into<Arc<[Reference]>>) -> Self {

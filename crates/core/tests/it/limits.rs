@@ -83,6 +83,21 @@ fn s59_an_unknown_kind_is_answered_and_the_rest_works() {
 }
 
 #[test]
+fn s59_a_kind_of_ones_own_is_known_before_there_is_any() {
+    let quota = Kind::from_message("acme.v1.Quota").0;
+    let mut world = World::of(&CDS, &["A=1"]);
+    let mut stream = aggregated(Config {
+        unknown_kinds: UnknownKinds::Refuse,
+        own_kinds: [quota.clone()].into(),
+        ..Config::default()
+    });
+    stream.send(sotw(&quota, &["gold"]));
+    assert!(!stream.events().contains(&Event::UnknownKind(quota.clone())));
+    world.set(&quota, &["gold=1"]);
+    assert_eq!(stream.take(&world).resources, ["gold=1"]);
+}
+
+#[test]
 fn s59_an_unknown_kind_may_be_refused() {
     let mut stream = aggregated(Config {
         unknown_kinds: UnknownKinds::Refuse,

@@ -10,7 +10,7 @@ use super::clock::Clock;
 use super::streams::Streams;
 use crate::cache::Cache;
 use crate::clients::Polls;
-use crate::hooks::Hooks;
+use crate::hooks::AnyHooks;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::on_nack::Reaction;
@@ -23,7 +23,7 @@ pub(crate) struct Context {
     pub(crate) config: Arc<Config>,
     pub(crate) limits: Limits,
     pub(crate) security: Security,
-    pub(crate) hooks: Option<Arc<dyn Hooks>>,
+    pub(crate) hooks: Option<Arc<dyn AnyHooks>>,
     pub(crate) streams: Arc<Streams>,
     pub(crate) polls: Arc<Polls>,
     pub(crate) metrics: Arc<Metrics>,

@@ -64,15 +64,8 @@ fn item(loaded: LoadedResource) -> Item {
 /// An error about a file as a whole.
 pub(super) fn finding(path: &Path, rule: &'static str, message: &str) -> Finding {
     Finding {
-        severity: Severity::Error,
-        file: PathBuf::from(path),
-        position: None,
-        kind: None,
-        resource: None,
-        path: String::new(),
         rule,
-        message: message.to_owned(),
-        snippet: None,
+        ..Finding::error(path, message)
     }
 }
 

@@ -13,7 +13,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use oxds_core::group::Matcher;
-use oxds_types::{Glob, Position, codec};
+use oxds_types::settings::{self, Mistake, Scalar};
+use oxds_types::{Glob, codec};
 use serde::Deserialize;
 
 use super::file::{self, finding};
@@ -68,15 +69,6 @@ struct Locality {
     sub_zone: Option<String>,
 }
 
-/// A value as people write it.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Scalar {
-    Bool(bool),
-    Number(f64),
-    Text(String),
-}
-
 /// Where it must be said whom a group is for.
 pub(super) fn definition(root: &Path, name: &str) -> PathBuf {
     root.join(GROUPS).join(name).join(FILE)
@@ -85,22 +77,14 @@ pub(super) fn definition(root: &Path, name: &str) -> PathBuf {
 /// Reads a definition, which is no larger than a resource file may be.
 pub(super) fn read(path: &Path, options: &codec::Options) -> Result<Matcher, Vec<Finding>> {
     let bytes = file::bytes(path, options)?;
-    let text = str::from_utf8(&bytes)
-        .map_err(|error| vec![finding(path, "syntax", &format!("not UTF-8: {error}"))])?;
-    parse(path, text)
+    parse(path, &bytes)
 }
 
-fn parse(path: &Path, text: &str) -> Result<Matcher, Vec<Finding>> {
-    let file: File = serde_saphyr::from_str(text).map_err(|error| {
-        let position = error.location().and_then(|at| {
-            Some(Position {
-                line: u32::try_from(at.line()).ok()?,
-                column: u32::try_from(at.column()).ok()?,
-            })
-        });
+fn parse(path: &Path, text: &[u8]) -> Result<Matcher, Vec<Finding>> {
+    let file: File = settings::read(text).map_err(|Mistake { position, reason }| {
         vec![Finding {
             position,
-            ..finding(path, "group", &error.without_snippet().to_string())
+            ..finding(path, "group", &reason)
         }]
     })?;
     let Conditions {
@@ -109,14 +93,9 @@ fn parse(path: &Path, text: &str) -> Result<Matcher, Vec<Finding>> {
         locality,
         metadata,
     } = file.r#match;
-    let metadata = metadata.into_iter().map(|(path, value)| {
-        let text = match value {
-            Scalar::Bool(bool) => bool.to_string(),
-            Scalar::Number(number) => number.to_string(),
-            Scalar::Text(text) => text,
-        };
-        (path, text)
-    });
+    let metadata = metadata
+        .into_iter()
+        .map(|(path, Scalar(text))| (path, text));
     let matcher = Matcher {
         id,
         cluster,

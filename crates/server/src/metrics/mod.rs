@@ -2,6 +2,8 @@
 
 mod scrape;
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -23,6 +25,7 @@ use scrape::Scrape;
 /// Counters that streams add to.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
+    own_kinds: BTreeSet<Kind>,
     streams: Family<ByProtocol, Gauge<i64, AtomicI64>>,
     requests: Counter<u64, AtomicU64>,
     responses: Family<ByKind, Counter>,
@@ -44,19 +47,12 @@ struct ByProtocol {
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByKind {
-    kind: &'static str,
+    kind: Cow<'static, str>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByReason {
     reason: &'static str,
-}
-
-/// A client may make up kinds; it may not make up time series.
-fn by_kind(kind: &Kind) -> ByKind {
-    ByKind {
-        kind: kind.short_name().unwrap_or("other"),
-    }
 }
 
 /// How metrics and status name a protocol variant.
@@ -68,6 +64,24 @@ pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
 }
 
 impl Metrics {
+    /// Nothing was counted yet.
+    pub(crate) fn new(own_kinds: BTreeSet<Kind>) -> Self {
+        Self {
+            own_kinds,
+            ..Self::default()
+        }
+    }
+
+    /// A client may make up kinds; it may not make up time series.
+    fn by_kind(&self, kind: &Kind) -> ByKind {
+        let kind = match kind.short_name() {
+            Some(short) => short.into(),
+            None if self.own_kinds.contains(kind) => kind.message().to_owned().into(),
+            None => "other".into(),
+        };
+        ByKind { kind }
+    }
+
     pub(crate) fn stream_opened(&self, protocol: Protocol) {
         self.streams
             .get_or_create(&ByProtocol {
@@ -99,7 +113,7 @@ impl Metrics {
     }
 
     pub(crate) fn response(&self, response: &Transmit) {
-        let kind = by_kind(&response.kind);
+        let kind = self.by_kind(&response.kind);
         self.responses.get_or_create(&kind).inc();
         self.bytes
             .get_or_create(&kind)
@@ -118,12 +132,12 @@ impl Metrics {
             }
             Event::Watched(..) | Event::Unwatched(..) => return,
         };
-        family.get_or_create(&by_kind(kind)).inc();
+        family.get_or_create(&self.by_kind(kind)).inc();
     }
 
     /// A change was taken back, as clients refused it.
     pub(crate) fn taken_back(&self, kind: &Kind) {
-        self.rollbacks.get_or_create(&by_kind(kind)).inc();
+        self.rollbacks.get_or_create(&self.by_kind(kind)).inc();
     }
 
     /// The question of a client that polls said what became of the last answer.
@@ -132,7 +146,7 @@ impl Metrics {
             Answered::Accepted => &self.acks,
             Answered::Refused => &self.nacks,
         };
-        family.get_or_create(&by_kind(kind)).inc();
+        family.get_or_create(&self.by_kind(kind)).inc();
     }
 
     /// All of it, and what is read off the cache and the store at each scrape.

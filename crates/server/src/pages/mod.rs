@@ -14,6 +14,8 @@
 mod rest;
 mod status;
 
+pub(crate) use rest::status_code;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,6 +36,7 @@ use tower_service::Service as _;
 use crate::ads::{Context, Peer};
 use crate::builder::Bound;
 use crate::connection::Ports;
+use crate::gate;
 use crate::load::LoadReports;
 use crate::metrics;
 use crate::store::Health;
@@ -86,8 +89,9 @@ fn router(pages: Arc<Pages>) -> Router {
 
 /// What the gRPC port has too: tools need one address only, and who polls can show a certificate.
 pub(crate) fn beside_grpc(pages: Arc<Pages>) -> Router {
+    let gate = from_fn_with_state(Arc::clone(&pages.context), gate::ask);
     Router::new()
-        .route("/status.json", get(status_to_clients))
+        .route("/status.json", get(status_to_clients).layer(gate))
         .merge(rest::router(&pages))
         .with_state(pages)
 }

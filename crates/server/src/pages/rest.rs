@@ -169,7 +169,7 @@ async fn answer(
 
 fn by_hook(context: &Context, refused: Status) -> Problem {
     context.metrics.refused("program");
-    (status(refused.code()), refused)
+    (status_code(refused.code()), refused)
 }
 
 fn by_refusal(context: &Context, refusal: &Refusal) -> Problem {
@@ -178,13 +178,13 @@ fn by_refusal(context: &Context, refusal: &Refusal) -> Problem {
         Refusal::Question(Refused::TooManyNames(_) | Refused::NameTooLong(_)) => {
             StatusCode::PAYLOAD_TOO_LARGE
         }
-        _ => status(told.code()),
+        _ => status_code(told.code()),
     };
     (code, told)
 }
 
 /// What is refused, in the words of HTTP (the mapping of google.rpc.Code).
-fn status(code: Code) -> StatusCode {
+pub(crate) fn status_code(code: Code) -> StatusCode {
     match code {
         Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => {
             StatusCode::BAD_REQUEST

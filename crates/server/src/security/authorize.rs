@@ -18,9 +18,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use oxds_types::Glob;
 use oxds_types::discovery::Node;
-use oxds_types::live::{Contents, FileError};
+use oxds_types::live::Contents;
+use oxds_types::settings::{self, Mistake};
+use oxds_types::{Glob, Position};
 use serde::Deserialize;
 
 use super::{Identity, SecurityError};
@@ -77,14 +78,13 @@ impl Authorization {
     pub(super) fn read(paths: &[PathBuf], contents: &Contents) -> Result<Self, SecurityError> {
         let path = paths.first().cloned().unwrap_or_default();
         let text = contents.first().map_or(&[][..], Vec::as_slice);
-        let text = std::str::from_utf8(text).map_err(|error| FileError::new(&path, error))?;
-        let file: File = serde_saphyr::from_str(text).map_err(|error| {
-            let at = error.location();
+        let file: File = settings::read(text).map_err(|Mistake { position, reason }| {
+            let at = position.unwrap_or(Position { line: 1, column: 1 });
             SecurityError::Rules {
                 path,
-                line: at.map_or(1, |at| at.line()),
-                column: at.map_or(1, |at| at.column()),
-                reason: error.without_snippet().to_string(),
+                line: at.line,
+                column: at.column,
+                reason,
             }
         })?;
         Ok(Self(file.rules.into_iter().map(Arc::new).collect()))
@@ -250,15 +250,16 @@ rules:
         let cases = [
             (
                 "rules:\n- identity: a\n  node: [b]\n",
-                "rules.yaml:3:3: error: ",
+                "rules.yaml:3:3: unknown field `node`, expected",
             ),
             (
                 "rules:\n- identity: a\n",
-                "rules.yaml:2:3: error: missing field `nodes`",
+                "rules.yaml:2:3: missing field `nodes`",
             ),
             ("rules:\n- {identity: \"\", nodes: [a]}\n", "empty pattern"),
             ("{}", "missing field `rules`"),
-            ("", "rules.yaml:"),
+            ("", "rules.yaml:1:1: there is nothing in it"),
+            ("rules:\n- x\n  y: 1\n", "rules.yaml:"),
         ];
         for (text, expected) in cases {
             let error = parse(text).unwrap_err().to_string();

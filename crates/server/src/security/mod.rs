@@ -45,14 +45,14 @@ pub enum SecurityError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The rules are not as they are written.
-    #[error("{}:{line}:{column}: error: {reason}", path.display())]
+    #[error("{}:{line}:{column}: {reason}", path.display())]
     Rules {
         /// The file.
         path: PathBuf,
         /// Line, from 1.
-        line: u64,
+        line: u32,
         /// Column, from 1.
-        column: u64,
+        column: u32,
         /// What is wrong.
         reason: String,
     },

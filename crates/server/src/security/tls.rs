@@ -12,7 +12,7 @@ use tokio_rustls::rustls::server::{
     NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier,
 };
 use tokio_rustls::rustls::version::{TLS12, TLS13};
-use tokio_rustls::rustls::{RootCertStore, ServerConnection};
+use tokio_rustls::rustls::{Error, RootCertStore, ServerConnection};
 
 use super::{Identity, SecurityError};
 
@@ -65,7 +65,14 @@ fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, Securi
             pem::certificates(chain_path, chain)?,
             pem::key(key_path, key)?,
         )
-        .map_err(unfit)?;
+        .map_err(|error| match error {
+            Error::InconsistentKeys(_) => {
+                let reason =
+                    format_args!("not the key of the certificate in {}", chain_path.display());
+                FileError::new(key_path, reason)
+            }
+            error => unfit(error),
+        })?;
     config.alpn_protocols = vec![b"h2".to_vec(), HTTP_1.to_vec()];
     Ok(config)
 }

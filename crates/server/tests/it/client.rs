@@ -79,7 +79,6 @@ impl Client {
     }
 
     /// Opens a call with its only request.
-    #[cfg(feature = "tls")]
     pub(crate) async fn open_with(&mut self, path: &str, request: &impl Message) -> Stream {
         let (feed, body) = mpsc::unbounded_channel();
         feed.send(framed(request)).unwrap();
@@ -107,7 +106,6 @@ impl Client {
     }
 
     /// The status of a page.
-    #[cfg(feature = "tls")]
     pub(crate) async fn get(&mut self, path: &str) -> http::StatusCode {
         let (feed, body) = mpsc::unbounded_channel();
         drop(feed);
@@ -225,6 +223,12 @@ impl Stream {
         }
         self.buffer.advance(5);
         Some(M::decode(self.buffer.split_to(length)).unwrap())
+    }
+
+    /// Waits until nothing comes any more, be it in order or not.
+    pub(crate) async fn is_over(&mut self) {
+        let over = async { while let Some(Ok(_)) = self.body.frame().await {} };
+        timeout(SOON, over).await.expect("the stream does not end");
     }
 
     /// The gRPC status and message with which the call ends.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use envoy_types::pb::envoy::service::status::v3::{ClientStatusRequest, ClientStatusResponse};
 use http::StatusCode;
 use oxds_core::group::Matcher;
 use oxds_core::session::Request;
@@ -236,12 +237,12 @@ struct Gateways {
 }
 
 impl Hooks for Gateways {
-    fn open<'a>(&'a self, _: &'a Call) -> Later<'a, Box<dyn Observer>> {
-        Box::pin(async {
-            tokio::task::yield_now().await;
-            let (cache, ready) = (self.cache.clone(), Arc::clone(&self.ready));
-            Ok(Box::new(Self { cache, ready }) as Box<dyn Observer>)
-        })
+    type Observer = Self;
+
+    async fn open(&self, _: &Call) -> Result<Self, Status> {
+        tokio::task::yield_now().await;
+        let (cache, ready) = (self.cache.clone(), Arc::clone(&self.ready));
+        Ok(Self { cache, ready })
     }
 }
 
@@ -317,4 +318,79 @@ async fn a_client_that_does_not_wait_is_forgotten() {
     diary.until("node").await;
     drop(stream);
     diary.until("closed Cancelled").await;
+}
+
+/// Given a program that refuses whoever has no token; when such a client asks CSDS, reports loads, or looks at the
+/// status on the port of clients; then it is refused in the words of its protocol, and counted, and probes of health
+/// are not.
+#[tokio::test]
+async fn s66_s68_what_is_beside_discovery_asks_the_program_too() {
+    let hooks = |call: &Call| match call.headers.contains_key("authorization") {
+        true => Ok(()),
+        false => Err(Status::unauthenticated("no token")),
+    };
+    let server = Running::start(Server::builder().hooks(hooks)).await;
+    server.cache.apply(upsert(&["a"]));
+    let mut client = Client::connect(server.grpc).await;
+    let old = "/envoy.service.load_stats.v2.LoadReportingService/StreamLoadStats";
+    for path in [crate::csds::FETCH, crate::load::LRS, old] {
+        let mut stream = client.open(path).await;
+        assert_eq!(stream.status().await, (16, "no%20token".into()), "{path}");
+    }
+    assert_eq!(client.get("/status.json").await, StatusCode::UNAUTHORIZED);
+    let refused = "oxds_refusals_total{reason=\"program\"} 4";
+    server.counts(refused).await;
+    let health = "/grpc.health.v1.Health/Check";
+    let mut probe = client
+        .open_with(health, &DiscoveryResponse::default())
+        .await;
+    assert_eq!(probe.status().await.0, 0);
+}
+
+/// Given a program that looks; when CSDS is asked, and loads are reported; then it is told of the call and its end.
+#[tokio::test]
+async fn s66_s68_what_is_beside_discovery_is_told() {
+    let diary = Diary::default();
+    let server = diary.serve().await;
+    let mut client = Client::connect(server.grpc).await;
+    let everything = ClientStatusRequest::default();
+    let _: ClientStatusResponse = client.unary(crate::csds::FETCH, &everything).await;
+    diary.until("closed Ok").await;
+    assert_eq!(diary.take(), ["open FetchClientStatus", "closed Ok"]);
+    let stream = client.open(crate::load::LRS).await;
+    drop(stream);
+    diary.until("closed Cancelled").await;
+    assert_eq!(diary.take(), ["open StreamLoadStats", "closed Cancelled"]);
+}
+
+/// Given a program with several sorts of observers; then it returns them in boxes.
+#[tokio::test]
+async fn observers_may_differ_from_call_to_call() {
+    let diary = Diary::default();
+    let told = diary.clone();
+    let hooks = move |call: &Call| -> Result<Box<dyn Observer>, Status> {
+        Ok(match call.method.contains("Delta") {
+            true => Box::new(told.clone()),
+            false => Box::new(()),
+        })
+    };
+    let server = Running::start(Server::builder().hooks(hooks)).await;
+    server.cache.apply(upsert(&["a"]));
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    stream.send(&ask(CDS, &[]));
+    stream.sotw_acked().await;
+    let mut stream = Stream::open(server.grpc, DELTA).await;
+    stream.send(&subscribe(CDS, &[]));
+    let response = stream.delta().await;
+    stream.send(&ack_delta(&response));
+    diary.until("acked cds").await;
+    drop(stream);
+    diary.until("closed Cancelled").await;
+    let told = diary.take();
+    assert_eq!(
+        told.iter()
+            .filter(|entry| entry.starts_with("node"))
+            .count(),
+        1
+    );
 }

@@ -1,10 +1,13 @@
 //! The cache as a program uses it that makes its resources itself.
 
-use oxds_core::group::Matcher;
-use oxds_core::snapshot::{ChangeSet, Resource};
-use oxds_server::{Cache, Server};
-use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
-use oxds_types::{Glob, Kind};
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use oxds_server::{
+    BindError, Builder, Cache, ChangeSet, DirStore, FileSink, Glob, Kind, LoadReports, Matcher,
+    Node, Resource, Security, Server, Snapshot, Update,
+};
+use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
 
 use crate::client::{CDS, DELTA, SOTW, Stream, ack, ack_delta, subscribe};
 use crate::{Running, cluster, until, upsert};
@@ -169,6 +172,92 @@ async fn s61_a_kind_of_ones_own_is_served_without_code() {
         .replace_kind(&kind, [Resource::new(kind.clone(), "gold", b"\x08\x65")]);
     assert_eq!(names(&mut delta).await, ["gold"]);
     assert_eq!(&*sotw.sotw().await.resources[0].value, b"\x08\x65");
+}
+
+/// A message of one's own.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Quota {
+    #[prost(uint64, tag = "1")]
+    per_second: u64,
+}
+
+impl prost::Name for Quota {
+    const NAME: &'static str = "Quota";
+    const PACKAGE: &'static str = "acme.mesh.v1";
+}
+
+/// Given a kind of one's own that the server was told of; when clients ask before there is any, then nobody calls it
+/// unknown and a SotW client waits for it; when there is, they get it, and metrics name it.
+#[tokio::test]
+async fn s59_s61_a_kind_of_ones_own_is_waited_for() {
+    let kind = Kind::of::<Quota>();
+    let server = Running::start(Server::builder().kind(kind.clone())).await;
+    server.cache.apply(ChangeSet::default());
+    let mut sotw = Stream::open(server.grpc, SOTW).await;
+    sotw.send(&crate::client::ask(kind.type_url(), &["gold"]));
+    server.counts("oxds_requests_total 1").await;
+    let gold = Resource::own("gold", &Quota { per_second: 100 });
+    server.cache.apply(ChangeSet::default().put(gold));
+    let response = sotw.sotw_acked().await;
+    assert_eq!(&*response.resources[0].value, b"\x08\x64");
+    let acked = "oxds_acks_total{kind=\"acme.mesh.v1.Quota\"} 1";
+    server.counts(acked).await;
+    server.counts("oxds_unknown_kinds_total 0").await;
+}
+
+/// Given a server that runs; when the future that runs it is dropped; then nobody listens at its addresses any more,
+/// and its clients are cut off.
+#[tokio::test]
+async fn a_server_that_is_dropped_lets_go_of_all_it_has() {
+    let server = Running::with_clusters(&["a"]).await;
+    let (grpc, http) = (server.grpc, server.http);
+    let mut stream = Stream::open(grpc, DELTA).await;
+    stream.send(&ask(""));
+    assert_eq!(names(&mut stream).await, ["a"]);
+    drop(server);
+    for address in [grpc, http] {
+        until("nobody listens", async || {
+            let again = Server::builder().grpc(address).bind().await;
+            again.is_ok().then_some(())
+        })
+        .await;
+    }
+    stream.is_over().await;
+}
+
+/// Handles may be kept and called anywhere, servers and what they are made of be moved to where they run.
+#[test]
+fn what_a_program_holds_is_send_and_sync() {
+    fn shared<T: Send + Sync + Clone>() {}
+    fn moved<T: Send>() {}
+    shared::<Cache>();
+    shared::<Arc<Resource>>();
+    shared::<Arc<Snapshot>>();
+    shared::<Security>();
+    shared::<LoadReports>();
+    shared::<BindError>();
+    moved::<Builder>();
+    moved::<Server>();
+    moved::<DirStore>();
+    moved::<FileSink>();
+    moved::<Update>();
+}
+
+/// Given an address that somebody else has; then the error says so, and where.
+#[tokio::test]
+async fn an_address_in_use_is_told_by_its_kind() {
+    let one = Server::builder().bind().await.unwrap();
+    let error = Server::builder().grpc(one.grpc_addr()).bind().await;
+    let error = error.unwrap_err();
+    assert_eq!(
+        (error.address, error.kind),
+        (one.grpc_addr(), ErrorKind::AddrInUse)
+    );
+    let told = format!(
+        "cannot listen on {}: Address already in use",
+        one.grpc_addr()
+    );
+    assert!(error.to_string().starts_with(&told), "{error}");
 }
 
 /// Given a client that waits for the first load; when that brings a group for it; then it gets what the group has on

@@ -19,10 +19,7 @@ struct Fed(mpsc::UnboundedReceiver<ChangeSet>);
 impl Store for Fed {
     async fn next(&mut self) -> Option<Update> {
         let changes = self.0.recv().await?;
-        Some(Update {
-            changes,
-            ..Update::default()
-        })
+        Some(changes.into())
     }
 }
 

@@ -110,6 +110,19 @@ impl Kind {
         (Kind(Repr::Other(url.into())), ApiVersion::V3)
     }
 
+    /// The kind whose resources are such messages, be it of the API or of one's own.
+    ///
+    /// ```
+    /// use envoy_types::pb::envoy::config::cluster::v3::Cluster;
+    /// use oxds_types::Kind;
+    ///
+    /// assert_eq!(Kind::of::<Cluster>(), Kind::CLUSTER);
+    /// ```
+    #[must_use]
+    pub fn of<M: prost::Name>() -> Kind {
+        Kind::from_message(&M::full_name()).0
+    }
+
     /// The kind with this short name (`cds`, `eds`, …), in either case.
     #[must_use]
     pub fn from_short_name(name: &str) -> Option<Kind> {
