@@ -57,7 +57,9 @@ pub(crate) struct Cli {
         global = true,
         value_enum,
         default_value_t,
-        value_name = "FORMAT"
+        value_name = "FORMAT",
+        // After what the command itself takes.
+        display_order = 900
     )]
     log_format: LogFormat,
 
@@ -162,6 +164,31 @@ mod tests {
                 "{name} has no examples:\n{help}"
             );
             assert!(help.contains(&format!("  oxds {name}")), "{name}:\n{help}");
+        }
+    }
+
+    /// What stands below a heading belongs there; what is of no group stands before all headings.
+    #[test]
+    fn options_stand_below_the_heading_that_they_belong_to() {
+        let security = [
+            "tls",
+            "ca",
+            "cert",
+            "key",
+            "insecure",
+            "authorize",
+            "tls-cert",
+            "tls-key",
+            "tls-client-ca",
+        ];
+        for command in Cli::command().get_subcommands() {
+            let name = command.get_name();
+            for option in command.get_arguments() {
+                let long = option.get_long().unwrap_or_default();
+                let heading = option.get_help_heading();
+                let is_security = security.contains(&long) && name != "api";
+                assert_eq!(heading == Some("Security"), is_security, "{name} --{long}");
+            }
         }
     }
 

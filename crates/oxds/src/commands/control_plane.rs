@@ -34,7 +34,7 @@ pub(super) const MAX_ANSWER: usize = 256 << 20;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Address {
     /// The control plane: what `oxds serve` printed after `grpc`
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:18000")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:18000", value_parser = host_and_port)]
     pub(crate) server: String,
     /// A gRPC bootstrap, to ask its first server as the client that it is for
     #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "ClientSecurity"])]
@@ -53,7 +53,7 @@ impl Address {
             Some(file) => check::read(file),
             None => {
                 let builder = client(Bootstrap::builder(&self.server));
-                let built = self.security.apply(builder).build();
+                let built = self.security.apply(builder)?.build();
                 built.map_err(Failure::usage)
             }
         }
@@ -62,6 +62,14 @@ impl Address {
     /// The control plane.
     pub(crate) fn server(&self) -> Result<Server, Failure> {
         first_server(&self.bootstrap(|builder| builder)?)
+    }
+}
+
+/// An address of which gRPC's guess at a port would be wrong.
+pub(super) fn host_and_port(text: &str) -> Result<String, String> {
+    match text.contains(':') {
+        true => Ok(text.to_owned()),
+        false => Err("a host and a port: 127.0.0.1:18000".to_owned()),
     }
 }
 

@@ -12,7 +12,7 @@ use envoy_types::pb::envoy::service::status::v3::{
 use oxds_client::Bootstrap;
 use oxds_types::Kind;
 
-use super::control_plane::{ControlPlane, first_server, refused};
+use super::control_plane::{ControlPlane, first_server, host_and_port, refused};
 use super::secure::ClientSecurity;
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
@@ -37,18 +37,18 @@ Exit codes: 0 nothing is NACKED or in ERROR, 1 something is, or nobody answers."
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The port on which the client serves CSDS
-    #[arg(value_name = "HOST:PORT")]
+    #[arg(value_name = "HOST:PORT", value_parser = host_and_port)]
     address: String,
-    #[command(flatten)]
-    security: ClientSecurity,
     /// The form of the result on stdout
     #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
     output: View,
+    #[command(flatten)]
+    security: ClientSecurity,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let clients = runtime()?.block_on(async {
-        let bootstrap = args.security.apply(Bootstrap::builder(&args.address));
+        let bootstrap = args.security.apply(Bootstrap::builder(&args.address))?;
         let bootstrap = bootstrap.build().map_err(Failure::usage)?;
         let client = ControlPlane::connect(&first_server(&bootstrap)?).await?;
         let clients = client.client_status(args.output == View::Table).await;

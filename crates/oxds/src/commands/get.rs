@@ -48,14 +48,14 @@ pub(crate) struct Args {
     /// The form of the result on stdout
     #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
     output: View,
-    #[command(flatten)]
-    source: source::Asking,
     /// A folder, instead of a control plane
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server", "bootstrap", "node_id", "cluster"])]
     dir: Option<PathBuf>,
     /// For how long to wait for the control plane's answer
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     timeout: Duration,
+    #[command(flatten)]
+    source: source::Asking,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {

@@ -1,5 +1,6 @@
 //! The options of a server that bound what clients may cost it (S-77).
 
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 use oxds_server::Limits;
@@ -11,26 +12,26 @@ use super::duration;
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {
     /// Bytes of one request; 64 MiB unless told
-    #[arg(long, value_name = "BYTES")]
-    max_request_bytes: Option<usize>,
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
+    max_request_bytes: Option<NonZeroUsize>,
     /// Connections at once; 100000 unless told
-    #[arg(long, value_name = "COUNT")]
-    max_connections: Option<usize>,
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    max_connections: Option<NonZeroUsize>,
     /// Streams of discovery at once; 100000 unless told
-    #[arg(long, value_name = "COUNT")]
-    max_streams: Option<usize>,
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    max_streams: Option<NonZeroUsize>,
     /// Streams of discovery at once from one address; 20000 unless told
-    #[arg(long, value_name = "COUNT")]
-    max_streams_per_peer: Option<usize>,
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    max_streams_per_peer: Option<NonZeroUsize>,
     /// Calls at once on one connection; 128 unless told
-    #[arg(long, value_name = "COUNT")]
-    max_streams_per_connection: Option<u32>,
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    max_streams_per_connection: Option<NonZeroU32>,
     /// Requests per second that are read from one stream; 1000 unless told
-    #[arg(long, value_name = "COUNT")]
-    request_rate: Option<u32>,
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    request_rate: Option<NonZeroU32>,
     /// How many requests a stream may send before that holds; 20000 unless told
-    #[arg(long, value_name = "COUNT")]
-    request_burst: Option<u32>,
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    request_burst: Option<NonZeroU32>,
     /// How long a connection may take to its first call, and a stream to its first request; 30s unless told
     #[arg(long, value_name = "TIME", value_parser = duration)]
     first_request: Option<Duration>,
@@ -51,16 +52,21 @@ pub(super) struct LimitArgs {
 impl LimitArgs {
     pub(super) fn limits(&self) -> Limits {
         let mut limits = Limits::default();
-        set(&mut limits.message_bytes, self.max_request_bytes);
-        set(&mut limits.connections, self.max_connections);
-        set(&mut limits.streams, self.max_streams);
-        set(&mut limits.streams_per_peer, self.max_streams_per_peer);
+        let size = |said: Option<NonZeroUsize>| said.map(NonZeroUsize::get);
+        let count = |said: Option<NonZeroU32>| said.map(NonZeroU32::get);
+        set(&mut limits.message_bytes, size(self.max_request_bytes));
+        set(&mut limits.connections, size(self.max_connections));
+        set(&mut limits.streams, size(self.max_streams));
+        set(
+            &mut limits.streams_per_peer,
+            size(self.max_streams_per_peer),
+        );
         set(
             &mut limits.streams_per_connection,
-            self.max_streams_per_connection,
+            count(self.max_streams_per_connection),
         );
-        set(&mut limits.request_rate, self.request_rate);
-        set(&mut limits.request_burst, self.request_burst);
+        set(&mut limits.request_rate, count(self.request_rate));
+        set(&mut limits.request_burst, count(self.request_burst));
         set(&mut limits.first_request, self.first_request);
         set(&mut limits.keepalive, self.keepalive);
         set(&mut limits.keepalive_timeout, self.keepalive_timeout);

@@ -8,6 +8,7 @@ pub(crate) mod completions;
 mod control_plane;
 pub(crate) mod csds;
 pub(crate) mod demo;
+mod files;
 mod following;
 pub(crate) mod get;
 mod limits;

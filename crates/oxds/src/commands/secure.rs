@@ -8,6 +8,8 @@ use oxds_client::bootstrap::Builder;
 use oxds_client::credentials::{CertificateFiles, IdentityFiles, Trust};
 use oxds_client::credentials::{ChannelCredentials, Configured};
 
+use crate::exit::Failure;
+
 /// How to connect: in plaintext, unless one of the others is there.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Security")]
@@ -36,19 +38,36 @@ pub(crate) struct ClientSecurity {
 
 impl ClientSecurity {
     /// The same bootstrap, with servers that are connected to like this.
-    pub(crate) fn apply(&self, builder: Builder) -> Builder {
-        match self.credentials() {
+    pub(crate) fn apply(&self, builder: Builder) -> Result<Builder, Failure> {
+        Ok(match self.credentials()? {
             Some(credentials) => builder.credentials(credentials),
             None => builder,
-        }
+        })
     }
 
-    /// What was asked for; `None` if nothing was.
-    pub(crate) fn credentials(&self) -> Option<Configured<dyn ChannelCredentials>> {
-        match self.insecure {
-            true => Some(Configured::insecure()),
-            false => self.tls(),
+    /// What was asked for; `None` if nothing was. A file that cannot be read is told before anybody is called.
+    pub(crate) fn credentials(
+        &self,
+    ) -> Result<Option<Configured<dyn ChannelCredentials>>, Failure> {
+        if self.insecure {
+            return Ok(Some(Configured::insecure()));
         }
+        self.check_files()?;
+        Ok(self.tls())
+    }
+
+    #[cfg(feature = "tls")]
+    fn check_files(&self) -> Result<(), Failure> {
+        for file in [&self.ca, &self.cert, &self.key].into_iter().flatten() {
+            let read = std::fs::read(file);
+            read.map_err(|error| Failure::usage(format_args!("{}: {error}", file.display())))?;
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn check_files(&self) -> Result<(), Failure> {
+        Ok(())
     }
 
     #[cfg(feature = "tls")]

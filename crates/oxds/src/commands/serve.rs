@@ -1,5 +1,6 @@
 //! `oxds serve`: a control plane over a folder.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use clap::ValueEnum;
 use oxds_server::{BindError, DirStore, FileSink, OnNack, Server};
 use tracing::info;
 
+use super::files;
 use super::limits::LimitArgs;
 use super::security::SecurityArgs;
 use super::{dir_options, duration, runtime, unreadable};
@@ -52,10 +54,10 @@ pub(crate) struct Args {
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Where clients connect: xDS, gRPC health and reflection
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18000")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18000", value_parser = socket)]
     grpc: SocketAddr,
     /// Where people and Prometheus look: /status.json, /metrics, /healthz, /readyz
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18001")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18001", value_parser = socket)]
     http: SocketAddr,
     /// Refuse references that lead nowhere, instead of warning
     #[arg(long)]
@@ -66,19 +68,19 @@ pub(crate) struct Args {
     /// How long clients may take to leave after SIGTERM; then they are cut off
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     drain: Duration,
+    /// What to do when clients refuse a change: go on serving it, or serve again what all had accepted
+    #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
+    on_nack: OnNackPolicy,
+    /// How many nodes may refuse a change before `rollback` takes it back [default: 0]
+    #[arg(long, value_name = "NODES", allow_negative_numbers = true)]
+    nack_threshold: Option<usize>,
+    /// Pass fields that this version of the API does not know, instead of refusing the file
+    #[arg(long)]
+    allow_unknown_fields: bool,
     #[command(flatten)]
     security: SecurityArgs,
     #[command(flatten)]
     limits: LimitArgs,
-    /// What to do when clients refuse a change: go on serving it, or serve again what all had accepted
-    #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
-    on_nack: OnNackPolicy,
-    /// How many nodes may refuse a change before it is taken back
-    #[arg(long, value_name = "NODES", default_value_t = 0)]
-    nack_threshold: usize,
-    /// Pass fields that this version of the API does not know, instead of refusing the file
-    #[arg(long)]
-    allow_unknown_fields: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -91,12 +93,15 @@ enum OnNackPolicy {
 }
 
 impl Args {
-    fn on_nack(&self) -> OnNack {
-        match self.on_nack {
-            OnNackPolicy::Keep => OnNack::Keep,
-            OnNackPolicy::Rollback => OnNack::Rollback {
-                threshold: self.nack_threshold,
-            },
+    fn on_nack(&self) -> Result<OnNack, Failure> {
+        match (self.on_nack, self.nack_threshold) {
+            (OnNackPolicy::Keep, None) => Ok(OnNack::Keep),
+            (OnNackPolicy::Keep, Some(_)) => Err(Failure::usage(
+                "--nack-threshold says when a change is taken back, which only --on-nack rollback does",
+            )),
+            (OnNackPolicy::Rollback, threshold) => Ok(OnNack::Rollback {
+                threshold: threshold.unwrap_or_default(),
+            }),
         }
     }
 }
@@ -106,9 +111,12 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 async fn serve(args: Args) -> Result<Exit, Failure> {
-    let on_nack = args.on_nack();
+    let on_nack = args.on_nack()?;
     let options = dir_options(args.allow_unknown_fields, args.strict);
-    let store = DirStore::open(args.dir, options).map_err(|error| unreadable(&error))?;
+    let store = DirStore::open(&args.dir, options).map_err(|error| unreadable(&error))?;
+    if let Some(out) = &args.files {
+        files::prepare(&args.dir, out)?;
+    }
     let mut limits = args.limits.limits();
     limits.drain = args.drain;
     let security = args.security.open().map_err(Failure::usage)?;
@@ -123,7 +131,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         .store(store)
         .bind()
         .await
-        .map_err(|error| in_use(&error))?;
+        .map_err(|error| unbound(&error, args.http))?;
 
     if let Some(folder) = args.files {
         tokio::spawn(FileSink::new(server.cache(), folder).run());
@@ -143,16 +151,42 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     };
     let stopped = async {
         tokio::select! {
-            signal = stop.next() => info!("{signal}: stopping"),
+            // A SIGHUP before the last signal is still followed.
+            biased;
             () = reloading => {}
+            signal = stop.next() => info!("{signal}: stopping"),
         }
     };
     server.run(stopped).await;
     Ok(Exit::Success)
 }
 
-fn in_use(error: &BindError) -> Failure {
-    Failure::negative(error).hint("port 0 lets the system choose: --grpc 127.0.0.1:0")
+fn unbound(error: &BindError, http: SocketAddr) -> Failure {
+    let option = match error.address == http {
+        true => "http",
+        false => "grpc",
+    };
+    let failure = Failure::negative(format_args!("--{option}: {error}"));
+    match error.kind {
+        ErrorKind::AddrInUse => {
+            let ip = error.address.ip();
+            let any = SocketAddr::new(ip, 0);
+            failure.hint(format_args!(
+                "port 0 lets the system choose: --{option} {any}"
+            ))
+        }
+        ErrorKind::AddrNotAvailable => failure.hint(format_args!(
+            "no interface of this machine has {}",
+            error.address.ip()
+        )),
+        _ => failure,
+    }
+}
+
+/// Reads an address to listen at. Names are not looked up: which of their addresses is meant would be a guess.
+fn socket(text: &str) -> Result<SocketAddr, String> {
+    let form = "an IP address and a port: 127.0.0.1:18000, [::1]:18000, or 0.0.0.0:18000 for all interfaces";
+    text.parse().map_err(|_| form.to_owned())
 }
 
 /// What tells this process from its replicas, to clients that log whom they talk to.

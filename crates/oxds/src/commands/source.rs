@@ -11,8 +11,6 @@ use crate::exit::Failure;
 /// Whom to ask, and who asks.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Asking {
-    #[command(flatten)]
-    address: Address,
     /// The node that is asked for: control planes may tell each something else
     #[arg(
         long,
@@ -32,6 +30,8 @@ pub(crate) struct Asking {
     /// The version of the API to ask in; auto: v3 if the bootstrap says that the server knows it, else v2
     #[arg(long, value_enum, default_value_t, value_name = "VERSION")]
     transport: Transport,
+    #[command(flatten)]
+    address: Address,
 }
 
 /// A [`TransportPolicy`], by its name on the command line.

@@ -36,7 +36,7 @@ wrong, and which is printed; 2 wrong arguments.";
 
 /// Wait until all clients have accepted what is served
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "oxds wait [OPTIONS] <NAME>\n       oxds wait [OPTIONS] --all")]
 pub(crate) struct Args {
     /// What to wait for
     #[arg(

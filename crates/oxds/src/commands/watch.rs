@@ -1,6 +1,6 @@
 //! `oxds watch`: resources, as they change.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use oxds_client::{Bootstrap, Source};
 use oxds_core::observe::Change;
 use oxds_core::snapshot::Protocol;
 use oxds_types::Kind;
+use oxds_types::codec::Format;
 use tracing::warn;
 
 use super::following::{Following, Trouble};
@@ -87,7 +88,7 @@ impl Args {
     fn followed(&self) -> Result<(Source, Bootstrap), Failure> {
         let source = match (&self.rest, &self.file) {
             (Some(url), _) => {
-                let rest = match self.source.security().credentials() {
+                let rest = match self.source.security().credentials()? {
                     Some(credentials) => Rest::with_credentials(url, credentials),
                     None => Rest::new(url),
                 };
@@ -96,9 +97,7 @@ impl Args {
                 rest.into()
             }
             (None, Some(file)) => {
-                if !file.exists() {
-                    warn!("{}: there is no such file yet", file.display());
-                }
+                check(file)?;
                 Source::file(file)
             }
             (None, None) => return Ok((Source::ads(), self.source.bootstrap()?)),
@@ -111,6 +110,27 @@ impl Args {
         let is_asked = || self.names.iter().any(|name| **name == *change.name);
         self.file.is_none() || self.names.is_empty() || is_asked()
     }
+}
+
+/// Refuses what no waiting makes a file of resources.
+fn check(file: &Path) -> Result<(), Failure> {
+    let name = file.display();
+    if file.is_dir() {
+        let folder = Failure::usage(format_args!("--file: {name} is a folder"));
+        return Err(
+            folder.hint("`oxds get KIND --dir` shows what a folder holds, `oxds serve` serves it")
+        );
+    }
+    if Format::from_path(file).is_none() {
+        let forms = ".pb, .json, .yaml, .yml, .pb_text or .textproto";
+        return Err(Failure::usage(format_args!(
+            "--file: {name} does not end in {forms}"
+        )));
+    }
+    if !file.exists() {
+        warn!("{name}: there is no such file yet");
+    }
+    Ok(())
 }
 
 async fn follow(args: &Args, source: &Source, bootstrap: &Bootstrap) -> Result<Exit, Failure> {

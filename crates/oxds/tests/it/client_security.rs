@@ -98,7 +98,7 @@ fn c16_c17_commands_ask_over_tls() {
     said.expect(0, &["\na "]);
     secured
         .run("get cds --server HERE --ca none.pem")
-        .expect(1, &["none.pem: No such file"]);
+        .expect(2, &["error: none.pem: No such file"]);
     secured
         .run("get cds --server HERE --cert client.pem")
         .expect(2, &["--key"]);

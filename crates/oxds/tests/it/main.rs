@@ -14,6 +14,7 @@ mod conformance;
 mod demo;
 mod drain;
 mod limits;
+mod mistakes;
 mod observe;
 mod rollout;
 #[cfg(feature = "tls")]

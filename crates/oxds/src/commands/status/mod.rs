@@ -39,11 +39,11 @@ Exit codes: 0 nothing is NACKED, taken back or wrong, 1 something is, or the con
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    address: Address,
     /// The form of the result on stdout
     #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
     output: View,
+    #[command(flatten)]
+    address: Address,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
