@@ -30,6 +30,8 @@ const AT_MOST: Duration = Duration::from_millis(500);
 const RESCAN: Duration = Duration::from_secs(30);
 /// … but takes at most this part of one core.
 const RESCAN_SHARE: u32 = 200;
+/// How often it is looked whether a folder that is gone is there again: nobody reports that.
+const ABSENT: Duration = Duration::from_secs(1);
 /// Paths remembered one by one; beyond, a walk over all is cheaper.
 const PATHS: usize = 10_000;
 
@@ -55,6 +57,8 @@ pub(super) struct Watch {
     unread: bool,
     /// The latest look was not for a report.
     by_walk: bool,
+    /// The latest look found no folder at all.
+    absent: bool,
 }
 
 #[derive(Debug)]
@@ -103,6 +107,7 @@ impl Watch {
             rescan: RESCAN,
             unread: true,
             by_walk: false,
+            absent: false,
         })
     }
 
@@ -111,10 +116,13 @@ impl Watch {
     }
 
     /// How long the last look took: the next walk waits in proportion. A walk that found what was not reported means
-    /// that the system may watch what is not there any more.
+    /// that the system may watch what is not there any more; a folder that is there again certainly does.
     pub(super) fn scanned(&mut self, took: Duration, found: bool) {
         self.rescan = RESCAN.max(took * RESCAN_SHARE);
-        if self.by_walk && found {
+        let was_absent = std::mem::replace(&mut self.absent, !self.shared.absolute.is_dir());
+        if self.absent {
+            self.rescan = ABSENT;
+        } else if was_absent || self.by_walk && found {
             self.renew();
             self.shared.report(Dirty::Stamps);
         }

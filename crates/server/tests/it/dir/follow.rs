@@ -260,6 +260,35 @@ async fn s72_folders_come_and_go() {
     watched.serves(&["a"]);
 }
 
+/// Given a folder that is watched; when it is deleted, then what it held stays served, and the log says why; when it is
+/// made again, with the same or with other files, then it is followed as before.
+#[tokio::test]
+async fn s72_s73_a_folder_that_comes_back_is_followed() {
+    let mut watched = Watched::start(&[("a.yaml", &cluster("a"))]).await;
+    let root = watched.path().to_owned();
+    for (file, name) in [("b.yaml", "b"), ("c.yaml", "c")] {
+        fs::remove_dir_all(&root).unwrap();
+        while watched.findings.is_empty() {
+            watched.next().await;
+        }
+        watched.serves(&["a"]);
+        fs::create_dir(&root).unwrap();
+        watched.write("a.yaml", &cluster("a"));
+        while !watched.findings.is_empty() {
+            watched.next().await;
+        }
+        watched.write(file, &cluster(name));
+        while !watched.served.contains(name) {
+            watched.next().await;
+        }
+        watched.serves(&["a", name]);
+        fs::remove_file(root.join(file)).unwrap();
+        while watched.served.contains(name) {
+            watched.next().await;
+        }
+    }
+}
+
 /// Given files in the manner of a Kubernetes ConfigMap, where all lead through one link; when the link is replaced;
 /// then all changes come as one change set.
 #[cfg(unix)]
