@@ -4,6 +4,13 @@ use std::fmt::Write as _;
 
 use terminal_size::{Width, terminal_size};
 
+/// What others said, as a part of one line: line breaks become spaces, and what a terminal would obey is only shown.
+pub(crate) fn one_line(text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    words.join(" ").chars().map(shown).collect()
+}
+
 /// Rows under a head, in columns as wide as their widest cell. The last column is as long as it is.
 #[derive(Debug)]
 pub(crate) struct Table<const N: usize> {
@@ -17,14 +24,11 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// Adds a row. Line breaks become spaces, and an empty cell a dash.
+    /// Adds a row, of cells in [`one_line`]; an empty one becomes a dash.
     pub(crate) fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells.map(|cell| {
-            let words: Vec<_> = cell.split_whitespace().collect();
-            match words.is_empty() {
-                true => "-".to_owned(),
-                false => words.join(" "),
-            }
+        self.rows.push(cells.map(|cell| match one_line(&cell) {
+            cell if cell.is_empty() => "-".to_owned(),
+            cell => cell,
         }));
     }
 

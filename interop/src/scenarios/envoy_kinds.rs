@@ -122,6 +122,21 @@ impl Edge {
     }
 }
 
+impl Edge {
+    /// How often Envoy was given listeners.
+    async fn listener_updates(&self) -> Fallible<u64> {
+        self.envoy.stat("listener_manager.lds.update_success").await
+    }
+
+    /// The listener was not sent again, for the sake of what it refers to.
+    async fn kept_its_listener(&self, updates: u64) -> Fallible {
+        match self.listener_updates().await? == updates {
+            true => Ok(()),
+            false => Err("the listener was sent again for the sake of what it refers to".into()),
+        }
+    }
+}
+
 fn secret(issued: &Issued) -> String {
     let inline = |pem: &str| pem.replace('\n', "\n      ");
     format!(
@@ -178,24 +193,14 @@ async fn rotates_a_certificate(cx: Context) -> Fallible {
     )
     .await?;
     let before = shown(edge.address, &authority).await?;
-    let updates = edge
-        .envoy
-        .stat("listener_manager.lds.update_success")
-        .await?;
+    let updates = edge.listener_updates().await?;
     edge.folder.write("secret.yaml", &[secret(&new)])?;
     until("the new certificate", SOON, async || {
         let now = shown(edge.address, &authority).await?;
         Ok((now != before).then_some(()))
     })
     .await?;
-    let after = edge
-        .envoy
-        .stat("listener_manager.lds.update_success")
-        .await?;
-    if after != updates {
-        return Err("the listener was sent again for the sake of its secret".into());
-    }
-    Ok(())
+    edge.kept_its_listener(updates).await
 }
 
 /// Given a runtime layer by RTDS,
@@ -261,8 +266,10 @@ typed_config:
         .await
     };
     marked("one").await?;
+    let updates = edge.listener_updates().await?;
     edge.folder.write("extension.yaml", &[extension("two")])?;
-    marked("two").await
+    marked("two").await?;
+    edge.kept_its_listener(updates).await
 }
 
 /// Given routes of which the virtual hosts come by VHDS, on demand,
@@ -292,25 +299,23 @@ routes:
         ("host.yaml", host(201)),
     )
     .await?;
-    let answers = async |status: u16| {
-        until(
-            &format!("late.example answers {status}"),
-            SOON,
-            async || {
-                let response = http::ask(edge.address, "late.example").await?;
-                match response.status().as_u16() {
-                    is if is == status => Ok(Some(())),
-                    is => Err(format!("it answers {is}").into()),
-                }
-            },
-        )
-        .await
-    };
-    answers(201).await?;
-    let unknown = http::ask(edge.address, "gone.example").await?.status();
-    if unknown != 404 {
-        return Err(format!("gone.example answers {unknown}").into());
+    let answer = async |host: &str| Ok(http::ask(edge.address, host).await?.status().as_u16());
+    let first: Fallible<u16> = answer("late.example").await;
+    match first? {
+        201 => {}
+        other => return Err(format!("the first request is answered {other}").into()),
+    }
+    let unknown: Fallible<u16> = answer("gone.example").await;
+    match unknown? {
+        404 => {}
+        other => return Err(format!("gone.example answers {other}").into()),
     }
     edge.folder.write("host.yaml", &[host(202)])?;
-    answers(202).await
+    until("late.example answers 202", SOON, async || {
+        match answer("late.example").await? {
+            202 => Ok(Some(())),
+            other => Err(format!("it answers {other}").into()),
+        }
+    })
+    .await
 }

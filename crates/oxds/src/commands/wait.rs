@@ -12,6 +12,7 @@ use super::store::{Finding, Store};
 use super::{duration, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use crate::table::one_line;
 
 /// After a change: others mostly come with it.
 const BREATH: Duration = Duration::from_millis(50);
@@ -162,10 +163,8 @@ fn lacking(clients: &[Client], name: Option<&str>) -> Vec<String> {
                     .as_ref()
                     .map(|refused| format!(": {}", refused.reason));
                 let reason = reason.unwrap_or_default();
-                lines.push(format!(
-                    "{node} {kind} {name} {}{reason}",
-                    held.state.text()
-                ));
+                let state = held.state.text();
+                lines.push(one_line(&format!("{node} {kind} {name} {state}{reason}")));
             }
         }
     }

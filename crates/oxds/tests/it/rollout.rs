@@ -4,6 +4,9 @@ use std::fs;
 
 use oxds_client::{Bootstrap, ClientPool, XdsClient};
 use oxds_core::resource::Cluster;
+use oxds_testkit::hostile::{Rude, framed};
+use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse, Node, Status};
+use prost::Message as _;
 use serde_json::Value;
 
 use crate::support::{Serve, cluster, command, folder, oxds};
@@ -145,4 +148,45 @@ async fn s80_a_refused_file_is_taken_back_until_it_is_mended() {
     server.shows("/status.json", "\"rollbacks\":[]");
     ask(&server, &["wait", "shop"]).expect(0, &[]);
     ask(&server, &["status"]).expect(0, &["SYNCED"]);
+}
+
+/// Given a client with a name and words that a terminal, or a reader of logs, would take for something else; then status,
+/// `wait` and the log show them in one line each, and harmless.
+#[tokio::test(flavor = "multi_thread")]
+async fn s60_what_a_client_says_is_only_shown() {
+    let dir = folder(&[("a.yaml", &cluster("shop"))]);
+    let server = Serve::start(dir.path());
+    server.shows("/readyz", "200 OK");
+    let path = "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters";
+    let mut client = Rude::connect(server.grpc, 65_535).await.expect("connected");
+    let mut call = client.call(path).await.expect("a call");
+    call.send(framed(&DiscoveryRequest {
+        node: Some(Node {
+            id: "\x1b[2Jnode\nnext".into(),
+            ..Node::default()
+        }),
+        ..DiscoveryRequest::default()
+    }));
+    let answer = call.message().await.expect("an answer");
+    let answer = DiscoveryResponse::decode(answer).expect("a response");
+    call.send(framed(&DiscoveryRequest {
+        response_nonce: answer.nonce,
+        error_detail: Some(Status {
+            message: "shop: no\nFORGED \x1b[31mred".into(),
+            ..Status::default()
+        }),
+        ..DiscoveryRequest::default()
+    }));
+    server.shows("/status.json", "\"nacks\":1");
+    let status = ask(&server, &["status"]);
+    let waited = ask(&server, &["wait", "shop", "--timeout", "100ms"]);
+    server.signal("TERM");
+    let (_, log) = tokio::task::spawn_blocking(|| server.end())
+        .await
+        .expect("ended");
+    for text in [&status.stdout, &waited.stdout, &log] {
+        assert!(text.contains("FORGED"), "{text}");
+        let forged = text.lines().any(|line| line.starts_with("FORGED"));
+        assert!(!forged && !text.contains('\x1b'), "{text:?}");
+    }
 }

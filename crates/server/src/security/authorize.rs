@@ -168,6 +168,9 @@ rules:
   nodes: ["shop-*"]
   groups: [shop]
   secrets: ["shop/*"]
+- identity: spiffe://prod/ns/shop/sa/any
+  nodes: [any-*]
+  secrets: ["*"]
 - identity: "*.ops.example.com"
   nodes: ["**"]
   secrets: ["**"]
@@ -227,6 +230,9 @@ rules:
         let web = admit(&["spiffe://prod/ns/shop/sa/web"], "shop-1").unwrap();
         assert!(web.allows_secret("shop/cert"));
         assert!(!web.allows_secret("root") && !web.allows_secret("*"));
+        // All secrets are not one without a slash.
+        let slashless = admit(&["spiffe://prod/ns/shop/sa/any"], "any-1").unwrap();
+        assert!(slashless.allows_secret("root") && !slashless.allows_secret("*"));
         // The rule of the node that is claimed grants, not that of another which could have been.
         let admin = admit(&["spiffe://prod/ns/shop/sa/admin"], "admin").unwrap();
         assert!(admin.allows_secret("root") && !admin.allows_secret("shop/cert"));

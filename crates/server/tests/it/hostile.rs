@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use oxds_server::{Limits, Server};
+use oxds_testkit::hostile::{Call, Ended, Rude};
 
 use crate::client::{CDS, DELTA, SOTW, Stream, ask, subscribe};
 use crate::{Running, until, upsert};
@@ -12,6 +13,11 @@ const INVALID_ARGUMENT: u32 = 3;
 const DEADLINE_EXCEEDED: u32 = 4;
 const RESOURCE_EXHAUSTED: u32 = 8;
 const UNIMPLEMENTED: u32 = 12;
+
+async fn open(server: &Running, path: &str) -> Call {
+    let mut client = Rude::connect(server.grpc, 65_535).await.unwrap();
+    client.call(path).await.unwrap()
+}
 
 async fn serves(server: &Running) {
     let mut stream = Stream::open(server.grpc, SOTW).await;
@@ -87,8 +93,20 @@ async fn s77_a_stream_that_never_asks_is_ended() {
     let mut limits = Limits::default();
     limits.first_request = Duration::from_millis(20);
     let server = Running::start(Server::builder().limits(limits)).await;
-    let mut stream = Stream::open(server.grpc, SOTW).await;
-    assert_eq!(stream.status().await.0, DEADLINE_EXCEEDED);
+    for path in [
+        SOTW,
+        DELTA,
+        "/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters",
+        crate::load::LRS,
+        crate::csds::STREAM,
+    ] {
+        let call = open(&server, path).await;
+        let ended = call.ended().await;
+        assert!(
+            matches!(ended, Ended::Status(DEADLINE_EXCEEDED, _)),
+            "{path} {ended:?}"
+        );
+    }
 }
 
 /// Given as many streams as are allowed; when one more is opened, it is refused; when one ends, there is room again.

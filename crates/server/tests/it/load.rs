@@ -185,18 +185,6 @@ async fn s77_a_report_may_be_as_long_as_a_request() {
     assert_eq!(orders.clusters, ["a"]);
 }
 
-/// Given a client that opens a stream for reports and says nothing; then it is ended when patience ends.
-#[tokio::test]
-async fn s77_who_says_nothing_reports_nothing() {
-    let mut limits = oxds_server::Limits::default();
-    limits.first_request = Duration::from_millis(50);
-    let server = Running::start(Server::builder().limits(limits)).await;
-    for path in [LRS, crate::csds::STREAM] {
-        let mut stream = Stream::open(server.grpc, path).await;
-        assert_eq!(stream.status().await.0, 4, "{path}");
-    }
-}
-
 /// Given a client that must be told names; when its node comes to be in a group; then it is told of the group's clusters.
 #[tokio::test]
 async fn s67_new_orders_follow_the_groups_of_the_node() {

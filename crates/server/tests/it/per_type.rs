@@ -15,7 +15,7 @@ const V2_CDS: &str = "type.googleapis.com/envoy.api.v2.Cluster";
 
 /// A server with one resource, named `a`, of every kind.
 pub(crate) async fn with_every_kind() -> Running {
-    let server = Running::start(Server::builder()).await;
+    let server = Running::start(Server::builder().identifier("replica-1")).await;
     let one = |kind| Arc::new(Resource::new(kind, "a", b"\x0a\x01a"));
     server.cache.apply(ChangeSet {
         upserts: Kind::known().map(one).collect(),

@@ -120,6 +120,8 @@ async fn s61_every_kind_that_can_be_fetched_or_polled_is() {
                     client.unary(&path, &ask("", &["a"])).await;
                 assert_eq!(response.type_url, expected, "{path}");
                 assert_eq!(response.resources[0].type_url, expected, "{path}");
+                let replica = response.control_plane.unwrap().identifier;
+                assert_eq!(replica, "replica-1", "{path}");
                 fetched += 1;
             }
             if let Some(path) = service.rest {
@@ -129,6 +131,7 @@ async fn s61_every_kind_that_can_be_fetched_or_polled_is() {
                 let response: serde_json::Value = serde_json::from_str(&text).unwrap();
                 assert_eq!(response["typeUrl"], expected, "{path}");
                 assert_eq!(response["resources"][0]["@type"], expected, "{path}");
+                assert_eq!(response["controlPlane"]["identifier"], "replica-1");
                 polled += 1;
             }
         }

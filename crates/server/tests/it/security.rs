@@ -12,7 +12,7 @@ use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::{Security, Server, TlsFiles};
 use oxds_testkit::certificates::{Authority, Issued, replace};
 use oxds_types::Kind;
-use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
+use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node, ResourceLocator};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
 
@@ -289,6 +289,55 @@ async fn s78_a_secret_goes_only_to_those_allowed() {
         .running
         .counts("oxds_refusals_total{reason=\"secret\"} 9")
         .await;
+}
+
+/// Given a rule with a secret's canonical `xdstp` name; when it is asked for in another order of parameters, by name and by
+/// locator; then it comes, and what the rule does not name does not.
+#[tokio::test]
+async fn s78_a_secret_is_the_same_however_it_is_named() {
+    let xdstp = "xdstp://shop/envoy.extensions.transport_sockets.tls.v3.Secret/cert";
+    let rules = RULES.replace("[shop-cert]", &format!("['{xdstp}?a=1&b=2']"));
+    let server = Secured::start(Some(&rules)).await;
+    let canonical = format!("{xdstp}?a=1&b=2");
+    let upserts = vec![Arc::new(Resource::new(
+        Kind::SECRET,
+        &*canonical,
+        b"\x0a\x01s",
+    ))];
+    server.running.cache.apply(ChangeSet {
+        upserts,
+        ..ChangeSet::default()
+    });
+    let mut client = server.client(&[WEB]).await;
+    let ask_for = |names: &[&str], located: &[&str]| DeltaDiscoveryRequest {
+        node: node("shop-1"),
+        resource_locators_subscribe: located
+            .iter()
+            .map(|name| ResourceLocator {
+                name: (*name).to_owned(),
+                ..ResourceLocator::default()
+            })
+            .collect(),
+        ..subscribe(SDS, names)
+    };
+    let other_order = format!("{xdstp}?b=2&a=1");
+    for (names, located) in [
+        (&[&*other_order, "pay-cert"][..], &[][..]),
+        (&[], &[&*other_order, "pay-cert"]),
+    ] {
+        let mut stream = client.open(DELTA).await;
+        stream.send(&ask_for(names, located));
+        let response = stream.delta().await;
+        let told = response.resources.iter().map(|r| {
+            let located = r.resource_name.as_ref().map(|name| &name.name);
+            located.unwrap_or(&r.name).clone()
+        });
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [&*canonical],
+            "{names:?} {located:?}"
+        );
+    }
 }
 
 /// Given a group that is told by the cluster that a node claims; then only a client whose rule has the group may claim

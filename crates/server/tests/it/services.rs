@@ -33,6 +33,26 @@ async fn s65_health_follows_the_first_load() {
     }
 }
 
+/// Given one who watches the health of the server; when that shuts down; then it is told so before its stream ends.
+#[tokio::test]
+async fn s65_health_tells_of_a_shutdown() {
+    let mut server = Running::with_clusters(&["a"]).await;
+    for service in ["", ADS] {
+        until("serving", async || {
+            (health(&server, service).await == 1).then_some(())
+        })
+        .await;
+    }
+    let service = ADS.into();
+    let request = HealthCheckRequest { service };
+    let mut client = Client::connect(server.grpc).await;
+    let path = "/grpc.health.v1.Health/Watch";
+    let mut stream = client.open_with(path, &request).await;
+    assert_eq!(stream.message::<HealthCheckResponse>().await.status, 1);
+    server.stop();
+    assert_eq!(stream.message::<HealthCheckResponse>().await.status, 2);
+}
+
 async fn reflect(stream: &mut Stream, request: MessageRequest) -> MessageResponse {
     let request = ServerReflectionRequest {
         message_request: Some(request),

@@ -5,7 +5,7 @@ use super::control_plane::{Address, ControlPlane};
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::table::Table;
+use crate::table::{Table, one_line};
 
 mod nodes;
 
@@ -76,9 +76,9 @@ fn table(page: &Page) -> String {
             group.unwrap_or_default(),
             rollback.returned_to,
             ago(rollback.seconds_ago),
-            rollback.refused_by.join(", "),
+            one_line(&rollback.refused_by.join(", ")),
             rollback.version,
-            rollback.reason,
+            one_line(&rollback.reason),
         )
     });
     let errors = page.store.errors().map(|error| format!("{error}\n"));
