@@ -1,7 +1,6 @@
 //! Clients without a stream: `Fetch*` and REST.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use envoy_types::pb::envoy::service::status::v3::{
     ClientStatusRequest, ClientStatusResponse, ConfigStatus,
@@ -81,9 +80,11 @@ async fn s56_a_poll_is_held_until_something_changes() {
     let held = json!({"resourceNames": ["a", "z"], "versionInfo": first["versionInfo"]});
     let waiting = poll(&server, &held, Some(60));
     let changing = async {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        server.counts("oxds_requests_total 2").await;
         server.cache.apply(upsert(&["b"]));
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        // Somebody else hears of it meanwhile.
+        let (_, all) = poll(&server, &json!({}), None).await;
+        assert_eq!(all["resources"].as_array().unwrap().len(), 2);
         server.cache.apply(upsert(&["z"]));
     };
     let ((status, response), ()) =

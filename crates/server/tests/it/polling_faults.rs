@@ -195,7 +195,7 @@ async fn s79_shutdown_ends_polls() {
     let (_, first) = poll(&server, &json!({}), None).await;
     let held = json!({"versionInfo": first["versionInfo"]}).to_string();
     let waiting = tokio::spawn(post_static(server.http, held));
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    server.counts("oxds_requests_total 2").await;
     let begun = Instant::now();
     server.stop();
     let (status, _) = timeout(SOON, waiting).await.unwrap().unwrap();
