@@ -11,7 +11,8 @@
 //!   but not accepted yet
 //! ```
 //!
-//! Both are bounded by [`Config::hold`](super::Config::hold): then it goes anyway, and is reported (S-53). A kind that
+//! Both are bounded by [`Config::hold`](super::Config::hold): then it goes anyway, and is reported (S-53). Where
+//! something has a TTL, updates wait no longer than the client can do without a sign of life (S-49). A kind that
 //! the client did not ask for delays nothing (S-55); a client that asks by name decides its own order, as gRPC does.
 
 use std::{sync::Arc, time::Duration};
@@ -29,11 +30,21 @@ use crate::{
 pub(super) struct Patience {
     since: Instant,
     over: bool,
+    /// It ends by then, however long others last.
+    at_most: Duration,
 }
 
 impl Patience {
     pub(super) fn since(since: Instant) -> Self {
-        Self { since, over: false }
+        Self {
+            since,
+            over: false,
+            at_most: Duration::MAX,
+        }
+    }
+
+    pub(super) fn at_most(self, at_most: Duration) -> Self {
+        Self { at_most, ..self }
     }
 
     /// When it began.
@@ -47,13 +58,13 @@ impl Patience {
 
     /// Whether it ended just now.
     pub(super) fn ends(&mut self, now: Instant, hold: Duration) -> bool {
-        let ends = !self.over && now >= self.since + hold;
+        let ends = !self.over && now >= self.since + hold.min(self.at_most);
         self.over |= ends;
         ends
     }
 
     pub(super) fn deadline(self, hold: Duration) -> Option<Instant> {
-        (!self.over).then(|| self.since + hold)
+        (!self.over).then(|| self.since + hold.min(self.at_most))
     }
 }
 

@@ -85,19 +85,24 @@ impl Cache {
 
     /// What is held of a name, or of the names that it stands for, as this server sent it: name and version. What its
     /// last word on was a fault is to come again, for were it to go back to what is held, nothing else would clear the
-    /// fault (C-111).
+    /// fault (C-111). Of what a name stands for it is said all the same, in no version, for it may be gone.
     pub(in crate::ads) fn versions_from(
         &self,
         server: ServerId,
         kind: &Kind,
         name: &str,
     ) -> Vec<(String, String)> {
+        let is_of_many = is_of_many(name);
         let version = |(name, entry): (&Arc<str>, &Entry)| {
-            let held = entry.held()?;
-            let is_current = held.server == server && entry.fault().is_none();
-            is_current.then(|| (name.to_string(), held.version.to_string()))
+            let held = entry.held().filter(|held| held.server == server)?;
+            let version = match entry.fault() {
+                None => held.version.to_string(),
+                Some(_) if is_of_many => String::new(),
+                Some(_) => return None,
+            };
+            Some((name.to_string(), version))
         };
-        match is_of_many(name) {
+        match is_of_many {
             true => self.members(kind, name).filter_map(version).collect(),
             false => {
                 let entry = self.entries.get(kind, name);

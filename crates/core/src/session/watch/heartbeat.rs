@@ -5,10 +5,12 @@
 //!
 //! A sign of life names the resource and has no body, but for a SotW full state: there, what is left out is removed, so
 //! the whole state goes out again. So it does to whoever asked for everything over SotW, whatever the kind: Envoy takes
-//! that for the whole (SRDS).
+//! that for the whole (SRDS). And a SotW client that has not accepted a whole response on this stream, as something in
+//! each was bad, knows no version by which a sign could be one: what it took of them it is sent again.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use oxds_types::Version;
 use smallvec::SmallVec;
 
 use super::{
@@ -38,6 +40,11 @@ impl Heartbeats {
     /// much costs nothing yet.
     fn start(&mut self, now: Instant, ttl: Duration) {
         self.0.entry(ttl).or_insert(Next::At(now + ttl / 2));
+    }
+
+    /// Not all that has this TTL could be confirmed.
+    fn start_early(&mut self, now: Instant, ttl: Duration) {
+        self.0.insert(ttl, Next::At(now + ttl / 4));
     }
 
     /// The client was told long ago: nobody knows how much is left of it.
@@ -147,24 +154,17 @@ impl Watch {
         if self.all.as_ref().is_some_and(|all| all.rest.is_some()) {
             return None;
         }
-        // A SotW client takes for a sign of life what has the version of the whole that it accepted last.
-        let whole = match self.form.protocol {
-            Protocol::Delta => None,
-            Protocol::Sotw => Some(self.record.acked?),
-        };
         let mut response = Response::new(self.form.protocol);
         for ttl in self.heartbeats.take_due() {
             let before = response.resources;
-            let mut confirm = |resource: &Arc<Resource>| {
-                let version = whole.unwrap_or(resource.version());
-                response.push_element(heartbeat(self.form, resource.name(), version, ttl));
-            };
-            self.mortal(ttl).for_each(&mut confirm);
-            if response.resources > before {
-                self.heartbeats.start(now, ttl);
+            let all = self.confirm(&mut response, ttl, head.body_limit());
+            match response.resources > before {
+                _ if !all => self.heartbeats.start_early(now, ttl),
+                true => self.heartbeats.start(now, ttl),
+                false => {}
             }
         }
-        let version = whole.unwrap_or(head.collection().version());
+        let version = self.accepted_whole().unwrap_or(head.collection().version());
         (!response.is_empty()).then(|| Draft {
             response,
             version,
@@ -172,5 +172,32 @@ impl Watch {
             kept: Kept::default(),
             rewarm: Vec::new(),
         })
+    }
+
+    /// Adds signs of life of what has this TTL, or, where a sign would not be understood, as much of it as there is room
+    /// for. Whether that is all of it.
+    fn confirm(&self, response: &mut Response, ttl: Duration, limit: usize) -> bool {
+        let whole = self.accepted_whole();
+        for resource in self.mortal(ttl) {
+            let version = match self.form.protocol {
+                Protocol::Delta => Some(resource.version()),
+                Protocol::Sotw => whole,
+            };
+            let element = match version {
+                Some(version) => heartbeat(self.form, resource.name(), version, ttl),
+                None => resource.element(self.form),
+            };
+            if version.is_none() && !response.has_room_for(element.len(), limit) {
+                return false;
+            }
+            response.push_element(element);
+        }
+        true
+    }
+
+    /// SotW: what a client takes for a sign of life has the version of the whole that it accepted last.
+    fn accepted_whole(&self) -> Option<Version> {
+        let is_sotw = self.form.protocol == Protocol::Sotw;
+        self.record.acked.filter(|_| is_sotw)
     }
 }

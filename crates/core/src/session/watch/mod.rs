@@ -223,8 +223,8 @@ impl Watch {
 
     /// The cluster of this assignment changes: the client needs the assignment again, changed or not (S-54).
     pub(super) fn rewarm(&mut self, name: &Arc<str>) {
-        if let Some(Claims::Resources(claimed)) = &mut self.claims {
-            claimed.remove(&**name);
+        if let Some(claims) = &mut self.claims {
+            claims.outdate(name);
         }
         let tells_names = self.all.is_none() || self.form.protocol == Protocol::Delta;
         if tells_names && self.covers(name) {

@@ -198,7 +198,7 @@ impl Watch {
             ..
         } = telling;
         gone.iter().for_each(|name| self.forget_member(name));
-        self.note_waiting(now, waits);
+        self.note_waiting(now, waits, head);
         // An answer that is owed waits with what it is about.
         if response.is_empty() && (waits || !self.answer_owed) {
             return None;
@@ -362,7 +362,7 @@ impl Watch {
             }
         }
         if self.withholds_answer(now, missing, peers)
-            || self.must_wait(now, updates.iter().copied(), peers)
+            || self.must_wait(now, updates.iter().copied(), head, peers)
         {
             return None;
         }

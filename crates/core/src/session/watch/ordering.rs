@@ -1,6 +1,6 @@
 //! What make-before-break asks of one kind: what its client has, and what has to wait.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use oxds_types::Kind;
 
@@ -255,11 +255,12 @@ impl Watch {
         &mut self,
         now: Instant,
         mut updates: impl Iterator<Item = &'a Arc<Resource>>,
+        head: &Published,
         peers: &Peers<'_>,
     ) -> bool {
         let waits =
             !peers.are_settled() && updates.any(|update| self.lacks_dependency(update, peers));
-        self.note_waiting(now, waits);
+        self.note_waiting(now, waits, head);
         waits
     }
 
@@ -268,9 +269,12 @@ impl Watch {
         !self.blocked.is_some_and(Patience::is_over) && peers.lack(resource)
     }
 
-    /// The patience of what waits starts when it begins to wait, and ends when all of it went.
-    pub(super) fn note_waiting(&mut self, now: Instant, waits: bool) {
-        self.blocked = waits.then(|| self.blocked.unwrap_or(Patience::since(now)));
+    /// The patience of what waits starts when it begins to wait, and ends when all of it went. The client may have what
+    /// waits from an earlier stream, with half of its TTL gone.
+    pub(super) fn note_waiting(&mut self, now: Instant, waits: bool, head: &Published) {
+        let shortest = head.collection().ttls().next().filter(|_| self.form.ttl);
+        let patience = Patience::since(now).at_most(shortest.map_or(Duration::MAX, |ttl| ttl / 4));
+        self.blocked = waits.then(|| self.blocked.unwrap_or(patience));
     }
 
     /// Whether the removal of a resource that the client has must wait; remembers since when.

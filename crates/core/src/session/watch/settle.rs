@@ -241,13 +241,16 @@ impl Watch {
         if let Some(copy) = replaced {
             return Fallback::Resource(Arc::clone(copy));
         }
+        let by_name = self.subscription.get(name).and_then(Named::acked);
         match &self.all {
-            Some(all) => match &all.acked {
-                Some(acked) => acked.get(name).cloned().into(),
-                None if self.fresh => Fallback::Nothing,
-                None => Fallback::Unknown,
+            Some(all) => match (&all.acked, by_name) {
+                (Some(acked), _) => acked.get(name).cloned().into(),
+                // Before it asked for everything.
+                (None, Some(accepted)) => Fallback::Resource(Arc::clone(accepted)),
+                (None, None) if self.fresh => Fallback::Nothing,
+                (None, None) => Fallback::Unknown,
             },
-            None => match self.subscription.get(name).and_then(Named::acked) {
+            None => match by_name {
                 None if self.inherited.contains(name) => Fallback::Unknown,
                 accepted => accepted.cloned().into(),
             },

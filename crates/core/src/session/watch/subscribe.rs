@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    mem,
     sync::Arc,
 };
 
@@ -19,6 +20,17 @@ pub(in crate::session) enum Claims {
     Version(String),
     /// Delta: `initial_resource_versions`.
     Resources(HashMap<String, String>),
+}
+
+impl Claims {
+    /// The client has this in some version, which is not the one that there is.
+    pub(super) fn outdate(&mut self, name: &str) {
+        if let Self::Resources(claimed) = self
+            && let Some(version) = claimed.get_mut(name)
+        {
+            version.clear();
+        }
+    }
 }
 
 impl Watch {
@@ -169,7 +181,8 @@ impl Watch {
     /// From the cursor to a state for each name that stays.
     fn leave_wildcard(&mut self) {
         let Some(all) = self.all.take() else { return };
-        self.due.clear();
+        // Named besides, and not sent yet: that it came through the wildcard does not count.
+        let owed = mem::take(&mut self.due);
         self.again.clear();
         self.answer_owed = false;
         if all.acked.is_none() && !self.fresh && self.kind.is_full_state() {
@@ -180,14 +193,22 @@ impl Watch {
         self.seen = cursor
             .as_ref()
             .map_or(Revision::UNLOADED, |cursor| cursor.revision());
-        self.all_due = cursor.is_none() && !self.subscription.is_empty();
         for named in self.subscription.iter_mut() {
-            if let Some(cursor) = &cursor {
-                named.tell(cursor.get(named.name()));
+            match &cursor {
+                _ if owed.contains(named.name()) => named.ask_again(),
+                Some(cursor) => named.tell(cursor.get(named.name())),
+                None => {}
             }
-            let acked = all.acked.as_ref();
-            named.accept(acked.and_then(|acked| acked.get(named.name())));
+            match (self.record.rejections.get(named.name()), &all.acked) {
+                (Some(rejected), _) => named.accept(rejected.fallback.resource()),
+                (None, Some(acked)) => named.accept(acked.get(named.name())),
+                // It accepted nothing through the wildcard: it has what it accepted by name before.
+                (None, None) => {}
+            }
         }
+        self.due = owed;
+        self.due.retain(|name| self.subscription.has_name(name));
+        self.all_due = cursor.is_none() && !self.subscription.is_empty();
         self.due_collections();
         self.held.clear();
         let subscription = &self.subscription;
@@ -196,10 +217,10 @@ impl Watch {
             .retain(|name, _| subscription.has_name(name));
     }
 
-    /// What the client says it has of these does not count (S-54, after a reconnect).
+    /// The version in which the client says it has these does not count (S-54, after a reconnect).
     pub(in crate::session) fn disclaim(&mut self, names: &BTreeSet<Arc<str>>) {
-        if let Some(Claims::Resources(versions)) = &mut self.claims {
-            versions.retain(|name, _| !names.contains(name.as_str()));
+        if let Some(claims) = &mut self.claims {
+            names.iter().for_each(|name| claims.outdate(name));
         }
     }
 }

@@ -36,6 +36,31 @@ fn s49_a_full_state_is_confirmed_as_a_whole_after_a_reconnect_too() {
     ordered(Protocol::Sotw, ops);
 }
 
+/// The client takes R1 and E1, and accepts no version, as something beside them is bad: what a sign of life says of an
+/// accepted version would not be understood.
+#[test]
+fn s49_what_was_taken_from_a_refused_response_lives_on() {
+    for ops in [
+        "R1=2@10; L0=0>R1 L1=0>R2; R2=bad",
+        "E0=bad; C2=0>E1; E1=2@10; C0=0>E0",
+        "E2=2@10; C0=0>E2 E1=bad; Reconnect 0 0 0 0; C1=0>E1; -L0",
+        "C0=0>E0 C1=0>E1; Reconnect 0 0 0 0; E1=bad E0=2@10; -C2",
+    ] {
+        for aggregated in [true, false] {
+            let link = Link::new(Style::Envoy, Protocol::Sotw, aggregated, false);
+            run(link, &script(ops), true);
+        }
+    }
+}
+
+/// The client comes back with R0, which lives for ten seconds, and refuses the cluster that R0 waits for.
+#[test]
+fn s49_what_has_a_ttl_waits_no_longer_than_it_lives() {
+    let ops = "R0=2>C2@10; L0=0>R0 C2=0>E2; Reconnect 0 0 0 0; Pass 0; Reconnect 0 0 0 0; C2=bad";
+    let link = Link::new(Style::Envoy, Protocol::Sotw, true, false);
+    run(link, &script(ops), true);
+}
+
 /// C3 is owed besides a split answer, and changes before it went.
 #[test]
 fn s50_what_is_owed_and_changes_meanwhile_is_sent_once() {

@@ -386,7 +386,10 @@ impl Model {
                 .extend(self.warming.iter().filter(|cluster| warm(cluster)).cloned());
             self.warming.retain(|cluster| !warm(cluster));
         }
-        if *kind == Kind::CLUSTER && before.as_deref() != Some(text) {
+        // What ended here while the client did not read, and comes with a sign of life, the server takes for there: it does
+        // not send the assignment again. Envoy then waits for `initial_fetch_timeout`.
+        let returns = before.is_none() && self.has_ended(kind, name);
+        if *kind == Kind::CLUSTER && before.as_deref() != Some(text) && !returns {
             let set = match needs(text).next() {
                 Some(_) => &mut self.warming,
                 None => &mut self.ready,

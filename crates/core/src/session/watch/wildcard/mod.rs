@@ -67,7 +67,7 @@ impl Watch {
         if self.is_up_to_date_by_claim(all, &step, to) {
             return None;
         }
-        if self.must_wait(now, step.updates(to), peers) {
+        if self.must_wait(now, step.updates(to), head, peers) {
             return None;
         }
         let released = self.release(to, peers);
