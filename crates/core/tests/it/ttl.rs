@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use oxds_core::snapshot::Limits;
 use oxds_types::Kind;
 
 use crate::support::{
@@ -242,6 +243,32 @@ fn s49_what_was_refused_is_not_confirmed() {
         stream.pass(2 * SECOND);
         let reply = stream.take(&world);
         assert_eq!(reply.beats, [beat("A", &first.names[0].1, 4 * SECOND)]);
+    }
+}
+
+#[test]
+fn s50_signs_of_life_that_have_no_room_in_one_response_go_in_several() {
+    for names in [&[][..], &["A", "B", "C", "D", "E"]] {
+        let mut world = World::with_limits(Limits {
+            message_bytes: 256 + 100,
+            ..Limits::default()
+        });
+        world.set(&LDS, &["A=1@4", "B=1@4", "C=1@4", "D=1@4", "E=1@4"]);
+        let mut stream = delta_client(&world, &LDS, names, &[TTL]);
+        world.set(&LDS, &["B=bad@4"]);
+        let bad = stream.reply(&world);
+        stream.nack(&bad, "B is bad");
+        for _ in 0..3 {
+            stream.pass(2 * SECOND);
+            let replies = stream.drain(&world);
+            assert!(replies.len() > 1, "{replies:?}");
+            assert!(replies.iter().all(|reply| reply.len <= 256 + 100));
+            let beats = replies.iter().flat_map(|reply| &reply.beats);
+            assert_eq!(
+                beats.map(|beat| &*beat.name).collect::<Vec<_>>(),
+                ["A", "B", "C", "D", "E"]
+            );
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 //! that for the whole (SRDS). And a SotW client that has not accepted a whole response on this stream, as something in
 //! each was bad, knows no version by which a sign could be one: what it took of them it is sent again.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, iter, mem, sync::Arc, time::Duration};
 
 use oxds_types::Version;
 use smallvec::SmallVec;
@@ -28,11 +28,30 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Heartbeats(BTreeMap<Duration, Next>);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Next {
     At(Instant),
     /// As soon as the client has answered what is outstanding.
     Due,
+    /// The same, for what there was no room for.
+    Rest(Rest),
+}
+
+/// What is still to be confirmed.
+#[derive(Debug, PartialEq, Eq)]
+struct Rest {
+    after: Arc<str>,
+    /// When the first part was.
+    began: Instant,
+}
+
+impl Rest {
+    fn of_all(now: Instant) -> Self {
+        Self {
+            after: Arc::default(),
+            began: now,
+        }
+    }
 }
 
 impl Heartbeats {
@@ -42,9 +61,9 @@ impl Heartbeats {
         self.0.entry(ttl).or_insert(Next::At(now + ttl / 2));
     }
 
-    /// Not all that has this TTL could be confirmed.
-    fn start_early(&mut self, now: Instant, ttl: Duration) {
-        self.0.insert(ttl, Next::At(now + ttl / 4));
+    /// There was no room for all that has this TTL.
+    fn go_on(&mut self, ttl: Duration, rest: Rest) {
+        self.0.insert(ttl, Next::Rest(rest));
     }
 
     /// The client was told long ago: nobody knows how much is left of it.
@@ -63,7 +82,7 @@ impl Heartbeats {
     pub(super) fn deadlines(&self) -> impl Iterator<Item = Instant> {
         self.0.values().filter_map(|next| match next {
             Next::At(at) => Some(*at),
-            Next::Due => None,
+            Next::Due | Next::Rest(_) => None,
         })
     }
 
@@ -71,12 +90,17 @@ impl Heartbeats {
         self.0.len()
     }
 
-    /// The TTLs that are due; they are not any more.
-    fn take_due(&mut self) -> Vec<Duration> {
-        let due = self.0.iter().filter(|(_, next)| **next == Next::Due);
-        let due: Vec<Duration> = due.map(|(ttl, _)| *ttl).collect();
-        self.0.retain(|_, next| *next != Next::Due);
-        due
+    /// The TTLs that are due, and of which of them this is the rest; they are not due any more.
+    fn take_due(&mut self) -> Vec<(Duration, Option<Rest>)> {
+        let mut taken = Vec::new();
+        for (ttl, next) in mem::take(&mut self.0) {
+            match next {
+                Next::At(_) => drop(self.0.insert(ttl, next)),
+                Next::Due => taken.push((ttl, None)),
+                Next::Rest(rest) => taken.push((ttl, Some(rest))),
+            }
+        }
+        taken
     }
 }
 
@@ -93,8 +117,8 @@ impl Watch {
         if !self.form.ttl || !self.confirms_by_state() {
             return;
         }
-        for ttl in self.heartbeats.take_due() {
-            if self.mortal(ttl).next().is_some() {
+        for (ttl, _) in self.heartbeats.take_due() {
+            if self.mortal(ttl, "").next().is_some() {
                 self.answer_owed = true;
                 self.heartbeats.start(now, ttl);
             }
@@ -125,16 +149,21 @@ impl Watch {
         }
     }
 
-    /// What the client has that has this TTL.
-    fn mortal(&self, ttl: Duration) -> Box<dyn Iterator<Item = &Arc<Resource>> + '_> {
+    /// What the client has that has this TTL and comes after this name, by name.
+    fn mortal<'a>(
+        &'a self,
+        ttl: Duration,
+        after: &'a str,
+    ) -> Box<dyn Iterator<Item = &'a Arc<Resource>> + 'a> {
+        let is_left = move |one: &&Arc<Resource>| one.ttl() == Some(ttl) && **one.name() > *after;
         let rejections = &self.record.rejections;
-        let kept = rejections.values().filter_map(|r| r.fallback.resource());
         match self.all.as_ref().and_then(|all| all.cursor.as_ref()) {
             Some(cursor) => {
-                let fine =
-                    move |resource: &&Arc<Resource>| !rejections.contains_key(resource.name());
-                let kept = kept.filter(move |resource| resource.ttl() == Some(ttl));
-                Box::new(cursor.with_ttl(ttl).filter(fine).chain(kept))
+                let fine = move |one: &&Arc<Resource>| !rejections.contains_key(one.name());
+                let kept = rejections.values().filter_map(|r| r.fallback.resource());
+                let kept = kept.filter(is_left);
+                let others = cursor.with_ttl(ttl).filter(is_left).filter(fine);
+                Box::new(by_name(kept, others))
             }
             None => {
                 // What is gone may end, where nothing else can be said of it.
@@ -142,26 +171,26 @@ impl Watch {
                     .subscription
                     .iter()
                     .filter(|named| !matches!(named.sent(), Sent::Absent));
-                let has = there_is.filter_map(Named::acked);
-                Box::new(has.filter(move |resource| resource.ttl() == Some(ttl)))
+                Box::new(there_is.filter_map(Named::acked).filter(is_left))
             }
         }
     }
 
-    /// The sign of life that is due, if the client has anything that it is about. One message is enough for some 40,000
-    /// names.
+    /// The signs of life that are due, as many as there is room for, if the client has anything that they are about.
     pub(super) fn poll_heartbeat(&mut self, now: Instant, head: &Published) -> Option<Draft> {
         if self.all.as_ref().is_some_and(|all| all.rest.is_some()) {
             return None;
         }
         let mut response = Response::new(self.form.protocol);
-        for ttl in self.heartbeats.take_due() {
+        for (ttl, rest) in self.heartbeats.take_due() {
+            let Rest { after, began } = rest.unwrap_or_else(|| Rest::of_all(now));
             let before = response.resources;
-            let all = self.confirm(&mut response, ttl, head.body_limit());
-            match response.resources > before {
-                _ if !all => self.heartbeats.start_early(now, ttl),
-                true => self.heartbeats.start(now, ttl),
-                false => {}
+            match self.confirm(&mut response, ttl, &after, head.body_limit()) {
+                Some(after) => self.heartbeats.go_on(ttl, Rest { after, began }),
+                None if response.resources > before || !after.is_empty() => {
+                    self.heartbeats.start(began, ttl);
+                }
+                None => {}
             }
         }
         let version = self.accepted_whole().unwrap_or(head.collection().version());
@@ -174,25 +203,32 @@ impl Watch {
         })
     }
 
-    /// Adds signs of life of what has this TTL, or, where a sign would not be understood, as much of it as there is room
-    /// for. Whether that is all of it.
-    fn confirm(&self, response: &mut Response, ttl: Duration, limit: usize) -> bool {
-        let whole = self.accepted_whole();
-        for resource in self.mortal(ttl) {
+    /// Adds signs of life of what has this TTL, or, where a sign would not be understood, the thing itself. If there is no
+    /// room for all: the last that there was room for.
+    fn confirm(
+        &self,
+        response: &mut Response,
+        ttl: Duration,
+        after: &str,
+        limit: usize,
+    ) -> Option<Arc<str>> {
+        let mut last = after;
+        for resource in self.mortal(ttl, after) {
             let version = match self.form.protocol {
                 Protocol::Delta => Some(resource.version()),
-                Protocol::Sotw => whole,
+                Protocol::Sotw => self.accepted_whole(),
             };
             let element = match version {
                 Some(version) => heartbeat(self.form, resource.name(), version, ttl),
                 None => resource.element(self.form),
             };
-            if version.is_none() && !response.has_room_for(element.len(), limit) {
-                return false;
+            if !response.has_room_for(element.len(), limit) {
+                return Some(last.into());
             }
             response.push_element(element);
+            last = resource.name();
         }
-        true
+        None
     }
 
     /// SotW: what a client takes for a sign of life has the version of the whole that it accepted last.
@@ -200,4 +236,17 @@ impl Watch {
         let is_sotw = self.form.protocol == Protocol::Sotw;
         self.record.acked.filter(|_| is_sotw)
     }
+}
+
+/// Both are in order, and so is what comes of them.
+fn by_name<'a>(
+    one: impl Iterator<Item = &'a Arc<Resource>>,
+    other: impl Iterator<Item = &'a Arc<Resource>>,
+) -> impl Iterator<Item = &'a Arc<Resource>> {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    iter::from_fn(move || match (one.peek(), other.peek()) {
+        (Some(first), Some(second)) if first.name() > second.name() => other.next(),
+        (None, _) => other.next(),
+        _ => one.next(),
+    })
 }
