@@ -112,7 +112,7 @@ fn s59_an_unknown_kind_may_be_refused() {
 fn s60_names_are_limited_in_number_and_length() {
     let config = || Config {
         max_names: 3,
-        max_name_len: 8,
+        max_name_len: 100,
         ..Config::default()
     };
     let many = StreamError::TooManyNames {
@@ -121,9 +121,10 @@ fn s60_names_are_limited_in_number_and_length() {
     };
     let long = StreamError::NameTooLong {
         kind: EDS,
-        len: 9,
-        limit: 8,
+        len: 101,
+        limit: 100,
     };
+    let name = "n".repeat(101);
 
     let mut stream = aggregated(config());
     stream.send(sotw(&EDS, &["a", "b", "c"]));
@@ -131,16 +132,24 @@ fn s60_names_are_limited_in_number_and_length() {
         stream.try_send(sotw(&EDS, &["a", "b", "c", "d"])),
         Err(many.clone())
     );
-    assert_eq!(
-        stream.try_send(sotw(&EDS, &["123456789"])),
-        Err(long.clone())
-    );
+    assert_eq!(stream.try_send(sotw(&EDS, &[&name])), Err(long.clone()));
 
     let mut stream = Stream::open(Protocol::Delta, Scope::Aggregated, config());
     stream.send(delta(&EDS, &["a", "b"], &[]));
     stream.send(delta(&EDS, &["c"], &[]));
     assert_eq!(stream.try_send(delta(&EDS, &["d"], &[])), Err(many));
-    assert_eq!(stream.try_send(delta(&EDS, &[], &["123456789"])), Err(long));
+    assert_eq!(stream.try_send(delta(&EDS, &[], &[&name])), Err(long));
+}
+
+#[test]
+fn s60_a_type_url_is_no_longer_than_a_name() {
+    let mut stream = aggregated(Config {
+        max_name_len: 8,
+        ..Config::default()
+    });
+    let (len, limit) = (EDS.type_url().len(), 8);
+    let long = StreamError::TypeUrlTooLong { len, limit };
+    assert_eq!(stream.try_send(sotw(&EDS, &[])), Err(long));
 }
 
 #[test]
