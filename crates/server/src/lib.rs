@@ -45,11 +45,16 @@
 //! | see what clients do, refuse it, prepare what they are to see | [`Hooks`] and [`Observer`], with [`Builder::hooks`] |
 //! | tell clients apart by certificates | [`Security`] |
 //! | read the loads that clients report | [`LoadReports`] |
+//! | serve kinds of one's own | [`Resource::own`], [`Builder::kind`] |
 //!
 //! Who comes from go-control-plane finds its parts here in `docs/server-library.md`. Whole programs are in `examples/`.
 //!
 //! It is not a proxy. Who its clients are it knows by certificates and by hooks only: use them, or bind it where only
 //! they can reach it.
+//!
+//! A program needs no other crate of oxds: what the signatures are made of is re-exported, the messages of the API
+//! ([`envoy_types`]) too. Of other crates the interface has `tonic`'s [`Status`] and [`Code`], and `http`'s `HeaderMap` in
+//! [`Call`]; a major version of one of these is one of this crate.
 //!
 //! Features: `tls` (off by default) brings rustls, and with it certificates on the gRPC port.
 

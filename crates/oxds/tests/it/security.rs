@@ -123,6 +123,29 @@ async fn s78_certificates_rules_and_sighup() {
     assert!(!log.contains("Some("), "{log}");
 }
 
+/// Given a certificate that has expired; when it is served; then the log says so, once, and when it is replaced by one
+/// that has not, nothing is said of that.
+#[test]
+fn s78_a_certificate_that_has_expired_is_told() {
+    let files = Files::make();
+    let expired = files
+        .authority
+        .issue_expired(&["localhost"])
+        .expect("issued");
+    expired.write(files.dir.path(), "server").expect("written");
+    let server = files.serve();
+    server.shows("/readyz", "200 OK");
+    files.issue(&files.authority);
+    server.signal("HUP");
+    server.shows("/healthz", "200 OK");
+    server.signal("TERM");
+    let (_, log) = server.end();
+    let told = log
+        .lines()
+        .filter(|line| line.contains("server.pem: expired "));
+    assert_eq!(told.count(), 1, "{log}");
+}
+
 /// Given files that are missing, of the wrong kind or malformed; then each is named, with the line where there is one,
 /// and nothing is served.
 #[test]

@@ -8,11 +8,15 @@ use oxds_types::pem;
 
 pub(super) use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use tokio_rustls::rustls::server::{
     NoClientAuth, WebPkiClientVerifier, danger::ClientCertVerifier,
 };
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{Error, RootCertStore, ServerConnection};
+
+use tracing::warn;
+use webpki::{EndEntityCert, KeyUsage};
 
 use super::{Identity, SecurityError};
 
@@ -56,15 +60,19 @@ fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, Securi
         }
         _ => Arc::new(NoClientAuth),
     };
+    let chain = pem::certificates(chain_path, chain)?;
+    if let Some(untimely) = chain.first().and_then(untimely) {
+        warn!(
+            "{}: {untimely}, so that clients refuse it",
+            chain_path.display()
+        );
+    }
     let unfit = |error| FileError::new(chain_path, error);
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13, &TLS12])
         .map_err(unfit)?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(
-            pem::certificates(chain_path, chain)?,
-            pem::key(key_path, key)?,
-        )
+        .with_single_cert(chain, pem::key(key_path, key)?)
         .map_err(|error| match error {
             Error::InconsistentKeys(_) => {
                 let reason =
@@ -75,6 +83,26 @@ fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, Securi
         })?;
     config.alpn_protocols = vec![b"h2".to_vec(), HTTP_1.to_vec()];
     Ok(config)
+}
+
+/// Why a certificate is none today. It is served all the same: this clock may be the one that is wrong, and its successor
+/// is taken up when it comes.
+fn untimely(certificate: &CertificateDer<'_>) -> Option<String> {
+    let certificate = EndEntityCert::try_from(certificate).ok()?;
+    let (now, usage) = (UnixTime::now(), KeyUsage::server_auth());
+    // By nobody's authority: what concerns the certificate alone is looked at before that is missed.
+    let verified = certificate.verify_for_usage(&[], &[], &[], now, usage, None, None);
+    let days = |from: UnixTime, to: UnixTime| to.as_secs().saturating_sub(from.as_secs()) / 86_400;
+    match verified.err()? {
+        webpki::Error::CertExpired { not_after, .. } => {
+            Some(format!("expired {} days ago", days(not_after, now)))
+        }
+        webpki::Error::CertNotValidYet { not_before, .. } => Some(format!(
+            "not valid for another {} days",
+            days(now, not_before)
+        )),
+        _ => None,
+    }
 }
 
 /// Whether HTTP/1.1 was agreed to. Who agrees to nothing is taken for a gRPC client of old.
