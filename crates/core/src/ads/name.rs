@@ -19,12 +19,12 @@ impl Names {
 /// such names are one resource (gRFC A47). Escapes are left alone: a server may know the name as it is spelt.
 #[must_use]
 pub fn canonical(name: &str) -> Cow<'_, str> {
+    if !name.starts_with("xdstp:") {
+        return Cow::Borrowed(name);
+    }
     let Some((path, context)) = name.split_once('?') else {
         return Cow::Borrowed(name);
     };
-    if !path.starts_with("xdstp:") {
-        return Cow::Borrowed(name);
-    }
     let mut parameters = BTreeMap::new();
     for parameter in context.split('&') {
         let key = parameter.split('=').next().unwrap_or_default();

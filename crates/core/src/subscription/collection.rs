@@ -24,6 +24,8 @@ pub fn is_of_many(name: &str) -> bool {
 
 /// The path of an `xdstp` name, and its context parameters with their `?`.
 pub(crate) fn parts(name: &str) -> Option<(&str, &str)> {
-    let at = name.find('?').unwrap_or(name.len());
-    name.starts_with("xdstp:").then(|| name.split_at(at))
+    name.starts_with("xdstp:").then(|| {
+        let at = name.find('?').unwrap_or(name.len());
+        name.split_at(at)
+    })
 }

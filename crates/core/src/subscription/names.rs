@@ -38,20 +38,16 @@ impl Names {
         if names.is_empty() {
             return;
         }
+        let places = names.iter().map(|name| self.find(name));
+        let places: Vec<usize> = places.map(|place| place.unwrap_or_else(|at| at)).collect();
         let mut grown = Vec::with_capacity(self.0.len() + names.len());
-        let places: Vec<_> = names.iter().map(|name| self.find(name)).collect();
-        let mut old = std::mem::take(&mut self.0)
-            .into_iter()
-            .enumerate()
-            .peekable();
+        let (mut old, mut moved) = (std::mem::take(&mut self.0).into_iter(), 0);
         for (name, place) in names.iter().zip(places) {
-            let (Ok(place) | Err(place)) = place;
-            while let Some((_, named)) = old.next_if(|(at, _)| *at < place) {
-                grown.push(named);
-            }
+            grown.extend(old.by_ref().take(place - moved));
             grown.push(Named::new(Arc::clone(name)));
+            moved = place;
         }
-        grown.extend(old.map(|(_, named)| named));
+        grown.extend(old);
         self.0 = grown;
     }
 

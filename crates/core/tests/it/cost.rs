@@ -171,6 +171,27 @@ fn p4_a_session_looks_at_what_changed_and_at_no_more_than_it_asked_for() {
     assert!(cost.visits < 10 && cost.encodes == 0, "{cost:?}");
 }
 
+/// What a session keeps of names that its client has: three words each, and little besides, whatever it took to get
+/// there.
+#[test]
+fn p7_a_name_that_a_client_has_takes_three_words() {
+    let world = large(&EDS, 1_000);
+    let names: Vec<String> = (0..1_000).map(|n| format!("N{n:06}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let ask = |stream: &mut Stream| {
+        stream.change(&EDS, &names, &[]);
+        stream.drain(&world);
+        stream.events();
+    };
+    // What all share, the first has made.
+    ask(&mut Stream::delta());
+    let mut stream = Stream::delta();
+    let took = allocation_counter::measure(|| ask(&mut stream));
+    assert_eq!(stream.session.names(&EDS).count(), 1_000);
+    let most = (3 * size_of::<usize>() * names.len()) as i64 + 8_192;
+    assert!(took.bytes_current < most, "{took:?}");
+}
+
 #[test]
 fn p8_a_wildcard_session_in_sync_keeps_nothing_per_resource() {
     let footprint = |size: usize, is_delta: bool| {
