@@ -396,4 +396,32 @@ mod tests {
         assert!(shown(&polls, at(124), &two).is_some());
         assert!(shown(&polls, at(125), &two).is_none());
     }
+
+    /// Given clients that make up names; then no more of them are followed than may be, and those that are still are.
+    #[test]
+    fn s60_made_up_pollers_are_bounded() {
+        let (polls, served) = (Polls::default(), serving(b"1"));
+        let nobody = || Poller {
+            node: Node::default(),
+            since: at(1),
+            heard: at(1),
+            kinds: BTreeMap::new(),
+        };
+        let made_up = (1..MAX_POLLERS).map(|id| ((id.to_string(), Via::Rest), nobody()));
+        polls.0.lock().unwrap().extend(made_up);
+        let ask = |id: &str, version: &str| {
+            let mut question = question(version, None);
+            question.node.as_mut().unwrap().id = id.to_owned();
+            let answered = polls.ask(at(1), &question);
+            polls.sent(at(1), &question, question.content(&served));
+            answered
+        };
+        let version = question("", None).content(&served).version;
+        for id in ["first", "one too many"] {
+            assert_eq!(ask(id, ""), None);
+        }
+        assert_eq!(polls.len(at(1)), MAX_POLLERS);
+        assert_eq!(ask("first", version.as_str()), Some(Answered::Accepted));
+        assert_eq!(ask("one too many", version.as_str()), None);
+    }
 }

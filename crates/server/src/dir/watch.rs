@@ -274,4 +274,40 @@ mod tests {
             None
         );
     }
+
+    /// A folder that has been looked at, and a report of a file in it.
+    async fn looked_at() -> (tempfile::TempDir, Watch, Dirty) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut watch = Watch::start(folder.path()).unwrap();
+        assert_eq!(watch.changed().await, Dirty::Everything);
+        let file = Dirty::Files(BTreeSet::from([folder.path().join("a.yaml")]));
+        (folder, watch, file)
+    }
+
+    #[tokio::test]
+    async fn s72_a_report_is_followed_by_a_pause() {
+        let (_folder, mut watch, file) = looked_at().await;
+        let begun = Instant::now();
+        watch.shared.report(file.clone());
+        assert_eq!(watch.changed().await, file);
+        assert!(begun.elapsed() >= QUIET, "{:?}", begun.elapsed());
+    }
+
+    /// Given one who never stops writing; then it is read all the same.
+    #[tokio::test]
+    async fn s72_reports_without_a_pause_are_not_waited_for_for_ever() {
+        let (_folder, mut watch, file) = looked_at().await;
+        let shared = Arc::clone(&watch.shared);
+        let writing = async {
+            loop {
+                shared.report(file.clone());
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            () = writing => unreachable!("it never stops"),
+            dirty = watch.changed() => assert_eq!(dirty, file),
+            () = tokio::time::sleep(AT_MOST * 20) => panic!("not read"),
+        }
+    }
 }

@@ -58,7 +58,8 @@ async fn s68_each_resource_is_synced_or_in_error() {
     let mut stream = Stream::open(server.grpc, DELTA).await;
     stream.send(&subscribe(CDS, &[]));
     let first = stream.delta().await;
-    resource(&server, "a", ConfigStatus::Stale).await;
+    let sent = resource(&server, "a", ConfigStatus::Stale).await;
+    assert_eq!(sent.xds_config, None, "nobody knows yet whether it has it");
     stream.send(&ack_delta(&first));
     let synced = resource(&server, "a", ConfigStatus::Synced).await;
     assert_eq!(synced.client_status(), ClientResourceStatus::Acked);
@@ -134,7 +135,8 @@ async fn s68_secrets_are_not_shown() {
     assert!(all.len() == 2 && all.iter().all(|config| config.xds_config.is_none()));
 }
 
-/// Given one node with a stream for each of two kinds on one connection, and another node; then they are two clients;
+/// Given one node with a stream for each of two kinds on one connection, and another node; then they are two clients, and
+/// one more of the same name on a connection of its own is a third;
 /// node matchers choose among them, on the stream too; and one that says nothing is refused.
 #[tokio::test]
 async fn s68_node_matchers_filter_clients() {
@@ -162,6 +164,18 @@ async fn s68_node_matchers_filter_clients() {
         nodes.map(|node| node.unwrap().id).collect()
     };
     assert_eq!(ids(&everybody), ["other", "test-1"]);
+
+    let mut namesake = Stream::open(server.grpc, SOTW).await;
+    namesake.send(&ask(CDS, &[]));
+    namesake.sotw_acked().await;
+    let everybody = fetch(&server, &ClientStatusRequest::default()).await;
+    assert_eq!(ids(&everybody), ["other", "test-1", "test-1"]);
+    drop(namesake);
+    until("it is gone", async || {
+        let everybody = fetch(&server, &ClientStatusRequest::default()).await;
+        (everybody.config.len() == 2).then_some(())
+    })
+    .await;
 
     let mut stream = Stream::open(server.grpc, STREAM).await;
     for (pattern, expected) in [("oth", "other"), ("test-", "test-1")] {

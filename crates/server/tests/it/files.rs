@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::{Cache, FileSink};
@@ -85,6 +86,30 @@ async fn s57_files_follow_what_is_served_and_are_written_by_rename() {
         .map(|entry| entry.unwrap().file_name());
     let left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
     assert!(left.iter().all(|name| !name.ends_with(".new")), "{left:?}");
+    sink.abort();
+}
+
+/// Given a file that cannot be written; then nothing is written that refers to what it would have held, until it can be.
+#[tokio::test]
+async fn s57_files_come_before_what_refers_to_them() {
+    let dir = TempDir::new().unwrap();
+    let in_the_way = dir.path().join("cds.json");
+    fs::create_dir(&in_the_way).unwrap();
+    let cache = Cache::new();
+    let sink = tokio::spawn(FileSink::new(cache.clone(), dir.path()).run());
+    cache.apply(changes(
+        &[(&Kind::LISTENER, "l"), (&Kind::CLUSTER, "a")],
+        &[],
+    ));
+    until("it is tried", async || {
+        dir.path().join(".cds.json.new").exists().then_some(())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(names(dir.path(), "lds.json"), None);
+    fs::remove_dir(&in_the_way).unwrap();
+    holds(dir.path(), "lds.json", Some(&["l"])).await;
+    assert_eq!(names(dir.path(), "cds.json").unwrap(), ["a"]);
     sink.abort();
 }
 

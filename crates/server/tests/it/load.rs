@@ -77,7 +77,7 @@ async fn s67_new_orders_follow_the_clusters_and_the_interval() {
     let reports = LoadReports::every(Duration::from_secs(1));
     let server = Running::start(Server::builder().load_reports(reports.clone())).await;
     let mut stream = Stream::open(server.grpc, LRS).await;
-    stream.send(&hello(&[]));
+    stream.send(&hello(&["something.else"]));
     server.cache.apply(upsert(&["a"]));
     let orders: LoadStatsResponse = stream.message().await;
     assert_eq!(orders.clusters, ["a"]);
