@@ -37,7 +37,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use oxds_core::session::{Event, Request};
 use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse, Node};
-use oxds_types::{Kind, Version};
+use oxds_types::{ApiVersion, Kind, Version};
 use prost::Message as _;
 use tonic::Status;
 
@@ -95,7 +95,8 @@ pub trait Observer: Send + 'static {
         Box::pin(ready(Ok(node)))
     }
 
-    /// Any request, acknowledgements included, before it has an effect.
+    /// Any request, acknowledgements included, before it has an effect. Its type URL is there even where the client left
+    /// it out, as those of services for one kind may.
     fn request(&mut self, request: &Request) -> Result<(), Status> {
         let _ = request;
         Ok(())
@@ -222,11 +223,16 @@ impl Observed {
         Some(observer.node(request.node_mut().take().unwrap_or_default()))
     }
 
-    /// The only request of a call without a stream, as it is let pass.
+    /// The only request of a call without a stream, as it is let pass. It need not say what the path says already, but
+    /// whoever decides by the kind is told.
     pub(crate) async fn ask(
         &mut self,
-        request: DiscoveryRequest,
+        (kind, api): (&Kind, ApiVersion),
+        mut request: DiscoveryRequest,
     ) -> Result<DiscoveryRequest, Status> {
+        if request.type_url.is_empty() {
+            kind.type_url_on(api).clone_into(&mut request.type_url);
+        }
         let mut request = Request::from(request);
         if let Some(node) = self.node(&mut request) {
             *request.node_mut() = Some(node.await?);

@@ -40,8 +40,8 @@ pub(super) async fn answer(
         let request = tokio::time::timeout(patience, read(context, requests))
             .await
             .map_err(|_| Refusal::Silent)??;
-        let request = observed.ask(request).await?;
         let served = (kind, offer.api);
+        let request = observed.ask(served, request).await?;
         let (question, grant) = context.question(peer, Via::Fetch, served, request)?;
         let response = respond(context, question.clone()).await?;
         context.confirm(peer, &question, &grant)?;

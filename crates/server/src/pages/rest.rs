@@ -140,7 +140,7 @@ async fn answer(
         (StatusCode::BAD_REQUEST, status)
     })?;
     context.metrics.request();
-    let request = observed.ask(request).await.map_err(by_hook)?;
+    let request = observed.ask(served, request).await.map_err(by_hook)?;
     let refused = |refusal: Refusal| by_refusal(context, &refusal);
     let (question, grant) = context
         .question(peer, Via::Rest, served, request)

@@ -217,6 +217,32 @@ async fn fetch_and_rest_are_told_alike() {
     assert_eq!(diary.take(), told("discovery:clusters", "n"));
 }
 
+/// Given a program that decides by what is asked for; when clients leave the type URL out, as services for one kind let
+/// them; then it is told of it all the same, in the version of the API that they ask in.
+#[tokio::test]
+async fn s58_what_is_asked_for_is_told_even_if_the_client_need_not_say_it() {
+    struct Kinds;
+    impl Observer for Kinds {
+        fn request(&mut self, request: &Request) -> Result<(), Status> {
+            Err(Status::permission_denied(request.type_url()))
+        }
+    }
+    let server = Running::start(Server::builder().hooks(|_: &Call| Ok(Kinds))).await;
+    server.cache.apply(upsert(&["a"]));
+    let mut client = Client::connect(server.grpc).await;
+    for path in [
+        FETCH,
+        "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters",
+    ] {
+        let mut call = client.open_with(path, &ask("", &[])).await;
+        assert_eq!(call.status().await, (7, CDS.into()), "{path}");
+    }
+    let (status, text) = post(server.http, "/v3/discovery:clusters", "{}", None).await;
+    assert_eq!((status, &*text), (StatusCode::FORBIDDEN, CDS));
+    let (_, text) = post(server.http, "/v2/discovery:clusters", "{}", None).await;
+    assert_eq!(text, "type.googleapis.com/envoy.api.v2.Cluster");
+}
+
 /// Given a program that refuses; then REST says so with the code of HTTP that stands for its own.
 #[tokio::test]
 async fn rest_is_refused_in_the_words_of_http() {
