@@ -4,8 +4,9 @@ use std::path::Path;
 
 use oxds_channel::testing::EchoBackend;
 use serde_json::Value;
+use tokio::runtime::Runtime;
 
-use crate::support::{Ran, Serve, command, folder, oxds, shop, shop_on_free_ports};
+use crate::support::{Ran, Serve, Shop, command, folder, oxds, shop, shop_on_free_ports};
 
 const METHOD: &str = "/shop.Checkout/Pay";
 
@@ -108,34 +109,50 @@ fn failed_calls_say_why() {
     assert_eq!(report["failures"][0]["calls"], 1);
 }
 
+/// The shop's control plane, with all that it leads to.
+struct Open {
+    server: Serve,
+    bootstrap: tempfile::TempDir,
+    _backends: Vec<EchoBackend>,
+    _runtime: Runtime,
+}
+
+impl Open {
+    fn start(shop: &Shop) -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        let backends = runtime.block_on(async {
+            let mut backends = Vec::new();
+            for endpoint in &shop.endpoints {
+                backends.push(EchoBackend::start_on(*endpoint).await.expect("a free port"));
+            }
+            backends
+        });
+        let server = Serve::start(shop.path());
+        let file = oxds(["bootstrap", "grpc", "--server", &server.grpc.to_string()]).stdout;
+        Self {
+            server,
+            bootstrap: folder(&[("bootstrap.json", &file)]),
+            _backends: backends,
+            _runtime: runtime,
+        }
+    }
+
+    fn call(&self, arguments: &[&str]) -> Ran {
+        call(&self.bootstrap.path().join("bootstrap.json"), arguments)
+    }
+}
+
 /// Given the example and its backends, when 300 calls are made, then each is told with cluster,
 /// locality and address, and the reserve has none.
 #[test]
 fn calls_are_counted_by_endpoint() {
     let shop = shop_on_free_ports();
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let _backends = runtime.block_on(async {
-        let mut backends = Vec::new();
-        for endpoint in &shop.endpoints {
-            backends.push(EchoBackend::start_on(*endpoint).await.expect("a free port"));
-        }
-        backends
-    });
-    let server = Serve::start(shop.path());
-    let file = oxds(["bootstrap", "grpc", "--server", &server.grpc.to_string()]).stdout;
-    let dir = folder(&[("bootstrap.json", &file)]);
-    let path = dir.path().join("bootstrap.json");
+    let open = Open::start(&shop);
 
-    let many = [
-        "-n",
-        "300",
-        "--concurrency",
-        "8",
-        "--data-hex",
-        "0a036f6e65",
-    ];
-    let arguments = [&["xds:///catalog", METHOD, "--format", "json"], &many[..]].concat();
-    let ran = call(&path, &arguments);
+    let method = ["xds:///catalog", METHOD];
+    let calls = ["-n", "300", "--concurrency", "8", "--format", "json"];
+    let data = ["--data-hex", "0a036f6e65"];
+    let ran = open.call(&[&method[..], &calls, &data].concat());
     ran.expect(0, &[]);
     let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(report["calls"], 300);
@@ -163,7 +180,7 @@ fn calls_are_counted_by_endpoint() {
         "{report:#}"
     );
 
-    let text = call(&path, &["xds:///checkout", METHOD, "-n", "100"]);
+    let text = open.call(&["xds:///checkout", METHOD, "-n", "100"]);
     text.expect(
         0,
         &[
@@ -184,21 +201,11 @@ fn c142_the_last_load_report_comes_before_the_end() {
     let clusters = shop.path().join("catalog/clusters.yaml");
     let text = std::fs::read_to_string(&clusters).expect("the example");
     std::fs::write(&clusters, format!("{text}\nlrs_server: {{ self: {{}} }}\n")).expect("written");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let _backends = runtime.block_on(async {
-        let mut backends = Vec::new();
-        for endpoint in &shop.endpoints {
-            backends.push(EchoBackend::start_on(*endpoint).await.expect("a free port"));
-        }
-        backends
-    });
-    let server = Serve::start(shop.path());
-    let file = oxds(["bootstrap", "grpc", "--server", &server.grpc.to_string()]).stdout;
-    let dir = folder(&[("bootstrap.json", &file)]);
-    let path = dir.path().join("bootstrap.json");
+    let open = Open::start(&shop);
     // So many that the stream of reports, which is given up a second after the last, is there before.
-    call(&path, &["xds:///catalog", METHOD, "-n", "500"]).expect(0, &["500 calls"]);
-    let page = server.page("/status.json");
+    let ran = open.call(&["xds:///catalog", METHOD, "-n", "500"]);
+    ran.expect(0, &["500 calls"]);
+    let page = open.server.page("/status.json");
     let (_, status) = page.split_once("\r\n\r\n").expect("a page");
     let status: Value = serde_json::from_str(status).expect("JSON");
     let places = status["loads"][0]["localities"].as_array();
