@@ -32,6 +32,7 @@ fn s17_s18_what_was_rejected_waits_for_a_change() {
         (None, status.acked),
         "an ACK clears the error"
     );
+    assert_eq!(stream.session.status()[0].nack, None);
 }
 
 #[test]

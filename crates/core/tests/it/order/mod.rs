@@ -1,0 +1,106 @@
+//! Make before break: S-51 … S-55, and S-69.
+
+mod additions;
+mod bounds;
+mod removals;
+mod returning;
+mod warming;
+
+use std::time::Duration;
+
+use oxds_core::session::{HeldBack, WaitsFor};
+use oxds_types::Kind;
+
+use crate::support::{
+    Edit, Stream, World,
+    stream::{Reply, delta},
+};
+
+const CDS: Kind = Kind::CLUSTER;
+const EDS: Kind = Kind::ENDPOINT;
+const LDS: Kind = Kind::LISTENER;
+const RDS: Kind = Kind::ROUTE;
+
+/// A listener, its route, one cluster and its assignment.
+fn shop() -> World {
+    let mut world = World::empty();
+    world.apply(
+        Edit::default()
+            .with(&LDS, "front=1", &[(RDS, "main")])
+            .with(&RDS, "main=1", &[(CDS, "X")])
+            .with(&CDS, "X=1", &[(EDS, "X")])
+            .set(&EDS, "X=1"),
+    );
+    world
+}
+
+/// Cluster X is replaced by Y, and the route follows.
+fn replace(world: &mut World) {
+    world.apply(
+        Edit::default()
+            .with(&RDS, "main=2", &[(CDS, "Y")])
+            .with(&CDS, "Y=1", &[(EDS, "Y")])
+            .set(&EDS, "Y=1")
+            .set(&CDS, "-X")
+            .set(&EDS, "-X"),
+    );
+}
+
+/// Both protocol variants, subscribed as Envoy does: clusters and listeners all, the others by name.
+fn envoys(world: &World) -> [Stream; 2] {
+    let mut sotw = Stream::sotw();
+    sotw.ask(&CDS, &[]);
+    sotw.drain(world);
+    sotw.ask(&EDS, &["X"]);
+    sotw.ask(&LDS, &[]);
+    sotw.drain(world);
+    sotw.ask(&RDS, &["main"]);
+    sotw.drain(world);
+    let mut delta = Stream::delta();
+    delta.change(&CDS, &[], &[]);
+    delta.drain(world);
+    delta.change(&EDS, &["X"], &[]);
+    delta.change(&LDS, &[], &[]);
+    delta.drain(world);
+    delta.change(&RDS, &["main"], &[]);
+    delta.drain(world);
+    // Long after start-up.
+    [sotw, delta].map(|mut stream| {
+        stream.pass(Duration::from_secs(60));
+        stream
+    })
+}
+
+/// The client asks for an assignment besides.
+fn also_ask(stream: &mut Stream, is_delta: bool, name: &str) {
+    if is_delta {
+        stream.send(delta(&EDS, &[name], &[]));
+    } else {
+        stream.ask(&EDS, &["X", name]);
+    }
+}
+
+fn kinds(replies: &[Reply]) -> Vec<&str> {
+    replies.iter().map(Reply::kind).collect()
+}
+
+/// What is held back of a kind: the change, of what, and what it waits for.
+fn held(stream: &Stream, world: &World, kind: &Kind) -> Vec<String> {
+    let text = |held: HeldBack| {
+        let name = held.name.as_deref().unwrap_or("all");
+        let waits_for = match held.waits_for {
+            Some(WaitsFor { kind, name }) => format!("{kind} {}", name.as_deref().unwrap_or("all")),
+            None => "nothing".to_owned(),
+        };
+        format!("{} of {name} for {waits_for}", held.change.as_str())
+    };
+    let held: Vec<_> = stream
+        .session
+        .held_back(kind, &world.snapshot)
+        .map(text)
+        .collect();
+    let status = stream.session.status();
+    let counted = status.iter().find(|status| status.kind == *kind);
+    assert_eq!(counted.map(|status| status.held), Some(held.len()));
+    held
+}

@@ -1,0 +1,127 @@
+//! What is gone waits for what needs it: S-52; and S-69.
+
+use std::time::Duration;
+
+use oxds_core::session::Event;
+
+use super::{CDS, EDS, RDS, also_ask, envoys, replace, shop};
+use crate::support::{Edit, Stream};
+
+#[test]
+fn s52_a_cluster_leaves_only_after_its_route() {
+    let mut world = shop();
+    for (is_delta, mut stream) in [false, true].into_iter().zip(envoys(&world)) {
+        replace(&mut world);
+        let cluster = stream.reply(&world);
+        let mut clusters = cluster.resources.clone();
+        clusters.sort();
+        let expected: &[&str] = if is_delta { &["Y=1"] } else { &["X=1", "Y=1"] };
+        assert_eq!(clusters, expected);
+        assert_eq!(cluster.removed, [""; 0]);
+        also_ask(&mut stream, is_delta, "Y");
+        stream.ack(&cluster);
+        stream.take(&world);
+        let route = stream.reply(&world);
+        assert_eq!(route.resources, ["main=2"]);
+        stream.silent(&world);
+
+        stream.ack(&route);
+        let replies = stream.poll(&world);
+        replies.iter().for_each(|reply| stream.ack(reply));
+        if is_delta {
+            let told: Vec<_> = replies
+                .iter()
+                .map(|r| (r.kind(), r.removed.join(" ")))
+                .collect();
+            assert_eq!(told, [("cds", "X".into()), ("eds", "X".into())]);
+        } else {
+            assert_eq!(replies[0].resources, ["Y=1"]);
+            stream.ask(&EDS, &["Y"]);
+        }
+        stream.silent(&world);
+        assert!(stream.session.is_in_sync(&world.snapshot));
+        assert!(
+            !stream
+                .events()
+                .iter()
+                .any(|e| matches!(e, Event::HeldTooLong { .. }))
+        );
+        world = shop();
+    }
+}
+
+#[test]
+fn s52_a_client_that_asks_by_name_says_itself_when_a_cluster_may_leave() {
+    // gRPC: the route is accepted at once, and used when the new cluster is complete.
+    let mut world = shop();
+    let mut stream = Stream::sotw();
+    stream.ask(&RDS, &["main"]);
+    stream.ask(&CDS, &["X"]);
+    stream.ask(&EDS, &["X"]);
+    stream.drain(&world);
+    replace(&mut world);
+    let route = stream.reply(&world);
+    assert_eq!(
+        route.resources,
+        ["main=2"],
+        "it waits for nothing that the client did not ask for"
+    );
+    stream.ack(&route);
+    stream.silent(&world);
+    stream.ask(&CDS, &["X", "Y"]);
+    let clusters = stream.take(&world);
+    assert_eq!(clusters.resources, ["X=1", "Y=1"]);
+    stream.ask(&EDS, &["X", "Y"]);
+    assert_eq!(stream.take(&world).resources, ["Y=1"]);
+    stream.ask(&CDS, &["Y"]);
+    stream.ask(&EDS, &["Y"]);
+    stream.silent(&world);
+    stream.pass(Duration::from_secs(60));
+    stream.silent(&world);
+}
+
+#[test]
+fn s52_what_nothing_refers_to_leaves_at_once() {
+    let mut world = shop();
+    world.apply(Edit::default().with(&CDS, "Idle=1", &[]));
+    for mut stream in envoys(&world) {
+        // The client never answers for its routes.
+        world.apply(Edit::default().with(&RDS, "main=2", &[(CDS, "X")]));
+        stream.reply(&world);
+        world.apply(Edit::default().set(&CDS, "-Idle"));
+        let reply = stream.reply(&world);
+        assert_eq!(reply.kind(), "cds");
+        assert!(!reply.resources.contains(&"Idle=1".to_owned()));
+        world = shop();
+        world.apply(Edit::default().with(&CDS, "Idle=1", &[]));
+    }
+}
+
+#[test]
+fn s69_a_change_set_is_seen_whole_by_everyone() {
+    let mut world = shop();
+    let [_, mut stream] = envoys(&world);
+    // A response is outstanding while the change is made; nothing of it may be seen half.
+    world.apply(
+        Edit::default()
+            .with(&CDS, "X=2", &[(EDS, "X")])
+            .set(&CDS, "N=1"),
+    );
+    let first = stream.poll(&world).remove(0);
+    world.apply(
+        Edit::default()
+            .set(&CDS, "P=1")
+            .set(&CDS, "-N")
+            .with(&CDS, "X=3", &[(EDS, "X")]),
+    );
+    stream.ack(&first);
+    let reply = stream
+        .poll(&world)
+        .into_iter()
+        .find(|reply| reply.kind() == "cds")
+        .unwrap();
+    assert_eq!(
+        (reply.resources, reply.removed),
+        (vec!["P=1".into(), "X=3".into()], vec!["N".into()])
+    );
+}

@@ -1,0 +1,114 @@
+//! A client that was away while things changed: S-52, S-53.
+
+use oxds_core::session::{Config, Event, Held};
+
+use super::{CDS, EDS, LDS, RDS, held, replace, shop};
+use crate::support::{Stream, World};
+
+#[test]
+fn s52_a_client_that_comes_back_by_name_learns_of_its_route_first() {
+    // While it was away, everything moved from X to Y.
+    let mut world = shop();
+    replace(&mut world);
+    let mut stream = Stream::sotw();
+    stream.ask_again(&CDS, &["X"], "what it had");
+    stream.silent(&world);
+    stream.ask_again(&RDS, &["main"], "what it had");
+    let route = stream.reply(&world);
+    assert_eq!(route.resources, ["main=2"]);
+    stream.ack(&route);
+    assert_eq!(stream.take(&world).resources, [""; 0], "now X may go");
+    stream.ask(&CDS, &["Y"]);
+    assert_eq!(stream.take(&world).resources, ["Y=1"]);
+}
+
+/// Over delta it says what it has of all kinds, by name or not.
+#[test]
+fn s52_a_delta_client_that_comes_back_learns_of_its_route_first() {
+    let has = |text: &str| {
+        let version = oxds_types::Version::of(text.as_bytes()).to_string();
+        [(text.split('=').next().unwrap().to_owned(), version)]
+    };
+    let mut world = shop();
+    replace(&mut world);
+    for clusters in [&[][..], &["X", "Y"]] {
+        let mut stream = Stream::delta();
+        stream.resume(&CDS, clusters, &has("X=1"));
+        let reply = stream.take(&world);
+        assert_eq!(
+            (reply.resources, reply.removed.len()),
+            (vec!["Y=1".into()], 0)
+        );
+        stream.resume(&EDS, &["X", "Y"], &has("X=1"));
+        stream.resume(&LDS, &[], &has("front=1"));
+        stream.resume(&RDS, &["main"], &has("main=1"));
+        let replies = stream.drain(&world);
+        let told = replies
+            .iter()
+            .map(|r| (r.kind(), r.resources.join(" "), r.removed.join(" ")));
+        let told: Vec<_> = told
+            .filter(|(_, told, gone)| !(told.is_empty() && gone.is_empty()))
+            .collect();
+        let expected = [
+            ("eds", "Y=1", ""),
+            ("rds", "main=2", ""),
+            ("cds", "", "X"),
+            ("eds", "", "X"),
+        ];
+        assert_eq!(
+            told,
+            expected.map(|(kind, told, gone)| (kind, told.to_owned(), gone.to_owned()))
+        );
+        assert!(stream.session.is_in_sync(&world.snapshot));
+    }
+}
+
+/// Bounded, reported, and to be read; and of a client that asks for clusters only, soon over.
+#[test]
+fn s53_what_is_gone_since_a_delta_client_was_here_goes_in_the_end() {
+    let mut world = shop();
+    replace(&mut world);
+    let has = [("X".to_owned(), "what it had".to_owned())];
+    let mut alone = Stream::delta();
+    alone.resume(&CDS, &[], &has);
+    assert_eq!(alone.take(&world).removed, [""; 0]);
+    assert!(!alone.session.is_in_sync(&world.snapshot));
+    alone.pass(Config::default().follow_up);
+    assert_eq!(alone.take(&world).removed, ["X"]);
+
+    let mut stream = Stream::delta();
+    stream.resume(&CDS, &[], &has);
+    stream.take(&world);
+    stream.change(&RDS, &["main"], &[]);
+    stream.poll(&world);
+    assert_eq!(held(&stream, &world, &CDS), ["removal of X for rds all"]);
+    stream.pass(Config::default().hold);
+    assert_eq!(stream.poll(&world)[0].removed, ["X"]);
+    let held = Held::Removal("X".into());
+    assert!(
+        stream
+            .events()
+            .contains(&Event::HeldTooLong { kind: CDS, held })
+    );
+}
+
+#[test]
+fn s53_a_client_that_comes_back_for_clusters_only_is_answered_soon() {
+    let world = World::of(&CDS, &["Y=1"]);
+    let mut stream = Stream::sotw();
+    stream.ask_again(&CDS, &["X", "Y"], "what it had");
+    stream.silent(&world);
+    stream.pass(Config::default().follow_up);
+    assert_eq!(stream.take(&world).resources, ["Y=1"]);
+}
+
+#[test]
+fn s53_a_first_answer_that_is_held_back_says_what_for() {
+    let mut world = shop();
+    replace(&mut world);
+    let mut stream = Stream::sotw();
+    stream.ask_again(&CDS, &["X"], "what it had");
+    stream.ask_again(&RDS, &["main"], "what it had");
+    assert_eq!(stream.reply(&world).resources, ["main=2"]);
+    assert_eq!(held(&stream, &world, &CDS), ["answer of all for rds all"]);
+}
