@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use oxds_server::{Limits, Server};
-use oxds_testkit::hostile::{Call, Ended, Rude};
+use oxds_testkit::hostile::{Ended, Rude};
 
 use crate::client::{CDS, DELTA, SOTW, Stream, ask, subscribe};
 use crate::{Running, until, upsert};
@@ -13,11 +13,6 @@ const INVALID_ARGUMENT: u32 = 3;
 const DEADLINE_EXCEEDED: u32 = 4;
 const RESOURCE_EXHAUSTED: u32 = 8;
 const UNIMPLEMENTED: u32 = 12;
-
-async fn open(server: &Running, path: &str) -> Call {
-    let mut client = Rude::connect(server.grpc, 65_535).await.unwrap();
-    client.call(path).await.unwrap()
-}
 
 async fn serves(server: &Running) {
     let mut stream = Stream::open(server.grpc, SOTW).await;
@@ -91,7 +86,7 @@ async fn s60_names_are_limited() {
 #[tokio::test]
 async fn s77_a_stream_that_never_asks_is_ended() {
     let mut limits = Limits::default();
-    limits.first_request = Duration::from_millis(20);
+    limits.first_request = Duration::from_millis(100);
     let server = Running::start(Server::builder().limits(limits)).await;
     for path in [
         SOTW,
@@ -100,12 +95,13 @@ async fn s77_a_stream_that_never_asks_is_ended() {
         crate::load::LRS,
         crate::csds::STREAM,
     ] {
-        let call = open(&server, path).await;
-        let ended = call.ended().await;
-        assert!(
-            matches!(ended, Ended::Status(DEADLINE_EXCEEDED, _)),
-            "{path} {ended:?}"
-        );
+        // On a busy machine the connection itself may be closed before, as it says nothing: then there is another.
+        until(path, async || {
+            let mut client = Rude::connect(server.grpc, 65_535).await.ok()?;
+            let ended = client.call(path).await.ok()?.ended().await;
+            matches!(ended, Ended::Status(DEADLINE_EXCEEDED, _)).then_some(())
+        })
+        .await;
     }
 }
 
