@@ -625,6 +625,54 @@ fn s49_what_lives_on_under_a_refusal_does_so_after_the_wildcard() {
     ]);
 }
 
+/// Found by the property: the wildcard ends while a removal waits.
+#[test]
+fn s52_a_removal_that_waited_is_told_after_the_wildcard() {
+    play(&[
+        Op::Cluster(2, Some(0)),
+        Op::Watch(true, 2),
+        Op::Watch(true, WHOLE),
+        Op::Watch(false, 2),
+        Op::Pass(60),
+        Op::Assignment(2, Some(0)),
+        Op::Cluster(2, None),
+        Op::Unwatch(true, WHOLE),
+    ]);
+}
+
+/// Found by the property: let go of, and asked for again, while a part of it is under way that is gone by then.
+#[test]
+fn what_is_under_way_of_many_and_has_gone_is_told_when_they_are_asked_for_again() {
+    for is_cluster in [true, false] {
+        let set = |content| match is_cluster {
+            true => Op::Cluster(0, content),
+            false => Op::Assignment(0, content),
+        };
+        play(&[
+            Op::Stall,
+            set(Some(0)),
+            Op::Watch(is_cluster, WHOLE),
+            Op::Pass(20),
+            Op::Unwatch(is_cluster, WHOLE),
+            Op::Watch(is_cluster, WHOLE),
+            set(None),
+        ]);
+    }
+}
+
+/// Found by the property: refused through the wildcard, then asked for by name too, and refused again.
+#[test]
+fn s49_what_lives_on_under_a_refusal_does_so_when_it_is_refused_again() {
+    play(&[
+        Op::Cluster(2, Some(2)),
+        Op::Watch(true, WHOLE),
+        Op::Pass(20),
+        Op::Cluster(2, Some(3)),
+        Op::Pass(60),
+        Op::Watch(true, 2),
+    ]);
+}
+
 proptest! {
     #![proptest_config(cases())]
 

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Watch, subscribe::Claims};
+use super::{Watch, response::Outstanding, subscribe::Claims};
 use crate::{
     snapshot::{Collection, Protocol},
     subscription::{self, Sent, collection_of as of, is_collection, parts},
@@ -45,7 +45,11 @@ impl Watch {
             return;
         }
         let added = change.added.iter().filter(|name| is_collection(name));
+        let before = self.collections.names.len();
         self.collections.names.extend(added.cloned());
+        if self.collections.names.len() > before {
+            self.note_under_way();
+        }
         for name in change.repeated.iter().chain(&change.dropped) {
             self.collections.members.remove(name);
         }
@@ -69,6 +73,19 @@ impl Watch {
             self.again.remove(&member);
             self.held.remove(&member);
             self.record.rejections.remove(&member);
+        }
+    }
+
+    /// The client has let go of a collection, and asks for it again before it has seen what it was sent of it.
+    fn note_under_way(&mut self) {
+        let under_way = self.outstanding.iter().flat_map(Outstanding::resources);
+        let members = under_way.filter(|one| self.collections.hold(one.name()));
+        let members: Vec<_> = members.cloned().collect();
+        for member in members {
+            self.imply(member.name());
+            if let Some(named) = self.subscription.get_mut(member.name()) {
+                named.tell(Some(&member));
+            }
         }
     }
 

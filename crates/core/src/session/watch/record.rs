@@ -34,7 +34,7 @@ pub(in crate::session) struct Rejected {
     /// The client's message names it, so it alone is meant; else it is one of several suspects.
     pub(super) certain: bool,
     pub(in crate::session) fallback: Fallback,
-    /// Other content was sent since, and not answered: the client may have that by now.
+    /// Other content was sent since, or the same because it was asked for, and not answered: the client may have that by now.
     pub(super) superseded: bool,
 }
 
@@ -79,6 +79,11 @@ impl Rejected {
     /// Whether this is what was rejected.
     pub(super) fn is_of(&self, there_is: Option<&Arc<Resource>>) -> bool {
         there_is.is_some_and(|there_is| there_is.version() == self.what.version)
+    }
+
+    /// The client asks for it again, whatever it thought of it.
+    pub(super) fn ask_again(&mut self) {
+        self.superseded = true;
     }
 
     /// A full state tells the client `there_is`.

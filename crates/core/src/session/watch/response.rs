@@ -22,6 +22,18 @@ pub(super) struct Outstanding {
     pub(super) kept: Kept,
 }
 
+impl Outstanding {
+    /// What the client has when it has taken it.
+    pub(super) fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        let (whole, told) = match &self.content {
+            Content::All { to, extra, .. } => (Some(to), &extra[..]),
+            Content::Named(told) => (None, &told[..]),
+        };
+        let whole = whole.into_iter().flat_map(|to| to.iter());
+        whole.chain(told.iter().filter_map(Told::resource))
+    }
+}
+
 /// What was in a response.
 #[derive(Debug)]
 pub(in crate::session) enum Content {

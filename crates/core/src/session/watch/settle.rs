@@ -151,12 +151,14 @@ impl Watch {
                 extra,
                 ..
             } => {
-                // A rejection outlives what says nothing about it: delta, which tells only what changed, and a full
-                // state that left it out.
+                // A rejection outlives what says nothing about it: delta, which tells only what changed unless it is asked
+                // for everything again, and a full state that left it out.
+                let tells_all = completes && matches!(step, Step::Everything);
                 rejections.retain(|name, rejected| {
                     let there_is = to.get(name);
                     refused.contains(name)
                         || match self.form.protocol {
+                            Protocol::Delta if tells_all && rejected.superseded => false,
                             Protocol::Delta => rejected.is_of(there_is),
                             Protocol::Sotw => rejected.instead_of(there_is).is_some(),
                         }

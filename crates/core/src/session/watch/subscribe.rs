@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Watch, wildcard::All};
+use super::{Watch, record::Rejected, response::Outstanding, wildcard::All};
 use crate::{
     session::request::Names,
     snapshot::{Protocol, Revision},
@@ -101,7 +101,8 @@ impl Watch {
                 });
                 self.again.clear();
                 // It asks for all of it again, whatever it thought of it.
-                self.record.rejections.clear();
+                let rejections = self.record.rejections.values_mut();
+                rejections.for_each(Rejected::ask_again);
                 self.answer_owed = true;
                 self.urgent = true;
             }
@@ -112,7 +113,10 @@ impl Watch {
         let asks = asked().next().is_some();
         self.urgent |= asks;
         // Whatever it thought of it, it asks for it (again).
-        asked().for_each(|name| drop(self.record.rejections.remove(name)));
+        for name in asked() {
+            let rejected = self.record.rejections.get_mut(name);
+            rejected.into_iter().for_each(Rejected::ask_again);
+        }
         if self.all.is_some() {
             // Named besides the wildcard: sent (again), since the client asks for it. Not any more: sent too, so that
             // the client knows whether it still has it through the wildcard (S-39; delta only, SotW need not).
@@ -151,15 +155,17 @@ impl Watch {
         names.cloned().collect()
     }
 
-    /// What the client was sent, by name or through a wildcard, and may have.
+    /// What the client was sent, by name or through a wildcard, and may have: also what it did not ask for when it was sent
+    /// it, and does by the time that it arrives.
     fn sent_names(&self, all: Option<&All>) -> BTreeSet<Arc<str>> {
         let named = self.subscription.iter();
         let named = named.filter(|named| named.sent().resource().is_some());
         let named = named.map(|named| Arc::clone(named.name()));
         let cursor = all.and_then(|all| all.cursor.as_ref());
         let whole = cursor.into_iter().flat_map(|cursor| cursor.iter());
+        let under_way = self.outstanding.iter().flat_map(Outstanding::resources);
         named
-            .chain(whole.map(|resource| Arc::clone(resource.name())))
+            .chain(whole.chain(under_way).map(|one| Arc::clone(one.name())))
             .collect()
     }
 
@@ -183,6 +189,7 @@ impl Watch {
         let Some(all) = self.all.take() else { return };
         // Named besides, and not sent yet: that it came through the wildcard does not count.
         let owed = mem::take(&mut self.due);
+        let held = mem::take(&mut self.held);
         self.again.clear();
         self.answer_owed = false;
         if all.acked.is_none() && !self.fresh && self.kind.is_full_state() {
@@ -194,10 +201,12 @@ impl Watch {
             .as_ref()
             .map_or(Revision::UNLOADED, |cursor| cursor.revision());
         for named in self.subscription.iter_mut() {
-            match &cursor {
+            match (held.get(named.name()), &cursor) {
+                // It has not been told that this is gone.
+                (Some(held), _) => named.tell(Some(&held.resource)),
                 _ if owed.contains(named.name()) => named.ask_again(),
-                Some(cursor) => named.tell(cursor.get(named.name())),
-                None => {}
+                (None, Some(cursor)) => named.tell(cursor.get(named.name())),
+                (None, None) => {}
             }
             match (self.record.rejections.get(named.name()), &all.acked) {
                 (Some(rejected), _) => named.accept(rejected.fallback.resource()),
@@ -207,10 +216,10 @@ impl Watch {
             }
         }
         self.due = owed;
+        self.due.extend(held.into_keys());
         self.due.retain(|name| self.subscription.has_name(name));
         self.all_due = cursor.is_none() && !self.subscription.is_empty();
         self.due_collections();
-        self.held.clear();
         let subscription = &self.subscription;
         self.record
             .rejections
