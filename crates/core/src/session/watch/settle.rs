@@ -175,9 +175,9 @@ impl Watch {
                     // It asks by name since: it has what it was told then of the names that stayed.
                     None => {
                         for named in self.subscription.iter_mut() {
-                            let told = to.get(named.name());
-                            let told = told.filter(|told| named.sent().resource() == Some(told));
-                            if told.is_some() && !refused.contains(named.name()) {
+                            let (name, told) = (named.name(), to.get(named.name()));
+                            let is_fine = !refused.contains(name) && !rejections.contains_key(name);
+                            if told.is_some() && is_fine {
                                 named.accept(told);
                             }
                         }

@@ -1,8 +1,4 @@
-//! The client machine of this crate against its server machine, over a link that delays and breaks.
-//!
-//! The property: once the link heals and time passes, what the client holds of what it watches is what the server has.
-//! It watches single names, and over delta all clusters and a collection of assignments; some resources have a TTL, and
-//! live on as long as the client can hear that they do.
+//! Both machines, and what is under way between them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -28,39 +24,11 @@ use oxds_types::{
     discovery::{Any, DeltaDiscoveryResponse, DiscoveryResponse, Node},
     reference::references,
 };
-use proptest::prelude::*;
 use prost::Message;
 
 use crate::ads::{any, bad_cluster, cluster};
-use crate::support::cases::cases;
 
-/// One thing that happens. Numbers pick one of four names, or a content; to watch, [`WHOLE`] picks all names.
-#[derive(Debug, Clone)]
-enum Op {
-    Cluster(usize, Option<usize>),
-    Assignment(usize, Option<usize>),
-    Watch(bool, usize),
-    Unwatch(bool, usize),
-    Pass(u64),
-    Break,
-    Stall,
-}
-
-/// All clusters, or the collection of all assignments.
-const WHOLE: usize = 4;
-
-fn op() -> impl Strategy<Value = Op> {
-    let content = || prop_oneof![1 => Just(None), 4 => (0..4usize).prop_map(Some)];
-    prop_oneof![
-        4 => (0..4usize, content()).prop_map(|(name, content)| Op::Cluster(name, content)),
-        3 => (0..4usize, content()).prop_map(|(name, content)| Op::Assignment(name, content)),
-        5 => (prop::bool::ANY, 0..=WHOLE).prop_map(|(is_cluster, name)| Op::Watch(is_cluster, name)),
-        3 => (prop::bool::ANY, 0..=WHOLE).prop_map(|(is_cluster, name)| Op::Unwatch(is_cluster, name)),
-        4 => (0..20_000u64).prop_map(Op::Pass),
-        1 => Just(Op::Break),
-        1 => Just(Op::Stall),
-    ]
-}
+use super::WHOLE;
 
 const DELAY: Duration = Duration::from_millis(20);
 
@@ -78,7 +46,7 @@ enum Response {
     Delta(DeltaDiscoveryResponse),
 }
 
-struct Pair {
+pub(super) struct Pair {
     now: Instant,
     snapshot: Arc<Snapshot>,
     client: ads::Client,
@@ -88,7 +56,7 @@ struct Pair {
     to_server: VecDeque<(Instant, Request)>,
     to_client: VecDeque<(Instant, Response)>,
     protocol: Protocol,
-    stalled: bool,
+    pub(super) stalled: bool,
     /// Whether the client has ever accepted a whole response of clusters: it says so on the next stream.
     accepted: bool,
     /// SotW: what it had at the end of a stream and never accepted a whole response of. The server hears nothing of it.
@@ -148,7 +116,7 @@ fn content(is_cluster: bool, number: usize, content: usize) -> Any {
 }
 
 impl Pair {
-    fn new(protocol: Protocol, version: ApiVersion) -> Self {
+    pub(super) fn new(protocol: Protocol, version: ApiVersion) -> Self {
         let node = Node {
             id: "node".to_owned(),
             client_features: [
@@ -183,7 +151,7 @@ impl Pair {
         }
     }
 
-    fn change(&mut self, is_cluster: bool, number: usize, new: Option<usize>) {
+    pub(super) fn change(&mut self, is_cluster: bool, number: usize, new: Option<usize>) {
         let (kind, name) = (kind(is_cluster), name(is_cluster, number));
         let mut changes = ChangeSet::default();
         match new {
@@ -201,7 +169,7 @@ impl Pair {
         self.snapshot = self.snapshot.apply(changes).0;
     }
 
-    fn watch(&mut self, is_cluster: bool, number: usize) {
+    pub(super) fn watch(&mut self, is_cluster: bool, number: usize) {
         if number == WHOLE && self.protocol == Protocol::Sotw {
             return;
         }
@@ -214,7 +182,7 @@ impl Pair {
         *self.watched.entry((kind, name)).or_default() += 1;
     }
 
-    fn unwatch(&mut self, is_cluster: bool, number: usize) {
+    pub(super) fn unwatch(&mut self, is_cluster: bool, number: usize) {
         let key = (kind(is_cluster), name(is_cluster, number));
         if let Some(watchers) = self.watched.get_mut(&key) {
             self.client.unwatch(&key.0, &key.1);
@@ -223,7 +191,7 @@ impl Pair {
         }
     }
 
-    fn close(&mut self, cause: &str) {
+    pub(super) fn close(&mut self, cause: &str) {
         if self.session.take().is_some() {
             self.returned = true;
             let names = self.watched.keys().map(|(_, name)| name);
@@ -244,7 +212,7 @@ impl Pair {
     }
 
     /// What the two drivers do after anything happened.
-    fn drive(&mut self) {
+    pub(super) fn drive(&mut self) {
         while let Some((_, transmit)) = self.client.poll_transmit(self.now) {
             match transmit {
                 Transmit::Open => {
@@ -286,7 +254,7 @@ impl Pair {
         }
     }
 
-    fn pass(&mut self, by: Duration) {
+    pub(super) fn pass(&mut self, by: Duration) {
         let end = self.now + by;
         self.listen();
         self.drive();
@@ -380,7 +348,7 @@ impl Pair {
         expected
     }
 
-    fn check(&self) {
+    pub(super) fn check(&self) {
         let held = self
             .client
             .resources()
@@ -460,226 +428,5 @@ impl Pair {
         let is_mortal = is_mortal || session.as_ref().is_some_and(is_refused);
         let session = session.filter(|_| !self.watched.is_empty() && !is_mortal);
         assert!(session.is_none_or(|session| session.poll_timeout().is_none()));
-    }
-}
-
-/// Plays it, lets the link heal and time pass, and compares: in both variants of the protocol and versions of the API.
-fn play(ops: &[Op]) {
-    for protocol in [Protocol::Sotw, Protocol::Delta] {
-        for version in [ApiVersion::V3, ApiVersion::V2] {
-            play_by(protocol, version, ops.to_vec());
-        }
-    }
-}
-
-fn play_by(protocol: Protocol, version: ApiVersion, ops: impl IntoIterator<Item = Op>) {
-    let mut pair = Pair::new(protocol, version);
-    for op in ops {
-        match op {
-            Op::Cluster(number, new) => pair.change(true, number, new),
-            Op::Assignment(number, new) => pair.change(false, number, new),
-            Op::Watch(is_cluster, number) => pair.watch(is_cluster, number),
-            Op::Unwatch(is_cluster, number) => pair.unwatch(is_cluster, number),
-            Op::Pass(ms) => pair.pass(Duration::from_millis(ms)),
-            Op::Break => pair.close("broken"),
-            Op::Stall => pair.stalled = !pair.stalled,
-        }
-        pair.drive();
-    }
-    pair.stalled = false;
-    pair.pass(Duration::from_secs(600));
-    pair.check();
-}
-
-/// Found by the property: a full state with a bad cluster is under way when that cluster goes and another comes.
-#[test]
-fn a_rejection_that_comes_after_what_it_rejects_has_gone_holds_back_nothing_else() {
-    play(&[
-        Op::Stall,
-        Op::Watch(false, 0),
-        Op::Watch(true, 3),
-        Op::Cluster(3, Some(3)),
-        Op::Assignment(0, Some(0)),
-        Op::Pass(20),
-        Op::Cluster(3, None),
-        Op::Watch(true, 0),
-        Op::Cluster(0, Some(0)),
-        Op::Cluster(0, Some(0)),
-    ]);
-}
-
-/// Found by the property: what has a TTL is replaced by something that the client refuses.
-#[test]
-fn s49_what_serves_on_after_a_rejection_lives_on() {
-    play(&[
-        Op::Watch(true, 2),
-        Op::Cluster(2, Some(2)),
-        Op::Pass(20),
-        Op::Cluster(2, Some(3)),
-    ]);
-}
-
-/// Found by the property: what was on its way to everybody who asks for everything is accepted by one that asks for it by
-/// name by then.
-#[test]
-fn s49_what_a_wildcard_brought_lives_on_by_name() {
-    play(&[
-        Op::Watch(true, WHOLE),
-        Op::Watch(true, 1),
-        Op::Pass(41),
-        Op::Unwatch(true, WHOLE),
-        Op::Cluster(1, Some(2)),
-    ]);
-}
-
-/// Found by the property: what has gone while it was on its way by name is not part of all that there is.
-#[test]
-fn what_has_gone_is_told_to_one_that_asks_for_everything_since() {
-    play(&[
-        Op::Watch(true, 2),
-        Op::Pass(60),
-        Op::Cluster(2, Some(0)),
-        Op::Cluster(2, None),
-        Op::Stall,
-        Op::Watch(true, WHOLE),
-    ]);
-}
-
-/// Found by the property: the cluster of an assignment that has gone meanwhile comes anew, after a reconnect.
-#[test]
-fn s54_what_is_gone_of_a_collection_is_told_though_its_cluster_changes() {
-    play(&[
-        Op::Watch(false, WHOLE),
-        Op::Cluster(3, Some(1)),
-        Op::Assignment(1, Some(0)),
-        Op::Pass(40),
-        Op::Assignment(1, None),
-        Op::Break,
-        Op::Watch(true, 3),
-    ]);
-}
-
-/// Found by the property: asked for by name, then with everything for a moment in which nothing was sent.
-#[test]
-fn s49_what_was_accepted_by_name_lives_on_after_a_wildcard_that_brought_nothing() {
-    play(&[
-        Op::Cluster(2, Some(2)),
-        Op::Watch(true, 2),
-        Op::Pass(40),
-        Op::Watch(true, WHOLE),
-        Op::Unwatch(true, WHOLE),
-    ]);
-}
-
-/// Found by the property: what the client has of everything, and refused in another version, is gone when it comes back.
-#[test]
-fn c276_what_is_held_under_a_refusal_is_named_after_a_reconnect() {
-    play(&[
-        Op::Watch(true, WHOLE),
-        Op::Pass(60),
-        Op::Stall,
-        Op::Cluster(0, Some(0)),
-        Op::Cluster(0, Some(3)),
-        Op::Stall,
-        Op::Pass(60),
-        Op::Cluster(0, None),
-        Op::Break,
-    ]);
-}
-
-/// Found by the property: named besides the wildcard, and before it was sent, instead of it.
-#[test]
-fn s39_what_is_named_just_before_the_wildcard_ends_is_sent() {
-    play(&[
-        Op::Cluster(2, Some(3)),
-        Op::Watch(true, WHOLE),
-        Op::Pass(40),
-        Op::Watch(true, 2),
-        Op::Unwatch(true, WHOLE),
-    ]);
-}
-
-/// Found by the property: accepted by name, and refused in the first that the wildcard brings.
-#[test]
-fn s49_what_was_accepted_by_name_lives_on_under_a_refusal() {
-    play(&[
-        Op::Watch(true, 0),
-        Op::Cluster(0, Some(2)),
-        Op::Pass(20),
-        Op::Cluster(0, Some(3)),
-        Op::Watch(true, WHOLE),
-    ]);
-}
-
-/// Found by the property: refused through the wildcard, then asked for by name alone.
-#[test]
-fn s49_what_lives_on_under_a_refusal_does_so_after_the_wildcard() {
-    play(&[
-        Op::Cluster(1, Some(2)),
-        Op::Watch(true, WHOLE),
-        Op::Watch(true, 1),
-        Op::Pass(20),
-        Op::Cluster(1, Some(3)),
-        Op::Pass(60),
-        Op::Unwatch(true, WHOLE),
-    ]);
-}
-
-/// Found by the property: the wildcard ends while a removal waits.
-#[test]
-fn s52_a_removal_that_waited_is_told_after_the_wildcard() {
-    play(&[
-        Op::Cluster(2, Some(0)),
-        Op::Watch(true, 2),
-        Op::Watch(true, WHOLE),
-        Op::Watch(false, 2),
-        Op::Pass(60),
-        Op::Assignment(2, Some(0)),
-        Op::Cluster(2, None),
-        Op::Unwatch(true, WHOLE),
-    ]);
-}
-
-/// Found by the property: let go of, and asked for again, while a part of it is under way that is gone by then.
-#[test]
-fn what_is_under_way_of_many_and_has_gone_is_told_when_they_are_asked_for_again() {
-    for is_cluster in [true, false] {
-        let set = |content| match is_cluster {
-            true => Op::Cluster(0, content),
-            false => Op::Assignment(0, content),
-        };
-        play(&[
-            Op::Stall,
-            set(Some(0)),
-            Op::Watch(is_cluster, WHOLE),
-            Op::Pass(20),
-            Op::Unwatch(is_cluster, WHOLE),
-            Op::Watch(is_cluster, WHOLE),
-            set(None),
-        ]);
-    }
-}
-
-/// Found by the property: refused through the wildcard, then asked for by name too, and refused again.
-#[test]
-fn s49_what_lives_on_under_a_refusal_does_so_when_it_is_refused_again() {
-    play(&[
-        Op::Cluster(2, Some(2)),
-        Op::Watch(true, WHOLE),
-        Op::Pass(20),
-        Op::Cluster(2, Some(3)),
-        Op::Pass(60),
-        Op::Watch(true, 2),
-    ]);
-}
-
-proptest! {
-    #![proptest_config(cases())]
-
-    #[test]
-    fn whatever_happened_the_client_machine_ends_up_with_what_there_is(
-        ops in prop::collection::vec(op(), 1..40),
-    ) {
-        play(&ops);
     }
 }

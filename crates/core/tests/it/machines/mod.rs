@@ -1,0 +1,85 @@
+//! The client machine of this crate against its server machine, over a link that delays and breaks.
+//!
+//! The property: once the link heals and time passes, what the client holds of what it watches is what the server has.
+//! It watches single names, and over delta all clusters and a collection of assignments; some resources have a TTL, and
+//! live on as long as the client can hear that they do.
+//! What the property found is kept in `found`.
+
+mod found;
+mod pair;
+
+use std::time::Duration;
+
+use oxds_core::snapshot::Protocol;
+use oxds_types::ApiVersion;
+use proptest::prelude::*;
+
+use self::pair::Pair;
+use crate::support::cases::cases;
+
+/// One thing that happens. Numbers pick one of four names, or a content; to watch, [`WHOLE`] picks all names.
+#[derive(Debug, Clone)]
+enum Op {
+    Cluster(usize, Option<usize>),
+    Assignment(usize, Option<usize>),
+    Watch(bool, usize),
+    Unwatch(bool, usize),
+    Pass(u64),
+    Break,
+    Stall,
+}
+
+/// All clusters, or the collection of all assignments.
+const WHOLE: usize = 4;
+
+fn op() -> impl Strategy<Value = Op> {
+    let content = || prop_oneof![1 => Just(None), 4 => (0..4usize).prop_map(Some)];
+    prop_oneof![
+        4 => (0..4usize, content()).prop_map(|(name, content)| Op::Cluster(name, content)),
+        3 => (0..4usize, content()).prop_map(|(name, content)| Op::Assignment(name, content)),
+        5 => (prop::bool::ANY, 0..=WHOLE).prop_map(|(is_cluster, name)| Op::Watch(is_cluster, name)),
+        3 => (prop::bool::ANY, 0..=WHOLE).prop_map(|(is_cluster, name)| Op::Unwatch(is_cluster, name)),
+        4 => (0..20_000u64).prop_map(Op::Pass),
+        1 => Just(Op::Break),
+        1 => Just(Op::Stall),
+    ]
+}
+
+/// Plays it, lets the link heal and time pass, and compares: in both variants of the protocol and versions of the API.
+fn play(ops: &[Op]) {
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        for version in [ApiVersion::V3, ApiVersion::V2] {
+            play_by(protocol, version, ops.to_vec());
+        }
+    }
+}
+
+fn play_by(protocol: Protocol, version: ApiVersion, ops: impl IntoIterator<Item = Op>) {
+    let mut pair = Pair::new(protocol, version);
+    for op in ops {
+        match op {
+            Op::Cluster(number, new) => pair.change(true, number, new),
+            Op::Assignment(number, new) => pair.change(false, number, new),
+            Op::Watch(is_cluster, number) => pair.watch(is_cluster, number),
+            Op::Unwatch(is_cluster, number) => pair.unwatch(is_cluster, number),
+            Op::Pass(ms) => pair.pass(Duration::from_millis(ms)),
+            Op::Break => pair.close("broken"),
+            Op::Stall => pair.stalled = !pair.stalled,
+        }
+        pair.drive();
+    }
+    pair.stalled = false;
+    pair.pass(Duration::from_secs(600));
+    pair.check();
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn whatever_happened_the_client_machine_ends_up_with_what_there_is(
+        ops in prop::collection::vec(op(), 1..40),
+    ) {
+        play(&ops);
+    }
+}
