@@ -3,8 +3,6 @@
 
 #![allow(clippy::print_stderr, reason = "it tells its user what it does")]
 
-use std::error::Error;
-
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use oxds_server::{
     Cache, Call, ChangeSet, Glob, Hooks, Later, Matcher, Nack, Node, Observer, Resource, Server,
@@ -12,7 +10,7 @@ use oxds_server::{
 };
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cache = Cache::new();
     cache.apply(ChangeSet::default()); // What all see: nothing, but that is known.
     let hooks = Gateways(cache.clone());
