@@ -73,6 +73,9 @@ fn reason(error: &Error) -> String {
             Some(key) => format!("`{key}` is given twice"),
             None => "a key is given twice".to_owned(),
         },
+        Error::InvalidScalar { ty: "boolean", .. } | Error::InvalidBooleanStrict { .. } => {
+            "expected `true` or `false`".to_owned()
+        }
         Error::UnknownAnchor { .. } => "there is no anchor of this name before".to_owned(),
         error => plain(&UserMessageFormatter.format_message(error)),
     }
@@ -161,14 +164,10 @@ mod tests {
             ("- names", "1:1", "expected a mapping (`key: value`)"),
             ("names: []\nnames: []", "2:1", "`names` is given twice"),
             ("yes: true", "1:1", "missing field `names`"),
-            (
-                "names: []\nyes: maybe",
-                "2:6",
-                "invalid boolean (true or false expected)",
-            ),
+            ("names: []\nyes: maybe", "2:6", "expected `true` or `false`"),
             (
                 "names: []\n---\nnames: []",
-                "2:1",
+                "3:1",
                 "a second document begins here, and the file is to have one",
             ),
             (
