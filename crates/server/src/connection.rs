@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -64,12 +64,9 @@ impl Ports {
                         abort: self.abort.clone(),
                         deadline: Instant::now() + limits.first_request,
                         called: Arc::default(),
+                        _place: place,
                     };
-                    let served = serve(connection, socket, address);
-                    self.tasks.spawn(async move {
-                        served.await;
-                        drop(place);
-                    });
+                    self.tasks.spawn(serve(connection, socket, address));
                 }
                 Err(error) => {
                     error!(%error, "cannot accept a connection");
@@ -87,6 +84,8 @@ pub(crate) struct Connection {
     /// Of the first call.
     pub(crate) deadline: Instant,
     called: Arc<AtomicBool>,
+    /// Among those that are allowed.
+    _place: OwnedSemaphorePermit,
 }
 
 impl Connection {
@@ -95,16 +94,15 @@ impl Connection {
         Arc::clone(&self.called)
     }
 
-    /// Moves it until it ends, or has to.
+    /// Moves it until it ends, or has to. Pinned by the caller: a future that takes it by value would hold it twice.
     pub(crate) async fn drive<C, E: Display>(
         &self,
-        connection: C,
+        mut connection: Pin<&mut C>,
         shut_down: impl Fn(Pin<&mut C>),
         from: &impl Display,
     ) where
         C: Future<Output = Result<(), E>>,
     {
-        let mut connection = pin!(connection);
         let mut silence = pin!(tokio::time::sleep_until(self.deadline));
         let mut watching = true;
         let ended = loop {

@@ -4,6 +4,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -110,15 +111,14 @@ struct Caller {
 }
 
 impl Caller {
-    /// Serves it to its end.
+    /// Serves it to its end. In boxes: a connection has the memory of what it is, and not of the largest that there is.
     async fn run(self, socket: TcpStream, address: SocketAddr) {
         #[cfg(feature = "tls")]
         if let Some(acceptor) = self.connection.context.security.acceptor() {
-            self.run_tls(acceptor, socket, address).await;
-            return;
+            return Box::pin(self.run_tls(acceptor, socket, address)).await;
         }
         let identity = None;
-        self.serve(socket, Peer { address, identity }).await;
+        Box::pin(self.serve(socket, Peer { address, identity })).await;
     }
 
     #[cfg(feature = "tls")]
@@ -128,28 +128,40 @@ impl Caller {
         socket: TcpStream,
         address: SocketAddr,
     ) {
+        let Some(socket) = Box::pin(self.shake_hands(acceptor, socket, address)).await else {
+            return;
+        };
+        let session = socket.get_ref().1;
+        let identity = crate::security::Identity::of_peer(session).map(Arc::new);
+        let peer = Peer { address, identity };
+        match crate::security::speaks_http_1(session) {
+            true => Box::pin(self.serve_polls(socket, peer)).await,
+            false => Box::pin(self.serve(socket, peer)).await,
+        }
+    }
+
+    #[cfg(feature = "tls")]
+    async fn shake_hands(
+        &self,
+        acceptor: tokio_rustls::TlsAcceptor,
+        socket: TcpStream,
+        address: SocketAddr,
+    ) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
         let context = &self.connection.context;
         let handshake = tokio::time::timeout_at(self.connection.deadline, acceptor.accept(socket));
         let shaken = tokio::select! {
             shaken = handshake => shaken,
-            () = context.closing.cancelled() => return,
+            () = context.closing.cancelled() => return None,
         };
         match shaken {
-            Ok(Ok(socket)) => {
-                let session = socket.get_ref().1;
-                let identity = crate::security::Identity::of_peer(session).map(Arc::new);
-                let peer = Peer { address, identity };
-                match crate::security::speaks_http_1(session) {
-                    true => self.serve_polls(socket, peer).await,
-                    false => self.serve(socket, peer).await,
-                }
-            }
+            Ok(Ok(socket)) => return Some(socket),
             Ok(Err(error)) => {
                 context.metrics.refused("handshake");
                 debug!(peer = %address, %error, "no TLS");
             }
             Err(_) => context.metrics.refused("silence"),
         }
+        None
     }
 
     async fn serve<S>(self, socket: S, peer: Peer)
@@ -162,7 +174,7 @@ impl Caller {
             answer(routes.clone(), request, peer.clone())
         });
         let builder = http2(&self.connection.context);
-        let connection = builder.serve_connection(TokioIo::new(socket), service);
+        let connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
         self.connection
             .drive(connection, http2::Connection::graceful_shutdown, &from)
             .await;
@@ -185,7 +197,7 @@ impl Caller {
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(patience);
-        let connection = builder.serve_connection(TokioIo::new(socket), service);
+        let connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
         self.connection
             .drive(connection, http1::Connection::graceful_shutdown, &from)
             .await;

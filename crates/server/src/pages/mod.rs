@@ -16,6 +16,7 @@ mod status;
 
 pub(crate) use rest::status_code;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -67,7 +68,7 @@ pub(crate) async fn serve(ports: Ports, bound: Bound, pages: Arc<Pages>) {
                 builder
                     .timer(TokioTimer::new())
                     .header_read_timeout(patience);
-                let served = builder.serve_connection(TokioIo::new(socket), service);
+                let served = pin!(builder.serve_connection(TokioIo::new(socket), service));
                 connection
                     .drive(served, http1::Connection::graceful_shutdown, &address)
                     .await;
