@@ -18,14 +18,14 @@ use envoy_types::pb::envoy::extensions::filters::network::http_connection_manage
     HttpConnectionManager, HttpFilter, Rds, http_connection_manager::RouteSpecifier,
     http_filter::ConfigType,
 };
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Any;
 use prost::{Message, Name};
 
 /// A cluster whose endpoints come by ADS, under this name.
 #[must_use]
 pub fn cluster(name: &str, eds_service_name: &str) -> Any {
-    any(&Kind::CLUSTER, &eds_cluster(name, eds_service_name))
+    any(&ResourceType::CLUSTER, &eds_cluster(name, eds_service_name))
 }
 
 /// The same, whose load is reported to whoever sends it.
@@ -40,7 +40,7 @@ pub fn reporting_cluster(name: &str, eds_service_name: &str) -> Any {
         }),
         ..eds_cluster(name, eds_service_name)
     };
-    any(&Kind::CLUSTER, &cluster)
+    any(&ResourceType::CLUSTER, &cluster)
 }
 
 /// A cluster, with so many bytes in a field that no client reads.
@@ -50,7 +50,7 @@ pub fn heavy_cluster(name: &str, bytes: usize) -> Any {
         alt_stat_name: "x".repeat(bytes),
         ..eds_cluster(name, "")
     };
-    any(&Kind::CLUSTER, &cluster)
+    any(&ResourceType::CLUSTER, &cluster)
 }
 
 /// A cluster of a type that gRPC clients must reject (gRFC A27).
@@ -60,7 +60,7 @@ pub fn static_cluster(name: &str) -> Any {
         name: name.to_owned(),
         ..Cluster::default()
     };
-    any(&Kind::CLUSTER, &cluster)
+    any(&ResourceType::CLUSTER, &cluster)
 }
 
 /// No endpoints at all.
@@ -70,7 +70,7 @@ pub fn assignment(name: &str) -> Any {
         cluster_name: name.to_owned(),
         ..ClusterLoadAssignment::default()
     };
-    any(&Kind::ENDPOINT, &assignment)
+    any(&ResourceType::ENDPOINT, &assignment)
 }
 
 /// A client's listener whose routes come by ADS, under this name.
@@ -96,7 +96,7 @@ pub fn listener_with_rds(name: &str, routes: &str) -> Any {
         }),
         ..Listener::default()
     };
-    any(&Kind::LISTENER, &listener)
+    any(&ResourceType::LISTENER, &listener)
 }
 
 /// Routes that send every call of a domain to one cluster.
@@ -125,7 +125,7 @@ pub fn routes_to(name: &str, domain: &str, cluster: &str) -> Any {
         virtual_hosts: vec![host],
         ..RouteConfiguration::default()
     };
-    any(&Kind::ROUTE, &routes)
+    any(&ResourceType::ROUTE, &routes)
 }
 
 fn packed<M: Message + Name>(message: &M) -> envoy_types::pb::google::protobuf::Any {
@@ -155,9 +155,9 @@ fn eds_cluster(name: &str, eds_service_name: &str) -> Cluster {
     }
 }
 
-fn any(kind: &Kind, message: &impl Message) -> Any {
+fn any(resource_type: &ResourceType, message: &impl Message) -> Any {
     Any {
-        type_url: kind.type_url().to_owned(),
+        type_url: resource_type.type_url().to_owned(),
         value: message.encode_to_vec().into(),
     }
 }

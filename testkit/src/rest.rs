@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::codec::{request_from_json, response_to_json};
 use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
 use tokio::net::TcpListener;
@@ -95,10 +95,10 @@ impl Drop for RestPlane {
 
 impl Polled {
     /// Answers with resources.
-    pub fn respond(self, kind: &Kind, version: &str, resources: Vec<Any>) {
+    pub fn respond(self, resource_type: &ResourceType, version: &str, resources: Vec<Any>) {
         let response = DiscoveryResponse {
             version_info: version.to_owned(),
-            type_url: kind.type_url().to_owned(),
+            type_url: resource_type.type_url().to_owned(),
             resources,
             ..DiscoveryResponse::default()
         };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
 use oxds_client::{Bootstrap, ClientPool, Invalid, Options, Protocol, Typed, Update, XdsClient};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use tokio::task::JoinHandle;
 
 use crate::Plan;
@@ -138,8 +138,8 @@ struct Cluster(usize);
 struct Assignment(usize);
 
 impl Typed for Cluster {
-    fn kind() -> Kind {
-        Kind::CLUSTER
+    fn resource_type() -> ResourceType {
+        ResourceType::CLUSTER
     }
 
     fn parse(value: &[u8]) -> Result<Self, Invalid> {
@@ -148,8 +148,8 @@ impl Typed for Cluster {
 }
 
 impl Typed for Assignment {
-    fn kind() -> Kind {
-        Kind::ENDPOINT
+    fn resource_type() -> ResourceType {
+        ResourceType::ENDPOINT
     }
 
     fn parse(value: &[u8]) -> Result<Self, Invalid> {

@@ -144,7 +144,7 @@ fn over_tls(shape: &Shape, most: f64, table: &mut Table) -> Result<(), String> {
 }
 
 fn manner(shape: &Shape) -> Manner {
-    Manner::new(shape.holding.kind(), Protocol::Delta)
+    Manner::new(shape.holding.resource_type(), Protocol::Delta)
 }
 
 fn judge(shape: &Shape, ours: &Pushes, table: &mut Table) {
@@ -190,13 +190,13 @@ async fn measure(shape: &Shape, mut rig: Rig) -> Result<Pushes, String> {
         let names = (shape.names)(client);
         let (first, resources): (Bytes, usize) = if names.is_empty() {
             (
-                request::all(&shape.holding.kind(), Protocol::Delta),
+                request::all(&shape.holding.resource_type(), Protocol::Delta),
                 shape.count,
             )
         } else {
             let resources = names.len();
             (
-                request::named(&shape.holding.kind(), names, Default::default()),
+                request::named(&shape.holding.resource_type(), names, Default::default()),
                 resources,
             )
         };

@@ -69,9 +69,9 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 
 async fn measure(contestant: Contestant, clusters: usize, clients: usize) -> Result<Shown, String> {
     let holding = Holding::Clusters;
-    let manner = Manner::new(holding.kind(), Protocol::Sotw);
+    let manner = Manner::new(holding.resource_type(), Protocol::Sotw);
     let mut rig = Rig::start(contestant, holding, clusters, manner)?;
-    let first = request::all(&holding.kind(), Protocol::Sotw);
+    let first = request::all(&holding.resource_type(), Protocol::Sotw);
     rig.swarm.fill(clients, &first, clusters).await?;
     rig.change(clients).await?;
     rig.server.forget_peak()?;

@@ -78,10 +78,10 @@ async fn measure(contestant: Contestant, groups: usize, resources: usize) -> Res
     let server = contestant.start_grouped(holding, resources, groups)?;
     let memory = || Ok::<_, String>(server.memory()?.resident.saturating_sub(empty));
     let loaded = memory()?;
-    let manner = Manner::new(holding.kind(), Protocol::Delta);
+    let manner = Manner::new(holding.resource_type(), Protocol::Delta);
     let mut swarm = Swarm::new(address(&server), manner)?;
     for group in 0..groups {
-        let first = request::all_as(&node_of(group), &holding.kind(), Protocol::Delta);
+        let first = request::all_as(&node_of(group), &holding.resource_type(), Protocol::Delta);
         swarm.fill(1, &first, resources).await?;
     }
     Ok(Shown {

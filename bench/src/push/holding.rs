@@ -18,7 +18,7 @@ use envoy_types::pb::envoy::config::endpoint::v3::{
 };
 use envoy_types::pb::google::protobuf::{Duration, UInt32Value};
 use oxds_core::snapshot::Resource;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
 
@@ -44,10 +44,10 @@ impl Holding {
         }
     }
 
-    pub(super) fn kind(self) -> Kind {
+    pub(super) fn resource_type(self) -> ResourceType {
         match self {
-            Self::Clusters => Kind::CLUSTER,
-            Self::Assignments => Kind::ENDPOINT,
+            Self::Clusters => ResourceType::CLUSTER,
+            Self::Assignments => ResourceType::ENDPOINT,
         }
     }
 
@@ -58,14 +58,14 @@ impl Holding {
             Self::Clusters => cluster(&name, generation, FILLER).encode_to_vec(),
             Self::Assignments => assignment(&name, generation).encode_to_vec(),
         };
-        Resource::new(self.kind(), name, &bytes)
+        Resource::new(self.resource_type(), name, &bytes)
     }
 
     /// A cluster that the swarm tells from others by its size.
     pub(super) fn poison(self, index: usize) -> Resource {
         let name = resource_name(index);
         let bytes = cluster(&name, 0, 2 * LARGE).encode_to_vec();
-        Resource::new(Kind::CLUSTER, name, &bytes)
+        Resource::new(ResourceType::CLUSTER, name, &bytes)
     }
 }
 

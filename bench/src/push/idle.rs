@@ -46,9 +46,9 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 /// arenas of the allocator) is not theirs.
 async fn measure(contestant: Contestant, clusters: usize, sessions: usize) -> Result<f64, String> {
     let holding = Holding::Clusters;
-    let manner = Manner::new(holding.kind(), Protocol::Delta);
+    let manner = Manner::new(holding.resource_type(), Protocol::Delta);
     let mut rig = Rig::start(contestant, holding, clusters, manner)?;
-    let first = request::all(&holding.kind(), Protocol::Delta);
+    let first = request::all(&holding.resource_type(), Protocol::Delta);
     rig.swarm.fill(sessions, &first, clusters).await?;
     let before = rig.server.memory()?.resident;
     rig.swarm.fill(sessions, &first, clusters).await?;

@@ -55,9 +55,9 @@ async fn measure(
         contestant,
         holding,
         CLUSTERS,
-        Manner::new(holding.kind(), protocol),
+        Manner::new(holding.resource_type(), protocol),
     )?;
-    let first = request::all(&holding.kind(), protocol);
+    let first = request::all(&holding.resource_type(), protocol);
     rig.swarm.fill(clients, &first, CLUSTERS).await?;
     rig.swarm.set(Mood {
         nack: true,

@@ -118,7 +118,7 @@ async fn measure(contestant: Contestant, clients: usize, is_warm: bool) -> Resul
         contestant,
         holding,
         CLUSTERS,
-        Manner::new(holding.kind(), Protocol::Delta),
+        Manner::new(holding.resource_type(), Protocol::Delta),
     )?;
     let empty = contestant.empty_memory()?;
     let mut probe = Probe::connect(address(&rig.server)).await?;
@@ -155,7 +155,7 @@ fn first(from: usize, versions: &HashMap<String, String>, is_warm: bool) -> Byte
     } else {
         HashMap::new()
     };
-    request::named(&Holding::Clusters.kind(), names, held)
+    request::named(&Holding::Clusters.resource_type(), names, held)
 }
 
 /// Waits until the server has nothing more to do; tells when the last client was answered, if all were.

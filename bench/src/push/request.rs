@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use oxds_core::snapshot::Protocol;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
 
 use super::swarm::framed;
@@ -20,13 +20,13 @@ fn node(id: &str) -> Option<Node> {
 }
 
 /// Asks for everything of a kind.
-pub(super) fn all(kind: &Kind, protocol: Protocol) -> Bytes {
-    all_as(NODE, kind, protocol)
+pub(super) fn all(resource_type: &ResourceType, protocol: Protocol) -> Bytes {
+    all_as(NODE, resource_type, protocol)
 }
 
 /// The same, as this node.
-pub(super) fn all_as(id: &str, kind: &Kind, protocol: Protocol) -> Bytes {
-    let type_url = kind.type_url().to_owned();
+pub(super) fn all_as(id: &str, resource_type: &ResourceType, protocol: Protocol) -> Bytes {
+    let type_url = resource_type.type_url().to_owned();
     match protocol {
         Protocol::Sotw => framed(&DiscoveryRequest {
             node: node(id),
@@ -44,13 +44,13 @@ pub(super) fn all_as(id: &str, kind: &Kind, protocol: Protocol) -> Bytes {
 
 /// Asks for names of a kind, over delta, having these versions of them.
 pub(super) fn named(
-    kind: &Kind,
+    resource_type: &ResourceType,
     names: Vec<String>,
     initial_resource_versions: HashMap<String, String>,
 ) -> Bytes {
     framed(&DeltaDiscoveryRequest {
         node: node(NODE),
-        type_url: kind.type_url().to_owned(),
+        type_url: resource_type.type_url().to_owned(),
         resource_names_subscribe: names,
         initial_resource_versions,
         ..DeltaDiscoveryRequest::default()

@@ -141,7 +141,7 @@ impl Source {
             self.encoded = all.collect();
         }
         self.encoded[changed] = self.holding.resource(changed, self.generation);
-        let kind = self.holding.kind();
+        let kind = self.holding.resource_type();
         let anew =
             |held: &Resource| Resource::new(kind.clone(), Arc::clone(held.name()), &held.value());
         self.cache.replace(self.encoded.iter().map(anew));

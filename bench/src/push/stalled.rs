@@ -64,9 +64,9 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 
 async fn measure(contestant: Contestant, clients: usize, rounds: usize) -> Result<Shown, String> {
     let holding = Holding::Clusters;
-    let manner = Manner::new(holding.kind(), Protocol::Delta);
+    let manner = Manner::new(holding.resource_type(), Protocol::Delta);
     let mut rig = Rig::start(contestant, holding, CLUSTERS, manner.clone())?;
-    let first = request::all(&holding.kind(), Protocol::Delta);
+    let first = request::all(&holding.resource_type(), Protocol::Delta);
     let mut lazy = Swarm::new(address(&rig.server), manner)?;
     lazy.fill(clients / 100, &first, CLUSTERS).await?;
     rig.swarm

@@ -82,10 +82,10 @@ async fn measure(
     let holding = Holding::Clusters;
     let manner = Manner {
         answer_after: ROUND_TRIP,
-        ..Manner::new(holding.kind(), Protocol::Delta)
+        ..Manner::new(holding.resource_type(), Protocol::Delta)
     };
     let mut rig = Rig::start(contestant, holding, CLUSTERS, manner)?;
-    let first = request::all(&holding.kind(), Protocol::Delta);
+    let first = request::all(&holding.resource_type(), Protocol::Delta);
     rig.swarm.fill(clients, &first, CLUSTERS).await?;
     let mut probe = Probe::connect(address(&rig.server)).await?;
     probe.sync(CLUSTERS).await?;

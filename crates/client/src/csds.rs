@@ -94,9 +94,9 @@ impl ClientStatusDiscoveryService for Csds {
 }
 
 fn entry(dumped: &Dumped, with_contents: bool) -> GenericXdsConfig {
-    let kind = &dumped.kind;
+    let resource_type = &dumped.resource_type;
     let mut entry = GenericXdsConfig {
-        type_url: kind.type_url().to_owned(),
+        type_url: resource_type.type_url().to_owned(),
         name: dumped.name.as_ref().to_owned(),
         client_status: status(dumped.state).into(),
         // `grpcdebug` shows the epoch as nothing, and fails where there is no time at all.
@@ -107,7 +107,7 @@ fn entry(dumped: &Dumped, with_contents: bool) -> GenericXdsConfig {
         entry.version_info = held.version.to_string();
         entry.last_updated = Some(timestamp(dumped.at(held.updated)));
         // The bytes that came, unknown fields included (C-124), under the type URL that they came with (C-61).
-        let type_url = kind.type_url_on(held.api);
+        let type_url = resource_type.type_url_on(held.api);
         entry.xds_config = with_contents.then(|| Any {
             type_url: type_url.to_owned(),
             value: held.resource.value().to_vec(),

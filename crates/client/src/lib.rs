@@ -143,7 +143,7 @@ pub use client::{ClientPool, Options, RawWatch, Update, Watch, WatchAll, XdsClie
 pub use csds::Csds;
 pub use link::Link;
 pub use oxds_core::ads::{Protocol, Reason, WatchError};
-pub use oxds_core::resource::{Invalid, Resource, ResourceType, Typed};
+pub use oxds_core::resource::{Invalid, Resource, ResourceParser, Typed};
 pub use resolve::ConfigWatch;
 pub use source::Source;
 pub use target::{Target, TargetError};

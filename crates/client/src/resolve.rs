@@ -93,20 +93,21 @@ impl ConfigWatch {
     fn take_in(&mut self, event: Event) {
         // Ambient errors leave the configuration as it is; the client has logged them.
         if let Event::Changed {
-            kind,
+            resource_type,
             name,
             resource,
         } = event
         {
-            self.resolver.handle_resource(&kind, &name, &resource);
+            self.resolver
+                .handle_resource(&resource_type, &name, &resource);
         }
     }
 
     fn obey(&mut self) {
         while let Some(command) = self.resolver.poll_command() {
             match command {
-                Command::Watch(kind, name) => self.watches.add(&kind, &name),
-                Command::Unwatch(kind, name) => self.watches.remove(&kind, &name),
+                Command::Watch(resource_type, name) => self.watches.add(&resource_type, &name),
+                Command::Unwatch(resource_type, name) => self.watches.remove(&resource_type, &name),
             }
         }
     }

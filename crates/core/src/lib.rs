@@ -26,7 +26,7 @@
 //! use oxds_core::session::{Scope, Session};
 //! use oxds_core::snapshot::{ChangeSet, Resource, Snapshot};
 //! use oxds_core::time::Instant;
-//! use oxds_types::Kind;
+//! use oxds_types::ResourceType;
 //! use oxds_types::discovery::{DiscoveryResponse, Node};
 //! use prost::Message as _;
 //!
@@ -49,7 +49,7 @@
 //! let server = config.add_server(Server::new("a control plane"));
 //! let everyone = config.add_authority(vec![server]);
 //! let mut client = Client::new(config);
-//! client.watch(everyone, &Kind::CLUSTER, &"blue".into());
+//! client.watch(everyone, &ResourceType::CLUSTER, &"blue".into());
 //!
 //! let now = Instant::EPOCH;
 //! while let Some((server, transmit)) = client.poll_transmit(now) {

@@ -17,7 +17,7 @@ use oxds_types::discovery::{
     Any, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Node,
     Resource as Wrapper, Status,
 };
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
 use crate::snapshot::Protocol;
@@ -29,7 +29,7 @@ const INVALID_ARGUMENT: i32 = 3;
 #[derive(Debug, Clone)]
 pub struct Observer {
     // Fixed.
-    kind: Kind,
+    resource_type: ResourceType,
     /// None: all that there are.
     names: BTreeSet<Arc<str>>,
     protocol: Protocol,
@@ -76,13 +76,13 @@ impl Observer {
     /// An observer of these names, or, if there are none, of all resources of the kind.
     #[must_use]
     pub fn new(
-        kind: Kind,
+        resource_type: ResourceType,
         names: impl IntoIterator<Item = Arc<str>>,
         protocol: Protocol,
         node: Node,
     ) -> Self {
         Self {
-            kind,
+            resource_type,
             names: names.into_iter().collect(),
             protocol,
             api: ApiVersion::V3,
@@ -137,13 +137,13 @@ impl Observer {
     }
 
     fn type_url(&self) -> String {
-        self.kind.type_url_on(self.api).to_owned()
+        self.resource_type.type_url_on(self.api).to_owned()
     }
 
     /// The names to ask for. Where all are wanted, servers of any age take none for that in the full-state kinds, as the
     /// protocol has it; for others there is `*`.
     fn asked(&self) -> Vec<String> {
-        match (self.names.is_empty(), self.kind.is_full_state()) {
+        match (self.names.is_empty(), self.resource_type.is_full_state()) {
             (true, true) => Vec::new(),
             (true, false) => vec!["*".to_owned()],
             (false, _) => self.names.iter().map(ToString::to_string).collect(),
@@ -214,7 +214,7 @@ impl Observer {
 
     /// A full state. Only in the full-state kinds does absence mean removal (xDS protocol, "Deleting resources").
     fn replace(&mut self, resources: BTreeMap<Arc<str>, Held>) -> Vec<Change> {
-        let gone: Vec<_> = match self.kind.is_full_state() {
+        let gone: Vec<_> = match self.resource_type.is_full_state() {
             true => self
                 .held
                 .keys()
@@ -264,9 +264,15 @@ impl Observer {
             let inner = wrapper.resource.ok_or("a wrapper without a resource")?;
             return self.named(Some(wrapper.name), version, inner);
         }
-        let api = match Kind::from_type_url(&any.type_url) {
-            Some((kind, api)) if kind == self.kind => api,
-            _ => return Err(format!("not a {}: {}", self.kind.message(), any.type_url)),
+        let api = match ResourceType::from_type_url(&any.type_url) {
+            Some((resource_type, api)) if resource_type == self.resource_type => api,
+            _ => {
+                return Err(format!(
+                    "not a {}: {}",
+                    self.resource_type.message(),
+                    any.type_url
+                ));
+            }
         };
         let name = match name.filter(|name| !name.is_empty()) {
             Some(name) => name,
@@ -277,7 +283,7 @@ impl Observer {
             }
         };
         if name.is_empty() {
-            return Err(format!("a {} without a name", self.kind.message()));
+            return Err(format!("a {} without a name", self.resource_type.message()));
         }
         let (version, value) = (version.to_owned(), any.value);
         let held = Held {

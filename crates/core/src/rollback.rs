@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use oxds_types::{Kind, Version};
+use oxds_types::{ResourceType, Version};
 
 use crate::snapshot::{ChangeSet, Resource};
 use crate::time::Instant;
@@ -29,7 +29,7 @@ pub struct Place {
     /// The group, if it is not for all.
     pub group: Option<Arc<str>>,
     /// The kind.
-    pub kind: Kind,
+    pub resource_type: ResourceType,
     /// The name.
     pub name: Arc<str>,
 }
@@ -62,7 +62,7 @@ pub struct Refusal<'a> {
     /// `node.id` of the client.
     pub node: &'a str,
     /// The kind of the resource.
-    pub kind: &'a Kind,
+    pub resource_type: &'a ResourceType,
     /// Its name.
     pub name: &'a str,
     /// The version of the content.
@@ -109,9 +109,9 @@ impl Rollback {
         served: impl Fn(&Place) -> Option<Arc<Resource>>,
         accepted: impl Fn(&Resource) -> bool,
     ) -> ChangeSet {
-        let place = |kind: &Kind, name: &Arc<str>| Place {
+        let place = |resource_type: &ResourceType, name: &Arc<str>| Place {
             group: group.cloned(),
-            kind: kind.clone(),
+            resource_type: resource_type.clone(),
             name: Arc::clone(name),
         };
         let ChangeSet {
@@ -119,14 +119,24 @@ impl Rollback {
             removals,
         } = changes;
         // A resource that is in both is there afterwards.
-        let stay: BTreeSet<_> = upserts.iter().map(|r| place(r.kind(), r.name())).collect();
-        for (kind, name) in &removals {
-            let place = place(kind, name);
+        let stay: BTreeSet<_> = upserts
+            .iter()
+            .map(|r| place(r.resource_type(), r.name()))
+            .collect();
+        for (resource_type, name) in &removals {
+            let place = place(resource_type, name);
             if !stay.contains(&place) {
                 self.trials.remove(&place);
             }
         }
-        upserts.retain(|new| self.offer(place(new.kind(), new.name()), new, &served, &accepted));
+        upserts.retain(|new| {
+            self.offer(
+                place(new.resource_type(), new.name()),
+                new,
+                &served,
+                &accepted,
+            )
+        });
         ChangeSet { upserts, removals }
     }
 
@@ -174,7 +184,7 @@ impl Rollback {
         let mut withdrawn = Vec::new();
         for (place, trial) in &mut self.trials {
             let is_it = *place.name == *refusal.name
-                && place.kind == *refusal.kind
+                && place.resource_type == *refusal.resource_type
                 && trial.offered.version() == refusal.version;
             if !is_it || trial.withdrawn.is_some() {
                 continue;

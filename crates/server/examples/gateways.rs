@@ -62,7 +62,10 @@ impl Observer for Proxy {
     }
 
     fn nacked(&mut self, nack: &Nack<'_>) -> Result<(), Status> {
-        eprintln!("{} rejects {}: {}", self.gateway, nack.kind, nack.reason);
+        eprintln!(
+            "{} rejects {}: {}",
+            self.gateway, nack.resource_type, nack.reason
+        );
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use oxds_core::session::Config;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -99,7 +99,7 @@ impl Builder {
         self
     }
 
-    /// What sessions grant their clients: names, kinds, patience. Say it before [`kind`](Self::kind) and
+    /// What sessions grant their clients: names, kinds, patience. Say it before [`resource_type`](Self::resource_type) and
     /// [`identifier`](Self::identifier), which are part of it.
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
@@ -138,8 +138,8 @@ impl Builder {
 
     /// Serves a kind of one's own, too: a client that asks for it before there is any waits, as it does for those of the
     /// API, instead of being told that there is none.
-    pub fn kind(mut self, kind: Kind) -> Self {
-        self.config.own_kinds.insert(kind);
+    pub fn resource_type(mut self, resource_type: ResourceType) -> Self {
+        self.config.own_types.insert(resource_type);
         self
     }
 
@@ -166,7 +166,7 @@ impl Builder {
         let streams = Streams::new(self.cache.pulse());
         let context = Arc::new(Context {
             cache: self.cache,
-            metrics: Arc::new(Metrics::new(self.config.own_kinds.clone())),
+            metrics: Arc::new(Metrics::new(self.config.own_types.clone())),
             config: Arc::new(self.config),
             limits: self.limits,
             security: self.security,
@@ -246,11 +246,11 @@ fn log_changes(update: &Update) {
 }
 
 /// What is wrong with which names.
-fn faults(findings: &[Finding]) -> impl Iterator<Item = (Kind, Arc<str>, Arc<str>)> {
+fn faults(findings: &[Finding]) -> impl Iterator<Item = (ResourceType, Arc<str>, Arc<str>)> {
     let errors = findings.iter().filter(|f| f.severity == Severity::Error);
     errors.filter_map(|error| {
-        let (kind, name) = (error.kind.clone()?, error.resource.as_deref()?);
-        Some((kind, name.into(), error.to_string().into()))
+        let (resource_type, name) = (error.resource_type.clone()?, error.resource.as_deref()?);
+        Some((resource_type, name.into(), error.to_string().into()))
     })
 }
 

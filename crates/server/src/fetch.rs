@@ -15,7 +15,7 @@ use std::time::Duration;
 use oxds_core::session::{Config, Interest};
 use oxds_core::snapshot::{Collection, Resource, Snapshot};
 use oxds_types::discovery::{Any, ControlPlane, DiscoveryRequest, DiscoveryResponse, Node};
-use oxds_types::{ApiVersion, Fingerprint, Kind, Version};
+use oxds_types::{ApiVersion, Fingerprint, ResourceType, Version};
 
 use crate::ads::Context;
 use crate::cache::View;
@@ -27,7 +27,7 @@ use crate::on_nack::Rejected;
 pub(crate) struct Question {
     pub(crate) via: Via,
     pub(crate) node: Option<Node>,
-    kind: Kind,
+    resource_type: ResourceType,
     api: ApiVersion,
     interests: Vec<Interest>,
     /// The version that the client has; empty if none.
@@ -78,7 +78,7 @@ impl Told {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error("type_url `{asked}`: this is the service for `{served}`")]
-    WrongKind { asked: String, served: &'static str },
+    WrongType { asked: String, served: &'static str },
     #[error("more than {0} resource_names")]
     TooManyNames(usize),
     #[error("a name of more than {0} bytes in resource_names")]
@@ -99,16 +99,20 @@ impl Question {
     /// A request to the service of `kind`. The limits are those of streams (S-60).
     pub(crate) fn new(
         via: Via,
-        kind: &Kind,
+        resource_type: &ResourceType,
         api: ApiVersion,
         request: DiscoveryRequest,
         config: &Config,
     ) -> Result<Self, Refused> {
-        let asked = Kind::from_type_url(&request.type_url);
-        if !request.type_url.is_empty() && asked.as_ref().is_none_or(|(asked, _)| asked != kind) {
-            return Err(Refused::WrongKind {
+        let asked = ResourceType::from_type_url(&request.type_url);
+        if !request.type_url.is_empty()
+            && asked
+                .as_ref()
+                .is_none_or(|(asked, _)| asked != resource_type)
+        {
+            return Err(Refused::WrongType {
                 asked: request.type_url.chars().take(128).collect(),
-                served: kind.short_name().unwrap_or_default(),
+                served: resource_type.short_name().unwrap_or_default(),
             });
         }
         let names = request.resource_names;
@@ -118,7 +122,8 @@ impl Question {
         if names.iter().any(|name| name.len() > config.max_name_len) {
             return Err(Refused::NameTooLong(config.max_name_len));
         }
-        let all = names.is_empty() && kind.is_full_state() || names.iter().any(|name| name == "*");
+        let all = names.is_empty() && resource_type.is_full_state()
+            || names.iter().any(|name| name == "*");
         let interests = if all {
             vec![Interest::All]
         } else {
@@ -133,15 +138,15 @@ impl Question {
             node: request.node,
             error: request.error_detail.map(|error| error.message),
             anyway: false,
-            kind: kind.clone(),
+            resource_type: resource_type.clone(),
             api: asked.map_or(api, |(_, api)| api),
             interests,
             held_version: request.version_info,
         })
     }
 
-    pub(crate) fn kind(&self) -> &Kind {
-        &self.kind
+    pub(crate) fn resource_type(&self) -> &ResourceType {
+        &self.resource_type
     }
 
     pub(crate) fn api(&self) -> ApiVersion {
@@ -167,7 +172,7 @@ impl Question {
 
     /// What this snapshot has for the client.
     pub(crate) fn content(&self, snapshot: &Snapshot) -> Told {
-        let collection = snapshot.kind_in(&self.kind, self.api).collection();
+        let collection = snapshot.type_in(&self.resource_type, self.api).collection();
         if self.interests == [Interest::All] {
             return Told {
                 version: collection.version(),
@@ -192,7 +197,7 @@ impl Question {
     }
 
     fn response(&self, told: &Told, identifier: Option<&str>) -> Option<DiscoveryResponse> {
-        let type_url = self.kind.type_url_in(self.api)?;
+        let type_url = self.resource_type.type_url_in(self.api)?;
         let any = |resource: &Arc<Resource>| Any {
             type_url: type_url.to_owned(),
             value: resource.value(),
@@ -216,7 +221,7 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
     if !question.anyway
         && let Some(answered) = polls.ask(clock.now(), question)
     {
-        context.metrics.answered(&question.kind, answered);
+        context.metrics.answered(&question.resource_type, answered);
         if answered == Answered::Refused {
             react(context, question);
         }
@@ -227,7 +232,7 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
         None => Arc::clone(context.cache.root()),
     };
     let mut watcher = view.enrol();
-    watcher.watch(&question.kind, question.interests.clone());
+    watcher.watch(&question.resource_type, question.interests.clone());
     let changed = std::future::poll_fn(|cx| {
         // First of all: whatever is published from here on wakes this task again.
         watcher.register(cx.waker());
@@ -237,7 +242,7 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
         }
         let told = question.content(&snapshot);
         if question.api == ApiVersion::V2 {
-            context.withheld.tell(&snapshot, &question.kind);
+            context.withheld.tell(&snapshot, &question.resource_type);
         }
         if question.lacks(&told) {
             return Poll::Ready(told);
@@ -267,7 +272,7 @@ fn react(context: &Context, question: &Question) {
     let refused: Vec<_> = rejections
         .into_iter()
         .map(|(name, rejection)| Rejected {
-            kind: question.kind.clone(),
+            resource_type: question.resource_type.clone(),
             name,
             rejection,
         })

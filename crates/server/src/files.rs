@@ -1,7 +1,7 @@
 //! The file sink: what is served, as files, for clients that read files (S-57).
 //!
 //! ```text
-//!  OUT/cds.json, lds.json, …        all of a kind whose responses are full states
+//!  OUT/cds.json, lds.json, …        all of a resource_type whose responses are full states
 //!  OUT/eds/NAME.json, rds/…         one resource each, as Envoy's `path_config_source` wants it
 //! ```
 //!
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use oxds_core::session::Interest;
 use oxds_core::snapshot::{Collection, Resource, Snapshot};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::codec::response_to_json;
 use oxds_types::discovery::{Any, DiscoveryResponse, Node};
 use tracing::{error, info};
@@ -36,9 +36,9 @@ pub struct FileSink {
     node: Node,
     folder: PathBuf,
     /// What the files hold.
-    written: HashMap<Kind, Arc<Collection>>,
+    written: HashMap<ResourceType, Arc<Collection>>,
     /// Kinds of which the folder was looked through for what an earlier run left.
-    swept: BTreeSet<Kind>,
+    swept: BTreeSet<ResourceType>,
 }
 
 impl FileSink {
@@ -66,8 +66,8 @@ impl FileSink {
     pub async fn run(mut self) {
         self.cache.loaded().await;
         let mut watcher = self.cache.view(&self.node).enrol();
-        for kind in Kind::known() {
-            watcher.watch(&kind, vec![Interest::All]);
+        for resource_type in ResourceType::known() {
+            watcher.watch(&resource_type, vec![Interest::All]);
         }
         loop {
             let snapshot = watcher.view().snapshot();
@@ -82,48 +82,48 @@ impl FileSink {
     }
 
     async fn write(&mut self, snapshot: &Snapshot) -> io::Result<()> {
-        let mut kinds: Vec<_> = snapshot.kinds().collect();
-        kinds.sort_by_key(|(kind, _)| rank(kind));
+        let mut resource_types: Vec<_> = snapshot.resource_types().collect();
+        resource_types.sort_by_key(|(resource_type, _)| rank(resource_type));
         let mut leaving = Vec::new();
-        for (kind, published) in kinds {
+        for (resource_type, published) in resource_types {
             let now = published.collection();
-            let before = self.written.get(kind);
+            let before = self.written.get(resource_type);
             if before.is_some_and(|before| before.revision() == now.revision()) {
                 continue;
             }
             let gone = gone(before, now);
-            if kind.is_full_state() {
+            if resource_type.is_full_state() {
                 // Those that leave stay until whatever refers to them has changed.
                 let resources = now.iter().chain(&gone);
-                self.put(&self.whole(kind), kind, now, resources)?;
+                self.put(&self.whole(resource_type), resource_type, now, resources)?;
             } else {
-                self.write_each(kind, before, now)?;
+                self.write_each(resource_type, before, now)?;
             }
-            leaving.push((kind.clone(), Arc::clone(now), gone));
+            leaving.push((resource_type.clone(), Arc::clone(now), gone));
         }
         if leaving.iter().any(|(_, _, gone)| !gone.is_empty()) {
             tokio::time::sleep(SETTLE).await;
         }
-        for (kind, now, gone) in leaving.into_iter().rev() {
-            self.take_away(&kind, &now, &gone)?;
-            info!(%kind, version = %now.version(), resources = now.len(), "written to files");
-            self.written.insert(kind, now);
+        for (resource_type, now, gone) in leaving.into_iter().rev() {
+            self.take_away(&resource_type, &now, &gone)?;
+            info!(%resource_type, version = %now.version(), resources = now.len(), "written to files");
+            self.written.insert(resource_type, now);
         }
         Ok(())
     }
 
     fn write_each(
         &self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         before: Option<&Arc<Collection>>,
         now: &Collection,
     ) -> io::Result<()> {
-        std::fs::create_dir_all(self.folder.join(short(kind)))?;
+        std::fs::create_dir_all(self.folder.join(short(resource_type)))?;
         for resource in now.iter() {
             let same = before.and_then(|before| before.get(resource.name())) == Some(resource);
             if !same {
-                let path = self.single(kind, resource.name());
-                self.put(&path, kind, now, std::iter::once(resource))?;
+                let path = self.single(resource_type, resource.name());
+                self.put(&path, resource_type, now, std::iter::once(resource))?;
             }
         }
         Ok(())
@@ -132,22 +132,25 @@ impl FileSink {
     /// Takes what left out of the files, and, the first time, what an earlier run left there.
     fn take_away(
         &mut self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         now: &Collection,
         gone: &[Arc<Resource>],
     ) -> io::Result<()> {
-        if kind.is_full_state() {
+        if resource_type.is_full_state() {
             if gone.is_empty() {
                 return Ok(());
             }
-            return self.put(&self.whole(kind), kind, now, now.iter());
+            return self.put(&self.whole(resource_type), resource_type, now, now.iter());
         }
         for resource in gone {
-            remove(&self.single(kind, resource.name()))?;
+            remove(&self.single(resource_type, resource.name()))?;
         }
-        if self.swept.insert(kind.clone()) {
-            let expected: BTreeSet<_> = now.iter().map(|r| self.single(kind, r.name())).collect();
-            for entry in std::fs::read_dir(self.folder.join(short(kind)))? {
+        if self.swept.insert(resource_type.clone()) {
+            let expected: BTreeSet<_> = now
+                .iter()
+                .map(|r| self.single(resource_type, r.name()))
+                .collect();
+            for entry in std::fs::read_dir(self.folder.join(short(resource_type)))? {
                 let path = entry?.path();
                 let ours = path.extension().is_some_and(|ending| ending == "json");
                 if ours && !expected.contains(&path) {
@@ -161,18 +164,18 @@ impl FileSink {
     fn put<'a>(
         &self,
         path: &Path,
-        kind: &Kind,
+        resource_type: &ResourceType,
         of: &Collection,
         resources: impl Iterator<Item = &'a Arc<Resource>>,
     ) -> io::Result<()> {
         let any = |resource: &Arc<Resource>| Any {
-            type_url: kind.type_url().to_owned(),
+            type_url: resource_type.type_url().to_owned(),
             value: resource.value(),
         };
         let response = DiscoveryResponse {
             version_info: of.version().to_string(),
             resources: resources.map(any).collect(),
-            type_url: kind.type_url().to_owned(),
+            type_url: resource_type.type_url().to_owned(),
             ..DiscoveryResponse::default()
         };
         let json = response_to_json(&response).map_err(io::Error::other)?;
@@ -181,28 +184,37 @@ impl FileSink {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let beside = path.with_file_name(format!(".{name}.new"));
         std::fs::write(&beside, json)?;
-        if *kind == Kind::SECRET {
+        if *resource_type == ResourceType::SECRET {
             for_the_owner_only(&beside)?;
         }
         std::fs::rename(&beside, path)
     }
 
-    fn whole(&self, kind: &Kind) -> PathBuf {
-        self.folder.join(format!("{}.json", short(kind)))
+    fn whole(&self, resource_type: &ResourceType) -> PathBuf {
+        self.folder.join(format!("{}.json", short(resource_type)))
     }
 
-    fn single(&self, kind: &Kind, name: &str) -> PathBuf {
-        let folder = self.folder.join(short(kind));
+    fn single(&self, resource_type: &ResourceType, name: &str) -> PathBuf {
+        let folder = self.folder.join(short(resource_type));
         folder.join(format!("{}.json", file_name(name)))
     }
 }
 
 /// What refers to others comes after them: listeners to routes, those to clusters, those to endpoints.
-fn rank(kind: &Kind) -> u8 {
-    match kind {
-        kind if *kind == Kind::CLUSTER => 1,
-        kind if [Kind::ROUTE, Kind::SCOPED_ROUTE, Kind::VIRTUAL_HOST].contains(kind) => 2,
-        kind if *kind == Kind::LISTENER => 3,
+fn rank(resource_type: &ResourceType) -> u8 {
+    match resource_type {
+        resource_type if *resource_type == ResourceType::CLUSTER => 1,
+        resource_type
+            if [
+                ResourceType::ROUTE,
+                ResourceType::SCOPED_ROUTE,
+                ResourceType::VIRTUAL_HOST,
+            ]
+            .contains(resource_type) =>
+        {
+            2
+        }
+        resource_type if *resource_type == ResourceType::LISTENER => 3,
         _ => 0,
     }
 }
@@ -213,8 +225,10 @@ fn gone(before: Option<&Arc<Collection>>, now: &Collection) -> Vec<Arc<Resource>
     gone.cloned().collect()
 }
 
-fn short(kind: &Kind) -> &str {
-    kind.short_name().unwrap_or(kind.message())
+fn short(resource_type: &ResourceType) -> &str {
+    resource_type
+        .short_name()
+        .unwrap_or(resource_type.message())
 }
 
 /// A name as a file: letters, digits, `-`, `_` and inner dots stay; other bytes become `%2F`.

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use oxds_core::session::{Event, Request};
 use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse, Node};
-use oxds_types::{ApiVersion, Kind, Version};
+use oxds_types::{ApiVersion, ResourceType, Version};
 use prost::Message as _;
 use tonic::Status;
 
@@ -109,8 +109,8 @@ pub trait Observer: Send + 'static {
     }
 
     /// The client accepted a response.
-    fn acked(&mut self, kind: &Kind, version: Version) -> Result<(), Status> {
-        let _ = (kind, version);
+    fn acked(&mut self, resource_type: &ResourceType, version: Version) -> Result<(), Status> {
+        let _ = (resource_type, version);
         Ok(())
     }
 
@@ -142,8 +142,8 @@ impl<O: Observer + ?Sized> Observer for Box<O> {
         (**self).response(response)
     }
 
-    fn acked(&mut self, kind: &Kind, version: Version) -> Result<(), Status> {
-        (**self).acked(kind, version)
+    fn acked(&mut self, resource_type: &ResourceType, version: Version) -> Result<(), Status> {
+        (**self).acked(resource_type, version)
     }
 
     fn nacked(&mut self, nack: &Nack<'_>) -> Result<(), Status> {
@@ -174,7 +174,7 @@ pub struct Call {
 #[non_exhaustive]
 pub struct Sent<'a> {
     /// Of what.
-    pub kind: &'a Kind,
+    pub resource_type: &'a ResourceType,
     /// Its version.
     pub version: &'a str,
     /// How many resources are in it.
@@ -190,7 +190,7 @@ pub struct Sent<'a> {
 #[non_exhaustive]
 pub struct Nack<'a> {
     /// Of what.
-    pub kind: &'a Kind,
+    pub resource_type: &'a ResourceType,
     /// The version of the response that was rejected.
     pub version: Version,
     /// What the client said, at most 4 KiB of it.
@@ -227,11 +227,13 @@ impl Observed {
     /// whoever decides by the kind is told.
     pub(crate) async fn ask(
         &mut self,
-        (kind, api): (&Kind, ApiVersion),
+        (resource_type, api): (&ResourceType, ApiVersion),
         mut request: DiscoveryRequest,
     ) -> Result<DiscoveryRequest, Status> {
         if request.type_url.is_empty() {
-            kind.type_url_on(api).clone_into(&mut request.type_url);
+            resource_type
+                .type_url_on(api)
+                .clone_into(&mut request.type_url);
         }
         let mut request = Request::from(request);
         if let Some(node) = self.node(&mut request) {
@@ -247,11 +249,11 @@ impl Observed {
     /// The only response of such a call.
     pub(crate) fn fetched(
         &mut self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         response: &DiscoveryResponse,
     ) -> Result<(), Status> {
         self.response(&Sent {
-            kind,
+            resource_type,
             version: &response.version_info,
             resources: response.resources.len(),
             removed: 0,
@@ -269,14 +271,18 @@ impl Observed {
 
     pub(crate) fn event(&mut self, event: &Event) -> Result<(), Status> {
         self.tell(|observer| match event {
-            Event::Acked { kind, version, .. } => observer.acked(kind, *version),
+            Event::Acked {
+                resource_type,
+                version,
+                ..
+            } => observer.acked(resource_type, *version),
             Event::Nacked {
-                kind,
+                resource_type,
                 version,
                 reason,
                 resources,
             } => observer.nacked(&Nack {
-                kind,
+                resource_type,
                 version: *version,
                 reason,
                 resources,

@@ -100,11 +100,11 @@ pub use tonic::{Code, Status};
 // What the signatures above are made of: a program needs no other crate of oxds.
 pub use envoy_types;
 pub use oxds_core::group::{Definition, GroupUpdate, Matcher, Membership};
-pub use oxds_core::session::{Config, Request, UnknownKinds};
+pub use oxds_core::session::{Config, Request, UnknownTypes};
 pub use oxds_core::snapshot::{ChangeSet, Resource, Revision, Snapshot};
 pub use oxds_types::codec::Unfit;
 pub use oxds_types::discovery::Node;
-pub use oxds_types::{Glob, Kind, Reference, Version};
+pub use oxds_types::{Glob, Reference, ResourceType, Version};
 
 /// The snippets of the guide are compiled and run.
 #[cfg(doctest)]

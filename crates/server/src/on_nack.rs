@@ -7,7 +7,7 @@ use oxds_core::group::GroupUpdate;
 use oxds_core::rollback::{Place, Refusal, Rollback, Withdrawn};
 use oxds_core::session::Rejection;
 use oxds_core::snapshot::{ChangeSet, Resource};
-use oxds_types::{Kind, Version};
+use oxds_types::{ResourceType, Version};
 use tracing::warn;
 
 use crate::ads::Context;
@@ -33,7 +33,7 @@ pub(crate) struct Reaction(Option<Mutex<Rollback>>);
 
 /// What a client refused.
 pub(crate) struct Rejected {
-    pub(crate) kind: Kind,
+    pub(crate) resource_type: ResourceType,
     pub(crate) name: Arc<str>,
     pub(crate) rejection: Rejection,
 }
@@ -82,7 +82,7 @@ impl Reaction {
         let withdrawn = refused.iter().flat_map(|refused| {
             let refusal = Refusal {
                 node,
-                kind: &refused.kind,
+                resource_type: &refused.resource_type,
                 name: &refused.name,
                 version: refused.rejection.version,
                 reason: &refused.rejection.reason,
@@ -91,12 +91,12 @@ impl Reaction {
         });
         let (mut changes, mut groups) = (ChangeSet::default(), Vec::new());
         for one in withdrawn {
-            let (kind, name) = (&one.place.kind, &one.place.name);
+            let (resource_type, name) = (&one.place.resource_type, &one.place.name);
             let (version, returned_to) = (one.offered.version(), one.good.version());
             let (group, nodes) = (one.place.group.as_deref(), &one.refused_by);
             let reason = &*one.reason;
-            warn!(%kind, name = &**name, group, %version, %returned_to, ?nodes, reason, "taken back: clients refused it");
-            context.metrics.taken_back(kind);
+            warn!(%resource_type, name = &**name, group, %version, %returned_to, ?nodes, reason, "taken back: clients refused it");
+            context.metrics.taken_back(resource_type);
             match one.place.group {
                 None => changes.upserts.push(one.good),
                 Some(name) => {
@@ -121,8 +121,11 @@ impl Reaction {
 
 fn served(cache: &Cache, place: &Place) -> Option<Arc<Resource>> {
     match &place.group {
-        None => cache.snapshot().get(&place.kind, &place.name).cloned(),
-        Some(group) => cache.of_group(group, &place.kind, &place.name),
+        None => cache
+            .snapshot()
+            .get(&place.resource_type, &place.name)
+            .cloned(),
+        Some(group) => cache.of_group(group, &place.resource_type, &place.name),
     }
 }
 
@@ -133,7 +136,7 @@ fn lock(machine: &Mutex<Rollback>) -> MutexGuard<'_, Rollback> {
 
 /// Which of the versions that are about to be replaced were accepted by every client that sees them.
 #[derive(Debug, Default)]
-struct Accepted(HashMap<(Kind, Arc<str>, Version), Tally>);
+struct Accepted(HashMap<(ResourceType, Arc<str>, Version), Tally>);
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -153,11 +156,11 @@ impl Accepted {
             for new in &changes.upserts {
                 let place = Place {
                     group: group.cloned(),
-                    kind: new.kind().clone(),
+                    resource_type: new.resource_type().clone(),
                     name: Arc::clone(new.name()),
                 };
                 if let Some(old) = served(&context.cache, &place) {
-                    let key = (place.kind, place.name, old.version());
+                    let key = (place.resource_type, place.name, old.version());
                     tallies.insert(key, Tally::default());
                 }
             }
@@ -168,13 +171,15 @@ impl Accepted {
         clients::each(context, |_, client, snapshot| {
             // Of one that has accepted all, all there is to know is that it is there.
             let in_sync = client.is_in_sync(snapshot);
-            for ((kind, name, version), tally) in &mut tallies {
+            for ((resource_type, name, version), tally) in &mut tallies {
                 if tally.lacking || in_sync && tally.seen {
                     continue;
                 }
-                let sees = snapshot.get(kind, name).map(|served| served.version());
+                let sees = snapshot
+                    .get(resource_type, name)
+                    .map(|served| served.version());
                 if sees == Some(*version)
-                    && let Some(status) = client.resource(kind, name)
+                    && let Some(status) = client.resource(resource_type, name)
                 {
                     tally.seen = true;
                     tally.lacking = status.acked != Some(*version);
@@ -185,7 +190,11 @@ impl Accepted {
     }
 
     fn has(&self, old: &Resource) -> bool {
-        let key = (old.kind().clone(), Arc::clone(old.name()), old.version());
+        let key = (
+            old.resource_type().clone(),
+            Arc::clone(old.name()),
+            old.version(),
+        );
         self.0
             .get(&key)
             .is_some_and(|tally| tally.seen && !tally.lacking)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use oxds_types::kind::ADS;
+use oxds_types::resource_type::ADS;
 use tokio_util::task::TaskTracker;
 use tonic::service::RoutesBuilder;
 use tonic_health::ServingStatus;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use oxds_core::group::GroupUpdate;
 use oxds_core::snapshot::ChangeSet;
-use oxds_types::{Kind, Position};
+use oxds_types::{Position, ResourceType};
 
 /// A source of change sets, each of which is applied as one (S-69).
 ///
@@ -68,7 +68,7 @@ pub struct Finding {
     /// The place in it, where known.
     pub position: Option<Position>,
     /// The kind of the resource it is in, where its name is known.
-    pub kind: Option<Kind>,
+    pub resource_type: Option<ResourceType>,
     /// The resource it is in, where known.
     pub resource: Option<String>,
     /// Path to the field; empty where none is to blame.
@@ -99,7 +99,7 @@ impl Finding {
             severity,
             file,
             position: None,
-            kind: None,
+            resource_type: None,
             resource: None,
             path: String::new(),
             rule: "store",

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oxds_core::snapshot::{Obstacles, Snapshot};
-use oxds_types::{Kind, Version};
+use oxds_types::{ResourceType, Version};
 use tracing::warn;
 
 use crate::cache::Cache;
@@ -15,12 +15,12 @@ const REMEMBERED: usize = 10_000;
 
 /// Logs each of them once.
 #[derive(Debug, Default)]
-pub(crate) struct Withheld(Mutex<HashSet<(Kind, Arc<str>, Version)>>);
+pub(crate) struct Withheld(Mutex<HashSet<(ResourceType, Arc<str>, Version)>>);
 
 impl Withheld {
     /// A client of v2 was told of this kind.
-    pub(crate) fn tell(&self, snapshot: &Snapshot, kind: &Kind) {
-        let published = snapshot.kind(kind);
+    pub(crate) fn tell(&self, snapshot: &Snapshot, resource_type: &ResourceType) {
+        let published = snapshot.resource_type(resource_type);
         let mut withheld = published.withheld().peekable();
         if withheld.peek().is_none() {
             return;
@@ -34,9 +34,9 @@ impl Withheld {
             if told.len() >= REMEMBERED {
                 told.clear();
             }
-            if told.insert((kind.clone(), Arc::clone(name), resource.version())) {
+            if told.insert((resource_type.clone(), Arc::clone(name), resource.version())) {
                 let why = reasons(obstacles).collect::<Vec<_>>().join("; ");
-                warn!(%kind, %name, %why, "withheld from clients of API v2");
+                warn!(%resource_type, %name, %why, "withheld from clients of API v2");
             }
         }
     }
@@ -47,7 +47,7 @@ impl Withheld {
 pub(crate) struct Unsaid {
     /// Whose it is, if not everybody's.
     pub(crate) group: Option<Arc<str>>,
-    pub(crate) kind: Kind,
+    pub(crate) resource_type: ResourceType,
     pub(crate) name: Arc<str>,
     /// What v2 lacks.
     pub(crate) reasons: Vec<String>,
@@ -59,21 +59,21 @@ pub(crate) fn everywhere(cache: &Cache) -> Vec<Unsaid> {
     let mut all = Vec::new();
     for view in cache.views() {
         let snapshot = view.snapshot();
-        for (kind, published) in snapshot.kinds() {
+        for (resource_type, published) in snapshot.resource_types() {
             for (name, obstacles) in published.withheld() {
                 let Some(resource) = published.collection().get(name) else {
                     continue;
                 };
                 let mut members = view.members().iter();
                 let group = members.find(|group| {
-                    let of_group = cache.of_group(group, kind, name);
+                    let of_group = cache.of_group(group, resource_type, name);
                     of_group.is_some_and(|other| Arc::ptr_eq(&other, resource))
                 });
                 let group = group.cloned();
-                if known.insert((group.clone(), kind.clone(), Arc::clone(name))) {
+                if known.insert((group.clone(), resource_type.clone(), Arc::clone(name))) {
                     all.push(Unsaid {
                         group,
-                        kind: kind.clone(),
+                        resource_type: resource_type.clone(),
                         name: Arc::clone(name),
                         reasons: reasons(obstacles).collect(),
                     });

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::Kind;
+use crate::ResourceType;
 use crate::validate::Broken;
 use crate::version_map::Obstacle;
 
@@ -40,8 +40,8 @@ pub struct Error {
     pub file: Option<Arc<Path>>,
     /// The place, where it is known.
     pub position: Option<Position>,
-    /// Kind of the resource, where its name is known.
-    pub kind: Option<Kind>,
+    /// ResourceType of the resource, where its name is known.
+    pub resource_type: Option<ResourceType>,
     /// Name of the resource, where it is known.
     pub resource: Option<String>,
     /// Path to the field (`load_assignment.endpoints[0].…`); empty for the document itself.

@@ -31,7 +31,7 @@
 //!
 //! ```
 //! use std::path::Path;
-//! use oxds_types::Kind;
+//! use oxds_types::ResourceType;
 //! use oxds_types::codec::{Format, Options, decode};
 //!
 //! let file = "
@@ -48,7 +48,7 @@
 //! let file = file.replace("0s", "3s");
 //! let loaded = decode(Path::new("shop.yaml"), Format::Yaml, file.as_bytes(), &Options::default());
 //! let shop = &loaded.unwrap()[0];
-//! assert_eq!((&shop.kind, &*shop.name), (&Kind::CLUSTER, "shop"));
+//! assert_eq!((&shop.kind, &*shop.name), (&ResourceType::CLUSTER, "shop"));
 //! ```
 //!
 //! It does not talk to anybody: no sockets, no tasks, no clocks. And it never re-encodes what it
@@ -62,7 +62,6 @@ pub mod file;
 #[cfg(test)]
 mod generator;
 mod glob;
-pub mod kind;
 pub mod live;
 pub mod name;
 pub mod orca;
@@ -71,6 +70,7 @@ mod path;
 pub mod pem;
 pub mod reference;
 pub mod request;
+pub mod resource_type;
 mod schema;
 pub mod settings;
 pub mod validate;
@@ -79,7 +79,7 @@ pub mod version_map;
 
 pub use error::{Error, Position};
 pub use glob::Glob;
-pub use kind::{ApiVersion, Kind};
 pub use name::ResourceName;
 pub use reference::Reference;
+pub use resource_type::{ApiVersion, ResourceType};
 pub use version::{Fingerprint, Version};

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
 use prost::Message;
 use tokio::sync::{mpsc, oneshot};
@@ -201,12 +201,12 @@ impl<Q: Message + Default + Clone + 'static, R: Message> Stream<Q, R> {
 
 impl AdsStream {
     /// Sends resources of a kind; the nonce is new on this stream.
-    pub fn respond(&mut self, kind: &Kind, version: &str, resources: Vec<Any>) {
+    pub fn respond(&mut self, resource_type: &ResourceType, version: &str, resources: Vec<Any>) {
         let nonce = format!("nonce-{}", self.sent.len() + 1);
         self.send(DiscoveryResponse {
             version_info: version.to_owned(),
             resources,
-            type_url: kind.type_url().to_owned(),
+            type_url: resource_type.type_url().to_owned(),
             nonce,
             ..DiscoveryResponse::default()
         });

@@ -4,7 +4,7 @@ use oxds_client::{Bootstrap, ClientPool, ConfigWatch, Reason, Target, XdsClient}
 use oxds_core::resource::Cluster;
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::cluster;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::scripted::{error, value};
 
@@ -47,7 +47,7 @@ async fn c28_c29_an_authority_has_its_own_servers_or_the_top_level_ones() {
     let mut stream = own.next_stream().await.unwrap();
     let request = stream.request().await.unwrap();
     assert_eq!(request.resource_names, [names[0].as_str()]);
-    stream.respond(&Kind::CLUSTER, "1", vec![cluster(&names[0], "e")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster(&names[0], "e")]);
     assert_eq!(&*value(&mut watches[0]).await.name, names[0]);
 
     let mut stream = top.next_stream().await.unwrap();

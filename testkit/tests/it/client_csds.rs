@@ -12,7 +12,7 @@ use oxds_client::{Bootstrap, ClientPool, Csds, Options, Reason};
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{cluster, static_cluster};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{DiscoveryResponse, ParametrizedName, ResourceError, Status};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -109,16 +109,16 @@ async fn c123_c124_c127_a_resource_is_shown_as_it_came() {
     let _open = client.watch::<Assignment>("open");
     let mut gone = client.watch::<Cluster>("gone");
     let both = vec![sent.clone(), cluster("gone", "e")];
-    stream.respond(&Kind::CLUSTER, "2", both);
+    stream.respond(&ResourceType::CLUSTER, "2", both);
     value(&mut gone).await;
-    stream.respond(&Kind::CLUSTER, "3", vec![sent.clone()]);
+    stream.respond(&ResourceType::CLUSTER, "3", vec![sent.clone()]);
     error(&mut gone, Reason::DoesNotExist).await;
 
     let mut csds = csds(&pool).await;
     let config = &fetch(&mut csds).await[0];
     let shown = entry(config, "c");
     assert_eq!(shown.version_info, "3");
-    assert_eq!(shown.type_url, Kind::CLUSTER.type_url());
+    assert_eq!(shown.type_url, ResourceType::CLUSTER.type_url());
     assert_eq!(shown.client_status(), ClientResourceStatus::Acked);
     let contents = shown.xds_config.as_ref().unwrap();
     assert_eq!(contents.value, sent.value);
@@ -160,7 +160,7 @@ async fn c113_every_state_is_shown() {
 
     let mut stream = server.next_stream().await.unwrap();
     let both = vec![cluster("good", "e"), cluster("gone", "e")];
-    stream.respond(&Kind::CLUSTER, "1", both);
+    stream.respond(&ResourceType::CLUSTER, "1", both);
     value(&mut good).await;
     value(&mut gone).await;
     let not_allowed = ResourceError {
@@ -177,7 +177,7 @@ async fn c113_every_state_is_shown() {
     stream.send(DiscoveryResponse {
         version_info: "2".to_owned(),
         resources: vec![cluster("good", "e"), static_cluster("bad")],
-        type_url: Kind::CLUSTER.type_url().to_owned(),
+        type_url: ResourceType::CLUSTER.type_url().to_owned(),
         nonce: "nonce-2".to_owned(),
         resource_errors: vec![not_allowed],
         ..DiscoveryResponse::default()
@@ -213,7 +213,7 @@ async fn c125_a_rejected_update_is_shown_beside_what_is_held() {
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     let mut other = client.watch::<Cluster>("other");
     let resources = vec![static_cluster("c"), cluster("other", "e")];
-    stream.respond(&Kind::CLUSTER, "2", resources);
+    stream.respond(&ResourceType::CLUSTER, "2", resources);
     ambient(&mut watch, Reason::Invalid).await;
     value(&mut other).await;
 
@@ -265,7 +265,7 @@ async fn c167_during_fallback_the_server_in_use_is_shown() {
     let pool = ClientPool::new(Bootstrap::from_json(&json).unwrap());
     let mut watch = pool.client("xds:///a").watch::<Cluster>("c");
     let mut stream = second.next_stream().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "second-1", vec![cluster("c", "e")]);
+    stream.respond(&ResourceType::CLUSTER, "second-1", vec![cluster("c", "e")]);
     value(&mut watch).await;
     let config = &fetch(&mut csds(&pool).await).await[0];
     assert_eq!(entry(config, "c").version_info, "second-1");

@@ -8,7 +8,7 @@ use oxds_core::resolve::XdsConfig;
 use oxds_core::resource::{Cluster, Listener};
 use oxds_testkit::resources::{assignment, cluster, listener_with_rds, routes_to};
 use oxds_testkit::{AdsStream, ControlPlane};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Any;
 
 use crate::client_authorities::entry;
@@ -35,7 +35,7 @@ fn client(servers: &[&ControlPlane]) -> XdsClient {
 async fn serve(server: &ControlPlane, version: &str, clusters: Vec<Any>) -> AdsStream {
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
-    stream.respond(&Kind::CLUSTER, version, clusters);
+    stream.respond(&ResourceType::CLUSTER, version, clusters);
     stream.request().await.unwrap();
     stream
 }
@@ -71,7 +71,7 @@ async fn c147_c148_c158_c165_fallback_and_return_bring_each_servers_own_words() 
     let mut stream = first.next_stream().await.unwrap();
     let request = stream.request().await.unwrap();
     assert_eq!(essence(&request), (vec!["c", "new"], "", ""));
-    stream.respond(&Kind::CLUSTER, "f1", vec![cluster("c", "first")]);
+    stream.respond(&ResourceType::CLUSTER, "f1", vec![cluster("c", "first")]);
     assert_eq!(&*value(&mut watch).await.eds_service_name, "first");
     second.has_connections(0).await.unwrap();
 }
@@ -104,7 +104,7 @@ async fn c157_a_connection_without_an_answer_takes_nothing_over() {
     let mut silent = first.next_stream().await.unwrap();
     silent.send_headers();
     silent.request().await.unwrap();
-    fallback.respond(&Kind::CLUSTER, "2", vec![cluster("c", "b")]);
+    fallback.respond(&ResourceType::CLUSTER, "2", vec![cluster("c", "b")]);
     assert_eq!(&*value(&mut watch).await.eds_service_name, "b");
 }
 
@@ -143,7 +143,11 @@ async fn c166_a_server_that_dies_in_the_middle_of_an_update_leaves_no_torn_confi
     let (config, ()) = tokio::join!(watch.next(), answer(&mut stream, "old", "1"));
     assert_eq!(clusters(&config.unwrap()), ["old"]);
 
-    stream.respond(&Kind::ROUTE, "2", vec![routes_to("routes", "shop", "new")]);
+    stream.respond(
+        &ResourceType::ROUTE,
+        "2",
+        vec![routes_to("routes", "shop", "new")],
+    );
     let asked = tokio::select! {
         config = watch.next() => panic!("torn: {config:?}"),
         asked = clusters_asked(&mut stream) => asked,
@@ -162,7 +166,8 @@ async fn clusters_asked(stream: &mut AdsStream) -> Vec<String> {
     loop {
         let request = stream.request().await.unwrap();
         // An acknowledgement of what was there repeats the one name.
-        if request.type_url == Kind::CLUSTER.type_url() && request.resource_names.len() > 1 {
+        if request.type_url == ResourceType::CLUSTER.type_url() && request.resource_names.len() > 1
+        {
             return request.resource_names;
         }
     }
@@ -176,11 +181,13 @@ fn clusters(config: &XdsConfig) -> Vec<&str> {
 /// Answers all that is asked for the target `shop`, whose route leads to this cluster, until its endpoints are sent.
 async fn answer(stream: &mut AdsStream, cluster_name: &str, version: &str) {
     let mut sent = BTreeSet::new();
-    while !sent.contains(&(Kind::ENDPOINT, cluster_name.to_owned())) {
+    while !sent.contains(&(ResourceType::ENDPOINT, cluster_name.to_owned())) {
         let request = stream.request().await.unwrap();
-        let (kind, _) = Kind::from_type_url(&request.type_url).unwrap();
+        let (resource_type, _) = ResourceType::from_type_url(&request.type_url).unwrap();
         let names = request.resource_names.iter();
-        let asked: BTreeSet<_> = names.map(|name| (kind.clone(), name.clone())).collect();
+        let asked: BTreeSet<_> = names
+            .map(|name| (resource_type.clone(), name.clone()))
+            .collect();
         if asked.is_subset(&sent) {
             continue;
         }
@@ -191,7 +198,7 @@ async fn answer(stream: &mut AdsStream, cluster_name: &str, version: &str) {
             _ => assignment(name),
         };
         let resources = request.resource_names.iter().map(resource).collect();
-        stream.respond(&kind, version, resources);
+        stream.respond(&resource_type, version, resources);
         sent.extend(asked);
     }
 }
@@ -213,12 +220,12 @@ async fn c42_two_spellings_of_a_name_are_one_subscription() {
     let request = stream.request().await.unwrap();
     assert_eq!(request.resource_names, [name("a=1&b=2")]);
     let listener = listener_with_rds(&name("b=2&a=1"), "routes");
-    stream.respond(&Kind::LISTENER, "1", vec![listener]);
+    stream.respond(&ResourceType::LISTENER, "1", vec![listener]);
     for watch in [&mut one, &mut two] {
         assert!(matches!(next(watch).await, Update::Changed(Ok(_))));
     }
     drop(one);
     stream.request().await.unwrap();
-    stream.respond(&Kind::LISTENER, "2", Vec::new());
+    stream.respond(&ResourceType::LISTENER, "2", Vec::new());
     error(&mut two, Reason::DoesNotExist).await;
 }

@@ -6,7 +6,7 @@ use oxds_client::Reason;
 use oxds_core::resource::Cluster;
 use oxds_testkit::resources::{cluster, heavy_cluster, static_cluster};
 use oxds_testkit::{ControlPlane, SOON};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::DiscoveryResponse;
 use prost::Message;
 use tokio::runtime::Handle;
@@ -32,7 +32,7 @@ async fn a_stream_that_ends_within_a_response_takes_nothing_along() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     let response = DiscoveryResponse {
-        type_url: Kind::CLUSTER.type_url().to_owned(),
+        type_url: ResourceType::CLUSTER.type_url().to_owned(),
         version_info: "2".to_owned(),
         resources: vec![cluster("c", "half")],
         ..DiscoveryResponse::default()
@@ -42,7 +42,7 @@ async fn a_stream_that_ends_within_a_response_takes_nothing_along() {
     stream.end(Code::Unavailable, "restarting");
     let mut again = server.next_stream().await.unwrap();
     assert_eq!(again.request().await.unwrap().version_info, "1");
-    again.respond(&Kind::CLUSTER, "3", vec![cluster("c", "new")]);
+    again.respond(&ResourceType::CLUSTER, "3", vec![cluster("c", "new")]);
     assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
 }
 
@@ -53,12 +53,12 @@ async fn a_storm_of_rejections_tells_the_watcher_once() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     for _ in 0..500 {
-        stream.respond(&Kind::CLUSTER, "2", vec![static_cluster("c")]);
+        stream.respond(&ResourceType::CLUSTER, "2", vec![static_cluster("c")]);
         let nack = stream.request().await.unwrap();
         assert!(nack.error_detail.is_some() && nack.version_info == "1");
     }
     ambient(&mut watch, Reason::Invalid).await;
-    stream.respond(&Kind::CLUSTER, "3", vec![cluster("c", "new")]);
+    stream.respond(&ResourceType::CLUSTER, "3", vec![cluster("c", "new")]);
     // Not another word before it.
     assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
     assert_eq!(server.accepted(), 1);
@@ -71,11 +71,15 @@ async fn a_resource_that_comes_and_goes_is_there_in_the_end() {
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     for round in 0..20 {
         let version = format!("gone-{round}");
-        stream.respond(&Kind::CLUSTER, &version, Vec::new());
+        stream.respond(&ResourceType::CLUSTER, &version, Vec::new());
         stream.request().await.unwrap();
         error(&mut watch, Reason::DoesNotExist).await;
         let version = format!("there-{round}");
-        stream.respond(&Kind::CLUSTER, &version, vec![cluster("c", &version)]);
+        stream.respond(
+            &ResourceType::CLUSTER,
+            &version,
+            vec![cluster("c", &version)],
+        );
         stream.request().await.unwrap();
         assert_eq!(*value(&mut watch).await.eds_service_name, *version);
     }
@@ -98,7 +102,7 @@ async fn rubbish_beside_a_good_resource_does_it_no_harm() {
         cluster("c", "e"),
         cluster("c", "e"),
     ];
-    stream.respond(&Kind::CLUSTER, "1", resources);
+    stream.respond(&ResourceType::CLUSTER, "1", resources);
     let nack = stream.request().await.unwrap().error_detail.unwrap();
     assert!(
         nack.message.contains("broken: cannot be decoded"),
@@ -136,7 +140,7 @@ async fn a_control_plane_that_restarts_all_the_time_is_called_at_a_measured_pace
         loop {
             let mut stream = server.next_stream().await.unwrap();
             if stream.request().await.is_ok() {
-                stream.respond(&Kind::CLUSTER, "2", vec![cluster("c", "new")]);
+                stream.respond(&ResourceType::CLUSTER, "2", vec![cluster("c", "new")]);
                 if stream.request().await.is_ok() {
                     return stream;
                 }
@@ -177,8 +181,10 @@ async fn c99_whatever_was_under_way_nothing_is_left_behind() {
         if let Some(stream) = &mut stream {
             stream.request().await.unwrap();
             match state {
-                "answered" => stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]),
-                "rejected" => stream.respond(&Kind::CLUSTER, "1", vec![static_cluster("c")]),
+                "answered" => stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]),
+                "rejected" => {
+                    stream.respond(&ResourceType::CLUSTER, "1", vec![static_cluster("c")])
+                }
                 _ => {}
             }
         }
@@ -215,7 +221,7 @@ async fn a_message_that_promises_more_than_comes_is_waited_for_no_longer_than_it
     stream.end(Code::Ok, "");
     let mut again = server.next_stream().await.unwrap();
     again.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "2",
         vec![cluster("c", "new"), cluster("d", "e")],
     );

@@ -4,7 +4,7 @@ use oxds_client::{ConfigWatch, Target, Update};
 use oxds_core::resource::Cluster;
 use oxds_testkit::resources::cluster;
 use oxds_testkit::{ControlPlane, Manners};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::scripted::{acknowledged, pool, pool_of, start, value};
 
@@ -21,7 +21,7 @@ async fn c99_the_last_handle_takes_the_stream_and_the_socket_with_it() {
         } else {
             drop(client);
             // The watch is a handle, too.
-            stream.respond(&Kind::CLUSTER, "2", vec![cluster("c", "new")]);
+            stream.respond(&ResourceType::CLUSTER, "2", vec![cluster("c", "new")]);
             stream.request().await.unwrap();
             drop(watch);
         }
@@ -71,7 +71,7 @@ async fn c146_a_target_has_one_client_for_as_long_as_it_is_used() {
     assert_eq!(server.accepted(), 2);
 
     drop(one);
-    stream.respond(&Kind::LISTENER, "1", Vec::new());
+    stream.respond(&ResourceType::LISTENER, "1", Vec::new());
     let ack = stream.request().await.unwrap();
     assert_eq!(ack.resource_names, ["a"], "still watched by the second");
 
@@ -179,6 +179,6 @@ async fn dials(server: &ControlPlane, uri: &str) {
     let client = pool_of(uri).client("test");
     let mut watch = client.watch::<Cluster>("c");
     let mut stream = server.next_stream().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
     assert_eq!(&*value(&mut watch).await.eds_service_name, "e", "{uri}");
 }

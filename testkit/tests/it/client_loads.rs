@@ -12,7 +12,7 @@ use oxds_core::ads::ServerId;
 use oxds_core::resource::{Cluster, LocalityId};
 use oxds_testkit::resources::{cluster, reporting_cluster};
 use oxds_testkit::{AdsStream, ControlPlane, LoadStream};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, Duration as ProtoDuration};
 use tokio::time::Instant;
 
@@ -87,7 +87,7 @@ fn counts(stats: &UpstreamLocalityStats) -> [u64; 4] {
 async fn serve(server: &ControlPlane, clusters: Vec<Any>) -> AdsStream {
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "1", clusters);
+    stream.respond(&ResourceType::CLUSTER, "1", clusters);
     stream.request().await.unwrap();
     stream
 }
@@ -204,7 +204,11 @@ async fn c141_a_control_plane_without_lrs_disturbs_nothing() {
     let refused = Instant::now();
     stream.end(tonic::Code::Unimplemented, "no LRS");
     place(&load).begin().succeed();
-    ads.respond(&Kind::CLUSTER, "2", vec![reporting_cluster("a", "new")]);
+    ads.respond(
+        &ResourceType::CLUSTER,
+        "2",
+        vec![reporting_cluster("a", "new")],
+    );
     assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
     let _again = server.next_load_stream().await.unwrap();
     assert!(refused.elapsed() >= FIRST_BACKOFF);

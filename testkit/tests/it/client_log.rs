@@ -7,7 +7,7 @@ use oxds_client::Reason;
 use oxds_core::resource::Cluster;
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{cluster, static_cluster};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -94,7 +94,7 @@ async fn every_step_of_a_client_is_an_event_with_its_cause() {
     );
     let mut stream = server.next_stream().await.unwrap();
     let (dead, uri) = (dead.address(), server.address());
-    let kind = "envoy.config.cluster.v3.Cluster";
+    let resource_type = "envoy.config.cluster.v3.Cluster";
     let events = log.take();
     let closed = format!("INFO oxds::ads: stream closed server={dead} cause=Unavailable: ");
     assert!(events[0].starts_with(&closed), "{events:#?}");
@@ -105,7 +105,7 @@ async fn every_step_of_a_client_is_an_event_with_its_cause() {
     assert_eq!(events[1..], expected);
 
     stream.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "1",
         vec![cluster("c", "e"), cluster("gone", "e")],
     );
@@ -113,35 +113,36 @@ async fn every_step_of_a_client_is_an_event_with_its_cause() {
     value(&mut gone).await;
     let changed = |name| {
         format!(
-            "DEBUG oxds::resource: resource changed server={uri} type={kind} name={name} version=1"
+            "DEBUG oxds::resource: resource changed server={uri} type={resource_type} name={name} version=1"
         )
     };
-    let accepted = format!("DEBUG oxds::ads: response accepted server={uri} type={kind} valid=2");
+    let accepted =
+        format!("DEBUG oxds::ads: response accepted server={uri} type={resource_type} valid=2");
     assert_eq!(log.take(), [accepted, changed("c"), changed("gone")]);
 
-    stream.respond(&Kind::CLUSTER, "2", vec![static_cluster("c")]);
+    stream.respond(&ResourceType::CLUSTER, "2", vec![static_cluster("c")]);
     let why = ambient(&mut c, Reason::Invalid).await.to_string();
     let deleted = error(&mut gone, Reason::DoesNotExist).await.to_string();
     let events = log.take();
     let rejected = format!(
-        "WARN oxds::ads: response rejected server={uri} type={kind} valid=0 invalid=1 cause=invalid {kind}: "
+        "WARN oxds::ads: response rejected server={uri} type={resource_type} valid=0 invalid=1 cause=invalid {resource_type}: "
     );
     assert!(events[0].starts_with(&rejected), "{events:#?}");
     let expected = [
-        format!("WARN oxds::resource: no resource type={kind} name=gone cause={deleted}"),
+        format!("WARN oxds::resource: no resource type={resource_type} name=gone cause={deleted}"),
         format!(
-            "WARN oxds::resource: resource kept, but it may be old type={kind} name=c cause={why}"
+            "WARN oxds::resource: resource kept, but it may be old type={resource_type} name=c cause={why}"
         ),
     ];
     assert_eq!(events[1..], expected);
 
-    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
     let current = tokio::time::timeout(oxds_testkit::SOON, c.next())
         .await
         .unwrap();
     assert_eq!(current, Some(oxds_client::Update::Ambient(None)));
     let again = format!(
-        "INFO oxds::resource: resource is current again server={uri} type={kind} name=c version=1"
+        "INFO oxds::resource: resource is current again server={uri} type={resource_type} name=c version=1"
     );
     assert_eq!(log.take()[1..], [again]);
 }

@@ -6,7 +6,7 @@ use oxds_client::{Reason, Update};
 use oxds_core::resource::Cluster;
 use oxds_testkit::resources::cluster;
 use oxds_testkit::{ControlPlane, Manners};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use tonic::Code;
 
 use crate::scripted::{
@@ -26,7 +26,7 @@ async fn c89_a_server_that_answers_once_and_hangs_up_is_called_again_after_the_f
         let mut again = server.next_stream().await.unwrap();
         assert!(ended.elapsed() >= FIRST_BACKOFF, "{:?}", ended.elapsed());
         again.request().await.unwrap();
-        again.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+        again.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
         again.request().await.unwrap();
         stream = Some(again);
     }
@@ -66,7 +66,7 @@ async fn c72_c90_the_end_of_a_stream_that_answered_is_no_error() {
         let first = again.request().await.unwrap();
         assert_eq!(essence(&first), (vec!["c"], "1", ""));
         assert_eq!(first.node.unwrap().id, "scripted");
-        again.respond(&Kind::CLUSTER, "2", vec![cluster("c", "new")]);
+        again.respond(&ResourceType::CLUSTER, "2", vec![cluster("c", "new")]);
         // The first word since is the new value.
         assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
     }
@@ -85,7 +85,7 @@ async fn c91_a_dead_server_is_ambient_where_a_value_is_held() {
     server.restart().await.unwrap();
     let mut stream = server.next_stream().await.unwrap();
     assert_eq!(essence(&stream.request().await.unwrap()).1, "1");
-    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
     assert_eq!(next(&mut watch).await, Update::Ambient(None));
 }
 
@@ -171,7 +171,7 @@ async fn c85_garbage_ends_the_stream_and_another_is_tried() {
         stream.ended().await.unwrap();
 
         let mut again = server.next_stream().await.unwrap();
-        again.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+        again.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
         value(&mut watch).await;
     }
 }
@@ -183,7 +183,7 @@ async fn c90_a_stream_without_a_status_is_over_like_any_other() {
     let (stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     drop(stream);
     let mut again = server.next_stream().await.unwrap();
-    again.respond(&Kind::CLUSTER, "2", vec![cluster("c", "new")]);
+    again.respond(&ResourceType::CLUSTER, "2", vec![cluster("c", "new")]);
     assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
 }
 
@@ -203,6 +203,6 @@ async fn c94_c96_silence_about_a_resource_means_that_there_is_none() {
     tokio::time::resume();
     assert_eq!(why.reason, Reason::DoesNotExist);
     assert!(why.to_string().contains("15 s"), "{why}");
-    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
     value(&mut watch).await;
 }

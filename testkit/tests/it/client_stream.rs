@@ -7,7 +7,7 @@ use oxds_client::{Bootstrap, ClientPool, Options, Reason, Update};
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{cluster, heavy_cluster, static_cluster};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::scripted::{acknowledged, error, essence, next, start, value};
 
@@ -43,13 +43,13 @@ async fn c64_requests_go_out_before_the_headers_of_the_response() {
         "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
     );
     let first = stream.request().await.unwrap();
-    assert_eq!(first.type_url, Kind::CLUSTER.type_url());
+    assert_eq!(first.type_url, ResourceType::CLUSTER.type_url());
 
     let _endpoints = client.watch::<Assignment>("e");
     let second = stream.request().await.unwrap();
-    assert_eq!(second.type_url, Kind::ENDPOINT.type_url());
+    assert_eq!(second.type_url, ResourceType::ENDPOINT.type_url());
 
-    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
     assert_eq!(&*value(&mut clusters).await.eds_service_name, "e");
 }
 
@@ -61,7 +61,7 @@ async fn c64_headers_without_a_response_change_nothing() {
     let mut stream = server.next_stream().await.unwrap();
     stream.send_headers();
     stream.request().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
     value(&mut watch).await;
 }
 
@@ -76,7 +76,7 @@ async fn c65_c66_c67_a_good_response_is_acknowledged() {
     assert_eq!(essence(&first), (vec!["c"], "", ""));
     assert_eq!(first.node.unwrap().id, "scripted");
 
-    stream.respond(&Kind::CLUSTER, "7", vec![cluster("c", "")]);
+    stream.respond(&ResourceType::CLUSTER, "7", vec![cluster("c", "")]);
     let ack = stream.request().await.unwrap();
     assert_eq!(essence(&ack), (vec!["c"], "7", "nonce-1"));
     assert_eq!((ack.error_detail, ack.node), (None, None));
@@ -95,7 +95,7 @@ async fn c68_c81_the_bad_is_rejected_with_its_reason_and_the_good_applies() {
     assert_eq!(essence(&more), (vec!["bad", "c"], "1", "nonce-1"));
 
     let resources = vec![cluster("c", "other"), static_cluster("bad")];
-    stream.respond(&Kind::CLUSTER, "2", resources);
+    stream.respond(&ResourceType::CLUSTER, "2", resources);
 
     let nack = stream.request().await.unwrap();
     assert_eq!(essence(&nack), (vec!["bad", "c"], "1", "nonce-2"));
@@ -130,7 +130,7 @@ async fn c86_a_server_that_repeats_itself_is_acknowledged_and_not_passed_on() {
         let ack = stream.request().await.unwrap();
         assert_eq!(essence(&ack), (vec!["c"], "1", nonce));
     }
-    stream.respond(&Kind::CLUSTER, "2", vec![cluster("c", "new")]);
+    stream.respond(&ResourceType::CLUSTER, "2", vec![cluster("c", "new")]);
     assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
 }
 
@@ -141,7 +141,11 @@ async fn c93_a_response_of_more_than_4_mib_is_accepted() {
     let mut watch = client.watch::<Cluster>("c");
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "1", vec![heavy_cluster("c", 6 << 20)]);
+    stream.respond(
+        &ResourceType::CLUSTER,
+        "1",
+        vec![heavy_cluster("c", 6 << 20)],
+    );
     value(&mut watch).await;
     let ack = stream.request().await.unwrap();
     assert_eq!(essence(&ack), (vec!["c"], "1", "nonce-1"));
@@ -161,7 +165,11 @@ async fn c93_a_response_beyond_the_limit_ends_the_stream() {
     let client = ClientPool::with_options(bootstrap, options).client("test");
     let mut watch = client.watch::<Cluster>("c");
     let mut stream = server.next_stream().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "1", vec![heavy_cluster("c", 2 << 10)]);
+    stream.respond(
+        &ResourceType::CLUSTER,
+        "1",
+        vec![heavy_cluster("c", 2 << 10)],
+    );
     let why = error(&mut watch, Reason::Unreachable).await.to_string();
     assert!(why.contains("OutOfRange"), "{why}");
     stream.ended().await.unwrap();
@@ -242,7 +250,7 @@ async fn c69_a_first_response_that_is_rejected_leaves_no_version() {
     let mut watch = client.watch::<Cluster>("c");
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "1", vec![static_cluster("c")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![static_cluster("c")]);
     let nack = stream.request().await.unwrap();
     assert_eq!(essence(&nack), (vec!["c"], "", "nonce-1"));
     assert!(nack.error_detail.is_some());
@@ -254,7 +262,7 @@ async fn c69_a_first_response_that_is_rejected_leaves_no_version() {
 async fn c100_a_deleted_cluster_is_told_to_its_watcher() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
-    stream.respond(&Kind::CLUSTER, "2", Vec::new());
+    stream.respond(&ResourceType::CLUSTER, "2", Vec::new());
     let why = error(&mut watch, Reason::DoesNotExist).await.to_string();
     assert!(why.contains("deleted"), "{why}");
 }
@@ -272,7 +280,7 @@ async fn a_cancelled_read_loses_nothing() {
             word = &mut cancelled => panic!("{word:?}"),
             () = std::future::ready(()) => {}
         }
-        stream.respond(&Kind::CLUSTER, version, vec![cluster("c", version)]);
+        stream.respond(&ResourceType::CLUSTER, version, vec![cluster("c", version)]);
         stream.request().await.unwrap();
         drop(cancelled);
         assert_eq!(&*value(&mut watch).await.eds_service_name, version);

@@ -10,7 +10,7 @@ use oxds_core::resource::Cluster;
 use oxds_testkit::resources::{cluster, static_cluster};
 use oxds_testkit::{AdsStream, ControlPlane};
 use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
 use crate::client_csds::{csds, entry as shown, fetch};
@@ -69,7 +69,7 @@ async fn c49_c52_v3_is_spoken_to_whoever_unless_told() {
     for knows_v3 in [true, false] {
         let (stream, request) = opened(knows_v3, TransportPolicy::default(), Protocol::Sotw).await;
         assert_eq!(stream.path(), format!("{V3_ADS}/StreamAggregatedResources"));
-        assert_eq!(request.type_url, Kind::CLUSTER.type_url());
+        assert_eq!(request.type_url, ResourceType::CLUSTER.type_url());
     }
 }
 
@@ -126,7 +126,7 @@ async fn c54_the_node_says_what_it_was_built_from_in_v2_alone() {
 
 /// Sends clusters under the names of a version.
 fn respond_in(api: ApiVersion, stream: &mut AdsStream, version: &str, clusters: Vec<Any>) {
-    let type_url = Kind::CLUSTER.type_url_in(api).unwrap();
+    let type_url = ResourceType::CLUSTER.type_url_in(api).unwrap();
     let named = clusters.into_iter().map(|any| Any {
         type_url: type_url.to_owned(),
         ..any
@@ -165,7 +165,7 @@ async fn c55_c56_answers_to_v2_are_in_the_version_of_the_stream() {
         } = request.clone();
         (type_url, version_info, response_nonce)
     };
-    let url = Kind::CLUSTER.type_url().to_owned();
+    let url = ResourceType::CLUSTER.type_url().to_owned();
     assert_eq!(said(&ack), (url.clone(), "1".into(), "nonce-1".into()));
     assert_eq!(said(&nack), (url, "1".into(), "nonce-2".into()));
     assert!(nack.error_detail.is_some());
@@ -217,14 +217,17 @@ async fn c61_csds_shows_what_came_under_the_name_that_it_came_with() {
         type_url: V2_CLUSTER.to_owned(),
         ..cluster("old", "")
     };
-    stream.respond(&Kind::CLUSTER, "1", vec![v2, cluster("new", "")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![v2, cluster("new", "")]);
     value(&mut old).await;
     value(&mut new).await;
 
     let config = &fetch(&mut csds(&pool).await).await[0];
-    for (name, type_url) in [("old", V2_CLUSTER), ("new", Kind::CLUSTER.type_url())] {
+    for (name, type_url) in [
+        ("old", V2_CLUSTER),
+        ("new", ResourceType::CLUSTER.type_url()),
+    ] {
         let entry = shown(config, name);
-        assert_eq!(entry.type_url, Kind::CLUSTER.type_url());
+        assert_eq!(entry.type_url, ResourceType::CLUSTER.type_url());
         assert_eq!(entry.xds_config.as_ref().unwrap().type_url, type_url);
     }
 }

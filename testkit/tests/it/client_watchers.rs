@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster as Message;
 use oxds_client::{
-    Bootstrap, ClientPool, Invalid, Options, Protocol, Reason, ResourceType, Update, XdsClient,
+    Bootstrap, ClientPool, Invalid, Options, Protocol, Reason, ResourceParser, Update, XdsClient,
 };
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::resources::{assignment, cluster, static_cluster};
 use oxds_testkit::{ControlPlane, SOON};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Any;
 use tokio::time::timeout;
 
@@ -49,11 +49,11 @@ async fn c87_the_next_response_waits_for_those_who_have_yet_to_read_the_last() {
         let mut slow = client.watch::<Cluster>("b");
         let mut stream = server.next_stream().await.unwrap();
         stream.request().await.unwrap();
-        stream.respond(&Kind::CLUSTER, "1", both("1"));
+        stream.respond(&ResourceType::CLUSTER, "1", both("1"));
         assert_eq!(stream.request().await.unwrap().version_info, "1");
         value(&mut quick).await;
 
-        stream.respond(&Kind::CLUSTER, "2", both("2"));
+        stream.respond(&ResourceType::CLUSTER, "2", both("2"));
         assert!(timeout(A_WHILE, stream.request()).await.is_err());
         // Commands are obeyed meanwhile.
         let other = client.watch::<Assignment>("e");
@@ -86,7 +86,7 @@ async fn c87_who_never_reads_stops_nobody() {
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
     for version in ["1", "2", "3", "4"] {
-        stream.respond(&Kind::CLUSTER, version, both(version));
+        stream.respond(&ResourceType::CLUSTER, version, both(version));
         assert_eq!(stream.request().await.unwrap().version_info, version);
     }
     assert_eq!(&*value(&mut unread).await.eds_service_name, "4");
@@ -107,7 +107,7 @@ async fn c280_who_watches_all_and_never_reads_keeps_no_history() {
         let version = round.to_string();
         let names = [format!("of-{round}"), "stays".to_owned()];
         let clusters = names.iter().map(|name| cluster(name, &version));
-        stream.respond(&Kind::CLUSTER, &version, clusters.collect());
+        stream.respond(&ResourceType::CLUSTER, &version, clusters.collect());
         assert_eq!(stream.request().await.unwrap().version_info, version);
     }
     let mut read = Vec::new();
@@ -146,13 +146,18 @@ async fn c88_a_watcher_that_watches_others_locks_nothing_up() {
     });
     for version in 1..=50 {
         let version = version.to_string();
-        stream.respond(&Kind::CLUSTER, &version, vec![cluster("a", &version)]);
+        stream.respond(
+            &ResourceType::CLUSTER,
+            &version,
+            vec![cluster("a", &version)],
+        );
         while stream.request().await.unwrap().version_info != version {}
     }
     let kept = timeout(SOON, watching).await.unwrap().unwrap();
     let last = loop {
         let request = stream.request().await.unwrap();
-        if request.type_url == Kind::ENDPOINT.type_url() && request.resource_names == ["50"] {
+        if request.type_url == ResourceType::ENDPOINT.type_url() && request.resource_names == ["50"]
+        {
             break request;
         }
     };
@@ -168,13 +173,13 @@ async fn c128_what_is_held_is_shown_as_at_one_moment() {
     let pool = pool(&server);
     let client = pool.client("test");
     let (_a, _b) = (
-        client.watch_raw(Kind::CLUSTER, "a"),
-        client.watch_raw(Kind::CLUSTER, "b"),
+        client.watch_raw(ResourceType::CLUSTER, "a"),
+        client.watch_raw(ResourceType::CLUSTER, "b"),
     );
     let mut asking = csds(&pool).await;
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "0", both("0"));
+    stream.respond(&ResourceType::CLUSTER, "0", both("0"));
     stream.request().await.unwrap();
     let mut watches = [client.watch::<Cluster>("a"), client.watch::<Cluster>("b")];
     // Nobody reads these watches, and nobody is to wait for them.
@@ -193,7 +198,7 @@ async fn c128_what_is_held_is_shown_as_at_one_moment() {
         while !is_enough.load(Ordering::Relaxed) {
             version += 1;
             let version = version.to_string();
-            stream.respond(&Kind::CLUSTER, &version, both(&version));
+            stream.respond(&ResourceType::CLUSTER, &version, both(&version));
             while stream.request().await.unwrap().version_info != version {}
         }
     });
@@ -246,7 +251,7 @@ async fn a_thousand_watchers_are_woken_once_each_and_share_what_they_read() {
                 .is_pending()
         );
     }
-    stream.respond(&Kind::CLUSTER, "2", vec![cluster("c", "new")]);
+    stream.respond(&ResourceType::CLUSTER, "2", vec![cluster("c", "new")]);
     stream.request().await.unwrap();
     let mut read = Vec::new();
     for (watch, woken) in waiting.into_iter().zip(&woken) {
@@ -265,10 +270,10 @@ async fn a_thousand_watchers_are_woken_once_each_and_share_what_they_read() {
 async fn a_generated_message_is_watched_without_the_rules_of_grpc() {
     let (server, client) = start().await;
     let (mut one, mut two) = (client.watch::<Message>("c"), client.watch::<Message>("c"));
-    let mut raw = client.watch_raw(Kind::CLUSTER, "c");
+    let mut raw = client.watch_raw(ResourceType::CLUSTER, "c");
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "1", vec![static_cluster("c")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![static_cluster("c")]);
     assert!(stream.request().await.unwrap().error_detail.is_none());
     let (one, two) = (value(&mut one).await, value(&mut two).await);
     assert!(one.name == "c" && Arc::ptr_eq(&one, &two));
@@ -287,7 +292,7 @@ async fn a_generated_message_is_watched_without_the_rules_of_grpc() {
 #[tokio::test]
 async fn a_type_is_registered_with_its_rules() {
     let (server, client) = start().await;
-    client.register(ResourceType::checked(|cluster: &Message| {
+    client.register(ResourceParser::checked(|cluster: &Message| {
         match cluster.connect_timeout.is_some() {
             true => Ok(()),
             false => Err(Invalid::new("must be set").at("connect_timeout")),
@@ -296,7 +301,7 @@ async fn a_type_is_registered_with_its_rules() {
     let mut watch = client.watch::<Message>("c");
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
     let why = error(&mut watch, Reason::Invalid).await.to_string();
     assert!(why.contains("connect_timeout: must be set"), "{why}");
     let nack = stream.request().await.unwrap().error_detail.unwrap();
@@ -310,7 +315,7 @@ async fn a_type_is_registered_with_its_rules() {
 /// given a watch of all clusters of a real control plane, by differences / then what there is, comes and goes is told by name,
 /// and a read that is cancelled loses none of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn c280_all_of_a_kind_is_watched() {
+async fn c280_all_of_a_type_is_watched() {
     let yaml = |names: &[&str]| {
         let one = |name: &&str| {
             format!(
@@ -381,7 +386,7 @@ async fn c112_a_declared_server_drops_what_is_held_by_a_rejection() {
         let pool = ClientPool::with_options(bootstrap.build().unwrap(), options);
         let (mut stream, mut watch) =
             acknowledged(&server, &pool.client("test"), cluster("c", "e")).await;
-        stream.respond(&Kind::CLUSTER, "2", vec![static_cluster("c")]);
+        stream.respond(&ResourceType::CLUSTER, "2", vec![static_cluster("c")]);
         match next(&mut watch).await {
             Update::Changed(Err(why)) => assert!(heeds && why.reason == Reason::Invalid),
             Update::Ambient(Some(why)) => assert!(!heeds && why.reason == Reason::Invalid),
@@ -395,7 +400,7 @@ async fn c112_a_declared_server_drops_what_is_held_by_a_rejection() {
 async fn a_resource_that_changes_its_type_is_rejected_and_what_was_stays() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
-    stream.respond(&Kind::CLUSTER, "2", vec![assignment("c")]);
+    stream.respond(&ResourceType::CLUSTER, "2", vec![assignment("c")]);
     let nack = stream.request().await.unwrap().error_detail.unwrap();
     assert!(
         nack.message
@@ -407,6 +412,6 @@ async fn a_resource_that_changes_its_type_is_rejected_and_what_was_stays() {
         timeout(A_WHILE, watch.next()).await.is_err(),
         "it stays, for it was not deleted"
     );
-    stream.respond(&Kind::CLUSTER, "3", vec![cluster("c", "new")]);
+    stream.respond(&ResourceType::CLUSTER, "3", vec![cluster("c", "new")]);
     assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
 }

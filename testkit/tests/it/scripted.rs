@@ -6,7 +6,7 @@ use std::time::Duration;
 use oxds_client::{Bootstrap, ClientPool, Reason, Update, Watch, WatchError, XdsClient};
 use oxds_core::resource::{Cluster, Typed};
 use oxds_testkit::{AdsStream, ControlPlane, SOON};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, DiscoveryRequest};
 use tokio::time::timeout;
 
@@ -37,7 +37,7 @@ pub(crate) async fn acknowledged(
     let mut watch = client.watch::<Cluster>("c");
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "1", vec![cluster]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster]);
     stream.request().await.unwrap();
     value(&mut watch).await;
     (stream, watch)

@@ -10,7 +10,7 @@ use oxds_client::metrics::{self, Instrument, Recorder};
 use oxds_client::source::File;
 use oxds_client::{Bootstrap, ClientPool, Options, Reason, Source, Update, Watch, XdsClient};
 use oxds_core::resource::{Assignment, Cluster};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::codec::{self, Format, response_to_json};
 use oxds_types::discovery::DiscoveryResponse;
 use prost::Message as _;
@@ -74,7 +74,7 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
             .into_iter()
             .map(|loaded| loaded.any)
             .collect(),
-        type_url: Kind::CLUSTER.type_url().to_owned(),
+        type_url: ResourceType::CLUSTER.type_url().to_owned(),
         ..DiscoveryResponse::default()
     };
     let text = br#"
@@ -120,7 +120,7 @@ async fn c262_a_file_of_any_format_is_read() {
 /// Given a file with clusters and endpoints / each kind is watched for itself; and a name that is wanted later is told
 /// of what is there.
 #[tokio::test(flavor = "multi_thread")]
-async fn c262_one_file_serves_several_kinds_and_names() {
+async fn c262_one_file_serves_several_types_and_names() {
     let folder = folder();
     let path = folder.path().join("all.yaml");
     let assignment =
@@ -268,7 +268,7 @@ struct Rejected(AtomicU64);
 impl Recorder for Rejected {
     fn add(&self, counter: &'static Instrument, labels: &[&str], by: u64) {
         if *counter == metrics::RESOURCE_UPDATES_INVALID {
-            assert_eq!(labels[2], Kind::CLUSTER.message());
+            assert_eq!(labels[2], ResourceType::CLUSTER.message());
             self.0.fetch_add(by, Relaxed);
         }
     }

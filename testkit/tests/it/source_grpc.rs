@@ -5,7 +5,7 @@ use oxds_client::{Bootstrap, Reason, Source, XdsClient};
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{assignment, cluster};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::DiscoveryResponse;
 
 use crate::scripted::{error, essence, value};
@@ -22,33 +22,37 @@ fn grpc(server: &ControlPlane) -> Grpc {
 /// Given a source by gRPC; when a resource of each kind is watched / each kind is asked for on a stream of its own
 /// service, in the variant that was chosen; a kind that has no such service is an error at once.
 #[tokio::test(flavor = "multi_thread")]
-async fn c271_each_kind_has_its_service() {
+async fn c271_each_type_has_its_service() {
     let server = ControlPlane::start().await.unwrap();
     let client = client();
-    for (kind, service, noun) in [
-        (Kind::CLUSTER, "cluster.v3.Cluster", "Clusters"),
-        (Kind::ENDPOINT, "endpoint.v3.Endpoint", "Endpoints"),
-        (Kind::LISTENER, "listener.v3.Listener", "Listeners"),
-        (Kind::ROUTE, "route.v3.Route", "Routes"),
-        (Kind::SECRET, "secret.v3.Secret", "Secrets"),
-        (Kind::RUNTIME, "runtime.v3.Runtime", "Runtime"),
+    for (resource_type, service, noun) in [
+        (ResourceType::CLUSTER, "cluster.v3.Cluster", "Clusters"),
+        (ResourceType::ENDPOINT, "endpoint.v3.Endpoint", "Endpoints"),
+        (ResourceType::LISTENER, "listener.v3.Listener", "Listeners"),
+        (ResourceType::ROUTE, "route.v3.Route", "Routes"),
+        (ResourceType::SECRET, "secret.v3.Secret", "Secrets"),
+        (ResourceType::RUNTIME, "runtime.v3.Runtime", "Runtime"),
         (
-            Kind::EXTENSION_CONFIG,
+            ResourceType::EXTENSION_CONFIG,
             "extension.v3.ExtensionConfig",
             "ExtensionConfigs",
         ),
-        (Kind::SCOPED_ROUTE, "route.v3.ScopedRoutes", "ScopedRoutes"),
+        (
+            ResourceType::SCOPED_ROUTE,
+            "route.v3.ScopedRoutes",
+            "ScopedRoutes",
+        ),
     ] {
         let variants = [("Stream", grpc(&server)), ("Delta", grpc(&server).delta())];
         for (variant, source) in variants {
-            let watch = client.watch_raw_from(&source.into(), kind.clone(), "a");
+            let watch = client.watch_raw_from(&source.into(), resource_type.clone(), "a");
             let stream = server.next_stream().await.unwrap();
             let expected = format!("/envoy.service.{service}DiscoveryService/{variant}{noun}");
             assert_eq!(stream.path(), expected);
             drop(watch.unwrap());
         }
     }
-    let sotw = client.watch_raw_from(&grpc(&server).into(), Kind::VIRTUAL_HOST, "a");
+    let sotw = client.watch_raw_from(&grpc(&server).into(), ResourceType::VIRTUAL_HOST, "a");
     let error = sotw.unwrap_err().to_string();
     assert_eq!(
         error,
@@ -56,7 +60,7 @@ async fn c271_each_kind_has_its_service() {
     );
     let delta = grpc(&server).delta().into();
     let _watch = client
-        .watch_raw_from(&delta, Kind::VIRTUAL_HOST, "a")
+        .watch_raw_from(&delta, ResourceType::VIRTUAL_HOST, "a")
         .unwrap();
     let stream = server.next_stream().await.unwrap();
     assert!(stream.path().ends_with("/DeltaVirtualHosts"));
@@ -65,7 +69,7 @@ async fn c271_each_kind_has_its_service() {
 /// Given two kinds at one server, and one of them at another server too / three streams, each with nonce, version and
 /// node of its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn c271_two_kinds_have_two_streams_and_may_have_two_servers() {
+async fn c271_two_types_have_two_streams_and_may_have_two_servers() {
     let (one, two) = (
         ControlPlane::start().await.unwrap(),
         ControlPlane::start().await.unwrap(),
@@ -84,9 +88,9 @@ async fn c271_two_kinds_have_two_streams_and_may_have_two_servers() {
         let first = stream.request().await.unwrap();
         assert_eq!(first.node.unwrap().id, "per-type");
     }
-    clusters.respond(&Kind::CLUSTER, "c7", vec![cluster("c", "e")]);
-    endpoints.respond(&Kind::ENDPOINT, "e8", vec![assignment("e")]);
-    elsewhere.respond(&Kind::ENDPOINT, "e9", vec![assignment("e")]);
+    clusters.respond(&ResourceType::CLUSTER, "c7", vec![cluster("c", "e")]);
+    endpoints.respond(&ResourceType::ENDPOINT, "e8", vec![assignment("e")]);
+    elsewhere.respond(&ResourceType::ENDPOINT, "e9", vec![assignment("e")]);
     value(&mut c).await;
     value(&mut here).await;
     value(&mut there).await;
@@ -110,7 +114,7 @@ async fn c271_two_kinds_have_two_streams_and_may_have_two_servers() {
     assert_eq!(elsewhere.request().await.unwrap().version_info, "e9b");
     // The end of one is not that of the others.
     drop((c, clusters));
-    endpoints.respond(&Kind::ENDPOINT, "e10", vec![assignment("e")]);
+    endpoints.respond(&ResourceType::ENDPOINT, "e10", vec![assignment("e")]);
     assert_eq!(endpoints.request().await.unwrap().version_info, "e10");
 }
 
@@ -131,7 +135,11 @@ async fn c272_names_of_one_source_share_a_stream() {
     let mut b = watch(&one, "b").unwrap();
     let both = stream.request().await.unwrap();
     assert_eq!(essence(&both).0, ["a", "b"]);
-    stream.respond(&Kind::ENDPOINT, "1", vec![assignment("a"), assignment("b")]);
+    stream.respond(
+        &ResourceType::ENDPOINT,
+        "1",
+        vec![assignment("a"), assignment("b")],
+    );
     value(&mut a).await;
     value(&mut b).await;
     let _c = watch(&two, "c").unwrap();
@@ -165,8 +173,14 @@ async fn c271_an_aggregated_source_is_one_stream_and_falls_back() {
         stream.request().await.unwrap().type_url,
     ];
     asked.sort();
-    assert_eq!(asked, [Kind::CLUSTER.type_url(), Kind::ENDPOINT.type_url()]);
-    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    assert_eq!(
+        asked,
+        [
+            ResourceType::CLUSTER.type_url(),
+            ResourceType::ENDPOINT.type_url()
+        ]
+    );
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
     value(&mut c).await;
 }
 
@@ -188,7 +202,7 @@ async fn a_client_without_servers_has_sources_alone() {
 /// Given our own server over a folder / clusters and endpoints are followed by services of their own, with full states and
 /// with differences.
 #[tokio::test(flavor = "multi_thread")]
-async fn c271_our_own_server_is_followed_kind_by_kind() {
+async fn c271_our_own_server_is_followed_type_by_type() {
     use crate::support::{ControlPlane, one};
     let server = ControlPlane::start(&one("first", &[]));
     let client = client();

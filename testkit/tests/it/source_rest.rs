@@ -9,7 +9,7 @@ use oxds_client::{Bootstrap, Reason, Update, XdsClient};
 use oxds_core::resource::{Assignment, Cluster, Listener, RouteConfig};
 use oxds_testkit::resources::{assignment, cluster};
 use oxds_testkit::{Polled, RestPlane};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::scripted::{ambient, error, next, value};
 
@@ -39,19 +39,21 @@ fn names(polled: &Polled) -> Vec<&str> {
 /// Given a source that is polled; when a resource of each kind is watched / each kind is asked for at its own path, with
 /// node, names, and no version yet.
 #[tokio::test(flavor = "multi_thread")]
-async fn c266_each_kind_is_asked_for_at_its_path() {
+async fn c266_each_type_is_asked_for_at_its_path() {
     let (plane, client, source) = start().await;
-    for (kind, path) in [
-        (Kind::CLUSTER, "clusters"),
-        (Kind::ENDPOINT, "endpoints"),
-        (Kind::LISTENER, "listeners"),
-        (Kind::ROUTE, "routes"),
-        (Kind::SCOPED_ROUTE, "scoped-routes"),
-        (Kind::SECRET, "secrets"),
-        (Kind::RUNTIME, "runtime"),
-        (Kind::EXTENSION_CONFIG, "extension_configs"),
+    for (resource_type, path) in [
+        (ResourceType::CLUSTER, "clusters"),
+        (ResourceType::ENDPOINT, "endpoints"),
+        (ResourceType::LISTENER, "listeners"),
+        (ResourceType::ROUTE, "routes"),
+        (ResourceType::SCOPED_ROUTE, "scoped-routes"),
+        (ResourceType::SECRET, "secrets"),
+        (ResourceType::RUNTIME, "runtime"),
+        (ResourceType::EXTENSION_CONFIG, "extension_configs"),
     ] {
-        let watch = client.watch_raw_from(&source, kind.clone(), "a").unwrap();
+        let watch = client
+            .watch_raw_from(&source, resource_type.clone(), "a")
+            .unwrap();
         let polled = plane.next_poll().await.unwrap();
         assert_eq!(polled.path, format!("/v3/discovery:{path}"));
         assert_eq!(polled.headers["content-type"], "application/json");
@@ -60,12 +62,12 @@ async fn c266_each_kind_is_asked_for_at_its_path() {
             "of the 5 s that we wait"
         );
         assert_eq!(names(&polled), ["a"]);
-        assert_eq!(polled.request.type_url, kind.type_url());
+        assert_eq!(polled.request.type_url, resource_type.type_url());
         assert_eq!(polled.request.version_info, "");
         assert_eq!(polled.request.node.as_ref().unwrap().id, "poller");
         drop(watch);
     }
-    let none = client.watch_raw_from(&source, Kind::VIRTUAL_HOST, "a");
+    let none = client.watch_raw_from(&source, ResourceType::VIRTUAL_HOST, "a");
     let error = none.unwrap_err().to_string();
     assert_eq!(error, "vhds has no service of its own over REST");
 }
@@ -98,7 +100,7 @@ async fn c267_an_answer_is_applied_and_the_same_version_is_nothing_new() {
     let (plane, client, source) = start().await;
     let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
     let polled = plane.next_poll().await.unwrap();
-    polled.respond(&Kind::CLUSTER, "1", vec![cluster("c", "one")]);
+    polled.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "one")]);
     assert_eq!(&*value(&mut watch).await.eds_service_name, "one");
 
     let polled = plane.next_poll().await.unwrap();
@@ -108,12 +110,12 @@ async fn c267_an_answer_is_applied_and_the_same_version_is_nothing_new() {
     let polled = plane.next_poll().await.unwrap();
     assert_eq!(polled.request.version_info, "1");
     polled.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "1",
         vec![cluster("c", "same version, other bytes")],
     );
     let polled = plane.next_poll().await.unwrap();
-    polled.respond(&Kind::CLUSTER, "2", vec![cluster("c", "two")]);
+    polled.respond(&ResourceType::CLUSTER, "2", vec![cluster("c", "two")]);
     assert_eq!(&*value(&mut watch).await.eds_service_name, "two");
     assert_eq!(plane.next_poll().await.unwrap().request.version_info, "2");
 }
@@ -128,7 +130,7 @@ async fn c268_a_failure_changes_nothing_and_the_next_poll_comes_after_the_delay(
     let client = client();
     let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
     let polled = plane.next_poll().await.unwrap();
-    polled.respond(&Kind::CLUSTER, "1", vec![cluster("c", "one")]);
+    polled.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "one")]);
     value(&mut watch).await;
     type Answer = fn(Polled);
     let failures: [(Answer, Reason, &str); 4] = [
@@ -161,10 +163,10 @@ async fn c268_a_failure_changes_nothing_and_the_next_poll_comes_after_the_delay(
         let passed = failed.elapsed();
         assert!(passed >= DELAY.mul_f64(0.8), "{passed:?}");
         // Nonsense counts as rejected until the resource comes again.
-        polled.respond(&Kind::CLUSTER, "1b", vec![cluster("c", "one")]);
+        polled.respond(&ResourceType::CLUSTER, "1b", vec![cluster("c", "one")]);
         assert!(matches!(next(&mut watch).await, Update::Ambient(None)));
         let polled = plane.next_poll().await.unwrap();
-        polled.respond(&Kind::CLUSTER, "1", vec![cluster("c", "one")]);
+        polled.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "one")]);
     }
 }
 
@@ -184,7 +186,7 @@ async fn c268_a_server_that_is_not_there_is_asked_again() {
 /// Given a server that holds polls / there is one open of each kind; when another name is wanted, both are asked for in
 /// its place, at once; with the last watch the open one is given up.
 #[tokio::test(flavor = "multi_thread")]
-async fn c269_one_poll_of_a_kind_is_open() {
+async fn c269_one_poll_of_a_type_is_open() {
     let (plane, client, source) = start().await;
     let mut a = client.watch_from::<Assignment>(&source, "a").unwrap();
     let first = plane.next_poll().await.unwrap();
@@ -196,7 +198,11 @@ async fn c269_one_poll_of_a_kind_is_open() {
     let cds = client.watch_from::<Cluster>(&source, "c").unwrap();
     let of_clusters = plane.next_poll().await.unwrap();
     assert_eq!(of_clusters.path, "/v3/discovery:clusters");
-    both.respond(&Kind::ENDPOINT, "1", vec![assignment("a"), assignment("b")]);
+    both.respond(
+        &ResourceType::ENDPOINT,
+        "1",
+        vec![assignment("a"), assignment("b")],
+    );
     value(&mut a).await;
     value(&mut b).await;
     let held = plane.next_poll().await.unwrap();
@@ -230,10 +236,18 @@ async fn c268_the_next_server_is_polled_while_the_first_fails() {
     let polled = first.next_poll().await.unwrap();
     polled.write(StatusCode::BAD_GATEWAY, "");
     let polled = second.next_poll().await.unwrap();
-    polled.respond(&Kind::CLUSTER, "2", vec![cluster("c", "of the second")]);
+    polled.respond(
+        &ResourceType::CLUSTER,
+        "2",
+        vec![cluster("c", "of the second")],
+    );
     assert_eq!(&*value(&mut watch).await.eds_service_name, "of the second");
     let polled = first.next_poll().await.unwrap();
-    polled.respond(&Kind::CLUSTER, "1", vec![cluster("c", "of the first")]);
+    polled.respond(
+        &ResourceType::CLUSTER,
+        "1",
+        vec![cluster("c", "of the first")],
+    );
     assert_eq!(&*value(&mut watch).await.eds_service_name, "of the first");
 }
 

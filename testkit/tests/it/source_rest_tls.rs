@@ -13,7 +13,7 @@ use oxds_client::{Bootstrap, Reason, Update, Watch, XdsClient};
 use oxds_core::resource::Cluster;
 use oxds_testkit::certificates::Authority;
 use oxds_testkit::{RestPlane, TlsFront, jwt, resources};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::scripted::{ambient, error, next, value};
 use crate::secured::{Files, authority, cluster};
@@ -151,7 +151,7 @@ async fn c34_c266_every_poll_shows_the_token_over_tls_alone() {
         let polled = plane.next_poll().await.unwrap();
         assert_eq!(polled.headers["authorization"], format!("Bearer {text}"));
         let cluster = resources::cluster("c", version);
-        polled.respond(&Kind::CLUSTER, version, vec![cluster]);
+        polled.respond(&ResourceType::CLUSTER, version, vec![cluster]);
         assert_eq!(&*value(&mut watch).await.eds_service_name, version);
     }
     drop(watch);

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use oxds_core::snapshot::Protocol;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -41,7 +41,7 @@ const WINDOW: u32 = 16 << 20;
 /// How the streams of a swarm behave.
 #[derive(Clone)]
 pub(super) struct Manner {
-    pub(super) kind: Kind,
+    pub(super) resource_type: ResourceType,
     pub(super) protocol: Protocol,
     /// Streams that share a connection; a real client has one to itself.
     pub(super) per_connection: usize,
@@ -53,9 +53,9 @@ pub(super) struct Manner {
 
 impl Manner {
     /// A connection per stream, answers at once.
-    pub(super) fn new(kind: Kind, protocol: Protocol) -> Self {
+    pub(super) fn new(resource_type: ResourceType, protocol: Protocol) -> Self {
         Self {
-            kind,
+            resource_type,
             protocol,
             per_connection: 1,
             answer_after: Duration::ZERO,

@@ -103,7 +103,7 @@ impl Stream {
         if !refused {
             self.accepted = String::from_utf8_lossy(&seen.version).into_owned();
         }
-        let type_url = self.manner.kind.type_url().to_owned();
+        let type_url = self.manner.resource_type.type_url().to_owned();
         let response_nonce = String::from_utf8_lossy(&seen.nonce).into_owned();
         match self.manner.protocol {
             Protocol::Sotw => framed(&DiscoveryRequest {

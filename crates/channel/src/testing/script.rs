@@ -16,7 +16,7 @@ use oxds_core::resource::{
     Action, ApiListener, Assignment, Cluster, Endpoint, Forward, Listener, Locality, LocalityId,
     Resource, Route, RouteConfig, RouteSource, StreamLimit, Target, VirtualHost,
 };
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use tokio::sync::mpsc;
 
 use crate::builder::{BuildError, Builder};
@@ -33,7 +33,7 @@ pub struct Script {
 
 /// What a control plane would hold for the channel.
 #[derive(Clone, Debug)]
-pub struct Resources(HashMap<(Kind, Arc<str>), Held>);
+pub struct Resources(HashMap<(ResourceType, Arc<str>), Held>);
 
 type Held = Result<Resource, WatchError>;
 
@@ -72,7 +72,7 @@ impl Script {
     /// Says that there is no listener, in these words.
     pub fn fail(&self, error: &str) {
         let error = WatchError::new(Reason::DoesNotExist, error);
-        let listener = ((Kind::LISTENER, LISTENER.into()), Err(error));
+        let listener = ((ResourceType::LISTENER, LISTENER.into()), Err(error));
         self.set(Resources(HashMap::from([listener])));
     }
 }
@@ -81,7 +81,7 @@ impl Script {
 struct Scripted {
     updates: mpsc::UnboundedReceiver<Resources>,
     held: Resources,
-    watched: HashSet<(Kind, Arc<str>)>,
+    watched: HashSet<(ResourceType, Arc<str>)>,
     resolver: Resolver,
 }
 
@@ -104,10 +104,17 @@ impl Scripted {
     fn update(&mut self, resources: Resources) {
         self.held = resources;
         // Endpoints and clusters before what refers to them, as an ordered stream sends them.
-        for kind in [Kind::CLUSTER, Kind::ENDPOINT, Kind::LISTENER] {
-            let names = self.watched.iter().filter(|(watched, _)| *watched == kind);
-            for (kind, name) in names.cloned().collect::<Vec<_>>() {
-                self.answer(&kind, &name);
+        for resource_type in [
+            ResourceType::CLUSTER,
+            ResourceType::ENDPOINT,
+            ResourceType::LISTENER,
+        ] {
+            let names = self
+                .watched
+                .iter()
+                .filter(|(watched, _)| *watched == resource_type);
+            for (resource_type, name) in names.cloned().collect::<Vec<_>>() {
+                self.answer(&resource_type, &name);
             }
             self.obey();
         }
@@ -116,20 +123,20 @@ impl Scripted {
     fn obey(&mut self) {
         while let Some(command) = self.resolver.poll_command() {
             match command {
-                Command::Watch(kind, name) => {
-                    self.answer(&kind, &name);
-                    self.watched.insert((kind, name));
+                Command::Watch(resource_type, name) => {
+                    self.answer(&resource_type, &name);
+                    self.watched.insert((resource_type, name));
                 }
-                Command::Unwatch(kind, name) => {
-                    self.watched.remove(&(kind, name));
+                Command::Unwatch(resource_type, name) => {
+                    self.watched.remove(&(resource_type, name));
                 }
             }
         }
     }
 
-    fn answer(&mut self, kind: &Kind, name: &Arc<str>) {
-        if let Some(resource) = self.held.0.get(&(kind.clone(), Arc::clone(name))) {
-            self.resolver.handle_resource(kind, name, resource);
+    fn answer(&mut self, resource_type: &ResourceType, name: &Arc<str>) {
+        if let Some(resource) = self.held.0.get(&(resource_type.clone(), Arc::clone(name))) {
+            self.resolver.handle_resource(resource_type, name, resource);
         }
     }
 }
@@ -178,7 +185,7 @@ pub fn limited(
         }),
     };
     let listener = Resource::of(Arc::new(listener));
-    let mut held = HashMap::from([((Kind::LISTENER, LISTENER.into()), Ok(listener))]);
+    let mut held = HashMap::from([((ResourceType::LISTENER, LISTENER.into()), Ok(listener))]);
     held.extend(clusters.into_iter().flat_map(ClusterSpec::into_resources));
     Resources(held)
 }
@@ -212,11 +219,11 @@ pub fn broken(name: &str, error: &str) -> ClusterSpec {
 }
 
 impl ClusterSpec {
-    fn into_resources(self) -> Vec<((Kind, Arc<str>), Held)> {
+    fn into_resources(self) -> Vec<((ResourceType, Arc<str>), Held)> {
         let Self { name, endpoints } = self;
         let endpoints = match endpoints {
             Ok(endpoints) => endpoints,
-            Err(error) => return vec![((Kind::CLUSTER, name), Err(error))],
+            Err(error) => return vec![((ResourceType::CLUSTER, name), Err(error))],
         };
         let cluster = Cluster {
             name: Arc::clone(&name),
@@ -227,11 +234,11 @@ impl ClusterSpec {
         };
         vec![
             (
-                (Kind::CLUSTER, Arc::clone(&name)),
+                (ResourceType::CLUSTER, Arc::clone(&name)),
                 Ok(Resource::of(Arc::new(cluster))),
             ),
             (
-                (Kind::ENDPOINT, name),
+                (ResourceType::ENDPOINT, name),
                 Ok(Resource::of(Arc::new(endpoints))),
             ),
         ]

@@ -5,12 +5,12 @@ use std::time::SystemTime;
 
 use oxds_core::ads::{Attempt, CacheState, Client, Held, WatchError};
 use oxds_core::time::Instant;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 /// A watched resource. Its bytes are shared with the client, not copied.
 #[derive(Debug)]
 pub(crate) struct Dumped {
-    pub(crate) kind: Kind,
+    pub(crate) resource_type: ResourceType,
     pub(crate) name: Arc<str>,
     pub(crate) state: CacheState,
     pub(crate) held: Option<Held>,
@@ -31,14 +31,16 @@ impl Dumped {
 
 pub(super) fn dump(machine: &Client, now: Instant) -> Vec<Dumped> {
     let taken = (now, SystemTime::now());
-    let resources = machine.resources().map(|(kind, name, cached)| Dumped {
-        kind: kind.clone(),
-        name: Arc::clone(name),
-        state: cached.state,
-        held: cached.held.cloned(),
-        error: cached.error.cloned(),
-        attempt: cached.attempt.cloned(),
-        taken,
-    });
+    let resources = machine
+        .resources()
+        .map(|(resource_type, name, cached)| Dumped {
+            resource_type: resource_type.clone(),
+            name: Arc::clone(name),
+            state: cached.state,
+            held: cached.held.cloned(),
+            error: cached.error.cloned(),
+            attempt: cached.attempt.cloned(),
+            taken,
+        });
     resources.collect()
 }

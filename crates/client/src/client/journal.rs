@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use oxds_core::ads::{CacheState, Cached, Client, Event, Reason, ServerId, Updates, WatchError};
-use oxds_types::{Kind, ResourceName};
+use oxds_types::{ResourceName, ResourceType};
 
 use super::feed::Feed;
 use super::shown::Shown;
@@ -42,12 +42,12 @@ struct Recorded {
     recorder: Arc<dyn Recorder>,
     target: Arc<str>,
     /// The `grpc.xds.cache_state` of each watched resource.
-    states: HashMap<(Kind, Arc<str>), &'static str>,
+    states: HashMap<(ResourceType, Arc<str>), &'static str>,
     /// How many there are of an authority, in a state, of a kind.
     counts: HashMap<Cell, i64>,
 }
 
-type Cell = (Arc<str>, &'static str, Kind);
+type Cell = (Arc<str>, &'static str, ResourceType);
 
 /// Who looks at what happens to a client.
 #[derive(Debug, Clone, Default)]
@@ -179,18 +179,18 @@ impl Journal {
     /// What a response brought.
     pub(super) fn judged(&self, server: ServerId, updates: Option<&Updates>) {
         let Some(updates) = updates else { return };
-        let (uri, kind) = (self.uri(server), updates.kind.message());
+        let (uri, resource_type) = (self.uri(server), updates.resource_type.message());
         let (valid, invalid) = (updates.valid as u64, updates.invalid as u64);
         match &updates.rejection {
             None => tracing::debug!(
-                target: "oxds::ads", server = uri, r#type = kind, valid, "response accepted"
+                target: "oxds::ads", server = uri, r#type = resource_type, valid, "response accepted"
             ),
             Some(cause) => tracing::warn!(
-                target: "oxds::ads", server = uri, r#type = kind, valid, invalid, cause, "response rejected"
+                target: "oxds::ads", server = uri, r#type = resource_type, valid, invalid, cause, "response rejected"
             ),
         }
         if let Some(recorded) = &self.recorded {
-            let labels = [&*recorded.target, uri, kind];
+            let labels = [&*recorded.target, uri, resource_type];
             let counted = [
                 (&metrics::RESOURCE_UPDATES_VALID, valid),
                 (&metrics::RESOURCE_UPDATES_INVALID, invalid),
@@ -208,41 +208,54 @@ impl Journal {
             held.map_or(("", ""), |held| (self.uri(held.server), &*held.version));
         match event {
             Event::Changed {
-                kind,
+                resource_type,
                 name,
                 resource: Ok(_),
             } => tracing::debug!(
-                target: "oxds::resource", server, r#type = kind.message(), name = &**name, version, "resource changed"
+                target: "oxds::resource", server, r#type = resource_type.message(), name = &**name, version, "resource changed"
             ),
             Event::Changed {
-                kind,
+                resource_type,
                 name,
                 resource: Err(cause),
-            } => log_error(kind, name, cause, "no resource"),
+            } => log_error(resource_type, name, cause, "no resource"),
             Event::Ambient {
-                kind,
+                resource_type,
                 name,
                 error: Some(cause),
-            } => log_error(kind, name, cause, "resource kept, but it may be old"),
+            } => log_error(
+                resource_type,
+                name,
+                cause,
+                "resource kept, but it may be old",
+            ),
             Event::Ambient {
-                kind,
+                resource_type,
                 name,
                 error: None,
             } => tracing::info!(
-                target: "oxds::resource", server, r#type = kind.message(), name = &**name, version, "resource is current again"
+                target: "oxds::resource", server, r#type = resource_type.message(), name = &**name, version, "resource is current again"
             ),
-            Event::DeletionIgnored { kind, name } => tracing::warn!(
-                target: "oxds::resource", server, r#type = kind.message(), name = &**name, "the server deleted a resource that stays in use"
+            Event::DeletionIgnored {
+                resource_type,
+                name,
+            } => tracing::warn!(
+                target: "oxds::resource", server, r#type = resource_type.message(), name = &**name, "the server deleted a resource that stays in use"
             ),
         }
     }
 
     /// How a resource stands now; `None` if nobody watches it any more.
-    pub(super) fn resource(&mut self, kind: &Kind, name: &Arc<str>, cached: Option<&Cached<'_>>) {
+    pub(super) fn resource(
+        &mut self,
+        resource_type: &ResourceType,
+        name: &Arc<str>,
+        cached: Option<&Cached<'_>>,
+    ) {
         let Some(recorded) = &mut self.recorded else {
             return;
         };
-        let key = (kind.clone(), Arc::clone(name));
+        let key = (resource_type.clone(), Arc::clone(name));
         let state = cached.map(|cached| state_name(cached.state, cached.held.is_some()));
         let before = match state {
             Some(state) => recorded.states.insert(key, state),
@@ -252,7 +265,7 @@ impl Journal {
             let authority = authority(name);
             for (state, by) in [(before, -1), (state, 1)] {
                 if let Some(state) = state {
-                    recorded.count((Arc::clone(&authority), state, kind.clone()), by);
+                    recorded.count((Arc::clone(&authority), state, resource_type.clone()), by);
                 }
             }
         }
@@ -264,9 +277,10 @@ impl Journal {
             .recorded
             .iter()
             .flat_map(|recorded| recorded.states.keys());
-        let gone = states.filter(|(kind, name)| machine.cached(kind, name).is_none());
-        for (kind, name) in gone.cloned().collect::<Vec<_>>() {
-            self.resource(&kind, &name, None);
+        let gone =
+            states.filter(|(resource_type, name)| machine.cached(resource_type, name).is_none());
+        for (resource_type, name) in gone.cloned().collect::<Vec<_>>() {
+            self.resource(&resource_type, &name, None);
         }
     }
 
@@ -311,8 +325,8 @@ impl Recorded {
     }
 
     fn count(&mut self, cell: Cell, by: i64) {
-        let (authority, state, kind) = &cell;
-        let labels = [&*self.target, authority, state, kind.message()];
+        let (authority, state, resource_type) = &cell;
+        let labels = [&*self.target, authority, state, resource_type.message()];
         let count = self.counts.get(&cell).copied().unwrap_or(0) + by;
         if count == 0 {
             self.recorder.end(&metrics::RESOURCES, &labels);
@@ -337,23 +351,25 @@ impl Drop for Journal {
         {
             recorder.end(&metrics::CONNECTED, &[target, &known.uri]);
         }
-        for (authority, state, kind) in recorded.counts.keys() {
+        for (authority, state, resource_type) in recorded.counts.keys() {
             recorder.end(
                 &metrics::RESOURCES,
-                &[target, authority, state, kind.message()],
+                &[target, authority, state, resource_type.message()],
             );
         }
     }
 }
 
-fn log_error(kind: &Kind, name: &str, cause: &WatchError, what: &'static str) {
-    let kind = kind.message();
+fn log_error(resource_type: &ResourceType, name: &str, cause: &WatchError, what: &'static str) {
+    let resource_type = resource_type.message();
     match cause.reason {
         // The server's own event says it once, for all of its resources.
         Reason::Unreachable => {
-            tracing::debug!(target: "oxds::resource", r#type = kind, name, %cause, "{what}");
+            tracing::debug!(target: "oxds::resource", r#type = resource_type, name, %cause, "{what}");
         }
-        _ => tracing::warn!(target: "oxds::resource", r#type = kind, name, %cause, "{what}"),
+        _ => {
+            tracing::warn!(target: "oxds::resource", r#type = resource_type, name, %cause, "{what}")
+        }
     }
 }
 

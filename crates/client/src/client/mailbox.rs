@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxds_core::ads::{Event, Reason, WatchError};
 use oxds_core::resource::Resource;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use tokio::sync::Notify;
 
 /// Of resources that the reader has never had, so many errors are kept: a server that invents names has no end of them.
@@ -22,7 +22,7 @@ pub(crate) struct Mailbox {
     emptied: Notify,
 }
 
-type Key = (Kind, Arc<str>);
+type Key = (ResourceType, Arc<str>);
 
 #[derive(Debug, Default)]
 struct Words {
@@ -63,11 +63,11 @@ impl Mailbox {
         }
         match event {
             Event::Changed {
-                kind,
+                resource_type,
                 name,
                 resource,
             } => {
-                let key = (kind, name);
+                let key = (resource_type, name);
                 if let Err(error) = &resource
                     && of_member
                     && !words.given.contains(&key.1)
@@ -83,8 +83,12 @@ impl Mailbox {
                 };
                 words.unread.insert(key, word);
             }
-            Event::Ambient { kind, name, error } => {
-                let word = words.unread.entry((kind, name)).or_default();
+            Event::Ambient {
+                resource_type,
+                name,
+                error,
+            } => {
+                let word = words.unread.entry((resource_type, name)).or_default();
                 (word.ambient, word.of_member) = (Some(error), of_member);
             }
             Event::DeletionIgnored { .. } => return,
@@ -99,9 +103,11 @@ impl Mailbox {
     }
 
     /// Forgets what is unread of a resource.
-    pub(super) fn forget(&self, kind: &Kind, name: &Arc<str>) {
+    pub(super) fn forget(&self, resource_type: &ResourceType, name: &Arc<str>) {
         let mut words = self.lock();
-        words.unread.remove(&(kind.clone(), Arc::clone(name)));
+        words
+            .unread
+            .remove(&(resource_type.clone(), Arc::clone(name)));
         self.look_empty(&words);
     }
 
@@ -152,7 +158,7 @@ impl Mailbox {
         let mut guard = self.lock();
         let words = &mut *guard;
         let mut first = words.unread.first_entry()?;
-        let (kind, name) = first.key().clone();
+        let (resource_type, name) = first.key().clone();
         let word = first.get_mut();
         if let Some(changed) = word.changed.as_ref().filter(|_| word.of_member) {
             match changed {
@@ -164,13 +170,13 @@ impl Mailbox {
             (Some(resource), ambient) => {
                 word.ambient = ambient;
                 Event::Changed {
-                    kind,
+                    resource_type,
                     name,
                     resource,
                 }
             }
             (None, error) => Event::Ambient {
-                kind,
+                resource_type,
                 name,
                 error: error.flatten(),
             },
@@ -225,7 +231,7 @@ mod tests {
 
     fn changed(name: &str, text: &str) -> Event {
         Event::Changed {
-            kind: Kind::CLUSTER,
+            resource_type: ResourceType::CLUSTER,
             name: name.into(),
             resource: Err(error(text)),
         }
@@ -271,7 +277,7 @@ mod tests {
         mailbox.put(changed("a", "value"));
         let remark = Some(error("late"));
         mailbox.put(Event::Ambient {
-            kind: Kind::CLUSTER,
+            resource_type: ResourceType::CLUSTER,
             name: "a".into(),
             error: remark,
         });
@@ -288,7 +294,7 @@ mod tests {
 
     fn member(name: &str, resource: Result<Resource, WatchError>) -> Event {
         Event::Changed {
-            kind: Kind::CLUSTER,
+            resource_type: ResourceType::CLUSTER,
             name: name.into(),
             resource,
         }
@@ -296,7 +302,7 @@ mod tests {
 
     fn there(name: &str) -> Event {
         let types = oxds_core::resource::Types::default();
-        let read = types.read(&Kind::CLUSTER, b"c");
+        let read = types.read(&ResourceType::CLUSTER, b"c");
         member(name, Ok(read.unwrap()))
     }
 

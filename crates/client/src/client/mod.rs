@@ -17,8 +17,8 @@ mod watch;
 use std::sync::Arc;
 
 use oxds_core::ads::{self, Client};
-use oxds_core::resource::{ResourceType, Typed};
-use oxds_types::Kind;
+use oxds_core::resource::{ResourceParser, Typed};
+use oxds_types::ResourceType;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use dump::Dumped;
@@ -127,7 +127,7 @@ impl XdsClient {
     /// Reads the resources of a kind as this type from now on. [`watch`](Self::watch) does it with the type as it is; this
     /// is for one with rules of its own, which are in force if it comes first. A resource is valid if it is so for every
     /// type that its kind is read as; the rule that it breaks becomes the detail of the NACK.
-    pub fn register(&self, added: ResourceType) {
+    pub fn register(&self, added: ResourceParser) {
         // A task that is gone reads nothing any more.
         let _ = self.inner.commands.send(Command::Register(added));
     }
@@ -136,17 +136,17 @@ impl XdsClient {
     /// which has none. It is decoded once, however many watch it.
     #[must_use]
     pub fn watch<T: Typed>(&self, name: impl Into<Arc<str>>) -> Watch<T> {
-        self.register(ResourceType::of::<T>());
-        Watch::new(self.watch_raw(T::kind(), name))
+        self.register(ResourceParser::of::<T>());
+        Watch::new(self.watch_raw(T::resource_type(), name))
     }
 
     /// Watches one resource of any kind. Unless its kind is read as some type, it is not decoded.
     #[must_use]
-    pub fn watch_raw(&self, kind: Kind, name: impl Into<Arc<str>>) -> RawWatch {
+    pub fn watch_raw(&self, resource_type: ResourceType, name: impl Into<Arc<str>>) -> RawWatch {
         let mut watches = self.watches();
         let name = name.into();
-        watches.add(&kind, &name);
-        RawWatch::new(watches, kind, name)
+        watches.add(&resource_type, &name);
+        RawWatch::new(watches, resource_type, name)
     }
 
     /// Reports load to the client's servers.
@@ -159,9 +159,9 @@ impl XdsClient {
     /// type.
     #[must_use]
     pub fn watch_all<T: Typed>(&self, name: impl Into<Arc<str>>) -> WatchAll<T> {
-        self.register(ResourceType::of::<T>());
+        self.register(ResourceParser::of::<T>());
         let mut watches = self.watches();
-        watches.add(&T::kind(), &name.into());
+        watches.add(&T::resource_type(), &name.into());
         WatchAll::new(watches)
     }
 
@@ -207,20 +207,20 @@ pub(crate) struct Watches {
 }
 
 impl Watches {
-    pub(crate) fn add(&mut self, kind: &Kind, name: &Arc<str>) {
+    pub(crate) fn add(&mut self, resource_type: &ResourceType, name: &Arc<str>) {
         let inner = &self.client.inner;
-        let (authority, asked) = match inner.routes.find(kind, name) {
+        let (authority, asked) = match inner.routes.find(resource_type, name) {
             Ok(found) => found,
             Err(error) => {
                 return self.mailbox.put(ads::Event::Changed {
-                    kind: kind.clone(),
+                    resource_type: resource_type.clone(),
                     name: Arc::clone(name),
                     resource: Err(error),
                 });
             }
         };
         let watched = Watched {
-            kind: kind.clone(),
+            resource_type: resource_type.clone(),
             name: asked,
             watcher: Watcher {
                 spelt: Arc::clone(name),
@@ -235,13 +235,15 @@ impl Watches {
         self.watched.push(watched);
     }
 
-    pub(crate) fn remove(&mut self, kind: &Kind, name: &Arc<str>) {
-        let is_it = |watched: &Watched| watched.kind == *kind && watched.watcher.spelt == *name;
+    pub(crate) fn remove(&mut self, resource_type: &ResourceType, name: &Arc<str>) {
+        let is_it = |watched: &Watched| {
+            watched.resource_type == *resource_type && watched.watcher.spelt == *name
+        };
         if let Some(index) = self.watched.iter().position(is_it) {
             let watched = self.watched.swap_remove(index);
             self.end(watched);
         }
-        self.mailbox.forget(kind, name);
+        self.mailbox.forget(resource_type, name);
     }
 
     fn end(&self, watched: Watched) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use oxds_core::ads::{self, AuthorityId, Names, Reason, WatchError};
 use oxds_core::resource::Types;
-use oxds_types::{Kind, ResourceName};
+use oxds_types::{ResourceName, ResourceType};
 
 use super::Options;
 use crate::bootstrap::{Bootstrap, Server};
@@ -108,11 +108,11 @@ impl Routes {
     /// The error is for the watcher of this name alone; nobody is asked (C-43, C-44, C-45).
     pub(super) fn find(
         &self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         name: &Arc<str>,
     ) -> Result<(AuthorityId, Arc<str>), WatchError> {
         let error = |reason, what: &str| {
-            let (message, node_id) = (kind.message(), &self.node_id);
+            let (message, node_id) = (resource_type.message(), &self.node_id);
             WatchError::new(
                 reason,
                 format!("{message} {name:?} {what} [node {node_id:?}]"),
@@ -131,7 +131,7 @@ impl Routes {
             ResourceName::Legacy(_) => return Ok((top()?, Arc::clone(name))),
             ResourceName::Xdstp(parsed) => parsed,
         };
-        if parsed.message != kind.message() {
+        if parsed.message != resource_type.message() {
             let what = format!(
                 "is badly named: its name says that it is a {}",
                 parsed.message
@@ -163,11 +163,11 @@ mod tests {
         let name: Arc<str> = "xdstp://a/not.even.a.Listener/x?b=2&a=1".into();
         let mut bootstrap = Bootstrap::builder("one:1").build().unwrap();
         let (_, _, routes) = plan(&bootstrap, &Options::default());
-        assert!(routes.find(&Kind::LISTENER, &name).is_err());
+        assert!(routes.find(&ResourceType::LISTENER, &name).is_err());
         bootstrap.names = Names::Opaque;
         let (config, _, routes) = plan(&bootstrap, &Options::default());
         assert_eq!(
-            routes.find(&Kind::LISTENER, &name).unwrap(),
+            routes.find(&ResourceType::LISTENER, &name).unwrap(),
             (AuthorityId::default(), name)
         );
         assert_eq!(config.names, Names::Opaque);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use oxds_core::resource::Typed;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{Inner, RawWatch, Watch, WatchAll, XdsClient, route};
 use crate::source::{Origin, Peer, Source, SourceError};
@@ -17,7 +17,7 @@ const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 #[derive(Debug, Default)]
 pub(super) struct Sources(Mutex<InUse>);
 
-type InUse = HashMap<(Source, Option<Kind>), Weak<Inner>>;
+type InUse = HashMap<(Source, Option<ResourceType>), Weak<Inner>>;
 
 impl Sources {
     /// Those that are still used.
@@ -48,7 +48,7 @@ impl XdsClient {
         source: &Source,
         name: impl Into<Arc<str>>,
     ) -> Result<Watch<T>, SourceError> {
-        Ok(self.of_source(source, &T::kind())?.watch(name))
+        Ok(self.of_source(source, &T::resource_type())?.watch(name))
     }
 
     /// Watches all resources of a kind, as a type, from a source of its own.
@@ -59,7 +59,7 @@ impl XdsClient {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn watch_all_from<T: Typed>(&self, source: &Source) -> Result<WatchAll<T>, SourceError> {
-        Ok(self.of_source(source, &T::kind())?.watch_all("*"))
+        Ok(self.of_source(source, &T::resource_type())?.watch_all("*"))
     }
 
     /// Watches one resource of any kind, from a source of its own.
@@ -72,17 +72,23 @@ impl XdsClient {
     pub fn watch_raw_from(
         &self,
         source: &Source,
-        kind: Kind,
+        resource_type: ResourceType,
         name: impl Into<Arc<str>>,
     ) -> Result<RawWatch, SourceError> {
-        Ok(self.of_source(source, &kind)?.watch_raw(kind, name))
+        Ok(self
+            .of_source(source, &resource_type)?
+            .watch_raw(resource_type, name))
     }
 
-    fn of_source(&self, source: &Source, kind: &Kind) -> Result<Self, SourceError> {
+    fn of_source(
+        &self,
+        source: &Source,
+        resource_type: &ResourceType,
+    ) -> Result<Self, SourceError> {
         if source.origin == Origin::Ads {
             return Ok(self.clone());
         }
-        let of = (!source.is_aggregated()).then(|| kind.clone());
+        let of = (!source.is_aggregated()).then(|| resource_type.clone());
         let key = (source.clone(), of);
         let mut sources = self.inner.sources.lock();
         let shared = sources.get(&key).and_then(Weak::upgrade);
@@ -90,12 +96,16 @@ impl XdsClient {
             return Ok(Self { inner });
         }
         sources.retain(|_, inner| inner.strong_count() > 0);
-        let client = self.start_source(source, kind)?;
+        let client = self.start_source(source, resource_type)?;
         sources.insert(key, Arc::downgrade(&client.inner));
         Ok(client)
     }
 
-    fn start_source(&self, source: &Source, kind: &Kind) -> Result<Self, SourceError> {
+    fn start_source(
+        &self,
+        source: &Source,
+        resource_type: &ResourceType,
+    ) -> Result<Self, SourceError> {
         let (bootstrap, mut options) = (&self.inner.bootstrap, self.inner.options.clone());
         if let Some(timeout) = source.initial_fetch_timeout {
             options.resource_timeout = match timeout {
@@ -103,7 +113,7 @@ impl XdsClient {
                 timeout => timeout,
             };
         }
-        let peers = source.peers(kind, bootstrap, options.protocol)?;
+        let peers = source.peers(resource_type, bootstrap, options.protocol)?;
         let uri = peers.first().map(Peer::uri).unwrap_or_default();
         let observers = self.inner.observers.of_source(&uri);
         let plan = route::plan_source(bootstrap, &options, peers);

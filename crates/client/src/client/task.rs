@@ -8,10 +8,10 @@ use std::task::Poll;
 use std::time::Duration;
 
 use oxds_core::ads::{AuthorityId, Client, Event, ServerId, Transmit};
-use oxds_core::resource::ResourceType;
+use oxds_core::resource::ResourceParser;
 use oxds_core::subscription::{WILDCARD, collection_of, is_of_many};
 use oxds_core::time::Instant;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use tokio::sync::{mpsc, oneshot};
 
 use super::dump::{Dumped, dump};
@@ -26,7 +26,7 @@ use crate::random::random;
 pub(super) enum Command {
     Watch(AuthorityId, Watched),
     Unwatch(Watched),
-    Register(ResourceType),
+    Register(ResourceParser),
     /// Whoever asked may be gone.
     Dump(oneshot::Sender<Vec<Dumped>>),
 }
@@ -34,7 +34,7 @@ pub(super) enum Command {
 /// A resource and who watches it.
 #[derive(Debug, Clone)]
 pub(super) struct Watched {
-    pub(super) kind: Kind,
+    pub(super) resource_type: ResourceType,
     /// As servers are asked for it.
     pub(super) name: Arc<str>,
     pub(super) watcher: Watcher,
@@ -51,7 +51,7 @@ pub(super) struct Task {
     machine: Client,
     connections: Vec<Connection>,
     commands: mpsc::UnboundedReceiver<Command>,
-    watchers: HashMap<(Kind, Arc<str>), Vec<Watcher>>,
+    watchers: HashMap<(ResourceType, Arc<str>), Vec<Watcher>>,
     /// How many of them watch more than one name.
     collections: usize,
     patience_with_watchers: Duration,
@@ -137,21 +137,22 @@ impl Task {
 
     fn watch(&mut self, authority: AuthorityId, watched: Watched) {
         let Watched {
-            kind,
+            resource_type,
             name,
             watcher,
         } = watched;
         let is_of_many = is_of_many(&name);
-        for event in self.machine.watch(authority, &kind, &name) {
+        for event in self.machine.watch(authority, &resource_type, &name) {
             match is_of_many && subject(&event).1 != &name {
                 true => watcher.mailbox.put_member(event),
                 false => watcher.mailbox.put(watcher.spelt(&event)),
             }
         }
-        let cached = self.machine.cached(&kind, &name);
-        self.journal.resource(&kind, &name, cached.as_ref());
+        let cached = self.machine.cached(&resource_type, &name);
+        self.journal
+            .resource(&resource_type, &name, cached.as_ref());
         self.collections += usize::from(is_of_many);
-        match self.watchers.entry((kind, name)) {
+        match self.watchers.entry((resource_type, name)) {
             Entry::Occupied(mut watched) => watched.get_mut().push(watcher),
             // Most have no other: there is no room for one.
             Entry::Vacant(vacant) => {
@@ -161,7 +162,7 @@ impl Task {
     }
 
     fn unwatch(&mut self, watched: Watched) {
-        let key = (watched.kind, watched.name);
+        let key = (watched.resource_type, watched.name);
         let Some(watchers) = self.watchers.get_mut(&key) else {
             return;
         };
@@ -244,22 +245,26 @@ impl Task {
     }
 
     fn tell(&mut self, event: &Event, bringer: Option<usize>) {
-        let (kind, name) = subject(event);
-        let cached = self.machine.cached(kind, name);
+        let (resource_type, name) = subject(event);
+        let cached = self.machine.cached(resource_type, name);
         self.journal.event(event, cached.as_ref());
-        self.journal.resource(kind, name, cached.as_ref());
+        self.journal.resource(resource_type, name, cached.as_ref());
         if matches!(event, Event::DeletionIgnored { .. }) {
             return;
         }
         let mut told = Vec::new();
-        let watchers = self.watchers.get(&(kind.clone(), Arc::clone(name)));
+        let watchers = self
+            .watchers
+            .get(&(resource_type.clone(), Arc::clone(name)));
         for watcher in watchers.into_iter().flatten() {
             watcher.mailbox.put(watcher.spelt(event));
             told.push(&watcher.mailbox);
         }
         if self.collections > 0 && !is_of_many(name) {
             for collection in collection_of(name).into_iter().chain([WILDCARD.to_owned()]) {
-                let watchers = self.watchers.get(&(kind.clone(), collection.into()));
+                let watchers = self
+                    .watchers
+                    .get(&(resource_type.clone(), collection.into()));
                 for watcher in watchers.into_iter().flatten() {
                     watcher.mailbox.put_member(event.clone());
                     told.push(&watcher.mailbox);
@@ -298,12 +303,23 @@ impl Watcher {
     }
 }
 
-/// Kind and name of what an event is on.
-fn subject(event: &Event) -> (&Kind, &Arc<str>) {
-    let (Event::Changed { kind, name, .. }
-    | Event::Ambient { kind, name, .. }
-    | Event::DeletionIgnored { kind, name }) = event;
-    (kind, name)
+/// ResourceType and name of what an event is on.
+fn subject(event: &Event) -> (&ResourceType, &Arc<str>) {
+    let (Event::Changed {
+        resource_type,
+        name,
+        ..
+    }
+    | Event::Ambient {
+        resource_type,
+        name,
+        ..
+    }
+    | Event::DeletionIgnored {
+        resource_type,
+        name,
+    }) = event;
+    (resource_type, name)
 }
 
 /// What happens next on any of the feeds, and on which. Cancel-safe.

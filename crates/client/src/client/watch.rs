@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use oxds_core::ads::{Event, Reason, WatchError};
 use oxds_core::resource::{Resource, Typed};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::Watches;
 
@@ -23,23 +23,23 @@ pub enum Update<T> {
 #[derive(Debug)]
 pub struct RawWatch {
     watches: Watches,
-    kind: Kind,
+    resource_type: ResourceType,
     name: Arc<str>,
 }
 
 impl RawWatch {
-    pub(super) fn new(watches: Watches, kind: Kind, name: Arc<str>) -> Self {
+    pub(super) fn new(watches: Watches, resource_type: ResourceType, name: Arc<str>) -> Self {
         Self {
             watches,
-            kind,
+            resource_type,
             name,
         }
     }
 
     /// The resource's kind.
     #[must_use]
-    pub fn kind(&self) -> &Kind {
-        &self.kind
+    pub fn resource_type(&self) -> &ResourceType {
+        &self.resource_type
     }
 
     /// Its name.
@@ -125,8 +125,9 @@ fn typed<T: Typed>(watches: &Watches, name: &str, update: Update<Resource>) -> U
         Update::Changed(Err(error)) => Update::Changed(Err(error)),
         Update::Changed(Ok(resource)) => Update::Changed(resource.get().ok_or_else(|| {
             // It was accepted before anybody watched it as this type.
-            let (kind, node_id) = (T::kind(), &watches.client.bootstrap().node().id);
-            let (message, read_as) = (kind.message(), type_name::<T>());
+            let (resource_type, node_id) =
+                (T::resource_type(), &watches.client.bootstrap().node().id);
+            let (message, read_as) = (resource_type.message(), type_name::<T>());
             let text =
                 format!("{message} {name:?} is held, but is no valid {read_as} [node {node_id:?}]");
             WatchError::new(Reason::Invalid, text)

@@ -48,7 +48,7 @@ pub struct Instrument {
     /// As OpenTelemetry has it.
     pub name: &'static str,
     /// What its values mean.
-    pub kind: InstrumentKind,
+    pub resource_type: InstrumentKind,
     /// As UCUM has it.
     pub unit: &'static str,
     /// In a sentence.
@@ -75,7 +75,7 @@ const TYPE: &str = "grpc.xds.resource_type";
 /// Whether a server answers.
 pub static CONNECTED: Instrument = Instrument {
     name: "grpc.xds_client.connected",
-    kind: InstrumentKind::Gauge,
+    resource_type: InstrumentKind::Gauge,
     unit: "{bool}",
     description: "Whether or not the xDS client currently has a working ADS stream to the xDS server",
     labels: &[TARGET, SERVER],
@@ -84,7 +84,7 @@ pub static CONNECTED: Instrument = Instrument {
 /// How often a server stopped answering.
 pub static SERVER_FAILURE: Instrument = Instrument {
     name: "grpc.xds_client.server_failure",
-    kind: InstrumentKind::Counter,
+    resource_type: InstrumentKind::Counter,
     unit: "{failure}",
     description: "A counter of xDS servers going from healthy to unhealthy",
     labels: &[TARGET, SERVER],
@@ -93,7 +93,7 @@ pub static SERVER_FAILURE: Instrument = Instrument {
 /// Valid resources that came, unchanged ones included.
 pub static RESOURCE_UPDATES_VALID: Instrument = Instrument {
     name: "grpc.xds_client.resource_updates_valid",
-    kind: InstrumentKind::Counter,
+    resource_type: InstrumentKind::Counter,
     unit: "{resource}",
     description: "A counter of resources received that were considered valid, even if they had not changed",
     labels: &[TARGET, SERVER, TYPE],
@@ -102,7 +102,7 @@ pub static RESOURCE_UPDATES_VALID: Instrument = Instrument {
 /// Invalid resources that came.
 pub static RESOURCE_UPDATES_INVALID: Instrument = Instrument {
     name: "grpc.xds_client.resource_updates_invalid",
-    kind: InstrumentKind::Counter,
+    resource_type: InstrumentKind::Counter,
     unit: "{resource}",
     description: "A counter of resources received that were considered invalid",
     labels: &[TARGET, SERVER, TYPE],
@@ -111,7 +111,7 @@ pub static RESOURCE_UPDATES_INVALID: Instrument = Instrument {
 /// Watched resources.
 pub static RESOURCES: Instrument = Instrument {
     name: "grpc.xds_client.resources",
-    kind: InstrumentKind::Gauge,
+    resource_type: InstrumentKind::Gauge,
     unit: "{resource}",
     description: "Number of xDS resources",
     labels: &[TARGET, AUTHORITY, STATE, TYPE],

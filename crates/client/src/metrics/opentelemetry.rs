@@ -39,7 +39,7 @@ impl OpenTelemetryRecorder {
     pub fn new(meter: &Meter) -> Self {
         let (mut counters, mut gauges) = (HashMap::new(), HashMap::new());
         for instrument in INSTRUMENTS {
-            match instrument.kind {
+            match instrument.resource_type {
                 InstrumentKind::Counter => {
                     let counter = meter
                         .u64_counter(instrument.name)

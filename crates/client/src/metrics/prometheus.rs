@@ -42,7 +42,7 @@ impl PrometheusRecorder {
         let (mut counters, mut gauges) = (HashMap::new(), HashMap::new());
         for instrument in INSTRUMENTS {
             let name = without_dots(instrument.name);
-            match instrument.kind {
+            match instrument.resource_type {
                 InstrumentKind::Counter => {
                     let family = Family::default();
                     registry.register(name, instrument.description, Family::clone(&family));

@@ -11,7 +11,7 @@ use envoy_types::pb::envoy::config::core::v3::{
 };
 use envoy_types::pb::google::protobuf;
 use oxds_core::ads::Protocol;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{File, Grpc, Origin, Rest, Source};
 use crate::bootstrap::{Bootstrap, Server, TransportPolicy};
@@ -37,10 +37,10 @@ pub enum SourceError {
         cluster: String,
     },
     /// The kind cannot be had that way.
-    #[error("{kind} has no service of its own over {how}")]
+    #[error("{resource_type} has no service of its own over {how}")]
     NoService {
         /// The kind.
-        kind: Kind,
+        resource_type: ResourceType,
         /// Over what.
         how: &'static str,
     },
@@ -65,13 +65,13 @@ impl SourceError {
         }
     }
 
-    pub(super) fn no_service(kind: &Kind, protocol: Protocol) -> Self {
+    pub(super) fn no_service(resource_type: &ResourceType, protocol: Protocol) -> Self {
         let how = match protocol {
             Protocol::Sotw => "gRPC with full states",
             Protocol::Delta => "gRPC with differences",
         };
-        let kind = kind.clone();
-        Self::NoService { kind, how }
+        let resource_type = resource_type.clone();
+        Self::NoService { resource_type, how }
     }
 }
 

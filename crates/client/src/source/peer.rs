@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use oxds_core::ads::{self, DataErrors, Protocol};
 use oxds_core::poll::Pace;
-use oxds_types::Kind;
-use oxds_types::kind::Service;
+use oxds_types::ResourceType;
+use oxds_types::resource_type::Service;
 
 use super::{File, Grpc, Origin, Rest, Source, SourceError};
 use crate::bootstrap::{Bootstrap, Server};
@@ -16,7 +16,7 @@ use crate::client::Options;
 pub(crate) enum Peer {
     Grpc(GrpcPeer),
     Rest(RestPeer),
-    File(File, Kind),
+    File(File, ResourceType),
 }
 
 /// A gRPC service.
@@ -24,7 +24,7 @@ pub(crate) enum Peer {
 pub(crate) struct GrpcPeer {
     pub(crate) server: Server,
     /// Whose own service is asked; none: ADS.
-    pub(crate) of: Option<Kind>,
+    pub(crate) of: Option<ResourceType>,
     pub(crate) protocol: Protocol,
 }
 
@@ -41,7 +41,7 @@ impl GrpcPeer {
     pub(crate) fn method(&self) -> Option<(&'static Service, &'static str)> {
         let version = self.server.version();
         let service = match &self.of {
-            Some(kind) => kind.service(version)?,
+            Some(resource_type) => resource_type.service(version)?,
             None => Service::aggregated(version),
         };
         let method = match self.protocol {
@@ -122,7 +122,7 @@ impl Source {
     /// The kind cannot be had from such a source.
     pub(crate) fn peers(
         &self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         bootstrap: &Bootstrap,
         protocol: Protocol,
     ) -> Result<Vec<Peer>, SourceError> {
@@ -131,18 +131,18 @@ impl Source {
                 let servers = bootstrap.servers.iter().cloned();
                 Ok(servers.map(|server| Peer::ads(server, protocol)).collect())
             }
-            Origin::Grpc(grpc) => grpc.peers(kind),
-            Origin::Rest(rest) => rest.peers(kind),
-            Origin::File(file) => Ok(vec![Peer::File(file.clone(), kind.clone())]),
+            Origin::Grpc(grpc) => grpc.peers(resource_type),
+            Origin::Rest(rest) => rest.peers(resource_type),
+            Origin::File(file) => Ok(vec![Peer::File(file.clone(), resource_type.clone())]),
         }
     }
 }
 
 impl Grpc {
-    fn peers(&self, kind: &Kind) -> Result<Vec<Peer>, SourceError> {
+    fn peers(&self, resource_type: &ResourceType) -> Result<Vec<Peer>, SourceError> {
         let protocol = self.protocol;
         let peers = self.servers.iter().cloned().map(|server| {
-            let of = (!self.aggregated).then(|| kind.clone());
+            let of = (!self.aggregated).then(|| resource_type.clone());
             let peer = GrpcPeer {
                 server,
                 of,
@@ -150,7 +150,7 @@ impl Grpc {
             };
             match peer.method() {
                 Some(_) => Ok(Peer::Grpc(peer)),
-                None => Err(SourceError::no_service(kind, protocol)),
+                None => Err(SourceError::no_service(resource_type, protocol)),
             }
         });
         peers.collect()
@@ -158,12 +158,12 @@ impl Grpc {
 }
 
 impl Rest {
-    fn peers(&self, kind: &Kind) -> Result<Vec<Peer>, SourceError> {
+    fn peers(&self, resource_type: &ResourceType) -> Result<Vec<Peer>, SourceError> {
         let peers = self.servers.iter().cloned().map(|server| {
-            let service = kind.service(server.version());
+            let service = resource_type.service(server.version());
             let path = service.and_then(|service| service.rest);
             let path = path.ok_or_else(|| SourceError::NoService {
-                kind: kind.clone(),
+                resource_type: resource_type.clone(),
                 how: "REST",
             })?;
             Ok(Peer::Rest(RestPeer {

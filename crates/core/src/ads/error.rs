@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use envoy_types::pb::google::rpc::Code;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Status;
 
 use super::config::Server;
@@ -58,10 +58,10 @@ pub(super) fn error(
     node_id: &str,
     reason: Reason,
     what: &str,
-    kind: &Kind,
+    resource_type: &ResourceType,
     name: &str,
 ) -> WatchError {
-    let (uri, message) = (&server.uri, kind.message());
+    let (uri, message) = (&server.uri, resource_type.message());
     let text = format!("{message} {name:?} {what} [xDS server {uri}, node {node_id:?}]");
     WatchError::new(reason, text)
 }
@@ -71,7 +71,7 @@ pub(super) fn reported(
     server: &Server,
     node_id: &str,
     status: &Status,
-    kind: &Kind,
+    resource_type: &ResourceType,
     name: &str,
 ) -> WatchError {
     let code = Code::try_from(status.code).unwrap_or(Code::Unknown);
@@ -82,5 +82,5 @@ pub(super) fn reported(
     };
     let code = code.as_str_name();
     let text = format!("was answered with {code}: {}", status.message);
-    error(server, node_id, reason, &text, kind, name)
+    error(server, node_id, reason, &text, resource_type, name)
 }

@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::cache::Cache;
 use super::config::{AuthorityId, Config, Server, ServerId};
@@ -84,22 +84,30 @@ impl Channels {
         &mut self,
         cache: &Cache,
         id: AuthorityId,
-        kind: &Kind,
+        resource_type: &ResourceType,
         name: &Arc<str>,
     ) {
         for server in &self.authorities[id.index()].asked {
             let stream = &mut self.channels[server.index()].stream;
-            stream.subscribe(kind, Arc::clone(name));
+            stream.subscribe(resource_type, Arc::clone(name));
         }
         // C-153: whoever sits on what it has while its server is away does not keep a new name waiting.
         self.fall_back(cache, id);
     }
 
     /// A name that has left the cache. With its last name, the authority asks nobody any more.
-    pub(super) fn unsubscribe(&mut self, cache: &Cache, id: AuthorityId, kind: &Kind, name: &str) {
+    pub(super) fn unsubscribe(
+        &mut self,
+        cache: &Cache,
+        id: AuthorityId,
+        resource_type: &ResourceType,
+        name: &str,
+    ) {
         let authority = &mut self.authorities[id.index()];
         for server in &authority.asked {
-            self.channels[server.index()].stream.unsubscribe(kind, name);
+            self.channels[server.index()]
+                .stream
+                .unsubscribe(resource_type, name);
         }
         if cache.names(id).next().is_none() {
             while let Some(server) = authority.asked.pop() {
@@ -130,8 +138,8 @@ impl Channels {
             };
             authority.asked.push(next);
             let stream = &mut self.channels[next.index()].stream;
-            for (kind, name) in cache.names(id) {
-                stream.subscribe(kind, Arc::clone(name));
+            for (resource_type, name) in cache.names(id) {
+                stream.subscribe(resource_type, Arc::clone(name));
             }
         }
     }
@@ -165,8 +173,8 @@ impl Channels {
             for let_go in authority.asked.drain(place + 1..).rev() {
                 authority.spare.push_front(let_go);
                 let channel = &mut self.channels[let_go.index()];
-                for (kind, name) in cache.names(AuthorityId::at(index)) {
-                    channel.stream.unsubscribe(kind, name);
+                for (resource_type, name) in cache.names(AuthorityId::at(index)) {
+                    channel.stream.unsubscribe(resource_type, name);
                 }
                 if !channel.stream.is_wanted() {
                     // Others replace what it sent: next time it begins anew.
@@ -180,11 +188,13 @@ impl Channels {
     /// A server's word on a kind was taken: it counts instead of what more wanted ones had sent. gRPC's own clients send those
     /// their versions again (C-163); a server that compares them says nothing then, and the client stays where it is until
     /// something changes there.
-    pub(super) fn supersede(&mut self, server: ServerId, kind: &Kind) {
+    pub(super) fn supersede(&mut self, server: ServerId, resource_type: &ResourceType) {
         for authority in &self.authorities {
             let place = authority.asked.iter().position(|asked| *asked == server);
             for wanted in &authority.asked[..place.unwrap_or(0)] {
-                self.channels[wanted.index()].stream.supersede(kind);
+                self.channels[wanted.index()]
+                    .stream
+                    .supersede(resource_type);
             }
         }
     }

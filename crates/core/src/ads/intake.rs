@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
 
 use super::cache::{Attempt, Fault, Held, Loss};
@@ -22,13 +22,15 @@ impl Client {
         server: ServerId,
         response: DiscoveryResponse,
     ) -> Option<Updates> {
-        let kind = self.known_kind(server, &response.type_url)?;
+        let resource_type = self.known_type(server, &response.type_url)?;
         let version = response.version_info;
-        let mut judged = self.judge(&kind).full_state(&version, response.resources);
+        let mut judged = self
+            .judge(&resource_type)
+            .full_state(&version, response.resources);
         judged.report(response.resource_errors);
-        let updates = self.answer(server, &kind, &version, response.nonce, &judged)?;
-        self.delete_absent(server, &kind, &judged);
-        self.apply(now, server, &kind, &version, judged);
+        let updates = self.answer(server, &resource_type, &version, response.nonce, &judged)?;
+        self.delete_absent(server, &resource_type, &judged);
+        self.apply(now, server, &resource_type, &version, judged);
         Some(updates)
     }
 
@@ -41,27 +43,27 @@ impl Client {
         server: ServerId,
         response: DeltaDiscoveryResponse,
     ) -> Option<Updates> {
-        let kind = self.known_kind(server, &response.type_url)?;
-        let mut judged = self.judge(&kind).difference(response.resources);
+        let resource_type = self.known_type(server, &response.type_url)?;
+        let mut judged = self.judge(&resource_type).difference(response.resources);
         judged.report(response.resource_errors);
         let version = response.system_version_info;
-        let updates = self.answer(server, &kind, &version, response.nonce, &judged)?;
+        let updates = self.answer(server, &resource_type, &version, response.nonce, &judged)?;
         for name in &response.removed_resources {
             let name = Arc::from(self.config.names.spelling(name));
-            self.remove(server, &kind, &name);
+            self.remove(server, &resource_type, &name);
         }
-        self.apply(now, server, &kind, &version, judged);
+        self.apply(now, server, &resource_type, &version, judged);
         Some(updates)
     }
 
     /// The kind of a response, if it was ever subscribed to.
-    fn known_kind(&mut self, server: ServerId, type_url: &str) -> Option<Kind> {
+    fn known_type(&mut self, server: ServerId, type_url: &str) -> Option<ResourceType> {
         let stream = &mut self.channels.get_mut(server).stream;
-        match Kind::from_type_url(type_url) {
-            Some((kind, _)) if stream.knows(&kind) => Some(kind),
+        match ResourceType::from_type_url(type_url) {
+            Some((resource_type, _)) if stream.knows(&resource_type) => Some(resource_type),
             // C-78: neither an ACK nor a NACK would be right.
             _ => {
-                if stream.handle_unknown_kind() {
+                if stream.handle_unknown_type() {
                     self.channels.settle_on(&self.cache, server);
                 }
                 None
@@ -69,9 +71,9 @@ impl Client {
         }
     }
 
-    fn judge<'a>(&'a self, kind: &'a Kind) -> Judge<'a> {
+    fn judge<'a>(&'a self, resource_type: &'a ResourceType) -> Judge<'a> {
         Judge {
-            kind,
+            resource_type,
             types: &self.config.types,
             cache: &self.cache,
             duplicates: self.config.duplicates,
@@ -83,22 +85,22 @@ impl Client {
     fn answer(
         &mut self,
         server: ServerId,
-        kind: &Kind,
+        resource_type: &ResourceType,
         version: &str,
         nonce: String,
         judged: &Judged,
     ) -> Option<Updates> {
         self.counters.decoded += judged.decoded;
         self.counters.unchanged += judged.unchanged;
-        let updates = Updates::of(kind, judged);
+        let updates = Updates::of(resource_type, judged);
         let stream = &mut self.channels.get_mut(server).stream;
         let nack = updates.rejection.clone();
-        if !stream.handle_response(kind, version.to_owned(), nonce, nack) {
+        if !stream.handle_response(resource_type, version.to_owned(), nonce, nack) {
             return None;
         }
         self.channels.settle_on(&self.cache, server);
-        self.channels.supersede(server, kind);
-        self.cache.settle_collections(kind);
+        self.channels.supersede(server, resource_type);
+        self.cache.settle_collections(resource_type);
         Some(updates)
     }
 
@@ -106,12 +108,12 @@ impl Client {
         &mut self,
         now: Instant,
         server: ServerId,
-        kind: &Kind,
+        resource_type: &ResourceType,
         version: &str,
         judged: Judged,
     ) {
         for accepted in judged.accepted {
-            self.accept(now, server, kind, accepted);
+            self.accept(now, server, resource_type, accepted);
         }
         let (channel, cache) = (self.channels.get(server), &mut self.cache);
         let (from, node_id) = (&channel.server, &self.config.node.id);
@@ -119,33 +121,39 @@ impl Client {
             let expiry = ttl
                 .filter(|_| self.config.resource_ttl)
                 .map(|ttl| now + ttl);
-            if channel.stream.is_subscribed(kind, &name) {
-                cache.refresh(kind, &name, expiry);
+            if channel.stream.is_subscribed(resource_type, &name) {
+                cache.refresh(resource_type, &name, expiry);
             }
         }
         for Rejected { invalid, version } in judged.rejected {
             let Some(name) = &invalid.name else { continue };
             let text = format!("is invalid: {}", response::without_name(&invalid));
-            let error = error(from, node_id, Reason::Invalid, &text, kind, name);
+            let error = error(from, node_id, Reason::Invalid, &text, resource_type, name);
             let version = version.to_string();
             let fault = Fault::Rejected(Attempt { version, at: now });
-            cache.fail(kind, name, fault, error, from.loss_by_error(false));
+            cache.fail(resource_type, name, fault, error, from.loss_by_error(false));
         }
         for (name, status) in judged.reported {
-            let error = reported(from, node_id, &status, kind, &name);
+            let error = reported(from, node_id, &status, resource_type, &name);
             let version = version.to_owned();
             let fault = Fault::Reported(Attempt { version, at: now });
             let loss = from.loss_by_error(error.reason == Reason::Unreachable);
-            cache.fail(kind, &name, fault, error, loss);
+            cache.fail(resource_type, &name, fault, error, loss);
         }
         let nobody_has = judged.nothing_by_alias;
         for name in nobody_has {
-            self.remove(server, kind, &name);
+            self.remove(server, resource_type, &name);
         }
     }
 
     /// A valid resource, under each of its names that was asked for.
-    fn accept(&mut self, now: Instant, server: ServerId, kind: &Kind, accepted: Accepted) {
+    fn accept(
+        &mut self,
+        now: Instant,
+        server: ServerId,
+        resource_type: &ResourceType,
+        accepted: Accepted,
+    ) {
         let (channel, cache) = (self.channels.get(server), &mut self.cache);
         let Accepted {
             name,
@@ -158,14 +166,14 @@ impl Client {
         let ttl = ttl.filter(|_| self.config.resource_ttl);
         let Some(resource) = content else {
             // C-80: what was not asked for is not kept.
-            if channel.stream.is_subscribed(kind, &name) {
+            if channel.stream.is_subscribed(resource_type, &name) {
                 let expiry = ttl.map(|ttl| now + ttl);
-                cache.confirm(server, kind, &name, (version, api), expiry);
+                cache.confirm(server, resource_type, &name, (version, api), expiry);
             }
             return;
         };
         let names = std::iter::once(name).chain(aliases);
-        for name in names.filter(|name| channel.stream.is_subscribed(kind, name)) {
+        for name in names.filter(|name| channel.stream.is_subscribed(resource_type, name)) {
             let held = Held {
                 resource: resource.clone(),
                 version: version.clone(),
@@ -173,41 +181,70 @@ impl Client {
                 server,
                 updated: now,
             };
-            cache.accept(kind, &name, held, ttl);
+            cache.accept(resource_type, &name, held, ttl);
         }
     }
 
     /// Listeners and clusters that a response leaves out are gone (xDS protocol, "Deleting resources"): those that
     /// this server has sent before, and no others (C-103, DEC-7).
-    fn delete_absent(&mut self, server: ServerId, kind: &Kind, judged: &Judged) {
+    fn delete_absent(&mut self, server: ServerId, resource_type: &ResourceType, judged: &Judged) {
         // A resource whose name cannot be read may be any of them. Signs of life alone are no state.
-        if !kind.is_full_state() || judged.has_nameless() || judged.is_heartbeat() {
+        if !resource_type.is_full_state() || judged.has_nameless() || judged.is_heartbeat() {
             return;
         }
         let stream = &self.channels.get(server).stream;
-        let held = self.cache.held_from(server, kind);
-        let absent = held.filter(|name| !judged.names(name) && stream.is_subscribed(kind, name));
+        let held = self.cache.held_from(server, resource_type);
+        let absent =
+            held.filter(|name| !judged.names(name) && stream.is_subscribed(resource_type, name));
         for name in absent.cloned().collect::<Vec<_>>() {
-            self.delete(server, kind, &name, "does not exist: the server deleted it");
+            self.delete(
+                server,
+                resource_type,
+                &name,
+                "does not exist: the server deleted it",
+            );
         }
     }
 
     /// The server says that there is no such resource: it was deleted, or never was (C-278).
-    fn remove(&mut self, server: ServerId, kind: &Kind, name: &Arc<str>) {
-        if self.channels.get(server).stream.is_subscribed(kind, name) {
-            self.delete(server, kind, name, "does not exist: the server says so");
+    fn remove(&mut self, server: ServerId, resource_type: &ResourceType, name: &Arc<str>) {
+        if self
+            .channels
+            .get(server)
+            .stream
+            .is_subscribed(resource_type, name)
+        {
+            self.delete(
+                server,
+                resource_type,
+                name,
+                "does not exist: the server says so",
+            );
         }
     }
 
-    fn delete(&mut self, server: ServerId, kind: &Kind, name: &Arc<str>, text: &str) {
+    fn delete(
+        &mut self,
+        server: ServerId,
+        resource_type: &ResourceType,
+        name: &Arc<str>,
+        text: &str,
+    ) {
         let (channel, cache) = (self.channels.get(server), &mut self.cache);
         let from = &channel.server;
-        if from.ignores_deletions() && cache.held(kind, name).is_some() {
-            return cache.ignore_deletion(kind, name);
+        if from.ignores_deletions() && cache.held(resource_type, name).is_some() {
+            return cache.ignore_deletion(resource_type, name);
         }
         let node_id = &self.config.node.id;
-        let error = error(from, node_id, Reason::DoesNotExist, text, kind, name);
+        let error = error(
+            from,
+            node_id,
+            Reason::DoesNotExist,
+            text,
+            resource_type,
+            name,
+        );
         let loss: Loss = from.loss_by_deletion();
-        cache.fail(kind, name, Fault::Absent, error, loss);
+        cache.fail(resource_type, name, Fault::Absent, error, loss);
     }
 }

@@ -30,7 +30,7 @@ mod updates;
 
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 pub use backoff::Backoff;
 pub(crate) use backoff::jittered;
@@ -42,7 +42,7 @@ pub use name::canonical;
 pub use stream::Transmit;
 pub use updates::Updates;
 
-use crate::resource::{Resource, ResourceType};
+use crate::resource::{Resource, ResourceParser};
 pub use crate::snapshot::Protocol;
 use crate::time::Instant;
 use cache::{Cache, Due, Fault, Loss};
@@ -56,7 +56,7 @@ pub enum Event {
     /// This replaces what was there.
     Changed {
         /// The resource's kind.
-        kind: Kind,
+        resource_type: ResourceType,
         /// Its name.
         name: Arc<str>,
         /// The resource, or why there is none.
@@ -65,7 +65,7 @@ pub enum Event {
     /// What was there stays in use; it may be old (an error), or is known to be current again (`None`).
     Ambient {
         /// The resource's kind.
-        kind: Kind,
+        resource_type: ResourceType,
         /// Its name.
         name: Arc<str>,
         /// What is wrong.
@@ -74,7 +74,7 @@ pub enum Event {
     /// Not for watchers: a server deleted a resource that stays in use (gRFC A53). To be logged.
     DeletionIgnored {
         /// The resource's kind.
-        kind: Kind,
+        resource_type: ResourceType,
         /// Its name.
         name: Arc<str>,
     },
@@ -109,10 +109,10 @@ impl Client {
 
     /// Reads the resources of a kind as this type from now on, those that are held included. Where a kind is read as
     /// several types, all must take a resource.
-    pub fn register(&mut self, added: ResourceType) {
-        let kind = added.kind().clone();
+    pub fn register(&mut self, added: ResourceParser) {
+        let resource_type = added.resource_type().clone();
         if self.config.types.register(added) {
-            self.cache.reread(&kind, &self.config.types);
+            self.cache.reread(&resource_type, &self.config.types);
         }
     }
 
@@ -122,20 +122,26 @@ impl Client {
     /// The name `*` stands for all resources of the kind, and `xdstp://authority/type/path/*` for those directly below the
     /// path, as far as the server knows such names (xDS protocol, "Wildcard", xRFC TP1). Their events have the names of
     /// single resources; what concerns the whole has the name that was watched.
-    pub fn watch(&mut self, authority: AuthorityId, kind: &Kind, name: &Arc<str>) -> Vec<Event> {
-        if self.cache.watch(authority, kind, name) {
-            self.channels.subscribe(&self.cache, authority, kind, name);
+    pub fn watch(
+        &mut self,
+        authority: AuthorityId,
+        resource_type: &ResourceType,
+        name: &Arc<str>,
+    ) -> Vec<Event> {
+        if self.cache.watch(authority, resource_type, name) {
+            self.channels
+                .subscribe(&self.cache, authority, resource_type, name);
         }
-        let current = self.cache.current(kind, name);
+        let current = self.cache.current(resource_type, name);
         if !current.is_empty() {
             return current;
         }
         // C-108: whoever comes while the servers are lost is not left in silence.
         let lost = self.channels.lost(authority).map(|(server, cause)| {
-            let resource = Err(self.unreachable(server, cause, kind, name));
-            let (kind, name) = (kind.clone(), Arc::clone(name));
+            let resource = Err(self.unreachable(server, cause, resource_type, name));
+            let (resource_type, name) = (resource_type.clone(), Arc::clone(name));
             Event::Changed {
-                kind,
+                resource_type,
                 name,
                 resource,
             }
@@ -144,10 +150,10 @@ impl Client {
     }
 
     /// Removes a watcher that [`watch`](Self::watch) added.
-    pub fn unwatch(&mut self, kind: &Kind, name: &str) {
-        if let Some(authority) = self.cache.unwatch(kind, name) {
+    pub fn unwatch(&mut self, resource_type: &ResourceType, name: &str) {
+        if let Some(authority) = self.cache.unwatch(resource_type, name) {
             self.channels
-                .unsubscribe(&self.cache, authority, kind, name);
+                .unsubscribe(&self.cache, authority, resource_type, name);
         }
     }
 
@@ -172,9 +178,10 @@ impl Client {
         let cause: Arc<str> = cause.into();
         for authority in self.channels.lose(&self.cache, server, &cause) {
             let (lost, node_id) = (&self.channels.get(server).server, &self.config.node.id);
-            self.cache.handle_unreachable(authority, |kind, name| {
-                unreachable(lost, node_id, &cause, kind, name)
-            });
+            self.cache
+                .handle_unreachable(authority, |resource_type, name| {
+                    unreachable(lost, node_id, &cause, resource_type, name)
+                });
         }
     }
 
@@ -183,7 +190,7 @@ impl Client {
         for (_, channel) in self.channels.iter_mut() {
             channel.stream.handle_timeout(now);
         }
-        while let Some((due, server, kind, name)) = self.cache.pop_due(now) {
+        while let Some((due, server, resource_type, name)) = self.cache.pop_due(now) {
             let from = &self.channels.get(server).server;
             let seconds = self.config.patience(from).as_secs_f32();
             let (fault, reason, text) = match due {
@@ -200,8 +207,16 @@ impl Client {
                     (Fault::Absent, Reason::DoesNotExist, text)
                 }
             };
-            let error = error(from, &self.config.node.id, reason, &text, &kind, &name);
-            self.cache.fail(&kind, &name, fault, error, Loss::Drop);
+            let error = error(
+                from,
+                &self.config.node.id,
+                reason,
+                &text,
+                &resource_type,
+                &name,
+            );
+            self.cache
+                .fail(&resource_type, &name, fault, error, Loss::Drop);
         }
     }
 
@@ -209,7 +224,9 @@ impl Client {
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(ServerId, Transmit)> {
         let cache = &self.cache;
         let (server, transmit) = self.channels.iter_mut().find_map(|(server, channel)| {
-            let held = |kind: &Kind, name: &str| cache.versions_from(server, kind, name);
+            let held = |resource_type: &ResourceType, name: &str| {
+                cache.versions_from(server, resource_type, name)
+            };
             let transmit = channel.stream.poll_transmit(now, held)?;
             Some((server, transmit))
         })?;
@@ -221,11 +238,11 @@ impl Client {
             Transmit::Open | Transmit::Close => None,
         };
         if let Some((type_url, names)) = asked
-            && let Some((kind, _)) = Kind::from_type_url(type_url)
+            && let Some((resource_type, _)) = ResourceType::from_type_url(type_url)
         {
             // C-94: the clock of a resource starts when its name has gone out on a live stream.
             let until = now + self.config.patience(&self.channels.get(server).server);
-            self.cache.requested(server, &kind, names, until);
+            self.cache.requested(server, &resource_type, names, until);
         }
         Some((server, transmit))
     }
@@ -255,12 +272,12 @@ impl Client {
 
     /// What is held of a watched resource.
     #[must_use]
-    pub fn cached(&self, kind: &Kind, name: &str) -> Option<Cached<'_>> {
-        self.cache.cached(kind, name)
+    pub fn cached(&self, resource_type: &ResourceType, name: &str) -> Option<Cached<'_>> {
+        self.cache.cached(resource_type, name)
     }
 
     /// All that is watched.
-    pub fn resources(&self) -> impl Iterator<Item = (&Kind, &Arc<str>, Cached<'_>)> {
+    pub fn resources(&self) -> impl Iterator<Item = (&ResourceType, &Arc<str>, Cached<'_>)> {
         self.cache.all()
     }
 
@@ -275,17 +292,36 @@ impl Client {
 
     /// The version of a kind that was accepted last from a server.
     #[must_use]
-    pub fn version(&self, server: ServerId, kind: &Kind) -> &str {
-        self.channels.get(server).stream.version(kind)
+    pub fn version(&self, server: ServerId, resource_type: &ResourceType) -> &str {
+        self.channels.get(server).stream.version(resource_type)
     }
 
-    fn unreachable(&self, server: ServerId, cause: &str, kind: &Kind, name: &str) -> WatchError {
+    fn unreachable(
+        &self,
+        server: ServerId,
+        cause: &str,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> WatchError {
         let server = &self.channels.get(server).server;
-        unreachable(server, &self.config.node.id, cause, kind, name)
+        unreachable(server, &self.config.node.id, cause, resource_type, name)
     }
 }
 
-fn unreachable(server: &Server, node_id: &str, cause: &str, kind: &Kind, name: &str) -> WatchError {
+fn unreachable(
+    server: &Server,
+    node_id: &str,
+    cause: &str,
+    resource_type: &ResourceType,
+    name: &str,
+) -> WatchError {
     let text = format!("cannot be had: {cause}");
-    error(server, node_id, Reason::Unreachable, &text, kind, name)
+    error(
+        server,
+        node_id,
+        Reason::Unreachable,
+        &text,
+        resource_type,
+        name,
+    )
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_types::discovery::{self, Any, Resource as Wrapper, ResourceError, Status};
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
 use super::cache::{Cache, VersionText};
@@ -25,7 +25,7 @@ const MOST_NACK_BYTES: usize = 1 << 16;
 /// What responses of one kind are judged by.
 #[derive(Debug)]
 pub(super) struct Judge<'a> {
-    pub(super) kind: &'a Kind,
+    pub(super) resource_type: &'a ResourceType,
     pub(super) types: &'a Types,
     pub(super) cache: &'a Cache,
     pub(super) duplicates: Duplicates,
@@ -160,11 +160,11 @@ impl Judge<'_> {
         any: &Any,
         judged: &mut Judged,
     ) -> Result<Found, Invalid> {
-        let Some((found, api)) = Kind::from_type_url(&any.type_url) else {
+        let Some((found, api)) = ResourceType::from_type_url(&any.type_url) else {
             return Err(Invalid::new("must not be empty").at("type_url"));
         };
-        if found != *self.kind {
-            let (expected, found) = (self.kind.message(), found.message());
+        if found != *self.resource_type {
+            let (expected, found) = (self.resource_type.message(), found.message());
             let rule = format!("must be a {expected}, not a {found}");
             return Err(Invalid::new(rule).at("type_url"));
         }
@@ -172,7 +172,7 @@ impl Judge<'_> {
         let name =
             wrapped_name.map_or_else(|| own_name(&any.value), |name| Ok(Cow::Borrowed(name)))?;
         let name = self.names.spelling(&name);
-        let held = self.cache.held(self.kind, &name);
+        let held = self.cache.held(self.resource_type, &name);
         if let Some((name, held)) = held
             && held.resource.value() == any.value
         {
@@ -184,8 +184,8 @@ impl Judge<'_> {
             });
         }
         // Of either version: fields have kept their numbers, and those that v3 has given up count as unset (gRFC A30).
-        judged.decoded += self.types.len(self.kind) as u64;
-        let read = self.types.read(self.kind, &any.value);
+        judged.decoded += self.types.len(self.resource_type) as u64;
+        let read = self.types.read(self.resource_type, &any.value);
         let read = read.map_err(|mut invalid| {
             if !name.is_empty() {
                 invalid.name = Some(Arc::from(&*name));
@@ -310,10 +310,10 @@ impl Judged {
 
     /// The detail of the NACK, if there is one: every bad resource and its reason, as far as servers can be expected to
     /// take it.
-    pub(super) fn nack(&self, kind: &Kind) -> Option<String> {
+    pub(super) fn nack(&self, resource_type: &ResourceType) -> Option<String> {
         let rejected = self.rejected.iter().map(|rejected| &rejected.invalid);
         let mut faults = rejected.chain(&self.twice);
-        let mut text = format!("invalid {}: {}", kind.message(), faults.next()?);
+        let mut text = format!("invalid {}: {}", resource_type.message(), faults.next()?);
         for (index, fault) in faults.enumerate() {
             if text.len() > MOST_NACK_BYTES {
                 let more = self.rejected.len() + self.twice.len() - index - 1;

@@ -33,19 +33,23 @@ impl Client {
     ) -> Option<Updates> {
         self.channels.settle_on(&self.cache, server);
         let channel = self.channels.get(server);
-        let kind = channel.stream.wanted().next().map(|(kind, _)| kind.clone());
-        for (kind, name) in channel.stream.wanted() {
+        let resource_type = channel
+            .stream
+            .wanted()
+            .next()
+            .map(|(resource_type, _)| resource_type.clone());
+        for (resource_type, name) in channel.stream.wanted() {
             let text = format!("cannot be read: {reason}");
             let (from, node_id) = (&channel.server, &self.config.node.id);
-            let error = error(from, node_id, Reason::Invalid, &text, kind, name);
+            let error = error(from, node_id, Reason::Invalid, &text, resource_type, name);
             let version = String::new();
             let attempt = Attempt { version, at: now };
             let loss = from.loss_by_error(false);
             self.cache
-                .fail(kind, name, Fault::Rejected(attempt), error, loss);
+                .fail(resource_type, name, Fault::Rejected(attempt), error, loss);
         }
-        kind.map(|kind| Updates {
-            kind,
+        resource_type.map(|resource_type| Updates {
+            resource_type,
             valid: 0,
             invalid: 1,
             rejection: Some(reason.to_owned()),

@@ -1,6 +1,6 @@
 //! What a response brought, for who counts.
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::response::Judged;
 
@@ -8,7 +8,7 @@ use super::response::Judged;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Updates {
     /// Their kind.
-    pub kind: Kind,
+    pub resource_type: ResourceType,
     /// How many were valid.
     pub valid: usize,
     /// How many were not.
@@ -18,12 +18,12 @@ pub struct Updates {
 }
 
 impl Updates {
-    pub(super) fn of(kind: &Kind, judged: &Judged) -> Self {
+    pub(super) fn of(resource_type: &ResourceType, judged: &Judged) -> Self {
         Self {
-            kind: kind.clone(),
+            resource_type: resource_type.clone(),
             valid: judged.accepted.len(),
             invalid: judged.invalid(),
-            rejection: judged.nack(kind),
+            rejection: judged.nack(resource_type),
         }
     }
 }

@@ -22,7 +22,7 @@ mod shared;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
 pub use matcher::{Matcher, Specificity};
@@ -34,7 +34,7 @@ use resources::Group;
 use crate::snapshot::{ChangeSet, Resource, Snapshot};
 
 /// What resources are told apart by.
-pub type Key = (Kind, Arc<str>);
+pub type Key = (ResourceType, Arc<str>);
 
 /// The groups that a node is in, by name, the most specific first.
 pub type Membership = Arc<[Arc<str>]>;
@@ -122,8 +122,13 @@ impl Groups {
 
     /// A resource that a group has, whoever sees it.
     #[must_use]
-    pub fn get(&self, group: &str, kind: &Kind, name: &str) -> Option<&Arc<Resource>> {
-        let key = (kind.clone(), Arc::from(name));
+    pub fn get(
+        &self,
+        group: &str,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<&Arc<Resource>> {
+        let key = (resource_type.clone(), Arc::from(name));
         self.groups.get(group)?.get(&key)
     }
 

@@ -46,28 +46,30 @@ impl Group {
             self.resources.reserve_exact(come.len());
             self.resources.append(&mut come);
             self.resources
-                .sort_by(|a, b| (a.kind(), a.name()).cmp(&(b.kind(), b.name())));
+                .sort_by(|a, b| (a.resource_type(), a.name()).cmp(&(b.resource_type(), b.name())));
         }
     }
 
-    fn find(&self, (kind, name): &Key) -> Result<usize, usize> {
-        self.resources
-            .binary_search_by(|held| (held.kind(), held.name()).cmp(&(kind, name)))
+    fn find(&self, (resource_type, name): &Key) -> Result<usize, usize> {
+        self.resources.binary_search_by(|held| {
+            (held.resource_type(), held.name()).cmp(&(resource_type, name))
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use oxds_types::Kind;
+    use oxds_types::ResourceType;
 
     use super::*;
 
     fn key(name: &str) -> Key {
-        (Kind::CLUSTER, name.into())
+        (ResourceType::CLUSTER, name.into())
     }
 
     fn change(name: &str, content: Option<u8>) -> (Key, Option<Arc<Resource>>) {
-        let resource = content.map(|byte| Arc::new(Resource::new(Kind::CLUSTER, name, &[byte])));
+        let resource =
+            content.map(|byte| Arc::new(Resource::new(ResourceType::CLUSTER, name, &[byte])));
         (key(name), resource)
     }
 

@@ -36,12 +36,12 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use oxds_types::Kind;
+    use oxds_types::ResourceType;
 
     use super::*;
 
     fn resource(content: u8) -> Arc<Resource> {
-        Arc::new(Resource::new(Kind::CLUSTER, "a", &[content]))
+        Arc::new(Resource::new(ResourceType::CLUSTER, "a", &[content]))
     }
 
     #[test]

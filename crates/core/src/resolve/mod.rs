@@ -24,7 +24,7 @@ mod slots;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 pub use config::{
     ClusterConfig, ClusterEntry, CompiledAction, CompiledRoute, RouteTable, XdsConfig,
@@ -39,9 +39,9 @@ use slots::{Lost, Slot, Slots};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
     /// Watch this resource and pass on what becomes of it.
-    Watch(Kind, Arc<str>),
+    Watch(ResourceType, Arc<str>),
     /// Watch it no longer.
-    Unwatch(Kind, Arc<str>),
+    Unwatch(ResourceType, Arc<str>),
 }
 
 /// What a channel is to use from now on.
@@ -106,19 +106,19 @@ impl Resolver {
     /// A watched resource changed. Others are ignored: their unwatch is still on its way.
     pub fn handle_resource(
         &mut self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         name: &str,
         resource: &Result<Resource, WatchError>,
     ) {
-        let news = if *kind == Kind::LISTENER {
+        let news = if *resource_type == ResourceType::LISTENER {
             self.listeners.set(name, resource).then_some(News::Names)
-        } else if *kind == Kind::ROUTE {
+        } else if *resource_type == ResourceType::ROUTE {
             self.route_configs
                 .set(name, resource)
                 .then_some(News::Names)
-        } else if *kind == Kind::CLUSTER {
+        } else if *resource_type == ResourceType::CLUSTER {
             self.clusters.set(name, resource).then_some(News::Names)
-        } else if *kind == Kind::ENDPOINT {
+        } else if *resource_type == ResourceType::ENDPOINT {
             self.assignments
                 .set(name, resource)
                 .then_some(News::Endpoints)
@@ -187,14 +187,14 @@ impl Resolver {
         let listener_name = &self.listener_name;
         let Some(api) = &listener.api else {
             let why = "is a listener with a socket, not one for clients";
-            return unusable(&Kind::LISTENER, listener_name, why);
+            return unusable(&ResourceType::LISTENER, listener_name, why);
         };
-        let (routes, kind, name) = match &api.routes {
-            RouteSource::Inline(routes) => (routes, Kind::LISTENER, listener_name),
+        let (routes, resource_type, name) = match &api.routes {
+            RouteSource::Inline(routes) => (routes, ResourceType::LISTENER, listener_name),
             RouteSource::Rds(name) => match self.route_configs.get(name).answer(lost) {
                 None => return Target::Unknown,
                 Some(Err(error)) => return Target::Failed(error.clone()),
-                Some(Ok(routes)) => (routes, Kind::ROUTE, name),
+                Some(Ok(routes)) => (routes, ResourceType::ROUTE, name),
             },
         };
         let before = [self.plan.as_ref(), self.next.as_ref()]
@@ -204,7 +204,7 @@ impl Resolver {
             Some(plan) => Target::Plan(plan),
             None => {
                 let why = format!("has no virtual host for {:?}", self.authority);
-                unusable(&kind, name, &why)
+                unusable(&resource_type, name, &why)
             }
         }
     }
@@ -295,8 +295,8 @@ enum Target {
     Plan(Plan),
 }
 
-fn unusable(kind: &Kind, name: &str, why: &str) -> Target {
-    let text = format!("{} {name:?} {why}", kind.message());
+fn unusable(resource_type: &ResourceType, name: &str, why: &str) -> Target {
+    let text = format!("{} {name:?} {why}", resource_type.message());
     Target::Failed(WatchError::new(Reason::Unusable, text))
 }
 

@@ -67,13 +67,13 @@ impl<T: Typed> Slots<T> {
         self.slots.retain(|name, _| {
             let keep = wanted.contains(name);
             if !keep {
-                commands.push_back(Command::Unwatch(T::kind(), Arc::clone(name)));
+                commands.push_back(Command::Unwatch(T::resource_type(), Arc::clone(name)));
             }
             keep
         });
         for name in wanted {
             self.slots.entry(name).or_insert_with_key(|name| {
-                commands.push_back(Command::Watch(T::kind(), Arc::clone(name)));
+                commands.push_back(Command::Watch(T::resource_type(), Arc::clone(name)));
                 Slot::Waiting
             });
         }

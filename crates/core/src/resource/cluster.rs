@@ -88,13 +88,16 @@ impl Cluster {
 /// EDS alone so far; aggregate and logical DNS clusters are gRFC A37.
 fn eds_service_name(proto: &ClusterProto) -> Result<Arc<str>, Invalid> {
     match &proto.cluster_discovery_type {
-        Some(ClusterDiscoveryType::Type(kind)) if *kind == DiscoveryType::Eds as i32 => {
+        Some(ClusterDiscoveryType::Type(discovery_type))
+            if *discovery_type == DiscoveryType::Eds as i32 =>
+        {
             let eds = proto.eds_cluster_config.as_ref();
             eds_name(&proto.name, eds).within("eds_cluster_config")
         }
-        Some(ClusterDiscoveryType::Type(kind)) => {
-            let kind = DiscoveryType::try_from(*kind).map_or("unknown", |kind| kind.as_str_name());
-            Err(Invalid::new(format!("{kind} is not supported, only EDS is")).at("type"))
+        Some(ClusterDiscoveryType::Type(discovery_type)) => {
+            let resource_type = DiscoveryType::try_from(*resource_type)
+                .map_or("unknown", |resource_type| resource_type.as_str_name());
+            Err(Invalid::new(format!("{resource_type} is not supported, only EDS is")).at("type"))
         }
         Some(ClusterDiscoveryType::ClusterType(custom)) => {
             let name = &custom.name;

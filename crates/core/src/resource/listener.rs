@@ -154,11 +154,11 @@ fn filters(filters: &[HttpFilter]) -> Result<(), Invalid> {
                 filter.name
             ));
         }
-        let kind = match &filter.config_type {
+        let config_type = match &filter.config_type {
             Some(ConfigType::TypedConfig(any)) => message(any),
             _ => "",
         };
-        match (kind == ROUTER, router) {
+        match (config_type == ROUTER, router) {
             (true, None) => router = Some(index),
             (true, Some(first)) => {
                 return fault(format!("is a second router, after http_filters[{first}]"));
@@ -166,7 +166,7 @@ fn filters(filters: &[HttpFilter]) -> Result<(), Invalid> {
             (false, _) if filter.is_optional => {}
             (false, _) => {
                 return fault(format!(
-                    "{:?} of type {kind:?} is not supported",
+                    "{:?} of type {config_type:?} is not supported",
                     filter.name
                 ));
             }

@@ -24,7 +24,7 @@ mod name;
 mod route;
 mod typed;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 pub use assignment::{Assignment, Endpoint, Locality, LocalityId};
 pub use cluster::{Cluster, LrsServer};
@@ -32,13 +32,13 @@ pub use invalid::Invalid;
 pub use listener::{ApiListener, Listener, RouteSource};
 pub use name::own_name;
 pub use route::{Action, Forward, Route, RouteConfig, StreamLimit, Target, VirtualHost};
-pub use typed::{Resource, ResourceType, Typed, Types};
+pub use typed::{Resource, ResourceParser, Typed, Types};
 
 macro_rules! view {
-    ($view:ident, $kind:expr) => {
+    ($view:ident, $resource_type:expr) => {
         impl Typed for $view {
-            fn kind() -> Kind {
-                $kind
+            fn resource_type() -> ResourceType {
+                $resource_type
             }
 
             fn parse(value: &[u8]) -> Result<Self, Invalid> {
@@ -48,7 +48,7 @@ macro_rules! view {
     };
 }
 
-view!(Listener, Kind::LISTENER);
-view!(RouteConfig, Kind::ROUTE);
-view!(Cluster, Kind::CLUSTER);
-view!(Assignment, Kind::ENDPOINT);
+view!(Listener, ResourceType::LISTENER);
+view!(RouteConfig, ResourceType::ROUTE);
+view!(Cluster, ResourceType::CLUSTER);
+view!(Assignment, ResourceType::ENDPOINT);

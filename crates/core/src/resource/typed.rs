@@ -11,7 +11,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use prost::{Message, Name};
 use smallvec::SmallVec;
 
@@ -22,7 +22,7 @@ use super::{Assignment, Cluster, Invalid, Listener, RouteConfig};
 /// What a resource can be watched as: a view, or any generated message that has a type URL.
 pub trait Typed: Send + Sync + Sized + 'static {
     /// The kind of the resources.
-    fn kind() -> Kind;
+    fn resource_type() -> ResourceType;
 
     /// Reads and checks the encoded message.
     ///
@@ -31,10 +31,10 @@ pub trait Typed: Send + Sync + Sized + 'static {
     fn parse(value: &[u8]) -> Result<Self, Invalid>;
 }
 
-/// A message is checked no further than that it can be decoded: see [`ResourceType::checked`].
+/// A message is checked no further than that it can be decoded: see [`ResourceParser::checked`].
 impl<M: Message + Name + Default + 'static> Typed for M {
-    fn kind() -> Kind {
-        Kind::from_message(&M::full_name()).0
+    fn resource_type() -> ResourceType {
+        ResourceType::from_message(&M::full_name()).0
     }
 
     fn parse(value: &[u8]) -> Result<Self, Invalid> {
@@ -47,14 +47,14 @@ type Reader = dyn Fn(&[u8]) -> Result<Read, Invalid> + Send + Sync;
 
 /// A [`Typed`] as a value, with what else is required of it.
 #[derive(Clone)]
-pub struct ResourceType {
-    kind: Kind,
+pub struct ResourceParser {
+    resource_type: ResourceType,
     id: TypeId,
     name: &'static str,
     reader: Arc<Reader>,
 }
 
-impl ResourceType {
+impl ResourceParser {
     /// The type as it is.
     #[must_use]
     pub fn of<T: Typed>() -> Self {
@@ -72,7 +72,7 @@ impl ResourceType {
             Ok(Arc::new(read) as Read)
         };
         Self {
-            kind: T::kind(),
+            resource_type: T::resource_type(),
             id: TypeId::of::<T>(),
             name: type_name::<T>(),
             reader: Arc::new(reader),
@@ -81,8 +81,8 @@ impl ResourceType {
 
     /// The kind that it reads.
     #[must_use]
-    pub fn kind(&self) -> &Kind {
-        &self.kind
+    pub fn resource_type(&self) -> &ResourceType {
+        &self.resource_type
     }
 
     /// A reader that panics has met what it was not made for: that resource is invalid, and life goes on (C-120).
@@ -92,7 +92,7 @@ impl ResourceType {
     }
 }
 
-impl fmt::Debug for ResourceType {
+impl fmt::Debug for ResourceParser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
@@ -102,7 +102,7 @@ impl fmt::Debug for ResourceType {
 /// Of a kind without any, everything is valid.
 #[derive(Debug, Clone, Default)]
 pub struct Types {
-    kinds: BTreeMap<Kind, SmallVec<[ResourceType; 1]>>,
+    resource_types: BTreeMap<ResourceType, SmallVec<[ResourceParser; 1]>>,
 }
 
 impl Types {
@@ -110,16 +110,19 @@ impl Types {
     #[must_use]
     pub fn grpc() -> Self {
         let mut types = Self::default();
-        types.register(ResourceType::of::<Listener>());
-        types.register(ResourceType::of::<RouteConfig>());
-        types.register(ResourceType::of::<Cluster>());
-        types.register(ResourceType::of::<Assignment>());
+        types.register(ResourceParser::of::<Listener>());
+        types.register(ResourceParser::of::<RouteConfig>());
+        types.register(ResourceParser::of::<Cluster>());
+        types.register(ResourceParser::of::<Assignment>());
         types
     }
 
     /// Adds a type. `false` if it is there already: the first one stands, with its rules.
-    pub fn register(&mut self, added: ResourceType) -> bool {
-        let types = self.kinds.entry(added.kind.clone()).or_default();
+    pub fn register(&mut self, added: ResourceParser) -> bool {
+        let types = self
+            .resource_types
+            .entry(added.resource_type.clone())
+            .or_default();
         let is_new = types.iter().all(|known| known.id != added.id);
         if is_new {
             types.push(added);
@@ -129,8 +132,10 @@ impl Types {
 
     /// How many types read a kind.
     #[must_use]
-    pub fn len(&self, kind: &Kind) -> usize {
-        self.kinds.get(kind).map_or(0, SmallVec::len)
+    pub fn len(&self, resource_type: &ResourceType) -> usize {
+        self.resource_types
+            .get(resource_type)
+            .map_or(0, SmallVec::len)
     }
 
     /// Reads a resource as every type of its kind. It gets bytes of its own: those of a whole response must not live on
@@ -138,26 +143,30 @@ impl Types {
     ///
     /// # Errors
     /// The first rule that it breaks.
-    pub fn read(&self, kind: &Kind, value: &[u8]) -> Result<Resource, Invalid> {
-        let read = self.read_as_all(kind, value)?;
+    pub fn read(&self, resource_type: &ResourceType, value: &[u8]) -> Result<Resource, Invalid> {
+        let read = self.read_as_all(resource_type, value)?;
         let value = value.into();
         Ok(Resource { value, read })
     }
 
-    fn read_as_all(&self, kind: &Kind, value: &[u8]) -> Result<SmallVec<[Read; 1]>, Invalid> {
-        let types = self.kinds.get(kind).into_iter().flatten();
+    fn read_as_all(
+        &self,
+        resource_type: &ResourceType,
+        value: &[u8],
+    ) -> Result<SmallVec<[Read; 1]>, Invalid> {
+        let types = self.resource_types.get(resource_type).into_iter().flatten();
         types.map(|of| of.read(value)).collect()
     }
 }
 
 impl IntoIterator for Types {
-    type Item = ResourceType;
+    type Item = ResourceParser;
     type IntoIter = std::iter::Flatten<
-        std::collections::btree_map::IntoValues<Kind, SmallVec<[ResourceType; 1]>>,
+        std::collections::btree_map::IntoValues<ResourceType, SmallVec<[ResourceParser; 1]>>,
     >;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.kinds.into_values().flatten()
+        self.resource_types.into_values().flatten()
     }
 }
 
@@ -186,8 +195,8 @@ impl Resource {
     }
 
     /// Reads its bytes again: as it is read by these, if they take it.
-    pub(crate) fn reread(&mut self, kind: &Kind, types: &Types) {
-        if let Ok(read) = types.read_as_all(kind, &self.value) {
+    pub(crate) fn reread(&mut self, resource_type: &ResourceType, types: &Types) {
+        if let Ok(read) = types.read_as_all(resource_type, &self.value) {
             self.read = read;
         }
     }

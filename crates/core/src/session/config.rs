@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 /// Which kinds a stream carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,12 +11,12 @@ pub enum Scope {
     /// An ADS stream: any kind, ordered among each other.
     Aggregated,
     /// A stream of a service for one kind. A request without a type URL means this kind; any other is an error.
-    Single(Kind),
+    Single(ResourceType),
 }
 
 /// What to do with a request for a kind that the server does not know (S-59).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum UnknownKinds {
+pub enum UnknownTypes {
     /// Answer with no resources, so that the client does not wait, and say so in an event.
     #[default]
     AnswerEmpty,
@@ -38,22 +38,22 @@ pub struct Config {
     /// Bytes of one name, or of a type URL. `xdstp://` names carry context parameters, hence more than a host name needs.
     pub max_name_len: usize,
     /// Kinds that a client may ask for on one stream: three times as many as the API has.
-    pub max_kinds: usize,
+    pub max_types: usize,
     /// Resources of one kind whose rejection is remembered by name. What was rejected beyond it is counted only.
     pub max_rejections: usize,
     /// `control_plane.identifier` of every response: names the replica (S-65).
     pub identifier: Option<String>,
     /// What to do with a kind that is neither of the API nor one of one's own.
-    pub unknown_kinds: UnknownKinds,
+    pub unknown_types: UnknownTypes,
     /// Kinds of one's own that the server knows, be there a resource of them or not (S-61).
-    pub own_kinds: BTreeSet<Kind>,
+    pub own_types: BTreeSet<ResourceType>,
 }
 
 impl Config {
     /// Whether the server knows a kind at all.
     #[must_use]
-    pub fn knows(&self, kind: &Kind) -> bool {
-        kind.short_name().is_some() || self.own_kinds.contains(kind)
+    pub fn knows(&self, resource_type: &ResourceType) -> bool {
+        resource_type.short_name().is_some() || self.own_types.contains(resource_type)
     }
 }
 
@@ -64,11 +64,11 @@ impl Default for Config {
             follow_up: Duration::from_millis(250),
             max_names: 200_000,
             max_name_len: 4096,
-            max_kinds: 32,
+            max_types: 32,
             max_rejections: 1024,
             identifier: None,
-            unknown_kinds: UnknownKinds::default(),
-            own_kinds: BTreeSet::new(),
+            unknown_types: UnknownTypes::default(),
+            own_types: BTreeSet::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Why a stream must end: the client broke the protocol or a limit.
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 /// The client is to blame and the stream cannot go on; other streams can.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,38 +21,38 @@ pub enum StreamError {
     },
     /// A stream of one kind was asked for another (S-58). Maps to `INVALID_ARGUMENT`.
     #[error("type_url {asked:?} on a stream that carries {served}")]
-    WrongKind {
+    WrongType {
         /// What the request named.
         asked: String,
         /// What the stream carries.
-        served: Kind,
+        served: ResourceType,
     },
     /// The kind is not known and [`UnknownKinds::Refuse`](super::UnknownKinds::Refuse) holds (S-59). Maps to
     /// `UNIMPLEMENTED`.
     #[error("resources of type {0:?} are not served here")]
-    UnknownKind(String),
+    UnknownType(String),
     /// A SotW message on a delta stream, or the other way round: the driver's fault. Maps to `INTERNAL`.
     #[error("the request is of the other protocol variant")]
     WrongProtocol,
     /// [`Config::max_kinds`](super::Config::max_kinds) (S-60). Maps to `RESOURCE_EXHAUSTED`.
     #[error("the stream asks for more than {limit} types of resources")]
-    TooManyKinds {
+    TooManyTypes {
         /// The limit.
         limit: usize,
     },
     /// [`Config::max_names`](super::Config::max_names) (S-60). Maps to `RESOURCE_EXHAUSTED`.
-    #[error("the subscription to {kind} has more than {limit} names")]
+    #[error("the subscription to {resource_type} has more than {limit} names")]
     TooManyNames {
         /// The kind.
-        kind: Kind,
+        resource_type: ResourceType,
         /// The limit.
         limit: usize,
     },
     /// [`Config::max_name_len`](super::Config::max_name_len) (S-60). Maps to `INVALID_ARGUMENT`.
-    #[error("a {kind} name of {len} bytes; at most {limit} are allowed")]
+    #[error("a {resource_type} name of {len} bytes; at most {limit} are allowed")]
     NameTooLong {
         /// The kind.
-        kind: Kind,
+        resource_type: ResourceType,
         /// The name's length.
         len: usize,
         /// The limit.

@@ -2,20 +2,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use oxds_types::{Kind, Version};
+use oxds_types::{ResourceType, Version};
 
 /// Something happened that the driver may have to act on, count or log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// From now on a change of these must wake the session: entries of the server's reverse index. All that one request
     /// brings, in order.
-    Watched(Kind, Vec<Interest>),
+    Watched(ResourceType, Vec<Interest>),
     /// A change of these need not wake the session any more.
-    Unwatched(Kind, Vec<Interest>),
+    Unwatched(ResourceType, Vec<Interest>),
     /// The client accepted a response.
     Acked {
         /// The kind of the response.
-        kind: Kind,
+        resource_type: ResourceType,
         /// The version of the response.
         version: Version,
         /// How long the client took.
@@ -24,7 +24,7 @@ pub enum Event {
     /// The client rejected a response.
     Nacked {
         /// The kind of the response.
-        kind: Kind,
+        resource_type: ResourceType,
         /// The version of the response.
         version: Version,
         /// What the client said, at most 4 KiB of it.
@@ -34,14 +34,14 @@ pub enum Event {
         resources: Vec<Arc<str>>,
     },
     /// A request answered no response that is outstanding: it counts as a subscription only (S-15, S-47).
-    StaleNonce(Kind),
+    StaleNonce(ResourceType),
     /// The client asked for a kind that is not known here, and will be told that there is nothing of it (S-59).
-    UnknownKind(Kind),
+    UnknownType(ResourceType),
     /// The client's state did not allow a change within [`Config::hold`](super::Config::hold), and it was sent
     /// nevertheless (S-53).
     HeldTooLong {
         /// The kind of what was held.
-        kind: Kind,
+        resource_type: ResourceType,
         /// What was held.
         held: Held,
     },

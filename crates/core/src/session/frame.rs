@@ -4,7 +4,7 @@ use std::{io::IoSlice, sync::Arc};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use oxds_types::{
-    ApiVersion, Kind, Version,
+    ApiVersion, ResourceType, Version,
     discovery::{ParametrizedName, ResourceError, Status},
 };
 use prost::Message as _;
@@ -17,7 +17,7 @@ use crate::snapshot::{Body, Protocol, removal_field};
 #[derive(Debug, Clone)]
 pub struct Transmit {
     /// The kind of its resources.
-    pub kind: Kind,
+    pub resource_type: ResourceType,
     /// The version of the API in which it is.
     pub api: ApiVersion,
     /// Its nonce: unique on the stream (S-28).

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{Scope, Session, ordering::Peers, watch::Watch};
 use crate::{
@@ -39,7 +39,7 @@ pub enum HeldChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitsFor {
     /// The kind.
-    pub kind: Kind,
+    pub resource_type: ResourceType,
     /// The resource: one that the client has not accepted yet, where an update waits; one that the client has and that
     /// refers to what goes, where a removal waits. `None`: whatever the client is told of the kind first.
     pub name: Option<Arc<str>>,
@@ -58,16 +58,16 @@ impl HeldChange {
 }
 
 impl WaitsFor {
-    pub(super) fn resource(kind: &Kind, name: &Arc<str>) -> Self {
+    pub(super) fn resource(resource_type: &ResourceType, name: &Arc<str>) -> Self {
         Self {
-            kind: kind.clone(),
+            resource_type: resource_type.clone(),
             name: Some(Arc::clone(name)),
         }
     }
 
-    pub(super) fn kind(kind: &Kind) -> Self {
+    pub(super) fn resource_type(resource_type: &ResourceType) -> Self {
         Self {
-            kind: kind.clone(),
+            resource_type: resource_type.clone(),
             name: None,
         }
     }
@@ -78,10 +78,13 @@ impl Session {
     /// much that is. The cause of each is found when it is asked for.
     pub fn held_back<'a>(
         &'a self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         snapshot: &'a Snapshot,
     ) -> impl Iterator<Item = HeldBack> + use<'a> {
-        let at = self.watches.iter().position(|watch| watch.kind == *kind);
+        let at = self
+            .watches
+            .iter()
+            .position(|watch| watch.resource_type == *resource_type);
         let held = at.and_then(|at| {
             let (watch, peers) = self.among(at, snapshot)?;
             Some(watch.held_back(peers))
@@ -109,12 +112,12 @@ impl Watch {
         let answer = self.held_answer(&peers).into_iter();
         let removals = self.removals_held().map(move |(resource, patience)| {
             let name = resource.name();
-            let by_name = || WaitsFor::resource(&self.kind, name);
+            let by_name = || WaitsFor::resource(&self.resource_type, name);
             let lets_go = || self.lets_go_itself(name, &peers).then(by_name);
             HeldBack {
                 change: HeldChange::Removal,
                 name: Some(Arc::clone(name)),
-                waits_for: peers.user(&self.kind, name).or_else(lets_go),
+                waits_for: peers.user(&self.resource_type, name).or_else(lets_go),
                 since: patience.began(),
             }
         });

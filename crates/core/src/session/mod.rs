@@ -56,9 +56,9 @@ use std::{
 };
 
 use envoy_types::pb::envoy::config::core::v3::Node;
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 
-pub use config::{Config, Scope, UnknownKinds};
+pub use config::{Config, Scope, UnknownTypes};
 pub use error::StreamError;
 pub use event::{Event, Held, Interest};
 pub use frame::{Frame, Transmit};
@@ -66,7 +66,7 @@ pub use held::{HeldBack, HeldChange, WaitsFor};
 pub use nonce::Nonce;
 pub use refusal::{Refusal, RefusalCode};
 pub use request::Request;
-pub use status::{KindStatus, Nack, Progress, Rejection, ResourceStatus};
+pub use status::{Nack, Progress, Rejection, ResourceStatus, TypeStatus};
 
 use self::{
     frame::Envelope,
@@ -101,7 +101,7 @@ pub struct Session {
 
     // From the driver.
     /// Names of the request that is about to be handled.
-    refusals: Vec<(Kind, Arc<str>, Refusal)>,
+    refusals: Vec<(ResourceType, Arc<str>, Refusal)>,
 
     // To the driver.
     nonce: Nonce,
@@ -129,9 +129,9 @@ impl Session {
     /// The request that is about to be handled asked for this, and was not let through: leave the name out of the request
     /// (of every SotW request that repeats it). The client is told why, once, if it understands
     /// `xds.config.supports-resource-errors`; if not, it is treated as a name that does not exist.
-    pub fn refuse(&mut self, kind: Kind, name: &str, refusal: Refusal) {
+    pub fn refuse(&mut self, resource_type: ResourceType, name: &str, refusal: Refusal) {
         if self.refusals.len() < self.config.max_names {
-            self.refusals.push((kind, name.into(), refusal));
+            self.refusals.push((resource_type, name.into(), refusal));
         }
     }
 
@@ -142,15 +142,15 @@ impl Session {
         if self.node.is_none() {
             self.node = request.node.map(Box::new);
         }
-        let (kind, api) = self.resolve(&request.type_url)?;
-        request.names.check(&kind, &self.config)?;
-        let at = self.watch_for(&kind, api)?;
+        let (resource_type, api) = self.resolve(&request.type_url)?;
+        request.names.check(&resource_type, &self.config)?;
+        let at = self.watch_for(&resource_type, api)?;
         let watch = &mut self.watches[at];
         self.events
             .extend(watch.settle(now, &request.nonce, request.error.as_ref(), &self.config));
 
         let refusals = std::mem::take(&mut self.refusals).into_iter();
-        let refusals = refusals.filter(|(of, ..)| *of == kind);
+        let refusals = refusals.filter(|(of, ..)| *of == resource_type);
         let refusals = refusals.map(|(_, name, why)| (name, why)).collect();
         match &request.names {
             Names::Sotw { .. } => watch.refuse_only(refusals),
@@ -162,14 +162,14 @@ impl Session {
         let wants_all = watch.wants_all();
         if watch.asked_names() > self.config.max_names {
             return Err(StreamError::TooManyNames {
-                kind,
+                resource_type,
                 limit: self.config.max_names,
             });
         }
         if is_first {
             self.begin(at, request.names);
         }
-        self.announce(&kind, change, wanted_all, wants_all);
+        self.announce(&resource_type, change, wanted_all, wants_all);
         Ok(())
     }
 
@@ -192,18 +192,18 @@ impl Session {
             return None;
         }
         self.handle_timeout(now);
-        self.poll_kinds(now, snapshot).or_else(|| {
+        self.poll_types(now, snapshot).or_else(|| {
             // Looking at a later kind may have shown that nothing there needs what an earlier one holds.
             let holding = self.watches.iter().any(Watch::is_holding);
             if holding {
-                self.poll_kinds(now, snapshot)
+                self.poll_types(now, snapshot)
             } else {
                 None
             }
         })
     }
 
-    fn poll_kinds(&mut self, now: Instant, snapshot: &Snapshot) -> Option<Transmit> {
+    fn poll_types(&mut self, now: Instant, snapshot: &Snapshot) -> Option<Transmit> {
         let aggregated = self.scope == Scope::Aggregated;
         for at in 0..self.watches.len() {
             let (before, rest) = self.watches.split_at_mut(at);
@@ -244,20 +244,22 @@ impl Session {
     }
 
     /// The kind that a request is about, and the version of the API in which it asks.
-    fn resolve(&self, type_url: &str) -> Result<(Kind, ApiVersion), StreamError> {
+    fn resolve(&self, type_url: &str) -> Result<(ResourceType, ApiVersion), StreamError> {
         let (len, limit) = (type_url.len(), self.config.max_name_len);
         if len > limit {
             return Err(StreamError::TypeUrlTooLong { len, limit });
         }
         match (&self.scope, type_url) {
             (Scope::Aggregated, "") => return Err(StreamError::MissingTypeUrl),
-            (Scope::Single(kind), "") => return Ok((kind.clone(), ApiVersion::V3)),
+            (Scope::Single(resource_type), "") => {
+                return Ok((resource_type.clone(), ApiVersion::V3));
+            }
             _ => {}
         }
-        let (asked, api) = Kind::from_type_url(type_url)
+        let (asked, api) = ResourceType::from_type_url(type_url)
             .ok_or_else(|| StreamError::MalformedTypeUrl(excerpt(type_url)))?;
         match &self.scope {
-            Scope::Single(served) if *served != asked => Err(StreamError::WrongKind {
+            Scope::Single(served) if *served != asked => Err(StreamError::WrongType {
                 asked: excerpt(type_url),
                 served: served.clone(),
             }),
@@ -267,21 +269,29 @@ impl Session {
 
     /// Where the watch of a kind is; a new one if there was none. It stays with the version of the API in which the
     /// kind was asked for first (S-62).
-    fn watch_for(&mut self, kind: &Kind, api: ApiVersion) -> Result<usize, StreamError> {
-        let at = match self.watches.binary_search_by(|watch| watch.kind.cmp(kind)) {
+    fn watch_for(
+        &mut self,
+        resource_type: &ResourceType,
+        api: ApiVersion,
+    ) -> Result<usize, StreamError> {
+        let at = match self
+            .watches
+            .binary_search_by(|watch| watch.resource_type.cmp(resource_type))
+        {
             Ok(at) => return Ok(at),
             Err(at) => at,
         };
-        if self.watches.len() >= self.config.max_kinds {
-            return Err(StreamError::TooManyKinds {
-                limit: self.config.max_kinds,
+        if self.watches.len() >= self.config.max_types {
+            return Err(StreamError::TooManyTypes {
+                limit: self.config.max_types,
             });
         }
-        if !self.config.knows(kind) {
-            if self.config.unknown_kinds == UnknownKinds::Refuse {
-                return Err(StreamError::UnknownKind(excerpt(kind.type_url())));
+        if !self.config.knows(resource_type) {
+            if self.config.unknown_types == UnknownTypes::Refuse {
+                return Err(StreamError::UnknownType(excerpt(resource_type.type_url())));
             }
-            self.events.push_back(Event::UnknownKind(kind.clone()));
+            self.events
+                .push_back(Event::UnknownType(resource_type.clone()));
         }
         let form = Form {
             protocol: self.protocol,
@@ -289,7 +299,7 @@ impl Session {
             ttl: self.understands_ttl(),
         };
         let understands_errors = self.understands(&[features::ERRORS]);
-        let watch = Watch::new(kind.clone(), form, understands_errors);
+        let watch = Watch::new(resource_type.clone(), form, understands_errors);
         self.watches.insert(at, watch);
         Ok(at)
     }
@@ -322,15 +332,17 @@ impl Session {
             }
             Names::Sotw { .. } | Names::Delta { .. } => watch.claim_nothing(),
         }
-        if watch.kind == Kind::ENDPOINT {
+        if watch.resource_type == ResourceType::ENDPOINT {
             watch.disclaim(&std::mem::take(&mut self.owed));
             self.owed_until = None;
         }
         // A kind that is not known here is answered, be it with nothing (S-59). So is a delta client that named
         // something, and a SotW client of a full-state kind: absence tells it something. To other SotW clients an
         // empty response tells nothing (S-8).
-        let absence_tells = self.protocol == Protocol::Delta || watch.kind.is_full_state();
-        if !self.config.knows(&watch.kind) || absence_tells && !watch.subscription.is_empty() {
+        let absence_tells = self.protocol == Protocol::Delta || watch.resource_type.is_full_state();
+        if !self.config.knows(&watch.resource_type)
+            || absence_tells && !watch.subscription.is_empty()
+        {
             watch.owe_answer();
         }
     }
@@ -338,7 +350,7 @@ impl Session {
     /// Tells the driver what to wake the session for.
     fn announce(
         &mut self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         change: subscription::Change,
         wanted_all: bool,
         wants_all: bool,
@@ -350,12 +362,13 @@ impl Session {
         };
         let watched = interests(gained, change.added);
         if !watched.is_empty() {
-            self.events.push_back(Event::Watched(kind.clone(), watched));
+            self.events
+                .push_back(Event::Watched(resource_type.clone(), watched));
         }
         let unwatched = interests(lost, change.dropped);
         if !unwatched.is_empty() {
             self.events
-                .push_back(Event::Unwatched(kind.clone(), unwatched));
+                .push_back(Event::Unwatched(resource_type.clone(), unwatched));
         }
     }
 
@@ -376,16 +389,16 @@ impl Session {
         let (resources, removed) = (response.resources, response.removed);
         let frame = response.finish(Envelope {
             type_url: watch
-                .kind
+                .resource_type
                 .type_url_in(watch.form.api)
-                .unwrap_or(watch.kind.type_url()),
+                .unwrap_or(watch.resource_type.type_url()),
             version,
             nonce,
             identifier: self.config.identifier.as_deref().unwrap_or_default(),
         });
         watch.sent(now, nonce, version, content, kept);
         Transmit {
-            kind: watch.kind.clone(),
+            resource_type: watch.resource_type.clone(),
             api: watch.form.api,
             nonce,
             version,
@@ -400,7 +413,7 @@ impl Session {
         match self
             .watches
             .iter_mut()
-            .find(|watch| watch.kind == Kind::ENDPOINT)
+            .find(|watch| watch.resource_type == ResourceType::ENDPOINT)
         {
             Some(watch) => assignments.iter().for_each(|name| watch.rewarm(name)),
             // After a reconnect, the client is about to say which assignments it has. Later it has none.

@@ -17,7 +17,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use oxds_types::{Kind, Reference};
+use oxds_types::{Reference, ResourceType};
 
 use super::{held::WaitsFor, watch::Watch};
 use crate::{
@@ -82,47 +82,51 @@ pub(super) struct Peers<'a> {
 
 impl Peers<'_> {
     /// Whether something that the client has and will not keep refers to this resource.
-    pub(super) fn need(&self, kind: &Kind, name: &str) -> bool {
-        self.user(kind, name).is_some()
+    pub(super) fn need(&self, resource_type: &ResourceType, name: &str) -> bool {
+        self.user(resource_type, name).is_some()
     }
 
     /// What that is, or may be.
-    pub(super) fn user(&self, kind: &Kind, name: &str) -> Option<WaitsFor> {
+    pub(super) fn user(&self, resource_type: &ResourceType, name: &str) -> Option<WaitsFor> {
         let mut others = self.before.iter().chain(self.after);
         others.find_map(|watch| {
             let head = watch.head(self.snapshot);
             if watch.is_unanswered(head) {
-                return Some(WaitsFor::kind(&watch.kind));
+                return Some(WaitsFor::resource_type(&watch.resource_type));
             }
-            let user = watch.user(kind, name, head)?;
-            Some(WaitsFor::resource(&watch.kind, user.name()))
+            let user = watch.user(resource_type, name, head)?;
+            Some(WaitsFor::resource(&watch.resource_type, user.name()))
         })
     }
 
     /// As [`need`](Self::need), of what the client asked for by name.
-    pub(super) fn need_by_name(&self, kind: &Kind, name: &str) -> bool {
+    pub(super) fn need_by_name(&self, resource_type: &ResourceType, name: &str) -> bool {
         let mut others = self
             .before
             .iter()
             .chain(self.after)
             .filter(|watch| watch.is_by_name());
-        others.any(|watch| watch.user(kind, name, watch.head(self.snapshot)).is_some())
+        others.any(|watch| {
+            watch
+                .user(resource_type, name, watch.head(self.snapshot))
+                .is_some()
+        })
     }
 
     /// Whether anything that the client asked for by name and has accepted refers to this resource, and will.
-    pub(super) fn keep_by_name(&self, kind: &Kind, name: &str) -> bool {
+    pub(super) fn keep_by_name(&self, resource_type: &ResourceType, name: &str) -> bool {
         self.before
             .iter()
             .chain(self.after)
-            .any(|watch| watch.accepted_by_name(kind, name))
+            .any(|watch| watch.accepted_by_name(resource_type, name))
     }
 
     /// Clusters that the client is not told yet to be gone.
     pub(super) fn parting_clusters(&self) -> Option<WaitsFor> {
-        let clusters = self.earlier(&Kind::CLUSTER)?;
+        let clusters = self.earlier(&ResourceType::CLUSTER)?;
         clusters
             .parts_with_something()
-            .then(|| WaitsFor::kind(&clusters.kind))
+            .then(|| WaitsFor::resource_type(&clusters.resource_type))
     }
 
     /// Whether all that may refer to clusters has been asked for, and answered.
@@ -134,12 +138,16 @@ impl Peers<'_> {
     pub(super) fn unanswered_user(&self) -> Option<WaitsFor> {
         let mut after = self.after.iter();
         let unanswered = after.find(|watch| watch.is_unanswered(watch.head(self.snapshot)));
-        unanswered.map(|watch| WaitsFor::kind(&watch.kind))
+        unanswered.map(|watch| WaitsFor::resource_type(&watch.resource_type))
     }
 
     /// Whether something that may refer to clusters has been asked for, or never will be.
     pub(super) fn users_are_asked_for(&self) -> bool {
-        !self.aggregated || self.after.iter().any(|watch| watch.kind >= Kind::LISTENER)
+        !self.aggregated
+            || self
+                .after
+                .iter()
+                .any(|watch| watch.resource_type >= ResourceType::LISTENER)
     }
 
     /// Whether all earlier kinds are where they should be, so that nothing can be missing.
@@ -156,11 +164,12 @@ impl Peers<'_> {
 
     /// What that is.
     pub(super) fn lacking(&self, resource: &Resource) -> Option<WaitsFor> {
-        let needed = |reference: &Reference| WaitsFor::resource(&reference.kind, &reference.name);
+        let needed =
+            |reference: &Reference| WaitsFor::resource(&reference.resource_type, &reference.name);
         resource.references().iter().find_map(|reference| {
             // What the client asks for by name, it asks for in its own order: it does not wait for what it did not ask
             // for.
-            let watch = self.earlier(&reference.kind)?;
+            let watch = self.earlier(&reference.resource_type)?;
             if !watch.covers(&reference.name) {
                 return None;
             }
@@ -180,22 +189,24 @@ impl Peers<'_> {
 
     /// One step further: the assignment of a cluster that a route names. Without it the cluster does not warm.
     fn lack_next(&self, watch: &Watch, needed: &Arc<Resource>, next: &Reference) -> bool {
-        let served = self.snapshot.kind_in(&next.kind, watch.form.api);
+        let served = self.snapshot.type_in(&next.resource_type, watch.form.api);
         if served.collection().get(&next.name).is_none() {
             return false;
         }
-        match self.earlier(&next.kind) {
+        match self.earlier(&next.resource_type) {
             Some(further)
                 if further.covers(&next.name) && !watch.lets_go_before(needed, &next.name) =>
             {
                 further.lacks(&next.name)
             }
             // Not asked for yet, or not any more by then; but the client has just learnt of the cluster, or is about to: then it will ask.
-            _ => next.kind == Kind::ENDPOINT && watch.is_news(needed),
+            _ => next.resource_type == ResourceType::ENDPOINT && watch.is_news(needed),
         }
     }
 
-    fn earlier(&self, kind: &Kind) -> Option<&Watch> {
-        self.before.iter().find(|watch| watch.kind == *kind)
+    fn earlier(&self, resource_type: &ResourceType) -> Option<&Watch> {
+        self.before
+            .iter()
+            .find(|watch| watch.resource_type == *resource_type)
     }
 }

@@ -1,6 +1,6 @@
 //! Why a client does not get a name that it asks for.
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 /// What a client is told in place of a resource (xRFC TP3).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +35,10 @@ impl Refusal {
 
     /// There is no such resource.
     #[must_use]
-    pub fn not_found(kind: &Kind, name: &str) -> Self {
+    pub fn not_found(resource_type: &ResourceType, name: &str) -> Self {
         Self {
             code: RefusalCode::NotFound,
-            message: format!("no {kind} is called {name:?} here"),
+            message: format!("no {resource_type} is called {name:?} here"),
         }
     }
 }

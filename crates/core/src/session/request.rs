@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashMap};
 
 use envoy_types::pb::{envoy::config::core::v3::Node, google::rpc::Status};
 use oxds_types::{
-    Kind,
+    ResourceType,
     discovery::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator},
 };
 
@@ -165,7 +165,11 @@ fn by_kept_name(versions: HashMap<String, String>) -> HashMap<String, String> {
 
 impl Names {
     /// Whether a client may say this much (S-60).
-    pub(super) fn check(&self, kind: &Kind, config: &Config) -> Result<(), StreamError> {
+    pub(super) fn check(
+        &self,
+        resource_type: &ResourceType,
+        config: &Config,
+    ) -> Result<(), StreamError> {
         let (names, besides): (&[String], &[String]) = match self {
             Self::Sotw { names, .. } => (names, &[]),
             Self::Delta {
@@ -176,7 +180,7 @@ impl Names {
         };
         if names.len().max(besides.len()) > config.max_names {
             return Err(StreamError::TooManyNames {
-                kind: kind.clone(),
+                resource_type: resource_type.clone(),
                 limit: config.max_names,
             });
         }
@@ -189,7 +193,7 @@ impl Names {
         if longest > config.max_name_len {
             let limit = config.max_name_len;
             return Err(StreamError::NameTooLong {
-                kind: kind.clone(),
+                resource_type: resource_type.clone(),
                 len: longest,
                 limit,
             });

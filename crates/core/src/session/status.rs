@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::core::v3::Node;
-use oxds_types::{ApiVersion, Kind, Version};
+use oxds_types::{ApiVersion, ResourceType, Version};
 
 use super::{Session, watch::Watch};
 use crate::{snapshot::Snapshot, subscription::Named, time::Instant};
@@ -36,9 +36,9 @@ impl Progress {
 
 /// What one kind's part of a stream looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KindStatus {
+pub struct TypeStatus {
     /// The kind.
-    pub kind: Kind,
+    pub resource_type: ResourceType,
     /// The version in which the client asks for it.
     pub api: ApiVersion,
     /// Whether it subscribed to everything.
@@ -106,14 +106,20 @@ impl Session {
 
     /// Every kind that the client asked for on this stream, in the order in which they are sent.
     #[must_use]
-    pub fn status(&self) -> Vec<KindStatus> {
-        self.watches.iter().map(KindStatus::of).collect()
+    pub fn status(&self) -> Vec<TypeStatus> {
+        self.watches.iter().map(TypeStatus::of).collect()
     }
 
     /// What the client has of one resource; `None` if it did not ask for it.
     #[must_use]
-    pub fn resource_status(&self, kind: &Kind, name: &str) -> Option<ResourceStatus> {
-        let watch = self.watch(kind).filter(|watch| watch.covers(name))?;
+    pub fn resource_status(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<ResourceStatus> {
+        let watch = self
+            .watch(resource_type)
+            .filter(|watch| watch.covers(name))?;
         let (sent, acked) = watch.versions(name);
         let rejected = watch
             .record
@@ -128,17 +134,20 @@ impl Session {
     }
 
     /// What the client asked for by name, in order.
-    pub fn names(&self, kind: &Kind) -> impl Iterator<Item = &Arc<str>> {
-        self.watch(kind)
+    pub fn names(&self, resource_type: &ResourceType) -> impl Iterator<Item = &Arc<str>> {
+        self.watch(resource_type)
             .into_iter()
             .flat_map(|watch| watch.subscription.iter())
             .map(Named::name)
     }
 
     /// What the client rejected and has not accepted a better version of since, by name.
-    pub fn rejections(&self, kind: &Kind) -> impl Iterator<Item = (&Arc<str>, &Rejection)> {
+    pub fn rejections(
+        &self,
+        resource_type: &ResourceType,
+    ) -> impl Iterator<Item = (&Arc<str>, &Rejection)> {
         let rejections = self
-            .watch(kind)
+            .watch(resource_type)
             .into_iter()
             .flat_map(|watch| &watch.record.rejections);
         rejections.map(|(name, rejected)| (name, &rejected.what))
@@ -154,8 +163,8 @@ impl Session {
 
     /// How far the client is with a kind, given what is served now; `None` if it did not ask for it.
     #[must_use]
-    pub fn progress(&self, kind: &Kind, snapshot: &Snapshot) -> Option<Progress> {
-        let watch = self.watch(kind)?;
+    pub fn progress(&self, resource_type: &ResourceType, snapshot: &Snapshot) -> Option<Progress> {
+        let watch = self.watch(resource_type)?;
         let record = &watch.record;
         Some(if record.nack.is_some() || !record.rejections.is_empty() {
             Progress::Nacked
@@ -177,12 +186,14 @@ impl Session {
             + self.watches.iter().map(Watch::footprint).sum::<usize>()
     }
 
-    fn watch(&self, kind: &Kind) -> Option<&Watch> {
-        self.watches.iter().find(|watch| watch.kind == *kind)
+    fn watch(&self, resource_type: &ResourceType) -> Option<&Watch> {
+        self.watches
+            .iter()
+            .find(|watch| watch.resource_type == *resource_type)
     }
 }
 
-impl KindStatus {
+impl TypeStatus {
     /// Since when the client has been as far as it is; `None` where nothing tells.
     #[must_use]
     pub fn since(&self, progress: Progress) -> Option<Instant> {
@@ -196,7 +207,7 @@ impl KindStatus {
 
     fn of(watch: &Watch) -> Self {
         Self {
-            kind: watch.kind.clone(),
+            resource_type: watch.resource_type.clone(),
             api: watch.form.api,
             wildcard: watch.subscription.is_wildcard(),
             names: watch.subscription.len(),

@@ -71,7 +71,7 @@ impl<'a> Ascending<'a> {
 
 #[cfg(test)]
 mod tests {
-    use oxds_types::Kind;
+    use oxds_types::ResourceType;
 
     use super::*;
 
@@ -82,7 +82,7 @@ mod tests {
             .step_by(2)
             .map(|n| format!("{n:04}"))
             .map(|name| {
-                let resource = Resource::new(Kind::CLUSTER, name.as_str(), b"");
+                let resource = Resource::new(ResourceType::CLUSTER, name.as_str(), b"");
                 (Arc::from(name), Arc::new(resource))
             })
             .collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{Resource, Snapshot, replace::Walks};
 
@@ -16,7 +16,7 @@ pub struct ChangeSet {
     /// Resources to add or to replace.
     pub upserts: Vec<Arc<Resource>>,
     /// Resources to take away; those that do not exist are passed over.
-    pub removals: Vec<(Kind, Arc<str>)>,
+    pub removals: Vec<(ResourceType, Arc<str>)>,
 }
 
 /// Adds or replaces all of them.
@@ -33,13 +33,13 @@ impl<R: Into<Arc<Resource>>> FromIterator<R> for ChangeSet {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Changed {
     /// Its kind.
-    pub kind: Kind,
+    pub resource_type: ResourceType,
     /// Its name.
     pub name: Arc<str>,
 }
 
 /// The part of a change set that concerns one kind: each name once, `None` for a removal.
-pub(super) type OfKind = BTreeMap<Arc<str>, Option<Arc<Resource>>>;
+pub(super) type OfType = BTreeMap<Arc<str>, Option<Arc<Resource>>>;
 
 impl ChangeSet {
     /// What is to be done to a snapshot so that it holds exactly these resources; where a kind is given, exactly these
@@ -51,10 +51,10 @@ impl ChangeSet {
     #[must_use]
     pub fn replacing(
         before: &Snapshot,
-        kind: Option<&Kind>,
+        resource_type: Option<&ResourceType>,
         resources: impl IntoIterator<Item = impl Into<Arc<Resource>>>,
     ) -> Self {
-        let mut walks = Walks::new(before, kind);
+        let mut walks = Walks::new(before, resource_type);
         resources.into_iter().for_each(|new| walks.pass(new.into()));
         walks.finish()
     }
@@ -68,8 +68,8 @@ impl ChangeSet {
 
     /// Takes this one away, too.
     #[must_use]
-    pub fn remove(mut self, kind: Kind, name: impl Into<Arc<str>>) -> Self {
-        self.removals.push((kind, name.into()));
+    pub fn remove(mut self, resource_type: ResourceType, name: impl Into<Arc<str>>) -> Self {
+        self.removals.push((resource_type, name.into()));
         self
     }
 
@@ -79,15 +79,20 @@ impl ChangeSet {
         self.upserts.is_empty() && self.removals.is_empty()
     }
 
-    pub(super) fn by_kind(self) -> BTreeMap<Kind, OfKind> {
-        let mut kinds: BTreeMap<Kind, OfKind> = BTreeMap::new();
-        for (kind, name) in self.removals {
-            kinds.entry(kind).or_default().insert(name, None);
+    pub(super) fn by_type(self) -> BTreeMap<ResourceType, OfType> {
+        let mut resource_types: BTreeMap<ResourceType, OfType> = BTreeMap::new();
+        for (resource_type, name) in self.removals {
+            resource_types
+                .entry(resource_type)
+                .or_default()
+                .insert(name, None);
         }
         for resource in self.upserts {
-            let of_kind = kinds.entry(resource.kind().clone()).or_default();
-            of_kind.insert(resource.name().clone(), Some(resource));
+            let of_type = resource_types
+                .entry(resource.resource_type().clone())
+                .or_default();
+            of_type.insert(resource.name().clone(), Some(resource));
         }
-        kinds
+        resource_types
     }
 }

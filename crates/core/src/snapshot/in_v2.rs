@@ -15,7 +15,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::published::Settings;
-use super::{Collection, Published, Revision, change::OfKind, resource::Obstacles};
+use super::{Collection, Published, Revision, change::OfType, resource::Obstacles};
 
 /// The state of one kind for clients of v2.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl InV2 {
         settings: &Arc<Settings>,
     ) -> Self {
         let mut withheld = self.withheld.clone();
-        let mut changes = OfKind::new();
+        let mut changes = OfType::new();
         for name in changed {
             withheld.remove(name);
             let new = to.get(name).and_then(|resource| match resource.in_v2() {

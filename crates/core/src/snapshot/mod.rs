@@ -39,7 +39,7 @@ mod ttl;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 
 pub use body::{Body, Form, Protocol};
 pub use change::{ChangeSet, Changed};
@@ -77,7 +77,7 @@ impl Revision {
 pub struct Snapshot {
     revision: Revision,
     /// Sorted in the order in which kinds are sent.
-    kinds: BTreeMap<Kind, Arc<Published>>,
+    resource_types: BTreeMap<ResourceType, Arc<Published>>,
     /// Stands in for every kind of which there has never been a resource.
     empty: Arc<Published>,
     settings: Arc<Settings>,
@@ -101,7 +101,7 @@ impl Snapshot {
         });
         Arc::new(Self {
             revision: Revision::UNLOADED,
-            kinds: BTreeMap::new(),
+            resource_types: BTreeMap::new(),
             empty: Arc::new(Published::empty(&settings)),
             settings,
         })
@@ -114,18 +114,18 @@ impl Snapshot {
     #[must_use]
     pub fn apply(self: &Arc<Self>, changes: ChangeSet) -> (Arc<Self>, Vec<Changed>) {
         let revision = Revision(self.revision.0 + 1);
-        let mut kinds = self.kinds.clone();
+        let mut resource_types = self.resource_types.clone();
         let mut changed = Vec::new();
-        for (kind, of_kind) in changes.by_kind() {
-            let before = self.kind(&kind);
-            let upserts = of_kind.values().flatten().count();
+        for (resource_type, of_type) in changes.by_type() {
+            let before = self.resource_type(&resource_type);
+            let upserts = of_type.values().flatten().count();
             self.settings.counters.hashed(upserts);
-            if let Some((after, names)) = before.apply(revision, of_kind, &self.settings) {
+            if let Some((after, names)) = before.apply(revision, of_type, &self.settings) {
                 changed.extend(names.iter().map(|name| Changed {
-                    kind: kind.clone(),
+                    resource_type: resource_type.clone(),
                     name: name.clone(),
                 }));
-                kinds.insert(kind, Arc::new(after));
+                resource_types.insert(resource_type, Arc::new(after));
             }
         }
         if changed.is_empty() && self.is_loaded() {
@@ -136,7 +136,7 @@ impl Snapshot {
         (
             Arc::new(Self {
                 revision,
-                kinds,
+                resource_types,
                 empty,
                 settings,
             }),
@@ -155,15 +155,16 @@ impl Snapshot {
             faults: Arc::clone(&self.settings.faults),
             for_many: false,
         });
-        let changed: BTreeSet<Kind> = changed.into_iter().map(|one| one.kind).collect();
-        let mut kinds = after.kinds.clone();
-        for kind in changed {
-            let published = after.kind(&kind);
+        let changed: BTreeSet<ResourceType> =
+            changed.into_iter().map(|one| one.resource_type).collect();
+        let mut resource_types = after.resource_types.clone();
+        for resource_type in changed {
+            let published = after.resource_type(&resource_type);
             let fresh = published.alike(Collection::clone(published.collection()), &settings);
-            kinds.insert(kind, Arc::new(fresh));
+            resource_types.insert(resource_type, Arc::new(fresh));
         }
         Arc::new(Self {
-            kinds,
+            resource_types,
             revision: after.revision,
             empty: Arc::clone(&after.empty),
             settings,
@@ -184,31 +185,33 @@ impl Snapshot {
 
     /// The state of one kind; an empty one if there has never been a resource of it.
     #[must_use]
-    pub fn kind(&self, kind: &Kind) -> &Arc<Published> {
-        self.kinds.get(kind).unwrap_or(&self.empty)
+    pub fn resource_type(&self, resource_type: &ResourceType) -> &Arc<Published> {
+        self.resource_types
+            .get(resource_type)
+            .unwrap_or(&self.empty)
     }
 
     /// The same as clients see it who ask in this version of the API. For v2 it is made when the first of them asks, and
     /// from then on costs what the changes cost.
     #[must_use]
-    pub fn kind_in(&self, kind: &Kind, api: ApiVersion) -> &Arc<Published> {
-        self.kind(kind).in_version(api)
+    pub fn type_in(&self, resource_type: &ResourceType, api: ApiVersion) -> &Arc<Published> {
+        self.resource_type(resource_type).in_version(api)
     }
 
     /// The kinds of which there is, or was, a resource, in the order in which they are sent.
-    pub fn kinds(&self) -> impl Iterator<Item = (&Kind, &Arc<Published>)> {
-        self.kinds.iter()
+    pub fn resource_types(&self) -> impl Iterator<Item = (&ResourceType, &Arc<Published>)> {
+        self.resource_types.iter()
     }
 
     /// The resource of this kind and name.
     #[must_use]
-    pub fn get(&self, kind: &Kind, name: &str) -> Option<&Arc<Resource>> {
-        self.kind(kind).collection().get(name)
+    pub fn get(&self, resource_type: &ResourceType, name: &str) -> Option<&Arc<Resource>> {
+        self.resource_type(resource_type).collection().get(name)
     }
 
     /// Says of every name that the source has and cannot serve what is wrong with it, instead of what was said before.
     /// Clients that understand `resource_errors` are told when they ask for it (TP3). All snapshots of the lineage know.
-    pub fn set_faults(&self, faults: impl IntoIterator<Item = (Kind, Arc<str>, Arc<str>)>) {
+    pub fn set_faults(&self, faults: impl IntoIterator<Item = (ResourceType, Arc<str>, Arc<str>)>) {
         self.settings.faults.replace(faults);
     }
 

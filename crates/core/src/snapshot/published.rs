@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 
 use super::{
     Body, Collection, Counters, Difference, Form, Limits, Obstacles, Protocol, Revision,
-    change::OfKind, faults::Faults, in_v2::InV2, log::Log,
+    change::OfType, faults::Faults, in_v2::InV2, log::Log,
 };
 
 /// What all states of a lineage have in common.
@@ -86,7 +86,7 @@ impl Published {
     pub(super) fn apply(
         &self,
         revision: Revision,
-        changes: OfKind,
+        changes: OfType,
         settings: &Arc<Settings>,
     ) -> Option<(Self, Arc<[Arc<str>]>)> {
         let mut collection = Collection::clone(&self.collection);
@@ -156,8 +156,8 @@ impl Published {
     }
 
     /// What is wrong with a name of this kind that is not served.
-    pub(crate) fn fault(&self, kind: &Kind, name: &str) -> Option<Arc<str>> {
-        self.settings.faults.of(kind, name)
+    pub(crate) fn fault(&self, resource_type: &ResourceType, name: &str) -> Option<Arc<str>> {
+        self.settings.faults.of(resource_type, name)
     }
 
     /// What lies between an older state and this one. `from` must be of the same kind and lineage.

@@ -2,21 +2,21 @@
 
 use std::{collections::BTreeMap, iter::Peekable, sync::Arc};
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{ChangeSet, Resource, Snapshot};
 
 /// What is held, gone through beside what is wanted: each kind for itself, as they may come in any order.
 pub(super) struct Walks<'a> {
     before: &'a Snapshot,
-    of_kinds: Vec<Walk<'a>>,
+    of_types: Vec<Walk<'a>>,
     changes: ChangeSet,
     /// What came behind its place; of one name the latest.
-    late: BTreeMap<(Kind, Arc<str>), Arc<Resource>>,
+    late: BTreeMap<(ResourceType, Arc<str>), Arc<Resource>>,
 }
 
 struct Walk<'a> {
-    kind: &'a Kind,
+    resource_type: &'a ResourceType,
     /// What no wanted name has passed yet.
     held: Peekable<Box<dyn Iterator<Item = &'a Arc<Resource>> + 'a>>,
     /// The name that was wanted last.
@@ -25,20 +25,21 @@ struct Walk<'a> {
 
 impl<'a> Walks<'a> {
     /// Through all that there is, or through one kind of it.
-    pub(super) fn new(before: &'a Snapshot, kind: Option<&Kind>) -> Self {
-        let kinds = before.kinds();
-        let kinds = kinds.filter(|(of, _)| kind.is_none_or(|kind| kind == *of));
-        let of_kinds = kinds.map(|(kind, published)| {
+    pub(super) fn new(before: &'a Snapshot, resource_type: Option<&ResourceType>) -> Self {
+        let resource_types = before.resource_types();
+        let resource_types = resource_types
+            .filter(|(of, _)| resource_type.is_none_or(|resource_type| resource_type == *of));
+        let of_types = resource_types.map(|(resource_type, published)| {
             let held: Box<dyn Iterator<Item = _>> = Box::new(published.collection().iter());
             Walk {
-                kind,
+                resource_type,
                 held: held.peekable(),
                 last: None,
             }
         });
         Self {
             before,
-            of_kinds: of_kinds.collect(),
+            of_types: of_types.collect(),
             changes: ChangeSet::default(),
             late: BTreeMap::new(),
         }
@@ -46,13 +47,13 @@ impl<'a> Walks<'a> {
 
     /// This is wanted.
     pub(super) fn pass(&mut self, new: Arc<Resource>) {
-        let mut walks = self.of_kinds.iter_mut();
-        let walk = walks.find(|walk| walk.kind == new.kind());
+        let mut walks = self.of_types.iter_mut();
+        let walk = walks.find(|walk| walk.resource_type == new.resource_type());
         match walk.filter(|walk| walk.is_ahead(&new)) {
             Some(walk) => walk.pass(new, &mut self.changes),
             None => {
                 // What is equal is kept in its one copy.
-                let held = self.before.get(new.kind(), new.name());
+                let held = self.before.get(new.resource_type(), new.name());
                 let new = held.filter(|held| **held == new).cloned().unwrap_or(new);
                 self.late.insert(new.key(), new);
             }
@@ -62,14 +63,14 @@ impl<'a> Walks<'a> {
     /// No more is wanted.
     pub(super) fn finish(self) -> ChangeSet {
         let mut changes = self.changes;
-        let rest = self.of_kinds.into_iter().flat_map(|walk| walk.held);
+        let rest = self.of_types.into_iter().flat_map(|walk| walk.held);
         changes.removals.extend(rest.map(|gone| gone.key()));
         if !self.late.is_empty() {
-            let is_late = |key: &(Kind, Arc<str>)| self.late.contains_key(key);
+            let is_late = |key: &(ResourceType, Arc<str>)| self.late.contains_key(key);
             changes.upserts.retain(|new| !is_late(&new.key()));
             changes.removals.retain(|gone| !is_late(gone));
             let differs =
-                |new: &Arc<Resource>| self.before.get(new.kind(), new.name()) != Some(new);
+                |new: &Arc<Resource>| self.before.get(new.resource_type(), new.name()) != Some(new);
             changes
                 .upserts
                 .extend(self.late.into_values().filter(differs));
@@ -103,14 +104,18 @@ mod tests {
 
     use super::*;
 
-    fn resource((kind, name, content): (bool, u8, u8)) -> Resource {
-        let kind = if kind { Kind::CLUSTER } else { Kind::LISTENER };
-        Resource::new(kind, format!("n{name}"), &[content])
+    fn resource((resource_type, name, content): (bool, u8, u8)) -> Resource {
+        let resource_type = if resource_type {
+            ResourceType::CLUSTER
+        } else {
+            ResourceType::LISTENER
+        };
+        Resource::new(resource_type, format!("n{name}"), &[content])
     }
 
     fn texts(snapshot: &Snapshot) -> Vec<String> {
-        let kinds = snapshot.kinds();
-        let all = kinds.flat_map(|(_, published)| published.collection().iter());
+        let resource_types = snapshot.resource_types();
+        let all = resource_types.flat_map(|(_, published)| published.collection().iter());
         all.map(|resource| format!("{resource:?}")).collect()
     }
 
@@ -125,13 +130,13 @@ mod tests {
         ) {
             let mut wanted = wanted;
             if is_sorted {
-                wanted.sort_by_key(|(kind, name, _)| (!kind, format!("n{name}")));
+                wanted.sort_by_key(|(resource_type, name, _)| (!resource_type, format!("n{name}")));
             }
             let held = held.into_iter().map(resource);
             let before = Snapshot::unloaded().apply(held.collect()).0;
             let changes = ChangeSet::replacing(&before, None, wanted.iter().copied().map(resource));
             for new in &changes.upserts {
-                prop_assert_ne!(before.get(new.kind(), new.name()), Some(new));
+                prop_assert_ne!(before.get(new.resource_type(), new.name()), Some(new));
             }
             let expected: ChangeSet = wanted.into_iter().map(resource).collect();
             let expected = Snapshot::unloaded().apply(expected).0;
@@ -140,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_another_kind_than_the_one_to_replace_takes_nothing_away() {
+    fn what_is_of_another_type_than_the_one_to_replace_takes_nothing_away() {
         let held = [(true, 1, 1), (false, 1, 1), (false, 2, 1)].map(resource);
         let before = Snapshot::unloaded().apply(held.into_iter().collect()).0;
         let wanted = [(false, 1, 1), (true, 2, 1)].map(resource);
-        let changes = ChangeSet::replacing(&before, Some(&Kind::CLUSTER), wanted);
+        let changes = ChangeSet::replacing(&before, Some(&ResourceType::CLUSTER), wanted);
         assert_eq!(changes.upserts, [Arc::new(resource((true, 2, 1)))]);
-        assert_eq!(changes.removals, [(Kind::CLUSTER, "n1".into())]);
+        assert_eq!(changes.removals, [(ResourceType::CLUSTER, "n1".into())]);
     }
 }

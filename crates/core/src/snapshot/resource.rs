@@ -10,7 +10,7 @@ use std::{
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use oxds_types::codec::{self, LoadedResource, Unfit};
 use oxds_types::version_map::{Untranslatable, to_v2};
-use oxds_types::{ApiVersion, Kind, Reference, Version};
+use oxds_types::{ApiVersion, Reference, ResourceType, Version};
 use prost::encoding::{
     WireType, decode_varint, encode_key, encode_varint, encoded_len_varint, key_len,
 };
@@ -38,7 +38,7 @@ pub(super) const ANY_VALUE: u32 = 2;
 ///
 /// The bytes of the content are kept as they were given, and are never encoded again.
 pub struct Resource {
-    kind: Kind,
+    resource_type: ResourceType,
     name: Arc<str>,
     version: Version,
     // Not in `delta`: only clients that understand it are told.
@@ -58,29 +58,35 @@ impl Resource {
     ///
     /// Replicas that are given equal bytes agree on the version (S-29): give canonical ones.
     #[must_use]
-    pub fn new(kind: Kind, name: impl Into<Arc<str>>, value: &[u8]) -> Self {
+    pub fn new(resource_type: ResourceType, name: impl Into<Arc<str>>, value: &[u8]) -> Self {
         let mut name: Arc<str> = name.into();
         if let Cow::Owned(spelt) = canonical(&name) {
             name = spelt.into();
         }
-        Self::encoded(kind, ApiVersion::V3, name, Version::of(value), value)
+        Self::encoded(
+            resource_type,
+            ApiVersion::V3,
+            name,
+            Version::of(value),
+            value,
+        )
     }
 
     fn encoded(
-        kind: Kind,
+        resource_type: ResourceType,
         api: ApiVersion,
         name: Arc<str>,
         version: Version,
         value: &[u8],
     ) -> Self {
         // What has a v2 form at all, but is no resource of v2, is never asked for in v2.
-        let type_url = kind.type_url_on(api);
-        let alias = has_aliases(&kind).then_some(&*name);
+        let type_url = resource_type.type_url_on(api);
+        let alias = has_aliases(&resource_type).then_some(&*name);
         let delta = encode(type_url, &name, alias, version, value);
         let value_at = delta.len() - value.len();
         let sotw_at = delta.len() - field_len(RESOURCES, any_len(type_url, value));
         Self {
-            kind,
+            resource_type,
             name,
             version,
             ttl: None,
@@ -96,9 +102,9 @@ impl Resource {
     /// snapshots that it is in. An error: it says what v2 cannot (S-63).
     pub fn in_v2(&self) -> &Result<Arc<Self>, Obstacles> {
         self.in_v2.get_or_init(|| {
-            let value = to_v2(self.kind.message(), &self.value())?;
-            let (kind, name) = self.key();
-            let old = Self::encoded(kind, ApiVersion::V2, name, self.version, &value);
+            let value = to_v2(self.resource_type.message(), &self.value())?;
+            let (resource_type, name) = self.key();
+            let old = Self::encoded(resource_type, ApiVersion::V2, name, self.version, &value);
             Ok(Arc::new(Self {
                 ttl: self.ttl,
                 ..old.with_references(Arc::clone(&self.references))
@@ -149,7 +155,7 @@ impl Resource {
     /// ```
     #[must_use]
     pub fn own<M: Message + Name>(name: impl Into<Arc<str>>, message: &M) -> Self {
-        Self::new(Kind::of::<M>(), name, &message.encode_to_vec())
+        Self::new(ResourceType::of::<M>(), name, &message.encode_to_vec())
     }
 
     /// What this resource needs, for the order in which changes are sent (S-51, S-52).
@@ -168,8 +174,8 @@ impl Resource {
 
     /// Its kind.
     #[must_use]
-    pub fn kind(&self) -> &Kind {
-        &self.kind
+    pub fn resource_type(&self) -> &ResourceType {
+        &self.resource_type
     }
 
     /// Its name.
@@ -179,8 +185,8 @@ impl Resource {
     }
 
     /// What it is told apart from others by.
-    pub(crate) fn key(&self) -> (Kind, Arc<str>) {
-        (self.kind.clone(), Arc::clone(&self.name))
+    pub(crate) fn key(&self) -> (ResourceType, Arc<str>) {
+        (self.resource_type.clone(), Arc::clone(&self.name))
     }
 
     /// The hash of its content.
@@ -203,10 +209,10 @@ impl Resource {
 
     /// Whether it needs this one.
     #[must_use]
-    pub fn refers_to(&self, kind: &Kind, name: &str) -> bool {
+    pub fn refers_to(&self, resource_type: &ResourceType, name: &str) -> bool {
         self.references
             .iter()
-            .any(|needed| needed.kind == *kind && *needed.name == *name)
+            .any(|needed| needed.resource_type == *resource_type && *needed.name == *name)
     }
 
     /// The content: the encoded message, as it was given.
@@ -239,7 +245,7 @@ impl Resource {
 
 impl From<LoadedResource> for Resource {
     fn from(loaded: LoadedResource) -> Self {
-        let resource = Self::new(loaded.kind, loaded.name, &loaded.any.value);
+        let resource = Self::new(loaded.resource_type, loaded.name, &loaded.any.value);
         Self {
             ttl: loaded.ttl,
             ..resource.with_references(loaded.references)
@@ -254,7 +260,7 @@ pub type Obstacles = Arc<[Untranslatable]>;
 impl PartialEq for Resource {
     fn eq(&self, other: &Self) -> bool {
         (self.version, self.ttl) == (other.version, other.ttl)
-            && self.kind == other.kind
+            && self.resource_type == other.resource_type
             && self.name == other.name
     }
 }
@@ -263,14 +269,18 @@ impl Eq for Resource {}
 
 impl fmt::Debug for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Resource({} {}@{})", self.kind, self.name, self.version)
+        write!(
+            f,
+            "Resource({} {}@{})",
+            self.resource_type, self.name, self.version
+        )
     }
 }
 
 /// Whether clients find resources of a kind by their aliases: Envoy, waiting for a virtual host, takes an answer for
 /// one only if the name it asked for is among its aliases.
-pub(crate) fn has_aliases(kind: &Kind) -> bool {
-    *kind == Kind::VIRTUAL_HOST
+pub(crate) fn has_aliases(resource_type: &ResourceType) -> bool {
+    *resource_type == ResourceType::VIRTUAL_HOST
 }
 
 /// What tells a client that waits for aliases that there is no such resource: it has no body.

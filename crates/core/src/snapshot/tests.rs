@@ -10,7 +10,7 @@ use prost::Message;
 
 use super::*;
 
-const CDS: Kind = Kind::CLUSTER;
+const CDS: ResourceType = ResourceType::CLUSTER;
 
 fn resource(name: &str, content: &str) -> Arc<Resource> {
     Arc::new(Resource::new(CDS, name, content.as_bytes()))
@@ -45,7 +45,7 @@ fn content_that_is_served_already_changes_nothing() {
     assert_eq!(
         changed,
         [Changed {
-            kind: CDS,
+            resource_type: CDS,
             name: "A".into()
         }]
     );
@@ -92,11 +92,11 @@ fn a_whole_state_becomes_what_differs() {
         [resource("a", "1"), resource("b", "1")]
             .into_iter()
             .collect::<ChangeSet>()
-            .put(Resource::new(Kind::LISTENER, "l", b"1")),
+            .put(Resource::new(ResourceType::LISTENER, "l", b"1")),
     );
-    let changed = |kind: Option<&Kind>| {
+    let changed = |resource_type: Option<&ResourceType>| {
         let next = [resource("b", "1"), resource("c", "1")];
-        let (_, changed) = before.apply(ChangeSet::replacing(&before, kind, next));
+        let (_, changed) = before.apply(ChangeSet::replacing(&before, resource_type, next));
         let names = changed.iter().map(|one| one.name.to_string());
         names.collect::<Vec<_>>()
     };
@@ -158,21 +158,24 @@ fn a_message_becomes_a_resource_with_its_references() {
     };
     let resource = Resource::of(&cluster).unwrap();
     assert_eq!(resource.value(), cluster.encode_to_vec());
-    assert!(resource.refers_to(&Kind::ENDPOINT, "blue-endpoints"));
+    assert!(resource.refers_to(&ResourceType::ENDPOINT, "blue-endpoints"));
     assert!(Resource::of(&Cluster::default()).is_err());
     assert_eq!(&**Resource::named("x", &cluster).unwrap().name(), "x");
 }
 
 #[test]
-fn kinds_that_do_not_change_are_shared() {
+fn types_that_do_not_change_are_shared() {
     let (one, _) = set(&Snapshot::unloaded(), "A", "1");
-    let other = Arc::new(Resource::new(Kind::LISTENER, "L", b"1"));
+    let other = Arc::new(Resource::new(ResourceType::LISTENER, "L", b"1"));
     let (two, _) = one.apply(ChangeSet {
         upserts: vec![other],
         removals: vec![],
     });
-    assert!(Arc::ptr_eq(one.kind(&CDS), two.kind(&CDS)));
-    assert_eq!(two.kinds().count(), 2);
+    assert!(Arc::ptr_eq(
+        one.resource_type(&CDS),
+        two.resource_type(&CDS)
+    ));
+    assert_eq!(two.resource_types().count(), 2);
 }
 
 #[test]
@@ -224,7 +227,9 @@ fn a_full_state_can_leave_some_out() {
     });
     let left = |out: &[usize]| {
         let out = out.iter().map(|&index| &names[index]);
-        let pieces = snapshot.kind(&CDS).full_without(form(Protocol::Sotw), out);
+        let pieces = snapshot
+            .resource_type(&CDS)
+            .full_without(form(Protocol::Sotw), out);
         let bytes: Vec<u8> = pieces.iter().flat_map(|body| body.bytes.to_vec()).collect();
         let count: usize = pieces.iter().map(|body| body.resources).sum();
         let response = DiscoveryResponse::decode(&bytes[..]).unwrap();
@@ -254,7 +259,7 @@ fn p12_what_one_session_of_a_group_took_is_not_kept() {
     let (root, _) = set(&Snapshot::unloaded(), "A", "1");
     let encodes = |snapshot: &Arc<Snapshot>| {
         let before = snapshot.counters().read().encodes;
-        snapshot.kind(&CDS).full(form);
+        snapshot.resource_type(&CDS).full(form);
         snapshot.counters().read().encodes - before
     };
     assert_eq!([1, 0, 0], [0; 3].map(|_| encodes(&root)));

@@ -24,7 +24,7 @@ mod names;
 
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 pub(crate) use collection::parts;
 pub use collection::{collection_of, is_collection, is_of_many};
@@ -84,8 +84,10 @@ pub enum WildcardChange {
 /// The protocol says so of LDS and CDS; Envoy relies on it for SRDS; and of kinds it does not know, oxds has nothing
 /// better to assume. Of the others it must not be assumed: an empty SDS subscription is no request for all secrets.
 #[must_use]
-pub fn has_legacy_wildcard(kind: &Kind) -> bool {
-    kind.is_full_state() || *kind == Kind::SCOPED_ROUTE || kind.short_name().is_none()
+pub fn has_legacy_wildcard(resource_type: &ResourceType) -> bool {
+    resource_type.is_full_state()
+        || *resource_type == ResourceType::SCOPED_ROUTE
+        || resource_type.short_name().is_none()
 }
 
 impl Subscription {

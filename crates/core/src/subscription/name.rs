@@ -148,7 +148,7 @@ impl<'a> Sent<'a> {
 
 #[cfg(test)]
 mod tests {
-    use oxds_types::Kind;
+    use oxds_types::ResourceType;
 
     use super::*;
 
@@ -160,7 +160,8 @@ mod tests {
     /// Whatever a client was told and accepted, in whichever order, is what is read back.
     #[test]
     fn each_combination_of_told_and_accepted_is_kept() {
-        let resource = |content: &[u8]| Arc::new(Resource::new(Kind::CLUSTER, "a", content));
+        let resource =
+            |content: &[u8]| Arc::new(Resource::new(ResourceType::CLUSTER, "a", content));
         let (one, two) = (resource(b"1"), resource(b"2"));
         let some = [None, Some(&one), Some(&two)];
         for (first, sent, acked) in some.iter().flat_map(|first| {

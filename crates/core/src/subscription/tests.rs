@@ -37,14 +37,21 @@ fn s1_a_first_request_without_names_asks_for_all() {
 }
 
 #[test]
-fn s12_a_kind_without_the_legacy_wildcard_is_not_asked_for() {
+fn s12_a_type_without_the_legacy_wildcard_is_not_asked_for() {
     let (subscription, change) = sotw(&[&[]], false);
     assert!(!subscription.is_wildcard() && subscription.is_asked());
     assert_eq!(change, Change::default());
-    for kind in [Kind::ENDPOINT, Kind::ROUTE, Kind::SECRET] {
-        assert!(!has_legacy_wildcard(&kind), "{kind}");
+    for resource_type in [
+        ResourceType::ENDPOINT,
+        ResourceType::ROUTE,
+        ResourceType::SECRET,
+    ] {
+        assert!(!has_legacy_wildcard(&resource_type), "{resource_type}");
     }
-    assert!(has_legacy_wildcard(&Kind::CLUSTER) && has_legacy_wildcard(&Kind::SCOPED_ROUTE));
+    assert!(
+        has_legacy_wildcard(&ResourceType::CLUSTER)
+            && has_legacy_wildcard(&ResourceType::SCOPED_ROUTE)
+    );
 }
 
 #[test]

@@ -1,18 +1,18 @@
 //! What a change costs, counted rather than timed: P-1, P-2, P-4, P-8, P-10, P-13.
 
 use oxds_core::snapshot::{ChangeSet, Counts, Limits};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::support::{Edit, Stream, World};
 
-const CDS: Kind = Kind::CLUSTER;
-const EDS: Kind = Kind::ENDPOINT;
+const CDS: ResourceType = ResourceType::CLUSTER;
+const EDS: ResourceType = ResourceType::ENDPOINT;
 
 /// `size` resources of a kind.
-fn large(kind: &Kind, size: usize) -> World {
+fn large(resource_type: &ResourceType, size: usize) -> World {
     let mut world = World::empty();
     let edit = (0..size).fold(Edit::default(), |edit, n| {
-        edit.set(kind, &format!("N{n:06}=0"))
+        edit.set(resource_type, &format!("N{n:06}=0"))
     });
     world.apply(edit);
     world
@@ -80,26 +80,26 @@ fn p2_a_thousand_sessions_share_one_encoding() {
 /// What a push costs the allocator per stream: the fields that are its own, and the piece that they are written in.
 #[test]
 fn p3_a_push_takes_two_allocations_per_stream() {
-    for (kind, names) in [(EDS, &["N000007"][..]), (CDS, &[])] {
+    for (resource_type, names) in [(EDS, &["N000007"][..]), (CDS, &[])] {
         for open in [Stream::sotw, Stream::delta] {
-            pushes_are_cheap(&kind, names, open);
+            pushes_are_cheap(&resource_type, names, open);
         }
     }
 }
 
-fn pushes_are_cheap(kind: &Kind, names: &[&str], open: fn() -> Stream) {
-    let mut world = large(kind, 10);
+fn pushes_are_cheap(resource_type: &ResourceType, names: &[&str], open: fn() -> Stream) {
+    let mut world = large(resource_type, 10);
     let [mut first, mut stream] = [open(), open()];
     for stream in [&mut first, &mut stream] {
         match stream.is_sotw() {
-            true => stream.ask(kind, names),
-            false => stream.change(kind, names, &[]),
+            true => stream.ask(resource_type, names),
+            false => stream.change(resource_type, names, &[]),
         }
         stream.drain(&world);
         stream.events();
     }
     for change in 1..10 {
-        world.set(kind, &[&format!("N000007={change}")]);
+        world.set(resource_type, &[&format!("N000007={change}")]);
         // What all share, the first has made.
         first.take(&world);
         let mut nonce = None;
@@ -114,10 +114,10 @@ fn pushes_are_cheap(kind: &Kind, names: &[&str], open: fn() -> Stream) {
         // The first pushes make room that stays.
         assert!(
             took.count_total <= 2 || change < 3,
-            "{kind}, {change}: {took:?}"
+            "{resource_type}, {change}: {took:?}"
         );
         let nonce = nonce.expect("a push").to_string();
-        stream.ack_nonce(kind, &nonce);
+        stream.ack_nonce(resource_type, &nonce);
         stream.events();
     }
 }

@@ -7,7 +7,7 @@ use envoy_types::pb::google::protobuf::{Struct, Value, value};
 use oxds_core::group::{Definition, GroupUpdate, Groups, Matcher, Membership};
 use oxds_core::snapshot::{ChangeSet, Resource, Snapshot};
 use oxds_types::discovery::Node;
-use oxds_types::{Glob, Kind};
+use oxds_types::{Glob, ResourceType};
 
 fn id(pattern: &str) -> Matcher {
     Matcher {
@@ -139,7 +139,7 @@ fn s74_matchers_that_exclude_each_other_never_meet() {
 }
 
 fn resource(name: &str, content: u8) -> Arc<Resource> {
-    Arc::new(Resource::new(Kind::CLUSTER, name, &[0x10, content]))
+    Arc::new(Resource::new(ResourceType::CLUSTER, name, &[0x10, content]))
 }
 
 fn upserts(resources: &[(&str, u8)]) -> ChangeSet {
@@ -193,7 +193,7 @@ impl World {
         let touched = self.groups.update(groups);
         let changed: Vec<_> = changed
             .into_iter()
-            .map(|one| (one.kind, one.name))
+            .map(|one| (one.resource_type, one.name))
             .collect();
         let seen = self
             .groups
@@ -203,13 +203,18 @@ impl World {
         self.view = before.apply(seen).0;
         // The same as if the view were made anew.
         let (anew, _) = self.root.apply(self.groups.overlay(&self.members));
-        let version = |snapshot: &Snapshot| snapshot.kind(&Kind::CLUSTER).collection().version();
+        let version = |snapshot: &Snapshot| {
+            snapshot
+                .resource_type(&ResourceType::CLUSTER)
+                .collection()
+                .version()
+        };
         assert_eq!(version(&anew), version(&self.view));
         !Arc::ptr_eq(&before, &self.view)
     }
 
     fn sees(&self) -> Vec<(String, u8)> {
-        let collection = self.view.kind(&Kind::CLUSTER).collection();
+        let collection = self.view.resource_type(&ResourceType::CLUSTER).collection();
         let seen = collection.iter();
         seen.map(|r| (r.name().to_string(), r.value()[1])).collect()
     }
@@ -217,7 +222,7 @@ impl World {
 
 fn removal(name: &str) -> ChangeSet {
     ChangeSet {
-        removals: vec![(Kind::CLUSTER, name.into())],
+        removals: vec![(ResourceType::CLUSTER, name.into())],
         ..ChangeSet::default()
     }
 }

@@ -1,18 +1,18 @@
 //! Clients that break the protocol or ask for too much: S-58 … S-60.
 
 use oxds_core::{
-    session::{Config, Event, Request, Scope, StreamError, UnknownKinds},
+    session::{Config, Event, Request, Scope, StreamError, UnknownTypes},
     snapshot::Protocol,
 };
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::support::{
     Stream, World,
     stream::{delta, sotw},
 };
 
-const CDS: Kind = Kind::CLUSTER;
-const EDS: Kind = Kind::ENDPOINT;
+const CDS: ResourceType = ResourceType::CLUSTER;
+const EDS: ResourceType = ResourceType::ENDPOINT;
 
 fn aggregated(config: Config) -> Stream {
     Stream::open(Protocol::Sotw, Scope::Aggregated, config)
@@ -33,7 +33,7 @@ fn s58_an_aggregated_request_says_what_it_asks_for() {
 }
 
 #[test]
-fn s58_a_stream_of_one_kind_carries_no_other() {
+fn s58_a_stream_of_one_type_carries_no_other() {
     let world = World::of(&CDS, &["A=1"]);
     let mut stream = Stream::open(Protocol::Sotw, Scope::Single(CDS), Config::default());
     let error = stream.try_send(sotw(&EDS, &["A"])).unwrap_err();
@@ -49,9 +49,9 @@ fn s58_a_stream_of_one_kind_carries_no_other() {
 }
 
 #[test]
-fn s59_an_unknown_kind_is_answered_and_the_rest_works() {
+fn s59_an_unknown_type_is_answered_and_the_rest_works() {
     let mut world = World::of(&CDS, &["A=1"]);
-    let (thing, _) = Kind::from_message("acme.v1.Thing");
+    let (thing, _) = ResourceType::from_message("acme.v1.Thing");
     for is_delta in [false, true] {
         let mut stream = if is_delta {
             Stream::delta()
@@ -65,7 +65,7 @@ fn s59_an_unknown_kind_is_answered_and_the_rest_works() {
             stream.ask(&thing, &["x"]);
             stream.ask(&CDS, &[]);
         }
-        assert!(stream.events().contains(&Event::UnknownKind(thing.clone())));
+        assert!(stream.events().contains(&Event::UnknownType(thing.clone())));
         let replies = stream.poll(&world);
         assert_eq!(replies.len(), 2);
         assert_eq!(replies[0].resources, ["A=1"]);
@@ -83,28 +83,28 @@ fn s59_an_unknown_kind_is_answered_and_the_rest_works() {
 }
 
 #[test]
-fn s59_a_kind_of_ones_own_is_known_before_there_is_any() {
-    let quota = Kind::from_message("acme.v1.Quota").0;
+fn s59_a_type_of_ones_own_is_known_before_there_is_any() {
+    let quota = ResourceType::from_message("acme.v1.Quota").0;
     let mut world = World::of(&CDS, &["A=1"]);
     let mut stream = aggregated(Config {
-        unknown_kinds: UnknownKinds::Refuse,
-        own_kinds: [quota.clone()].into(),
+        unknown_types: UnknownTypes::Refuse,
+        own_types: [quota.clone()].into(),
         ..Config::default()
     });
     stream.send(sotw(&quota, &["gold"]));
-    assert!(!stream.events().contains(&Event::UnknownKind(quota.clone())));
+    assert!(!stream.events().contains(&Event::UnknownType(quota.clone())));
     world.set(&quota, &["gold=1"]);
     assert_eq!(stream.take(&world).resources, ["gold=1"]);
 }
 
 #[test]
-fn s59_an_unknown_kind_may_be_refused() {
+fn s59_an_unknown_type_may_be_refused() {
     let mut stream = aggregated(Config {
-        unknown_kinds: UnknownKinds::Refuse,
+        unknown_types: UnknownTypes::Refuse,
         ..Config::default()
     });
-    let (thing, _) = Kind::from_message("acme.v1.Thing");
-    let refused = Err(StreamError::UnknownKind(thing.type_url().into()));
+    let (thing, _) = ResourceType::from_message("acme.v1.Thing");
+    let refused = Err(StreamError::UnknownType(thing.type_url().into()));
     assert_eq!(stream.try_send(sotw(&thing, &[])), refused);
 }
 
@@ -116,11 +116,11 @@ fn s60_names_are_limited_in_number_and_length() {
         ..Config::default()
     };
     let many = StreamError::TooManyNames {
-        kind: EDS,
+        resource_type: EDS,
         limit: 3,
     };
     let long = StreamError::NameTooLong {
-        kind: EDS,
+        resource_type: EDS,
         len: 101,
         limit: 100,
     };
@@ -153,15 +153,15 @@ fn s60_a_type_url_is_no_longer_than_a_name() {
 }
 
 #[test]
-fn s60_kinds_are_limited_in_number() {
+fn s60_types_are_limited_in_number() {
     let mut stream = aggregated(Config {
-        max_kinds: 2,
+        max_types: 2,
         ..Config::default()
     });
     stream.send(sotw(&CDS, &[]));
     stream.send(sotw(&EDS, &["A"]));
-    let error = stream.try_send(sotw(&Kind::LISTENER, &[]));
-    assert_eq!(error, Err(StreamError::TooManyKinds { limit: 2 }));
+    let error = stream.try_send(sotw(&ResourceType::LISTENER, &[]));
+    assert_eq!(error, Err(StreamError::TooManyTypes { limit: 2 }));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use oxds_core::session::{Config, Event, Scope, Session};
 use oxds_core::snapshot::{ChangeSet, Protocol, Resource, Snapshot};
 use oxds_core::time::Instant;
 use oxds_types::discovery::{Any, DeltaDiscoveryResponse, DiscoveryResponse, Node};
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
 /// A server with one stream, and an observer at its end.
@@ -18,7 +18,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(kind: Kind, names: &[&str], protocol: Protocol) -> Self {
+    fn new(resource_type: ResourceType, names: &[&str], protocol: Protocol) -> Self {
         let node = Node {
             id: "observer".into(),
             ..Node::default()
@@ -26,20 +26,25 @@ impl Pair {
         Self {
             snapshot: Snapshot::unloaded(),
             session: session(protocol),
-            observer: Observer::new(kind, names.iter().map(|&name| name.into()), protocol, node),
+            observer: Observer::new(
+                resource_type,
+                names.iter().map(|&name| name.into()),
+                protocol,
+                node,
+            ),
         }
     }
 
-    fn apply(&mut self, upserts: &[(Kind, &str, u8)], removals: &[(Kind, &str)]) {
-        let upserts = upserts.iter().map(|(kind, name, content)| {
+    fn apply(&mut self, upserts: &[(ResourceType, &str, u8)], removals: &[(ResourceType, &str)]) {
+        let upserts = upserts.iter().map(|(resource_type, name, content)| {
             let mut value = vec![0x0a, name.len() as u8];
             value.extend_from_slice(name.as_bytes());
             value.extend_from_slice(&[0x10, *content]);
-            Arc::new(Resource::new(kind.clone(), *name, &value))
+            Arc::new(Resource::new(resource_type.clone(), *name, &value))
         });
         let removals = removals
             .iter()
-            .map(|(kind, name)| (kind.clone(), Arc::from(*name)));
+            .map(|(resource_type, name)| (resource_type.clone(), Arc::from(*name)));
         let changes = ChangeSet {
             upserts: upserts.collect(),
             removals: removals.collect(),
@@ -107,18 +112,30 @@ fn text(change: &Change) -> String {
 #[test]
 fn an_observer_of_all_follows_every_change() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
-        let mut pair = Pair::new(Kind::LISTENER, &[], protocol);
-        pair.apply(&[(Kind::LISTENER, "a", 1), (Kind::LISTENER, "b", 1)], &[]);
+        let mut pair = Pair::new(ResourceType::LISTENER, &[], protocol);
+        pair.apply(
+            &[
+                (ResourceType::LISTENER, "a", 1),
+                (ResourceType::LISTENER, "b", 1),
+            ],
+            &[],
+        );
         assert_eq!(pair.open(), ["+a1", "+b1"], "{protocol:?}");
-        pair.apply(&[(Kind::LISTENER, "a", 2)], &[]);
+        pair.apply(&[(ResourceType::LISTENER, "a", 2)], &[]);
         assert_eq!(pair.run(), ["~a2"]);
-        pair.apply(&[(Kind::LISTENER, "c", 1)], &[(Kind::LISTENER, "b")]);
+        pair.apply(
+            &[(ResourceType::LISTENER, "c", 1)],
+            &[(ResourceType::LISTENER, "b")],
+        );
         let mut changes = pair.run();
         changes.sort();
         assert_eq!(changes, ["+c1", "-b"]);
         assert!(pair.session.is_in_sync(&pair.snapshot));
 
-        pair.apply(&[(Kind::LISTENER, "a", 3)], &[(Kind::LISTENER, "c")]);
+        pair.apply(
+            &[(ResourceType::LISTENER, "a", 3)],
+            &[(ResourceType::LISTENER, "c")],
+        );
         let mut changes = pair.open();
         changes.sort();
         assert_eq!(changes, ["-c", "~a3"], "{protocol:?}");
@@ -133,10 +150,22 @@ fn an_observer_of_names_is_told_of_those() {
         (Protocol::Sotw, &["+a1"][..]),
         (Protocol::Delta, &["+a1", "-z"]),
     ] {
-        let mut pair = Pair::new(Kind::ENDPOINT, &["a", "z"], protocol);
-        pair.apply(&[(Kind::ENDPOINT, "a", 1), (Kind::ENDPOINT, "b", 1)], &[]);
+        let mut pair = Pair::new(ResourceType::ENDPOINT, &["a", "z"], protocol);
+        pair.apply(
+            &[
+                (ResourceType::ENDPOINT, "a", 1),
+                (ResourceType::ENDPOINT, "b", 1),
+            ],
+            &[],
+        );
         assert_eq!(pair.open(), told);
-        pair.apply(&[(Kind::ENDPOINT, "b", 2), (Kind::ENDPOINT, "z", 1)], &[]);
+        pair.apply(
+            &[
+                (ResourceType::ENDPOINT, "b", 2),
+                (ResourceType::ENDPOINT, "z", 1),
+            ],
+            &[],
+        );
         assert_eq!(pair.run(), ["+z1"]);
     }
 }
@@ -145,8 +174,14 @@ fn an_observer_of_names_is_told_of_those() {
 #[test]
 fn an_observer_of_all_assignments_asks_for_a_star() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
-        let mut pair = Pair::new(Kind::ENDPOINT, &[], protocol);
-        pair.apply(&[(Kind::ENDPOINT, "a", 1), (Kind::CLUSTER, "b", 1)], &[]);
+        let mut pair = Pair::new(ResourceType::ENDPOINT, &[], protocol);
+        pair.apply(
+            &[
+                (ResourceType::ENDPOINT, "a", 1),
+                (ResourceType::CLUSTER, "b", 1),
+            ],
+            &[],
+        );
         assert_eq!(pair.open(), ["+a1"], "{protocol:?}");
     }
 }
@@ -155,14 +190,18 @@ fn an_observer_of_all_assignments_asks_for_a_star() {
 #[test]
 fn what_cannot_be_told_apart_is_rejected() {
     for (type_url, value, said) in [
-        (Kind::LISTENER.type_url(), &b"\x0a\x01a"[..], "not a"),
-        (Kind::CLUSTER.type_url(), b"", "without a name"),
-        (Kind::CLUSTER.type_url(), b"\x0a\x05a", ""),
+        (
+            ResourceType::LISTENER.type_url(),
+            &b"\x0a\x01a"[..],
+            "not a",
+        ),
+        (ResourceType::CLUSTER.type_url(), b"", "without a name"),
+        (ResourceType::CLUSTER.type_url(), b"\x0a\x05a", ""),
     ] {
-        let mut pair = Pair::new(Kind::CLUSTER, &[], Protocol::Sotw);
+        let mut pair = Pair::new(ResourceType::CLUSTER, &[], Protocol::Sotw);
         let (request, changes) = pair.observer.handle_response(DiscoveryResponse {
             version_info: "1".into(),
-            type_url: Kind::CLUSTER.type_url().into(),
+            type_url: ResourceType::CLUSTER.type_url().into(),
             resources: vec![Any {
                 type_url: type_url.into(),
                 value: value.to_vec().into(),
@@ -183,9 +222,9 @@ fn what_cannot_be_told_apart_is_rejected() {
 #[test]
 fn s62_an_observer_of_v2_is_told_the_same_in_v2() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
-        let mut pair = Pair::new(Kind::CLUSTER, &[], protocol);
+        let mut pair = Pair::new(ResourceType::CLUSTER, &[], protocol);
         pair.observer = pair.observer.asking_in(ApiVersion::V2);
-        pair.apply(&[(Kind::CLUSTER, "a", 1)], &[]);
+        pair.apply(&[(ResourceType::CLUSTER, "a", 1)], &[]);
         let changes = pair.open();
         assert_eq!(changes.len(), 1, "{changes:?}");
         let (_, held) = pair.observer.held().next().unwrap();
@@ -193,12 +232,12 @@ fn s62_an_observer_of_v2_is_told_the_same_in_v2() {
     }
     let node = Node::default();
     let names = std::iter::empty();
-    let mut observer = Observer::new(Kind::CLUSTER, names, Protocol::Sotw, node);
+    let mut observer = Observer::new(ResourceType::CLUSTER, names, Protocol::Sotw, node);
     observer = observer.asking_in(ApiVersion::V2);
     let response = DiscoveryResponse {
-        type_url: Kind::CLUSTER.type_url().to_owned(),
+        type_url: ResourceType::CLUSTER.type_url().to_owned(),
         resources: vec![Any {
-            type_url: Kind::CLUSTER.type_url().to_owned(),
+            type_url: ResourceType::CLUSTER.type_url().to_owned(),
             value: vec![0x0a, 1, b'a'].into(),
         }],
         ..DiscoveryResponse::default()
@@ -210,7 +249,7 @@ fn s62_an_observer_of_v2_is_told_the_same_in_v2() {
     };
     assert_eq!(
         answer.type_url,
-        Kind::CLUSTER.type_url_in(ApiVersion::V2).unwrap()
+        ResourceType::CLUSTER.type_url_in(ApiVersion::V2).unwrap()
     );
     assert_eq!(answer.error_detail, None);
 }

@@ -1,15 +1,15 @@
 //! Names that a client does not get, and hears why: `resource_errors` (xRFC TP3).
 
 use oxds_core::session::{Refusal, RefusalCode};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::support::{
     Stream, World,
     stream::{Reply, delta, node_with, sotw},
 };
 
-const SDS: Kind = Kind::SECRET;
-const EDS: Kind = Kind::ENDPOINT;
+const SDS: ResourceType = ResourceType::SECRET;
+const EDS: ResourceType = ResourceType::ENDPOINT;
 const ERRORS: &str = "xds.config.supports-resource-errors";
 
 fn denied() -> Refusal {

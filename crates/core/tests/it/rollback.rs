@@ -6,7 +6,7 @@ use std::sync::Arc;
 use oxds_core::rollback::{Place, Refusal, Rollback, Withdrawn};
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_core::time::Instant;
-use oxds_types::{Kind, Version};
+use oxds_types::{ResourceType, Version};
 
 /// A store, what is served of it, and clients that have accepted some versions.
 struct Served {
@@ -16,7 +16,11 @@ struct Served {
 }
 
 fn resource(name: &str, content: &str) -> Arc<Resource> {
-    Arc::new(Resource::new(Kind::CLUSTER, name, content.as_bytes()))
+    Arc::new(Resource::new(
+        ResourceType::CLUSTER,
+        name,
+        content.as_bytes(),
+    ))
 }
 
 impl Served {
@@ -47,7 +51,7 @@ impl Served {
     fn serve(&mut self, group: Option<Arc<str>>, resource: Arc<Resource>) {
         let place = Place {
             group,
-            kind: Kind::CLUSTER,
+            resource_type: ResourceType::CLUSTER,
             name: Arc::clone(resource.name()),
         };
         self.served.insert(place, resource);
@@ -60,7 +64,7 @@ impl Served {
     fn refuse(&mut self, node: &str, content: &str) -> Vec<Withdrawn> {
         let refusal = Refusal {
             node,
-            kind: &Kind::CLUSTER,
+            resource_type: &ResourceType::CLUSTER,
             name: "a",
             version: resource("a", content).version(),
             reason: &"no".into(),
@@ -164,7 +168,7 @@ fn s80_mending_the_file_ends_it() {
         server.refuse("edge-1", "2");
         assert_eq!(server.machine.withdrawn().count(), 1);
         if deleted {
-            let removal = ChangeSet::default().remove(Kind::CLUSTER, "a");
+            let removal = ChangeSet::default().remove(ResourceType::CLUSTER, "a");
             let admitted = server
                 .machine
                 .handle_changes(None, removal, |_| None, |_| false);

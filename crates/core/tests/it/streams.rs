@@ -7,12 +7,12 @@ use oxds_core::{
     session::{Config, Event, Frame, Interest, Scope},
     snapshot::Protocol,
 };
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::support::{Stream, World};
 
-const CDS: Kind = Kind::CLUSTER;
-const EDS: Kind = Kind::ENDPOINT;
+const CDS: ResourceType = ResourceType::CLUSTER;
+const EDS: ResourceType = ResourceType::ENDPOINT;
 
 #[test]
 fn s65_every_response_names_the_replica() {
@@ -99,7 +99,7 @@ fn s68_what_a_client_has_can_be_read() {
     let reply = stream.reply(&world);
     let status = &stream.session.status()[0];
     assert_eq!(
-        (status.kind.clone(), status.wildcard, status.names),
+        (status.resource_type.clone(), status.wildcard, status.names),
         (CDS, true, 0)
     );
     assert_eq!(
@@ -144,7 +144,8 @@ fn s68_what_a_client_has_can_be_read() {
 
 #[test]
 fn p4_a_session_says_what_it_wants_to_be_woken_for() {
-    let watched = |kind: &Kind, interests| Event::Watched(kind.clone(), interests);
+    let watched =
+        |resource_type: &ResourceType, interests| Event::Watched(resource_type.clone(), interests);
     let name = |name: &str| Interest::Name(name.into());
     let mut stream = Stream::delta();
     stream.change(&EDS, &["A", "B"], &[]);

@@ -3,23 +3,28 @@
 use std::time::Duration;
 
 use oxds_core::snapshot::Limits;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::support::{
     Stream, World,
     stream::{Beat, delta, node_with, sotw},
 };
 
-const LDS: Kind = Kind::LISTENER;
-const EDS: Kind = Kind::ENDPOINT;
+const LDS: ResourceType = ResourceType::LISTENER;
+const EDS: ResourceType = ResourceType::ENDPOINT;
 const TTL: &str = "xds.config.supports-resource-ttl";
 const WRAPPED: &str = "xds.config.resource-in-sotw";
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A delta client that says this, in sync with these names, or with everything.
-fn delta_client(world: &World, kind: &Kind, names: &[&str], features: &[&str]) -> Stream {
+fn delta_client(
+    world: &World,
+    resource_type: &ResourceType,
+    names: &[&str],
+    features: &[&str],
+) -> Stream {
     let mut stream = Stream::delta();
-    let mut request = delta(kind, names, &[]);
+    let mut request = delta(resource_type, names, &[]);
     request.node = node_with(features);
     stream.send(request);
     stream.drain(world);
@@ -35,8 +40,8 @@ fn beat(name: &str, version: &str, ttl: Duration) -> Beat {
 }
 
 /// One resource that lives 4 s, one that lives 10 s, and one that lives on.
-fn world(kind: &Kind) -> World {
-    World::of(kind, &["A=1@4", "B=1@10", "C=1"])
+fn world(resource_type: &ResourceType) -> World {
+    World::of(resource_type, &["A=1@4", "B=1@10", "C=1"])
 }
 
 #[test]
@@ -175,9 +180,9 @@ fn s49_a_sotw_full_state_is_confirmed_as_a_whole() {
 /// Envoy takes what it asked for without names for the whole, of scopes too.
 #[test]
 fn s49_all_scopes_are_confirmed_as_a_whole() {
-    let world = world(&Kind::SCOPED_ROUTE);
+    let world = world(&ResourceType::SCOPED_ROUTE);
     let mut stream = Stream::sotw();
-    let mut request = sotw(&Kind::SCOPED_ROUTE, &[]);
+    let mut request = sotw(&ResourceType::SCOPED_ROUTE, &[]);
     request.node = node_with(&[TTL, WRAPPED]);
     stream.send(request);
     let first = stream.take(&world);

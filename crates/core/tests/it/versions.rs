@@ -1,14 +1,14 @@
 //! Clients of v2 beside those of v3: S-62, S-63.
 
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 
 use crate::support::{
     Edit, Stream, World,
     stream::{delta, sotw},
 };
 
-const CDS: Kind = Kind::CLUSTER;
-const EDS: Kind = Kind::ENDPOINT;
+const CDS: ResourceType = ResourceType::CLUSTER;
+const EDS: ResourceType = ResourceType::ENDPOINT;
 
 /// A text that is a message besides, whose first field is the text; so its name begins with what the length is.
 fn said(text: &str) -> String {
@@ -25,45 +25,48 @@ fn name(text: &str) -> String {
     said.split_once('=').unwrap().0.to_owned()
 }
 
-fn v2(kind: &Kind) -> String {
-    kind.type_url_in(ApiVersion::V2).unwrap().to_owned()
+fn v2(resource_type: &ResourceType) -> String {
+    resource_type
+        .type_url_in(ApiVersion::V2)
+        .unwrap()
+        .to_owned()
 }
 
 /// A client of v2 that asks for all of a kind, or for these.
-fn client(is_delta: bool, kind: &Kind, names: &[&str]) -> Stream {
+fn client(is_delta: bool, resource_type: &ResourceType, names: &[&str]) -> Stream {
     if is_delta {
         let mut stream = Stream::delta();
-        let mut request = delta(kind, names, &[]);
-        request.type_url = v2(kind);
+        let mut request = delta(resource_type, names, &[]);
+        request.type_url = v2(resource_type);
         stream.send(request);
         stream
     } else {
         let mut stream = Stream::sotw();
-        let mut request = sotw(kind, names);
-        request.type_url = v2(kind);
-        stream.will_ask(kind, names);
+        let mut request = sotw(resource_type, names);
+        request.type_url = v2(resource_type);
+        stream.will_ask(resource_type, names);
         stream.send(request);
         stream
     }
 }
 
 /// The same of v3.
-fn current(is_delta: bool, kind: &Kind) -> Stream {
+fn current(is_delta: bool, resource_type: &ResourceType) -> Stream {
     let mut stream = if is_delta {
         Stream::delta()
     } else {
         Stream::sotw()
     };
     match is_delta {
-        true => stream.change(kind, &[], &[]),
-        false => stream.ask(kind, &[]),
+        true => stream.change(resource_type, &[], &[]),
+        false => stream.ask(resource_type, &[]),
     }
     stream
 }
 
-fn set(world: &mut World, kind: &Kind, texts: &[String]) {
+fn set(world: &mut World, resource_type: &ResourceType, texts: &[String]) {
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    world.set(kind, &texts);
+    world.set(resource_type, &texts);
 }
 
 /// Given clients of v2 that ask for everything, and by name, SotW and delta, then each is answered in v2, the resources
@@ -75,18 +78,18 @@ fn s1_s62_a_stream_is_answered_in_the_version_it_was_asked_in() {
     set(&mut world, &EDS, &[said("A=1")]);
     for is_delta in [false, true] {
         let new = current(is_delta, &CDS).take(&world);
-        for (kind, names) in [(CDS, &[][..]), (EDS, &[&*name("A=1")])] {
+        for (resource_type, names) in [(CDS, &[][..]), (EDS, &[&*name("A=1")])] {
             // `Reply::decode` checks that the type URLs inside agree.
-            let reply = client(is_delta, &kind, names).take(&world);
+            let reply = client(is_delta, &resource_type, names).take(&world);
             assert_eq!(
                 (reply.type_url, reply.resources),
-                (v2(&kind), vec![said("A=1")])
+                (v2(&resource_type), vec![said("A=1")])
             );
             assert_eq!(
                 reply.names,
                 if is_delta { new.names.clone() } else { vec![] }
             );
-            assert!(kind != CDS || reply.version == new.version);
+            assert!(resource_type != CDS || reply.version == new.version);
         }
     }
 }
@@ -108,7 +111,7 @@ fn s63_what_v2_cannot_say_is_withheld_and_the_rest_is_served() {
     assert_eq!(new_delta.take(&world).resources, [new("B=1")]);
     assert_eq!(old_sotw.take(&world).resources, [said("A=1")]);
     assert_eq!(old_delta.take(&world).removed, [name("B=1")]);
-    let withheld: Vec<_> = world.snapshot.kind(&CDS).withheld().collect();
+    let withheld: Vec<_> = world.snapshot.resource_type(&CDS).withheld().collect();
     let [(withheld, obstacles)] = &*withheld else {
         panic!("{withheld:?}");
     };
@@ -124,7 +127,7 @@ fn s63_what_v2_cannot_say_is_withheld_and_the_rest_is_served() {
     set(&mut world, &CDS, &[said("B=2")]);
     assert_eq!(old_sotw.take(&world).resources, [said("A=1"), said("B=2")]);
     assert_eq!(old_delta.take(&world).resources, [said("B=2")]);
-    assert_eq!(world.snapshot.kind(&CDS).withheld().count(), 0);
+    assert_eq!(world.snapshot.resource_type(&CDS).withheld().count(), 0);
 }
 
 /// Given names of which one cannot be said in v2, then the client that asks for them hears that this one does not exist.

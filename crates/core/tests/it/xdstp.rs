@@ -1,11 +1,11 @@
 //! `xdstp` names: one spelling, and collections (xRFC TP1, gRFC A47).
 
 use oxds_core::session::{Event, Interest};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::support::{Stream, World};
 
-const EDS: Kind = Kind::ENDPOINT;
+const EDS: ResourceType = ResourceType::ENDPOINT;
 const ALL: &str = "xdstp://a/T/shop/*";
 
 fn world() -> World {

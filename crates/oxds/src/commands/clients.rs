@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use envoy_types::pb::envoy::admin::v3::ClientResourceStatus;
 use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig;
 use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ConfigStatus};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use serde::{Deserialize, Serialize};
 
 /// A client, and all that it should have.
@@ -92,7 +92,7 @@ impl From<GenericXdsConfig> for Held {
             ConfigStatus::NotSent => State::NotSent,
             ConfigStatus::Stale | ConfigStatus::Unknown => State::Stale,
         };
-        let kind = Kind::from_type_url(&config.type_url);
+        let kind = ResourceType::from_type_url(&config.type_url);
         let refused = config.error_state.map(|error| Refused {
             version: error.version_info,
             reason: error.details,

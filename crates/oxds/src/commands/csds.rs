@@ -10,7 +10,7 @@ use envoy_types::pb::envoy::service::status::v3::{
     ClientConfig, ClientStatusResponse, ConfigStatus,
 };
 use oxds_client::Bootstrap;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::control_plane::{ControlPlane, first_server, host_and_port, refused};
 use super::secure::ClientSecurity;
@@ -83,7 +83,7 @@ fn table(clients: &[ClientConfig]) -> String {
     for client in clients {
         let node = client.node.as_ref().map(|node| node.id.clone());
         for config in &client.generic_xds_configs {
-            let kind = Kind::from_type_url(&config.type_url);
+            let resource_type = ResourceType::from_type_url(&config.type_url);
             let status = match config.config_status() {
                 ConfigStatus::Unknown => config.client_status().as_str_name(),
                 status => status.as_str_name(),
@@ -92,7 +92,10 @@ fn table(clients: &[ClientConfig]) -> String {
             table.row([
                 node.clone().unwrap_or_default(),
                 client.client_scope.clone(),
-                kind.map_or_else(|| config.type_url.clone(), |(kind, _)| kind.to_string()),
+                resource_type.map_or_else(
+                    || config.type_url.clone(),
+                    |(resource_type, _)| resource_type.to_string(),
+                ),
                 config.name.clone(),
                 status.to_owned(),
                 config.version_info.clone(),

@@ -8,7 +8,7 @@ use oxds_client::{Bootstrap, Options, Source};
 use oxds_core::ads::Transmit;
 use oxds_core::observe::{Change, Held, Observer, Request};
 use oxds_core::snapshot::Protocol;
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 use tonic::{Code, Status};
 
 use super::control_plane::{refused, unreachable};
@@ -39,7 +39,7 @@ impl Following {
     pub(crate) fn start(
         source: &Source,
         bootstrap: &Bootstrap,
-        kind: &Kind,
+        resource_type: &ResourceType,
         names: impl IntoIterator<Item = Arc<str>>,
         protocol: Protocol,
     ) -> Result<Self, Failure> {
@@ -47,11 +47,17 @@ impl Following {
             protocol,
             ..Options::default()
         };
-        let mut feed = Feed::new(source, kind, bootstrap, &options).map_err(Failure::usage)?;
+        let mut feed =
+            Feed::new(source, resource_type, bootstrap, &options).map_err(Failure::usage)?;
         feed.transmit(Transmit::Open);
         let server = bootstrap.servers().first();
         let version = server.map_or(ApiVersion::V3, Server::version);
-        let machine = Observer::new(kind.clone(), names, protocol, bootstrap.node().clone());
+        let machine = Observer::new(
+            resource_type.clone(),
+            names,
+            protocol,
+            bootstrap.node().clone(),
+        );
         Ok(Self {
             machine: machine.asking_in(version),
             feed,

@@ -8,7 +8,7 @@ use oxds_client::{Bootstrap, Source};
 use oxds_core::observe::Held;
 use oxds_core::snapshot::Protocol;
 use oxds_server::{Severity, dir};
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 use tokio::time::timeout;
 use tracing::error;
 
@@ -40,8 +40,8 @@ the folder have errors.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Of which kind
-    #[arg(value_name = "KIND", value_parser = source::kind)]
-    kind: Kind,
+    #[arg(value_name = "KIND", value_parser = source::resource_type)]
+    resource_type: ResourceType,
     /// Only the resource of this name
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -60,7 +60,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let (mut found, exit) = match &args.dir {
-        Some(dir) => held(dir, &args.kind)?,
+        Some(dir) => held(dir, &args.resource_type)?,
         None => {
             let bootstrap = args.source.bootstrap()?;
             let served = runtime()?.block_on(served(args, &bootstrap))?;
@@ -70,13 +70,13 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     if let Some(name) = &args.name {
         found.retain(|shown| shown.name == *name);
         if found.is_empty() {
-            let kind = &args.kind;
+            let resource_type = &args.resource_type;
             return Err(Failure::negative(format_args!(
-                "there is no {kind} {name:?}"
+                "there is no {resource_type} {name:?}"
             )));
         }
     }
-    show::resources(&mut Output::new(), args.output, &args.kind, &found)?;
+    show::resources(&mut Output::new(), args.output, &args.resource_type, &found)?;
     Ok(exit)
 }
 
@@ -84,7 +84,13 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
 async fn served(args: &Args, bootstrap: &Bootstrap) -> Result<Vec<Shown>, Failure> {
     let names = args.name.as_deref().map(Arc::from);
     let source = Source::ads();
-    let mut following = Following::start(&source, bootstrap, &args.kind, names, Protocol::Delta)?;
+    let mut following = Following::start(
+        &source,
+        bootstrap,
+        &args.resource_type,
+        names,
+        Protocol::Delta,
+    )?;
     let first = timeout(args.timeout, following.next()).await;
     first
         .map_err(|_| {
@@ -106,7 +112,7 @@ async fn served(args: &Args, bootstrap: &Bootstrap) -> Result<Vec<Shown>, Failur
 }
 
 /// What a folder holds. Its errors are logged.
-fn held(dir: &Path, kind: &Kind) -> Result<(Vec<Shown>, Exit), Failure> {
+fn held(dir: &Path, resource_type: &ResourceType) -> Result<(Vec<Shown>, Exit), Failure> {
     let report = dir::load(dir, &dir_options(false, false)).map_err(|error| unreadable(&error))?;
     let errors = report.findings.iter();
     let errors = errors.filter(|finding| finding.severity == Severity::Error);
@@ -114,8 +120,11 @@ fn held(dir: &Path, kind: &Kind) -> Result<(Vec<Shown>, Exit), Failure> {
         0 => Exit::Success,
         _ => Exit::Negative,
     };
-    let of_kind = report.resources.iter().filter(|r| r.kind() == kind);
-    let mut found: Vec<_> = of_kind
+    let of_type = report
+        .resources
+        .iter()
+        .filter(|r| r.resource_type() == resource_type);
+    let mut found: Vec<_> = of_type
         .map(|resource| Shown {
             name: resource.name().to_string(),
             held: Held {

@@ -1,7 +1,7 @@
 //! Resources and changes, as lines, YAML or JSON.
 
 use oxds_core::observe::{Change, Held};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::codec::{Format, encode};
 use oxds_types::discovery::Any;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub(crate) struct Shown {
 pub(crate) fn resources(
     output: &mut Output,
     view: View,
-    kind: &Kind,
+    resource_type: &ResourceType,
     resources: &[Shown],
 ) -> Result<(), Failure> {
     match view {
@@ -36,9 +36,12 @@ pub(crate) fn resources(
         }
         View::Yaml => resources
             .iter()
-            .try_for_each(|shown| output.write(&yaml(kind, &shown.held))),
+            .try_for_each(|shown| output.write(&yaml(resource_type, &shown.held))),
         View::Json => {
-            let values: Vec<_> = resources.iter().map(|s| value(kind, &s.held)).collect();
+            let values: Vec<_> = resources
+                .iter()
+                .map(|s| value(resource_type, &s.held))
+                .collect();
             output.json(&values)
         }
     }
@@ -48,7 +51,7 @@ pub(crate) fn resources(
 pub(crate) fn change(
     output: &mut Output,
     view: View,
-    kind: &Kind,
+    resource_type: &ResourceType,
     change: &Change,
 ) -> Result<(), Failure> {
     let what = match (&change.now, change.was_held) {
@@ -63,20 +66,20 @@ pub(crate) fn change(
     match view {
         View::Table => {
             let at = at.strftime("%H:%M:%S%.3f");
-            let line = format!("{at}  {what:7}  {kind}  {name}  {version}");
+            let line = format!("{at}  {what:7}  {resource_type}  {name}  {version}");
             output.line(line.trim_end())
         }
         View::Yaml => {
             let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z");
-            let body = change.now.as_ref().map(|held| yaml(kind, held));
+            let body = change.now.as_ref().map(|held| yaml(resource_type, held));
             let body = body.unwrap_or_else(|| "---\n".to_owned());
             output.write(&format!("# {at} {what} {name} {version}\n{body}"))
         }
         View::Json => {
             let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string();
-            let resource = change.now.as_ref().map(|held| value(kind, held));
+            let resource = change.now.as_ref().map(|held| value(resource_type, held));
             let line = json!({
-                "at": at, "change": what, "kind": kind.to_string(), "name": **name,
+                "at": at, "change": what, "kind": resource_type.to_string(), "name": **name,
                 "version": version, "resource": resource,
             });
             output.line(&line.to_string())
@@ -84,31 +87,32 @@ pub(crate) fn change(
     }
 }
 
-fn any(kind: &Kind, held: &Held) -> Any {
+fn any(resource_type: &ResourceType, held: &Held) -> Any {
     Any {
-        type_url: kind.type_url_on(held.api).to_owned(),
+        type_url: resource_type.type_url_on(held.api).to_owned(),
         value: held.value.clone(),
     }
 }
 
 /// A document; of a type that is not known here, a remark.
-fn yaml(kind: &Kind, held: &Held) -> String {
-    let text = encode(&[any(kind, held)], Format::Yaml);
+fn yaml(resource_type: &ResourceType, held: &Held) -> String {
+    let text = encode(&[any(resource_type, held)], Format::Yaml);
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     text.unwrap_or_else(|error| {
-        let (url, bytes) = (kind.type_url(), held.value.len());
+        let (url, bytes) = (resource_type.type_url(), held.value.len());
         format!("---\n# {bytes} bytes of {url}: {error}\n")
     })
 }
 
 /// The message as JSON; of a type that is not known here, what it is and why it is not shown.
-fn value(kind: &Kind, held: &Held) -> Value {
-    let written = encode(&[any(kind, held)], Format::Json).map_err(|error| error.to_string());
+fn value(resource_type: &ResourceType, held: &Held) -> Value {
+    let written =
+        encode(&[any(resource_type, held)], Format::Json).map_err(|error| error.to_string());
     let read = written.and_then(|text| {
         let list: Vec<Value> = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         list.into_iter().next().ok_or_else(String::new)
     });
     read.unwrap_or_else(
-        |error| json!({"@type": kind.type_url(), "bytes": held.value.len(), "error": error}),
+        |error| json!({"@type": resource_type.type_url(), "bytes": held.value.len(), "error": error}),
     )
 }

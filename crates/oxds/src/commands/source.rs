@@ -2,7 +2,7 @@
 
 use oxds_client::Bootstrap;
 use oxds_client::bootstrap::TransportPolicy;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::control_plane::Address;
 use super::secure::ClientSecurity;
@@ -71,24 +71,34 @@ impl Asking {
 }
 
 /// Reads a kind as people say it: `cds`, `cluster`, `clusters`, or the full name of a message.
-pub(crate) fn kind(text: &str) -> Result<Kind, String> {
-    if let Some(kind) = Kind::from_short_name(text) {
-        return Ok(kind);
+pub(crate) fn resource_type(text: &str) -> Result<ResourceType, String> {
+    if let Some(resource_type) = ResourceType::from_short_name(text) {
+        return Ok(resource_type);
     }
-    if let Some((kind, _)) = Kind::from_type_url(text) {
-        return Ok(kind);
+    if let Some((resource_type, _)) = ResourceType::from_type_url(text) {
+        return Ok(resource_type);
     }
     if text.contains('.') {
-        return Ok(Kind::from_message(text).0);
+        return Ok(ResourceType::from_message(text).0);
     }
-    let message = |kind: &Kind| kind.message().rsplit('.').next().map(str::to_lowercase);
+    let message = |resource_type: &ResourceType| {
+        resource_type
+            .message()
+            .rsplit('.')
+            .next()
+            .map(str::to_lowercase)
+    };
     let wanted = text.to_lowercase();
     let singular = wanted.strip_suffix('s').unwrap_or(&wanted);
-    let mut known = Kind::known();
+    let mut known = ResourceType::known();
     known
-        .find(|kind| message(kind).is_some_and(|name| name == wanted || name == singular))
+        .find(|resource_type| {
+            message(resource_type).is_some_and(|name| name == wanted || name == singular)
+        })
         .ok_or_else(|| {
-            let names: Vec<_> = Kind::known().filter_map(|kind| kind.short_name()).collect();
+            let names: Vec<_> = ResourceType::known()
+                .filter_map(|resource_type| resource_type.short_name())
+                .collect();
             format!("one of {}, or the full name of a message", names.join(", "))
         })
 }
@@ -98,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_read_as_people_say_them() {
+    fn types_are_read_as_people_say_them() {
         for text in [
             "cds",
             "CDS",
@@ -107,9 +117,12 @@ mod tests {
             "envoy.config.cluster.v3.Cluster",
             "type.googleapis.com/envoy.api.v2.Cluster",
         ] {
-            assert_eq!(kind(text), Ok(Kind::CLUSTER), "{text}");
+            assert_eq!(resource_type(text), Ok(ResourceType::CLUSTER), "{text}");
         }
-        assert_eq!(kind("shop.v1.Price").unwrap().message(), "shop.v1.Price");
-        assert!(kind("clutser").unwrap_err().contains("cds, eds"));
+        assert_eq!(
+            resource_type("shop.v1.Price").unwrap().message(),
+            "shop.v1.Price"
+        );
+        assert!(resource_type("clutser").unwrap_err().contains("cds, eds"));
     }
 }

@@ -64,17 +64,17 @@ fn text(report: &Report) -> String {
             text += &format!("{}\n", snippet.trim_end());
         }
     }
-    let kinds: Vec<_> = by_kind(report)
+    let resource_types: Vec<_> = by_type(report)
         .into_iter()
-        .map(|(kind, count)| format!("{count} {kind}"))
+        .map(|(resource_type, count)| format!("{count} {resource_type}"))
         .collect();
-    let kinds = if kinds.is_empty() {
+    let resource_types = if resource_types.is_empty() {
         String::new()
     } else {
-        format!(" ({})", kinds.join(", "))
+        format!(" ({})", resource_types.join(", "))
     };
     text += &format!(
-        "{}, {}{kinds}: {}, {}\n",
+        "{}, {}{resource_types}: {}, {}\n",
         counted(report.files, "file"),
         counted(report.resources.len(), "resource"),
         counted(report.count(Severity::Error), "error"),
@@ -88,10 +88,10 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-fn by_kind(report: &Report) -> BTreeMap<String, usize> {
+fn by_type(report: &Report) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for resource in &report.resources {
-        let message = resource.kind().message();
+        let message = resource.resource_type().message();
         let short = message.rsplit('.').next().unwrap_or(message);
         *counts.entry(short.to_owned()).or_default() += 1;
     }
@@ -126,7 +126,7 @@ impl<'a> Json<'a> {
     fn of(report: &'a Report) -> Self {
         Self {
             files: report.files,
-            resources: by_kind(report),
+            resources: by_type(report),
             errors: report.count(Severity::Error),
             warnings: report.count(Severity::Warning),
             seconds: rounded(report.took),

@@ -157,14 +157,16 @@ fn lacking(clients: &[Client], name: Option<&str>) -> Vec<String> {
                 _ => false,
             };
             if !done {
-                let (node, kind, name) = (&client.node, &held.kind, &held.name);
+                let (node, resource_type, name) = (&client.node, &held.kind, &held.name);
                 let reason = held
                     .refused
                     .as_ref()
                     .map(|refused| format!(": {}", refused.reason));
                 let reason = reason.unwrap_or_default();
                 let state = held.state.text();
-                lines.push(one_line(&format!("{node} {kind} {name} {state}{reason}")));
+                lines.push(one_line(&format!(
+                    "{node} {resource_type} {name} {state}{reason}"
+                )));
             }
         }
     }

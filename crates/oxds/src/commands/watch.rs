@@ -8,7 +8,7 @@ use oxds_client::source::Rest;
 use oxds_client::{Bootstrap, Source};
 use oxds_core::observe::Change;
 use oxds_core::snapshot::Protocol;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::codec::Format;
 use tracing::warn;
 
@@ -47,8 +47,8 @@ all, or refuses.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Of which kind
-    #[arg(value_name = "KIND", value_parser = source::kind)]
-    kind: Kind,
+    #[arg(value_name = "KIND", value_parser = source::resource_type)]
+    resource_type: ResourceType,
     /// Only the resources of these names
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -139,7 +139,7 @@ async fn follow(args: &Args, source: &Source, bootstrap: &Bootstrap) -> Result<E
         true => Protocol::Delta,
         false => Protocol::Sotw,
     };
-    let mut following = Following::start(source, bootstrap, &args.kind, names, protocol)?;
+    let mut following = Following::start(source, bootstrap, &args.resource_type, names, protocol)?;
     let mut output = Output::new();
     while !output.is_closed() {
         match following.next().await {
@@ -147,7 +147,7 @@ async fn follow(args: &Args, source: &Source, bootstrap: &Bootstrap) -> Result<E
                 .iter()
                 .filter(|change| args.shows(change))
                 .try_for_each(|change| {
-                    show::change(&mut output, args.output, &args.kind, change)
+                    show::change(&mut output, args.output, &args.resource_type, change)
                 })?,
             Err(Trouble::Unusable(reason)) => warn!("{reason}"),
             Err(trouble) => {

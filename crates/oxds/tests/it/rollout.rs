@@ -55,21 +55,21 @@ async fn s68_status_and_wait_follow_a_rollout() {
     ask(&server, &["status", "-o", "yaml"]).expect(1, &["id: checkout-1", "state: NACKED"]);
     let json = ask(&server, &["status", "-o", "json"]);
     let nodes: Value = serde_json::from_str(&json.expect(1, &[]).stdout).expect("JSON");
-    let (node, kind) = (&nodes["nodes"][0], &nodes["nodes"][0]["kinds"][0]);
+    let (node, resource_type) = (&nodes["nodes"][0], &nodes["nodes"][0]["kinds"][0]);
     assert_eq!(
         (&node["id"], &node["protocol"]),
         (&"checkout-1".into(), &"sotw".into())
     );
     assert_eq!(
-        (&kind["state"], &kind["kind"]),
+        (&resource_type["state"], &resource_type["kind"]),
         (&"NACKED".into(), &"cds".into())
     );
-    assert_ne!(kind["sent"], kind["acknowledged"]);
+    assert_ne!(resource_type["sent"], resource_type["acknowledged"]);
     assert!(
-        kind["since_seconds"]
+        resource_type["since_seconds"]
             .as_f64()
             .is_some_and(|since| since < 20.0),
-        "{kind}"
+        "{resource_type}"
     );
 }
 

@@ -113,8 +113,8 @@ pub(crate) fn shop_on_free_ports() -> Shop {
     let endpoints: Vec<_> = bound.collect();
     for service in ["catalog", "checkout"] {
         fs::create_dir(dir.path().join(service)).expect("a folder");
-        for kind in ["clusters", "endpoints", "listener", "routes"] {
-            let name = format!("{service}/{kind}.yaml");
+        for resource_type in ["clusters", "endpoints", "listener", "routes"] {
+            let name = format!("{service}/{resource_type}.yaml");
             let mut text = fs::read_to_string(shop().join(&name)).expect("the example");
             for (index, endpoint) in endpoints.iter().enumerate() {
                 let port = format!("port_value: 1810{}", index + 1);

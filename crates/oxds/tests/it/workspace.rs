@@ -133,8 +133,10 @@ fn workspace_has_no_forbidden_edge() {
     let mut edges: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for node in metadata["resolve"]["nodes"].as_array().expect("nodes") {
         let normal = node["deps"].as_array().expect("deps").iter().filter(|dep| {
-            let kinds = dep["dep_kinds"].as_array().expect("kinds");
-            kinds.iter().any(|kind| kind["kind"].is_null())
+            let resource_types = dep["dep_kinds"].as_array().expect("kinds");
+            resource_types
+                .iter()
+                .any(|resource_type| resource_type["kind"].is_null())
         });
         edges.insert(
             names[text(&node["id"])],

@@ -2,7 +2,7 @@
 
 use oxds_core::session::Request;
 use oxds_types::discovery::{DiscoveryRequest, Node, ResourceLocator};
-use oxds_types::{ApiVersion, Kind, ResourceName};
+use oxds_types::{ApiVersion, ResourceName, ResourceType};
 use tonic::Status;
 use tracing::warn;
 
@@ -34,13 +34,13 @@ impl Context {
         &self,
         peer: &Peer,
         via: Via,
-        (kind, api): (&Kind, ApiVersion),
+        (resource_type, api): (&ResourceType, ApiVersion),
         mut request: DiscoveryRequest,
     ) -> Result<(Question, Grant), Refusal> {
         let grant = self.admit(peer, request.node.as_ref())?;
-        let withheld = withhold(&grant, kind, Asked::by_sotw(&mut request));
+        let withheld = withhold(&grant, resource_type, Asked::by_sotw(&mut request));
         report(self, peer, &withheld);
-        let question = Question::new(via, kind, api, request, &self.config)?;
+        let question = Question::new(via, resource_type, api, request, &self.config)?;
         Ok((question, grant))
     }
 
@@ -65,9 +65,13 @@ impl Context {
 
 /// Takes the secrets that a client may not have out of its request, and returns their names: to the client they do not
 /// exist. Ending the stream instead would take from it all that it may have.
-pub(super) fn withhold(grant: &Grant, kind: &Kind, asked: Asked<'_>) -> Vec<String> {
+pub(super) fn withhold(
+    grant: &Grant,
+    resource_type: &ResourceType,
+    asked: Asked<'_>,
+) -> Vec<String> {
     let mut withheld = Vec::new();
-    if *kind != Kind::SECRET {
+    if *resource_type != ResourceType::SECRET {
         return withheld;
     }
     let Asked { names, locators } = asked;

@@ -61,11 +61,11 @@ impl Refusal {
             Self::Streams(_)
             | Self::StreamsOfPeer { .. }
             | Self::MessageTooLong { .. }
-            | Self::Protocol(StreamError::TooManyKinds { .. } | StreamError::TooManyNames { .. }) => {
+            | Self::Protocol(StreamError::TooManyTypes { .. } | StreamError::TooManyNames { .. }) => {
                 Code::ResourceExhausted
             }
             Self::Silent => Code::DeadlineExceeded,
-            Self::Compressed | Self::Protocol(StreamError::UnknownKind(_)) => Code::Unimplemented,
+            Self::Compressed | Self::Protocol(StreamError::UnknownType(_)) => Code::Unimplemented,
             // Of our driver: it mixed up the variants.
             Self::Protocol(StreamError::WrongProtocol) => Code::Internal,
             Self::Torn
@@ -89,7 +89,7 @@ impl Refusal {
             Self::StreamsOfPeer { .. } => "streams_per_peer",
             Self::Silent => "first_request",
             Self::MessageTooLong { .. } => "message_bytes",
-            Self::Protocol(StreamError::TooManyKinds { .. }) => "kinds",
+            Self::Protocol(StreamError::TooManyTypes { .. }) => "kinds",
             Self::Protocol(StreamError::TooManyNames { .. })
             | Self::Question(Refused::TooManyNames(_)) => "names",
             Self::Protocol(

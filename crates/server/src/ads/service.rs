@@ -10,8 +10,8 @@ use std::task::{Context as TaskContext, Poll};
 use http::{Extensions, HeaderValue, Method, Request, Response, StatusCode, header};
 use oxds_core::session::Scope;
 use oxds_core::snapshot::Protocol;
-use oxds_types::kind::{ADS, Service};
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::resource_type::{ADS, Service};
+use oxds_types::{ApiVersion, ResourceType};
 use tonic::Status;
 use tonic::body::Body;
 
@@ -67,7 +67,7 @@ impl Offer {
     pub(super) fn type_url(&self) -> Option<&str> {
         match &self.scope {
             Scope::Aggregated => None,
-            Scope::Single(kind) => kind.type_url_in(self.api),
+            Scope::Single(resource_type) => resource_type.type_url_in(self.api),
         }
     }
 }
@@ -93,12 +93,12 @@ impl Discovery {
                     api,
                 },
             });
-        let singles = Kind::known().flat_map(|kind| {
+        let singles = ResourceType::known().flat_map(|resource_type| {
             [ApiVersion::V3, ApiVersion::V2]
                 .into_iter()
                 .filter_map(move |api| {
-                    let service = kind.service(api)?;
-                    let scope = Scope::Single(kind.clone());
+                    let service = resource_type.service(api)?;
+                    let scope = Scope::Single(resource_type.clone());
                     Some((service, Offer { scope, api }))
                 })
         });

@@ -10,7 +10,7 @@ use oxds_core::session::{RefusalCode, Request, Session};
 use oxds_core::snapshot::Protocol;
 use oxds_core::subscription::WILDCARD;
 use oxds_core::time::Instant;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use tokio_util::sync::CancellationToken;
 
 use super::context::Context;
@@ -53,8 +53,10 @@ impl Open {
         if grant.is_none() || self.session().node().is_none() {
             *grant = Some(context.admit(&self.peer, node.as_ref())?);
         }
-        if let (Some(grant), Some((kind, _))) = (&*grant, Kind::from_type_url(type_url)) {
-            let withheld = permit::withhold(grant, &kind, Asked::by(request));
+        if let (Some(grant), Some((resource_type, _))) =
+            (&*grant, ResourceType::from_type_url(type_url))
+        {
+            let withheld = permit::withhold(grant, &resource_type, Asked::by(request));
             // SotW requests repeat all names: what was said of them once is enough.
             if !withheld.is_empty() && !self.reported.swap(true, Ordering::Relaxed) {
                 permit::report(context, &self.peer, &withheld);
@@ -66,7 +68,7 @@ impl Open {
                     code: RefusalCode::PermissionDenied,
                     message: "not for this client".to_owned(),
                 };
-                session.refuse(kind.clone(), name, refusal);
+                session.refuse(resource_type.clone(), name, refusal);
             }
         }
         Ok(())

@@ -29,7 +29,7 @@ pub(super) async fn answer(
     call: impl FnOnce() -> Call,
     requests: Body,
 ) -> Result<Body, Status> {
-    let Scope::Single(kind) = &offer.scope else {
+    let Scope::Single(resource_type) = &offer.scope else {
         return Err(Status::unimplemented("no such method"));
     };
     let refused = |refused| Refusal::from(refused).status(context);
@@ -40,12 +40,12 @@ pub(super) async fn answer(
         let request = tokio::time::timeout(patience, read(context, requests))
             .await
             .map_err(|_| Refusal::Silent)??;
-        let served = (kind, offer.api);
+        let served = (resource_type, offer.api);
         let request = observed.ask(served, request).await?;
         let (question, grant) = context.question(peer, Via::Fetch, served, request)?;
         let response = respond(context, question.clone()).await?;
         context.confirm(peer, &question, &grant)?;
-        observed.fetched(kind, &response)?;
+        observed.fetched(resource_type, &response)?;
         Ok(response)
     };
     let answered = answered.await.map_err(|stop: Stop| stop.status(context));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::task::AtomicWaker;
 use oxds_core::session::Interest;
 use oxds_core::snapshot::Changed;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::watchers::{Id, Watched, Watchers};
 
@@ -37,7 +37,7 @@ struct Entries {
     /// Of sessions, and of what they watch together.
     next: Id,
     sessions: HashMap<Id, Arc<AtomicWaker>>,
-    kinds: HashMap<Kind, Watchers>,
+    resource_types: HashMap<ResourceType, Watchers>,
 }
 
 impl Index {
@@ -60,12 +60,15 @@ impl Index {
     pub(super) fn insert(
         &self,
         id: Id,
-        kind: &Kind,
+        resource_type: &ResourceType,
         watched: &mut Watched,
         interests: Vec<Interest>,
     ) {
         let entries = &mut *self.lock();
-        let watchers = entries.kinds.entry(kind.clone()).or_default();
+        let watchers = entries
+            .resource_types
+            .entry(resource_type.clone())
+            .or_default();
         watchers.insert(id, watched, interests, || new_id(&mut entries.next));
     }
 
@@ -73,21 +76,21 @@ impl Index {
     pub(super) fn remove(
         &self,
         id: Id,
-        kind: &Kind,
+        resource_type: &ResourceType,
         watched: &mut Watched,
         interests: &[Interest],
     ) {
-        self.lock().change(kind, |watchers| {
+        self.lock().change(resource_type, |watchers| {
             watchers.remove(id, watched, interests);
         });
     }
 
     /// Forgets a session and all that it was entered under.
-    pub(super) fn strike(&self, id: Id, watched: &HashMap<Kind, Watched>) {
+    pub(super) fn strike(&self, id: Id, watched: &HashMap<ResourceType, Watched>) {
         let mut entries = self.lock();
         entries.sessions.remove(&id);
-        for (kind, watched) in watched {
-            entries.change(kind, |watchers| watchers.remove_all(id, watched));
+        for (resource_type, watched) in watched {
+            entries.change(resource_type, |watchers| watchers.remove_all(id, watched));
         }
     }
 
@@ -95,12 +98,16 @@ impl Index {
     pub(super) fn wake(&self, changed: &[Changed]) {
         let entries = self.lock();
         let mut concerned: HashSet<Id> = HashSet::new();
-        let mut whole_kinds: HashSet<&Kind> = HashSet::new();
-        for Changed { kind, name } in changed {
-            let Some(watchers) = entries.kinds.get(kind) else {
+        let mut whole_types: HashSet<&ResourceType> = HashSet::new();
+        for Changed {
+            resource_type,
+            name,
+        } in changed
+        {
+            let Some(watchers) = entries.resource_types.get(resource_type) else {
                 continue;
             };
-            if whole_kinds.insert(kind) {
+            if whole_types.insert(resource_type) {
                 concerned.extend(watchers.of_all());
             }
             concerned.extend(watchers.of(name));
@@ -129,11 +136,11 @@ impl Index {
 
 impl Entries {
     /// Kinds, too, go with the last who watches them.
-    fn change(&mut self, kind: &Kind, change: impl FnOnce(&mut Watchers)) {
-        if let Some(watchers) = self.kinds.get_mut(kind) {
+    fn change(&mut self, resource_type: &ResourceType, change: impl FnOnce(&mut Watchers)) {
+        if let Some(watchers) = self.resource_types.get_mut(resource_type) {
             change(watchers);
             if watchers.is_empty() {
-                self.kinds.remove(kind);
+                self.resource_types.remove(resource_type);
             }
         }
     }
@@ -148,9 +155,9 @@ fn new_id(next: &mut Id) -> Id {
 mod tests {
     use super::*;
 
-    fn changed(kind: Kind, name: &str) -> Changed {
+    fn changed(resource_type: ResourceType, name: &str) -> Changed {
         Changed {
-            kind,
+            resource_type,
             name: name.into(),
         }
     }
@@ -163,17 +170,25 @@ mod tests {
         let [all, a, b] = [index.enrol().0, index.enrol().0, index.enrol().0];
         let name = |name: &str| Interest::Name(name.into());
         let watch = |id, interest| {
-            index.insert(id, &Kind::CLUSTER, &mut Watched::default(), vec![interest]);
+            index.insert(
+                id,
+                &ResourceType::CLUSTER,
+                &mut Watched::default(),
+                vec![interest],
+            );
         };
         watch(all, Interest::All);
         watch(a, name("a"));
         watch(b, name("b"));
 
-        index.wake(&[changed(Kind::CLUSTER, "a")]);
+        index.wake(&[changed(ResourceType::CLUSTER, "a")]);
         assert_eq!(index.wakeups.get(), 2);
-        index.wake(&[changed(Kind::LISTENER, "a")]);
+        index.wake(&[changed(ResourceType::LISTENER, "a")]);
         assert_eq!(index.wakeups.get(), 2);
-        index.wake(&[changed(Kind::CLUSTER, "a"), changed(Kind::CLUSTER, "b")]);
+        index.wake(&[
+            changed(ResourceType::CLUSTER, "a"),
+            changed(ResourceType::CLUSTER, "b"),
+        ]);
         assert_eq!(index.wakeups.get(), 5);
     }
 
@@ -182,16 +197,16 @@ mod tests {
     fn what_is_struck_out_leaves_nothing() {
         let index = Index::default();
         let (id, _) = index.enrol();
-        let mut watched: HashMap<Kind, Watched> = HashMap::new();
-        for (kind, interest) in [
-            (Kind::CLUSTER, Interest::All),
-            (Kind::ENDPOINT, Interest::Name("a".into())),
+        let mut watched: HashMap<ResourceType, Watched> = HashMap::new();
+        for (resource_type, interest) in [
+            (ResourceType::CLUSTER, Interest::All),
+            (ResourceType::ENDPOINT, Interest::Name("a".into())),
         ] {
-            let of_kind = watched.entry(kind.clone()).or_default();
-            index.insert(id, &kind, of_kind, vec![interest]);
+            let of_type = watched.entry(resource_type.clone()).or_default();
+            index.insert(id, &resource_type, of_type, vec![interest]);
         }
         index.strike(id, &watched);
         let entries = index.lock();
-        assert!(entries.sessions.is_empty() && entries.kinds.is_empty());
+        assert!(entries.sessions.is_empty() && entries.resource_types.is_empty());
     }
 }

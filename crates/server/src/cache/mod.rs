@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use oxds_core::group::{GroupUpdate, Groups, Matcher, Membership};
 use oxds_core::snapshot::{ChangeSet, Limits, Resource, Snapshot};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 use tokio_util::sync::CancellationToken;
 
@@ -40,12 +40,12 @@ use crate::pulse::Pulse;
 /// use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 /// use oxds_core::snapshot::{ChangeSet, Resource};
 /// use oxds_server::Cache;
-/// use oxds_types::Kind;
+/// use oxds_types::ResourceType;
 ///
 /// let cache = Cache::new();
 /// let blue = Cluster { name: "blue".into(), ..Cluster::default() };
 /// cache.apply(ChangeSet::default().put(Resource::of(&blue)?));
-/// assert!(cache.snapshot().get(&Kind::CLUSTER, "blue").is_some());
+/// assert!(cache.snapshot().get(&ResourceType::CLUSTER, "blue").is_some());
 /// # Ok::<_, oxds_types::codec::Unfit>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -125,13 +125,13 @@ impl Cache {
     }
 
     /// The same for one kind; the others stay as they are.
-    pub fn replace_kind<R: Into<Arc<Resource>>>(
+    pub fn replace_type<R: Into<Arc<Resource>>>(
         &self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         resources: impl IntoIterator<Item = R>,
     ) -> Arc<Snapshot> {
         self.write(|root, _| {
-            let changes = ChangeSet::replacing(root, Some(kind), resources);
+            let changes = ChangeSet::replacing(root, Some(resource_type), resources);
             (Some(changes), Vec::new())
         })
     }
@@ -169,7 +169,7 @@ impl Cache {
         let touched = grouped.groups.update(updates);
         let changed: Vec<_> = changed
             .into_iter()
-            .map(|one| (one.kind, one.name))
+            .map(|one| (one.resource_type, one.name))
             .collect();
         let Grouped { groups, views } = &mut *grouped;
         views.retain(|_, view| view.strong_count() > 0);
@@ -214,8 +214,16 @@ impl Cache {
     }
 
     /// What a group has, whoever sees it.
-    pub(crate) fn of_group(&self, group: &str, kind: &Kind, name: &str) -> Option<Arc<Resource>> {
-        self.grouped().groups.get(group, kind, name).cloned()
+    pub(crate) fn of_group(
+        &self,
+        group: &str,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<Arc<Resource>> {
+        self.grouped()
+            .groups
+            .get(group, resource_type, name)
+            .cloned()
     }
 
     /// The groups there are, with how many resources each has.

@@ -9,7 +9,7 @@ use futures_util::task::AtomicWaker;
 use oxds_core::group::Membership;
 use oxds_core::session::Interest;
 use oxds_core::snapshot::{ChangeSet, Changed, Revision, Snapshot};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
 use super::index::Index;
@@ -98,7 +98,7 @@ pub(crate) struct Watcher {
     id: Id,
     waker: Arc<AtomicWaker>,
     /// What it is entered under, to be struck out.
-    watched: HashMap<Kind, Watched>,
+    watched: HashMap<ResourceType, Watched>,
     /// Where it is woken from if the node may have come to see another view.
     entered: Option<Entered>,
 }
@@ -128,24 +128,26 @@ impl Watcher {
     }
 
     /// From now on a change of these wakes, which did not before.
-    pub(crate) fn watch(&mut self, kind: &Kind, interests: Vec<Interest>) {
+    pub(crate) fn watch(&mut self, resource_type: &ResourceType, interests: Vec<Interest>) {
         let index = &self.view.index;
-        let watched = self.watched.entry(kind.clone()).or_default();
-        index.insert(self.id, kind, watched, interests);
+        let watched = self.watched.entry(resource_type.clone()).or_default();
+        index.insert(self.id, resource_type, watched, interests);
     }
 
     /// Goes on in another place, with what it watches.
     pub(crate) fn move_to(&mut self, mut next: Self) {
-        for (kind, watched) in &self.watched {
-            next.watch(kind, watched.interests());
+        for (resource_type, watched) in &self.watched {
+            next.watch(resource_type, watched.interests());
         }
         *self = next;
     }
 
     /// A change of these need not wake any more.
-    pub(crate) fn unwatch(&mut self, kind: &Kind, interests: &[Interest]) {
-        if let Some(watched) = self.watched.get_mut(kind) {
-            self.view.index.remove(self.id, kind, watched, interests);
+    pub(crate) fn unwatch(&mut self, resource_type: &ResourceType, interests: &[Interest]) {
+        if let Some(watched) = self.watched.get_mut(resource_type) {
+            self.view
+                .index
+                .remove(self.id, resource_type, watched, interests);
         }
     }
 }

@@ -5,10 +5,10 @@ mod polls;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use oxds_core::session::{HeldBack, KindStatus, Progress, Rejection, ResourceStatus, Session};
+use oxds_core::session::{HeldBack, Progress, Rejection, ResourceStatus, Session, TypeStatus};
 use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
 pub(crate) use polls::{Answered, Polls, Via};
@@ -35,19 +35,19 @@ pub(crate) trait Subscriber {
     /// Who it is, if it said so.
     fn node(&self) -> Option<&Node>;
     /// Every kind that it asked for.
-    fn kinds(&self) -> Vec<KindStatus>;
+    fn resource_types(&self) -> Vec<TypeStatus>;
     /// How far it is with one of them, given what is served.
-    fn progress(&self, kind: &Kind, snapshot: &Snapshot) -> Progress;
+    fn progress(&self, resource_type: &ResourceType, snapshot: &Snapshot) -> Progress;
     /// Whether it has accepted all that is served to it.
     fn is_in_sync(&self, snapshot: &Snapshot) -> bool;
     /// What it is not told yet, so that nothing breaks (S-53), of one of them: some of it.
-    fn held_back(&self, kind: &Kind, snapshot: &Snapshot) -> Vec<HeldBack>;
+    fn held_back(&self, resource_type: &ResourceType, snapshot: &Snapshot) -> Vec<HeldBack>;
     /// What it asked for by name.
-    fn names(&self, kind: &Kind) -> Vec<Arc<str>>;
+    fn names(&self, resource_type: &ResourceType) -> Vec<Arc<str>>;
     /// What it has of one resource; `None` if it did not ask for it.
-    fn resource(&self, kind: &Kind, name: &str) -> Option<ResourceStatus>;
+    fn resource(&self, resource_type: &ResourceType, name: &str) -> Option<ResourceStatus>;
     /// What it refused.
-    fn rejections(&self, kind: &Kind) -> Vec<(Arc<str>, Rejection)>;
+    fn rejections(&self, resource_type: &ResourceType) -> Vec<(Arc<str>, Rejection)>;
 }
 
 /// Shows every client that is there, and what is served to it: streams, oldest first, then those that poll.
@@ -72,34 +72,34 @@ impl Subscriber for Session {
         Session::node(self)
     }
 
-    fn kinds(&self) -> Vec<KindStatus> {
+    fn resource_types(&self) -> Vec<TypeStatus> {
         self.status()
     }
 
-    fn progress(&self, kind: &Kind, snapshot: &Snapshot) -> Progress {
-        Session::progress(self, kind, snapshot).unwrap_or(Progress::NotSent)
+    fn progress(&self, resource_type: &ResourceType, snapshot: &Snapshot) -> Progress {
+        Session::progress(self, resource_type, snapshot).unwrap_or(Progress::NotSent)
     }
 
     fn is_in_sync(&self, snapshot: &Snapshot) -> bool {
         Session::is_in_sync(self, snapshot)
     }
 
-    fn held_back(&self, kind: &Kind, snapshot: &Snapshot) -> Vec<HeldBack> {
-        Session::held_back(self, kind, snapshot)
+    fn held_back(&self, resource_type: &ResourceType, snapshot: &Snapshot) -> Vec<HeldBack> {
+        Session::held_back(self, resource_type, snapshot)
             .take(HELD_SHOWN)
             .collect()
     }
 
-    fn names(&self, kind: &Kind) -> Vec<Arc<str>> {
-        Session::names(self, kind).cloned().collect()
+    fn names(&self, resource_type: &ResourceType) -> Vec<Arc<str>> {
+        Session::names(self, resource_type).cloned().collect()
     }
 
-    fn resource(&self, kind: &Kind, name: &str) -> Option<ResourceStatus> {
-        self.resource_status(kind, name)
+    fn resource(&self, resource_type: &ResourceType, name: &str) -> Option<ResourceStatus> {
+        self.resource_status(resource_type, name)
     }
 
-    fn rejections(&self, kind: &Kind) -> Vec<(Arc<str>, Rejection)> {
-        let rejections = Session::rejections(self, kind);
+    fn rejections(&self, resource_type: &ResourceType) -> Vec<(Arc<str>, Rejection)> {
+        let rejections = Session::rejections(self, resource_type);
         rejections
             .map(|(name, rejection)| (Arc::clone(name), rejection.clone()))
             .collect()

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use oxds_core::session::{
-    HeldBack, Interest, KindStatus, Nack, Progress, Rejection, ResourceStatus,
+    HeldBack, Interest, Nack, Progress, Rejection, ResourceStatus, TypeStatus,
 };
 use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_core::time::Instant;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
 use super::{About, Subscriber};
@@ -52,7 +52,7 @@ struct Poller {
     node: Node,
     since: Instant,
     heard: Instant,
-    kinds: BTreeMap<Kind, Polled>,
+    resource_types: BTreeMap<ResourceType, Polled>,
 }
 
 /// One kind of one client.
@@ -81,13 +81,13 @@ impl Polls {
             node: node.clone(),
             since: now,
             heard: now,
-            kinds: BTreeMap::new(),
+            resource_types: BTreeMap::new(),
         });
         poller.heard = now;
-        let kind = question.kind().clone();
+        let resource_type = question.resource_type().clone();
         let polled = poller
-            .kinds
-            .entry(kind)
+            .resource_types
+            .entry(resource_type)
             .or_insert_with(|| Polled::new(question.clone()));
         polled.ask(now, question)
     }
@@ -119,7 +119,9 @@ impl Polls {
         };
         let pollers = self.lock(now);
         let poller = pollers.get(&(node.id.clone(), question.via));
-        poller.map_or_else(Vec::new, |poller| poller.rejections(question.kind()))
+        poller.map_or_else(Vec::new, |poller| {
+            poller.rejections(question.resource_type())
+        })
     }
 
     fn update(&self, now: Instant, question: &Question, update: impl FnOnce(&mut Polled)) {
@@ -127,7 +129,7 @@ impl Polls {
         let mut pollers = self.lock(now);
         if let Some(poller) = pollers.get_mut(&(node.id.clone(), question.via)) {
             poller.heard = now;
-            if let Some(polled) = poller.kinds.get_mut(question.kind()) {
+            if let Some(polled) = poller.resource_types.get_mut(question.resource_type()) {
                 update(polled);
             }
         }
@@ -230,11 +232,11 @@ impl Polled {
         }
     }
 
-    fn status(&self, kind: &Kind) -> KindStatus {
+    fn status(&self, resource_type: &ResourceType) -> TypeStatus {
         let wildcard = self.question.interests() == [Interest::All];
         let version = |told: &Option<Told>| told.as_ref().map(|told| told.version);
-        KindStatus {
-            kind: kind.clone(),
+        TypeStatus {
+            resource_type: resource_type.clone(),
             api: self.question.api(),
             wildcard,
             names: self.question.names().count(),
@@ -255,13 +257,15 @@ impl Subscriber for Poller {
         Some(&self.node)
     }
 
-    fn kinds(&self) -> Vec<KindStatus> {
-        let kinds = self.kinds.iter();
-        kinds.map(|(kind, polled)| polled.status(kind)).collect()
+    fn resource_types(&self) -> Vec<TypeStatus> {
+        let resource_types = self.resource_types.iter();
+        resource_types
+            .map(|(resource_type, polled)| polled.status(resource_type))
+            .collect()
     }
 
-    fn progress(&self, kind: &Kind, snapshot: &Snapshot) -> Progress {
-        let Some(polled) = self.kinds.get(kind) else {
+    fn progress(&self, resource_type: &ResourceType, snapshot: &Snapshot) -> Progress {
+        let Some(polled) = self.resource_types.get(resource_type) else {
             return Progress::NotSent;
         };
         let served = polled.question.content(snapshot).version;
@@ -274,25 +278,26 @@ impl Subscriber for Poller {
     }
 
     fn is_in_sync(&self, snapshot: &Snapshot) -> bool {
-        let mut kinds = self.kinds.keys();
-        kinds.all(|kind| self.progress(kind, snapshot) == Progress::Synced)
+        let mut resource_types = self.resource_types.keys();
+        resource_types
+            .all(|resource_type| self.progress(resource_type, snapshot) == Progress::Synced)
     }
 
     /// Each answer is all that there is.
-    fn held_back(&self, _: &Kind, _: &Snapshot) -> Vec<HeldBack> {
+    fn held_back(&self, _: &ResourceType, _: &Snapshot) -> Vec<HeldBack> {
         Vec::new()
     }
 
-    fn names(&self, kind: &Kind) -> Vec<Arc<str>> {
-        let polled = self.kinds.get(kind).into_iter();
+    fn names(&self, resource_type: &ResourceType) -> Vec<Arc<str>> {
+        let polled = self.resource_types.get(resource_type).into_iter();
         polled
             .flat_map(|polled| polled.question.names())
             .cloned()
             .collect()
     }
 
-    fn resource(&self, kind: &Kind, name: &str) -> Option<ResourceStatus> {
-        let polled = self.kinds.get(kind)?;
+    fn resource(&self, resource_type: &ResourceType, name: &str) -> Option<ResourceStatus> {
+        let polled = self.resource_types.get(resource_type)?;
         let mut interests = polled.question.interests().iter();
         let asked = interests.any(|interest| match interest {
             Interest::All => true,
@@ -301,8 +306,12 @@ impl Subscriber for Poller {
         asked.then(|| polled.resource(name))
     }
 
-    fn rejections(&self, kind: &Kind) -> Vec<(Arc<str>, Rejection)> {
-        let Some(polled) = self.kinds.get(kind).filter(|polled| polled.nack.is_some()) else {
+    fn rejections(&self, resource_type: &ResourceType) -> Vec<(Arc<str>, Rejection)> {
+        let Some(polled) = self
+            .resource_types
+            .get(resource_type)
+            .filter(|polled| polled.nack.is_some())
+        else {
             return Vec::new();
         };
         let sent = polled.sent.iter().flat_map(Told::resources);
@@ -329,7 +338,7 @@ mod tests {
 
     fn serving(content: &[u8]) -> Arc<Snapshot> {
         let changes = ChangeSet {
-            upserts: vec![Arc::new(Resource::new(Kind::CLUSTER, "a", content))],
+            upserts: vec![Arc::new(Resource::new(ResourceType::CLUSTER, "a", content))],
             ..ChangeSet::default()
         };
         Snapshot::unloaded().apply(changes).0
@@ -349,15 +358,22 @@ mod tests {
             ..DiscoveryRequest::default()
         };
         let config = Config::default();
-        Question::new(Via::Rest, &Kind::CLUSTER, ApiVersion::V3, request, &config).unwrap()
+        Question::new(
+            Via::Rest,
+            &ResourceType::CLUSTER,
+            ApiVersion::V3,
+            request,
+            &config,
+        )
+        .unwrap()
     }
 
     /// What is shown of the only client.
-    fn shown(polls: &Polls, now: Instant, snapshot: &Snapshot) -> Option<(Progress, KindStatus)> {
+    fn shown(polls: &Polls, now: Instant, snapshot: &Snapshot) -> Option<(Progress, TypeStatus)> {
         let mut shown = None;
         polls.each(now, |_, poller| {
-            let progress = poller.progress(&Kind::CLUSTER, snapshot);
-            shown = Some((progress, poller.kinds().remove(0)));
+            let progress = poller.progress(&ResourceType::CLUSTER, snapshot);
+            shown = Some((progress, poller.resource_types().remove(0)));
         });
         shown
     }
@@ -388,9 +404,9 @@ mod tests {
         let (progress, status) = shown(&polls, at(5), &two).unwrap();
         assert_eq!((progress, status.nacks), (Progress::Nacked, 1));
         polls.each(at(5), |_, poller| {
-            let (name, rejection) = poller.rejections(&Kind::CLUSTER).remove(0);
+            let (name, rejection) = poller.rejections(&ResourceType::CLUSTER).remove(0);
             assert_eq!((&*name, &*rejection.reason), ("a", "a: no"));
-            let a = poller.resource(&Kind::CLUSTER, "a").unwrap();
+            let a = poller.resource(&ResourceType::CLUSTER, "a").unwrap();
             assert_ne!(a.acked, a.sent);
         });
         assert!(shown(&polls, at(124), &two).is_some());
@@ -405,7 +421,7 @@ mod tests {
             node: Node::default(),
             since: at(1),
             heard: at(1),
-            kinds: BTreeMap::new(),
+            resource_types: BTreeMap::new(),
         };
         let made_up = (1..MAX_POLLERS).map(|id| ((id.to_string(), Via::Rest), nobody()));
         polls.0.lock().unwrap().extend(made_up);

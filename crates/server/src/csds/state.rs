@@ -10,10 +10,10 @@ use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig
 use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ConfigStatus};
 use envoy_types::pb::google::protobuf::{Any, Timestamp};
 use oxds_core::rollback::Withdrawn;
-use oxds_core::session::{KindStatus, ResourceStatus};
+use oxds_core::session::{ResourceStatus, TypeStatus};
 use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_core::time::Instant;
-use oxds_types::{Kind, Version};
+use oxds_types::{ResourceType, Version};
 
 use super::matcher::NodeMatcher;
 use crate::ads::Context;
@@ -56,10 +56,12 @@ pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
             now,
             with_contents: view.with_contents,
         };
-        let kinds = subscriber.kinds();
-        client
-            .generic_xds_configs
-            .extend(kinds.iter().flat_map(|kind| shot.kind(kind)));
+        let resource_types = subscriber.resource_types();
+        client.generic_xds_configs.extend(
+            resource_types
+                .iter()
+                .flat_map(|resource_type| shot.resource_type(resource_type)),
+        );
     });
     clients.into_values().collect()
 }
@@ -75,11 +77,14 @@ struct Shot<'a> {
 
 impl Shot<'_> {
     /// Whatever of a kind is served to the client or was asked for by it.
-    fn kind(&self, status: &KindStatus) -> Vec<GenericXdsConfig> {
-        let served = self.snapshot.kind_in(&status.kind, status.api);
+    fn resource_type(&self, status: &TypeStatus) -> Vec<GenericXdsConfig> {
+        let served = self.snapshot.type_in(&status.resource_type, status.api);
         let collection = served.collection();
-        let mut names: BTreeSet<Arc<str>> =
-            self.subscriber.names(&status.kind).into_iter().collect();
+        let mut names: BTreeSet<Arc<str>> = self
+            .subscriber
+            .names(&status.resource_type)
+            .into_iter()
+            .collect();
         if status.wildcard {
             names.extend(
                 collection
@@ -93,13 +98,15 @@ impl Shot<'_> {
 
     fn resource(
         &self,
-        kind: &KindStatus,
+        resource_type: &TypeStatus,
         name: &str,
         served: Option<&Arc<Resource>>,
     ) -> Option<GenericXdsConfig> {
-        let status = self.subscriber.resource(&kind.kind, name)?;
+        let status = self
+            .subscriber
+            .resource(&resource_type.resource_type, name)?;
         let (mut config_status, client_status) = verdict(&status, served.map(|r| r.version()));
-        let shown = self.with_contents && kind.kind != Kind::SECRET;
+        let shown = self.with_contents && resource_type.resource_type != ResourceType::SECRET;
         let contents = served.filter(|r| shown && status.acked == Some(r.version()));
         let mut error_state = status
             .rejected
@@ -113,12 +120,12 @@ impl Shot<'_> {
                 version_info: rejection.version.to_string(),
             });
         // The client may well have what is served: it is not what the store has.
-        if let Some(withdrawn) = self.withdrawn(kind, name, served) {
+        if let Some(withdrawn) = self.withdrawn(resource_type, name, served) {
             config_status = ConfigStatus::Error;
             error_state = Some(self.taken_back(withdrawn, shown));
         }
         Some(GenericXdsConfig {
-            type_url: kind.kind.type_url().to_owned(),
+            type_url: resource_type.resource_type.type_url().to_owned(),
             name: name.to_owned(),
             version_info: status.acked.map(|v| v.to_string()).unwrap_or_default(),
             xds_config: contents.map(|r| any(r)),
@@ -134,13 +141,15 @@ impl Shot<'_> {
     /// Why something else is served than what the store has.
     fn withdrawn(
         &self,
-        kind: &KindStatus,
+        resource_type: &TypeStatus,
         name: &str,
         served: Option<&Arc<Resource>>,
     ) -> Option<&Withdrawn> {
         self.withdrawn.iter().find(|withdrawn| {
             let place = &withdrawn.place;
-            place.kind == kind.kind && *place.name == *name && served == Some(&withdrawn.good)
+            place.resource_type == resource_type.resource_type
+                && *place.name == *name
+                && served == Some(&withdrawn.good)
         })
     }
 
@@ -176,7 +185,7 @@ fn verdict(
 
 fn any(resource: &Resource) -> Any {
     Any {
-        type_url: resource.kind().type_url().to_owned(),
+        type_url: resource.resource_type().type_url().to_owned(),
         value: resource.value().to_vec(),
     }
 }

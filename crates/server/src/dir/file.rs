@@ -78,7 +78,7 @@ fn translate(file: &Path, error: &Error) -> Finding {
         },
         file: PathBuf::from(file),
         position: error.position,
-        kind: error.kind.clone(),
+        resource_type: error.resource_type.clone(),
         resource: error.resource.clone(),
         path: error.path.clone(),
         rule: rule(&error.reason),

@@ -231,7 +231,7 @@ impl Changes {
         let groups = self.groups.values().map(|group| &group.changes);
         groups.chain([&self.root]).flat_map(|changes| {
             let added = changes.upserts.iter();
-            let added = added.map(|r| (r.kind().clone(), Arc::clone(r.name())));
+            let added = added.map(|r| (r.resource_type().clone(), Arc::clone(r.name())));
             changes.removals.iter().cloned().chain(added)
         })
     }

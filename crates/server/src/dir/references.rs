@@ -57,15 +57,15 @@ pub(super) fn dangling(
         .iter()
         .filter(move |to| !exists(&target(to)));
     missing.map(move |to| {
-        let (kind, name) = (resource.kind(), resource.name());
+        let (resource_type, name) = (resource.resource_type(), resource.name());
         let message = format!(
-            "{kind} {name:?} refers to {} {:?}, which is not here",
-            to.kind, to.name
+            "{resource_type} {name:?} refers to {} {:?}, which is not here",
+            to.resource_type, to.name
         );
         Finding {
             severity,
             position: item.position,
-            kind: Some(kind.clone()),
+            resource_type: Some(resource_type.clone()),
             resource: Some(name.to_string()),
             ..finding(path, "dangling", &message)
         }
@@ -73,5 +73,5 @@ pub(super) fn dangling(
 }
 
 fn target(reference: &Reference) -> Key {
-    (reference.kind.clone(), Arc::clone(&reference.name))
+    (reference.resource_type.clone(), Arc::clone(&reference.name))
 }

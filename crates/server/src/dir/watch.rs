@@ -246,8 +246,8 @@ impl Dirty {
 }
 
 /// Our own reading is reported too, and must not lead to more of it.
-fn is_mere_reading(kind: EventKind) -> bool {
-    match kind {
+fn is_mere_reading(resource_type: EventKind) -> bool {
+    match resource_type {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
         EventKind::Access(_) => true,
         _ => false,

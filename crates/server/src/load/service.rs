@@ -12,7 +12,7 @@ use futures_util::Stream;
 use futures_util::stream::unfold;
 use oxds_core::session::Interest;
 use oxds_core::snapshot::Revision;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{Duration as ProtoDuration, Node};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -175,7 +175,7 @@ impl Conversation {
         }
         self.memberships = Some(memberships);
         *watcher = self.context.cache.enrol(node);
-        watcher.watch(&Kind::CLUSTER, vec![Interest::All]);
+        watcher.watch(&ResourceType::CLUSTER, vec![Interest::All]);
     }
 
     /// What the client should report; `None` as long as it has not said who it is, or nothing is loaded.
@@ -193,7 +193,7 @@ impl Conversation {
             });
         }
         let snapshot = self.watcher.as_ref()?.view().load();
-        let clusters = snapshot.kind(&Kind::CLUSTER).collection();
+        let clusters = snapshot.resource_type(&ResourceType::CLUSTER).collection();
         let names = clusters.iter().map(|cluster| cluster.name().to_string());
         snapshot.is_loaded().then(|| Orders {
             interval,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use oxds_core::session::{Event, Transmit};
 use oxds_core::snapshot::Protocol;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -25,17 +25,17 @@ use scrape::Scrape;
 /// Counters that streams add to.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    own_kinds: BTreeSet<Kind>,
+    own_types: BTreeSet<ResourceType>,
     streams: Family<ByProtocol, Gauge<i64, AtomicI64>>,
     requests: Counter<u64, AtomicU64>,
-    responses: Family<ByKind, Counter>,
-    bytes: Family<ByKind, Counter>,
-    acks: Family<ByKind, Counter>,
-    nacks: Family<ByKind, Counter>,
-    stale_nonces: Family<ByKind, Counter>,
-    unknown_kinds: Counter,
-    held_too_long: Family<ByKind, Counter>,
-    rollbacks: Family<ByKind, Counter>,
+    responses: Family<ByType, Counter>,
+    bytes: Family<ByType, Counter>,
+    acks: Family<ByType, Counter>,
+    nacks: Family<ByType, Counter>,
+    stale_nonces: Family<ByType, Counter>,
+    unknown_types: Counter,
+    held_too_long: Family<ByType, Counter>,
+    rollbacks: Family<ByType, Counter>,
     refusals: Family<ByReason, Counter>,
     throttled: Counter,
 }
@@ -46,8 +46,8 @@ struct ByProtocol {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ByKind {
-    kind: Cow<'static, str>,
+struct ByType {
+    resource_type: Cow<'static, str>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -65,21 +65,23 @@ pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
 
 impl Metrics {
     /// Nothing was counted yet.
-    pub(crate) fn new(own_kinds: BTreeSet<Kind>) -> Self {
+    pub(crate) fn new(own_types: BTreeSet<ResourceType>) -> Self {
         Self {
-            own_kinds,
+            own_types,
             ..Self::default()
         }
     }
 
     /// A client may make up kinds; it may not make up time series.
-    fn by_kind(&self, kind: &Kind) -> ByKind {
-        let kind = match kind.short_name() {
+    fn by_type(&self, resource_type: &ResourceType) -> ByType {
+        let resource_type = match resource_type.short_name() {
             Some(short) => short.into(),
-            None if self.own_kinds.contains(kind) => kind.message().to_owned().into(),
+            None if self.own_types.contains(resource_type) => {
+                resource_type.message().to_owned().into()
+            }
             None => "other".into(),
         };
-        ByKind { kind }
+        ByType { resource_type }
     }
 
     pub(crate) fn stream_opened(&self, protocol: Protocol) {
@@ -113,40 +115,42 @@ impl Metrics {
     }
 
     pub(crate) fn response(&self, response: &Transmit) {
-        let kind = self.by_kind(&response.kind);
-        self.responses.get_or_create(&kind).inc();
+        let resource_type = self.by_type(&response.resource_type);
+        self.responses.get_or_create(&resource_type).inc();
         self.bytes
-            .get_or_create(&kind)
+            .get_or_create(&resource_type)
             .inc_by(response.frame.len() as u64);
     }
 
     pub(crate) fn event(&self, event: &Event) {
-        let (family, kind) = match event {
-            Event::Acked { kind, .. } => (&self.acks, kind),
-            Event::Nacked { kind, .. } => (&self.nacks, kind),
-            Event::StaleNonce(kind) => (&self.stale_nonces, kind),
-            Event::HeldTooLong { kind, .. } => (&self.held_too_long, kind),
-            Event::UnknownKind(_) => {
-                self.unknown_kinds.inc();
+        let (family, resource_type) = match event {
+            Event::Acked { resource_type, .. } => (&self.acks, resource_type),
+            Event::Nacked { resource_type, .. } => (&self.nacks, resource_type),
+            Event::StaleNonce(resource_type) => (&self.stale_nonces, resource_type),
+            Event::HeldTooLong { resource_type, .. } => (&self.held_too_long, resource_type),
+            Event::UnknownType(_) => {
+                self.unknown_types.inc();
                 return;
             }
             Event::Watched(..) | Event::Unwatched(..) => return,
         };
-        family.get_or_create(&self.by_kind(kind)).inc();
+        family.get_or_create(&self.by_type(resource_type)).inc();
     }
 
     /// A change was taken back, as clients refused it.
-    pub(crate) fn taken_back(&self, kind: &Kind) {
-        self.rollbacks.get_or_create(&self.by_kind(kind)).inc();
+    pub(crate) fn taken_back(&self, resource_type: &ResourceType) {
+        self.rollbacks
+            .get_or_create(&self.by_type(resource_type))
+            .inc();
     }
 
     /// The question of a client that polls said what became of the last answer.
-    pub(crate) fn answered(&self, kind: &Kind, answered: Answered) {
+    pub(crate) fn answered(&self, resource_type: &ResourceType, answered: Answered) {
         let family = match answered {
             Answered::Accepted => &self.acks,
             Answered::Refused => &self.nacks,
         };
-        family.get_or_create(&self.by_kind(kind)).inc();
+        family.get_or_create(&self.by_type(resource_type)).inc();
     }
 
     /// All of it, and what is read off the cache and the store at each scrape.
@@ -173,7 +177,7 @@ impl Metrics {
         let help = "Requests that answered an older response";
         registry.register("stale_nonces", help, self.stale_nonces.clone());
         let help = "Requests for types that are not known here";
-        registry.register("unknown_kinds", help, self.unknown_kinds.clone());
+        registry.register("unknown_kinds", help, self.unknown_types.clone());
         let help = "Changes sent although the client was not ready for them";
         registry.register("held_too_long", help, self.held_too_long.clone());
         let help = "What was refused to clients";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -25,7 +25,7 @@ impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         self.counters(&mut encoder)?;
         self.gauges(&mut encoder)?;
-        self.kinds(&mut encoder)
+        self.resource_types(&mut encoder)
     }
 }
 
@@ -97,22 +97,24 @@ impl Scrape {
         )
     }
 
-    fn kinds(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    fn resource_types(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let snapshot = self.context.cache.snapshot();
-        let served = snapshot.kinds().map(|(kind, published)| {
+        let served = snapshot.resource_types().map(|(resource_type, published)| {
             let count = published.collection().len() as u64;
-            (kind, count)
+            (resource_type, count)
         });
-        encode_by_kind(encoder, "resources", "Resources served", served)?;
+        encode_by_type(encoder, "resources", "Resources served", served)?;
 
         let unsaid = withheld::everywhere(&self.context.cache);
-        let mut withheld: BTreeMap<&Kind, u64> =
-            snapshot.kinds().map(|(kind, _)| (kind, 0)).collect();
+        let mut withheld: BTreeMap<&ResourceType, u64> = snapshot
+            .resource_types()
+            .map(|(resource_type, _)| (resource_type, 0))
+            .collect();
         for one in &unsaid {
-            *withheld.entry(&one.kind).or_default() += 1;
+            *withheld.entry(&one.resource_type).or_default() += 1;
         }
         let help = "Resources that clients of API v2 do not get, as they say what v2 cannot";
-        encode_by_kind(encoder, "withheld", help, withheld)
+        encode_by_type(encoder, "withheld", help, withheld)
     }
 }
 
@@ -126,16 +128,16 @@ fn encode(
 }
 
 /// A gauge with a number for each kind.
-fn encode_by_kind<'a>(
+fn encode_by_type<'a>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
-    numbers: impl IntoIterator<Item = (&'a Kind, u64)>,
+    numbers: impl IntoIterator<Item = (&'a ResourceType, u64)>,
 ) -> Result<(), fmt::Error> {
     let gauge = ConstGauge::new(0_i64).metric_type();
     let mut family = encoder.encode_descriptor(name, help, None, gauge)?;
-    for (kind, number) in numbers {
-        let labels = [("kind", kind.to_string())];
+    for (resource_type, number) in numbers {
+        let labels = [("kind", resource_type.to_string())];
         ConstGauge::new(signed(number)).encode(family.encode_family(&labels)?)?;
     }
     Ok(())

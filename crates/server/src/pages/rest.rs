@@ -25,7 +25,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Router};
 use oxds_types::codec::{request_from_json, response_to_json};
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 use tonic::{Code, Status};
 
 use super::{Pages, wait_preferred};
@@ -39,12 +39,12 @@ use crate::hooks::{Call, Observed};
 pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
     let versions = [ApiVersion::V3, ApiVersion::V2].into_iter();
     let paths = versions.flat_map(|api| {
-        Kind::known().filter_map(move |kind| {
-            let path = kind.service(api)?.rest?;
-            Some((path, kind, api))
+        ResourceType::known().filter_map(move |resource_type| {
+            let path = resource_type.service(api)?.rest?;
+            Some((path, resource_type, api))
         })
     });
-    let router = paths.fold(Router::new(), |router, (path, kind, api)| {
+    let router = paths.fold(Router::new(), |router, (path, resource_type, api)| {
         let poll = move |State(pages): State<Arc<Pages>>,
                          Extension(peer): Extension<Peer>,
                          request: Request| async move {
@@ -59,7 +59,7 @@ pub(super) fn router(pages: &Arc<Pages>) -> Router<Arc<Pages>> {
                 headers,
                 identity: peer.names(),
             };
-            poll(&pages, (&kind, api), &peer, call, &body).await
+            poll(&pages, (&resource_type, api), &peer, call, &body).await
         };
         router.route(path, post(poll))
     });
@@ -105,7 +105,7 @@ type Problem = (StatusCode, Status);
 
 async fn poll(
     pages: &Pages,
-    served: (&Kind, ApiVersion),
+    served: (&ResourceType, ApiVersion),
     peer: &Peer,
     call: Call,
     body: &[u8],
@@ -128,7 +128,7 @@ async fn poll(
 
 async fn answer(
     context: &Context,
-    served: (&Kind, ApiVersion),
+    served: (&ResourceType, ApiVersion),
     peer: &Peer,
     observed: &mut Observed,
     body: &[u8],
@@ -145,15 +145,17 @@ async fn answer(
     let (question, grant) = context
         .question(peer, Via::Rest, served, request)
         .map_err(refused)?;
-    let (kind, _) = served;
+    let (resource_type, _) = served;
     let fetched = fetch(context, &question, hold).await;
     let confirmed = context.confirm(peer, &question, &grant);
     confirmed.map_err(|denied| refused(denied.into()))?;
     match fetched {
         Fetched::Response(response) => {
-            observed.fetched(kind, &response).map_err(by_hook)?;
+            observed
+                .fetched(resource_type, &response)
+                .map_err(by_hook)?;
             let json = response_to_json(&response).map_err(|error| {
-                tracing::error!(%kind, %error, "a response cannot be written as JSON");
+                tracing::error!(%resource_type, %error, "a response cannot be written as JSON");
                 let status = Status::internal(error.to_string());
                 (StatusCode::INTERNAL_SERVER_ERROR, status)
             })?;

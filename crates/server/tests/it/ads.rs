@@ -168,13 +168,13 @@ async fn s79_shutdown_ends_streams_and_returns() {
 async fn only_those_whom_a_change_concerns_are_woken() {
     let server = Running::with_clusters(&["a"]).await;
     let mut streams = Vec::new();
-    for kind in [
+    for resource_type in [
         CDS,
         CDS,
         "type.googleapis.com/envoy.config.listener.v3.Listener",
     ] {
         let mut stream = Stream::open(server.grpc, SOTW).await;
-        stream.send(&ask(kind, &[]));
+        stream.send(&ask(resource_type, &[]));
         stream.sotw_acked().await;
         streams.push(stream);
     }

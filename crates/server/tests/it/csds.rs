@@ -10,7 +10,7 @@ use envoy_types::pb::envoy::service::status::v3::{
 use envoy_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 use envoy_types::pb::envoy::r#type::matcher::v3::{NodeMatcher, StringMatcher};
 use oxds_core::snapshot::{ChangeSet, Resource};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{DiscoveryRequest, Status};
 
 use crate::client::{CDS, Client, DELTA, SOTW, Stream, ack, ack_delta, ask, subscribe};
@@ -109,11 +109,15 @@ async fn s68_what_does_not_exist_is_not_sent() {
 async fn s68_secrets_are_not_shown() {
     let server = Running::with_clusters(&["a"]).await;
     server.cache.apply(ChangeSet {
-        upserts: vec![Arc::new(Resource::new(Kind::SECRET, "key", b"\x0a\x03key"))],
+        upserts: vec![Arc::new(Resource::new(
+            ResourceType::SECRET,
+            "key",
+            b"\x0a\x03key",
+        ))],
         ..ChangeSet::default()
     });
     let mut stream = Stream::open(server.grpc, SOTW).await;
-    let subscription = ask(Kind::SECRET.type_url(), &["key"]);
+    let subscription = ask(ResourceType::SECRET.type_url(), &["key"]);
     stream.send(&subscription);
     let response = stream.sotw().await;
     stream.send(&DiscoveryRequest {

@@ -7,27 +7,27 @@ use std::time::Duration;
 
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::{Cache, FileSink};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::until;
 
-fn resource(kind: &Kind, name: &str) -> Arc<Resource> {
+fn resource(resource_type: &ResourceType, name: &str) -> Arc<Resource> {
     let mut value = vec![0x0a, u8::try_from(name.len()).unwrap()];
     value.extend_from_slice(name.as_bytes());
-    Arc::new(Resource::new(kind.clone(), name, &value))
+    Arc::new(Resource::new(resource_type.clone(), name, &value))
 }
 
-fn changes(upserts: &[(&Kind, &str)], removals: &[(&Kind, &str)]) -> ChangeSet {
+fn changes(upserts: &[(&ResourceType, &str)], removals: &[(&ResourceType, &str)]) -> ChangeSet {
     ChangeSet {
         upserts: upserts
             .iter()
-            .map(|(kind, name)| resource(kind, name))
+            .map(|(resource_type, name)| resource(resource_type, name))
             .collect(),
         removals: removals
             .iter()
-            .map(|(kind, name)| ((*kind).clone(), (*name).into()))
+            .map(|(resource_type, name)| ((*resource_type).clone(), (*name).into()))
             .collect(),
     }
 }
@@ -63,7 +63,7 @@ async fn s57_files_follow_what_is_served_and_are_written_by_rename() {
     let cache = Cache::new();
     let sink = tokio::spawn(FileSink::new(cache.clone(), &folder).run());
 
-    let (cds, eds) = (Kind::CLUSTER, Kind::ENDPOINT);
+    let (cds, eds) = (ResourceType::CLUSTER, ResourceType::ENDPOINT);
     cache.apply(changes(&[(&cds, "a"), (&cds, "b"), (&eds, "shop/a")], &[]));
     holds(&folder, "cds.json", Some(&["a", "b"])).await;
     holds(&folder, "eds/shop%2Fa.json", Some(&["shop/a"])).await;
@@ -98,7 +98,10 @@ async fn s57_files_come_before_what_refers_to_them() {
     let cache = Cache::new();
     let sink = tokio::spawn(FileSink::new(cache.clone(), dir.path()).run());
     cache.apply(changes(
-        &[(&Kind::LISTENER, "l"), (&Kind::CLUSTER, "a")],
+        &[
+            (&ResourceType::LISTENER, "l"),
+            (&ResourceType::CLUSTER, "a"),
+        ],
         &[],
     ));
     until("it is tried", async || {
@@ -120,7 +123,7 @@ async fn s57_secrets_are_for_the_owner_of_the_process_only() {
     let dir = TempDir::new().unwrap();
     let cache = Cache::new();
     let sink = tokio::spawn(FileSink::new(cache.clone(), dir.path()).run());
-    cache.apply(changes(&[(&Kind::SECRET, "key")], &[]));
+    cache.apply(changes(&[(&ResourceType::SECRET, "key")], &[]));
     holds(dir.path(), "sds/key.json", Some(&["key"])).await;
     let mode = fs::metadata(dir.path().join("sds/key.json"))
         .unwrap()

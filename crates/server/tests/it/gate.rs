@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::Server;
-use oxds_types::{Kind, Reference};
+use oxds_types::{Reference, ResourceType};
 use serde_json::{Value, json};
 
 use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
@@ -15,18 +15,25 @@ const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 /// A route that leads to this cluster.
 fn route(to: &str) -> Arc<Resource> {
     let reference = Reference {
-        kind: Kind::CLUSTER,
+        resource_type: ResourceType::CLUSTER,
         name: to.into(),
     };
-    let route = Resource::new(Kind::ROUTE, "main", format!("\x0a\x04main{to}").as_bytes());
+    let route = Resource::new(
+        ResourceType::ROUTE,
+        "main",
+        format!("\x0a\x04main{to}").as_bytes(),
+    );
     Arc::new(route.with_references(vec![reference]))
 }
 
 /// What is held back of a kind: without the time, which has to be there.
-async fn held(server: &Running, kind: &str) -> Value {
+async fn held(server: &Running, resource_type: &str) -> Value {
     let status = pages::json(server.http).await;
-    let kinds = status["nodes"][0]["kinds"].as_array().unwrap();
-    let found = kinds.iter().find(|found| found["kind"] == kind).unwrap();
+    let resource_types = status["nodes"][0]["kinds"].as_array().unwrap();
+    let found = resource_types
+        .iter()
+        .find(|found| found["kind"] == resource_type)
+        .unwrap();
     let mut held = found["held_back"].clone();
     assert_eq!(found["held"], held.as_array().unwrap().len());
     for one in held.as_array_mut().unwrap() {
@@ -47,8 +54,8 @@ async fn s53_the_status_says_what_is_held_back_and_why() {
         ..ChangeSet::default()
     });
     let mut stream = Stream::open(server.grpc, DELTA).await;
-    for (kind, names) in [(CDS, &[][..]), (RDS, &["main"])] {
-        stream.send(&subscribe(kind, names));
+    for (resource_type, names) in [(CDS, &[][..]), (RDS, &["main"])] {
+        stream.send(&subscribe(resource_type, names));
         let response = stream.delta().await;
         stream.send(&ack_delta(&response));
     }
@@ -61,7 +68,7 @@ async fn s53_the_status_says_what_is_held_back_and_why() {
 
     server.cache.apply(ChangeSet {
         upserts: vec![cluster("new", b"").into(), route("new")],
-        removals: vec![(Kind::CLUSTER, "old".into())],
+        removals: vec![(ResourceType::CLUSTER, "old".into())],
     });
     let clusters = stream.delta().await;
     let removal = json!([{ "change": "removal", "name": "old",

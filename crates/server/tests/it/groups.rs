@@ -8,7 +8,7 @@ use oxds_core::group::{Definition, GroupUpdate, Matcher};
 use oxds_server::dir::{self, Options};
 use oxds_server::{Cache, DirStore, Server, Store, Update};
 use oxds_types::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node};
-use oxds_types::{Glob, Kind, Version};
+use oxds_types::{Glob, ResourceType, Version};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -93,7 +93,7 @@ fn seen(cache: &Cache, cluster: &str) -> (Vec<(String, Version)>, Version) {
         ..Node::default()
     };
     let seen = cache.snapshot_for(&node);
-    let clusters = seen.kind(&Kind::CLUSTER).collection();
+    let clusters = seen.resource_type(&ResourceType::CLUSTER).collection();
     let each = clusters.iter().map(|c| (c.name().to_string(), c.version()));
     (each.collect(), clusters.version())
 }

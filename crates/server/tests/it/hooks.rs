@@ -8,7 +8,7 @@ use oxds_core::group::Matcher;
 use oxds_core::session::Request;
 use oxds_server::{Cache, Call, Hooks, Later, Nack, Observer, Sent, Server, Status};
 use oxds_types::discovery::{DiscoveryResponse, Node, Status as Rpc};
-use oxds_types::{Glob, Kind, Version};
+use oxds_types::{Glob, ResourceType, Version};
 use tokio::sync::Notify;
 
 use crate::client::{CDS, Client, DELTA, SOTW, Stream, ack, ack_delta, ask, subscribe};
@@ -80,17 +80,21 @@ impl Observer for Diary {
 
     fn response(&mut self, sent: &Sent<'_>) -> Result<(), Status> {
         assert!(sent.bytes > 16 && sent.version.len() == 16);
-        let (kind, resources, removed) = (sent.kind, sent.resources, sent.removed);
-        self.note(format!("response {kind} +{resources} -{removed}"))
+        let (resource_type, resources, removed) =
+            (sent.resource_type, sent.resources, sent.removed);
+        self.note(format!("response {resource_type} +{resources} -{removed}"))
     }
 
-    fn acked(&mut self, kind: &Kind, _: Version) -> Result<(), Status> {
-        self.note(format!("acked {kind}"))
+    fn acked(&mut self, resource_type: &ResourceType, _: Version) -> Result<(), Status> {
+        self.note(format!("acked {resource_type}"))
     }
 
     fn nacked(&mut self, nack: &Nack<'_>) -> Result<(), Status> {
-        let (kind, reason) = (nack.kind, nack.reason);
-        self.note(format!("nacked {kind} {:?}: {reason}", nack.resources))
+        let (resource_type, reason) = (nack.resource_type, nack.reason);
+        self.note(format!(
+            "nacked {resource_type} {:?}: {reason}",
+            nack.resources
+        ))
     }
 
     fn closed(&mut self, status: &Status) {
@@ -221,13 +225,13 @@ async fn fetch_and_rest_are_told_alike() {
 /// them; then it is told of it all the same, in the version of the API that they ask in.
 #[tokio::test]
 async fn s58_what_is_asked_for_is_told_even_if_the_client_need_not_say_it() {
-    struct Kinds;
-    impl Observer for Kinds {
+    struct Types;
+    impl Observer for Types {
         fn request(&mut self, request: &Request) -> Result<(), Status> {
             Err(Status::permission_denied(request.type_url()))
         }
     }
-    let server = Running::start(Server::builder().hooks(|_: &Call| Ok(Kinds))).await;
+    let server = Running::start(Server::builder().hooks(|_: &Call| Ok(Types))).await;
     server.cache.apply(upsert(&["a"]));
     let mut client = Client::connect(server.grpc).await;
     for path in [

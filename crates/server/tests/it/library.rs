@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use oxds_server::{
-    BindError, Builder, Cache, ChangeSet, DirStore, FileSink, Glob, Kind, LoadReports, Matcher,
-    Node, Resource, Security, Server, Snapshot, Update,
+    BindError, Builder, Cache, ChangeSet, DirStore, FileSink, Glob, LoadReports, Matcher, Node,
+    Resource, ResourceType, Security, Server, Snapshot, Update,
 };
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
 
@@ -57,14 +57,18 @@ async fn a_state_that_is_replaced_costs_what_differs() {
 /// Given a source of clusters and one of listeners; when each hands over all it has; then neither touches what the
 /// other has.
 #[test]
-fn a_source_may_own_a_kind() {
+fn a_source_may_own_a_type() {
     let cache = Cache::new();
-    cache.replace_kind(&Kind::CLUSTER, [cluster("a", b"")]);
-    let listener = Resource::new(Kind::LISTENER, "l", b"");
-    cache.replace_kind(&Kind::LISTENER, [listener]);
-    cache.replace_kind(&Kind::CLUSTER, [cluster("b", b"")]);
-    let has = |kind, name| cache.snapshot().get(&kind, name).is_some();
-    assert!(has(Kind::LISTENER, "l") && has(Kind::CLUSTER, "b") && !has(Kind::CLUSTER, "a"));
+    cache.replace_type(&ResourceType::CLUSTER, [cluster("a", b"")]);
+    let listener = Resource::new(ResourceType::LISTENER, "l", b"");
+    cache.replace_type(&ResourceType::LISTENER, [listener]);
+    cache.replace_type(&ResourceType::CLUSTER, [cluster("b", b"")]);
+    let has = |resource_type, name| cache.snapshot().get(&resource_type, name).is_some();
+    assert!(
+        has(ResourceType::LISTENER, "l")
+            && has(ResourceType::CLUSTER, "b")
+            && !has(ResourceType::CLUSTER, "a")
+    );
 }
 
 /// Given groups, but nothing yet that all nodes see; when clients ask; then they wait, as an answer would take from
@@ -112,7 +116,12 @@ async fn s74_a_group_is_replaced_and_removed() {
     assert_eq!(stream.status().await.0, 14);
     let node = ask("edge").node.unwrap();
     let seen = cache.snapshot_for(&node);
-    assert_eq!(seen.kind(&Kind::CLUSTER).collection().len(), 1);
+    assert_eq!(
+        seen.resource_type(&ResourceType::CLUSTER)
+            .collection()
+            .len(),
+        1
+    );
     assert!(cache.groups_of(&node).is_empty());
 }
 
@@ -148,28 +157,29 @@ async fn s74_a_new_group_wakes_only_those_whom_it_may_be_for() {
 
 /// Given a kind that no descriptor knows; when clients of either variant ask for it over ADS; then they get it.
 #[tokio::test]
-async fn s61_a_kind_of_ones_own_is_served_without_code() {
+async fn s61_a_type_of_ones_own_is_served_without_code() {
     let server = Running::with_clusters(&["a"]).await;
-    let (kind, _) = Kind::from_message("acme.mesh.v1.Quota");
-    let quota = Resource::new(kind.clone(), "gold", b"\x08\x64");
+    let (resource_type, _) = ResourceType::from_message("acme.mesh.v1.Quota");
+    let quota = Resource::new(resource_type.clone(), "gold", b"\x08\x64");
     server.cache.apply(ChangeSet::default().put(quota));
 
     let mut delta = Stream::open(server.grpc, DELTA).await;
-    delta.send(&subscribe(kind.type_url(), &["*"]));
+    delta.send(&subscribe(resource_type.type_url(), &["*"]));
     assert_eq!(names(&mut delta).await, ["gold"]);
     let mut sotw = Stream::open(server.grpc, SOTW).await;
-    sotw.send(&crate::client::ask(kind.type_url(), &["gold"]));
+    sotw.send(&crate::client::ask(resource_type.type_url(), &["gold"]));
     let response = sotw.sotw().await;
     sotw.send(&DiscoveryRequest {
         resource_names: vec!["gold".into()],
         ..ack(&response)
     });
     assert_eq!(&*response.resources[0].value, b"\x08\x64");
-    assert_eq!(response.resources[0].type_url, kind.type_url());
+    assert_eq!(response.resources[0].type_url, resource_type.type_url());
 
-    server
-        .cache
-        .replace_kind(&kind, [Resource::new(kind.clone(), "gold", b"\x08\x65")]);
+    server.cache.replace_type(
+        &resource_type,
+        [Resource::new(resource_type.clone(), "gold", b"\x08\x65")],
+    );
     assert_eq!(names(&mut delta).await, ["gold"]);
     assert_eq!(&*sotw.sotw().await.resources[0].value, b"\x08\x65");
 }
@@ -189,12 +199,12 @@ impl prost::Name for Quota {
 /// Given a kind of one's own that the server was told of; when clients ask before there is any, then nobody calls it
 /// unknown and a SotW client waits for it; when there is, they get it, and metrics name it.
 #[tokio::test]
-async fn s59_s61_a_kind_of_ones_own_is_waited_for() {
-    let kind = Kind::of::<Quota>();
-    let server = Running::start(Server::builder().kind(kind.clone())).await;
+async fn s59_s61_a_type_of_ones_own_is_waited_for() {
+    let resource_type = ResourceType::of::<Quota>();
+    let server = Running::start(Server::builder().resource_type(resource_type.clone())).await;
     server.cache.apply(ChangeSet::default());
     let mut sotw = Stream::open(server.grpc, SOTW).await;
-    sotw.send(&crate::client::ask(kind.type_url(), &["gold"]));
+    sotw.send(&crate::client::ask(resource_type.type_url(), &["gold"]));
     server.counts("oxds_requests_total 1").await;
     let gold = Resource::own("gold", &Quota { per_second: 100 });
     server.cache.apply(ChangeSet::default().put(gold));
@@ -245,7 +255,7 @@ fn what_a_program_holds_is_send_and_sync() {
 
 /// Given an address that somebody else has; then the error says so, and where.
 #[tokio::test]
-async fn an_address_in_use_is_told_by_its_kind() {
+async fn an_address_in_use_is_told_by_its_type() {
     let one = Server::builder().bind().await.unwrap();
     let error = Server::builder().grpc(one.grpc_addr()).bind().await;
     let error = error.unwrap_err();

@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::{Builder, Cache, Server};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -121,13 +121,13 @@ pub(crate) fn cluster(name: &str, rest: &[u8]) -> Resource {
     let mut value = vec![0x0a, u8::try_from(name.len()).unwrap()];
     value.extend_from_slice(name.as_bytes());
     value.extend_from_slice(rest);
-    Resource::new(Kind::CLUSTER, name, &value)
+    Resource::new(ResourceType::CLUSTER, name, &value)
 }
 
 pub(crate) fn removal(clusters: &[&str]) -> ChangeSet {
     let removals = clusters
         .iter()
-        .map(|name| (Kind::CLUSTER, Arc::from(*name)))
+        .map(|name| (ResourceType::CLUSTER, Arc::from(*name)))
         .collect();
     ChangeSet {
         removals,

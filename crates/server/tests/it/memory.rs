@@ -4,7 +4,7 @@ use oxds_core::group::Matcher;
 use oxds_core::snapshot::Resource;
 use oxds_server::Cache;
 use oxds_types::discovery::Node;
-use oxds_types::{Glob, Kind};
+use oxds_types::{Glob, ResourceType};
 
 const GROUPS: usize = 2_000;
 const RESOURCES: usize = 1_000;
@@ -29,7 +29,7 @@ fn node(group: usize) -> Node {
 #[test]
 #[ignore = "measures its process: cargo test -p oxds-server --test it p12 -- --ignored"]
 fn p12_groups_take_little_more_than_what_is_unique() {
-    let make = |name: String| Resource::new(Kind::CLUSTER, name, &[7; BYTES]);
+    let make = |name: String| Resource::new(ResourceType::CLUSTER, name, &[7; BYTES]);
     let cache = Cache::new();
     cache.replace::<Resource>([]);
     let before = resident();
@@ -58,8 +58,10 @@ fn p12_groups_take_little_more_than_what_is_unique() {
         taken.saturating_sub(unique * 3 / 2) / pairs
     );
     assert!(taken <= unique * 3 / 2 + 50 * pairs, "{taken}");
-    assert!(
-        seen.iter()
-            .all(|seen| seen.kind(&Kind::CLUSTER).collection().len() == RESOURCES)
-    );
+    assert!(seen.iter().all(|seen| {
+        seen.resource_type(&ResourceType::CLUSTER)
+            .collection()
+            .len()
+            == RESOURCES
+    }));
 }

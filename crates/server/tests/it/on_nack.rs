@@ -5,7 +5,7 @@ use envoy_types::pb::envoy::service::status::v3::{
 };
 use oxds_core::snapshot::ChangeSet;
 use oxds_server::{OnNack, Server, Store, Update};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, Status};
 use tokio::sync::mpsc;
 
@@ -66,7 +66,7 @@ impl Rollout {
 
     fn served(&self) -> u8 {
         let snapshot = self.server.cache.snapshot();
-        let served = snapshot.get(&Kind::CLUSTER, "a").unwrap();
+        let served = snapshot.get(&ResourceType::CLUSTER, "a").unwrap();
         *served.value().last().unwrap()
     }
 }

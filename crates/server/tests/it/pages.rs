@@ -140,14 +140,17 @@ async fn s17_a_rejection_is_shown_with_its_reason() {
         (&"test-1".into(), &"tests".into())
     );
     assert_eq!(node["protocol"], "sotw");
-    let kind = &node["kinds"][0];
-    assert_eq!(kind["kind"], "cds");
-    assert_eq!(kind["wildcard"], true);
-    assert_eq!(kind["sent"], bad.version_info.as_str());
-    assert_eq!(kind["acknowledged"], good.version_info.as_str());
-    assert_eq!(kind["nack"]["reason"], "a: no such \"thing\"");
-    assert_eq!(kind["rejected"][0]["name"], "a");
-    assert_eq!(kind["rejected"][0]["reason"], "a: no such \"thing\"");
+    let resource_type = &node["kinds"][0];
+    assert_eq!(resource_type["kind"], "cds");
+    assert_eq!(resource_type["wildcard"], true);
+    assert_eq!(resource_type["sent"], bad.version_info.as_str());
+    assert_eq!(resource_type["acknowledged"], good.version_info.as_str());
+    assert_eq!(resource_type["nack"]["reason"], "a: no such \"thing\"");
+    assert_eq!(resource_type["rejected"][0]["name"], "a");
+    assert_eq!(
+        resource_type["rejected"][0]["reason"],
+        "a: no such \"thing\""
+    );
     assert_eq!(status["snapshot"]["kinds"][0]["resources"], 1);
 
     let (_, metrics) = get(server.http, "/metrics").await;

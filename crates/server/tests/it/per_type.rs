@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::Server;
-use oxds_types::kind::ADS;
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::resource_type::ADS;
+use oxds_types::{ApiVersion, ResourceType};
 
 use crate::client::{CDS, Stream, ack, ask, subscribe};
 use crate::{Running, cluster};
@@ -14,11 +14,11 @@ const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 const V2_CDS: &str = "type.googleapis.com/envoy.api.v2.Cluster";
 
 /// A server with one resource, named `a`, of every kind.
-pub(crate) async fn with_every_kind() -> Running {
+pub(crate) async fn with_every_type() -> Running {
     let server = Running::start(Server::builder().identifier("replica-1")).await;
-    let one = |kind| Arc::new(Resource::new(kind, "a", b"\x0a\x01a"));
+    let one = |resource_type| Arc::new(Resource::new(resource_type, "a", b"\x0a\x01a"));
     server.cache.apply(ChangeSet {
-        upserts: Kind::known().map(one).collect(),
+        upserts: ResourceType::known().map(one).collect(),
         ..ChangeSet::default()
     });
     server
@@ -27,15 +27,15 @@ pub(crate) async fn with_every_kind() -> Running {
 /// Given a resource of every kind; when a client asks each service of the table for it, without saying a type URL, by
 /// each streaming method of each API version; then it is answered with the type URL of that version.
 #[tokio::test]
-async fn s61_every_service_streams_its_kind() {
-    let server = with_every_kind().await;
+async fn s61_every_service_streams_its_type() {
+    let server = with_every_type().await;
     let mut asked = 0;
-    for kind in Kind::known() {
+    for resource_type in ResourceType::known() {
         for api in [ApiVersion::V3, ApiVersion::V2] {
-            let Some(service) = kind.service(api) else {
+            let Some(service) = resource_type.service(api) else {
                 continue;
             };
-            let expected = kind.type_url_in(api).unwrap();
+            let expected = resource_type.type_url_in(api).unwrap();
             if let Some(method) = service.stream {
                 let path = format!("/{}/{method}", service.name);
                 let mut stream = Stream::open(server.grpc, &path).await;
@@ -63,8 +63,8 @@ async fn s61_every_service_streams_its_kind() {
 /// Given a stream of the cluster service; when listeners are asked for on it; then it ends with INVALID_ARGUMENT, and
 /// another stream lives on.
 #[tokio::test]
-async fn s58_a_single_kind_service_refuses_other_kinds() {
-    let server = with_every_kind().await;
+async fn s58_a_single_type_service_refuses_other_types() {
+    let server = with_every_type().await;
     let path = "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters";
     let mut good = Stream::open(server.grpc, path).await;
     good.send(&ask(CDS, &[]));
@@ -83,7 +83,7 @@ async fn s58_a_single_kind_service_refuses_other_kinds() {
 /// Given a method that a service of the table does not have, and a service that is not there; then UNIMPLEMENTED.
 #[tokio::test]
 async fn s59_methods_that_are_not_served_are_refused() {
-    let server = with_every_kind().await;
+    let server = with_every_type().await;
     for path in [
         "/envoy.service.route.v3.VirtualHostDiscoveryService/StreamVirtualHosts",
         "/envoy.service.discovery.v3.AggregatedDiscoveryService/FetchAggregatedResources",
@@ -98,7 +98,7 @@ async fn s59_methods_that_are_not_served_are_refused() {
 /// both see the change.
 #[tokio::test]
 async fn s62_v2_and_v3_streams_stand_side_by_side() {
-    let server = with_every_kind().await;
+    let server = with_every_type().await;
     let mut streams = Vec::new();
     for (service, type_url) in [(&ADS[0], CDS), (&ADS[1], V2_CDS)] {
         let path = format!("/{}/{}", service.name, service.stream.unwrap());

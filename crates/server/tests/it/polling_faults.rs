@@ -7,14 +7,14 @@ use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use oxds_server::{Limits, Server};
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::client::{Client, ask};
-use crate::per_type::with_every_kind;
+use crate::per_type::with_every_type;
 use crate::polling::{poll, post};
 use crate::{Running, SOON};
 
@@ -104,16 +104,16 @@ async fn s57_methods_and_headers_are_told_apart() {
 /// Given a resource of every kind; when each path of REST is polled and each `Fetch*` method is called, in both versions
 /// of the API; then each answers with its kind.
 #[tokio::test]
-async fn s61_every_kind_that_can_be_fetched_or_polled_is() {
-    let server = with_every_kind().await;
+async fn s61_every_type_that_can_be_fetched_or_polled_is() {
+    let server = with_every_type().await;
     let mut client = Client::connect(server.grpc).await;
     let (mut fetched, mut polled) = (0, 0);
-    for kind in Kind::known() {
+    for resource_type in ResourceType::known() {
         for api in [ApiVersion::V3, ApiVersion::V2] {
-            let Some(service) = kind.service(api) else {
+            let Some(service) = resource_type.service(api) else {
                 continue;
             };
-            let expected = kind.type_url_in(api).unwrap();
+            let expected = resource_type.type_url_in(api).unwrap();
             if let Some(method) = service.fetch {
                 let path = format!("/{}/{method}", service.name);
                 let response: oxds_types::discovery::DiscoveryResponse =

@@ -11,7 +11,7 @@ use http::StatusCode;
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::{Security, Server, TlsFiles};
 use oxds_testkit::certificates::{Authority, Issued, replace};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node, ResourceLocator};
 use tempfile::TempDir;
 use tokio::net::TcpStream;
@@ -65,7 +65,7 @@ impl Secured {
         let running = Running::start(Server::builder().security(security.clone())).await;
         let secret = |name: &str| {
             let bytes = [&[0x0a, u8::try_from(name.len()).unwrap()], name.as_bytes()].concat();
-            Arc::new(Resource::new(Kind::SECRET, name, &bytes))
+            Arc::new(Resource::new(ResourceType::SECRET, name, &bytes))
         };
         let mut changes = upsert(&["a"]);
         changes
@@ -300,7 +300,7 @@ async fn s78_a_secret_is_the_same_however_it_is_named() {
     let server = Secured::start(Some(&rules)).await;
     let canonical = format!("{xdstp}?a=1&b=2");
     let upserts = vec![Arc::new(Resource::new(
-        Kind::SECRET,
+        ResourceType::SECRET,
         &*canonical,
         b"\x0a\x01s",
     ))];
@@ -476,7 +476,11 @@ async fn s78_new_rules_hold_for_whoever_asks_again() {
     assert_eq!(csds.status().await.0, PERMISSION_DENIED);
     loads.send(&crate::load::report(1));
     assert_eq!(loads.status().await.0, PERMISSION_DENIED);
-    let secret = Resource::new(Kind::SECRET, "shop-cert", b"\x0a\x09shop-cert\x10\x01");
+    let secret = Resource::new(
+        ResourceType::SECRET,
+        "shop-cert",
+        b"\x0a\x09shop-cert\x10\x01",
+    );
     server.running.cache.apply(ChangeSet {
         upserts: vec![Arc::new(secret)],
         ..ChangeSet::default()

@@ -11,7 +11,7 @@ use oxds_server::Server;
 use oxds_types::Glob;
 use oxds_types::codec::{Format, Options, decode};
 use oxds_types::descriptor::v2_pool;
-use oxds_types::kind::ADS;
+use oxds_types::resource_type::ADS;
 use prost_reflect::{DynamicMessage, SerializeOptions};
 use serde_json::{Value, json};
 

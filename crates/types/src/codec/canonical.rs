@@ -93,7 +93,11 @@ fn pack(any: &DynamicMessage, schema: &'static Message, inner: &DynamicMessage) 
 
 /// The type URL of what has this schema.
 pub(crate) fn type_url(schema: &Message) -> String {
-    format!("{}{}", crate::kind::TYPE_URL_PREFIX, schema.full_name())
+    format!(
+        "{}{}",
+        crate::resource_type::TYPE_URL_PREFIX,
+        schema.full_name()
+    )
 }
 
 fn put(number: u32, ty: &'static Type, value: &Value, out: &mut Vec<u8>) {

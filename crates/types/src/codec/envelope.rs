@@ -6,7 +6,7 @@ use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, Serializ
 use super::document::RESPONSE;
 use super::{EncodeError, canonical};
 use crate::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
-use crate::{ApiVersion, Kind, descriptor, schema};
+use crate::{ApiVersion, ResourceType, descriptor, schema};
 
 const RESPONSE_V2: &str = "envoy.api.v2.DiscoveryResponse";
 const REQUEST: &str = "envoy.service.discovery.v3.DiscoveryRequest";
@@ -96,7 +96,7 @@ fn to_json<T: Message>(
     message: &T,
 ) -> Result<Vec<u8>, EncodeError> {
     let unwritable = |error: &dyn std::fmt::Display| EncodeError::Unwritable(error.to_string());
-    let (pool, name) = match Kind::from_type_url(type_url) {
+    let (pool, name) = match ResourceType::from_type_url(type_url) {
         Some((_, ApiVersion::V2)) => (descriptor::v2_pool(), v2),
         _ => (descriptor::pool(), v3),
     };

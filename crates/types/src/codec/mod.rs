@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use crate::discovery::Any;
 use crate::error::{self, Reason};
-use crate::{Error, Kind, Position, Reference, Version};
+use crate::{Error, Position, Reference, ResourceType, Version};
 
 mod buffer;
 pub(crate) mod canonical;
@@ -110,7 +110,7 @@ impl Default for Options {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedResource {
     /// What it is.
-    pub kind: Kind,
+    pub resource_type: ResourceType,
     /// Its name, in canonical form.
     pub name: Arc<str>,
     /// Type URL (v3) and canonical bytes.

@@ -9,7 +9,7 @@ use super::walk::{Finding, Walk};
 use super::{LoadedResource, Read, locate};
 use crate::error::{Reason, clip};
 use crate::path::Path;
-use crate::{Error, Kind, Position};
+use crate::{Error, Position, ResourceType};
 
 /// Finding a place costs one more pass over the text. Beyond this many bytes of passes, findings
 /// of a document go without: a large file with many warnings must still load.
@@ -66,7 +66,7 @@ impl Report {
         Error {
             file: self.file.clone(),
             position,
-            kind: None,
+            resource_type: None,
             resource: None,
             path: String::new(),
             reason,
@@ -157,15 +157,15 @@ impl Report {
         document: &Document<'_>,
         position: Option<Position>,
         path: &Path,
-        resource: Option<(Kind, String)>,
+        resource: Option<(ResourceType, String)>,
         reason: Reason,
     ) -> Error {
-        let (kind, resource) = resource.unzip();
+        let (resource_type, resource) = resource.unzip();
         let snippet = position.map(|position| document.snippet(position).into());
         Error {
             file: self.file.clone(),
             position: position.map(|position| document.in_file(position)),
-            kind,
+            resource_type,
             resource: resource.map(clip),
             path: clip(path.to_string()),
             reason: reason.clipped(),

@@ -12,7 +12,7 @@ use crate::error::Reason;
 use crate::path::Path;
 use crate::reference::references;
 use crate::schema::Message;
-use crate::{Kind, ResourceName, Version};
+use crate::{ResourceName, ResourceType, Version};
 
 /// A resource read and encoded, its place kept as a path.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ impl Draft {
         self
     }
 
-    pub(super) fn kind(&self) -> Kind {
-        Kind::from_message(self.schema.full_name()).0
+    pub(super) fn resource_type(&self) -> ResourceType {
+        ResourceType::from_message(self.schema.full_name()).0
     }
 
     pub(super) fn name(&self) -> Option<&str> {
@@ -64,7 +64,7 @@ impl Draft {
 
     /// The resource, still without position and warnings.
     pub(super) fn finish(self) -> Result<LoadedResource, Reason> {
-        let kind = self.kind();
+        let resource_type = self.resource_type();
         let name = self
             .name
             .ok_or_else(|| Reason::NoName(self.schema.full_name().to_owned()))?;
@@ -72,12 +72,12 @@ impl Draft {
         Ok(LoadedResource {
             name: Arc::from(name.canonical().as_ref()),
             version: Version::of(&self.value),
-            references: references(&kind, &self.value),
+            references: references(&resource_type, &self.value),
             any: Any {
-                type_url: kind.type_url().to_owned(),
+                type_url: resource_type.type_url().to_owned(),
                 value: self.value,
             },
-            kind,
+            resource_type,
             ttl: self.ttl,
             warnings: Vec::new(),
             position: None,

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use serde::de;
 
 use super::resource::Draft;
-use crate::Kind;
+use crate::ResourceType;
 use crate::error::Reason;
 use crate::path::{Path, Step};
 
@@ -28,7 +28,7 @@ pub(super) struct Walk {
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
     pub(super) path: Path,
-    pub(super) resource: Option<(Kind, String)>,
+    pub(super) resource: Option<(ResourceType, String)>,
     pub(super) reason: Reason,
 }
 
@@ -107,7 +107,7 @@ impl Walk {
             return;
         };
         for finding in self.findings.borrow_mut().iter_mut().skip(mark) {
-            let resource = || (draft.kind(), name.to_owned());
+            let resource = || (draft.resource_type(), name.to_owned());
             finding.resource.get_or_insert_with(resource);
         }
     }

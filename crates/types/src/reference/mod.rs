@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use prost::Message;
 
-use crate::Kind;
+use crate::ResourceType;
 
 mod slim;
 
@@ -23,7 +23,7 @@ mod slim;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reference {
     /// What is needed.
-    pub kind: Kind,
+    pub resource_type: ResourceType,
     /// Its name.
     pub name: Arc<str>,
 }
@@ -34,28 +34,28 @@ const TYPE_EDS: i32 = 3;
 /// The resources that an encoded resource of this kind names, sorted and without repetition.
 /// Bytes that do not decode name nothing.
 #[must_use]
-pub fn references(kind: &Kind, value: &[u8]) -> Vec<Reference> {
+pub fn references(resource_type: &ResourceType, value: &[u8]) -> Vec<Reference> {
     let mut found = Found::default();
-    match *kind {
-        Kind::LISTENER => found.message(value, Found::listener),
-        Kind::ROUTE => found.message(value, |f, m: &_| Found::route_configuration(f, m)),
-        Kind::SCOPED_ROUTE => found.message(value, |f, m: &_| Found::scoped_route(f, m)),
-        Kind::VIRTUAL_HOST => found.message(value, |f, m: &_| Found::virtual_host(f, m)),
-        Kind::CLUSTER => found.message(value, Found::cluster),
+    match *resource_type {
+        ResourceType::LISTENER => found.message(value, Found::listener),
+        ResourceType::ROUTE => found.message(value, |f, m: &_| Found::route_configuration(f, m)),
+        ResourceType::SCOPED_ROUTE => found.message(value, |f, m: &_| Found::scoped_route(f, m)),
+        ResourceType::VIRTUAL_HOST => found.message(value, |f, m: &_| Found::virtual_host(f, m)),
+        ResourceType::CLUSTER => found.message(value, Found::cluster),
         _ => {}
     }
     found
         .0
         .into_iter()
-        .map(|(kind, name)| Reference {
-            kind,
+        .map(|(resource_type, name)| Reference {
+            resource_type,
             name: name.into(),
         })
         .collect()
 }
 
 #[derive(Default)]
-struct Found(BTreeSet<(Kind, String)>);
+struct Found(BTreeSet<(ResourceType, String)>);
 
 impl Found {
     /// Decodes and looks.
@@ -65,16 +65,21 @@ impl Found {
         }
     }
 
-    fn add(&mut self, kind: Kind, name: &str) {
+    fn add(&mut self, resource_type: ResourceType, name: &str) {
         if !name.is_empty() {
-            self.0.insert((kind, name.to_owned()));
+            self.0.insert((resource_type, name.to_owned()));
         }
     }
 
     /// Names what is fetched from a management server.
-    fn add_from(&mut self, source: Option<&slim::ConfigSource>, kind: Kind, name: &str) {
+    fn add_from(
+        &mut self,
+        source: Option<&slim::ConfigSource>,
+        resource_type: ResourceType,
+        name: &str,
+    ) {
         if source.is_some_and(|s| s.path.is_none() && s.path_config_source.is_none()) {
-            self.add(kind, name);
+            self.add(resource_type, name);
         }
     }
 
@@ -107,7 +112,7 @@ impl Found {
 
     fn extension(&mut self, source: Option<&slim::ExtensionConfigSource>, name: &str) {
         let source = source.and_then(|source| source.config_source.as_ref());
-        self.add_from(source, Kind::EXTENSION_CONFIG, name);
+        self.add_from(source, ResourceType::EXTENSION_CONFIG, name);
     }
 
     fn filter(&mut self, config: &slim::Any) {
@@ -123,7 +128,7 @@ impl Found {
             "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy"
             | "envoy.config.filter.network.tcp_proxy.v2.TcpProxy" => {
                 self.message(&config.value, |found, proxy: &slim::TcpProxy| {
-                    found.add(Kind::CLUSTER, &proxy.cluster);
+                    found.add(ResourceType::CLUSTER, &proxy.cluster);
                     proxy
                         .weighted_clusters
                         .iter()
@@ -138,7 +143,7 @@ impl Found {
         if let Some(rds) = &manager.rds {
             self.add_from(
                 rds.config_source.as_ref(),
-                Kind::ROUTE,
+                ResourceType::ROUTE,
                 &rds.route_config_name,
             );
         }
@@ -159,7 +164,7 @@ impl Found {
     }
 
     fn scoped_route(&mut self, scope: &slim::ScopedRouteConfiguration) {
-        self.add(Kind::ROUTE, &scope.route_configuration_name);
+        self.add(ResourceType::ROUTE, &scope.route_configuration_name);
         scope
             .route_configuration
             .iter()
@@ -177,7 +182,7 @@ impl Found {
     fn virtual_host(&mut self, host: &slim::VirtualHost) {
         self.mirrors(&host.request_mirror_policies);
         for action in host.routes.iter().filter_map(|route| route.route.as_ref()) {
-            self.add(Kind::CLUSTER, &action.cluster);
+            self.add(ResourceType::CLUSTER, &action.cluster);
             action
                 .weighted_clusters
                 .iter()
@@ -190,13 +195,13 @@ impl Found {
         weighted
             .clusters
             .iter()
-            .for_each(|cluster| self.add(Kind::CLUSTER, &cluster.name));
+            .for_each(|cluster| self.add(ResourceType::CLUSTER, &cluster.name));
     }
 
     fn mirrors(&mut self, policies: &[slim::MirrorPolicy]) {
         policies
             .iter()
-            .for_each(|policy| self.add(Kind::CLUSTER, &policy.cluster));
+            .for_each(|policy| self.add(ResourceType::CLUSTER, &policy.cluster));
     }
 
     fn cluster(&mut self, cluster: &slim::Cluster) {
@@ -208,7 +213,7 @@ impl Found {
             } else {
                 &eds.service_name
             };
-            self.add_from(eds.eds_config.as_ref(), Kind::ENDPOINT, name);
+            self.add_from(eds.eds_config.as_ref(), ResourceType::ENDPOINT, name);
         }
         let config = cluster
             .cluster_type
@@ -224,7 +229,7 @@ impl Found {
                     aggregate
                         .clusters
                         .iter()
-                        .for_each(|name| found.add(Kind::CLUSTER, name));
+                        .for_each(|name| found.add(ResourceType::CLUSTER, name));
                 },
             );
         }
@@ -257,7 +262,11 @@ impl Found {
                 .chain(&common.validation_context_sds_secret_config)
                 .chain(combined.filter_map(|c| c.validation_context_sds_secret_config.as_ref()));
             for secret in secrets {
-                found.add_from(secret.sds_config.as_ref(), Kind::SECRET, &secret.name);
+                found.add_from(
+                    secret.sds_config.as_ref(),
+                    ResourceType::SECRET,
+                    &secret.name,
+                );
             }
         });
     }
@@ -298,6 +307,6 @@ mod tests {
 
     #[test]
     fn bytes_that_do_not_decode_name_nothing() {
-        assert_eq!(references(&Kind::CLUSTER, b"\xff\xff"), []);
+        assert_eq!(references(&ResourceType::CLUSTER, b"\xff\xff"), []);
     }
 }

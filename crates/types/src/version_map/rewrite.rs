@@ -11,7 +11,7 @@ use super::{Obstacle, successor, v2_name};
 use crate::discovery::Any;
 use crate::path::{Path, Step};
 use crate::schema::{self, Field, Message, Shape, Type, WellKnown};
-use crate::{ApiVersion, kind};
+use crate::{ApiVersion, resource_type};
 
 /// Messages nest at most this deep: prost, and so every Rust client, decodes no deeper.
 const MAX_DEPTH: usize = 100;
@@ -231,7 +231,7 @@ impl Rewriter<'_, '_> {
                 let mut value = Vec::with_capacity(any.value.len());
                 self.message(from, to, &any.value, &mut value)?;
                 if from.full_name() != to.full_name() {
-                    any.type_url = format!("{}{}", kind::TYPE_URL_PREFIX, to.full_name());
+                    any.type_url = format!("{}{}", resource_type::TYPE_URL_PREFIX, to.full_name());
                 }
                 any.value = value.into();
                 any.encode_raw(out);

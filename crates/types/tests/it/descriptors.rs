@@ -1,7 +1,7 @@
 //! The descriptors are complete, current, and agree with what is declared by hand.
 
-use oxds_types::kind::ADS;
-use oxds_types::{ApiVersion, Kind, descriptor};
+use oxds_types::resource_type::ADS;
+use oxds_types::{ApiVersion, ResourceType, descriptor};
 
 #[path = "../../examples/regenerate-descriptors/generate.rs"]
 mod generate;
@@ -93,10 +93,10 @@ fn the_envelope_agrees_with_the_descriptors() {
 
 /// The methods and messages that the table of kinds names exist.
 #[test]
-fn the_table_of_kinds_agrees_with_the_descriptors() {
+fn the_table_of_types_agrees_with_the_descriptors() {
     let v3 = ApiVersion::V3;
-    let services = Kind::known()
-        .filter_map(|kind| kind.service(v3))
+    let services = ResourceType::known()
+        .filter_map(|resource_type| resource_type.service(v3))
         .chain([&ADS[0]]);
     for service in services {
         let descriptor = descriptor::pool()
@@ -111,7 +111,10 @@ fn the_table_of_kinds_agrees_with_the_descriptors() {
         named.retain(|name| !methods.iter().any(|method| method == name));
         assert_eq!(named, [""; 0], "{}", service.name);
     }
-    for kind in Kind::known() {
-        assert!(descriptor::message(kind.message()).is_some(), "{kind}");
+    for resource_type in ResourceType::known() {
+        assert!(
+            descriptor::message(resource_type.message()).is_some(),
+            "{resource_type}"
+        );
     }
 }

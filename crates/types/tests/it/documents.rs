@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::codec::{Format, Options, decode, encode};
 use proptest::prelude::*;
 
@@ -53,8 +53,8 @@ fn s72_a_document_is_a_resource_a_list_or_a_response() {
         [line(0), line(1), line(2), line(3), line(4)],
         [1, 4, 5, 7, 11].map(Some)
     );
-    assert_eq!(loaded[2].kind, Kind::ENDPOINT);
-    assert_eq!(loaded[2].any.type_url, Kind::ENDPOINT.type_url());
+    assert_eq!(loaded[2].resource_type, ResourceType::ENDPOINT);
+    assert_eq!(loaded[2].any.type_url, ResourceType::ENDPOINT.type_url());
 }
 
 #[test]
@@ -70,7 +70,7 @@ resources:
 ";
     let loaded = yaml(text);
     assert_eq!(&*loaded[0].name, "shop/lb");
-    assert_eq!(loaded[0].kind, Kind::LB_ENDPOINT);
+    assert_eq!(loaded[0].resource_type, ResourceType::LB_ENDPOINT);
     assert_eq!(loaded[0].ttl, Some(Duration::from_millis(1500)));
     let nameless = text.replace("  name: shop/lb\n", "");
     let errors = load(Format::Yaml, &nameless).unwrap_err();
@@ -162,8 +162,8 @@ fn s72_text_format_holds_a_response_an_any_or_what_a_comment_says() {
 fn s64_v2_types_are_read_as_v3() {
     let text = "{ '@type': type.googleapis.com/envoy.api.v2.Cluster, name: shop }";
     let loaded = yaml(text);
-    assert_eq!(loaded[0].kind, Kind::CLUSTER);
-    assert_eq!(loaded[0].any.type_url, Kind::CLUSTER.type_url());
+    assert_eq!(loaded[0].resource_type, ResourceType::CLUSTER);
+    assert_eq!(loaded[0].any.type_url, ResourceType::CLUSTER.type_url());
     assert_eq!(
         loaded[0].version,
         yaml(&format!("{CLUSTER}shop"))[0].version

@@ -7,7 +7,7 @@ use envoy_types::pb::envoy::config::core::v3::{Metadata, TypedExtensionConfig};
 use envoy_types::pb::envoy::config::endpoint::v3::LbEndpoint;
 use envoy_types::pb::google::protobuf::value::Kind as Json;
 use envoy_types::pb::google::protobuf::{Any, Duration, Struct, Value};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::codec::{Format, check};
 use prost::Message as _;
 
@@ -45,7 +45,7 @@ fn s29_equal_messages_are_equal_resources() {
         let wrapped = || TypedExtensionConfig {
             name: "filter".into(),
             typed_config: Some(Any {
-                type_url: Kind::CLUSTER.type_url().into(),
+                type_url: ResourceType::CLUSTER.type_url().into(),
                 value: cluster().encode_to_vec(),
             }),
         };
@@ -93,7 +93,7 @@ fn a_nameless_message_is_given_a_name() {
     );
     let resource = check(&endpoint, Some("eu/1")).unwrap();
     assert_eq!(
-        (resource.kind, &*resource.name),
-        (Kind::LB_ENDPOINT, "eu/1")
+        (resource.resource_type, &*resource.name),
+        (ResourceType::LB_ENDPOINT, "eu/1")
     );
 }

@@ -1,21 +1,21 @@
 //! S-70: which resources a resource needs.
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::yaml;
 
-fn references(text: &str) -> Vec<(Kind, String)> {
+fn references(text: &str) -> Vec<(ResourceType, String)> {
     yaml(text)[0]
         .references
         .iter()
-        .map(|r| (r.kind.clone(), r.name.to_string()))
+        .map(|r| (r.resource_type.clone(), r.name.to_string()))
         .collect()
 }
 
-fn named(kind: &Kind, names: &[&str]) -> Vec<(Kind, String)> {
+fn named(resource_type: &ResourceType, names: &[&str]) -> Vec<(ResourceType, String)> {
     names
         .iter()
-        .map(|name| (kind.clone(), (*name).to_owned()))
+        .map(|name| (resource_type.clone(), (*name).to_owned()))
         .collect()
 }
 
@@ -28,12 +28,12 @@ fn s70_a_cluster_names_its_assignment_by_service_name_or_its_own() {
     };
     assert_eq!(
         references(&cluster("eds_config: { ads: {} }")),
-        named(&Kind::ENDPOINT, &["c"])
+        named(&ResourceType::ENDPOINT, &["c"])
     );
     let service = "eds_config: { ads: {} }, service_name: s";
     assert_eq!(
         references(&cluster(service)),
-        named(&Kind::ENDPOINT, &["s"])
+        named(&ResourceType::ENDPOINT, &["s"])
     );
     let file = "eds_config: { path_config_source: { path: /x } }";
     assert_eq!(references(&cluster(file)), []);
@@ -51,7 +51,7 @@ cluster_type:
     '@type': type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
     clusters: [b, a]
 ";
-    assert_eq!(references(text), named(&Kind::CLUSTER, &["a", "b"]));
+    assert_eq!(references(text), named(&ResourceType::CLUSTER, &["a", "b"]));
 }
 
 #[test]
@@ -70,7 +70,10 @@ transport_socket:
       - { name: from-bootstrap }
       validation_context_sds_secret_config: { name: ca, sds_config: { ads: {} } }
 ";
-    assert_eq!(references(text), named(&Kind::SECRET, &["ca", "cert"]));
+    assert_eq!(
+        references(text),
+        named(&ResourceType::SECRET, &["ca", "cert"])
+    );
 }
 
 #[test]
@@ -95,7 +98,7 @@ virtual_hosts:
 ";
     assert_eq!(
         references(text),
-        named(&Kind::CLUSTER, &["a", "b", "mirror"])
+        named(&ResourceType::CLUSTER, &["a", "b", "mirror"])
     );
 }
 
@@ -127,8 +130,8 @@ filter_chains:
       route_config:
         virtual_hosts: [{ name: v, domains: ['*'], routes: [{ match: { prefix: / }, route: { cluster: h } }] }]
 ";
-    let mut expected = named(&Kind::CLUSTER, &["h", "t"]);
-    expected.extend(named(&Kind::ROUTE, &["r"]));
-    expected.extend(named(&Kind::EXTENSION_CONFIG, &["dynamic"]));
+    let mut expected = named(&ResourceType::CLUSTER, &["h", "t"]);
+    expected.extend(named(&ResourceType::ROUTE, &["r"]));
+    expected.extend(named(&ResourceType::EXTENSION_CONFIG, &["dynamic"]));
     assert_eq!(references(text), expected);
 }

@@ -3,7 +3,7 @@
 use oxds_types::codec::{Format, encode};
 use oxds_types::discovery::Any;
 use oxds_types::version_map::{Obstacle, to_v2, to_v3};
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, Value};
 
@@ -53,7 +53,7 @@ fn s64_a_file_in_v2_is_the_file_in_v3() {
     assert_eq!(old[0].any, new[0].any);
     assert_eq!(old[0].version, new[0].version);
     assert_eq!(old[0].references, new[0].references);
-    assert_eq!(old[0].references[0].kind, Kind::ROUTE);
+    assert_eq!(old[0].references[0].resource_type, ResourceType::ROUTE);
 }
 
 /// Given a v3 listener with a v2 filter in it, as files have it that were half migrated, then it is
@@ -70,9 +70,13 @@ fn s64_versions_may_be_mixed_in_a_file() {
 #[test]
 fn s64_text_and_binary_may_be_v2_too() {
     let new = &yaml(V3)[0];
-    let value = to_v2(new.kind.message(), &new.any.value).unwrap();
+    let value = to_v2(new.resource_type.message(), &new.any.value).unwrap();
     let any = Any {
-        type_url: new.kind.type_url_in(ApiVersion::V2).unwrap().to_owned(),
+        type_url: new
+            .resource_type
+            .type_url_in(ApiVersion::V2)
+            .unwrap()
+            .to_owned(),
         value: value.into(),
     };
     let binary = encode(&[any], Format::Binary).unwrap();
@@ -83,7 +87,7 @@ fn s64_text_and_binary_may_be_v2_too() {
         &oxds_types::codec::Options::default(),
     );
     let read = read.unwrap_or_else(|errors| panic!("{}", lines(&errors)));
-    assert_eq!(read[0].kind, Kind::LISTENER);
+    assert_eq!(read[0].resource_type, ResourceType::LISTENER);
     assert!(yaml_of(&read[0].any).contains("envoy.extensions.filters.http.router.v3.Router"));
 
     let cluster = "[type.googleapis.com/envoy.api.v2.Cluster] { name: \"shop\" }";
@@ -97,11 +101,11 @@ fn s64_text_and_binary_may_be_v2_too() {
         let read = load(Format::Text, &text).unwrap_or_else(|errors| panic!("{}", lines(&errors)));
         let read = &read[0];
         assert_eq!(
-            (&read.kind, &*read.name),
-            (&Kind::CLUSTER, "shop"),
+            (&read.resource_type, &*read.name),
+            (&ResourceType::CLUSTER, "shop"),
             "{text}"
         );
-        assert_eq!(read.any.type_url, Kind::CLUSTER.type_url());
+        assert_eq!(read.any.type_url, ResourceType::CLUSTER.type_url());
     }
 }
 
@@ -170,7 +174,7 @@ fn s64_the_rules_are_those_of_v3() {
 #[test]
 fn s62_every_any_inside_is_translated() {
     let new = &yaml(V3)[0];
-    let old = to_v2(new.kind.message(), &new.any.value).unwrap();
+    let old = to_v2(new.resource_type.message(), &new.any.value).unwrap();
     let text = String::from_utf8_lossy(&old);
     for name in [
         "type.googleapis.com/envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager",
@@ -198,7 +202,7 @@ fn s62_extensions_of_ones_own_pass() {
         cluster.extend(custom);
         cluster
     };
-    let cluster = Kind::CLUSTER;
+    let cluster = ResourceType::CLUSTER;
     for own in [
         "shop.Own",
         "udpa.type.v1.TypedStruct",
@@ -223,7 +227,7 @@ fn s62_extensions_of_ones_own_pass() {
 /// What is in the way of giving this to a client of v2.
 fn obstacles(text: &str) -> Vec<String> {
     let resource = &yaml(text)[0];
-    let told = to_v2(resource.kind.message(), &resource.any.value).unwrap_err();
+    let told = to_v2(resource.resource_type.message(), &resource.any.value).unwrap_err();
     told.iter().map(ToString::to_string).collect()
 }
 

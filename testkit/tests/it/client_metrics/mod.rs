@@ -12,7 +12,7 @@ use oxds_client::{Bootstrap, ClientPool, Reason};
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::resources::{cluster, static_cluster};
 use oxds_testkit::{ControlPlane, SOON};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use prometheus_client::registry::Registry;
 use tokio::time::{sleep, timeout};
 
@@ -64,7 +64,7 @@ impl Recorded {
             let (name, rest) = line.split_once('{').unwrap();
             let counter = INSTRUMENTS
                 .iter()
-                .any(|i| i.name == name && i.kind == InstrumentKind::Counter);
+                .any(|i| i.name == name && i.resource_type == InstrumentKind::Counter);
             let total = if counter { "_total" } else { "" };
             let keys = rest.replace("grpc.xds.", "grpc_xds_");
             let keys = keys.replace("grpc.target", "grpc_target");
@@ -117,18 +117,18 @@ fn updates(name: &str, server: &ControlPlane, value: i64) -> String {
     )
 }
 
-fn resources(authority: &str, state: &str, kind: &str, value: i64) -> String {
+fn resources(authority: &str, state: &str, resource_type: &str, value: i64) -> String {
     format!(
-        r#"grpc.xds_client.resources{{grpc.target="{TARGET}",grpc.xds.authority="{authority}",grpc.xds.cache_state="{state}",grpc.xds.resource_type="{kind}"}} {value}"#
+        r#"grpc.xds_client.resources{{grpc.target="{TARGET}",grpc.xds.authority="{authority}",grpc.xds.cache_state="{state}",grpc.xds.resource_type="{resource_type}"}} {value}"#
     )
 }
 
 /// The table of gRFC A78, row by row.
 #[test]
-fn c168_names_kinds_units_and_labels_are_those_of_a78() {
+fn c168_names_types_units_and_labels_are_those_of_a78() {
     let rows: Vec<_> = INSTRUMENTS
         .iter()
-        .map(|i| (i.name, i.kind, i.unit, i.labels.join(", ")))
+        .map(|i| (i.name, i.resource_type, i.unit, i.labels.join(", ")))
         .collect();
     let (counter, gauge) = (InstrumentKind::Counter, InstrumentKind::Gauge);
     let server = "grpc.target, grpc.xds.server".to_owned();
@@ -186,7 +186,7 @@ async fn c168_failures_and_connections_are_counted_by_server() {
     let client = pool.client(TARGET);
     let mut watch = client.watch::<Cluster>("c");
     let mut fallback = second.next_stream().await.unwrap();
-    fallback.respond(&Kind::CLUSTER, "1", vec![cluster("c", "e")]);
+    fallback.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
     value(&mut watch).await;
     let held = resources("#old", "acked", CLUSTER, 1);
     let counted = [
@@ -203,7 +203,7 @@ async fn c168_failures_and_connections_are_counted_by_server() {
 
     first.restart().await.unwrap();
     let mut stream = first.next_stream().await.unwrap();
-    stream.respond(&Kind::CLUSTER, "1", vec![cluster("c", "other")]);
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "other")]);
     value(&mut watch).await;
     let more = [updates("valid", &first, 1), updates("invalid", &first, 0)];
     let counted = [&counted[..], &more[..]].concat();
@@ -226,7 +226,7 @@ async fn c168_the_members_of_a_collection_are_counted_while_it_is_watched() {
     );
     let mut stream = server.next_stream().await.unwrap();
     let both = ["a", "b"].map(|name| cluster(name, "e"));
-    stream.respond(&Kind::CLUSTER, "1", both.to_vec());
+    stream.respond(&ResourceType::CLUSTER, "1", both.to_vec());
     value(&mut named).await;
     let with = |held| {
         [
@@ -264,12 +264,12 @@ async fn c168_resources_are_counted_by_state_and_updates_by_validity() {
     };
     let mut first = all(cluster("spoilt", "e"));
     first.push(cluster("gone", "e"));
-    stream.respond(&Kind::CLUSTER, "1", first);
+    stream.respond(&ResourceType::CLUSTER, "1", first);
     for watch in [&mut good, &mut spoilt, &mut gone, &mut east] {
         value(watch).await;
     }
     error(&mut bad, Reason::Invalid).await;
-    stream.respond(&Kind::CLUSTER, "2", all(static_cluster("spoilt")));
+    stream.respond(&ResourceType::CLUSTER, "2", all(static_cluster("spoilt")));
     error(&mut gone, Reason::DoesNotExist).await;
     ambient(&mut spoilt, Reason::Invalid).await;
     let counted = [updates("valid", &server, 6), updates("invalid", &server, 3)];

@@ -87,7 +87,7 @@ fn c46_servers_are_the_same_only_with_the_same_credentials() {
 }
 
 #[test]
-fn c26_a_certificate_provider_of_an_unknown_kind_is_passed_over() {
+fn c26_a_certificate_provider_of_an_unknown_type_is_passed_over() {
     let bootstrap = read(&with(
         "certificate_providers",
         json!({

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use oxds_types::codec::{self, Format, LoadedResource};
 use oxds_types::discovery::{Any, DiscoveryResponse, Resource};
 use oxds_types::file::{self, Stamp};
-use oxds_types::{Fingerprint, Kind};
+use oxds_types::{Fingerprint, ResourceType};
 use prost::Message as _;
 use tokio::task::JoinHandle;
 
@@ -16,7 +16,7 @@ use crate::source::File;
 
 pub(super) struct FileFeed {
     file: File,
-    kind: Kind,
+    resource_type: ResourceType,
     options: codec::Options,
     /// None while it is closed.
     watched: Option<Watched>,
@@ -34,14 +34,14 @@ pub(super) struct FileFeed {
 }
 
 impl FileFeed {
-    pub(super) fn new(file: File, kind: Kind, most_bytes: usize) -> Self {
+    pub(super) fn new(file: File, resource_type: ResourceType, most_bytes: usize) -> Self {
         let mut options = codec::Options::default();
         options.max_bytes = options.max_bytes.min(most_bytes);
         // Whoever wrote it may be newer than we are.
         options.allow_unknown_fields = true;
         Self {
             file,
-            kind,
+            resource_type,
             options,
             watched: None,
             opened: false,
@@ -70,7 +70,7 @@ impl FileFeed {
     pub(super) fn close(&mut self) {
         *self = Self {
             options: self.options.clone(),
-            ..Self::new(self.file.clone(), self.kind.clone(), 0)
+            ..Self::new(self.file.clone(), self.resource_type.clone(), 0)
         };
     }
 
@@ -101,16 +101,20 @@ impl FileFeed {
                 return std::future::pending().await;
             };
             self.stamp = watched.changed(self.stamp).await;
-            let (path, kind) = (self.file.path.clone(), self.kind.clone());
+            let (path, resource_type) = (self.file.path.clone(), self.resource_type.clone());
             let options = self.options.clone();
-            let read = move || read(&path, &kind, &options);
+            let read = move || read(&path, &resource_type, &options);
             self.reading = Some(tokio::task::spawn_blocking(read));
         }
     }
 }
 
 /// The resources of the kind in a file, as a response. Those of other kinds are for others.
-fn read(path: &Path, kind: &Kind, options: &codec::Options) -> Result<DiscoveryResponse, String> {
+fn read(
+    path: &Path,
+    resource_type: &ResourceType,
+    options: &codec::Options,
+) -> Result<DiscoveryResponse, String> {
     let named = |reason: &dyn std::fmt::Display| format!("{}: error: {reason}", path.display());
     let format = Format::from_path(path).ok_or_else(|| {
         named(&"its name tells no format: .pb, .json, .yaml, .yml, .pb_text, .textproto")
@@ -121,8 +125,10 @@ fn read(path: &Path, kind: &Kind, options: &codec::Options) -> Result<DiscoveryR
         texts.join("; ")
     })?;
     let mut version = Fingerprint::default();
-    let of_kind = loaded.into_iter().filter(|loaded| loaded.kind == *kind);
-    let resources = of_kind.map(|loaded| {
+    let of_type = loaded
+        .into_iter()
+        .filter(|loaded| loaded.resource_type == *resource_type);
+    let resources = of_type.map(|loaded| {
         version.add(&loaded.name, &loaded.version);
         wrapped(loaded)
     });
@@ -130,7 +136,7 @@ fn read(path: &Path, kind: &Kind, options: &codec::Options) -> Result<DiscoveryR
     Ok(DiscoveryResponse {
         version_info: version.version().to_string(),
         resources,
-        type_url: kind.type_url().to_owned(),
+        type_url: resource_type.type_url().to_owned(),
         ..DiscoveryResponse::default()
     })
 }

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use oxds_core::ads::Transmit;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse, Node};
 use tonic::Code;
 
@@ -87,11 +87,11 @@ impl Feed {
     /// The kind cannot be had from such a source.
     pub fn new(
         source: &Source,
-        kind: &Kind,
+        resource_type: &ResourceType,
         bootstrap: &Bootstrap,
         options: &Options,
     ) -> Result<Self, SourceError> {
-        let peers = source.peers(kind, bootstrap, options.protocol)?;
+        let peers = source.peers(resource_type, bootstrap, options.protocol)?;
         let peer = peers.into_iter().next();
         let peer = peer.ok_or(SourceError::NoServer)?;
         Ok(Self::of(peer, &bootstrap.node, options))
@@ -106,9 +106,9 @@ impl Feed {
                 node.clone(),
                 options.most_response_bytes,
             ))),
-            Peer::File(file, kind) => Wire::File(Box::new(FileFeed::new(
+            Peer::File(file, resource_type) => Wire::File(Box::new(FileFeed::new(
                 file,
-                kind,
+                resource_type,
                 options.most_response_bytes,
             ))),
         };
@@ -173,8 +173,8 @@ fn of_type(peer: &GrpcPeer, mut io: Io) -> Io {
         Io::Difference(response) => &mut response.type_url,
         _ => return io,
     };
-    if let Some(kind) = peer.of.as_ref().filter(|_| type_url.is_empty()) {
-        kind.type_url().clone_into(type_url);
+    if let Some(resource_type) = peer.of.as_ref().filter(|_| type_url.is_empty()) {
+        resource_type.type_url().clone_into(type_url);
     }
     io
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::outbox::{ambient, changed};
 use crate::ads::config::AuthorityId;
@@ -18,7 +18,7 @@ pub(super) fn has(collection: &str, name: &str) -> bool {
 /// The collections that are watched.
 #[derive(Debug, Default)]
 pub(super) struct Collections {
-    kinds: BTreeMap<Kind, BTreeMap<Arc<str>, Collection>>,
+    resource_types: BTreeMap<ResourceType, BTreeMap<Arc<str>, Collection>>,
 }
 
 #[derive(Debug, Default)]
@@ -33,8 +33,16 @@ struct Collection {
 
 impl Collections {
     /// `true` if the watcher is the first.
-    pub(super) fn watch(&mut self, authority: AuthorityId, kind: &Kind, name: &Arc<str>) -> bool {
-        let of = self.kinds.entry(kind.clone()).or_default();
+    pub(super) fn watch(
+        &mut self,
+        authority: AuthorityId,
+        resource_type: &ResourceType,
+        name: &Arc<str>,
+    ) -> bool {
+        let of = self
+            .resource_types
+            .entry(resource_type.clone())
+            .or_default();
         let collection = of.entry(Arc::clone(name)).or_default();
         collection.authority = authority;
         collection.watchers += 1;
@@ -42,8 +50,12 @@ impl Collections {
     }
 
     /// The authority, if the watcher was the last.
-    pub(super) fn unwatch(&mut self, kind: &Kind, name: &str) -> Option<AuthorityId> {
-        let of = self.kinds.get_mut(kind)?;
+    pub(super) fn unwatch(
+        &mut self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<AuthorityId> {
+        let of = self.resource_types.get_mut(resource_type)?;
         let collection = of.get_mut(name)?;
         collection.watchers -= 1;
         if collection.watchers > 0 {
@@ -52,76 +64,94 @@ impl Collections {
         of.remove(name).map(|collection| collection.authority)
     }
 
-    pub(super) fn names(&self, authority: AuthorityId) -> impl Iterator<Item = (&Kind, &Arc<str>)> {
-        self.of(authority).map(|(kind, name, _)| (kind, name))
+    pub(super) fn names(
+        &self,
+        authority: AuthorityId,
+    ) -> impl Iterator<Item = (&ResourceType, &Arc<str>)> {
+        self.of(authority)
+            .map(|(resource_type, name, _)| (resource_type, name))
     }
 
     pub(super) fn has_open(&self, authority: AuthorityId) -> bool {
         self.of(authority).any(|(.., of)| !of.is_answered)
     }
 
-    fn of(&self, authority: AuthorityId) -> impl Iterator<Item = (&Kind, &Arc<str>, &Collection)> {
-        let all = self.kinds.iter().flat_map(|(kind, of)| {
+    fn of(
+        &self,
+        authority: AuthorityId,
+    ) -> impl Iterator<Item = (&ResourceType, &Arc<str>, &Collection)> {
+        let all = self.resource_types.iter().flat_map(|(resource_type, of)| {
             of.iter()
-                .map(move |(name, collection)| (kind, name, collection))
+                .map(move |(name, collection)| (resource_type, name, collection))
         });
         all.filter(move |(.., collection)| collection.authority == authority)
     }
 
     /// The authority of a name that is in a collection.
-    pub(super) fn authority(&self, kind: &Kind, name: &str) -> Option<AuthorityId> {
-        let of = self.kinds.get(kind)?;
+    pub(super) fn authority(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<AuthorityId> {
+        let of = self.resource_types.get(resource_type)?;
         let own = collection_of(name).and_then(|own| of.get(own.as_str()));
         own.or_else(|| of.get(WILDCARD))
             .map(|found| found.authority)
     }
 
-    pub(super) fn holds(&self, kind: &Kind, name: &str) -> bool {
-        self.authority(kind, name).is_some()
+    pub(super) fn holds(&self, resource_type: &ResourceType, name: &str) -> bool {
+        self.authority(resource_type, name).is_some()
     }
 
     /// What is wrong with the whole, for a new watcher.
-    pub(super) fn current(&self, kind: &Kind, name: &str) -> Option<Event> {
-        let (name, collection) = self.kinds.get(kind)?.get_key_value(name)?;
+    pub(super) fn current(&self, resource_type: &ResourceType, name: &str) -> Option<Event> {
+        let (name, collection) = self
+            .resource_types
+            .get(resource_type)?
+            .get_key_value(name)?;
         let error = collection.error.clone()?;
-        Some(ambient(kind, name, Some(error)))
+        Some(ambient(resource_type, name, Some(error)))
     }
 
     /// The server says that there is no such collection.
     pub(super) fn fail(
         &mut self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         name: &Arc<str>,
         error: WatchError,
     ) -> Option<Event> {
-        self.lose(kind, name, error, false)
+        self.lose(resource_type, name, error, false)
     }
 
     /// Its servers cannot be reached.
     pub(super) fn lose(
         &mut self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         name: &Arc<str>,
         error: WatchError,
         has_members: bool,
     ) -> Option<Event> {
-        let collection = self.kinds.get_mut(kind)?.get_mut(name)?;
+        let collection = self.resource_types.get_mut(resource_type)?.get_mut(name)?;
         if collection.error.replace(error.clone()).as_ref() == Some(&error) {
             return None;
         }
         Some(match has_members {
-            true => ambient(kind, name, Some(error)),
-            false => changed(kind, name, Err(error)),
+            true => ambient(resource_type, name, Some(error)),
+            false => changed(resource_type, name, Err(error)),
         })
     }
 
     /// The server has answered.
-    pub(super) fn settle(&mut self, kind: &Kind) -> Vec<Event> {
-        let of = self.kinds.get_mut(kind).into_iter().flatten();
+    pub(super) fn settle(&mut self, resource_type: &ResourceType) -> Vec<Event> {
+        let of = self
+            .resource_types
+            .get_mut(resource_type)
+            .into_iter()
+            .flatten();
         let settled = of.filter_map(|(name, collection)| {
             collection.is_answered = true;
             let was_wrong = collection.error.take().is_some();
-            was_wrong.then(|| ambient(kind, name, None))
+            was_wrong.then(|| ambient(resource_type, name, None))
         });
         settled.collect()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::entry::Entry;
 use crate::ads::config::ServerId;
@@ -21,14 +21,14 @@ pub(in crate::ads) enum Due {
 /// The moments themselves; the entry of each resource says the same of itself.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {
-    times: BTreeSet<(Instant, Due, Kind, Arc<str>)>,
+    times: BTreeSet<(Instant, Due, ResourceType, Arc<str>)>,
 }
 
 impl Deadlines {
     /// From when on the silence of which server is an answer.
     pub(super) fn set_silence(
         &mut self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         name: &Arc<str>,
         entry: &mut Entry,
         new: Option<(ServerId, Instant)>,
@@ -37,14 +37,14 @@ impl Deadlines {
         if old != new {
             entry.set_silence(new);
             let at = |silence: Option<(_, Instant)>| silence.map(|(_, at)| at);
-            self.replace(Due::Silence, kind, name, at(old), at(new));
+            self.replace(Due::Silence, resource_type, name, at(old), at(new));
         }
     }
 
     /// When what is held ends.
     pub(super) fn set_expiry(
         &mut self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         name: &Arc<str>,
         entry: &mut Entry,
         new: Option<Instant>,
@@ -52,7 +52,7 @@ impl Deadlines {
         let old = entry.expiry();
         if old != new {
             entry.set_expiry(new);
-            self.replace(Due::Expiry, kind, name, old, new);
+            self.replace(Due::Expiry, resource_type, name, old, new);
         }
     }
 
@@ -60,26 +60,27 @@ impl Deadlines {
     fn replace(
         &mut self,
         due: Due,
-        kind: &Kind,
+        resource_type: &ResourceType,
         name: &Arc<str>,
         old: Option<Instant>,
         new: Option<Instant>,
     ) {
         if let Some(at) = old {
             self.times
-                .remove(&(at, due, kind.clone(), Arc::clone(name)));
+                .remove(&(at, due, resource_type.clone(), Arc::clone(name)));
         }
         if let Some(at) = new {
-            self.times.insert((at, due, kind.clone(), Arc::clone(name)));
+            self.times
+                .insert((at, due, resource_type.clone(), Arc::clone(name)));
         }
     }
 
     /// The next that has come.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<(Due, Kind, Arc<str>)> {
+    pub(super) fn pop(&mut self, now: Instant) -> Option<(Due, ResourceType, Arc<str>)> {
         let first = self.times.first().filter(|(at, ..)| *at <= now)?;
-        let (_, due, kind, name) = first.clone();
+        let (_, due, resource_type, name) = first.clone();
         self.times.pop_first();
-        Some((due, kind, name))
+        Some((due, resource_type, name))
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
@@ -87,13 +88,13 @@ impl Deadlines {
     }
 
     /// Those whose silence is being waited out.
-    pub(super) fn silent(&self) -> Vec<(Kind, Arc<str>)> {
+    pub(super) fn silent(&self) -> Vec<(ResourceType, Arc<str>)> {
         let silent = self
             .times
             .iter()
             .filter(|(_, due, ..)| *due == Due::Silence);
         silent
-            .map(|(_, _, kind, name)| (kind.clone(), Arc::clone(name)))
+            .map(|(_, _, resource_type, name)| (resource_type.clone(), Arc::clone(name)))
             .collect()
     }
 }

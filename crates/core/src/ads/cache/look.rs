@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::entry::Entry;
 use super::outbox::{ambient, changed};
@@ -16,9 +16,9 @@ impl Cache {
     pub(in crate::ads) fn names(
         &self,
         authority: AuthorityId,
-    ) -> impl Iterator<Item = (&Kind, &Arc<str>)> {
+    ) -> impl Iterator<Item = (&ResourceType, &Arc<str>)> {
         let watched = self.of(authority).filter(|(.., entry)| entry.watchers > 0);
-        let names = watched.map(|(kind, name, _)| (kind, name));
+        let names = watched.map(|(resource_type, name, _)| (resource_type, name));
         names.chain(self.collections.names(authority))
     }
 
@@ -28,7 +28,10 @@ impl Cache {
         of.any(|(_, _, entry)| entry.is_open()) || self.collections.has_open(authority)
     }
 
-    fn of(&self, authority: AuthorityId) -> impl Iterator<Item = (&Kind, &Arc<str>, &Entry)> {
+    fn of(
+        &self,
+        authority: AuthorityId,
+    ) -> impl Iterator<Item = (&ResourceType, &Arc<str>, &Entry)> {
         let entries = self.entries.iter();
         entries.filter(move |(_, _, entry)| entry.authority == authority)
     }
@@ -37,49 +40,61 @@ impl Cache {
     pub(in crate::ads) fn held_from(
         &self,
         server: ServerId,
-        kind: &Kind,
+        resource_type: &ResourceType,
     ) -> impl Iterator<Item = &Arc<str>> {
-        let entries = self.entries.of_kind(kind);
+        let entries = self.entries.of_type(resource_type);
         let held = entries.filter(move |(_, entry)| entry.is_of(server));
         held.map(|(name, _)| name)
     }
 
     /// What a new watcher is to be told at once (C-107).
-    pub(in crate::ads) fn current(&self, kind: &Kind, name: &str) -> Vec<Event> {
+    pub(in crate::ads) fn current(&self, resource_type: &ResourceType, name: &str) -> Vec<Event> {
         if is_of_many(name) {
-            let members = self.members(kind, name);
+            let members = self.members(resource_type, name);
             return members
-                .flat_map(|(member, entry)| current(kind, member, entry))
-                .chain(self.collections.current(kind, name))
+                .flat_map(|(member, entry)| current(resource_type, member, entry))
+                .chain(self.collections.current(resource_type, name))
                 .collect();
         }
-        let entry = self.entries.get(kind, name);
-        entry.map_or_else(Vec::new, |(name, entry)| current(kind, name, entry))
+        let entry = self.entries.get(resource_type, name);
+        entry.map_or_else(Vec::new, |(name, entry)| {
+            current(resource_type, name, entry)
+        })
     }
 
     pub(super) fn members(
         &self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         collection: &str,
     ) -> impl Iterator<Item = (&Arc<str>, &Entry)> {
-        let entries = self.entries.of_kind(kind);
+        let entries = self.entries.of_type(resource_type);
         entries.filter(move |(name, _)| collection::has(collection, name))
     }
 
-    pub(in crate::ads) fn cached(&self, kind: &Kind, name: &str) -> Option<Cached<'_>> {
+    pub(in crate::ads) fn cached(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<Cached<'_>> {
         self.entries
-            .get(kind, name)
+            .get(resource_type, name)
             .map(|(_, entry)| entry.cached())
     }
 
-    pub(in crate::ads) fn all(&self) -> impl Iterator<Item = (&Kind, &Arc<str>, Cached<'_>)> {
+    pub(in crate::ads) fn all(
+        &self,
+    ) -> impl Iterator<Item = (&ResourceType, &Arc<str>, Cached<'_>)> {
         let entries = self.entries.iter();
-        entries.map(|(kind, name, entry)| (kind, name, entry.cached()))
+        entries.map(|(resource_type, name, entry)| (resource_type, name, entry.cached()))
     }
 
     /// The name as it is kept, and what is held of it: an update that equals it changes nothing (C-86).
-    pub(in crate::ads) fn held(&self, kind: &Kind, name: &str) -> Option<(&Arc<str>, &Held)> {
-        let (name, entry) = self.entries.get(kind, name)?;
+    pub(in crate::ads) fn held(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<(&Arc<str>, &Held)> {
+        let (name, entry) = self.entries.get(resource_type, name)?;
         Some((name, entry.held()?))
     }
 
@@ -89,7 +104,7 @@ impl Cache {
     pub(in crate::ads) fn versions_from(
         &self,
         server: ServerId,
-        kind: &Kind,
+        resource_type: &ResourceType,
         name: &str,
     ) -> Vec<(String, String)> {
         let is_of_many = is_of_many(name);
@@ -103,24 +118,27 @@ impl Cache {
             Some((name.to_string(), version))
         };
         match is_of_many {
-            true => self.members(kind, name).filter_map(version).collect(),
+            true => self
+                .members(resource_type, name)
+                .filter_map(version)
+                .collect(),
             false => {
-                let entry = self.entries.get(kind, name);
+                let entry = self.entries.get(resource_type, name);
                 entry.and_then(version).into_iter().collect()
             }
         }
     }
 }
 
-fn current(kind: &Kind, name: &Arc<str>, entry: &Entry) -> Vec<Event> {
+fn current(resource_type: &ResourceType, name: &Arc<str>, entry: &Entry) -> Vec<Event> {
     let told = match (entry.held(), entry.error()) {
         (Some(held), _) => Ok(held.resource.clone()),
         (None, Some(error)) => Err(error.clone()),
         (None, None) => return Vec::new(),
     };
-    let mut events = vec![changed(kind, name, told)];
+    let mut events = vec![changed(resource_type, name, told)];
     if let (Some(_), Some(error)) = (entry.held(), entry.error()) {
-        events.push(ambient(kind, name, Some(error.clone())));
+        events.push(ambient(resource_type, name, Some(error.clone())));
     }
     events
 }

@@ -29,7 +29,7 @@ mod version;
 
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 pub(super) use deadlines::Due;
 pub(super) use entry::Fault;
@@ -64,11 +64,18 @@ pub(super) enum Loss {
 
 impl Cache {
     /// Adds a watcher. `true` if it is the first.
-    pub(super) fn watch(&mut self, authority: AuthorityId, kind: &Kind, name: &Arc<str>) -> bool {
+    pub(super) fn watch(
+        &mut self,
+        authority: AuthorityId,
+        resource_type: &ResourceType,
+        name: &Arc<str>,
+    ) -> bool {
         if is_of_many(name) {
-            return self.collections.watch(authority, kind, name);
+            return self.collections.watch(authority, resource_type, name);
         }
-        let begun = self.entries.get_or_begin(kind, name, || Some(authority));
+        let begun = self
+            .entries
+            .get_or_begin(resource_type, name, || Some(authority));
         begun.is_some_and(|entry| {
             entry.authority = authority;
             entry.watchers += 1;
@@ -77,48 +84,55 @@ impl Cache {
     }
 
     /// Removes a watcher. If it was the last, the entry is gone (C-116): its authority is returned.
-    pub(super) fn unwatch(&mut self, kind: &Kind, name: &str) -> Option<AuthorityId> {
+    pub(super) fn unwatch(
+        &mut self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<AuthorityId> {
         if is_of_many(name) {
-            let authority = self.collections.unwatch(kind, name)?;
-            self.forget_members(kind);
+            let authority = self.collections.unwatch(resource_type, name)?;
+            self.forget_members(resource_type);
             return Some(authority);
         }
-        let entry = self.entries.get_mut(kind, name)?;
+        let entry = self.entries.get_mut(resource_type, name)?;
         entry.watchers = entry.watchers.checked_sub(1)?;
         if entry.watchers > 0 {
             return None;
         }
         let authority = entry.authority;
-        if !self.collections.holds(kind, name) {
-            self.forget(kind, name);
+        if !self.collections.holds(resource_type, name) {
+            self.forget(resource_type, name);
         }
         Some(authority)
     }
 
-    fn forget(&mut self, kind: &Kind, name: &str) {
-        if let Some((name, mut entry)) = self.entries.remove(kind, name) {
-            self.deadlines.set_silence(kind, &name, &mut entry, None);
-            self.deadlines.set_expiry(kind, &name, &mut entry, None);
+    fn forget(&mut self, resource_type: &ResourceType, name: &str) {
+        if let Some((name, mut entry)) = self.entries.remove(resource_type, name) {
+            self.deadlines
+                .set_silence(resource_type, &name, &mut entry, None);
+            self.deadlines
+                .set_expiry(resource_type, &name, &mut entry, None);
         }
     }
 
     /// What was held only through collections that nobody watches any more.
-    fn forget_members(&mut self, kind: &Kind) {
-        let entries = self.entries.of_kind(kind);
-        let left = entries
-            .filter(|(name, entry)| entry.watchers == 0 && !self.collections.holds(kind, name));
+    fn forget_members(&mut self, resource_type: &ResourceType) {
+        let entries = self.entries.of_type(resource_type);
+        let left = entries.filter(|(name, entry)| {
+            entry.watchers == 0 && !self.collections.holds(resource_type, name)
+        });
         let left: Vec<_> = left.map(|(name, _)| Arc::clone(name)).collect();
         for name in left {
-            self.forget(kind, &name);
+            self.forget(resource_type, &name);
         }
     }
 
     /// A new type reads the kind: it reads what is held, too. What it does not take stays as it is; whoever watches it as
     /// this type is told why there is none.
-    pub(super) fn reread(&mut self, kind: &Kind, types: &Types) {
-        for entry in self.entries.of_kind_mut(kind) {
+    pub(super) fn reread(&mut self, resource_type: &ResourceType, types: &Types) {
+        for entry in self.entries.of_type_mut(resource_type) {
             if let Some(held) = entry.held_mut() {
-                held.resource.reread(kind, types);
+                held.resource.reread(resource_type, types);
             }
         }
     }

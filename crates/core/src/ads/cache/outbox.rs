@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::ads::{Event, WatchError};
 use crate::resource::Resource;
@@ -43,20 +43,24 @@ impl Outbox {
 }
 
 pub(super) fn changed(
-    kind: &Kind,
+    resource_type: &ResourceType,
     name: &Arc<str>,
     resource: Result<Resource, WatchError>,
 ) -> Event {
     Event::Changed {
-        kind: kind.clone(),
+        resource_type: resource_type.clone(),
         name: Arc::clone(name),
         resource,
     }
 }
 
-pub(super) fn ambient(kind: &Kind, name: &Arc<str>, error: Option<WatchError>) -> Event {
+pub(super) fn ambient(
+    resource_type: &ResourceType,
+    name: &Arc<str>,
+    error: Option<WatchError>,
+) -> Event {
     Event::Ambient {
-        kind: kind.clone(),
+        resource_type: resource_type.clone(),
         name: Arc::clone(name),
         error,
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::answers::tell_error;
 use super::outbox::ambient;
@@ -17,39 +17,41 @@ impl Cache {
     pub(in crate::ads) fn requested(
         &mut self,
         server: ServerId,
-        kind: &Kind,
+        resource_type: &ResourceType,
         names: &[String],
         until: Instant,
     ) {
         let silence = Some((server, until));
         for name in names {
-            let found = self.entries.get(kind, name);
+            let found = self.entries.get(resource_type, name);
             let waiting = found.filter(|(_, entry)| entry.is_open() && entry.silence().is_none());
             let Some((name, _)) = waiting else { continue };
             let name = Arc::clone(name);
-            if let Some(entry) = self.entries.get_mut(kind, &name) {
-                self.deadlines.set_silence(kind, &name, entry, silence);
+            if let Some(entry) = self.entries.get_mut(resource_type, &name) {
+                self.deadlines
+                    .set_silence(resource_type, &name, entry, silence);
             }
         }
     }
 
     /// The stream to the server ended: silence on it means nothing any more.
     pub(in crate::ads) fn handle_closed(&mut self, server: ServerId) {
-        for (kind, name) in self.deadlines.silent() {
-            if let Some(entry) = self.entries.get_mut(&kind, &name)
+        for (resource_type, name) in self.deadlines.silent() {
+            if let Some(entry) = self.entries.get_mut(&resource_type, &name)
                 && entry.silence().is_some_and(|(asked, _)| asked == server)
             {
-                self.deadlines.set_silence(&kind, &name, entry, None);
+                self.deadlines
+                    .set_silence(&resource_type, &name, entry, None);
             }
         }
     }
 
     /// All that is held from the server is as the server has it: what was wrong with the way there is so no more.
     pub(in crate::ads) fn handle_current(&mut self, server: ServerId) {
-        for (kind, name, entry) in self.entries.iter_mut() {
+        for (resource_type, name, entry) in self.entries.iter_mut() {
             let is_of = entry.held().is_some_and(|held| held.server == server);
             if is_of && entry.fault().is_none() && entry.clear_error() {
-                self.outbox.tell(ambient(kind, name, None));
+                self.outbox.tell(ambient(resource_type, name, None));
             }
         }
     }
@@ -58,18 +60,19 @@ impl Cache {
     pub(in crate::ads) fn handle_unreachable(
         &mut self,
         authority: AuthorityId,
-        error: impl Fn(&Kind, &str) -> WatchError,
+        error: impl Fn(&ResourceType, &str) -> WatchError,
     ) {
         let names = self.names(authority);
-        let names = names.map(|(kind, name)| (kind.clone(), Arc::clone(name)));
-        for (kind, name) in names.collect::<Vec<_>>() {
-            let error = error(&kind, &name);
+        let names = names.map(|(resource_type, name)| (resource_type.clone(), Arc::clone(name)));
+        for (resource_type, name) in names.collect::<Vec<_>>() {
+            let error = error(&resource_type, &name);
             let event = if is_of_many(&name) {
-                let has_members = self.members(&kind, &name).next().is_some();
-                self.collections.lose(&kind, &name, error, has_members)
+                let has_members = self.members(&resource_type, &name).next().is_some();
+                self.collections
+                    .lose(&resource_type, &name, error, has_members)
             } else {
-                let entry = self.entries.get_mut(&kind, &name);
-                entry.and_then(|entry| tell_error(&kind, &name, entry, error))
+                let entry = self.entries.get_mut(&resource_type, &name);
+                entry.and_then(|entry| tell_error(&resource_type, &name, entry, error))
             };
             self.outbox.tell_all(event);
         }
@@ -79,10 +82,10 @@ impl Cache {
     pub(in crate::ads) fn pop_due(
         &mut self,
         now: Instant,
-    ) -> Option<(Due, ServerId, Kind, Arc<str>)> {
+    ) -> Option<(Due, ServerId, ResourceType, Arc<str>)> {
         loop {
-            let (due, kind, name) = self.deadlines.pop(now)?;
-            let Some(entry) = self.entries.get_mut(&kind, &name) else {
+            let (due, resource_type, name) = self.deadlines.pop(now)?;
+            let Some(entry) = self.entries.get_mut(&resource_type, &name) else {
                 continue;
             };
             let server = match due {
@@ -97,7 +100,7 @@ impl Cache {
                 }
             };
             if let Some(server) = server {
-                return Some((due, server, kind, name));
+                return Some((due, server, resource_type, name));
             }
         }
     }

@@ -11,15 +11,15 @@
 //! the machine is polled: what is given up and wanted again in one moment disturbs nothing. Open goes by way of Stale to
 //! Idle when what was said on the stream has ceased to be true; see [`Stream::supersede`].
 
-mod kind;
+mod type_state;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 
-use self::kind::KindState;
+use self::type_state::TypeState;
 use super::backoff::Backoff;
 use super::config::Server;
 use crate::snapshot::Protocol;
@@ -46,7 +46,7 @@ pub(super) struct Stream {
     node: Node,
     protocol: Protocol,
     version: ApiVersion,
-    kinds: BTreeMap<Kind, KindState>,
+    resource_types: BTreeMap<ResourceType, TypeState>,
     phase: Phase,
     backoff: Backoff,
 }
@@ -91,47 +91,56 @@ impl Stream {
             node,
             protocol: server.protocol,
             version: server.version,
-            kinds: BTreeMap::new(),
+            resource_types: BTreeMap::new(),
             phase: Phase::Idle,
             backoff: Backoff::default(),
         }
     }
 
-    pub(super) fn subscribe(&mut self, kind: &Kind, name: Arc<str>) {
-        let state = self.kinds.entry(kind.clone()).or_default();
+    pub(super) fn subscribe(&mut self, resource_type: &ResourceType, name: Arc<str>) {
+        let state = self
+            .resource_types
+            .entry(resource_type.clone())
+            .or_default();
         state.subscribe(name, self.protocol);
     }
 
-    pub(super) fn unsubscribe(&mut self, kind: &Kind, name: &str) {
-        if let Some(state) = self.kinds.get_mut(kind) {
+    pub(super) fn unsubscribe(&mut self, resource_type: &ResourceType, name: &str) {
+        if let Some(state) = self.resource_types.get_mut(resource_type) {
             state.unsubscribe(name, self.protocol);
         }
     }
 
     pub(super) fn is_wanted(&self) -> bool {
-        self.kinds.values().any(|state| !state.names.is_empty())
+        self.resource_types
+            .values()
+            .any(|state| !state.names.is_empty())
     }
 
     /// Whether the kind was ever subscribed to: responses of other kinds are not ours to judge (C-78).
-    pub(super) fn knows(&self, kind: &Kind) -> bool {
-        self.kinds.contains_key(kind)
+    pub(super) fn knows(&self, resource_type: &ResourceType) -> bool {
+        self.resource_types.contains_key(resource_type)
     }
 
-    pub(super) fn is_subscribed(&self, kind: &Kind, name: &str) -> bool {
-        self.kinds
-            .get(kind)
+    pub(super) fn is_subscribed(&self, resource_type: &ResourceType, name: &str) -> bool {
+        self.resource_types
+            .get(resource_type)
             .is_some_and(|state| state.asks_for(name))
     }
 
     /// All that is subscribed to.
-    pub(super) fn wanted(&self) -> impl Iterator<Item = (&Kind, &Arc<str>)> {
-        let kinds = self.kinds.iter();
-        kinds.flat_map(|(kind, state)| state.names.iter().map(move |name| (kind, name)))
+    pub(super) fn wanted(&self) -> impl Iterator<Item = (&ResourceType, &Arc<str>)> {
+        let resource_types = self.resource_types.iter();
+        resource_types.flat_map(|(resource_type, state)| {
+            state.names.iter().map(move |name| (resource_type, name))
+        })
     }
 
     /// The version of the kind that was accepted last.
-    pub(super) fn version(&self, kind: &Kind) -> &str {
-        self.kinds.get(kind).map_or("", |state| &state.version)
+    pub(super) fn version(&self, resource_type: &ResourceType) -> &str {
+        self.resource_types
+            .get(resource_type)
+            .map_or("", |state| &state.version)
     }
 
     pub(super) fn handle_opened(&mut self) {
@@ -146,7 +155,7 @@ impl Stream {
 
     /// What it sent is held no more.
     pub(super) fn forget_versions(&mut self) {
-        for state in self.kinds.values_mut() {
+        for state in self.resource_types.values_mut() {
             state.version.clear();
         }
     }
@@ -154,8 +163,8 @@ impl Stream {
     /// Another server's word on the kind was taken. This one is to say again what it has, be it the same: were it told of
     /// what it sent before, it would keep silent, and never take over again. If it was told on this stream already, there
     /// is another.
-    pub(super) fn supersede(&mut self, kind: &Kind) {
-        let Some(state) = self.kinds.get_mut(kind) else {
+    pub(super) fn supersede(&mut self, resource_type: &ResourceType) {
+        let Some(state) = self.resource_types.get_mut(resource_type) else {
             return;
         };
         if state.supersede() {
@@ -167,7 +176,7 @@ impl Stream {
     /// a late one.
     pub(super) fn handle_response(
         &mut self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         version: String,
         nonce: String,
         nack: Option<String>,
@@ -177,7 +186,7 @@ impl Stream {
         };
         *answered = true;
         self.backoff.reset();
-        if let Some(state) = self.kinds.get_mut(kind) {
+        if let Some(state) = self.resource_types.get_mut(resource_type) {
             // A NACK repeats the version before (DEC-3).
             if nack.is_none() {
                 state.version = version;
@@ -192,7 +201,7 @@ impl Stream {
     }
 
     /// A response that is not ours to judge still shows that the server answers. `false` if no stream is open.
-    pub(super) fn handle_unknown_kind(&mut self) -> bool {
+    pub(super) fn handle_unknown_type(&mut self) -> bool {
         let Phase::Open { answered, .. } = &mut self.phase else {
             return false;
         };
@@ -241,7 +250,7 @@ impl Stream {
     pub(super) fn poll_transmit(
         &mut self,
         now: Instant,
-        held: impl Fn(&Kind, &str) -> Vec<(String, String)>,
+        held: impl Fn(&ResourceType, &str) -> Vec<(String, String)>,
     ) -> Option<Transmit> {
         let wanted = self.is_wanted();
         match &mut self.phase {
@@ -260,14 +269,17 @@ impl Stream {
                 Some(Transmit::Close)
             }
             Phase::Open { introduced, .. } => {
-                let (kind, state) = self.kinds.iter_mut().find(|(_, state)| state.is_due())?;
+                let (resource_type, state) = self
+                    .resource_types
+                    .iter_mut()
+                    .find(|(_, state)| state.is_due())?;
                 let node = (!std::mem::replace(introduced, true)).then(|| self.node.clone());
                 // Whatever the server calls it in its responses (C-56).
-                let type_url = kind.type_url_on(self.version);
+                let type_url = resource_type.type_url_on(self.version);
                 Some(match self.protocol {
                     Protocol::Sotw => Transmit::Request(Box::new(state.request(type_url, node))),
                     Protocol::Delta => {
-                        let held = |name: &str| held(kind, name);
+                        let held = |name: &str| held(resource_type, name);
                         let difference = state.difference(type_url, node, held);
                         Transmit::Delta(Box::new(difference))
                     }
@@ -278,7 +290,7 @@ impl Stream {
     }
 
     fn reset_stream(&mut self) {
-        for state in self.kinds.values_mut() {
+        for state in self.resource_types.values_mut() {
             state.reset(self.protocol);
         }
     }

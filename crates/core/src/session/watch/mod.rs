@@ -35,7 +35,7 @@ use std::{
     sync::Arc,
 };
 
-use oxds_types::{Kind, Version};
+use oxds_types::{ResourceType, Version};
 use smallvec::SmallVec;
 
 use self::{
@@ -68,7 +68,7 @@ const MAX_OUTSTANDING: usize = 4;
 #[derive(Debug)]
 pub(super) struct Watch {
     // Asked for: changed by requests only.
-    pub(super) kind: Kind,
+    pub(super) resource_type: ResourceType,
     pub(super) form: Form,
     pub(super) subscription: Subscription,
     collections: Collections,
@@ -124,9 +124,9 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(kind: Kind, form: Form, understands_errors: bool) -> Self {
+    pub(super) fn new(resource_type: ResourceType, form: Form, understands_errors: bool) -> Self {
         Self {
-            kind,
+            resource_type,
             form,
             subscription: Subscription::new(),
             collections: Collections::default(),
@@ -156,7 +156,7 @@ impl Watch {
 
     /// What is served to it now.
     pub(super) fn head<'a>(&self, snapshot: &'a Snapshot) -> &'a Published {
-        snapshot.kind_in(&self.kind, self.form.api)
+        snapshot.type_in(&self.resource_type, self.form.api)
     }
 
     /// The next response, if there is something to say and it may be said now.
@@ -209,7 +209,9 @@ impl Watch {
     ) {
         self.record.sent = Some(version);
         self.start_heartbeats(now, &content);
-        if let (Content::All { step, .. }, true) = (&content, self.kind == Kind::CLUSTER) {
+        if let (Content::All { step, .. }, true) =
+            (&content, self.resource_type == ResourceType::CLUSTER)
+        {
             self.recent.told(step);
         }
         self.outstanding.push(Outstanding {

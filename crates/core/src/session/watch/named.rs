@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, mem, sync::Arc};
 
 use bytes::Bytes;
-use oxds_types::{Fingerprint, Kind};
+use oxds_types::{Fingerprint, ResourceType};
 use smallvec::SmallVec;
 
 use super::{
@@ -74,9 +74,9 @@ impl<'a> Telling<'a> {
     }
 
     /// That there is no such resource, in the protocol's way; false if there is no room for it.
-    fn push_absence(&mut self, kind: &Kind, name: &Arc<str>) -> bool {
+    fn push_absence(&mut self, resource_type: &ResourceType, name: &Arc<str>) -> bool {
         if self.response.protocol() == Protocol::Sotw {
-            return self.push_error(name, &Refusal::not_found(kind, name));
+            return self.push_error(name, &Refusal::not_found(resource_type, name));
         }
         let fits = self.response.has_room_to_remove(name, self.limit);
         if fits {
@@ -106,7 +106,7 @@ impl Watch {
         self.note_changes(head);
         self.expand_collections(head.collection());
         self.believe_claims(now, head, peers);
-        if self.form.protocol == Protocol::Sotw && self.kind.is_full_state() {
+        if self.form.protocol == Protocol::Sotw && self.resource_type.is_full_state() {
             self.tell_all_named(now, head, peers)
         } else {
             self.tell_due(now, head, peers)
@@ -260,7 +260,7 @@ impl Watch {
         head: &Published,
         telling: &mut Telling<'_>,
     ) -> bool {
-        if self.form.protocol == Protocol::Delta && has_aliases(&self.kind) {
+        if self.form.protocol == Protocol::Delta && has_aliases(&self.resource_type) {
             return self.send(telling, at, nothing_by_alias(&name), Told::Absent(name));
         }
         if self.is_mute_on_absence() {
@@ -270,7 +270,7 @@ impl Watch {
         }
         let fits = match self.unfit(verdict, &name, head) {
             Some(unfit) => telling.push_error(&name, &unfit),
-            None => telling.push_absence(&self.kind, &name),
+            None => telling.push_absence(&self.resource_type, &name),
         };
         if fits {
             telling.gone.extend(self.member(&name));
@@ -284,7 +284,9 @@ impl Watch {
     /// Why a name cannot be served that its source has (S-73), if the client has nothing of it and understands that.
     fn unfit(&self, verdict: &Verdict<'_>, name: &str, head: &Published) -> Option<Refusal> {
         let may_say = self.understands_errors && matches!(verdict, Verdict::Missing);
-        let fault = may_say.then(|| head.fault(&self.kind, name)).flatten()?;
+        let fault = may_say
+            .then(|| head.fault(&self.resource_type, name))
+            .flatten()?;
         Some(Refusal::unfit(&fault))
     }
 
@@ -312,7 +314,7 @@ impl Watch {
     /// Whether nothing can be said of what does not exist: the client keeps what it has of it.
     pub(super) fn is_mute_on_absence(&self) -> bool {
         self.form.protocol == Protocol::Sotw
-            && !self.kind.is_full_state()
+            && !self.resource_type.is_full_state()
             && !self.understands_errors
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{Watch, wildcard::Step};
 use crate::{
@@ -138,25 +138,29 @@ impl Watch {
     }
 
     /// Whether something that was asked for by name, and accepted, refers to this resource.
-    pub(in crate::session) fn accepted_by_name(&self, kind: &Kind, name: &str) -> bool {
+    pub(in crate::session) fn accepted_by_name(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> bool {
         let accepted = self.subscription.iter().filter_map(Named::acked);
         self.all.is_none()
             && accepted
                 .into_iter()
-                .any(|resource| resource.refers_to(kind, name))
+                .any(|resource| resource.refers_to(resource_type, name))
     }
 
     /// A copy that the client has, and that is about to change or to go, and that refers to this resource.
     pub(in crate::session) fn user(
         &self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         name: &str,
         head: &Published,
     ) -> Option<Arc<Resource>> {
         if self.is_settled(head) {
             return None;
         }
-        let refers = |resource: &&Arc<Resource>| resource.refers_to(kind, name);
+        let refers = |resource: &&Arc<Resource>| resource.refers_to(resource_type, name);
         let held = self.held.values().map(|held| &held.resource);
         let rejections = self.record.rejections.values();
         let kept = rejections.filter_map(|rejected| rejected.fallback.resource());
@@ -214,7 +218,7 @@ impl Watch {
     /// Whether it waits for the client to let go of it by itself.
     pub(in crate::session) fn lets_go_itself(&self, name: &str, peers: &Peers<'_>) -> bool {
         let held = self.held.get(name);
-        held.is_some_and(|held| held.by_name) && !peers.keep_by_name(&self.kind, name)
+        held.is_some_and(|held| held.by_name) && !peers.keep_by_name(&self.resource_type, name)
     }
 
     /// Since when updates have waited for what they depend on.
@@ -288,7 +292,8 @@ impl Watch {
         if let Some(held) = self.held.get(name) {
             // A client that asks by name accepts what refers elsewhere, then asks for what that needs, and only then
             // lets go of this: it says when (gRFC A74).
-            let waits = || peers.need(&self.kind, name) || self.lets_go_itself(name, peers);
+            let waits =
+                || peers.need(&self.resource_type, name) || self.lets_go_itself(name, peers);
             return !held.patience.is_over() && waits();
         }
         // What the client refused, it does not have; it may have what was there before.
@@ -296,10 +301,13 @@ impl Watch {
             Some(rejected) => rejected.fallback.resource(),
             None => Some(resource),
         };
-        let Some(resource) = has.filter(|_| peers.need(&self.kind, name)).cloned() else {
+        let Some(resource) = has
+            .filter(|_| peers.need(&self.resource_type, name))
+            .cloned()
+        else {
             return false;
         };
-        let by_name = self.all.is_none() && peers.need_by_name(&self.kind, name);
+        let by_name = self.all.is_none() && peers.need_by_name(&self.resource_type, name);
         let held = HeldRemoval {
             resource,
             by_name,
@@ -335,7 +343,7 @@ impl Watch {
     pub(super) fn release(&mut self, there_is: &Collection, peers: &Peers<'_>) -> Vec<Arc<str>> {
         let may_go = |name: &Arc<str>, held: &HeldRemoval| {
             there_is.get(name).is_none()
-                && (held.patience.is_over() || !peers.need(&self.kind, name))
+                && (held.patience.is_over() || !peers.need(&self.resource_type, name))
         };
         let released = self.held.iter().filter(|(name, held)| may_go(name, held));
         let released: Vec<Arc<str>> = released.map(|(name, _)| Arc::clone(name)).collect();
@@ -356,7 +364,7 @@ impl Watch {
     ) {
         let mut report = |held| {
             events.push_back(Event::HeldTooLong {
-                kind: self.kind.clone(),
+                resource_type: self.resource_type.clone(),
                 held,
             });
         };

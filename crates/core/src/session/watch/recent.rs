@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use oxds_types::{Kind, Reference};
+use oxds_types::{Reference, ResourceType};
 
 use super::{
     Watch,
@@ -41,7 +41,7 @@ impl Recent {
 
     /// The client is being told that what needed these is gone.
     pub(super) fn let_go<'a>(&mut self, needed: impl Iterator<Item = &'a Reference>) {
-        let assignments = needed.filter(|needed| needed.kind == Kind::ENDPOINT);
+        let assignments = needed.filter(|needed| needed.resource_type == ResourceType::ENDPOINT);
         self.let_go
             .extend(assignments.map(|needed| (Arc::clone(&needed.name), None)));
     }

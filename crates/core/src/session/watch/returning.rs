@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::Watch;
 use crate::{
@@ -77,8 +77,10 @@ impl Watch {
         missing: bool,
         peers: &Peers<'_>,
     ) -> bool {
-        let is_first =
-            missing && self.kind == Kind::CLUSTER && self.record.sent.is_none() && !self.fresh;
+        let is_first = missing
+            && self.resource_type == ResourceType::CLUSTER
+            && self.record.sent.is_none()
+            && !self.fresh;
         let withheld = self.withheld.unwrap_or(Withheld::since(now));
         let waits = is_first && withheld.waits(peers);
         self.withheld = waits.then_some(withheld);
@@ -116,7 +118,8 @@ impl Watch {
         let withheld = departed.withheld;
         let needed =
             |name: &Arc<str>| !withheld.to_answer.is_over() && self.may_need(name, peers).is_some();
-        let is_early = self.kind == Kind::CLUSTER && withheld.waits_to_be_asked(peers);
+        let is_early =
+            self.resource_type == ResourceType::CLUSTER && withheld.waits_to_be_asked(peers);
         let (stay, go) = std::mem::take(&mut departed.names)
             .into_iter()
             .partition::<BTreeSet<_>, _>(|name| is_early || needed(name));
@@ -136,9 +139,9 @@ impl Watch {
     /// What may need it at the client. Which clusters need an assignment of which nobody knows the version, nobody knows
     /// either.
     pub(in crate::session) fn may_need(&self, name: &str, peers: &Peers<'_>) -> Option<WaitsFor> {
-        let user = peers.user(&self.kind, name);
+        let user = peers.user(&self.resource_type, name);
         user.or_else(|| {
-            (self.kind == Kind::ENDPOINT)
+            (self.resource_type == ResourceType::ENDPOINT)
                 .then(|| peers.parting_clusters())
                 .flatten()
         })

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use envoy_types::pb::google::rpc::Status;
-use oxds_types::{Kind, Version};
+use oxds_types::{ResourceType, Version};
 
 use super::{
     Watch,
@@ -42,7 +42,8 @@ impl Watch {
         let at = nonce.and_then(|nonce| self.outstanding.iter().position(|o| o.nonce == nonce));
         let Some(at) = at else {
             // A request may repeat the nonce that it answered before, to change the subscription (S-9).
-            return (nonce != Some(self.answered)).then(|| Event::StaleNonce(self.kind.clone()));
+            return (nonce != Some(self.answered))
+                .then(|| Event::StaleNonce(self.resource_type.clone()));
         };
         // The stream is ordered: what came before and was not answered will not be.
         let answered = self.outstanding.drain(..=at).next_back()?;
@@ -65,7 +66,7 @@ impl Watch {
         self.note_accepted(now, answered.content, &BTreeSet::new(), config);
         let after = now - answered.sent_at;
         Event::Acked {
-            kind: self.kind.clone(),
+            resource_type: self.resource_type.clone(),
             version: answered.version,
             after,
         }
@@ -113,7 +114,7 @@ impl Watch {
         });
         let resources = names.into_iter().collect();
         Event::Nacked {
-            kind: self.kind.clone(),
+            resource_type: self.resource_type.clone(),
             version,
             reason,
             resources,
@@ -163,7 +164,7 @@ impl Watch {
                             Protocol::Sotw => rejected.instead_of(there_is).is_some(),
                         }
                 });
-                if self.kind == Kind::CLUSTER {
+                if self.resource_type == ResourceType::CLUSTER {
                     self.recent.note(&step, &extra, now + config.follow_up);
                 }
                 let told = extra.iter().map(Told::name);

@@ -41,7 +41,7 @@ impl Watch {
 
     /// What the first request of this kind says the client has from an earlier stream.
     pub(in crate::session) fn claim(&mut self, claims: Claims) {
-        if matches!(claims, Claims::Version(_)) && self.kind.is_full_state() {
+        if matches!(claims, Claims::Version(_)) && self.resource_type.is_full_state() {
             self.inherited = self.all_names();
         }
         self.claims = Some(claims);
@@ -67,7 +67,7 @@ impl Watch {
 
     /// The part of a request that changes the subscription.
     pub(in crate::session) fn ask(&mut self, names: &Names) -> subscription::Change {
-        let legacy = subscription::has_legacy_wildcard(&self.kind);
+        let legacy = subscription::has_legacy_wildcard(&self.resource_type);
         let change = match names {
             Names::Sotw { names, .. } => self.subscription.replace(names, legacy),
             Names::Delta {
@@ -192,7 +192,7 @@ impl Watch {
         let held = mem::take(&mut self.held);
         self.again.clear();
         self.answer_owed = false;
-        if all.acked.is_none() && !self.fresh && self.kind.is_full_state() {
+        if all.acked.is_none() && !self.fresh && self.resource_type.is_full_state() {
             self.inherited = self.all_names();
         }
         // Of a response that is only half sent, nobody knows what has arrived.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use oxds_core::ads::{Duplicates, ServerId};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, Resource};
 use prost::Message;
 
@@ -24,7 +24,7 @@ fn c66_the_first_request_of_a_type_has_neither_version_nor_nonce() {
 fn c67_a_good_response_is_acknowledged_with_its_version_its_nonce_and_all_names() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "v1",
         "n1",
         vec![cluster("a", ""), cluster("b", "")],
@@ -43,14 +43,14 @@ fn c67_a_good_response_is_acknowledged_with_its_version_its_nonce_and_all_names(
 fn c68_a_response_with_bad_resources_is_rejected_with_every_reason_and_the_version_before() {
     let (mut played, _) = Played::watching_clusters(&["a", "b", "c"]);
     played.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "v1",
         "n1",
         vec![cluster("a", ""), cluster("b", ""), cluster("c", "")],
     );
     played.request();
     let resources = vec![bad_cluster("a"), cluster("b", "new"), bad_cluster("c")];
-    played.respond(&Kind::CLUSTER, "v2", "n2", resources);
+    played.respond(&ResourceType::CLUSTER, "v2", "n2", resources);
     let nack = played.request();
     assert_eq!(
         (nack.version_info.as_str(), nack.response_nonce.as_str()),
@@ -70,7 +70,7 @@ fn c68_a_response_with_bad_resources_is_rejected_with_every_reason_and_the_versi
 #[test]
 fn c69_the_very_first_response_rejected_leaves_the_version_empty() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![bad_cluster("a")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![bad_cluster("a")]);
     let nack = played.request();
     assert_eq!(
         (nack.version_info.as_str(), nack.response_nonce.as_str()),
@@ -82,11 +82,11 @@ fn c69_the_very_first_response_rejected_leaves_the_version_empty() {
 #[test]
 fn c70_a_subscription_change_after_a_nack_is_no_nack() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.request();
-    played.respond(&Kind::CLUSTER, "v2", "n2", vec![bad_cluster("a")]);
+    played.respond(&ResourceType::CLUSTER, "v2", "n2", vec![bad_cluster("a")]);
     assert!(played.request().error_detail.is_some());
-    played.watch(&Kind::CLUSTER, "b");
+    played.watch(&ResourceType::CLUSTER, "b");
     let change = played.request();
     assert_eq!(
         (change.version_info.as_str(), change.response_nonce.as_str()),
@@ -99,32 +99,34 @@ fn c70_a_subscription_change_after_a_nack_is_no_nack() {
 #[test]
 fn c71_versions_and_nonces_of_two_types_are_apart() {
     let mut played = Played::new();
-    played.watch(&Kind::CLUSTER, "a");
-    played.watch(&Kind::ENDPOINT, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
+    played.watch(&ResourceType::ENDPOINT, "a");
     played.open();
     assert_eq!(played.requests().len(), 2);
-    played.respond(&Kind::CLUSTER, "c1", "1", vec![cluster("a", "")]);
-    played.respond(&Kind::ENDPOINT, "e1", "2", vec![assignment("a")]);
+    played.respond(&ResourceType::CLUSTER, "c1", "1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::ENDPOINT, "e1", "2", vec![assignment("a")]);
     let acks = played.requests();
-    let of = |kind: &Kind| {
+    let of = |resource_type: &ResourceType| {
         let ack = acks
             .iter()
-            .find(|ack| ack.type_url == kind.type_url())
+            .find(|ack| ack.type_url == resource_type.type_url())
             .unwrap();
         (ack.version_info.as_str(), ack.response_nonce.as_str())
     };
-    assert_eq!(of(&Kind::CLUSTER), ("c1", "1"));
-    assert_eq!(of(&Kind::ENDPOINT), ("e1", "2"));
+    assert_eq!(of(&ResourceType::CLUSTER), ("c1", "1"));
+    assert_eq!(of(&ResourceType::ENDPOINT), ("e1", "2"));
     played.respond(
-        &Kind::ENDPOINT,
+        &ResourceType::ENDPOINT,
         "e2",
         "3",
-        vec![any(&Kind::ENDPOINT, &String::new())],
+        vec![any(&ResourceType::ENDPOINT, &String::new())],
     );
     let nack = played.request();
-    assert_eq!(nack.type_url, Kind::ENDPOINT.type_url());
+    assert_eq!(nack.type_url, ResourceType::ENDPOINT.type_url());
     assert_eq!(
-        played.client.version(ServerId::default(), &Kind::CLUSTER),
+        played
+            .client
+            .version(ServerId::default(), &ResourceType::CLUSTER),
         "c1"
     );
 }
@@ -132,20 +134,20 @@ fn c71_versions_and_nonces_of_two_types_are_apart() {
 #[test]
 fn c78_a_response_of_a_type_that_was_never_asked_for_is_not_answered() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.respond(&Kind::SECRET, "v1", "n1", vec![]);
+    played.respond(&ResourceType::SECRET, "v1", "n1", vec![]);
     assert!(played.requests().is_empty());
-    played.respond(&Kind::CLUSTER, "v1", "n2", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n2", vec![cluster("a", "")]);
     assert_eq!(played.request().response_nonce, "n2", "the stream goes on");
 }
 
 #[test]
 fn c79_a_type_without_subscriptions_left_is_still_acknowledged() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.watch(&Kind::ENDPOINT, "a");
+    played.watch(&ResourceType::ENDPOINT, "a");
     played.requests();
-    played.unwatch(&Kind::CLUSTER, "a");
+    played.unwatch(&ResourceType::CLUSTER, "a");
     played.requests();
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     let ack = played.request();
     assert_eq!(
         (ack.version_info.as_str(), ack.response_nonce.as_str()),
@@ -158,16 +160,16 @@ fn c79_a_type_without_subscriptions_left_is_still_acknowledged() {
 fn c80_a_valid_resource_that_was_not_asked_for_is_ignored() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "v1",
         "n1",
         vec![cluster("a", ""), cluster("z", "")],
     );
     assert_eq!(played.request().error_detail, None);
     assert_eq!(played.events(), ["a: changed"]);
-    assert!(played.client.cached(&Kind::CLUSTER, "z").is_none());
+    assert!(played.client.cached(&ResourceType::CLUSTER, "z").is_none());
     played.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "v2",
         "n2",
         vec![cluster("a", ""), bad_cluster("z")],
@@ -182,7 +184,7 @@ fn c80_a_valid_resource_that_was_not_asked_for_is_ignored() {
 fn c81_the_good_resources_of_a_rejected_response_apply() {
     let (mut played, _) = Played::watching_clusters(&["a", "b", "c"]);
     let resources = vec![cluster("a", ""), bad_cluster("b"), cluster("c", "")];
-    played.respond(&Kind::CLUSTER, "v1", "n1", resources);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", resources);
     assert!(played.request().error_detail.is_some());
     let events = played.events();
     assert_eq!(events.len(), 3);
@@ -202,7 +204,7 @@ fn c83_a_wrapped_resource_is_unwrapped_and_named_by_its_wrapper() {
         type_url: "type.googleapis.com/envoy.service.discovery.v3.Resource".to_owned(),
         value: Bytes::from(wrapper.encode_to_vec()),
     };
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![wrapped]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![wrapped]);
     assert_eq!(played.request().error_detail, None);
     assert_eq!(played.events(), ["a: changed"]);
 }
@@ -211,11 +213,11 @@ fn c83_a_wrapped_resource_is_unwrapped_and_named_by_its_wrapper() {
 fn c84_what_cannot_be_read_is_rejected_by_its_place() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     let garbage = Any {
-        type_url: Kind::CLUSTER.type_url().to_owned(),
+        type_url: ResourceType::CLUSTER.type_url().to_owned(),
         value: Bytes::from_static(&[0xff, 0xff]),
     };
     let resources = vec![cluster("a", ""), garbage, assignment("a")];
-    played.respond(&Kind::CLUSTER, "v1", "n1", resources);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", resources);
     let detail = played.request().error_detail.unwrap().message;
     assert!(
         detail.contains("resources[1]: cannot be decoded"),
@@ -231,13 +233,13 @@ fn c84_what_cannot_be_read_is_rejected_by_its_place() {
 #[test]
 fn c86_a_byte_identical_update_is_acknowledged_and_told_to_nobody() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.request();
     assert_eq!(played.events(), ["a: changed"]);
-    played.respond(&Kind::CLUSTER, "v2", "n2", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v2", "n2", vec![cluster("a", "")]);
     assert_eq!(played.request().version_info, "v2");
     assert!(played.events().is_empty());
-    let cached = played.client.cached(&Kind::CLUSTER, "a").unwrap();
+    let cached = played.client.cached(&ResourceType::CLUSTER, "a").unwrap();
     assert_eq!(&*cached.held.unwrap().version, "v2");
 }
 
@@ -251,11 +253,11 @@ fn c82_a_name_twice_is_rejected_where_that_is_asked_for() {
         ),
     ] {
         let mut played = Played::with(|config| config.duplicates = duplicates);
-        played.watch(&Kind::CLUSTER, "a");
+        played.watch(&ResourceType::CLUSTER, "a");
         played.open();
         played.request();
         let twice = vec![cluster("a", "first"), cluster("a", "second")];
-        played.respond(&Kind::CLUSTER, "v1", "n1", twice);
+        played.respond(&ResourceType::CLUSTER, "v1", "n1", twice);
         let detail = played.request().error_detail;
         assert_eq!(detail.map(|detail| detail.message).as_deref(), reason);
         // The resource itself is good, so watchers hear of no error.

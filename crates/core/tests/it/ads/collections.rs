@@ -1,7 +1,7 @@
 //! C-280: watches of more than one name, and names that are others' aliases.
 
 use oxds_core::ads::{Config, Protocol, Server, ServerId, Transmit};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{
     Any, DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node, Resource as Wrapper,
 };
@@ -32,10 +32,15 @@ fn wrapped(name: &str, version: &str, any: Any) -> Wrapper {
     }
 }
 
-fn send(played: &mut Played, kind: &Kind, resources: Vec<Wrapper>, removed: &[&str]) {
+fn send(
+    played: &mut Played,
+    resource_type: &ResourceType,
+    resources: Vec<Wrapper>,
+    removed: &[&str],
+) {
     let response = DeltaDiscoveryResponse {
         resources,
-        type_url: kind.type_url().to_owned(),
+        type_url: resource_type.type_url().to_owned(),
         removed_resources: removed.iter().map(|name| (*name).to_owned()).collect(),
         nonce: "n".to_owned(),
         ..DeltaDiscoveryResponse::default()
@@ -49,8 +54,8 @@ fn send(played: &mut Played, kind: &Kind, resources: Vec<Wrapper>, removed: &[&s
 #[test]
 fn c280_everything_is_watched_beside_a_name() {
     let mut played = played();
-    played.watch(&Kind::CLUSTER, "*");
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "*");
+    played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     let first = request(&mut played);
     assert_eq!(first.resource_names_subscribe, ["*", "a"]);
@@ -58,17 +63,17 @@ fn c280_everything_is_watched_beside_a_name() {
         wrapped("a", "1", cluster("a", "")),
         wrapped("b", "1", cluster("b", "")),
     ];
-    send(&mut played, &Kind::CLUSTER, two, &[]);
+    send(&mut played, &ResourceType::CLUSTER, two, &[]);
     assert_eq!(played.events(), ["a: changed", "b: changed"]);
     request(&mut played);
     // Who comes later is told of all.
     assert_eq!(
-        played.watch(&Kind::CLUSTER, "*"),
+        played.watch(&ResourceType::CLUSTER, "*"),
         ["a: changed", "b: changed"]
     );
     send(
         &mut played,
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         vec![wrapped("c", "1", bad_cluster("c"))],
         &["b"],
     );
@@ -94,16 +99,16 @@ fn c280_everything_is_watched_beside_a_name() {
 
     // Without the whole, the name stays.
     for _ in 0..2 {
-        played.unwatch(&Kind::CLUSTER, "*");
+        played.unwatch(&ResourceType::CLUSTER, "*");
     }
     assert_eq!(request(&mut played).resource_names_unsubscribe, ["*"]);
-    assert!(played.client.cached(&Kind::CLUSTER, "a").is_some());
+    assert!(played.client.cached(&ResourceType::CLUSTER, "a").is_some());
 }
 
 #[test]
 fn c280_a_server_that_is_lost_is_one_word_on_the_whole() {
     let mut played = played();
-    played.watch(&Kind::CLUSTER, "*");
+    played.watch(&ResourceType::CLUSTER, "*");
     played.transmit();
     played.close("refused");
     let events = played.events();
@@ -114,7 +119,7 @@ fn c280_a_server_that_is_lost_is_one_word_on_the_whole() {
     played.wait(std::time::Duration::from_secs(2));
     played.open();
     request(&mut played);
-    send(&mut played, &Kind::CLUSTER, vec![], &[]);
+    send(&mut played, &ResourceType::CLUSTER, vec![], &[]);
     assert_eq!(played.events(), ["*: current"]);
 }
 
@@ -124,17 +129,17 @@ fn c280_a_server_that_is_lost_is_one_word_on_the_whole() {
 fn c280_the_members_of_a_collection_come_and_go() {
     const ALL: &str = "xdstp://a/T/shop/*";
     let mut played = played();
-    played.watch(&Kind::ENDPOINT, ALL);
+    played.watch(&ResourceType::ENDPOINT, ALL);
     played.open();
     assert_eq!(request(&mut played).resource_names_subscribe, [ALL]);
     let named = ["xdstp://a/T/shop/x", "xdstp://a/T/shop/deep/y", "plain"];
     let sent = named.map(|name| wrapped(name, "1", assignment(name)));
-    send(&mut played, &Kind::ENDPOINT, sent.to_vec(), &[]);
+    send(&mut played, &ResourceType::ENDPOINT, sent.to_vec(), &[]);
     assert_eq!(played.events(), ["xdstp://a/T/shop/x: changed"]);
-    send(&mut played, &Kind::ENDPOINT, vec![], &[named[0]]);
+    send(&mut played, &ResourceType::ENDPOINT, vec![], &[named[0]]);
     assert!(played.events()[0].starts_with("xdstp://a/T/shop/x: error: "));
     assert_eq!(played.client.resources().count(), 0);
-    send(&mut played, &Kind::ENDPOINT, vec![], &[ALL]);
+    send(&mut played, &ResourceType::ENDPOINT, vec![], &[ALL]);
     assert!(played.events()[0].starts_with("xdstp://a/T/shop/*: error: "));
 }
 
@@ -142,9 +147,9 @@ fn c280_the_members_of_a_collection_come_and_go() {
 /// resource without a body says the alias / then there is none (as VHDS has it).
 #[test]
 fn c280_a_resource_is_found_by_its_alias() {
-    let kind = Kind::VIRTUAL_HOST;
+    let resource_type = ResourceType::VIRTUAL_HOST;
     let mut played = played();
-    played.watch(&kind, "routes/shop.example");
+    played.watch(&resource_type, "routes/shop.example");
     played.open();
     request(&mut played);
     let host = envoy_types::pb::envoy::config::route::v3::VirtualHost {
@@ -154,15 +159,15 @@ fn c280_a_resource_is_found_by_its_alias() {
     };
     let by_alias = Wrapper {
         aliases: vec!["routes/shop.example".to_owned()],
-        ..wrapped("routes/shop", "1", any(&kind, &host))
+        ..wrapped("routes/shop", "1", any(&resource_type, &host))
     };
-    send(&mut played, &kind, vec![by_alias.clone()], &[]);
+    send(&mut played, &resource_type, vec![by_alias.clone()], &[]);
     assert_eq!(played.events(), ["routes/shop.example: changed"]);
     let nothing = Wrapper {
         resource: None,
         ..by_alias
     };
-    send(&mut played, &kind, vec![nothing], &[]);
+    send(&mut played, &resource_type, vec![nothing], &[]);
     let events = played.events();
     assert!(
         events[0].starts_with("routes/shop.example: error: "),
@@ -174,13 +179,13 @@ fn c280_a_resource_is_found_by_its_alias() {
 #[test]
 fn c280_everything_over_full_states() {
     let mut played = Played::new();
-    played.watch(&Kind::CLUSTER, "*");
+    played.watch(&ResourceType::CLUSTER, "*");
     played.open();
     assert_eq!(played.request().resource_names, ["*"]);
     let two = vec![cluster("a", ""), cluster("b", "")];
-    played.respond(&Kind::CLUSTER, "v1", "n1", two);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", two);
     assert_eq!(played.events(), ["a: changed", "b: changed"]);
-    played.respond(&Kind::CLUSTER, "v2", "n2", vec![cluster("b", "")]);
+    played.respond(&ResourceType::CLUSTER, "v2", "n2", vec![cluster("b", "")]);
     let events = played.events();
     assert!(
         events.len() == 1 && events[0].starts_with("a: error: "),

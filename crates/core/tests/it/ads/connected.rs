@@ -1,6 +1,6 @@
 //! C-168, C-169: which servers answer, what they bring, and when that alone decides (gRFC A78, A95).
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::servers::{Servers, served_by_first};
 use super::{bad_cluster, cluster, response};
@@ -30,7 +30,7 @@ fn c168_a_server_is_connected_until_it_fails_without_an_answer_and_again_when_it
     servers.waits();
     servers.fails('P');
     assert_eq!(connected(&servers)[0], Some(false));
-    servers.client.unwatch(&Kind::CLUSTER, "a");
+    servers.client.unwatch(&ResourceType::CLUSTER, "a");
     assert_eq!(connected(&servers), [None, None]);
 }
 
@@ -39,17 +39,17 @@ fn c168_every_resource_of_a_response_counts_whether_it_changed_or_not() {
     let mut servers = served_by_first();
     let mut updates = |clusters| {
         let (now, server) = (servers.now, servers.id('P'));
-        let response = response(&Kind::CLUSTER, "p2", "n", clusters);
+        let response = response(&ResourceType::CLUSTER, "p2", "n", clusters);
         let updates = servers.client.handle_response(now, server, response)?;
-        Some((updates.kind, updates.valid, updates.invalid))
+        Some((updates.resource_type, updates.valid, updates.invalid))
     };
     let same = vec![cluster("a", "p"), cluster("other", "p")];
-    assert_eq!(updates(same), Some((Kind::CLUSTER, 2, 0)));
+    assert_eq!(updates(same), Some((ResourceType::CLUSTER, 2, 0)));
     let mixed = vec![cluster("a", "p"), bad_cluster("b")];
-    assert_eq!(updates(mixed), Some((Kind::CLUSTER, 1, 1)));
-    assert_eq!(updates(Vec::new()), Some((Kind::CLUSTER, 0, 0)));
+    assert_eq!(updates(mixed), Some((ResourceType::CLUSTER, 1, 1)));
+    assert_eq!(updates(Vec::new()), Some((ResourceType::CLUSTER, 0, 0)));
     let (now, server) = (servers.now, servers.id('P'));
-    let foreign = response(&Kind::LISTENER, "1", "n", Vec::new());
+    let foreign = response(&ResourceType::LISTENER, "1", "n", Vec::new());
     assert_eq!(servers.client.handle_response(now, server, foreign), None);
 }
 

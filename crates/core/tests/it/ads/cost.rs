@@ -2,7 +2,7 @@
 
 use oxds_core::ads::{Config, Counters, Protocol, Server, ServerId};
 use oxds_core::resource::Types;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, Node, Resource as Wrapper};
 
 use super::{Played, cluster};
@@ -26,7 +26,7 @@ fn watching(protocol: Protocol, size: usize) -> Played {
     };
     let mut played = Played::of(Config::with_server(server, Node::default()));
     for n in 0..size {
-        played.watch(&Kind::CLUSTER, &name(n));
+        played.watch(&ResourceType::CLUSTER, &name(n));
     }
     played.open();
     while played.transmit().is_some() {}
@@ -42,7 +42,7 @@ fn difference(played: &mut Played, numbers: impl Iterator<Item = usize>, service
     });
     let response = DeltaDiscoveryResponse {
         resources: wrapped.collect(),
-        type_url: Kind::CLUSTER.type_url().to_owned(),
+        type_url: ResourceType::CLUSTER.type_url().to_owned(),
         nonce: service.to_owned(),
         ..DeltaDiscoveryResponse::default()
     };
@@ -78,11 +78,11 @@ fn c86_a_full_state_that_comes_again_costs_a_comparison() {
             .collect::<Vec<_>>()
     };
     let first = counted(&mut played, |played| {
-        played.respond(&Kind::CLUSTER, "1", "1", state(None));
+        played.respond(&ResourceType::CLUSTER, "1", "1", state(None));
     });
     assert_eq!((first.decoded, first.unchanged), (SIZE as u64, 0));
     let again = counted(&mut played, |played| {
-        played.respond(&Kind::CLUSTER, "2", "2", state(None));
+        played.respond(&ResourceType::CLUSTER, "2", "2", state(None));
     });
     let expected = Counters {
         decoded: 0,
@@ -91,7 +91,7 @@ fn c86_a_full_state_that_comes_again_costs_a_comparison() {
     };
     assert_eq!(again, expected);
     let one = counted(&mut played, |played| {
-        played.respond(&Kind::CLUSTER, "3", "3", state(Some(7)));
+        played.respond(&ResourceType::CLUSTER, "3", "3", state(Some(7)));
     });
     assert_eq!((one.decoded, one.events), (1, 1));
 }
@@ -105,8 +105,12 @@ fn what_is_held_keeps_nothing_else_alive() {
         value: body.clone(),
         ..cluster(&name(0), "")
     };
-    played.respond(&Kind::CLUSTER, "1", "1", vec![any]);
-    let held = played.client.cached(&Kind::CLUSTER, &name(0)).unwrap().held;
+    played.respond(&ResourceType::CLUSTER, "1", "1", vec![any]);
+    let held = played
+        .client
+        .cached(&ResourceType::CLUSTER, &name(0))
+        .unwrap()
+        .held;
     assert_eq!(held.unwrap().resource.value(), &body);
     assert!(body.is_unique(), "the response can go");
 }
@@ -130,13 +134,13 @@ fn taken(watched: &[&str], names: &[String]) -> allocation_counter::AllocationIn
     let (now, server) = (played.now, ServerId::default());
     let taken = allocation_counter::measure(|| {
         for name in watched {
-            played.watch(&Kind::CLUSTER, name);
+            played.watch(&ResourceType::CLUSTER, name);
         }
         played.open();
         while played.transmit().is_some() {}
         let response = DeltaDiscoveryResponse {
             resources: names.iter().map(wrapped).collect(),
-            type_url: Kind::CLUSTER.type_url().to_owned(),
+            type_url: ResourceType::CLUSTER.type_url().to_owned(),
             ..DeltaDiscoveryResponse::default()
         };
         played.client.handle_difference(now, server, response);

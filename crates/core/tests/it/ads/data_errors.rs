@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oxds_core::ads::{CacheState, Config, DataErrors, Event, Reason, Server};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{
     Any, DiscoveryResponse, Node, ParametrizedName, ResourceError, Status,
 };
@@ -25,10 +25,10 @@ fn server(data_errors: DataErrors) -> Server {
 /// A client that holds cluster `a`.
 fn holding(data_errors: DataErrors) -> Played {
     let mut played = Played::of(Config::with_server(server(data_errors), Node::default()));
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.request();
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     assert_eq!(played.events(), ["a: changed"]);
     played
 }
@@ -51,7 +51,7 @@ fn reported(code: i32) -> DiscoveryResponse {
 }
 
 fn full(resources: Vec<Any>) -> DiscoveryResponse {
-    response(&Kind::CLUSTER, "v2", "n2", resources)
+    response(&ResourceType::CLUSTER, "v2", "n2", resources)
 }
 
 /// What can go wrong with `a`, and the state that shows it.
@@ -84,16 +84,16 @@ fn c112_what_is_held_is_dropped_or_kept_as_the_server_was_declared() {
                 events.len() == 1 && events[0].starts_with(word),
                 "{data_errors:?} {state:?} {events:?}"
             );
-            let cached = played.client.cached(&Kind::CLUSTER, "a").unwrap();
+            let cached = played.client.cached(&ResourceType::CLUSTER, "a").unwrap();
             assert_eq!((cached.held.is_none(), cached.state), (drops, state));
             // Said once.
             played.receive(fault);
             assert!(played.events().is_empty(), "{data_errors:?} {state:?}");
             // What comes back is told as what it is to who has it, and to who has not.
-            played.respond(&Kind::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
+            played.respond(&ResourceType::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
             let back = if drops { "a: changed" } else { "a: current" };
             assert_eq!(played.events(), [back], "{data_errors:?} {state:?}");
-            let cached = played.client.cached(&Kind::CLUSTER, "a").unwrap();
+            let cached = played.client.cached(&ResourceType::CLUSTER, "a").unwrap();
             assert_eq!(cached.state, CacheState::Acked);
         }
     }
@@ -105,7 +105,11 @@ fn c112_an_error_that_says_nothing_of_the_resource_drops_nothing() {
     played.receive(reported(UNAVAILABLE));
     let events = played.events();
     assert!(events[0].starts_with("a: ambient: "), "{events:?}");
-    let held = played.client.cached(&Kind::CLUSTER, "a").unwrap().held;
+    let held = played
+        .client
+        .cached(&ResourceType::CLUSTER, "a")
+        .unwrap()
+        .held;
     assert!(held.is_some());
 }
 
@@ -118,7 +122,7 @@ fn c97_silence_that_is_transient_lasts_longer_and_is_no_absence() {
         ..Server::new("cp:18000")
     };
     let mut played = Played::of(Config::with_server(transient, Node::default()));
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.request();
     played.wait(29 * SECOND);
@@ -134,11 +138,17 @@ fn c97_silence_that_is_transient_lasts_longer_and_is_no_absence() {
     };
     assert_eq!(error.reason, Reason::Unreachable);
     assert!(error.to_string().contains("no answer within 30 s"));
-    let state = |played: &Played| played.client.cached(&Kind::CLUSTER, "a").unwrap().state;
+    let state = |played: &Played| {
+        played
+            .client
+            .cached(&ResourceType::CLUSTER, "a")
+            .unwrap()
+            .state
+    };
     assert_eq!(state(&played), CacheState::Timeout);
     // Who comes later is told the same.
-    assert!(played.watch(&Kind::CLUSTER, "a")[0].contains("30 s"));
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    assert!(played.watch(&ResourceType::CLUSTER, "a")[0].contains("30 s"));
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     assert_eq!(played.events(), ["a: changed"]);
     assert_eq!(state(&played), CacheState::Acked);
 }

@@ -1,7 +1,7 @@
 //! C-100 – C-106: when absence means that a resource is gone.
 
 use oxds_core::ads::{CacheState, Config, Server};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
 use super::{Played, assignment, bad_cluster, cluster};
@@ -10,13 +10,13 @@ use super::{Played, assignment, bad_cluster, cluster};
 fn c100_a_cluster_that_was_there_and_is_left_out_is_deleted_and_told_once() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "v1",
         "n1",
         vec![cluster("a", ""), cluster("b", "")],
     );
     played.events();
-    played.respond(&Kind::CLUSTER, "v2", "n2", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v2", "n2", vec![cluster("a", "")]);
     let events = played.events();
     assert_eq!(events.len(), 1, "{events:?}");
     assert!(
@@ -24,13 +24,17 @@ fn c100_a_cluster_that_was_there_and_is_left_out_is_deleted_and_told_once() {
         "{events:?}"
     );
     assert_eq!(
-        played.client.cached(&Kind::CLUSTER, "b").unwrap().state,
+        played
+            .client
+            .cached(&ResourceType::CLUSTER, "b")
+            .unwrap()
+            .state,
         CacheState::DoesNotExist
     );
-    played.respond(&Kind::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
     assert!(played.events().is_empty());
     played.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "v4",
         "n4",
         vec![cluster("a", ""), cluster("b", "")],
@@ -41,21 +45,25 @@ fn c100_a_cluster_that_was_there_and_is_left_out_is_deleted_and_told_once() {
 #[test]
 fn c101_an_assignment_that_is_left_out_stays() {
     let mut played = Played::new();
-    played.watch(&Kind::ENDPOINT, "a");
-    played.watch(&Kind::ENDPOINT, "b");
+    played.watch(&ResourceType::ENDPOINT, "a");
+    played.watch(&ResourceType::ENDPOINT, "b");
     played.open();
     played.request();
     played.respond(
-        &Kind::ENDPOINT,
+        &ResourceType::ENDPOINT,
         "v1",
         "n1",
         vec![assignment("a"), assignment("b")],
     );
     played.events();
-    played.respond(&Kind::ENDPOINT, "v2", "n2", vec![]);
+    played.respond(&ResourceType::ENDPOINT, "v2", "n2", vec![]);
     assert!(played.events().is_empty());
     assert_eq!(
-        played.client.cached(&Kind::ENDPOINT, "b").unwrap().state,
+        played
+            .client
+            .cached(&ResourceType::ENDPOINT, "b")
+            .unwrap()
+            .state,
         CacheState::Acked
     );
 }
@@ -64,13 +72,13 @@ fn c101_an_assignment_that_is_left_out_stays() {
 fn c102_an_empty_response_deletes_every_cluster() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "v1",
         "n1",
         vec![cluster("a", ""), cluster("b", "")],
     );
     played.events();
-    played.respond(&Kind::CLUSTER, "v2", "n2", vec![]);
+    played.respond(&ResourceType::CLUSTER, "v2", "n2", vec![]);
     assert_eq!(played.events().len(), 2);
     assert_eq!(played.request().error_detail, None);
 }
@@ -78,10 +86,14 @@ fn c102_an_empty_response_deletes_every_cluster() {
 #[test]
 fn c103_what_has_not_come_yet_is_not_deleted_by_its_absence() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     assert_eq!(played.events(), ["a: changed"]);
     assert_eq!(
-        played.client.cached(&Kind::CLUSTER, "b").unwrap().state,
+        played
+            .client
+            .cached(&ResourceType::CLUSTER, "b")
+            .unwrap()
+            .state,
         CacheState::Requested
     );
     played.wait(std::time::Duration::from_secs(15));
@@ -94,14 +106,14 @@ fn c103_what_has_not_come_yet_is_not_deleted_by_its_absence() {
 #[test]
 fn c104_an_invalid_resource_is_there_nonetheless() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.events();
-    played.respond(&Kind::CLUSTER, "v2", "n2", vec![bad_cluster("a")]);
+    played.respond(&ResourceType::CLUSTER, "v2", "n2", vec![bad_cluster("a")]);
     assert!(
         played.events()[0].starts_with("a: ambient: "),
         "rejected, not deleted"
     );
-    let cached = played.client.cached(&Kind::CLUSTER, "a").unwrap();
+    let cached = played.client.cached(&ResourceType::CLUSTER, "a").unwrap();
     assert!(cached.state == CacheState::Nacked && cached.held.is_some());
 }
 
@@ -110,25 +122,30 @@ fn c106_a_server_whose_deletions_are_ignored_is_reported_once_per_deletion() {
     let mut server = Server::new("cp:18000");
     server.ignore_resource_deletion = true;
     let mut played = Played::of(Config::with_server(server, Node::default()));
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.request();
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.events();
     for nonce in ["n2", "n3"] {
-        played.respond(&Kind::CLUSTER, "v2", nonce, vec![]);
+        played.respond(&ResourceType::CLUSTER, "v2", nonce, vec![]);
     }
     assert_eq!(played.events(), ["a: deletion ignored"]);
     assert!(
         played
             .client
-            .cached(&Kind::CLUSTER, "a")
+            .cached(&ResourceType::CLUSTER, "a")
             .unwrap()
             .held
             .is_some()
     );
-    played.respond(&Kind::CLUSTER, "v3", "n4", vec![cluster("a", "new")]);
+    played.respond(
+        &ResourceType::CLUSTER,
+        "v3",
+        "n4",
+        vec![cluster("a", "new")],
+    );
     assert_eq!(played.events(), ["a: changed"]);
-    played.respond(&Kind::CLUSTER, "v4", "n5", vec![]);
+    played.respond(&ResourceType::CLUSTER, "v4", "n5", vec![]);
     assert_eq!(played.events(), ["a: deletion ignored"]);
 }

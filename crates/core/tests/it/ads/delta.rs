@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use oxds_core::ads::{CacheState, Config, Protocol, Server, ServerId, Transmit};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{
     Any, DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node, Resource as Wrapper,
 };
@@ -19,7 +19,7 @@ fn played(names: &[&str]) -> (Played, DeltaDiscoveryRequest) {
     };
     let mut played = Played::of(Config::with_server(server, node));
     for name in names {
-        played.watch(&Kind::CLUSTER, name);
+        played.watch(&ResourceType::CLUSTER, name);
     }
     played.open();
     let first = request(&mut played);
@@ -44,7 +44,7 @@ fn respond(played: &mut Played, nonce: &str, upserts: Vec<(&str, &str, Any)>, re
     });
     let response = DeltaDiscoveryResponse {
         resources: wrapped.collect(),
-        type_url: Kind::CLUSTER.type_url().to_owned(),
+        type_url: ResourceType::CLUSTER.type_url().to_owned(),
         removed_resources: removed.iter().map(|name| (*name).to_owned()).collect(),
         nonce: nonce.to_owned(),
         ..DeltaDiscoveryResponse::default()
@@ -76,7 +76,7 @@ fn c274_a_difference_is_applied_and_acknowledged() {
     respond(&mut played, "n2", vec![("a", "2", cluster("a", "x"))], &[]);
     assert_eq!(played.events(), ["a: changed"]);
     let version = |name| {
-        let cached = played.client.cached(&Kind::CLUSTER, name).unwrap();
+        let cached = played.client.cached(&ResourceType::CLUSTER, name).unwrap();
         cached.held.unwrap().version.clone()
     };
     assert_eq!((version("a"), version("b")), ("2".into(), "7".into()));
@@ -98,7 +98,11 @@ fn c275_a_bad_one_is_rejected_and_the_good_ones_apply() {
         events[0] == "b: changed" && events[1].starts_with("a: error"),
         "{events:?}"
     );
-    let attempt = played.client.cached(&Kind::CLUSTER, "a").unwrap().attempt;
+    let attempt = played
+        .client
+        .cached(&ResourceType::CLUSTER, "a")
+        .unwrap()
+        .attempt;
     assert_eq!(attempt.unwrap().version, "1");
 }
 
@@ -126,18 +130,18 @@ fn c276_a_new_stream_says_what_is_held_and_accepted() {
 #[test]
 fn c277_a_change_of_names_has_no_nonce_and_what_came_back_is_asked_for_again() {
     let (mut played, _) = played(&["a"]);
-    played.watch(&Kind::CLUSTER, "b");
+    played.watch(&ResourceType::CLUSTER, "b");
     let more = request(&mut played);
     assert_eq!(more.resource_names_subscribe, ["b"]);
     assert_eq!(more.response_nonce, "");
     respond(&mut played, "n1", vec![("a", "1", cluster("a", ""))], &[]);
-    played.unwatch(&Kind::CLUSTER, "b");
+    played.unwatch(&ResourceType::CLUSTER, "b");
     let both = request(&mut played);
     assert_eq!(both.resource_names_unsubscribe, ["b"]);
     assert_eq!(both.response_nonce, "n1");
     // Given up and taken up in one moment: it is not held any more, so the server must send it again.
-    played.unwatch(&Kind::CLUSTER, "a");
-    played.watch(&Kind::CLUSTER, "a");
+    played.unwatch(&ResourceType::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     let again = request(&mut played);
     assert_eq!(again.resource_names_subscribe, ["a"]);
     assert!(again.resource_names_unsubscribe.is_empty());
@@ -153,7 +157,7 @@ fn c278_a_name_that_the_server_does_not_have_is_an_error_at_once() {
         events.len() == 1 && events[0].starts_with("a: error: "),
         "{events:?}"
     );
-    let cached = played.client.cached(&Kind::CLUSTER, "a").unwrap();
+    let cached = played.client.cached(&ResourceType::CLUSTER, "a").unwrap();
     assert_eq!(cached.state, CacheState::DoesNotExist);
     assert_eq!(played.client.poll_timeout(), None, "nobody waits for it");
 }

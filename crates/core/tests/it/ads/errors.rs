@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use oxds_core::ads::CacheState;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{Played, bad_cluster, cluster};
 
 #[test]
 fn c109_an_invalid_update_is_a_remark_where_data_is_held_and_an_error_elsewhere() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.events();
     played.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "v2",
         "n2",
         vec![bad_cluster("a"), bad_cluster("b")],
@@ -21,12 +21,12 @@ fn c109_an_invalid_update_is_a_remark_where_data_is_held_and_an_error_elsewhere(
     let events = played.events();
     assert!(events[0].starts_with("a: ambient: "), "{events:?}");
     assert!(events[1].starts_with("b: error: "), "{events:?}");
-    let told = played.watch(&Kind::CLUSTER, "a");
+    let told = played.watch(&ResourceType::CLUSTER, "a");
     assert!(
         told[0] == "a: changed" && told[1].starts_with("a: ambient: "),
         "{told:?}"
     );
-    let told = played.watch(&Kind::CLUSTER, "b");
+    let told = played.watch(&ResourceType::CLUSTER, "b");
     assert!(
         told.len() == 1 && told[0].starts_with("b: error: "),
         "{told:?}"
@@ -37,7 +37,7 @@ fn c109_an_invalid_update_is_a_remark_where_data_is_held_and_an_error_elsewhere(
 fn c110_the_same_rejection_again_is_not_told_again() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     for nonce in ["n1", "n2"] {
-        played.respond(&Kind::CLUSTER, "v1", nonce, vec![bad_cluster("a")]);
+        played.respond(&ResourceType::CLUSTER, "v1", nonce, vec![bad_cluster("a")]);
         assert!(played.request().error_detail.is_some());
     }
     assert_eq!(played.events().len(), 1);
@@ -46,21 +46,31 @@ fn c110_the_same_rejection_again_is_not_told_again() {
 #[test]
 fn c111_the_good_bytes_again_clear_the_error() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
-    played.respond(&Kind::CLUSTER, "v2", "n2", vec![bad_cluster("a")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v2", "n2", vec![bad_cluster("a")]);
     played.events();
-    played.respond(&Kind::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
     assert_eq!(played.events(), ["a: current"]);
-    let cached = played.client.cached(&Kind::CLUSTER, "a").unwrap();
+    let cached = played.client.cached(&ResourceType::CLUSTER, "a").unwrap();
     assert!(cached.state == CacheState::Acked && cached.error.is_none());
 }
 
 #[test]
 fn c118_every_error_names_node_type_resource_and_server() {
     let (mut played, _) = Played::watching_clusters(&["deleted", "invalid", "silent"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("deleted", "")]);
+    played.respond(
+        &ResourceType::CLUSTER,
+        "v1",
+        "n1",
+        vec![cluster("deleted", "")],
+    );
     played.events();
-    played.respond(&Kind::CLUSTER, "v2", "n2", vec![bad_cluster("invalid")]);
+    played.respond(
+        &ResourceType::CLUSTER,
+        "v2",
+        "n2",
+        vec![bad_cluster("invalid")],
+    );
     played.wait(Duration::from_secs(15));
     let mut errors = played.events();
     played.close("gone");

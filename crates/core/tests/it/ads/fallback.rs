@@ -9,7 +9,7 @@ use envoy_types::pb::envoy::config::core::v3::{
 };
 use oxds_core::ads::CacheState;
 use oxds_core::resource::{Cluster, LrsServer};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Any;
 use prost::Message;
 
@@ -82,7 +82,10 @@ fn c151_a_name_that_does_not_exist_is_answered() {
     servers.transmits();
     servers.waits();
     assert_eq!(servers.events().len(), 1, "silence for 15 s");
-    let gone = servers.client.cached(&Kind::CLUSTER, "gone").unwrap();
+    let gone = servers
+        .client
+        .cached(&ResourceType::CLUSTER, "gone")
+        .unwrap();
     assert_eq!(gone.state, CacheState::DoesNotExist);
     servers.fails('P');
     servers.waits();
@@ -283,7 +286,7 @@ fn c105_c164_absence_is_a_deletion_only_where_that_server_had_sent_it() {
 #[test]
 fn c116_an_authority_without_names_asks_nobody() {
     let mut servers = served_by_second();
-    servers.client.unwatch(&Kind::CLUSTER, "a");
+    servers.client.unwatch(&ResourceType::CLUSTER, "a");
     let transmits = servers.transmits();
     assert_eq!(transmits, ["F close"], "P is between two attempts");
     assert_eq!(servers.waits(), Vec::<String>::new());
@@ -334,13 +337,13 @@ fn reporting_cluster(name: &str) -> Any {
         config_source_specifier: Some(ConfigSourceSpecifier::Self_(SelfConfigSource::default())),
         ..ConfigSource::default()
     });
-    any(&Kind::CLUSTER, &proto)
+    any(&ResourceType::CLUSTER, &proto)
 }
 
 impl Servers {
     /// The server that a cluster's load is reported to.
     fn reports_to(&self, name: &str) -> Option<char> {
-        let held = self.client.cached(&Kind::CLUSTER, name)?.held?;
+        let held = self.client.cached(&ResourceType::CLUSTER, name)?.held?;
         let cluster = held.resource.get::<Cluster>()?;
         let LrsServer::Sender(to) = cluster.lrs_server? else {
             panic!("{cluster:?} does not say to whom")

@@ -34,7 +34,7 @@ use envoy_types::pb::envoy::config::core::v3::{
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use oxds_core::ads::{AuthorityId, Client, Config, Event, Server, ServerId, Transmit};
 use oxds_core::time::Instant;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse, Node};
 use prost::Message;
 
@@ -70,23 +70,23 @@ impl Played {
     pub(crate) fn watching_clusters(names: &[&str]) -> (Self, DiscoveryRequest) {
         let mut played = Self::new();
         for name in names {
-            played.watch(&Kind::CLUSTER, name);
+            played.watch(&ResourceType::CLUSTER, name);
         }
         played.open();
         let request = played.request();
         (played, request)
     }
 
-    pub(crate) fn watch(&mut self, kind: &Kind, name: &str) -> Vec<String> {
+    pub(crate) fn watch(&mut self, resource_type: &ResourceType, name: &str) -> Vec<String> {
         self.client
-            .watch(AuthorityId::default(), kind, &Arc::from(name))
+            .watch(AuthorityId::default(), resource_type, &Arc::from(name))
             .iter()
             .map(told)
             .collect()
     }
 
-    pub(crate) fn unwatch(&mut self, kind: &Kind, name: &str) {
-        self.client.unwatch(kind, name);
+    pub(crate) fn unwatch(&mut self, resource_type: &ResourceType, name: &str) {
+        self.client.unwatch(resource_type, name);
     }
 
     /// The driver connects as it is told to.
@@ -123,8 +123,14 @@ impl Played {
         requests
     }
 
-    pub(crate) fn respond(&mut self, kind: &Kind, version: &str, nonce: &str, resources: Vec<Any>) {
-        self.receive(response(kind, version, nonce, resources));
+    pub(crate) fn respond(
+        &mut self,
+        resource_type: &ResourceType,
+        version: &str,
+        nonce: &str,
+        resources: Vec<Any>,
+    ) {
+        self.receive(response(resource_type, version, nonce, resources));
     }
 
     pub(crate) fn receive(&mut self, response: DiscoveryResponse) {
@@ -146,7 +152,7 @@ impl Played {
 }
 
 pub(crate) fn response(
-    kind: &Kind,
+    resource_type: &ResourceType,
     version: &str,
     nonce: &str,
     resources: Vec<Any>,
@@ -154,7 +160,7 @@ pub(crate) fn response(
     DiscoveryResponse {
         version_info: version.to_owned(),
         nonce: nonce.to_owned(),
-        type_url: kind.type_url().to_owned(),
+        type_url: resource_type.type_url().to_owned(),
         resources,
         ..DiscoveryResponse::default()
     }
@@ -184,9 +190,9 @@ pub(crate) fn told(event: &Event) -> String {
     }
 }
 
-pub(crate) fn any(kind: &Kind, message: &impl Message) -> Any {
+pub(crate) fn any(resource_type: &ResourceType, message: &impl Message) -> Any {
     Any {
-        type_url: kind.type_url().to_owned(),
+        type_url: resource_type.type_url().to_owned(),
         value: Bytes::from(message.encode_to_vec()),
     }
 }
@@ -206,7 +212,7 @@ pub(crate) fn cluster(name: &str, service: &str) -> Any {
         }),
         ..Cluster::default()
     };
-    any(&Kind::CLUSTER, &cluster)
+    any(&ResourceType::CLUSTER, &cluster)
 }
 
 /// A cluster that breaks a rule: its endpoints come from nowhere.
@@ -215,7 +221,7 @@ pub(crate) fn bad_cluster(name: &str) -> Any {
         name: name.to_owned(),
         ..Cluster::default()
     };
-    any(&Kind::CLUSTER, &cluster)
+    any(&ResourceType::CLUSTER, &cluster)
 }
 
 pub(crate) fn assignment(name: &str) -> Any {
@@ -223,5 +229,5 @@ pub(crate) fn assignment(name: &str) -> Any {
         cluster_name: name.to_owned(),
         ..Default::default()
     };
-    any(&Kind::ENDPOINT, &assignment)
+    any(&ResourceType::ENDPOINT, &assignment)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oxds_core::ads::CacheState;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, DiscoveryResponse, ParametrizedName, ResourceError, Status};
 
 use super::{Played, cluster};
@@ -27,7 +27,7 @@ fn respond(played: &mut Played, nonce: &str, resources: Vec<Any>, name: &str, co
     let response = DiscoveryResponse {
         version_info: nonce.to_owned(),
         nonce: nonce.to_owned(),
-        type_url: Kind::CLUSTER.type_url().to_owned(),
+        type_url: ResourceType::CLUSTER.type_url().to_owned(),
         resources,
         resource_errors: vec![error],
         ..DiscoveryResponse::default()
@@ -36,7 +36,11 @@ fn respond(played: &mut Played, nonce: &str, resources: Vec<Any>, name: &str, co
 }
 
 fn state(played: &Played, name: &str) -> CacheState {
-    played.client.cached(&Kind::CLUSTER, name).unwrap().state
+    played
+        .client
+        .cached(&ResourceType::CLUSTER, name)
+        .unwrap()
+        .state
 }
 
 #[test]
@@ -59,8 +63,8 @@ fn c115_an_error_where_nothing_is_held_is_told_once_and_ends_the_wait() {
     respond(&mut played, "n2", vec![], "a", NOT_FOUND);
     assert!(played.events().is_empty());
     // Remembered for who comes later, until the resource comes.
-    assert!(played.watch(&Kind::CLUSTER, "a")[0].contains("NOT_FOUND"));
-    played.respond(&Kind::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
+    assert!(played.watch(&ResourceType::CLUSTER, "a")[0].contains("NOT_FOUND"));
+    played.respond(&ResourceType::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
     assert_eq!(played.events(), ["a: changed"]);
     assert_eq!(state(&played, "a"), CacheState::Acked);
 }
@@ -68,7 +72,7 @@ fn c115_an_error_where_nothing_is_held_is_told_once_and_ends_the_wait() {
 #[test]
 fn c115_an_error_where_something_is_held_is_a_remark_and_no_deletion() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.events();
     respond(&mut played, "n2", vec![], "a", UNAVAILABLE);
     let events = played.events();
@@ -78,7 +82,7 @@ fn c115_an_error_where_something_is_held_is_a_remark_and_no_deletion() {
         "{events:?}"
     );
     assert_eq!(state(&played, "a"), CacheState::ReceivedError);
-    played.respond(&Kind::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
     assert_eq!(played.events(), ["a: current"]);
 }
 

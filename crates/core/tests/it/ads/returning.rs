@@ -1,6 +1,6 @@
 //! A more wanted server comes back with nothing new (gRFC A71): it is the client's again, whatever servers make of versions.
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::servers::{Servers, fallen_back};
 use super::{assignment, cluster};
@@ -51,14 +51,14 @@ fn c158_who_was_told_of_what_is_then_replaced_is_called_anew() {
 
 /// given an F that has answered for clusters alone / when P is back / then its version of endpoints is still told.
 #[test]
-fn c163_kinds_are_replaced_one_by_one() {
+fn c163_types_are_replaced_one_by_one() {
     let mut servers = Servers::new(&["PF"]);
-    servers.watch_of(&Kind::ENDPOINT, 0, "e");
+    servers.watch_of(&ResourceType::ENDPOINT, 0, "e");
     servers.watch(0, "a");
     servers.transmits();
     assert_eq!(servers.opened('P'), ["P a", "P e"]);
     servers.responds('P', "c1", vec![cluster("a", "p")]);
-    servers.responds_of(&Kind::ENDPOINT, 'P', "e1", vec![assignment("e")]);
+    servers.responds_of(&ResourceType::ENDPOINT, 'P', "e1", vec![assignment("e")]);
     servers.watch(0, "b");
     servers.transmits();
     servers.fails('P');

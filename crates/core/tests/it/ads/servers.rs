@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use oxds_core::ads::{AuthorityId, Client, Config, Protocol, Server, ServerId, Transmit};
 use oxds_core::time::Instant;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{
     Any, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Node, Resource as Wrapper,
 };
@@ -80,12 +80,19 @@ impl Servers {
     }
 
     pub(super) fn watch(&mut self, authority: usize, name: &str) -> Vec<String> {
-        self.watch_of(&Kind::CLUSTER, authority, name)
+        self.watch_of(&ResourceType::CLUSTER, authority, name)
     }
 
-    pub(super) fn watch_of(&mut self, kind: &Kind, authority: usize, name: &str) -> Vec<String> {
+    pub(super) fn watch_of(
+        &mut self,
+        resource_type: &ResourceType,
+        authority: usize,
+        name: &str,
+    ) -> Vec<String> {
         let authority = self.authorities[authority];
-        let told_at_once = self.client.watch(authority, kind, &Arc::from(name));
+        let told_at_once = self
+            .client
+            .watch(authority, resource_type, &Arc::from(name));
         told_at_once.iter().map(told).collect()
     }
 
@@ -123,18 +130,18 @@ impl Servers {
         version: &str,
         clusters: Vec<Any>,
     ) -> Vec<String> {
-        self.responds_of(&Kind::CLUSTER, server, version, clusters)
+        self.responds_of(&ResourceType::CLUSTER, server, version, clusters)
     }
 
     pub(super) fn responds_of(
         &mut self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         server: char,
         version: &str,
         resources: Vec<Any>,
     ) -> Vec<String> {
         let nonce = format!("n-{version}");
-        let response = response(kind, version, &nonce, resources);
+        let response = response(resource_type, version, &nonce, resources);
         self.client
             .handle_response(self.now, self.id(server), response);
         self.transmits()
@@ -150,7 +157,7 @@ impl Servers {
         });
         let response = DeltaDiscoveryResponse {
             resources: wrapped.collect(),
-            type_url: Kind::CLUSTER.type_url().to_owned(),
+            type_url: ResourceType::CLUSTER.type_url().to_owned(),
             nonce: "n".to_owned(),
             ..DeltaDiscoveryResponse::default()
         };
@@ -173,7 +180,11 @@ impl Servers {
     }
 
     pub(super) fn from(&self, name: &str) -> String {
-        let held = self.client.cached(&Kind::CLUSTER, name).unwrap().held;
+        let held = self
+            .client
+            .cached(&ResourceType::CLUSTER, name)
+            .unwrap()
+            .held;
         let sender = held.map(|held| held.server);
         let sender = self.ids.iter().find(|(_, id)| Some(*id) == sender);
         sender.map_or("none".into(), |(letter, _)| letter.to_string())

@@ -1,12 +1,16 @@
 //! C-264, C-267, C-268: what sources without a stream say, played on the machine.
 
 use oxds_core::ads::{CacheState, ServerId};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{Played, cluster};
 
 fn state(played: &Played, name: &str) -> CacheState {
-    played.client.cached(&Kind::CLUSTER, name).unwrap().state
+    played
+        .client
+        .cached(&ResourceType::CLUSTER, name)
+        .unwrap()
+        .state
 }
 
 /// Given a resource that is held and one that is not; when polls fail / the one stays, with a remark, and of the other
@@ -14,7 +18,7 @@ fn state(played: &Played, name: &str) -> CacheState {
 #[test]
 fn c267_c268_a_poll_that_fails_changes_nothing_and_one_without_news_ends_the_remark() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
-    played.respond(&Kind::CLUSTER, "1", "", vec![cluster("a", "x")]);
+    played.respond(&ResourceType::CLUSTER, "1", "", vec![cluster("a", "x")]);
     played.request();
     played.events();
     for _ in 0..2 {
@@ -37,7 +41,7 @@ fn c267_c268_a_poll_that_fails_changes_nothing_and_one_without_news_ends_the_rem
 #[test]
 fn c264_a_document_that_cannot_be_read_rejects_all_and_takes_nothing() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
-    played.respond(&Kind::CLUSTER, "1", "", vec![cluster("a", "x")]);
+    played.respond(&ResourceType::CLUSTER, "1", "", vec![cluster("a", "x")]);
     played.events();
     let (now, server) = (played.now, ServerId::default());
     let reason = "c.yaml:3:1: error: no `@type`";
@@ -49,7 +53,7 @@ fn c264_a_document_that_cannot_be_read_rejects_all_and_takes_nothing() {
     assert!(told[0].contains(reason), "{told:?}");
     assert!(told[1].starts_with("b: error: "), "{told:?}");
     assert_eq!(state(&played, "a"), CacheState::Nacked);
-    played.respond(&Kind::CLUSTER, "2", "", vec![cluster("a", "x")]);
+    played.respond(&ResourceType::CLUSTER, "2", "", vec![cluster("a", "x")]);
     assert_eq!(played.events(), ["a: current"]);
     assert_eq!(state(&played, "a"), CacheState::Acked);
 }

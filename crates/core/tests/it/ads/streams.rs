@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oxds_core::ads::{CacheState, ServerId, Transmit};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{Played, assignment, cluster};
 
@@ -12,16 +12,16 @@ const SECOND: Duration = Duration::from_secs(1);
 #[test]
 fn c72_a_new_stream_begins_without_nonces_but_with_the_accepted_versions() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
-    played.watch(&Kind::ENDPOINT, "a");
+    played.watch(&ResourceType::ENDPOINT, "a");
     played.requests();
     played.respond(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "v1",
         "n1",
         vec![cluster("a", ""), cluster("b", "")],
     );
     played.request();
-    played.unwatch(&Kind::ENDPOINT, "a");
+    played.unwatch(&ResourceType::ENDPOINT, "a");
     played.request();
     played.close("gone");
     played.wait(2 * SECOND);
@@ -29,7 +29,7 @@ fn c72_a_new_stream_begins_without_nonces_but_with_the_accepted_versions() {
     let request = played.request();
     assert_eq!(
         request.type_url,
-        Kind::CLUSTER.type_url(),
+        ResourceType::CLUSTER.type_url(),
         "types without names are left out"
     );
     assert_eq!(
@@ -45,7 +45,12 @@ fn c72_a_new_stream_begins_without_nonces_but_with_the_accepted_versions() {
 #[test]
 fn c72_an_acknowledgement_that_was_due_goes_down_with_its_stream() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![super::bad_cluster("a")]);
+    played.respond(
+        &ResourceType::CLUSTER,
+        "v1",
+        "n1",
+        vec![super::bad_cluster("a")],
+    );
     played.close("gone");
     played.wait(2 * SECOND);
     played.open();
@@ -59,7 +64,7 @@ fn c72_an_acknowledgement_that_was_due_goes_down_with_its_stream() {
 #[test]
 fn c89_attempts_are_a_second_apart_and_then_ever_longer_until_a_response_comes() {
     let mut played = Played::new();
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     let mut delays = Vec::new();
     for _ in 0..14 {
         assert_eq!(played.transmit(), Some(Transmit::Open));
@@ -79,7 +84,7 @@ fn c89_attempts_are_a_second_apart_and_then_ever_longer_until_a_response_comes()
 
     played.open();
     played.request();
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.close("gone");
     let delay = played
         .client
@@ -97,10 +102,10 @@ fn c89_attempts_are_a_second_apart_and_then_ever_longer_until_a_response_comes()
 #[test]
 fn c89_a_server_that_was_there_for_long_is_called_at_once() {
     let mut played = Played::new();
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.request();
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.wait(Duration::from_secs(60));
     played.close("gone");
     assert_eq!(played.client.poll_timeout(), Some(played.now));
@@ -116,7 +121,7 @@ fn c89_a_server_that_was_there_for_long_is_called_at_once() {
 fn c89_jitter_is_a_fifth_either_way() {
     for (random, expected) in [(0, 0.8), (u64::MAX, 1.2)] {
         let mut played = Played::new();
-        played.watch(&Kind::CLUSTER, "a");
+        played.watch(&ResourceType::CLUSTER, "a");
         played.transmit();
         played
             .client
@@ -133,7 +138,7 @@ fn c89_jitter_is_a_fifth_either_way() {
 #[test]
 fn c90_the_end_of_a_stream_that_answered_is_no_error() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.events();
     played.close("Unavailable: restarting");
     assert!(played.events().is_empty());
@@ -142,7 +147,7 @@ fn c90_the_end_of_a_stream_that_answered_is_no_error() {
 #[test]
 fn c91_an_unreachable_server_is_an_error_where_nothing_is_held_and_a_remark_elsewhere() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.events();
     played.close("gone");
     played.wait(2 * SECOND);
@@ -161,14 +166,14 @@ fn c91_an_unreachable_server_is_an_error_where_nothing_is_held_and_a_remark_else
     played.wait(3 * SECOND);
     played.open();
     played.request();
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     assert_eq!(played.events(), ["a: current"], "the remark is taken back");
 }
 
 #[test]
 fn c94_the_clock_of_a_resource_starts_when_a_live_stream_has_asked() {
     let mut played = Played::new();
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     assert_eq!(played.transmit(), Some(Transmit::Open));
     played.wait(60 * SECOND);
     assert!(
@@ -187,7 +192,12 @@ fn c94_the_clock_of_a_resource_starts_when_a_live_stream_has_asked() {
 fn c95_an_answer_stops_the_clock_and_a_new_stream_starts_it_anew() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.wait(10 * SECOND);
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![super::bad_cluster("a")]);
+    played.respond(
+        &ResourceType::CLUSTER,
+        "v1",
+        "n1",
+        vec![super::bad_cluster("a")],
+    );
     played.events();
     played.close("gone");
     played.wait(10 * SECOND);
@@ -205,23 +215,35 @@ fn c95_an_answer_stops_the_clock_and_a_new_stream_starts_it_anew() {
 #[test]
 fn c96_silence_means_that_there_is_none_and_what_comes_late_is_welcome() {
     let mut played = Played::new();
-    played.watch(&Kind::ENDPOINT, "a");
+    played.watch(&ResourceType::ENDPOINT, "a");
     played.open();
     played.request();
     assert_eq!(
-        played.client.cached(&Kind::ENDPOINT, "a").unwrap().state,
+        played
+            .client
+            .cached(&ResourceType::ENDPOINT, "a")
+            .unwrap()
+            .state,
         CacheState::Requested
     );
     played.wait(15 * SECOND);
     assert!(played.events()[0].contains("does not exist"), "told");
     assert_eq!(
-        played.client.cached(&Kind::ENDPOINT, "a").unwrap().state,
+        played
+            .client
+            .cached(&ResourceType::ENDPOINT, "a")
+            .unwrap()
+            .state,
         CacheState::DoesNotExist
     );
-    played.respond(&Kind::ENDPOINT, "v1", "n1", vec![assignment("a")]);
+    played.respond(&ResourceType::ENDPOINT, "v1", "n1", vec![assignment("a")]);
     assert_eq!(played.events(), ["a: changed"]);
     assert_eq!(
-        played.client.cached(&Kind::ENDPOINT, "a").unwrap().state,
+        played
+            .client
+            .cached(&ResourceType::ENDPOINT, "a")
+            .unwrap()
+            .state,
         CacheState::Acked
     );
 }
@@ -229,10 +251,10 @@ fn c96_silence_means_that_there_is_none_and_what_comes_late_is_welcome() {
 #[test]
 fn c108_who_comes_while_the_server_is_lost_is_told_so() {
     let mut played = Played::new();
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     played.transmit();
     played.close("connection refused");
-    let told = played.watch(&Kind::CLUSTER, "b");
+    let told = played.watch(&ResourceType::CLUSTER, "b");
     assert_eq!(told.len(), 1);
     assert!(told[0].contains("connection refused"), "{told:?}");
 }
@@ -242,10 +264,10 @@ fn c89_who_leaves_and_comes_back_does_not_shorten_the_wait() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.close("refused");
     let until = played.client.poll_timeout().unwrap();
-    played.unwatch(&Kind::CLUSTER, "a");
+    played.unwatch(&ResourceType::CLUSTER, "a");
     assert_eq!(played.transmit(), None);
     assert_eq!(played.client.poll_timeout(), None, "nobody waits");
-    played.watch(&Kind::CLUSTER, "b");
+    played.watch(&ResourceType::CLUSTER, "b");
     assert_eq!(played.transmit(), None);
     assert_eq!(played.client.poll_timeout(), Some(until));
     played.wait(until - played.now);
@@ -256,11 +278,11 @@ fn c89_who_leaves_and_comes_back_does_not_shorten_the_wait() {
 fn c108_any_response_shows_that_the_server_is_back() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.close("refused");
-    assert_eq!(played.watch(&Kind::CLUSTER, "b").len(), 1);
+    assert_eq!(played.watch(&ResourceType::CLUSTER, "b").len(), 1);
     played.wait(Duration::from_secs(2));
     played.open();
     played.request();
     // Of a kind that was never asked for.
-    played.respond(&Kind::LISTENER, "v1", "n1", vec![]);
-    assert!(played.watch(&Kind::CLUSTER, "c").is_empty());
+    played.respond(&ResourceType::LISTENER, "v1", "n1", vec![]);
+    assert!(played.watch(&ResourceType::CLUSTER, "c").is_empty());
 }

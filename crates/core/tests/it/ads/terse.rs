@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use oxds_core::ads::{AuthorityId, Client, Config, Protocol, Reason, Server, ServerId, Transmit};
 use oxds_core::time::Instant;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse, Node, Resource as Wrapper};
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ use super::{assignment, cluster, response};
 use crate::support::cases::cases;
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
-const KINDS: [Kind; 2] = [Kind::CLUSTER, Kind::ENDPOINT];
+const TYPES: [ResourceType; 2] = [ResourceType::CLUSTER, ResourceType::ENDPOINT];
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -32,8 +32,8 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     let server = || 0..2_usize;
     prop_oneof![
-        2 => (0..2_usize, 0..NAMES.len()).prop_map(|(kind, name)| Op::Watch(kind, name)),
-        1 => (server(), 0..2_usize).prop_map(|(server, kind)| Op::Changes(server, kind)),
+        2 => (0..2_usize, 0..NAMES.len()).prop_map(|(resource_type, name)| Op::Watch(resource_type, name)),
+        1 => (server(), 0..2_usize).prop_map(|(server, resource_type)| Op::Changes(server, resource_type)),
         3 => server().prop_map(Op::Comes),
         2 => server().prop_map(Op::Goes),
         6 => server().prop_map(Op::Arrives),
@@ -68,14 +68,14 @@ enum Sent {
 }
 
 impl Terse {
-    fn version(&self, kind: usize) -> String {
-        format!("{}{}", self.letter, self.versions[kind])
+    fn version(&self, resource_type: usize) -> String {
+        format!("{}{}", self.letter, self.versions[resource_type])
     }
 
     /// A request; `claimed` is what it says is held.
     fn hears(
         &mut self,
-        kind: usize,
+        resource_type: usize,
         asked: BTreeSet<String>,
         claimed: impl IntoIterator<Item = (String, String)>,
     ) {
@@ -83,45 +83,52 @@ impl Terse {
             return;
         };
         // It knows what it sent, and no more.
-        let claimed = claimed
-            .into_iter()
-            .filter(|(name, version)| self.sent.contains(&(kind, name.clone(), version.clone())));
-        stream.known[kind].extend(claimed);
-        stream.asked[kind] = asked;
-        stream.due.push(kind);
+        let claimed = claimed.into_iter().filter(|(name, version)| {
+            self.sent
+                .contains(&(resource_type, name.clone(), version.clone()))
+        });
+        stream.known[resource_type].extend(claimed);
+        stream.asked[resource_type] = asked;
+        stream.due.push(resource_type);
     }
 
     /// What the client lacks of a kind, as far as it said; nothing, if that is nothing.
     fn says(&mut self, protocol: Protocol) -> Option<Sent> {
         loop {
             let stream = self.stream.as_mut()?;
-            let kind = stream.due.pop()?;
-            let version = format!("{}{}", self.letter, self.versions[kind]);
-            let mut names = stream.asked[kind].clone();
-            let lacks = |name: &String| stream.known[kind].get(name) != Some(&version);
+            let resource_type = stream.due.pop()?;
+            let version = format!("{}{}", self.letter, self.versions[resource_type]);
+            let mut names = stream.asked[resource_type].clone();
+            let lacks = |name: &String| stream.known[resource_type].get(name) != Some(&version);
             if !names.iter().any(lacks) {
                 continue;
             }
             if protocol == Protocol::Delta {
-                names.retain(|name| stream.known[kind].get(name) != Some(&version));
+                names.retain(|name| stream.known[resource_type].get(name) != Some(&version));
             }
             for name in &names {
-                stream.known[kind].insert(name.clone(), version.clone());
-                self.sent.insert((kind, name.clone(), version.clone()));
+                stream.known[resource_type].insert(name.clone(), version.clone());
+                self.sent
+                    .insert((resource_type, name.clone(), version.clone()));
             }
-            return Some(respond(kind, &version, &names, protocol));
+            return Some(respond(resource_type, &version, &names, protocol));
         }
     }
 }
 
-fn respond(kind: usize, version: &str, names: &BTreeSet<String>, protocol: Protocol) -> Sent {
-    let any = |name: &String| match kind {
+fn respond(
+    resource_type: usize,
+    version: &str,
+    names: &BTreeSet<String>,
+    protocol: Protocol,
+) -> Sent {
+    let any = |name: &String| match resource_type {
         0 => cluster(name, version),
         _ => assignment(name),
     };
     if protocol == Protocol::Sotw {
         let resources = names.iter().map(any).collect();
-        return Sent::State(response(&KINDS[kind], version, "n", resources));
+        return Sent::State(response(&TYPES[resource_type], version, "n", resources));
     }
     let wrapped = names.iter().map(|name| Wrapper {
         name: name.clone(),
@@ -131,7 +138,7 @@ fn respond(kind: usize, version: &str, names: &BTreeSet<String>, protocol: Proto
     });
     Sent::Difference(DeltaDiscoveryResponse {
         resources: wrapped.collect(),
-        type_url: KINDS[kind].type_url().to_owned(),
+        type_url: TYPES[resource_type].type_url().to_owned(),
         nonce: "n".to_owned(),
         ..DeltaDiscoveryResponse::default()
     })
@@ -175,18 +182,18 @@ impl World {
 
     fn play(&mut self, op: &Op) {
         match op {
-            Op::Watch(kind, name) => {
-                if self.watched.insert((*kind, *name)) {
+            Op::Watch(resource_type, name) => {
+                if self.watched.insert((*resource_type, *name)) {
                     let name = Arc::from(NAMES[*name]);
                     self.client
-                        .watch(AuthorityId::default(), &KINDS[*kind], &name);
+                        .watch(AuthorityId::default(), &TYPES[*resource_type], &name);
                 }
             }
-            Op::Changes(server, kind) => {
+            Op::Changes(server, resource_type) => {
                 let server = &mut self.servers[*server];
-                server.versions[*kind] += 1;
+                server.versions[*resource_type] += 1;
                 if let Some(stream) = &mut server.stream {
-                    stream.due.push(*kind);
+                    stream.due.push(*resource_type);
                 }
             }
             Op::Comes(server) => self.servers[*server].is_up = true,
@@ -256,7 +263,7 @@ impl World {
                     self.servers[server].stream = None;
                 }
                 Transmit::Request(request) => {
-                    let kind = kind(&request.type_url);
+                    let resource_type = resource_type(&request.type_url);
                     let names: BTreeSet<_> = request.resource_names.into_iter().collect();
                     // A version that is told says that all that was sent in it is held.
                     let version = request.version_info;
@@ -264,15 +271,19 @@ impl World {
                         .iter()
                         .map(|name| (name.clone(), version.clone()))
                         .collect();
-                    self.servers[server].hears(kind, names, claimed);
+                    self.servers[server].hears(resource_type, names, claimed);
                 }
                 Transmit::Delta(request) => {
-                    let kind = kind(&request.type_url);
+                    let resource_type = resource_type(&request.type_url);
                     let stream = self.servers[server].stream.as_ref();
-                    let mut names =
-                        stream.map_or_else(BTreeSet::new, |stream| stream.asked[kind].clone());
+                    let mut names = stream
+                        .map_or_else(BTreeSet::new, |stream| stream.asked[resource_type].clone());
                     names.extend(request.resource_names_subscribe);
-                    self.servers[server].hears(kind, names, request.initial_resource_versions);
+                    self.servers[server].hears(
+                        resource_type,
+                        names,
+                        request.initial_resource_versions,
+                    );
                 }
             }
         }
@@ -294,15 +305,18 @@ impl World {
     }
 
     fn check(&self) {
-        for (kind, name) in &self.watched {
-            let cached = self.client.cached(&KINDS[*kind], NAMES[*name]).unwrap();
+        for (resource_type, name) in &self.watched {
+            let cached = self
+                .client
+                .cached(&TYPES[*resource_type], NAMES[*name])
+                .unwrap();
             let held = cached.held.unwrap_or_else(|| panic!("nothing: {cached:?}"));
             assert_eq!(
                 held.server, self.ids[0],
                 "{} {}",
-                KINDS[*kind], NAMES[*name]
+                TYPES[*resource_type], NAMES[*name]
             );
-            assert_eq!(*held.version, *self.servers[0].version(*kind));
+            assert_eq!(*held.version, *self.servers[0].version(*resource_type));
             // That it was away stays said for as long as it has nothing to say (gRFC A57).
             let error = cached.error.map(|error| error.reason);
             assert!(matches!(error, None | Some(Reason::Unreachable)));
@@ -312,8 +326,10 @@ impl World {
     }
 }
 
-fn kind(type_url: &str) -> usize {
-    let found = KINDS.iter().position(|kind| kind.type_url() == type_url);
+fn resource_type(type_url: &str) -> usize {
+    let found = TYPES
+        .iter()
+        .position(|resource_type| resource_type.type_url() == type_url);
     found.unwrap()
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oxds_core::ads::{CacheState, Config, Protocol, Server, ServerId};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{self, Any, DeltaDiscoveryResponse, Node, Resource as Wrapper};
 use prost::Message;
 
@@ -19,7 +19,7 @@ fn played(protocol: Protocol, resource_ttl: bool) -> Played {
     let mut config = Config::with_server(server, Node::default());
     config.resource_ttl = resource_ttl;
     let mut played = Played::of(config);
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     while played.transmit().is_some() {}
     played
@@ -42,11 +42,11 @@ fn send(played: &mut Played, protocol: Protocol, wrapper: Wrapper) {
             type_url: "type.googleapis.com/envoy.service.discovery.v3.Resource".to_owned(),
             value: wrapper.encode_to_vec().into(),
         };
-        return played.respond(&Kind::CLUSTER, "v1", "n", vec![wrapped]);
+        return played.respond(&ResourceType::CLUSTER, "v1", "n", vec![wrapped]);
     }
     let response = DeltaDiscoveryResponse {
         resources: vec![wrapper],
-        type_url: Kind::CLUSTER.type_url().to_owned(),
+        type_url: ResourceType::CLUSTER.type_url().to_owned(),
         nonce: "n".to_owned(),
         ..DeltaDiscoveryResponse::default()
     };
@@ -83,7 +83,7 @@ fn c279_a_resource_lives_from_one_sign_of_life_to_the_next() {
             events[0].starts_with("a: error: ") && events[0].contains("time to live"),
             "{events:?}"
         );
-        let cached = played.client.cached(&Kind::CLUSTER, "a").unwrap();
+        let cached = played.client.cached(&ResourceType::CLUSTER, "a").unwrap();
         assert_eq!(cached.state, CacheState::DoesNotExist);
         send(&mut played, protocol, whole());
         assert_eq!(played.events(), ["a: changed"]);

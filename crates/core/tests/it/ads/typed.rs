@@ -5,13 +5,13 @@ use std::sync::Arc;
 use envoy_types::pb::envoy::config::cluster::v3::Cluster as Message;
 use envoy_types::pb::envoy::service::runtime::v3::Runtime;
 use oxds_core::ads::{CacheState, Event};
-use oxds_core::resource::{Cluster, Invalid, Resource, ResourceType, Types};
-use oxds_types::Kind;
+use oxds_core::resource::{Cluster, Invalid, Resource, ResourceParser, Types};
+use oxds_types::ResourceType;
 
 use super::{Played, any, bad_cluster, cluster};
 
 /// A client whose resources are read as these types, and no others.
-fn played(types: impl IntoIterator<Item = ResourceType>) -> Played {
+fn played(types: impl IntoIterator<Item = ResourceParser>) -> Played {
     Played::with(|config| {
         config.types = Types::default();
         for read_as in types {
@@ -21,7 +21,7 @@ fn played(types: impl IntoIterator<Item = ResourceType>) -> Played {
 }
 
 fn watching(played: &mut Played, name: &str) {
-    played.watch(&Kind::CLUSTER, name);
+    played.watch(&ResourceType::CLUSTER, name);
     played.open();
     played.request();
 }
@@ -40,14 +40,14 @@ fn value(played: &mut Played) -> Resource {
 /// same for all.
 #[test]
 fn a_message_has_no_rules_of_grpc_and_is_decoded_once() {
-    let mut played = played([ResourceType::of::<Message>()]);
+    let mut played = played([ResourceParser::of::<Message>()]);
     watching(&mut played, "c");
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![bad_cluster("c")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![bad_cluster("c")]);
     let first = value(&mut played).get::<Message>().unwrap();
     assert_eq!(first.name, "c");
     let again = played
         .client
-        .watch(Default::default(), &Kind::CLUSTER, &"c".into());
+        .watch(Default::default(), &ResourceType::CLUSTER, &"c".into());
     let Event::Changed { resource, .. } = &again[0] else {
         panic!("{again:?}");
     };
@@ -66,7 +66,7 @@ fn what_nobody_reads_is_not_decoded() {
         value: b"\x0a\x01c\xff\xff".as_slice().into(),
         ..cluster("c", "")
     };
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![any.clone()]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![any.clone()]);
     assert_eq!(value(&mut played).value(), &any.value);
     assert_eq!(played.client.counters().decoded, 0);
 }
@@ -79,7 +79,7 @@ fn a_type_brings_its_rules() {
         "panic" => panic!("a rule that was not made for this"),
         _ => Ok(()),
     };
-    let mut played = played([ResourceType::checked(rule)]);
+    let mut played = played([ResourceParser::checked(rule)]);
     watching(&mut played, "c");
     for (stat, expected) in [
         ("", Some("c: alt_stat_name: must not be empty")),
@@ -92,10 +92,10 @@ fn a_type_brings_its_rules() {
             ..Message::default()
         };
         played.respond(
-            &Kind::CLUSTER,
+            &ResourceType::CLUSTER,
             "v1",
             "n1",
-            vec![any(&Kind::CLUSTER, &cluster)],
+            vec![any(&ResourceType::CLUSTER, &cluster)],
         );
         let detail = played.request().error_detail.map(|detail| detail.message);
         match expected {
@@ -108,12 +108,15 @@ fn a_type_brings_its_rules() {
 /// given a kind that is read as two types / then both must take a resource, and each has its own of it.
 #[test]
 fn of_two_types_both_must_take_a_resource() {
-    let mut played = played([ResourceType::of::<Message>(), ResourceType::of::<Cluster>()]);
+    let mut played = played([
+        ResourceParser::of::<Message>(),
+        ResourceParser::of::<Cluster>(),
+    ]);
     watching(&mut played, "c");
-    played.respond(&Kind::CLUSTER, "v1", "n1", vec![bad_cluster("c")]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![bad_cluster("c")]);
     assert!(played.request().error_detail.is_some());
     played.events();
-    played.respond(&Kind::CLUSTER, "v2", "n2", vec![cluster("c", "e")]);
+    played.respond(&ResourceType::CLUSTER, "v2", "n2", vec![cluster("c", "e")]);
     let resource = value(&mut played);
     assert_eq!(resource.get::<Message>().unwrap().name, "c");
     assert_eq!(&*resource.get::<Cluster>().unwrap().eds_service_name, "e");
@@ -122,15 +125,15 @@ fn of_two_types_both_must_take_a_resource() {
 /// given something held / when its kind is read as one type more / then it is read as that, too, if that type takes it.
 #[test]
 fn a_type_that_comes_late_reads_what_is_held() {
-    let mut played = played([ResourceType::of::<Message>()]);
-    played.watch(&Kind::CLUSTER, "good");
+    let mut played = played([ResourceParser::of::<Message>()]);
+    played.watch(&ResourceType::CLUSTER, "good");
     watching(&mut played, "bad");
     let both = vec![cluster("good", "e"), bad_cluster("bad")];
-    played.respond(&Kind::CLUSTER, "v1", "n1", both);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", both);
     played.events();
-    played.client.register(ResourceType::of::<Cluster>());
+    played.client.register(ResourceParser::of::<Cluster>());
     let held = |name| {
-        let cached = played.client.cached(&Kind::CLUSTER, name).unwrap();
+        let cached = played.client.cached(&ResourceType::CLUSTER, name).unwrap();
         assert_eq!(cached.state, CacheState::Acked);
         cached.held.unwrap().resource.clone()
     };
@@ -140,9 +143,9 @@ fn a_type_that_comes_late_reads_what_is_held() {
 
 /// Kinds that gRPC does not know are named as all others are, in field 1.
 #[test]
-fn a_kind_without_a_view_is_named_by_itself() {
-    let mut played = played([ResourceType::of::<Runtime>()]);
-    played.watch(&Kind::RUNTIME, "layer");
+fn a_type_without_a_view_is_named_by_itself() {
+    let mut played = played([ResourceParser::of::<Runtime>()]);
+    played.watch(&ResourceType::RUNTIME, "layer");
     played.open();
     played.request();
     let runtime = Runtime {
@@ -150,10 +153,10 @@ fn a_kind_without_a_view_is_named_by_itself() {
         layer: None,
     };
     played.respond(
-        &Kind::RUNTIME,
+        &ResourceType::RUNTIME,
         "v1",
         "n1",
-        vec![any(&Kind::RUNTIME, &runtime)],
+        vec![any(&ResourceType::RUNTIME, &runtime)],
     );
     assert_eq!(*value(&mut played).get::<Runtime>().unwrap(), runtime);
 }

@@ -6,11 +6,16 @@ use oxds_core::ads::{Config, Names, Protocol, Server, Transmit};
 use oxds_types::discovery::{
     Any, DeltaDiscoveryResponse, DiscoveryResponse, Node, Resource as Wrapper,
 };
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 
 use super::{Played, any, assignment, bad_cluster, cluster, response};
 
-const KINDS: [Kind; 4] = [Kind::LISTENER, Kind::ROUTE, Kind::CLUSTER, Kind::ENDPOINT];
+const TYPES: [ResourceType; 4] = [
+    ResourceType::LISTENER,
+    ResourceType::ROUTE,
+    ResourceType::CLUSTER,
+    ResourceType::ENDPOINT,
+];
 
 /// A client of one server that is asked in this version.
 fn asking_in(version: ApiVersion, protocol: Protocol) -> Played {
@@ -20,13 +25,13 @@ fn asking_in(version: ApiVersion, protocol: Protocol) -> Played {
     Played::of(Config::with_server(server, Node::default()))
 }
 
-fn url(kind: &Kind, version: ApiVersion) -> String {
-    kind.type_url_in(version).unwrap().to_owned()
+fn url(resource_type: &ResourceType, version: ApiVersion) -> String {
+    resource_type.type_url_in(version).unwrap().to_owned()
 }
 
 /// The same resource under the name of another version.
-fn named_in(version: ApiVersion, kind: &Kind, mut resource: Any) -> Any {
-    resource.type_url = url(kind, version);
+fn named_in(version: ApiVersion, resource_type: &ResourceType, mut resource: Any) -> Any {
+    resource.type_url = url(resource_type, version);
     resource
 }
 
@@ -38,23 +43,23 @@ fn answer_in(
     clusters: Vec<Any>,
 ) -> DiscoveryResponse {
     let clusters = clusters.into_iter();
-    let clusters = clusters.map(|any| named_in(version, &Kind::CLUSTER, any));
-    let mut response = response(&Kind::CLUSTER, revision, nonce, clusters.collect());
-    response.type_url = url(&Kind::CLUSTER, version);
+    let clusters = clusters.map(|any| named_in(version, &ResourceType::CLUSTER, any));
+    let mut response = response(&ResourceType::CLUSTER, revision, nonce, clusters.collect());
+    response.type_url = url(&ResourceType::CLUSTER, version);
     response
 }
 
 fn held_in(played: &Played, name: &str) -> ApiVersion {
-    let cached = played.client.cached(&Kind::CLUSTER, name).unwrap();
+    let cached = played.client.cached(&ResourceType::CLUSTER, name).unwrap();
     cached.held.unwrap().api
 }
 
 #[test]
-fn c52_kinds_are_asked_for_by_the_names_of_the_streams_version() {
+fn c52_types_are_asked_for_by_the_names_of_the_streams_version() {
     let asked = |version| {
         let mut played = asking_in(version, Protocol::Sotw);
-        for kind in &KINDS {
-            played.watch(kind, "a");
+        for resource_type in &TYPES {
+            played.watch(resource_type, "a");
         }
         played.open();
         let mut urls: Vec<String> = played
@@ -87,11 +92,14 @@ fn c52_kinds_are_asked_for_by_the_names_of_the_streams_version() {
 }
 
 #[test]
-fn c52_a_kind_that_v2_does_not_have_goes_by_its_only_name() {
+fn c52_a_type_that_v2_does_not_have_goes_by_its_only_name() {
     let mut played = asking_in(ApiVersion::V2, Protocol::Sotw);
-    played.watch(&Kind::EXTENSION_CONFIG, "filter");
+    played.watch(&ResourceType::EXTENSION_CONFIG, "filter");
     played.open();
-    assert_eq!(played.request().type_url, Kind::EXTENSION_CONFIG.type_url());
+    assert_eq!(
+        played.request().type_url,
+        ResourceType::EXTENSION_CONFIG.type_url()
+    );
 }
 
 #[test]
@@ -99,17 +107,17 @@ fn c53_differences_are_asked_for_by_who_wants_them_alone_in_either_version() {
     for version in [ApiVersion::V2, ApiVersion::V3] {
         let unless_told = Server::new("cp:18000").protocol;
         let mut played = asking_in(version, unless_told);
-        played.watch(&Kind::CLUSTER, "a");
+        played.watch(&ResourceType::CLUSTER, "a");
         played.open();
         assert!(matches!(played.transmit(), Some(Transmit::Request(_))));
 
         let mut played = asking_in(version, Protocol::Delta);
-        played.watch(&Kind::CLUSTER, "a");
+        played.watch(&ResourceType::CLUSTER, "a");
         played.open();
         let Some(Transmit::Delta(request)) = played.transmit() else {
             panic!("differences were wanted");
         };
-        assert_eq!(request.type_url, url(&Kind::CLUSTER, version));
+        assert_eq!(request.type_url, url(&ResourceType::CLUSTER, version));
     }
 }
 
@@ -119,8 +127,8 @@ fn c55_names_of_the_other_version_are_accepted() {
     use ApiVersion::{V2, V3};
     for (asked, answered) in [(V3, V2), (V2, V3)] {
         let mut played = asking_in(asked, Protocol::Sotw);
-        played.watch(&Kind::CLUSTER, "a");
-        played.watch(&Kind::CLUSTER, "b");
+        played.watch(&ResourceType::CLUSTER, "a");
+        played.watch(&ResourceType::CLUSTER, "b");
         played.open();
         played.request();
         played.receive(answer_in(answered, "1", "n1", vec![cluster("a", "")]));
@@ -128,7 +136,7 @@ fn c55_names_of_the_other_version_are_accepted() {
         assert_eq!(played.request().error_detail, None);
         // Either in one response: each says what it is.
         let mut mixed = answer_in(asked, "2", "n2", vec![cluster("b", "")]);
-        let other = named_in(answered, &Kind::CLUSTER, cluster("a", "new"));
+        let other = named_in(answered, &ResourceType::CLUSTER, cluster("a", "new"));
         mixed.resources.push(other);
         played.receive(mixed);
         assert_eq!(played.events(), ["b: changed", "a: changed"]);
@@ -142,34 +150,42 @@ fn c55_names_of_the_other_version_are_accepted() {
 #[test]
 fn c55_a_wrapper_of_v2_is_unwrapped() {
     let mut played = asking_in(ApiVersion::V2, Protocol::Sotw);
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.request();
     let wrapper = Wrapper {
         name: "a".to_owned(),
-        resource: Some(named_in(ApiVersion::V2, &Kind::CLUSTER, cluster("a", ""))),
+        resource: Some(named_in(
+            ApiVersion::V2,
+            &ResourceType::CLUSTER,
+            cluster("a", ""),
+        )),
         ..Wrapper::default()
     };
-    let mut wrapped = any(&Kind::CLUSTER, &wrapper);
+    let mut wrapped = any(&ResourceType::CLUSTER, &wrapper);
     wrapped.type_url = "type.googleapis.com/envoy.api.v2.Resource".to_owned();
-    played.respond(&Kind::CLUSTER, "1", "n", vec![wrapped]);
+    played.respond(&ResourceType::CLUSTER, "1", "n", vec![wrapped]);
     assert_eq!(played.events(), ["a: changed"]);
 }
 
 #[test]
 fn c55_differences_of_the_other_version_are_accepted() {
     let mut played = asking_in(ApiVersion::V3, Protocol::Delta);
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.transmit();
     let wrapper = Wrapper {
         name: "a".to_owned(),
         version: "1".to_owned(),
-        resource: Some(named_in(ApiVersion::V2, &Kind::CLUSTER, cluster("a", ""))),
+        resource: Some(named_in(
+            ApiVersion::V2,
+            &ResourceType::CLUSTER,
+            cluster("a", ""),
+        )),
         ..Wrapper::default()
     };
     let response = DeltaDiscoveryResponse {
-        type_url: url(&Kind::CLUSTER, ApiVersion::V2),
+        type_url: url(&ResourceType::CLUSTER, ApiVersion::V2),
         nonce: "n".to_owned(),
         resources: vec![wrapper],
         ..DeltaDiscoveryResponse::default()
@@ -180,7 +196,7 @@ fn c55_differences_of_the_other_version_are_accepted() {
     let Some(Transmit::Delta(ack)) = played.transmit() else {
         panic!("no answer");
     };
-    assert_eq!(ack.type_url, url(&Kind::CLUSTER, ApiVersion::V3));
+    assert_eq!(ack.type_url, url(&ResourceType::CLUSTER, ApiVersion::V3));
     assert_eq!((&*ack.response_nonce, ack.error_detail), ("n", None));
 }
 
@@ -188,7 +204,7 @@ fn c55_differences_of_the_other_version_are_accepted() {
 #[test]
 fn c55_another_name_alone_changes_nothing() {
     let mut played = asking_in(ApiVersion::V3, Protocol::Sotw);
-    played.watch(&Kind::CLUSTER, "a");
+    played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.request();
     played.receive(answer_in(ApiVersion::V2, "1", "n1", vec![cluster("a", "")]));
@@ -204,13 +220,13 @@ fn c56_answers_keep_the_streams_names_and_nonces_know_no_version() {
     use ApiVersion::{V2, V3};
     for (asked, other) in [(V3, V2), (V2, V3)] {
         let mut played = asking_in(asked, Protocol::Sotw);
-        played.watch(&Kind::CLUSTER, "a");
+        played.watch(&ResourceType::CLUSTER, "a");
         played.open();
         played.request();
         played.receive(answer_in(other, "1", "n1", vec![cluster("a", "")]));
         let ack = played.request();
         let said = (&*ack.type_url, &*ack.version_info, &*ack.response_nonce);
-        assert_eq!(said, (&*url(&Kind::CLUSTER, asked), "1", "n1"));
+        assert_eq!(said, (&*url(&ResourceType::CLUSTER, asked), "1", "n1"));
 
         // What comes next under the stream's own name continues the same subscription.
         played.receive(answer_in(asked, "2", "n2", vec![bad_cluster("a")]));
@@ -218,7 +234,7 @@ fn c56_answers_keep_the_streams_names_and_nonces_know_no_version() {
         let said = (&*nack.version_info, &*nack.response_nonce);
         assert_eq!(said, ("1", "n2"));
         assert!(nack.error_detail.is_some());
-        assert_eq!(nack.type_url, url(&Kind::CLUSTER, asked));
+        assert_eq!(nack.type_url, url(&ResourceType::CLUSTER, asked));
 
         // Full states delete, whatever they are called.
         played.events();
@@ -226,7 +242,7 @@ fn c56_answers_keep_the_streams_names_and_nonces_know_no_version() {
         let events = played.events();
         assert!(events[0].contains("the server deleted it"), "{events:?}");
         played.request();
-        played.watch(&Kind::CLUSTER, "b");
+        played.watch(&ResourceType::CLUSTER, "b");
         let more = played.request();
         assert_eq!((&*more.version_info, &*more.response_nonce), ("3", "n3"));
     }
@@ -239,12 +255,12 @@ fn c48_without_federation_names_are_taken_as_they_are_spelt() {
     let sorted = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x?a=1&b=2";
     let events = |names: Names| {
         let mut played = Played::with(|config| config.names = names);
-        played.watch(&Kind::ENDPOINT, name);
+        played.watch(&ResourceType::ENDPOINT, name);
         played.open();
         assert_eq!(played.request().resource_names, [name]);
-        played.respond(&Kind::ENDPOINT, "1", "n1", vec![assignment(sorted)]);
+        played.respond(&ResourceType::ENDPOINT, "1", "n1", vec![assignment(sorted)]);
         let mut events = played.events();
-        played.respond(&Kind::ENDPOINT, "2", "n2", vec![assignment(name)]);
+        played.respond(&ResourceType::ENDPOINT, "2", "n2", vec![assignment(name)]);
         events.extend(played.events());
         played.wait(Duration::from_secs(15));
         events.extend(played.events());

@@ -45,24 +45,24 @@ fn s45_a_rejection_may_subscribe_too() {
 
 #[test]
 fn s46_what_was_rejected_waits_for_a_change() {
-    for (kind, names) in [(CDS, vec![]), (EDS, vec!["A", "B"])] {
-        let mut world = World::of(&kind, &["A=1", "B=1"]);
-        let mut stream = synced(&world, &kind, &names);
-        world.set(&kind, &["A=2"]);
+    for (resource_type, names) in [(CDS, vec![]), (EDS, vec!["A", "B"])] {
+        let mut world = World::of(&resource_type, &["A=1", "B=1"]);
+        let mut stream = synced(&world, &resource_type, &names);
+        world.set(&resource_type, &["A=2"]);
         let bad = stream.reply(&world);
         stream.nack(&bad, "A is bad");
         stream.silent(&world);
-        world.set(&kind, &["B=2"]);
+        world.set(&resource_type, &["B=2"]);
         assert_eq!(
             stream.take(&world).resources,
             ["B=2"],
-            "{kind}: the bad one stays behind"
+            "{resource_type}: the bad one stays behind"
         );
-        let status = stream.session.resource_status(&kind, "A").unwrap();
+        let status = stream.session.resource_status(&resource_type, "A").unwrap();
         assert!(status.rejected.is_some() && status.acked.is_some());
-        world.set(&kind, &["A=3"]);
+        world.set(&resource_type, &["A=3"]);
         assert_eq!(stream.take(&world).resources, ["A=3"]);
-        assert_eq!(stream.session.rejections(&kind).count(), 0);
+        assert_eq!(stream.session.rejections(&resource_type).count(), 0);
     }
 }
 

@@ -5,17 +5,17 @@ mod names;
 mod resume;
 mod split;
 
-use oxds_types::{Kind, Version};
+use oxds_types::{ResourceType, Version};
 
 use crate::support::{Stream, World};
 
-const CDS: Kind = Kind::CLUSTER;
-const EDS: Kind = Kind::ENDPOINT;
+const CDS: ResourceType = ResourceType::CLUSTER;
+const EDS: ResourceType = ResourceType::ENDPOINT;
 
 /// A stream that is in sync with the world: all of one kind, or some names of it.
-fn synced(world: &World, kind: &Kind, names: &[&str]) -> Stream {
+fn synced(world: &World, resource_type: &ResourceType, names: &[&str]) -> Stream {
     let mut stream = Stream::delta();
-    stream.change(kind, names, &[]);
+    stream.change(resource_type, names, &[]);
     stream.drain(world);
     stream
 }

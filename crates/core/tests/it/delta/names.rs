@@ -1,6 +1,6 @@
 //! What a request asks for, and what that is answered with: S-30 … S-41.
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{CDS, EDS, has, synced};
 use crate::support::{Stream, World};
@@ -20,7 +20,7 @@ fn s30_a_first_request_without_names_gets_all() {
 /// As Envoy asks for virtual hosts on demand: it goes on once the name is an alias of something, be it of nothing.
 #[test]
 fn s34_a_virtual_host_that_there_is_not_is_told_by_its_alias() {
-    let vhds = Kind::VIRTUAL_HOST;
+    let vhds = ResourceType::VIRTUAL_HOST;
     let mut world = World::of(&vhds, &["routes/a=1"]);
     let mut stream = Stream::delta();
     stream.change(&vhds, &["routes/a", "routes/b"], &[]);
@@ -63,13 +63,13 @@ fn s32_only_what_changed_is_sent() {
 
 #[test]
 fn s33_what_was_deleted_is_removed_and_comes_back() {
-    for (kind, names) in [(CDS, vec![]), (EDS, vec!["A", "B"])] {
-        let mut world = World::of(&kind, &["A=1", "B=1"]);
-        let mut stream = synced(&world, &kind, &names);
-        world.set(&kind, &["-B"]);
+    for (resource_type, names) in [(CDS, vec![]), (EDS, vec!["A", "B"])] {
+        let mut world = World::of(&resource_type, &["A=1", "B=1"]);
+        let mut stream = synced(&world, &resource_type, &names);
+        world.set(&resource_type, &["-B"]);
         let reply = stream.take(&world);
         assert_eq!((reply.resources, reply.removed), (vec![], vec!["B".into()]));
-        world.set(&kind, &["B=1"]);
+        world.set(&resource_type, &["B=1"]);
         assert_eq!(stream.take(&world).names, has(&["B=1"]));
     }
 }

@@ -1,20 +1,20 @@
 //! A client that comes back and says what it has: S-42, S-43.
 
 use oxds_core::session::Config;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{CDS, EDS, has};
 use crate::support::{Stream, World};
 
 #[test]
 fn s42_a_wildcard_resumes_where_it_was() {
-    for kind in [Kind::LISTENER, CDS] {
-        let world = World::of(&kind, &["A=1", "B=2"]);
+    for resource_type in [ResourceType::LISTENER, CDS] {
+        let world = World::of(&resource_type, &["A=1", "B=2"]);
         for names in [&[][..], &["*"]] {
             let mut stream = Stream::delta();
-            stream.resume(&kind, names, &has(&["A=1", "B=1", "X=1"]));
+            stream.resume(&resource_type, names, &has(&["A=1", "B=1", "X=1"]));
             let mut replies = stream.drain(&world);
-            if kind == CDS {
+            if resource_type == CDS {
                 // It may ask for routes yet, which may need X (S-52).
                 stream.pass(Config::default().follow_up);
                 replies.extend(stream.drain(&world));

@@ -101,7 +101,7 @@ fn c224_a_path_is_the_whole_path_and_so_is_what_a_regex_matches() {
 }
 
 #[test]
-fn c185_each_kind_of_header_matcher_matches() {
+fn c185_each_type_of_header_matcher_matches() {
     for (text, yes, no) in [
         ("exact_match: 'ab'", "ab", "abc"),
         ("safe_regex_match { regex: 'a.' }", "ab", "abc"),

@@ -20,7 +20,7 @@ use oxds_core::{
     time::Instant,
 };
 use oxds_types::{
-    ApiVersion, Kind,
+    ApiVersion, ResourceType,
     discovery::{Any, DeltaDiscoveryResponse, DiscoveryResponse, Node},
     reference::references,
 };
@@ -50,7 +50,7 @@ pub(super) struct Pair {
     now: Instant,
     snapshot: Arc<Snapshot>,
     client: ads::Client,
-    watched: BTreeMap<(Kind, String), usize>,
+    watched: BTreeMap<(ResourceType, String), usize>,
     /// Present while a stream is open.
     session: Option<Session>,
     to_server: VecDeque<(Instant, Request)>,
@@ -72,11 +72,11 @@ pub(super) struct Pair {
     random: u64,
 }
 
-fn kind(is_cluster: bool) -> Kind {
+fn resource_type(is_cluster: bool) -> ResourceType {
     if is_cluster {
-        Kind::CLUSTER
+        ResourceType::CLUSTER
     } else {
-        Kind::ENDPOINT
+        ResourceType::ENDPOINT
     }
 }
 
@@ -110,7 +110,7 @@ fn content(is_cluster: bool, number: usize, content: usize) -> Any {
                 endpoints: vec![locality],
                 ..ClusterLoadAssignment::default()
             };
-            any(&Kind::ENDPOINT, &assignment)
+            any(&ResourceType::ENDPOINT, &assignment)
         }
     }
 }
@@ -152,14 +152,15 @@ impl Pair {
     }
 
     pub(super) fn change(&mut self, is_cluster: bool, number: usize, new: Option<usize>) {
-        let (kind, name) = (kind(is_cluster), name(is_cluster, number));
+        let (resource_type, name) = (resource_type(is_cluster), name(is_cluster, number));
         let mut changes = ChangeSet::default();
         match new {
-            None => changes.removals.push((kind, name.into())),
+            None => changes.removals.push((resource_type, name.into())),
             Some(new) => {
                 let value = content(is_cluster, number, new).value;
-                let needed = references(&kind, &value);
-                let mut resource = Resource::new(kind, name, &value).with_references(needed);
+                let needed = references(&resource_type, &value);
+                let mut resource =
+                    Resource::new(resource_type, name, &value).with_references(needed);
                 if let Some(ttl) = ttl(new) {
                     resource = resource.with_ttl(ttl);
                 }
@@ -173,17 +174,17 @@ impl Pair {
         if number == WHOLE && self.protocol == Protocol::Sotw {
             return;
         }
-        let (kind, name) = (kind(is_cluster), name(is_cluster, number));
+        let (resource_type, name) = (resource_type(is_cluster), name(is_cluster, number));
         self.client.watch(
             ads::AuthorityId::default(),
-            &kind,
+            &resource_type,
             &Arc::from(name.as_str()),
         );
-        *self.watched.entry((kind, name)).or_default() += 1;
+        *self.watched.entry((resource_type, name)).or_default() += 1;
     }
 
     pub(super) fn unwatch(&mut self, is_cluster: bool, number: usize) {
-        let key = (kind(is_cluster), name(is_cluster, number));
+        let key = (resource_type(is_cluster), name(is_cluster, number));
         if let Some(watchers) = self.watched.get_mut(&key) {
             self.client.unwatch(&key.0, &key.1);
             *watchers -= 1;
@@ -196,7 +197,7 @@ impl Pair {
             self.returned = true;
             let names = self.watched.keys().map(|(_, name)| name);
             let had = names.filter(|name| {
-                let cached = self.client.cached(&Kind::CLUSTER, name);
+                let cached = self.client.cached(&ResourceType::CLUSTER, name);
                 !self.accepted && cached.is_some_and(|cached| cached.held.is_some())
             });
             self.unsaid.extend(had.cloned());
@@ -221,8 +222,9 @@ impl Pair {
                     self.client.handle_opened(ads::ServerId::default());
                 }
                 Transmit::Request(request) => {
-                    let asked = Kind::from_type_url(&request.type_url);
-                    let is_cluster = asked.is_some_and(|(kind, _)| kind == Kind::CLUSTER);
+                    let asked = ResourceType::from_type_url(&request.type_url);
+                    let is_cluster = asked
+                        .is_some_and(|(resource_type, _)| resource_type == ResourceType::CLUSTER);
                     self.accepted |= is_cluster && !request.version_info.is_empty();
                     self.to_server
                         .push_back((self.now + DELAY, Request::Sotw(*request)));
@@ -329,21 +331,25 @@ impl Pair {
         self.drive();
     }
 
-    fn tells_absence(&self, kind: &Kind) -> bool {
-        self.protocol == Protocol::Delta || kind.is_full_state()
+    fn tells_absence(&self, resource_type: &ResourceType) -> bool {
+        self.protocol == Protocol::Delta || resource_type.is_full_state()
     }
 
     /// What the client watches, by itself or with the whole that it is in.
-    fn expected(&self) -> BTreeSet<(Kind, String)> {
+    fn expected(&self) -> BTreeSet<(ResourceType, String)> {
         let is_whole = |name: &str| name.ends_with('*');
         let watched = self.watched.keys();
         let mut expected: BTreeSet<_> = watched
             .filter(|(_, name)| !is_whole(name))
             .cloned()
             .collect();
-        for (kind, _) in self.watched.keys().filter(|(_, name)| is_whole(name)) {
-            let there_is = self.snapshot.kind(kind).collection().iter();
-            expected.extend(there_is.map(|one| (kind.clone(), one.name().to_string())));
+        for (resource_type, _) in self.watched.keys().filter(|(_, name)| is_whole(name)) {
+            let there_is = self
+                .snapshot
+                .resource_type(resource_type)
+                .collection()
+                .iter();
+            expected.extend(there_is.map(|one| (resource_type.clone(), one.name().to_string())));
         }
         expected
     }
@@ -353,27 +359,32 @@ impl Pair {
             .client
             .resources()
             .filter(|(.., cached)| cached.held.is_some());
-        for (kind, name, _) in held {
-            let key = (kind.clone(), name.to_string());
-            let may_be_gone = self.watched.contains_key(&key) && !self.tells_absence(kind);
+        for (resource_type, name, _) in held {
+            let key = (resource_type.clone(), name.to_string());
+            let may_be_gone = self.watched.contains_key(&key) && !self.tells_absence(resource_type);
             assert!(
-                may_be_gone || self.snapshot.get(kind, name).is_some(),
+                may_be_gone || self.snapshot.get(resource_type, name).is_some(),
                 "{name} is gone, and still there"
             );
         }
-        for (kind, name) in &self.expected() {
-            let Some(cached) = self.client.cached(kind, name) else {
+        for (resource_type, name) in &self.expected() {
+            let Some(cached) = self.client.cached(resource_type, name) else {
                 // Of a whole, what was only ever refused is nothing, and what has ended.
-                let there_is = self.snapshot.get(kind, name).expect("of a whole");
+                let there_is = self.snapshot.get(resource_type, name).expect("of a whole");
                 let ended = self.starved && there_is.ttl().is_some();
                 assert!(ended || there_is.value() == bad_cluster(name).value);
-                assert!(!self.watched.contains_key(&(kind.clone(), name.clone())));
+                assert!(
+                    !self
+                        .watched
+                        .contains_key(&(resource_type.clone(), name.clone()))
+                );
                 continue;
             };
             let held = cached.held.map(|held| held.resource.value());
-            match self.snapshot.get(kind, name) {
+            match self.snapshot.get(resource_type, name) {
                 Some(resource)
-                    if *kind == Kind::CLUSTER && resource.value() == bad_cluster(name).value =>
+                    if *resource_type == ResourceType::CLUSTER
+                        && resource.value() == bad_cluster(name).value =>
                 {
                     // Confirmed, if the full state was sent again for another's sake: with what it goes on with.
                     assert!(
@@ -390,7 +401,7 @@ impl Pair {
                     let session = self.session.as_ref().unwrap();
                     assert!(
                         session
-                            .rejections(kind)
+                            .rejections(resource_type)
                             .any(|(rejected, _)| **rejected == **name)
                     );
                 }
@@ -405,10 +416,10 @@ impl Pair {
                     );
                 }
                 // What was only ever refused has not come yet, so it cannot go (C-103).
-                None if self.tells_absence(kind) && cached.state == CacheState::Nacked => {
+                None if self.tells_absence(resource_type) && cached.state == CacheState::Nacked => {
                     assert_eq!(held, None, "{name}");
                 }
-                None if self.tells_absence(kind) => {
+                None if self.tells_absence(resource_type) => {
                     assert_eq!(
                         (cached.state, held),
                         (CacheState::DoesNotExist, None),
@@ -419,12 +430,14 @@ impl Pair {
                 None => assert_ne!(cached.state, CacheState::Requested, "{name}"),
             }
         }
-        let kinds = [Kind::CLUSTER, Kind::ENDPOINT].map(|kind| self.snapshot.kind(&kind));
-        let mut all = kinds.iter().flat_map(|of| of.collection().iter());
+        let resource_types = [ResourceType::CLUSTER, ResourceType::ENDPOINT]
+            .map(|resource_type| self.snapshot.resource_type(&resource_type));
+        let mut all = resource_types.iter().flat_map(|of| of.collection().iter());
         let is_mortal = all.any(|resource| resource.ttl().is_some());
         let session = self.session.as_ref();
         // What was refused may go on as something that has a TTL.
-        let is_refused = |session: &&Session| session.rejections(&Kind::CLUSTER).next().is_some();
+        let is_refused =
+            |session: &&Session| session.rejections(&ResourceType::CLUSTER).next().is_some();
         let is_mortal = is_mortal || session.as_ref().is_some_and(is_refused);
         let session = session.filter(|_| !self.watched.is_empty() && !is_mortal);
         assert!(session.is_none_or(|session| session.poll_timeout().is_none()));

@@ -4,23 +4,26 @@ use std::time::Duration;
 
 use oxds_core::session::Config;
 
-use super::{CDS, EDS, LDS, RDS, also_ask, envoys, kinds, replace, shop};
+use super::{CDS, EDS, LDS, RDS, also_ask, envoys, replace, resource_types, shop};
 use crate::support::{Edit, Stream};
 
 #[test]
 fn s51_one_update_is_sent_in_the_order_of_need() {
     let world = shop();
     let mut stream = Stream::delta();
-    for kind in [RDS, LDS, EDS, CDS] {
-        let name = if kind == RDS { "main" } else { "X" };
-        let names = if kind == RDS || kind == EDS {
+    for resource_type in [RDS, LDS, EDS, CDS] {
+        let name = if resource_type == RDS { "main" } else { "X" };
+        let names = if resource_type == RDS || resource_type == EDS {
             vec![name]
         } else {
             vec![]
         };
-        stream.change(&kind, &names, &[]);
+        stream.change(&resource_type, &names, &[]);
     }
-    assert_eq!(kinds(&stream.drain(&world)), ["cds", "eds", "lds", "rds"]);
+    assert_eq!(
+        resource_types(&stream.drain(&world)),
+        ["cds", "eds", "lds", "rds"]
+    );
 }
 
 #[test]
@@ -29,7 +32,7 @@ fn s51_a_route_waits_for_the_cluster_and_its_assignment() {
     for (is_delta, mut stream) in [false, true].into_iter().zip(envoys(&world)) {
         replace(&mut world);
         let cluster = stream.reply(&world);
-        assert_eq!(cluster.kind(), "cds");
+        assert_eq!(cluster.resource_type(), "cds");
         // As Envoy does: the request for the assignment, then the acknowledgement of the cluster.
         also_ask(&mut stream, is_delta, "Y");
         stream.ack(&cluster);
@@ -66,10 +69,10 @@ fn s51_a_listener_with_routes_of_its_own_waits_too() {
         for mut stream in [Stream::sotw(), Stream::delta()] {
             let mut world = shop();
             let is_delta = !stream.is_sotw();
-            for (kind, names) in [(&CDS, &[][..]), (&EDS, &["X"]), (&LDS, names)] {
+            for (resource_type, names) in [(&CDS, &[][..]), (&EDS, &["X"]), (&LDS, names)] {
                 match is_delta {
-                    true => stream.change(kind, names, &[]),
-                    false => stream.ask(kind, names),
+                    true => stream.change(resource_type, names, &[]),
+                    false => stream.ask(resource_type, names),
                 }
                 stream.drain(&world);
             }
@@ -81,7 +84,7 @@ fn s51_a_listener_with_routes_of_its_own_waits_too() {
                     .set(&EDS, "Y=1"),
             );
             let cluster = stream.reply(&world);
-            assert_eq!(cluster.kind(), "cds");
+            assert_eq!(cluster.resource_type(), "cds");
             also_ask(&mut stream, is_delta, "Y");
             stream.ack(&cluster);
             let assignment = stream.take(&world);
@@ -92,7 +95,7 @@ fn s51_a_listener_with_routes_of_its_own_waits_too() {
 }
 
 #[test]
-fn s55_a_kind_that_nobody_asked_for_delays_nothing() {
+fn s55_a_type_that_nobody_asked_for_delays_nothing() {
     let mut world = shop();
     for is_delta in [false, true] {
         // Listeners and routes only: the clusters come from elsewhere.
@@ -108,7 +111,7 @@ fn s55_a_kind_that_nobody_asked_for_delays_nothing() {
             stream.ask(&LDS, &[]);
             stream.ask(&RDS, &["main"]);
         }
-        assert_eq!(kinds(&stream.drain(&world)), ["lds", "rds"]);
+        assert_eq!(resource_types(&stream.drain(&world)), ["lds", "rds"]);
         replace(&mut world);
         assert_eq!(stream.take(&world).resources, ["main=2"]);
         world = shop();
@@ -141,7 +144,7 @@ fn routes_do_not_starve_while_unrelated_clusters_come_and_go() {
                 .with(&RDS, &format!("main={}", n + 10), &[(CDS, "X")]),
         );
         let replies = stream.poll(&world);
-        assert_eq!(kinds(&replies), ["cds", "rds"], "round {n}");
+        assert_eq!(resource_types(&replies), ["cds", "rds"], "round {n}");
         replies.iter().for_each(|reply| stream.ack(reply));
     }
 }

@@ -32,10 +32,10 @@ fn s53_holding_is_bounded_and_reported() {
             stream.events();
             stream.pass(patience);
             let reply = stream.poll(&world).remove(0);
-            assert_eq!(reply.kind(), "cds");
+            assert_eq!(reply.resource_type(), "cds");
             assert!(!reply.resources.contains(&"X=1".to_owned()));
             let held = Event::HeldTooLong {
-                kind: CDS,
+                resource_type: CDS,
                 held: Held::Removal("X".into()),
             };
             assert!(stream.events().contains(&held));
@@ -56,7 +56,7 @@ fn s53_an_update_that_waits_goes_in_the_end() {
         let route = stream.poll(&world).pop().unwrap();
         assert_eq!(route.resources, ["main=2"]);
         let held = Event::HeldTooLong {
-            kind: RDS,
+            resource_type: RDS,
             held: Held::Update,
         };
         assert!(stream.events().contains(&held));

@@ -9,17 +9,17 @@ mod warming;
 use std::time::Duration;
 
 use oxds_core::session::{HeldBack, WaitsFor};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::support::{
     Edit, Stream, World,
     stream::{Reply, delta},
 };
 
-const CDS: Kind = Kind::CLUSTER;
-const EDS: Kind = Kind::ENDPOINT;
-const LDS: Kind = Kind::LISTENER;
-const RDS: Kind = Kind::ROUTE;
+const CDS: ResourceType = ResourceType::CLUSTER;
+const EDS: ResourceType = ResourceType::ENDPOINT;
+const LDS: ResourceType = ResourceType::LISTENER;
+const RDS: ResourceType = ResourceType::ROUTE;
 
 /// A listener, its route, one cluster and its assignment.
 fn shop() -> World {
@@ -80,27 +80,32 @@ fn also_ask(stream: &mut Stream, is_delta: bool, name: &str) {
     }
 }
 
-fn kinds(replies: &[Reply]) -> Vec<&str> {
-    replies.iter().map(Reply::kind).collect()
+fn resource_types(replies: &[Reply]) -> Vec<&str> {
+    replies.iter().map(Reply::resource_type).collect()
 }
 
 /// What is held back of a kind: the change, of what, and what it waits for.
-fn held(stream: &Stream, world: &World, kind: &Kind) -> Vec<String> {
+fn held(stream: &Stream, world: &World, resource_type: &ResourceType) -> Vec<String> {
     let text = |held: HeldBack| {
         let name = held.name.as_deref().unwrap_or("all");
         let waits_for = match held.waits_for {
-            Some(WaitsFor { kind, name }) => format!("{kind} {}", name.as_deref().unwrap_or("all")),
+            Some(WaitsFor {
+                resource_type,
+                name,
+            }) => format!("{resource_type} {}", name.as_deref().unwrap_or("all")),
             None => "nothing".to_owned(),
         };
         format!("{} of {name} for {waits_for}", held.change.as_str())
     };
     let held: Vec<_> = stream
         .session
-        .held_back(kind, &world.snapshot)
+        .held_back(resource_type, &world.snapshot)
         .map(text)
         .collect();
     let status = stream.session.status();
-    let counted = status.iter().find(|status| status.kind == *kind);
+    let counted = status
+        .iter()
+        .find(|status| status.resource_type == *resource_type);
     assert_eq!(counted.map(|status| status.held), Some(held.len()));
     held
 }

@@ -31,7 +31,7 @@ fn s52_a_cluster_leaves_only_after_its_route() {
         if is_delta {
             let told: Vec<_> = replies
                 .iter()
-                .map(|r| (r.kind(), r.removed.join(" ")))
+                .map(|r| (r.resource_type(), r.removed.join(" ")))
                 .collect();
             assert_eq!(told, [("cds", "X".into()), ("eds", "X".into())]);
         } else {
@@ -90,7 +90,7 @@ fn s52_what_nothing_refers_to_leaves_at_once() {
         stream.reply(&world);
         world.apply(Edit::default().set(&CDS, "-Idle"));
         let reply = stream.reply(&world);
-        assert_eq!(reply.kind(), "cds");
+        assert_eq!(reply.resource_type(), "cds");
         assert!(!reply.resources.contains(&"Idle=1".to_owned()));
         world = shop();
         world.apply(Edit::default().with(&CDS, "Idle=1", &[]));
@@ -118,7 +118,7 @@ fn s69_a_change_set_is_seen_whole_by_everyone() {
     let reply = stream
         .poll(&world)
         .into_iter()
-        .find(|reply| reply.kind() == "cds")
+        .find(|reply| reply.resource_type() == "cds")
         .unwrap();
     assert_eq!(
         (reply.resources, reply.removed),

@@ -43,9 +43,13 @@ fn s52_a_delta_client_that_comes_back_learns_of_its_route_first() {
         stream.resume(&LDS, &[], &has("front=1"));
         stream.resume(&RDS, &["main"], &has("main=1"));
         let replies = stream.drain(&world);
-        let told = replies
-            .iter()
-            .map(|r| (r.kind(), r.resources.join(" "), r.removed.join(" ")));
+        let told = replies.iter().map(|r| {
+            (
+                r.resource_type(),
+                r.resources.join(" "),
+                r.removed.join(" "),
+            )
+        });
         let told: Vec<_> = told
             .filter(|(_, told, gone)| !(told.is_empty() && gone.is_empty()))
             .collect();
@@ -57,7 +61,11 @@ fn s52_a_delta_client_that_comes_back_learns_of_its_route_first() {
         ];
         assert_eq!(
             told,
-            expected.map(|(kind, told, gone)| (kind, told.to_owned(), gone.to_owned()))
+            expected.map(|(resource_type, told, gone)| (
+                resource_type,
+                told.to_owned(),
+                gone.to_owned()
+            ))
         );
         assert!(stream.session.is_in_sync(&world.snapshot));
     }
@@ -85,11 +93,10 @@ fn s53_what_is_gone_since_a_delta_client_was_here_goes_in_the_end() {
     stream.pass(Config::default().hold);
     assert_eq!(stream.poll(&world)[0].removed, ["X"]);
     let held = Held::Removal("X".into());
-    assert!(
-        stream
-            .events()
-            .contains(&Event::HeldTooLong { kind: CDS, held })
-    );
+    assert!(stream.events().contains(&Event::HeldTooLong {
+        resource_type: CDS,
+        held
+    }));
 }
 
 #[test]

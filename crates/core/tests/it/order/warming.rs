@@ -1,6 +1,6 @@
 //! A changed cluster gets its assignment again: S-54.
 
-use super::{CDS, EDS, also_ask, envoys, kinds, shop};
+use super::{CDS, EDS, also_ask, envoys, resource_types, shop};
 use crate::support::{Edit, Stream};
 
 #[test]
@@ -16,7 +16,7 @@ fn s54_a_changed_cluster_gets_its_assignment_again_and_only_that() {
         stream.drain(&world);
         world.apply(Edit::default().with(&CDS, "X=2", &[(EDS, "X")]));
         let replies = stream.drain(&world);
-        assert_eq!(kinds(&replies), ["cds", "eds"]);
+        assert_eq!(resource_types(&replies), ["cds", "eds"]);
         assert_eq!(replies[1].resources, ["X=1"]);
         world = shop();
         world.apply(
@@ -36,7 +36,7 @@ fn s54_an_assignment_that_was_refused_does_not_come_again_with_its_cluster() {
         let bad = stream.reply(&world);
         stream.nack(&bad, "X: no");
         world.apply(Edit::default().with(&CDS, "X=2", &[(EDS, "X")]));
-        assert_eq!(kinds(&stream.drain(&world)), ["cds"]);
+        assert_eq!(resource_types(&stream.drain(&world)), ["cds"]);
         world = shop();
     }
 }

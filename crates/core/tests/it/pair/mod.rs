@@ -7,14 +7,14 @@ mod script;
 use std::time::Duration;
 
 use oxds_core::snapshot::Protocol;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use proptest::prelude::*;
 
 use crate::support::{
     Edit,
     cases::cases,
     link::Link,
-    model::{KINDS, Style},
+    model::{Style, TYPES},
 };
 
 /// One thing that happens.
@@ -40,7 +40,7 @@ enum Op {
 
 #[derive(Debug, Clone)]
 struct Edited {
-    kind: usize,
+    resource_type: usize,
     name: usize,
     /// `None`: removed.
     content: Option<u8>,
@@ -68,7 +68,7 @@ impl std::fmt::Debug for Op {
             Self::Disconnect => f.write_str("Disconnect"),
             Self::Stall => f.write_str("Stall"),
             Self::Want(listener) => write!(f, "Want {listener}"),
-            Self::AskAgain(kind) => write!(f, "AskAgain {kind}"),
+            Self::AskAgain(resource_type) => write!(f, "AskAgain {resource_type}"),
             Self::Eager => f.write_str("Eager"),
         }
     }
@@ -77,18 +77,20 @@ impl std::fmt::Debug for Op {
 impl Edited {
     /// As [`Edit::set`] takes it.
     fn text(&self, bad: bool) -> String {
-        let kind = &KINDS[self.kind];
-        let name = format!("{}{}", letter(kind), self.name);
+        let resource_type = &TYPES[self.resource_type];
+        let name = format!("{}{}", letter(resource_type), self.name);
         let Some(content) = self.content else {
             return format!("-{name}");
         };
-        let most = match *kind {
-            Kind::ENDPOINT => 0,
-            Kind::ROUTE => 2,
+        let most = match *resource_type {
+            ResourceType::ENDPOINT => 0,
+            ResourceType::ROUTE => 2,
             _ => 1,
         };
         let needs = self.needs.iter().take(most);
-        let needs: Vec<_> = needs.map(|n| format!("{}{n}", needed(kind))).collect();
+        let needs: Vec<_> = needs
+            .map(|n| format!("{}{n}", needed(resource_type)))
+            .collect();
         let content = match content {
             9 if bad => "bad".to_owned(),
             n => n.to_string(),
@@ -104,23 +106,23 @@ impl Edited {
     }
 
     fn apply(&self, edit: Edit, bad: bool) -> Edit {
-        edit.set(&KINDS[self.kind], &self.text(bad))
+        edit.set(&TYPES[self.resource_type], &self.text(bad))
     }
 }
 
-fn letter(kind: &Kind) -> char {
-    match *kind {
-        Kind::CLUSTER => 'C',
-        Kind::ENDPOINT => 'E',
-        Kind::LISTENER => 'L',
+fn letter(resource_type: &ResourceType) -> char {
+    match *resource_type {
+        ResourceType::CLUSTER => 'C',
+        ResourceType::ENDPOINT => 'E',
+        ResourceType::LISTENER => 'L',
         _ => 'R',
     }
 }
 
-fn needed(kind: &Kind) -> char {
-    match *kind {
-        Kind::LISTENER => 'R',
-        Kind::ROUTE => 'C',
+fn needed(resource_type: &ResourceType) -> char {
+    match *resource_type {
+        ResourceType::LISTENER => 'R',
+        ResourceType::ROUTE => 'C',
         _ => 'E',
     }
 }
@@ -128,13 +130,13 @@ fn needed(kind: &Kind) -> char {
 fn edited() -> impl Strategy<Value = Edited> {
     let content = prop_oneof![1 => Just(None), 6 => (0..4u8).prop_map(Some), 1 => Just(Some(9))];
     (
-        0..KINDS.len(),
+        0..TYPES.len(),
         0..NAMES,
         content,
         prop::collection::btree_set(0..NAMES, 0..3),
     )
-        .prop_map(|(kind, name, content, needs)| Edited {
-            kind,
+        .prop_map(|(resource_type, name, content, needs)| Edited {
+            resource_type,
             name,
             content,
             needs: needs.into_iter().collect(),
@@ -155,7 +157,7 @@ fn op(gentle: bool) -> impl Strategy<Value = Op> {
         1 => Just(Op::Disconnect),
         rough => Just(Op::Stall),
         2 => (0..NAMES).prop_map(Op::Want),
-        1 => (0..KINDS.len()).prop_map(Op::AskAgain),
+        1 => (0..TYPES.len()).prop_map(Op::AskAgain),
         1 => Just(Op::Eager),
     ]
 }
@@ -169,7 +171,8 @@ fn run(mut link: Link, ops: &[Op], bad: bool) {
                     .fold(Edit::default(), |edit, one| one.apply(edit, bad));
                 link.world.apply(edit);
                 for edited in edits {
-                    link.client.forgive(&KINDS[edited.kind], &edited.text(bad));
+                    link.client
+                        .forgive(&TYPES[edited.resource_type], &edited.text(bad));
                 }
                 link.serve();
             }
@@ -192,10 +195,10 @@ fn run(mut link: Link, ops: &[Op], bad: bool) {
                 };
                 link.send(requests);
             }
-            Op::AskAgain(kind) => {
+            Op::AskAgain(resource_type) => {
                 let open = !link.wires.is_empty();
                 let requests = if open {
-                    link.client.ask_again(&KINDS[*kind])
+                    link.client.ask_again(&TYPES[*resource_type])
                 } else {
                     Vec::new()
                 };
@@ -240,7 +243,7 @@ proptest! {
     }
 
     #[test]
-    fn streams_of_one_kind_each_converge_too(
+    fn streams_of_one_type_each_converge_too(
         style in style(), protocol in protocol(), tight in prop::bool::ANY, ops in ops(false),
     ) {
         let mut link = Link::new(style, protocol, false, false);

@@ -1,9 +1,9 @@
 //! What happens, as text: `"Reconnect 39; C1=0>E1 L0=0>R3; Pass 118; -C1"`.
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{Edited, Op, letter};
-use crate::support::model::KINDS;
+use crate::support::model::TYPES;
 
 /// Reads operations, parted by `;`. What is no other operation is a change set: `C1=0>E1` sets cluster 1 to content 0,
 /// which needs assignment 1; content `bad` is refused; `-C1` removes it.
@@ -38,10 +38,10 @@ fn edited(text: &str) -> Edited {
             (name, Some(content))
         }
     };
-    let of = |kind: &Kind| name.starts_with(letter(kind));
+    let of = |resource_type: &ResourceType| name.starts_with(letter(resource_type));
     let number = |name: &str| name[1..].parse().expect("a letter and a number");
     Edited {
-        kind: KINDS.iter().position(of).expect("a kind"),
+        resource_type: TYPES.iter().position(of).expect("a kind"),
         name: number(name),
         content: content.map(|content| match content {
             "bad" => 9,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::resolve::CompiledAction;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{
     NoHeaders, Played, assignment, cluster, cluster_of, listener, listener_with, routes, served_by,
@@ -14,21 +14,21 @@ use super::{
 fn c218_nothing_is_announced_before_all_is_there_and_then_all_at_once() {
     let mut played = Played::new();
     assert_eq!(played.commands(), ["watch lds l"]);
-    played.got(&Kind::LISTENER, &listener("r"));
+    played.got(&ResourceType::LISTENER, &listener("r"));
     assert_eq!(played.commands(), ["watch rds r"]);
     played.silent();
-    played.got(&Kind::ROUTE, &routes("r", "a b"));
+    played.got(&ResourceType::ROUTE, &routes("r", "a b"));
     assert_eq!(played.commands(), ["watch cds a", "watch cds b"]);
     played.silent();
-    played.got(&Kind::CLUSTER, &cluster("a"));
+    played.got(&ResourceType::CLUSTER, &cluster("a"));
     assert_eq!(played.commands(), ["watch eds a"]);
-    played.got(&Kind::ENDPOINT, &assignment("a", 1));
+    played.got(&ResourceType::ENDPOINT, &assignment("a", 1));
     played.silent();
-    played.got(&Kind::CLUSTER, &cluster_of("b", "of-b"));
+    played.got(&ResourceType::CLUSTER, &cluster_of("b", "of-b"));
     assert_eq!(played.commands(), ["watch eds of-b"]);
     played.silent();
 
-    played.got(&Kind::ENDPOINT, &assignment("of-b", 2));
+    played.got(&ResourceType::ENDPOINT, &assignment("of-b", 2));
     let config = played.config();
     assert_eq!(config.revision, 1);
     assert_eq!(config.routes.virtual_host, "h");
@@ -43,7 +43,7 @@ fn c218_nothing_is_announced_before_all_is_there_and_then_all_at_once() {
 fn c218_many_resources_of_one_moment_make_one_configuration() {
     let (mut played, _) = Played::serving();
     for port in 2..9 {
-        played.got(&Kind::ENDPOINT, &assignment("a", port));
+        played.got(&ResourceType::ENDPOINT, &assignment("a", port));
     }
     assert_eq!(served_by(&played.config(), "/a"), "a:8");
     played.silent();
@@ -55,7 +55,7 @@ fn c218_a_cluster_that_many_routes_name_is_there_once() {
     played.commands();
     let weighted = "weighted_clusters { clusters { name: 'b' weight { value: 1 } } clusters { name: 'a' weight { value: 3 } } }";
     played.got(
-        &Kind::LISTENER,
+        &ResourceType::LISTENER,
         &listener_with(&format!(
             "route_config {{ virtual_hosts {{ name: 'h' domains: '*'
                routes {{ match {{ path: '/a' }} route {{ cluster: 'a' }} }}
@@ -64,9 +64,9 @@ fn c218_a_cluster_that_many_routes_name_is_there_once() {
     );
     assert_eq!(played.commands(), ["watch cds a", "watch cds b"]);
     for name in ["a", "b"] {
-        played.got(&Kind::CLUSTER, &cluster(name));
+        played.got(&ResourceType::CLUSTER, &cluster(name));
         played.commands();
-        played.got(&Kind::ENDPOINT, &assignment(name, 1));
+        played.got(&ResourceType::ENDPOINT, &assignment(name, 1));
     }
     let config = played.config();
     let names: Vec<_> = config.clusters.iter().map(|entry| &*entry.name).collect();
@@ -88,7 +88,7 @@ fn c218_a_cluster_that_many_routes_name_is_there_once() {
 fn c218_routes_that_name_no_cluster_are_whole_by_themselves() {
     let mut played = Played::new();
     played.got(
-        &Kind::LISTENER,
+        &ResourceType::LISTENER,
         &listener_with("route_config { virtual_hosts { name: 'h' domains: '*' routes { match { prefix: '' } redirect {} } } }"),
     );
     let config = played.config();
@@ -101,7 +101,7 @@ fn c218_routes_that_name_no_cluster_are_whole_by_themselves() {
 fn c223_the_virtual_host_is_chosen_by_the_targets_authority() {
     let mut played = Played::new();
     played.got(
-        &Kind::LISTENER,
+        &ResourceType::LISTENER,
         &listener_with(
             "route_config {
                virtual_hosts { name: 'any' domains: '*' routes { match { prefix: '' } route { cluster: 'x' } } }
@@ -125,7 +125,7 @@ fn c223_the_virtual_host_is_chosen_by_the_targets_authority() {
 fn c233_the_bound_of_the_listener_reaches_routes_that_have_none() {
     let mut played = Played::new();
     played.got(
-        &Kind::LISTENER,
+        &ResourceType::LISTENER,
         &listener_with(
             "common_http_protocol_options { max_stream_duration { seconds: 9 } }
              route_config { virtual_hosts { name: 'h' domains: '*'
@@ -135,9 +135,9 @@ fn c233_the_bound_of_the_listener_reaches_routes_that_have_none() {
         ),
     );
     played.commands();
-    played.got(&Kind::CLUSTER, &cluster("a"));
+    played.got(&ResourceType::CLUSTER, &cluster("a"));
     played.commands();
-    played.got(&Kind::ENDPOINT, &assignment("a", 1));
+    played.got(&ResourceType::ENDPOINT, &assignment("a", 1));
     let config = played.config();
     for (path, expected) in [
         ("/own", Some(Duration::from_secs(2))),
@@ -155,18 +155,18 @@ fn c233_the_bound_of_the_listener_reaches_routes_that_have_none() {
 #[test]
 fn c218_what_did_not_change_is_the_same_as_before() {
     let mut played = Played::new();
-    played.got(&Kind::LISTENER, &listener("r"));
+    played.got(&ResourceType::LISTENER, &listener("r"));
     played.commands();
-    played.got(&Kind::ROUTE, &routes("r", "a b"));
+    played.got(&ResourceType::ROUTE, &routes("r", "a b"));
     played.commands();
     for name in ["a", "b"] {
-        played.got(&Kind::CLUSTER, &cluster(name));
+        played.got(&ResourceType::CLUSTER, &cluster(name));
         played.commands();
-        played.got(&Kind::ENDPOINT, &assignment(name, 1));
+        played.got(&ResourceType::ENDPOINT, &assignment(name, 1));
     }
     let before = played.config();
 
-    played.got(&Kind::ENDPOINT, &assignment("b", 2));
+    played.got(&ResourceType::ENDPOINT, &assignment("b", 2));
     let after = played.config();
     assert_eq!(after.revision, 2);
     assert!(Arc::ptr_eq(&before.listener, &after.listener));

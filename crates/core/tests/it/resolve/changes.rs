@@ -1,22 +1,22 @@
 //! C-166, C-222, C-231: what is in use goes on until its successor is whole.
 
 use oxds_core::ads::Reason;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{Played, assignment, cluster, cluster_of, listener, listener_with, routes, served_by};
 
 #[test]
 fn c222_other_routes_take_over_when_all_that_they_need_is_there() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::LISTENER, &listener("r2"));
+    played.got(&ResourceType::LISTENER, &listener("r2"));
     assert_eq!(played.commands(), ["watch rds r2"]);
     played.silent();
-    played.got(&Kind::ROUTE, &routes("r2", "b"));
+    played.got(&ResourceType::ROUTE, &routes("r2", "b"));
     assert_eq!(played.commands(), ["watch cds b"]);
-    played.got(&Kind::CLUSTER, &cluster("b"));
+    played.got(&ResourceType::CLUSTER, &cluster("b"));
     assert_eq!(played.commands(), ["watch eds b"]);
     played.silent();
-    played.got(&Kind::ENDPOINT, &assignment("b", 2));
+    played.got(&ResourceType::ENDPOINT, &assignment("b", 2));
     assert_eq!(served_by(&played.config(), "/"), "b:2");
     assert_eq!(
         played.commands(),
@@ -27,10 +27,10 @@ fn c222_other_routes_take_over_when_all_that_they_need_is_there() {
 #[test]
 fn c222_what_is_in_use_is_kept_up_to_date_while_its_successor_is_awaited() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::ROUTE, &routes("r", "b"));
+    played.got(&ResourceType::ROUTE, &routes("r", "b"));
     assert_eq!(played.commands(), ["watch cds b"]);
     played.silent();
-    played.got(&Kind::ENDPOINT, &assignment("a", 7));
+    played.got(&ResourceType::ENDPOINT, &assignment("a", 7));
     assert_eq!(served_by(&played.config(), "/"), "a:7");
 }
 
@@ -38,15 +38,20 @@ fn c222_what_is_in_use_is_kept_up_to_date_while_its_successor_is_awaited() {
 #[test]
 fn c222_a_cluster_that_is_about_to_be_left_serves_on_when_it_is_deleted_too_soon() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::ROUTE, &routes("r", "b"));
+    played.got(&ResourceType::ROUTE, &routes("r", "b"));
     assert_eq!(played.commands(), ["watch cds b"]);
-    played.failed(&Kind::CLUSTER, "a", Reason::DoesNotExist, "a is gone");
+    played.failed(
+        &ResourceType::CLUSTER,
+        "a",
+        Reason::DoesNotExist,
+        "a is gone",
+    );
     played.silent();
     assert!(played.commands().is_empty(), "its endpoints are in use");
-    played.got(&Kind::CLUSTER, &cluster("b"));
+    played.got(&ResourceType::CLUSTER, &cluster("b"));
     assert_eq!(played.commands(), ["watch eds b"]);
     played.silent();
-    played.got(&Kind::ENDPOINT, &assignment("b", 2));
+    played.got(&ResourceType::ENDPOINT, &assignment("b", 2));
     assert_eq!(served_by(&played.config(), "/"), "b:2");
     assert_eq!(played.commands(), ["unwatch cds a", "unwatch eds a"]);
 }
@@ -54,9 +59,14 @@ fn c222_a_cluster_that_is_about_to_be_left_serves_on_when_it_is_deleted_too_soon
 #[test]
 fn c222_a_cluster_that_is_deleted_and_not_left_fails_though_other_routes_are_awaited() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::ROUTE, &routes("r", "a b"));
+    played.got(&ResourceType::ROUTE, &routes("r", "a b"));
     assert_eq!(played.commands(), ["watch cds b"]);
-    played.failed(&Kind::CLUSTER, "a", Reason::DoesNotExist, "a is gone");
+    played.failed(
+        &ResourceType::CLUSTER,
+        "a",
+        Reason::DoesNotExist,
+        "a is gone",
+    );
     assert_eq!(served_by(&played.config(), "/a"), "a: a is gone");
 }
 
@@ -66,14 +76,14 @@ fn c222_from_rds_to_routes_in_the_listener_and_back() {
     let inline = listener_with(
         "route_config { virtual_hosts { name: 'inline' domains: '*' routes { match { prefix: '' } route { cluster: 'a' } } } }",
     );
-    played.got(&Kind::LISTENER, &inline);
+    played.got(&ResourceType::LISTENER, &inline);
     assert_eq!(played.commands(), ["unwatch rds r"]);
     assert_eq!(played.config().routes.virtual_host, "inline");
 
-    played.got(&Kind::LISTENER, &listener("r"));
+    played.got(&ResourceType::LISTENER, &listener("r"));
     assert_eq!(played.commands(), ["watch rds r"]);
     played.silent();
-    played.got(&Kind::ROUTE, &routes("r", "a"));
+    played.got(&ResourceType::ROUTE, &routes("r", "a"));
     assert_eq!(played.config().routes.virtual_host, "h");
     assert!(played.commands().is_empty());
 }
@@ -81,10 +91,10 @@ fn c222_from_rds_to_routes_in_the_listener_and_back() {
 #[test]
 fn c222_a_cluster_with_another_assignment_is_served_by_the_one_before_until_then() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::CLUSTER, &cluster_of("a", "new"));
+    played.got(&ResourceType::CLUSTER, &cluster_of("a", "new"));
     assert_eq!(played.commands(), ["watch eds new"]);
     played.silent();
-    played.got(&Kind::ENDPOINT, &assignment("new", 5));
+    played.got(&ResourceType::ENDPOINT, &assignment("new", 5));
     assert_eq!(served_by(&played.config(), "/"), "a:5");
     assert_eq!(played.commands(), ["unwatch eds a"]);
 }
@@ -92,14 +102,14 @@ fn c222_a_cluster_with_another_assignment_is_served_by_the_one_before_until_then
 #[test]
 fn c222_a_change_taken_back_before_it_was_whole_changes_nothing() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::ROUTE, &routes("r", "b"));
+    played.got(&ResourceType::ROUTE, &routes("r", "b"));
     assert_eq!(played.commands(), ["watch cds b"]);
-    played.got(&Kind::ROUTE, &routes("r", "a"));
+    played.got(&ResourceType::ROUTE, &routes("r", "a"));
     let config = played.config();
     assert_eq!(served_by(&config, "/"), "a:1");
     assert_eq!(played.commands(), ["unwatch cds b"]);
     // What comes for it late is nobody's.
-    played.got(&Kind::CLUSTER, &cluster("b"));
+    played.got(&ResourceType::CLUSTER, &cluster("b"));
     played.silent();
     assert!(played.commands().is_empty());
 }
@@ -107,13 +117,13 @@ fn c222_a_change_taken_back_before_it_was_whole_changes_nothing() {
 #[test]
 fn c231_a_cluster_is_dropped_with_the_routes_that_named_it_not_before() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::ROUTE, &routes("r", "b"));
+    played.got(&ResourceType::ROUTE, &routes("r", "b"));
     played.commands();
-    played.got(&Kind::CLUSTER, &cluster("b"));
+    played.got(&ResourceType::CLUSTER, &cluster("b"));
     played.commands();
     // Still routed by the old routes, hence still there.
     assert!(played.commands().is_empty());
-    played.got(&Kind::ENDPOINT, &assignment("b", 2));
+    played.got(&ResourceType::ENDPOINT, &assignment("b", 2));
     let config = played.config();
     assert_eq!(config.clusters.len(), 1);
     assert_eq!(served_by(&config, "/a"), "b:2");
@@ -122,45 +132,45 @@ fn c231_a_cluster_is_dropped_with_the_routes_that_named_it_not_before() {
 #[test]
 fn c166_a_server_lost_in_the_middle_of_a_change_leaves_the_old_routes_in_use() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::ROUTE, &routes("r", "b"));
+    played.got(&ResourceType::ROUTE, &routes("r", "b"));
     assert_eq!(played.commands(), ["watch cds b"]);
     played.failed(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "b",
         Reason::Unreachable,
         "connection refused",
     );
     played.silent();
     // It comes back.
-    played.got(&Kind::CLUSTER, &cluster("b"));
+    played.got(&ResourceType::CLUSTER, &cluster("b"));
     played.commands();
     played.failed(
-        &Kind::ENDPOINT,
+        &ResourceType::ENDPOINT,
         "b",
         Reason::Unreachable,
         "connection refused",
     );
     played.silent();
-    played.got(&Kind::ENDPOINT, &assignment("b", 2));
+    played.got(&ResourceType::ENDPOINT, &assignment("b", 2));
     assert_eq!(served_by(&played.config(), "/"), "b:2");
 }
 
 #[test]
 fn c166_so_does_one_lost_before_other_routes_or_another_assignment_came() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::CLUSTER, &cluster_of("a", "new"));
+    played.got(&ResourceType::CLUSTER, &cluster_of("a", "new"));
     played.commands();
     played.failed(
-        &Kind::ENDPOINT,
+        &ResourceType::ENDPOINT,
         "new",
         Reason::Unreachable,
         "connection refused",
     );
     played.silent();
-    played.got(&Kind::LISTENER, &listener("r2"));
+    played.got(&ResourceType::LISTENER, &listener("r2"));
     played.commands();
     played.failed(
-        &Kind::ROUTE,
+        &ResourceType::ROUTE,
         "r2",
         Reason::Unreachable,
         "connection refused",
@@ -172,8 +182,13 @@ fn c166_so_does_one_lost_before_other_routes_or_another_assignment_came() {
 #[test]
 fn c222_a_change_that_the_server_answers_with_an_error_is_made() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::ROUTE, &routes("r", "b"));
+    played.got(&ResourceType::ROUTE, &routes("r", "b"));
     played.commands();
-    played.failed(&Kind::CLUSTER, "b", Reason::DoesNotExist, "does not exist");
+    played.failed(
+        &ResourceType::CLUSTER,
+        "b",
+        Reason::DoesNotExist,
+        "does not exist",
+    );
     assert_eq!(served_by(&played.config(), "/"), "b: does not exist");
 }

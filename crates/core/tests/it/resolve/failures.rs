@@ -1,30 +1,40 @@
 //! C-219, C-220: what fails, and how much with it.
 
 use oxds_core::ads::Reason;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{Played, assignment, cluster, listener, routes, served_by};
 
 #[test]
 fn c219_without_listener_there_is_no_configuration_and_it_comes_back_with_it() {
     let (mut played, _) = Played::serving();
-    played.failed(&Kind::LISTENER, "l", Reason::DoesNotExist, "l is gone");
+    played.failed(
+        &ResourceType::LISTENER,
+        "l",
+        Reason::DoesNotExist,
+        "l is gone",
+    );
     assert_eq!(played.error(), "l is gone");
     assert_eq!(
         played.commands(),
         ["unwatch rds r", "unwatch cds a", "unwatch eds a"]
     );
-    played.failed(&Kind::LISTENER, "l", Reason::DoesNotExist, "l is gone");
+    played.failed(
+        &ResourceType::LISTENER,
+        "l",
+        Reason::DoesNotExist,
+        "l is gone",
+    );
     played.silent();
 
-    played.got(&Kind::LISTENER, &listener("r"));
+    played.got(&ResourceType::LISTENER, &listener("r"));
     assert_eq!(played.commands(), ["watch rds r"]);
     played.silent();
-    played.got(&Kind::ROUTE, &routes("r", "a"));
+    played.got(&ResourceType::ROUTE, &routes("r", "a"));
     played.commands();
-    played.got(&Kind::CLUSTER, &cluster("a"));
+    played.got(&ResourceType::CLUSTER, &cluster("a"));
     played.commands();
-    played.got(&Kind::ENDPOINT, &assignment("a", 3));
+    played.got(&ResourceType::ENDPOINT, &assignment("a", 3));
     let config = played.config();
     assert_eq!(served_by(&config, "/"), "a:3");
     assert_eq!(config.revision, 2);
@@ -33,12 +43,12 @@ fn c219_without_listener_there_is_no_configuration_and_it_comes_back_with_it() {
 #[test]
 fn c219_without_routes_there_is_no_configuration_and_they_are_still_watched() {
     let mut played = Played::new();
-    played.got(&Kind::LISTENER, &listener("r"));
+    played.got(&ResourceType::LISTENER, &listener("r"));
     played.commands();
-    played.failed(&Kind::ROUTE, "r", Reason::Invalid, "r is invalid");
+    played.failed(&ResourceType::ROUTE, "r", Reason::Invalid, "r is invalid");
     assert_eq!(played.error(), "r is invalid");
     assert!(played.commands().is_empty());
-    played.got(&Kind::ROUTE, &routes("r", "a"));
+    played.got(&ResourceType::ROUTE, &routes("r", "a"));
     assert_eq!(played.commands(), ["watch cds a"]);
 }
 
@@ -46,32 +56,37 @@ fn c219_without_routes_there_is_no_configuration_and_they_are_still_watched() {
 fn c219_a_lost_server_is_an_error_for_who_has_nothing() {
     let mut played = Played::new();
     played.failed(
-        &Kind::LISTENER,
+        &ResourceType::LISTENER,
         "l",
         Reason::Unreachable,
         "connection refused",
     );
     assert_eq!(played.error(), "connection refused");
-    played.got(&Kind::LISTENER, &listener("r"));
+    played.got(&ResourceType::LISTENER, &listener("r"));
     played.silent();
-    played.failed(&Kind::ROUTE, "r", Reason::Unreachable, "connection reset");
+    played.failed(
+        &ResourceType::ROUTE,
+        "r",
+        Reason::Unreachable,
+        "connection reset",
+    );
     assert_eq!(played.error(), "connection reset");
 }
 
 #[test]
 fn c219_no_virtual_host_for_the_authority_is_an_error_that_names_it() {
     let mut played = Played::new();
-    played.got(&Kind::LISTENER, &listener("r"));
+    played.got(&ResourceType::LISTENER, &listener("r"));
     played.commands();
     played.got(
-        &Kind::ROUTE,
+        &ResourceType::ROUTE,
         "name: 'r' virtual_hosts { name: 'h' domains: 'other' }",
     );
     assert_eq!(
         played.error(),
         "envoy.config.route.v3.RouteConfiguration \"r\" has no virtual host for \"svc\""
     );
-    played.got(&Kind::ROUTE, &routes("r", "a"));
+    played.got(&ResourceType::ROUTE, &routes("r", "a"));
     assert_eq!(played.commands(), ["watch cds a"]);
 }
 
@@ -79,7 +94,7 @@ fn c219_no_virtual_host_for_the_authority_is_an_error_that_names_it() {
 fn c178_a_listener_with_a_socket_is_an_error_that_says_so() {
     let mut played = Played::new();
     played.got(
-        &Kind::LISTENER,
+        &ResourceType::LISTENER,
         "name: 'l' address { socket_address { address: '::' port_value: 80 } }",
     );
     assert_eq!(
@@ -91,10 +106,10 @@ fn c178_a_listener_with_a_socket_is_an_error_that_says_so() {
 #[test]
 fn c220_a_cluster_that_is_missing_fails_its_own_routes_alone() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::ROUTE, &routes("r", "a b"));
+    played.got(&ResourceType::ROUTE, &routes("r", "a b"));
     played.commands();
     played.failed(
-        &Kind::CLUSTER,
+        &ResourceType::CLUSTER,
         "b",
         Reason::DoesNotExist,
         "b does not exist",
@@ -104,20 +119,25 @@ fn c220_a_cluster_that_is_missing_fails_its_own_routes_alone() {
     assert_eq!(served_by(&config, "/b"), "b: b does not exist");
     // It is still watched, and comes.
     assert!(played.commands().is_empty());
-    played.got(&Kind::CLUSTER, &cluster("b"));
+    played.got(&ResourceType::CLUSTER, &cluster("b"));
     assert_eq!(played.commands(), ["watch eds b"]);
-    played.got(&Kind::ENDPOINT, &assignment("b", 2));
+    played.got(&ResourceType::ENDPOINT, &assignment("b", 2));
     assert_eq!(served_by(&played.config(), "/b"), "b:2");
 }
 
 #[test]
 fn c220_a_cluster_without_assignment_is_kept_with_a_note() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::ROUTE, &routes("r", "a b"));
+    played.got(&ResourceType::ROUTE, &routes("r", "a b"));
     played.commands();
-    played.got(&Kind::CLUSTER, &cluster("b"));
+    played.got(&ResourceType::CLUSTER, &cluster("b"));
     played.commands();
-    played.failed(&Kind::ENDPOINT, "b", Reason::DoesNotExist, "b has none");
+    played.failed(
+        &ResourceType::ENDPOINT,
+        "b",
+        Reason::DoesNotExist,
+        "b has none",
+    );
     let config = played.config();
     assert_eq!(served_by(&config, "/a"), "a:1");
     assert_eq!(served_by(&config, "/b"), "b: no endpoints: b has none");
@@ -126,24 +146,39 @@ fn c220_a_cluster_without_assignment_is_kept_with_a_note() {
 #[test]
 fn c220_a_cluster_in_use_that_is_deleted_fails_and_comes_back() {
     let (mut played, _) = Played::serving();
-    played.failed(&Kind::CLUSTER, "a", Reason::DoesNotExist, "a is gone");
+    played.failed(
+        &ResourceType::CLUSTER,
+        "a",
+        Reason::DoesNotExist,
+        "a is gone",
+    );
     assert_eq!(served_by(&played.config(), "/"), "a: a is gone");
     assert_eq!(played.commands(), ["unwatch eds a"]);
-    played.failed(&Kind::CLUSTER, "a", Reason::DoesNotExist, "a is gone");
+    played.failed(
+        &ResourceType::CLUSTER,
+        "a",
+        Reason::DoesNotExist,
+        "a is gone",
+    );
     played.silent();
-    played.got(&Kind::CLUSTER, &cluster("a"));
+    played.got(&ResourceType::CLUSTER, &cluster("a"));
     assert_eq!(played.commands(), ["watch eds a"]);
     played.silent();
-    played.got(&Kind::ENDPOINT, &assignment("a", 4));
+    played.got(&ResourceType::ENDPOINT, &assignment("a", 4));
     assert_eq!(served_by(&played.config(), "/"), "a:4");
 }
 
 #[test]
 fn c220_what_is_not_watched_is_nobodys() {
     let (mut played, _) = Played::serving();
-    played.got(&Kind::CLUSTER, &cluster("other"));
-    played.got(&Kind::ENDPOINT, &assignment("other", 1));
-    played.failed(&Kind::LISTENER, "other", Reason::DoesNotExist, "other");
+    played.got(&ResourceType::CLUSTER, &cluster("other"));
+    played.got(&ResourceType::ENDPOINT, &assignment("other", 1));
+    played.failed(
+        &ResourceType::LISTENER,
+        "other",
+        Reason::DoesNotExist,
+        "other",
+    );
     played.silent();
     assert!(played.commands().is_empty());
 }

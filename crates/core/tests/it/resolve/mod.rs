@@ -11,7 +11,7 @@ use oxds_core::ads::{Reason, WatchError};
 use oxds_core::lb::Headers;
 use oxds_core::resolve::{Command, CompiledAction, Resolver, XdsConfig};
 use oxds_core::resource::{Types, own_name};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::support::text;
 
@@ -30,39 +30,40 @@ impl Played {
     /// In use: listener `l`, routes `r`, which send everything to cluster `a`.
     fn serving() -> (Self, Arc<XdsConfig>) {
         let mut played = Self::new();
-        played.got(&Kind::LISTENER, &listener("r"));
+        played.got(&ResourceType::LISTENER, &listener("r"));
         played.commands();
-        played.got(&Kind::ROUTE, &routes("r", "a"));
+        played.got(&ResourceType::ROUTE, &routes("r", "a"));
         played.commands();
-        played.got(&Kind::CLUSTER, &cluster("a"));
+        played.got(&ResourceType::CLUSTER, &cluster("a"));
         played.commands();
-        played.got(&Kind::ENDPOINT, &assignment("a", 1));
+        played.got(&ResourceType::ENDPOINT, &assignment("a", 1));
         let config = played.config();
         played.commands();
         (played, config)
     }
 
     /// A resource comes.
-    fn got(&mut self, kind: &Kind, text: &str) {
-        let value = text::bytes(kind, text);
+    fn got(&mut self, resource_type: &ResourceType, text: &str) {
+        let value = text::bytes(resource_type, text);
         let name = own_name(&value).unwrap();
-        let resource = Types::grpc().read(kind, &value).unwrap();
-        self.resolver.handle_resource(kind, &name, &Ok(resource));
+        let resource = Types::grpc().read(resource_type, &value).unwrap();
+        self.resolver
+            .handle_resource(resource_type, &name, &Ok(resource));
     }
 
-    fn failed(&mut self, kind: &Kind, name: &str, reason: Reason, text: &str) {
+    fn failed(&mut self, resource_type: &ResourceType, name: &str, reason: Reason, text: &str) {
         let error = Err(WatchError::new(reason, text));
-        self.resolver.handle_resource(kind, name, &error);
+        self.resolver.handle_resource(resource_type, name, &error);
     }
 
     /// What the client is asked for, in words.
     fn commands(&mut self) -> Vec<String> {
         let words = |command| {
-            let (verb, kind, name) = match command {
-                Command::Watch(kind, name) => ("watch", kind, name),
-                Command::Unwatch(kind, name) => ("unwatch", kind, name),
+            let (verb, resource_type, name) = match command {
+                Command::Watch(resource_type, name) => ("watch", resource_type, name),
+                Command::Unwatch(resource_type, name) => ("unwatch", resource_type, name),
             };
-            format!("{verb} {} {name}", kind.short_name().unwrap())
+            format!("{verb} {} {name}", resource_type.short_name().unwrap())
         };
         std::iter::from_fn(|| self.resolver.poll_command())
             .map(words)

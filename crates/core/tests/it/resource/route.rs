@@ -122,7 +122,7 @@ fn c184_a_route_by_query_parameters_is_left_out() {
 }
 
 #[test]
-fn c185_header_matchers_of_other_kinds_are_rejected() {
+fn c185_header_matchers_of_other_types_are_rejected() {
     let header = |header: &str| fault(&format!("prefix: '' headers {{ {header} }}"), TO_C);
     assert_eq!(
         header("exact_match: 'x'"),

@@ -11,7 +11,7 @@ use crate::support::text::bytes;
 
 /// The bytes of a resource as a control plane of v2 would write them.
 fn v2_bytes<T: Typed>(text: &str) -> Bytes {
-    let name = v2_name(T::kind().message()).expect("a kind of v2");
+    let name = v2_name(T::resource_type().message()).expect("a kind of v2");
     let descriptor = v2_pool()
         .get_message_by_name(name)
         .expect("a message of v2");
@@ -45,11 +45,11 @@ const RDS: &str = "rds { route_config_name: 'r' config_source { ads {} } }";
 
 /// Given the same words in both versions, then they are read as the same.
 fn twins<T: Typed + PartialEq + std::fmt::Debug>(text: &str) {
-    let v3 = bytes(&T::kind(), text);
+    let v3 = bytes(&T::resource_type(), text);
     let expected = T::parse(&v3).unwrap_or_else(|invalid| panic!("{invalid} in {text}"));
     assert_eq!(read::<T>(text), expected);
     // And when it is the version map that makes the one of the other.
-    let mapped = to_v2(T::kind().message(), &v3).unwrap();
+    let mapped = to_v2(T::resource_type().message(), &v3).unwrap();
     assert_eq!(T::parse(&mapped).unwrap(), expected);
 }
 
@@ -141,18 +141,20 @@ fn c55_c57_listeners_of_v2_lead_to_the_same_routes() {
 #[test]
 fn c55_the_rules_are_those_of_the_manager() {
     let v2_manager = v2_bytes::<Listener>(&listener(RDS));
-    let read = Types::grpc().read(&Listener::kind(), &v2_manager).unwrap();
+    let read = Types::grpc()
+        .read(&Listener::resource_type(), &v2_manager)
+        .unwrap();
     assert_eq!(&*read.get::<Listener>().unwrap().name, "l");
 
     let v3_manager = bytes(
-        &Listener::kind(),
+        &Listener::resource_type(),
         &format!(
             "name: 'l' api_listener {{ api_listener {{
                [type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager]
                {{ {RDS} }} }} }}"
         ),
     );
-    let name = v2_name(Listener::kind().message()).unwrap();
+    let name = v2_name(Listener::resource_type().message()).unwrap();
     let descriptor = v2_pool().get_message_by_name(name).unwrap();
     let in_v2 = DynamicMessage::decode(descriptor, v3_manager).unwrap();
     assert_eq!(in_v2.unknown_fields().count(), 0);

@@ -1,6 +1,6 @@
 //! Who is answered, on a first stream and on later ones, and under which version: S-22 … S-29.
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{CDS, EDS, synced};
 use crate::support::{
@@ -23,7 +23,7 @@ fn s22_the_node_is_that_of_the_first_message() {
 }
 
 #[test]
-fn s23_kinds_do_not_touch_each_other() {
+fn s23_types_do_not_touch_each_other() {
     let mut world = World::of(&CDS, &["A=1"]);
     world.set(&EDS, &["A=other"]);
     let mut stream = Stream::sotw();
@@ -33,7 +33,7 @@ fn s23_kinds_do_not_touch_each_other() {
     assert_eq!(
         replies
             .iter()
-            .map(crate::support::stream::Reply::kind)
+            .map(crate::support::stream::Reply::resource_type)
             .collect::<Vec<_>>(),
         ["cds", "eds"]
     );
@@ -66,7 +66,7 @@ fn s24_a_wildcard_that_is_up_to_date_needs_no_answer() {
 }
 
 #[test]
-fn s24_a_part_of_the_kind_has_another_version_than_the_whole() {
+fn s24_a_part_of_the_type_has_another_version_than_the_whole() {
     let world = World::of(&CDS, &["A=1", "B=1"]);
     let mut named = Stream::sotw();
     named.ask(&CDS, &["A"]);
@@ -107,15 +107,15 @@ fn s26_a_request_before_any_data_is_answered_when_there_is_some() {
 }
 
 #[test]
-fn s27_of_a_kind_without_data_a_wildcard_hears_so() {
+fn s27_of_a_type_without_data_a_wildcard_hears_so() {
     let world = World::empty();
-    for kind in [CDS, Kind::LISTENER] {
+    for resource_type in [CDS, ResourceType::LISTENER] {
         let mut stream = Stream::sotw();
-        stream.ask(&kind, &[]);
+        stream.ask(&resource_type, &[]);
         let reply = stream.take(&world);
         assert_eq!(
             (reply.resources.len(), reply.type_url.as_str()),
-            (0, kind.type_url())
+            (0, resource_type.type_url())
         );
         stream.silent(&world);
     }
@@ -168,13 +168,17 @@ fn a_change_that_is_taken_back_before_it_is_sent_is_no_change() {
 
 #[test]
 fn a_revert_brings_the_old_content_to_a_client_that_has_the_new() {
-    for (kind, names) in [(CDS, vec![]), (CDS, vec!["A"]), (EDS, vec!["A"])] {
-        let mut world = World::of(&kind, &["A=1"]);
-        let mut stream = synced(&world, &kind, &names);
-        world.set(&kind, &["A=2"]);
+    for (resource_type, names) in [(CDS, vec![]), (CDS, vec!["A"]), (EDS, vec!["A"])] {
+        let mut world = World::of(&resource_type, &["A=1"]);
+        let mut stream = synced(&world, &resource_type, &names);
+        world.set(&resource_type, &["A=2"]);
         stream.take(&world);
-        world.set(&kind, &["A=1"]);
-        assert_eq!(stream.take(&world).resources, ["A=1"], "{kind} {names:?}");
+        world.set(&resource_type, &["A=1"]);
+        assert_eq!(
+            stream.take(&world).resources,
+            ["A=1"],
+            "{resource_type} {names:?}"
+        );
     }
 }
 

@@ -4,17 +4,17 @@ mod answers;
 mod names;
 mod rejection;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use crate::support::{Stream, World};
 
-const CDS: Kind = Kind::CLUSTER;
-const EDS: Kind = Kind::ENDPOINT;
+const CDS: ResourceType = ResourceType::CLUSTER;
+const EDS: ResourceType = ResourceType::ENDPOINT;
 
 /// A stream that is in sync with the world, all of one kind or some names of it.
-fn synced(world: &World, kind: &Kind, names: &[&str]) -> Stream {
+fn synced(world: &World, resource_type: &ResourceType, names: &[&str]) -> Stream {
     let mut stream = Stream::sotw();
-    stream.ask(kind, names);
+    stream.ask(resource_type, names);
     stream.drain(world);
     stream
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oxds_core::session::{Event, Interest};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{CDS, EDS, synced};
 use crate::support::{Stream, World, stream::sotw};
@@ -63,12 +63,12 @@ fn s6_named_clusters_come_all_together() {
 
 #[test]
 fn s7_named_assignments_come_as_they_change() {
-    for kind in [Kind::ENDPOINT, Kind::ROUTE] {
-        let mut world = World::of(&kind, &["A=1", "B=1", "C=1", "D=1"]);
+    for resource_type in [ResourceType::ENDPOINT, ResourceType::ROUTE] {
+        let mut world = World::of(&resource_type, &["A=1", "B=1", "C=1", "D=1"]);
         let mut stream = Stream::sotw();
-        stream.ask(&kind, &["B", "D"]);
+        stream.ask(&resource_type, &["B", "D"]);
         assert_eq!(stream.take(&world).resources, ["B=1", "D=1"]);
-        world.set(&kind, &["B=2", "A=2"]);
+        world.set(&resource_type, &["B=2", "A=2"]);
         assert_eq!(stream.take(&world).resources, ["B=2"]);
     }
 }
@@ -135,14 +135,14 @@ fn s11_other_names_change_unnoticed() {
 
 #[test]
 fn s12_no_names_any_more_is_no_subscription_any_more() {
-    for kind in [CDS, EDS] {
-        let mut world = World::of(&kind, &["A=1"]);
-        let mut stream = synced(&world, &kind, &["A"]);
-        stream.ask(&kind, &[]);
+    for resource_type in [CDS, EDS] {
+        let mut world = World::of(&resource_type, &["A=1"]);
+        let mut stream = synced(&world, &resource_type, &["A"]);
+        stream.ask(&resource_type, &[]);
         stream.silent(&world);
-        world.set(&kind, &["A=2", "B=1"]);
+        world.set(&resource_type, &["A=2", "B=1"]);
         stream.silent(&world);
-        let unwatched = Event::Unwatched(kind.clone(), vec![Interest::Name("A".into())]);
+        let unwatched = Event::Unwatched(resource_type.clone(), vec![Interest::Name("A".into())]);
         assert!(stream.events().contains(&unwatched));
     }
 }

@@ -37,10 +37,10 @@ fn s17_s18_what_was_rejected_waits_for_a_change() {
 
 #[test]
 fn s17_the_first_response_rejected_is_not_repeated_either() {
-    for kind in [CDS, EDS] {
-        let world = World::of(&kind, &["A=bad"]);
+    for resource_type in [CDS, EDS] {
+        let world = World::of(&resource_type, &["A=bad"]);
         let mut stream = Stream::sotw();
-        stream.ask(&kind, &["A"]);
+        stream.ask(&resource_type, &["A"]);
         let bad = stream.reply(&world);
         stream.nack(&bad, "no");
         stream.silent(&world);
@@ -200,12 +200,12 @@ fn s19_an_error_is_a_rejection_whatever_the_version() {
 
 #[test]
 fn s20_a_rejection_with_added_names_gets_only_those() {
-    for kind in [CDS, EDS] {
-        let world = World::of(&kind, &["A=bad", "B=1"]);
+    for resource_type in [CDS, EDS] {
+        let world = World::of(&resource_type, &["A=bad", "B=1"]);
         let mut stream = Stream::sotw();
-        stream.ask(&kind, &["A"]);
+        stream.ask(&resource_type, &["A"]);
         let bad = stream.reply(&world);
-        stream.will_ask(&kind, &["A", "B"]);
+        stream.will_ask(&resource_type, &["A", "B"]);
         stream.nack(&bad, "A is bad");
         assert_eq!(stream.take(&world).resources, ["B=1"]);
         stream.silent(&world);

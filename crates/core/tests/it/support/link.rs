@@ -7,11 +7,11 @@ use oxds_core::{
     snapshot::{Limits, Protocol, Snapshot},
     time::Instant,
 };
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{
     World,
-    model::{KINDS, Model, Style},
+    model::{Model, Style, TYPES},
     stream::{Reply, name_of, node_with},
     world::needs,
 };
@@ -51,14 +51,14 @@ pub(crate) struct Wire {
     to_client: VecDeque<(Instant, Reply, Arc<Snapshot>)>,
     delay: Duration,
     /// Kinds of which a response has arrived on this stream.
-    begun: Vec<Kind>,
+    begun: Vec<ResourceType>,
 }
 
 impl Link {
     pub(crate) fn new(style: Style, protocol: Protocol, aggregated: bool, checked: bool) -> Self {
         let scope = match aggregated {
             true => vec![Scope::Aggregated],
-            false => KINDS.into_iter().map(Scope::Single).collect(),
+            false => TYPES.into_iter().map(Scope::Single).collect(),
         };
         Self {
             world: World::empty(),
@@ -114,11 +114,11 @@ impl Link {
                 Request::Sotw(request) => &request.type_url,
                 Request::Delta(request) => &request.type_url,
             };
-            let (kind, _) = Kind::from_type_url(type_url).unwrap();
+            let (resource_type, _) = ResourceType::from_type_url(type_url).unwrap();
             let at = self
                 .scope
                 .iter()
-                .position(|scope| *scope == Scope::Single(kind.clone()));
+                .position(|scope| *scope == Scope::Single(resource_type.clone()));
             let wire = &mut self.wires[at.unwrap_or(0)];
             wire.to_server.push_back((self.now + wire.delay, request));
         }
@@ -187,8 +187,8 @@ impl Link {
         if ended.is_empty() {
             return;
         }
-        for (kind, text) in ended {
-            let served = self.world.snapshot.get(&kind, name_of(&text));
+        for (resource_type, text) in ended {
+            let served = self.world.snapshot.get(&resource_type, name_of(&text));
             let is_served = served.is_some_and(|served| text_of(&served.value()) == text);
             assert!(
                 !is_served || self.now <= self.excused_until,
@@ -248,7 +248,7 @@ impl Link {
                 answers.extend(self.client.receive(self.now, &reply));
                 self.deaf_since = None;
                 wire.begun
-                    .push(Kind::from_type_url(&reply.type_url).unwrap().0);
+                    .push(ResourceType::from_type_url(&reply.type_url).unwrap().0);
             }
         }
         self.send(answers);
@@ -259,26 +259,35 @@ impl Link {
     /// The client has what the server has for it.
     pub(crate) fn check_converged(&self) {
         let client = &self.client;
-        for kind in KINDS {
-            let names = client.names(&kind);
-            let there_is = self.world.snapshot.kind(&kind).collection();
-            let wanted = |name: &str| client.is_wildcard(&kind) || names.contains(name);
+        for resource_type in TYPES {
+            let names = client.names(&resource_type);
+            let there_is = self
+                .world
+                .snapshot
+                .resource_type(&resource_type)
+                .collection();
+            let wanted = |name: &str| client.is_wildcard(&resource_type) || names.contains(name);
             for resource in there_is.iter().filter(|resource| wanted(resource.name())) {
                 let text = text_of(&resource.value());
                 // Of what the client refuses, it has what it accepted before, or nothing.
-                let is_exempt = client.is_unsaid(&kind, resource.name())
-                    || client.has_ended(&kind, resource.name());
+                let is_exempt = client.is_unsaid(&resource_type, resource.name())
+                    || client.has_ended(&resource_type, resource.name());
                 if !text.contains("bad") && !is_exempt {
-                    let has = client.texts(&kind).get(&**resource.name());
-                    assert_eq!(has, Some(&text), "{kind}, of {:?}", client.texts(&kind));
+                    let has = client.texts(&resource_type).get(&**resource.name());
+                    assert_eq!(
+                        has,
+                        Some(&text),
+                        "{resource_type}, of {:?}",
+                        client.texts(&resource_type)
+                    );
                 }
             }
-            let can_remove = self.protocol == Protocol::Delta || kind.is_full_state();
-            let is_known = |name: &&String| can_remove && !client.is_unsaid(&kind, name);
-            for name in client.texts(&kind).keys().filter(is_known) {
+            let can_remove = self.protocol == Protocol::Delta || resource_type.is_full_state();
+            let is_known = |name: &&String| can_remove && !client.is_unsaid(&resource_type, name);
+            for name in client.texts(&resource_type).keys().filter(is_known) {
                 assert!(
                     there_is.get(name).is_some(),
-                    "{kind} {name} is gone, and still there"
+                    "{resource_type} {name} is gone, and still there"
                 );
             }
         }
@@ -288,18 +297,20 @@ impl Link {
             .iter()
             .filter(|_| self.scope == [Scope::Aggregated]);
         for cluster in warming {
-            for needed in needs(&client.texts(&Kind::CLUSTER)[cluster]) {
-                let assignment = self.world.snapshot.get(&Kind::ENDPOINT, needed);
+            for needed in needs(&client.texts(&ResourceType::CLUSTER)[cluster]) {
+                let assignment = self.world.snapshot.get(&ResourceType::ENDPOINT, needed);
                 let good = assignment.is_some_and(|a| !text_of(&a.value()).contains("bad"));
                 assert!(!good, "{cluster} warms for ever, though {needed} exists");
             }
         }
-        let kinds = KINDS.map(|kind| self.world.snapshot.kind(&kind));
-        let mut all = kinds.iter().flat_map(|of| of.collection().iter());
+        let resource_types =
+            TYPES.map(|resource_type| self.world.snapshot.resource_type(&resource_type));
+        let mut all = resource_types.iter().flat_map(|of| of.collection().iter());
         let is_mortal = all.any(|resource| resource.ttl().is_some());
         for wire in &self.wires {
-            let mut kinds = KINDS.iter();
-            let refused = kinds.any(|kind| wire.session.rejections(kind).next().is_some());
+            let mut resource_types = TYPES.iter();
+            let refused = resource_types
+                .any(|resource_type| wire.session.rejections(resource_type).next().is_some());
             // What was refused may go on as something that has a TTL.
             let is_mortal = is_mortal || refused;
             assert!(
@@ -310,9 +321,9 @@ impl Link {
                 assert_eq!(status.waiting_since, None, "{status:?}");
             }
             assert!(refused || wire.session.is_in_sync(&self.world.snapshot));
-            let rejections: usize = KINDS
+            let rejections: usize = TYPES
                 .iter()
-                .map(|kind| wire.session.rejections(kind).count())
+                .map(|resource_type| wire.session.rejections(resource_type).count())
                 .sum();
             let names: usize = wire
                 .session
@@ -321,7 +332,7 @@ impl Link {
                 .map(|status| status.names)
                 .sum();
             // Two TTLs of each kind.
-            let heartbeats = if is_mortal { 2 * KINDS.len() } else { 0 };
+            let heartbeats = if is_mortal { 2 * TYPES.len() } else { 0 };
             assert!(
                 wire.session.footprint() <= names + rejections + heartbeats,
                 "exceptions are left over"
@@ -332,14 +343,14 @@ impl Link {
 
 /// What the client acknowledged goes when it is gone at the server, and not because a newer version is refused.
 fn check_nothing_is_lost(client: &Model, reply: &Reply, sent_from: &Snapshot) {
-    let (kind, _) = Kind::from_type_url(&reply.type_url).unwrap();
-    let complete = client.is_sotw() && kind.is_full_state();
+    let (resource_type, _) = ResourceType::from_type_url(&reply.type_url).unwrap();
+    let complete = client.is_sotw() && resource_type.is_full_state();
     let told = |name: &str| reply.resources.iter().any(|text| name_of(text) == name);
-    let acknowledged = client.acknowledged(&kind).iter();
-    for name in acknowledged.filter(|name| client.asks_steadily(&kind, name)) {
+    let acknowledged = client.acknowledged(&resource_type).iter();
+    for name in acknowledged.filter(|name| client.asks_steadily(&resource_type, name)) {
         let removed = reply.removed.contains(name) || complete && !told(name);
         assert!(
-            !removed || sent_from.get(&kind, name).is_none(),
+            !removed || sent_from.get(&resource_type, name).is_none(),
             "{name} is lost: {reply:?}"
         );
     }
@@ -347,12 +358,12 @@ fn check_nothing_is_lost(client: &Model, reply: &Reply, sent_from: &Snapshot) {
 
 /// What an aggregated stream promises, of the response that is about to be taken (DESIGN §2): nothing arrives before
 /// what it depends on, nor is removed while something still refers to it.
-fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[Kind]) {
-    let (kind, _) = Kind::from_type_url(&reply.type_url).unwrap();
-    let clusters = client.texts(&Kind::CLUSTER);
-    if kind == Kind::ROUTE && client.is_wildcard(&Kind::CLUSTER) {
+fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[ResourceType]) {
+    let (resource_type, _) = ResourceType::from_type_url(&reply.type_url).unwrap();
+    let clusters = client.texts(&ResourceType::CLUSTER);
+    if resource_type == ResourceType::ROUTE && client.is_wildcard(&ResourceType::CLUSTER) {
         for needed in reply.resources.iter().flat_map(|text| needs(text)) {
-            let Some(cluster) = sent_from.get(&Kind::CLUSTER, needed) else {
+            let Some(cluster) = sent_from.get(&ResourceType::CLUSTER, needed) else {
                 continue;
             };
             assert!(
@@ -360,8 +371,10 @@ fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[Kind]) {
                 "{reply:?} before cluster {needed}"
             );
             for assignment in needs(&text_of(&cluster.value())) {
-                let there_is = sent_from.get(&Kind::ENDPOINT, assignment).is_some();
-                let has = client.texts(&Kind::ENDPOINT).contains_key(assignment);
+                let there_is = sent_from.get(&ResourceType::ENDPOINT, assignment).is_some();
+                let has = client
+                    .texts(&ResourceType::ENDPOINT)
+                    .contains_key(assignment);
                 assert!(
                     has || !there_is || client.ready.contains(needed),
                     "{reply:?} before assignment {assignment}"
@@ -370,10 +383,10 @@ fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[Kind]) {
         }
     }
     // SotW, on a new stream: nobody knows what the client has.
-    let is_known = !client.is_sotw() || begun.contains(&Kind::CLUSTER);
-    if kind == Kind::CLUSTER && is_known {
-        for (route, text) in client.texts(&Kind::ROUTE) {
-            let stays = match sent_from.get(&Kind::ROUTE, route) {
+    let is_known = !client.is_sotw() || begun.contains(&ResourceType::CLUSTER);
+    if resource_type == ResourceType::CLUSTER && is_known {
+        for (route, text) in client.texts(&ResourceType::ROUTE) {
+            let stays = match sent_from.get(&ResourceType::ROUTE, route) {
                 Some(there_is) => text_of(&there_is.value()) == *text,
                 // It will never be told that the route is gone.
                 None => client.is_sotw(),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use envoy_types::pb::google::rpc::Status;
 use oxds_core::{session::Request, snapshot::Protocol, time::Instant};
 use oxds_types::{
-    Kind, Version,
+    ResourceType, Version,
     discovery::{DeltaDiscoveryRequest, DiscoveryRequest},
 };
 
@@ -17,7 +17,12 @@ use super::{
     world::needs,
 };
 
-pub(crate) const KINDS: [Kind; 4] = [Kind::CLUSTER, Kind::ENDPOINT, Kind::LISTENER, Kind::ROUTE];
+pub(crate) const TYPES: [ResourceType; 4] = [
+    ResourceType::CLUSTER,
+    ResourceType::ENDPOINT,
+    ResourceType::LISTENER,
+    ResourceType::ROUTE,
+];
 
 /// How a client subscribes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,24 +40,24 @@ pub(crate) struct Model {
     protocol: Protocol,
     /// By name: which listeners the application wants.
     pub(crate) wanted: BTreeSet<String>,
-    kinds: BTreeMap<Kind, Held>,
+    resource_types: BTreeMap<ResourceType, Held>,
     /// Clusters that wait for their assignment since they are new or changed.
     pub(crate) warming: BTreeSet<String>,
     /// Clusters that have been ready: while a new version of one warms, the old one serves.
     pub(crate) ready: BTreeSet<String>,
     /// What was refused on this stream, and how often: it may not come again, unless it is asked for again.
-    refused: BTreeMap<(Kind, String), usize>,
+    refused: BTreeMap<(ResourceType, String), usize>,
     /// What the server has removed: content that returns may be refused anew, even if the refusal of its
     /// first coming arrived after the removal.
-    gone: BTreeSet<(Kind, String)>,
+    gone: BTreeSet<(ResourceType, String)>,
     /// How often a name was asked for on this stream.
-    asks: BTreeMap<(Kind, String), usize>,
+    asks: BTreeMap<(ResourceType, String), usize>,
     /// Whether requests go before the acknowledgement that they follow from.
     pub(crate) eager: bool,
     /// When what has a TTL ends, unless it is heard of.
-    ends: BTreeMap<(Kind, String), Instant>,
+    ends: BTreeMap<(ResourceType, String), Instant>,
     /// What has ended, and was not sent again since.
-    ended: BTreeSet<(Kind, String)>,
+    ended: BTreeSet<(ResourceType, String)>,
 }
 
 #[derive(Debug, Default)]
@@ -84,9 +89,9 @@ impl Model {
             style,
             protocol,
             wanted: BTreeSet::new(),
-            kinds: KINDS
+            resource_types: TYPES
                 .into_iter()
-                .map(|kind| (kind, Held::default()))
+                .map(|resource_type| (resource_type, Held::default()))
                 .collect(),
             warming: BTreeSet::new(),
             ready: BTreeSet::new(),
@@ -104,36 +109,37 @@ impl Model {
     }
 
     /// The texts in use.
-    pub(crate) fn texts(&self, kind: &Kind) -> &BTreeMap<String, String> {
-        &self.kinds[kind].texts
+    pub(crate) fn texts(&self, resource_type: &ResourceType) -> &BTreeMap<String, String> {
+        &self.resource_types[resource_type].texts
     }
 
     /// Whether the client has asked for this name all the time since the stream began. One that it let go of and took
     /// up again may be missing from a response that was on its way in between.
-    pub(crate) fn asks_steadily(&self, kind: &Kind, name: &str) -> bool {
+    pub(crate) fn asks_steadily(&self, resource_type: &ResourceType, name: &str) -> bool {
         self.asks
-            .get(&(kind.clone(), name.to_owned()))
+            .get(&(resource_type.clone(), name.to_owned()))
             .is_none_or(|&times| times == 1)
     }
 
     /// The names that the client has acknowledged.
-    pub(crate) fn acknowledged(&self, kind: &Kind) -> &BTreeSet<String> {
-        &self.kinds[kind].acknowledged
+    pub(crate) fn acknowledged(&self, resource_type: &ResourceType) -> &BTreeSet<String> {
+        &self.resource_types[resource_type].acknowledged
     }
 
     /// Whether the client asks for everything of the kind.
-    pub(crate) fn is_wildcard(&self, kind: &Kind) -> bool {
-        self.style == Style::Envoy && kind.is_full_state()
+    pub(crate) fn is_wildcard(&self, resource_type: &ResourceType) -> bool {
+        self.style == Style::Envoy && resource_type.is_full_state()
     }
 
     /// Whether what the client has of this is not what the version says that it claims on a new stream.
-    pub(crate) fn is_unsaid(&self, kind: &Kind, name: &str) -> bool {
-        self.kinds[kind].unsaid.contains(name)
+    pub(crate) fn is_unsaid(&self, resource_type: &ResourceType, name: &str) -> bool {
+        self.resource_types[resource_type].unsaid.contains(name)
     }
 
     /// Whether it ended here for want of a sign of life, and the server need not know.
-    pub(crate) fn has_ended(&self, kind: &Kind, name: &str) -> bool {
-        self.ended.contains(&(kind.clone(), name.to_owned()))
+    pub(crate) fn has_ended(&self, resource_type: &ResourceType, name: &str) -> bool {
+        self.ended
+            .contains(&(resource_type.clone(), name.to_owned()))
     }
 
     /// When the next resource ends.
@@ -142,29 +148,33 @@ impl Model {
     }
 
     /// What ends now, with its text: the client has it no more.
-    pub(crate) fn end(&mut self, now: Instant) -> Vec<(Kind, String)> {
+    pub(crate) fn end(&mut self, now: Instant) -> Vec<(ResourceType, String)> {
         let due = self.ends.iter().filter(|(_, at)| **at <= now);
         let due: Vec<_> = due.map(|(key, _)| key.clone()).collect();
         let mut texts = Vec::new();
-        for (kind, name) in due {
-            self.ends.remove(&(kind.clone(), name.clone()));
-            if let Some(held) = self.kinds.get_mut(&kind) {
+        for (resource_type, name) in due {
+            self.ends.remove(&(resource_type.clone(), name.clone()));
+            if let Some(held) = self.resource_types.get_mut(&resource_type) {
                 held.acknowledged.remove(&name);
-                texts.extend(held.texts.remove(&name).map(|text| (kind.clone(), text)));
+                texts.extend(
+                    held.texts
+                        .remove(&name)
+                        .map(|text| (resource_type.clone(), text)),
+                );
             }
             self.warming.remove(&name);
             self.ready.remove(&name);
-            self.ended.insert((kind, name));
+            self.ended.insert((resource_type, name));
         }
         texts
     }
 
     /// What a response says of how long resources live.
-    fn note_ends(&mut self, now: Instant, kind: &Kind, reply: &Reply) {
-        let texts = &self.kinds[kind].texts;
+    fn note_ends(&mut self, now: Instant, resource_type: &ResourceType, reply: &Reply) {
+        let texts = &self.resource_types[resource_type].texts;
         let told = reply.resources.iter().zip(&reply.ttls);
         for (text, ttl) in told.filter(|(text, _)| texts.get(name_of(text)) == Some(*text)) {
-            let key = (kind.clone(), name_of(text).to_owned());
+            let key = (resource_type.clone(), name_of(text).to_owned());
             self.ended.remove(&key);
             match ttl {
                 Some(ttl) => self.ends.insert(key, now + *ttl),
@@ -172,7 +182,7 @@ impl Model {
             };
         }
         for beat in &reply.beats {
-            let key = (kind.clone(), beat.name.clone());
+            let key = (resource_type.clone(), beat.name.clone());
             if texts.contains_key(&beat.name) {
                 self.ends.insert(key, now + beat.ttl);
             }
@@ -180,15 +190,15 @@ impl Model {
     }
 
     /// What the client asks for by name.
-    pub(crate) fn names(&self, kind: &Kind) -> BTreeSet<String> {
-        let needed_by = match *kind {
-            _ if self.is_wildcard(kind) => return BTreeSet::new(),
-            Kind::LISTENER => return self.wanted.clone(),
-            Kind::ROUTE => Kind::LISTENER,
-            Kind::CLUSTER => Kind::ROUTE,
-            _ => Kind::CLUSTER,
+    pub(crate) fn names(&self, resource_type: &ResourceType) -> BTreeSet<String> {
+        let needed_by = match *resource_type {
+            _ if self.is_wildcard(resource_type) => return BTreeSet::new(),
+            ResourceType::LISTENER => return self.wanted.clone(),
+            ResourceType::ROUTE => ResourceType::LISTENER,
+            ResourceType::CLUSTER => ResourceType::ROUTE,
+            _ => ResourceType::CLUSTER,
         };
-        let users = self.kinds[&needed_by].texts.values();
+        let users = self.resource_types[&needed_by].texts.values();
         users
             .flat_map(|text| needs(text))
             .map(str::to_owned)
@@ -206,12 +216,12 @@ impl Model {
         // The server cannot know that the assignment was on its way when the stream broke: it takes the client's word
         // that it has it. Envoy then waits for `initial_fetch_timeout`.
         let (clusters, assignments) = (
-            &self.kinds[&Kind::CLUSTER].texts,
-            &self.kinds[&Kind::ENDPOINT].texts,
+            &self.resource_types[&ResourceType::CLUSTER].texts,
+            &self.resource_types[&ResourceType::ENDPOINT].texts,
         );
         self.warming
             .retain(|cluster| needs(&clusters[cluster]).any(|a| !assignments.contains_key(a)));
-        for held in self.kinds.values_mut() {
+        for held in self.resource_types.values_mut() {
             held.asked.clear();
             held.nonce.clear();
             held.open = false;
@@ -225,10 +235,15 @@ impl Model {
     pub(crate) fn ask(&mut self) -> Vec<Request> {
         let mut requests = Vec::new();
         // What is dropped first may be all that needs the next.
-        for kind in [Kind::LISTENER, Kind::ROUTE, Kind::CLUSTER, Kind::ENDPOINT] {
-            let names = self.names(&kind);
-            let wildcard = self.is_wildcard(&kind);
-            let held = self.kinds.get_mut(&kind).unwrap();
+        for resource_type in [
+            ResourceType::LISTENER,
+            ResourceType::ROUTE,
+            ResourceType::CLUSTER,
+            ResourceType::ENDPOINT,
+        ] {
+            let names = self.names(&resource_type);
+            let wildcard = self.is_wildcard(&resource_type);
+            let held = self.resource_types.get_mut(&resource_type).unwrap();
             if !wildcard {
                 held.texts.retain(|name, _| names.contains(name));
                 held.acknowledged.retain(|name| names.contains(name));
@@ -238,24 +253,28 @@ impl Model {
             }
             if !wildcard {
                 for name in names.difference(&held.asked) {
-                    *self.asks.entry((kind.clone(), name.clone())).or_default() += 1;
+                    *self
+                        .asks
+                        .entry((resource_type.clone(), name.clone()))
+                        .or_default() += 1;
                 }
             }
-            requests.push(held.request(&kind, self.protocol, names));
+            requests.push(held.request(&resource_type, self.protocol, names));
         }
-        let clusters = &self.kinds[&Kind::CLUSTER].texts;
+        let clusters = &self.resource_types[&ResourceType::CLUSTER].texts;
         self.warming
             .retain(|cluster| clusters.contains_key(cluster));
         self.ready.retain(|cluster| clusters.contains_key(cluster));
-        let kinds = &self.kinds;
-        self.ends
-            .retain(|(kind, name), _| kinds[kind].texts.contains_key(name));
+        let resource_types = &self.resource_types;
+        self.ends.retain(|(resource_type, name), _| {
+            resource_types[resource_type].texts.contains_key(name)
+        });
         requests
     }
 
     /// Delta: asks again for what it has, as a client does that lost it.
-    pub(crate) fn ask_again(&mut self, kind: &Kind) -> Vec<Request> {
-        let held = &self.kinds[kind];
+    pub(crate) fn ask_again(&mut self, resource_type: &ResourceType) -> Vec<Request> {
+        let held = &self.resource_types[resource_type];
         let Some(name) = held
             .asked
             .first()
@@ -263,38 +282,41 @@ impl Model {
         else {
             return Vec::new();
         };
-        *self.asks.entry((kind.clone(), name.clone())).or_default() += 1;
+        *self
+            .asks
+            .entry((resource_type.clone(), name.clone()))
+            .or_default() += 1;
         vec![Request::Delta(DeltaDiscoveryRequest {
-            type_url: kind.type_url().to_owned(),
+            type_url: resource_type.type_url().to_owned(),
             resource_names_subscribe: vec![name.clone()],
             ..DeltaDiscoveryRequest::default()
         })]
     }
 
     /// The server's resource changed: what was refused may be there again later.
-    pub(crate) fn forgive(&mut self, kind: &Kind, change: &str) {
+    pub(crate) fn forgive(&mut self, resource_type: &ResourceType, change: &str) {
         let name = name_of(change.trim_start_matches('-'));
-        let key = (kind.clone(), name.to_owned());
+        let key = (resource_type.clone(), name.to_owned());
         let returns = match change.starts_with('-') {
             true => !self.gone.insert(key),
             false => self.gone.remove(&key),
         };
         self.refused.retain(|(of, text), _| {
-            of != kind || name_of(text) != name || (text == change && !returns)
+            of != resource_type || name_of(text) != name || (text == change && !returns)
         });
     }
 
     /// Takes a response, and answers.
     pub(crate) fn receive(&mut self, now: Instant, reply: &Reply) -> Vec<Request> {
-        let (kind, _) = Kind::from_type_url(&reply.type_url).unwrap();
+        let (resource_type, _) = ResourceType::from_type_url(&reply.type_url).unwrap();
         let mut bad = Vec::new();
         for text in &reply.resources {
-            self.take(&kind, text, &mut bad);
+            self.take(&resource_type, text, &mut bad);
         }
-        self.note_ends(now, &kind, reply);
+        self.note_ends(now, &resource_type, reply);
         let present: BTreeSet<&str> = reply.resources.iter().map(|text| name_of(text)).collect();
-        let held = self.kinds.get_mut(&kind).unwrap();
-        let complete = self.protocol == Protocol::Sotw && kind.is_full_state();
+        let held = self.resource_types.get_mut(&resource_type).unwrap();
+        let complete = self.protocol == Protocol::Sotw && resource_type.is_full_state();
         if !bad.is_empty() && complete {
             let told = present.iter().map(|&name| name.to_owned());
             let told = told.chain(held.texts.keys().cloned());
@@ -305,7 +327,7 @@ impl Model {
         });
         let removed = |name: &str| reply.removed.iter().any(|removed| removed == name);
         self.refused
-            .retain(|(of, text), _| *of != kind || !removed(name_of(text)));
+            .retain(|(of, text), _| *of != resource_type || !removed(name_of(text)));
         held.nonce.clone_from(&reply.nonce);
         let error = (!bad.is_empty()).then(|| Status {
             code: 3,
@@ -324,7 +346,7 @@ impl Model {
         }
         held.acknowledged
             .retain(|name| held.texts.contains_key(name));
-        let mut answer = vec![held.answer(&kind, self.protocol, error)];
+        let mut answer = vec![held.answer(&resource_type, self.protocol, error)];
         let follow_up = self.ask();
         if self.eager {
             // Envoy: the acknowledgement waits until other kinds have been asked for.
@@ -335,36 +357,40 @@ impl Model {
         answer
     }
 
-    fn take(&mut self, kind: &Kind, text: &str, bad: &mut Vec<String>) {
+    fn take(&mut self, resource_type: &ResourceType, text: &str, bad: &mut Vec<String>) {
         let name = name_of(text);
-        if !self.is_wildcard(kind) && !self.kinds[kind].asked.contains(name) {
+        if !self.is_wildcard(resource_type)
+            && !self.resource_types[resource_type].asked.contains(name)
+        {
             // It was on its way when the client lost interest.
             return;
         }
         if text.contains("bad") {
             // Of several bad ones in turn, only the latest is remembered.
-            self.refused
-                .retain(|(of, other), _| of != kind || other == text || name_of(other) != name);
+            self.refused.retain(|(of, other), _| {
+                of != resource_type || other == text || name_of(other) != name
+            });
             let times = self
                 .refused
-                .entry((kind.clone(), text.to_owned()))
+                .entry((resource_type.clone(), text.to_owned()))
                 .or_default();
             *times += 1;
             let asked = self
                 .asks
-                .get(&(kind.clone(), name.to_owned()))
+                .get(&(resource_type.clone(), name.to_owned()))
                 .copied()
                 .unwrap_or(1);
             // A full state goes out again for another name's sake: before the refusal has arrived, or since leaving it
             // out might remove what the client has.
-            let complete = self.protocol == Protocol::Sotw && kind.is_full_state();
+            let complete = self.protocol == Protocol::Sotw && resource_type.is_full_state();
             let crossed = complete
-                && (self.style == Style::ByName || self.kinds[kind].unknown.contains(name));
+                && (self.style == Style::ByName
+                    || self.resource_types[resource_type].unknown.contains(name));
             assert!(
                 *times <= asked || crossed,
                 "{text} was refused on this stream, and comes again"
             );
-            let held = self.kinds.get_mut(kind).unwrap();
+            let held = self.resource_types.get_mut(resource_type).unwrap();
             if held.nonce.is_empty() && !held.version.is_empty() {
                 held.unknown.insert(name.to_owned());
             }
@@ -372,15 +398,15 @@ impl Model {
             return;
         }
         self.refused
-            .retain(|(of, refused), _| of != kind || name_of(refused) != name);
+            .retain(|(of, refused), _| of != resource_type || name_of(refused) != name);
         let before = self
-            .kinds
-            .get_mut(kind)
+            .resource_types
+            .get_mut(resource_type)
             .unwrap()
             .texts
             .insert(name.to_owned(), text.to_owned());
-        if *kind == Kind::ENDPOINT {
-            let clusters = &self.kinds[&Kind::CLUSTER].texts;
+        if *resource_type == ResourceType::ENDPOINT {
+            let clusters = &self.resource_types[&ResourceType::CLUSTER].texts;
             let warm = |cluster: &String| needs(&clusters[cluster]).any(|needed| needed == name);
             self.ready
                 .extend(self.warming.iter().filter(|cluster| warm(cluster)).cloned());
@@ -388,8 +414,8 @@ impl Model {
         }
         // What ended here while the client did not read, and comes with a sign of life, the server takes for there: it does
         // not send the assignment again. Envoy then waits for `initial_fetch_timeout`.
-        let returns = before.is_none() && self.has_ended(kind, name);
-        if *kind == Kind::CLUSTER && before.as_deref() != Some(text) && !returns {
+        let returns = before.is_none() && self.has_ended(resource_type, name);
+        if *resource_type == ResourceType::CLUSTER && before.as_deref() != Some(text) && !returns {
             let set = match needs(text).next() {
                 Some(_) => &mut self.warming,
                 None => &mut self.ready,
@@ -403,13 +429,18 @@ impl Model {
 }
 
 impl Held {
-    fn request(&mut self, kind: &Kind, protocol: Protocol, names: BTreeSet<String>) -> Request {
+    fn request(
+        &mut self,
+        resource_type: &ResourceType,
+        protocol: Protocol,
+        names: BTreeSet<String>,
+    ) -> Request {
         let before = std::mem::replace(&mut self.asked, names);
         let first = !std::mem::replace(&mut self.open, true);
         match protocol {
-            Protocol::Sotw => self.sotw(kind, None),
+            Protocol::Sotw => self.sotw(resource_type, None),
             Protocol::Delta => Request::Delta(DeltaDiscoveryRequest {
-                type_url: kind.type_url().to_owned(),
+                type_url: resource_type.type_url().to_owned(),
                 resource_names_subscribe: self.asked.difference(&before).cloned().collect(),
                 resource_names_unsubscribe: before.difference(&self.asked).cloned().collect(),
                 initial_resource_versions: match first {
@@ -421,11 +452,16 @@ impl Held {
         }
     }
 
-    fn answer(&self, kind: &Kind, protocol: Protocol, error: Option<Status>) -> Request {
+    fn answer(
+        &self,
+        resource_type: &ResourceType,
+        protocol: Protocol,
+        error: Option<Status>,
+    ) -> Request {
         match protocol {
-            Protocol::Sotw => self.sotw(kind, error),
+            Protocol::Sotw => self.sotw(resource_type, error),
             Protocol::Delta => Request::Delta(DeltaDiscoveryRequest {
-                type_url: kind.type_url().to_owned(),
+                type_url: resource_type.type_url().to_owned(),
                 response_nonce: self.nonce.clone(),
                 error_detail: error,
                 ..DeltaDiscoveryRequest::default()
@@ -433,9 +469,9 @@ impl Held {
         }
     }
 
-    fn sotw(&self, kind: &Kind, error: Option<Status>) -> Request {
+    fn sotw(&self, resource_type: &ResourceType, error: Option<Status>) -> Request {
         Request::Sotw(DiscoveryRequest {
-            type_url: kind.type_url().to_owned(),
+            type_url: resource_type.type_url().to_owned(),
             resource_names: self.asked.iter().cloned().collect(),
             version_info: self.version.clone(),
             response_nonce: self.nonce.clone(),

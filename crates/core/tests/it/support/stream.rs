@@ -9,7 +9,7 @@ use oxds_core::{
     time::Instant,
 };
 use oxds_types::{
-    Kind,
+    ResourceType,
     discovery::{
         DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
         Resource, ResourceError,
@@ -188,9 +188,9 @@ impl Reply {
     }
 
     /// The kind's short name.
-    pub(crate) fn kind(&self) -> &'static str {
-        let (kind, _) = Kind::from_type_url(&self.type_url).unwrap();
-        kind.short_name().unwrap()
+    pub(crate) fn resource_type(&self) -> &'static str {
+        let (resource_type, _) = ResourceType::from_type_url(&self.type_url).unwrap();
+        resource_type.short_name().unwrap()
     }
 }
 
@@ -205,7 +205,7 @@ pub(crate) struct Stream {
     pub(crate) now: Instant,
     protocol: Protocol,
     /// SotW: what each request of a kind repeats.
-    asked: HashMap<Kind, Asked>,
+    asked: HashMap<ResourceType, Asked>,
 }
 
 #[derive(Default, Clone)]
@@ -242,7 +242,7 @@ impl Stream {
         let mut replies = Vec::new();
         while let Some(transmit) = self.session.poll_transmit(self.now, &world.snapshot) {
             let reply = Reply::decode(self.protocol, &transmit);
-            let asked = self.asked.entry(transmit.kind).or_default();
+            let asked = self.asked.entry(transmit.resource_type).or_default();
             asked.nonce.clone_from(&reply.nonce);
             replies.push(reply);
             assert!(replies.len() < 1000, "the session never stops sending");
@@ -314,32 +314,47 @@ impl Stream {
     }
 
     /// SotW: asks for these names from now on.
-    pub(crate) fn ask(&mut self, kind: &Kind, names: &[&str]) {
-        let asked = self.asked.entry(kind.clone()).or_default();
+    pub(crate) fn ask(&mut self, resource_type: &ResourceType, names: &[&str]) {
+        let asked = self.asked.entry(resource_type.clone()).or_default();
         asked.names = list(names);
-        let request = asked.request(kind);
+        let request = asked.request(resource_type);
         self.send(request);
     }
 
     /// SotW: as [`ask`](Self::ask), on a new stream, with the version that an earlier one left.
-    pub(crate) fn ask_again(&mut self, kind: &Kind, names: &[&str], version: &str) {
-        self.asked.entry(kind.clone()).or_default().version = version.to_owned();
-        self.ask(kind, names);
+    pub(crate) fn ask_again(
+        &mut self,
+        resource_type: &ResourceType,
+        names: &[&str],
+        version: &str,
+    ) {
+        self.asked.entry(resource_type.clone()).or_default().version = version.to_owned();
+        self.ask(resource_type, names);
     }
 
     /// SotW: changes what the next request of the kind repeats, but sends nothing.
-    pub(crate) fn will_ask(&mut self, kind: &Kind, names: &[&str]) {
-        self.asked.entry(kind.clone()).or_default().names = list(names);
+    pub(crate) fn will_ask(&mut self, resource_type: &ResourceType, names: &[&str]) {
+        self.asked.entry(resource_type.clone()).or_default().names = list(names);
     }
 
     /// Delta: subscribes and unsubscribes.
-    pub(crate) fn change(&mut self, kind: &Kind, subscribe: &[&str], unsubscribe: &[&str]) {
-        self.send(delta(kind, subscribe, unsubscribe));
+    pub(crate) fn change(
+        &mut self,
+        resource_type: &ResourceType,
+        subscribe: &[&str],
+        unsubscribe: &[&str],
+    ) {
+        self.send(delta(resource_type, subscribe, unsubscribe));
     }
 
     /// Delta: a first request that says what the client has.
-    pub(crate) fn resume(&mut self, kind: &Kind, subscribe: &[&str], has: &[(String, String)]) {
-        let mut request = delta(kind, subscribe, &[]);
+    pub(crate) fn resume(
+        &mut self,
+        resource_type: &ResourceType,
+        subscribe: &[&str],
+        has: &[(String, String)],
+    ) {
+        let mut request = delta(resource_type, subscribe, &[]);
         request.initial_resource_versions = has.iter().cloned().collect();
         self.send(request);
     }
@@ -358,37 +373,41 @@ impl Stream {
     }
 
     /// Accepts a response of which only the nonce was read.
-    pub(crate) fn ack_nonce(&mut self, kind: &Kind, nonce: &str) {
+    pub(crate) fn ack_nonce(&mut self, resource_type: &ResourceType, nonce: &str) {
         let request = match self.protocol {
             Protocol::Sotw => {
-                let mut request = self.asked.entry(kind.clone()).or_default().request(kind);
+                let mut request = self
+                    .asked
+                    .entry(resource_type.clone())
+                    .or_default()
+                    .request(resource_type);
                 request.response_nonce = nonce.to_owned();
                 request.into()
             }
             Protocol::Delta => oxds_core::session::Request::Delta(DeltaDiscoveryRequest {
                 response_nonce: nonce.to_owned(),
-                ..delta(kind, &[], &[])
+                ..delta(resource_type, &[], &[])
             }),
         };
         self.send(request);
     }
 
     fn answer(&mut self, reply: &Reply, error: Option<Status>) {
-        let (kind, _) = Kind::from_type_url(&reply.type_url).unwrap();
+        let (resource_type, _) = ResourceType::from_type_url(&reply.type_url).unwrap();
         match self.protocol {
             Protocol::Sotw => {
-                let asked = self.asked.entry(kind.clone()).or_default();
+                let asked = self.asked.entry(resource_type.clone()).or_default();
                 if error.is_none() {
                     asked.version.clone_from(&reply.version);
                 }
-                let mut request = asked.request(&kind);
+                let mut request = asked.request(&resource_type);
                 request.type_url.clone_from(&reply.type_url);
                 request.response_nonce.clone_from(&reply.nonce);
                 request.error_detail = error;
                 self.send(request);
             }
             Protocol::Delta => {
-                let mut request = delta(&kind, &[], &[]);
+                let mut request = delta(&resource_type, &[], &[]);
                 request.type_url.clone_from(&reply.type_url);
                 request.response_nonce.clone_from(&reply.nonce);
                 request.error_detail = error;
@@ -411,9 +430,9 @@ impl Stream {
 }
 
 impl Asked {
-    fn request(&self, kind: &Kind) -> DiscoveryRequest {
+    fn request(&self, resource_type: &ResourceType) -> DiscoveryRequest {
         DiscoveryRequest {
-            type_url: kind.type_url().to_owned(),
+            type_url: resource_type.type_url().to_owned(),
             resource_names: self.names.clone(),
             version_info: self.version.clone(),
             response_nonce: self.nonce.clone(),
@@ -423,9 +442,9 @@ impl Asked {
 }
 
 /// A SotW request as a first one would be.
-pub(crate) fn sotw(kind: &Kind, names: &[&str]) -> DiscoveryRequest {
+pub(crate) fn sotw(resource_type: &ResourceType, names: &[&str]) -> DiscoveryRequest {
     DiscoveryRequest {
-        type_url: kind.type_url().to_owned(),
+        type_url: resource_type.type_url().to_owned(),
         resource_names: list(names),
         ..DiscoveryRequest::default()
     }
@@ -433,12 +452,12 @@ pub(crate) fn sotw(kind: &Kind, names: &[&str]) -> DiscoveryRequest {
 
 /// A delta request as a first one would be.
 pub(crate) fn delta(
-    kind: &Kind,
+    resource_type: &ResourceType,
     subscribe: &[&str],
     unsubscribe: &[&str],
 ) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
-        type_url: kind.type_url().to_owned(),
+        type_url: resource_type.type_url().to_owned(),
         resource_names_subscribe: list(subscribe),
         resource_names_unsubscribe: list(unsubscribe),
         ..DeltaDiscoveryRequest::default()

@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 use oxds_core::resource::Typed;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use prost::Message;
 use prost_reflect::DynamicMessage;
 
 /// The bytes of a resource, as a control plane would send them.
-pub(crate) fn bytes(kind: &Kind, text: &str) -> Bytes {
-    let descriptor = oxds_types::descriptor::message(kind.message()).expect("a known message");
+pub(crate) fn bytes(resource_type: &ResourceType, text: &str) -> Bytes {
+    let descriptor =
+        oxds_types::descriptor::message(resource_type.message()).expect("a known message");
     match DynamicMessage::parse_text_format(descriptor, text) {
         Ok(message) => message.encode_to_vec().into(),
         Err(error) => panic!("{error:?} in {text}"),
@@ -17,7 +18,7 @@ pub(crate) fn bytes(kind: &Kind, text: &str) -> Bytes {
 
 /// The view of a resource, or the rule that it breaks.
 pub(crate) fn parse<T: Typed>(text: &str) -> Result<T, String> {
-    T::parse(&bytes(&T::kind(), text)).map_err(|invalid| invalid.to_string())
+    T::parse(&bytes(&T::resource_type(), text)).map_err(|invalid| invalid.to_string())
 }
 
 /// The view of a valid resource.

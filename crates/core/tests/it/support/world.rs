@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use oxds_core::snapshot::{ChangeSet, Changed, Limits, Resource, Snapshot};
-use oxds_types::{Kind, Reference};
+use oxds_types::{Reference, ResourceType};
 
 /// What is served now.
 pub(crate) struct World {
@@ -15,7 +15,11 @@ pub(crate) struct World {
 pub(crate) struct Edit(ChangeSet);
 
 /// A resource that needs others: `"A=1"` with these references; `"A=1@4"` lives four seconds.
-pub(crate) fn resource(kind: Kind, text: &str, needs: &[(Kind, &str)]) -> Arc<Resource> {
+pub(crate) fn resource(
+    resource_type: ResourceType,
+    text: &str,
+    needs: &[(ResourceType, &str)],
+) -> Arc<Resource> {
     let (text, ttl) = match text.split_once('@') {
         Some((text, seconds)) => (text, Some(seconds.parse().expect("seconds"))),
         None => (text, None),
@@ -23,13 +27,13 @@ pub(crate) fn resource(kind: Kind, text: &str, needs: &[(Kind, &str)]) -> Arc<Re
     let (name, _) = text.split_once('=').expect("name=content");
     let references: Vec<_> = needs
         .iter()
-        .map(|(kind, name)| Reference {
-            kind: kind.clone(),
+        .map(|(resource_type, name)| Reference {
+            resource_type: resource_type.clone(),
             name: Arc::from(*name),
         })
         .collect();
     // The content is the whole text, so that a SotW reply, which carries no names, shows whose it is.
-    let resource = Resource::new(kind, name, text.as_bytes()).with_references(references);
+    let resource = Resource::new(resource_type, name, text.as_bytes()).with_references(references);
     Arc::new(match ttl {
         Some(seconds) => resource.with_ttl(Duration::from_secs(seconds)),
         None => resource,
@@ -44,11 +48,11 @@ pub(crate) fn needs(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The kind of what resources of this kind need.
-fn needed_kind(kind: &Kind) -> Kind {
-    match *kind {
-        Kind::LISTENER => Kind::ROUTE,
-        Kind::ROUTE => Kind::CLUSTER,
-        _ => Kind::ENDPOINT,
+fn needed_type(resource_type: &ResourceType) -> ResourceType {
+    match *resource_type {
+        ResourceType::LISTENER => ResourceType::ROUTE,
+        ResourceType::ROUTE => ResourceType::CLUSTER,
+        _ => ResourceType::ENDPOINT,
     }
 }
 
@@ -74,9 +78,9 @@ impl World {
     }
 
     /// One kind with these resources: `["A=1", "B=1"]`.
-    pub(crate) fn of(kind: &Kind, texts: &[&str]) -> Self {
+    pub(crate) fn of(resource_type: &ResourceType, texts: &[&str]) -> Self {
         let mut world = Self::empty();
-        world.set(kind, texts);
+        world.set(resource_type, texts);
         world
     }
 
@@ -86,11 +90,11 @@ impl World {
     }
 
     /// One change set: each `"A=2"` is set, each `"-A"` removed.
-    pub(crate) fn set(&mut self, kind: &Kind, texts: &[&str]) -> Vec<Changed> {
+    pub(crate) fn set(&mut self, resource_type: &ResourceType, texts: &[&str]) -> Vec<Changed> {
         self.apply(
             texts
                 .iter()
-                .fold(Edit::default(), |edit, text| edit.set(kind, text)),
+                .fold(Edit::default(), |edit, text| edit.set(resource_type, text)),
         )
     }
 
@@ -103,21 +107,33 @@ impl World {
 
 impl Edit {
     /// Sets `"A=2"` or `"A=2>X,Y"`, or removes `"-A"`.
-    pub(crate) fn set(mut self, kind: &Kind, text: &str) -> Self {
+    pub(crate) fn set(mut self, resource_type: &ResourceType, text: &str) -> Self {
         match text.strip_prefix('-') {
-            Some(name) => self.0.removals.push((kind.clone(), Arc::from(name))),
+            Some(name) => self
+                .0
+                .removals
+                .push((resource_type.clone(), Arc::from(name))),
             None => {
-                let needed = needed_kind(kind);
+                let needed = needed_type(resource_type);
                 let needs: Vec<_> = needs(text).map(|name| (needed.clone(), name)).collect();
-                self.0.upserts.push(resource(kind.clone(), text, &needs));
+                self.0
+                    .upserts
+                    .push(resource(resource_type.clone(), text, &needs));
             }
         }
         self
     }
 
     /// Sets a resource that needs others.
-    pub(crate) fn with(mut self, kind: &Kind, text: &str, needs: &[(Kind, &str)]) -> Self {
-        self.0.upserts.push(resource(kind.clone(), text, needs));
+    pub(crate) fn with(
+        mut self,
+        resource_type: &ResourceType,
+        text: &str,
+        needs: &[(ResourceType, &str)],
+    ) -> Self {
+        self.0
+            .upserts
+            .push(resource(resource_type.clone(), text, needs));
         self
     }
 }

@@ -46,7 +46,9 @@ pub(super) struct Endpoint {
 impl Plan {
     /// Reads the resources.
     pub(super) fn of(snapshot: &Snapshot) -> Self {
-        let listeners = snapshot.kind(&Listener::kind()).collection();
+        let listeners = snapshot
+            .resource_type(&Listener::resource_type())
+            .collection();
         let mut services = Vec::new();
         for resource in listeners.iter() {
             let name = Arc::clone(resource.name());
@@ -94,8 +96,8 @@ fn endpoints(snapshot: &Snapshot, listener: &Listener) -> Result<Vec<Endpoint>, 
 }
 
 fn view<T: Typed>(snapshot: &Snapshot, name: &str) -> Result<T, String> {
-    let Some(resource) = snapshot.get(&T::kind(), name) else {
-        return Err(format!("there is no {} {name}", T::kind()));
+    let Some(resource) = snapshot.get(&T::resource_type(), name) else {
+        return Err(format!("there is no {} {name}", T::resource_type()));
     };
     T::parse(&resource.value()).map_err(|invalid| invalid.to_string())
 }
@@ -238,7 +240,7 @@ pub(super) mod tests {
         let mut changes = ChangeSet::default();
         changes
             .removals
-            .push((RouteConfig::kind(), "catalog-routes".into()));
+            .push((RouteConfig::resource_type(), "catalog-routes".into()));
         let (snapshot, _) = shop(|text| text).apply(changes);
         let plan = Plan::of(&snapshot);
         let why = plan.services[0].endpoints.as_ref().unwrap_err();

@@ -12,7 +12,7 @@ use std::time::Instant;
 use oxds_channel::testing::EchoBackend;
 use oxds_core::snapshot::Snapshot;
 use oxds_server::{DirStore, Finding, Store, Update};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use tokio::sync::watch;
 
 use super::plan::Plan;
@@ -22,7 +22,7 @@ use super::plan::Plan;
 pub(super) struct News {
     pub(super) plan: Arc<Plan>,
     /// By kind, in the order in which they are sent.
-    pub(super) versions: Vec<(Kind, String)>,
+    pub(super) versions: Vec<(ResourceType, String)>,
     /// The latest change of what is served: when, and which resources.
     pub(super) changed: Option<(Instant, Vec<String>)>,
     /// What is wrong with the folder.
@@ -61,7 +61,7 @@ impl Watched {
         let without_backend = self.start_backends(&plan).await;
         let changed = changed
             .iter()
-            .map(|c| format!("{} {}", short(&c.kind), c.name));
+            .map(|c| format!("{} {}", short(&c.resource_type), c.name));
         let changed: Vec<_> = changed.collect();
         self.news.send_modify(|news| {
             *news = News {
@@ -102,10 +102,15 @@ impl Watched {
         failed
     }
 
-    fn versions(&self) -> Vec<(Kind, String)> {
-        let kinds = self.snapshot.kinds();
-        kinds
-            .map(|(kind, of_kind)| (kind.clone(), of_kind.collection().version().to_string()))
+    fn versions(&self) -> Vec<(ResourceType, String)> {
+        let resource_types = self.snapshot.resource_types();
+        resource_types
+            .map(|(resource_type, of_type)| {
+                (
+                    resource_type.clone(),
+                    of_type.collection().version().to_string(),
+                )
+            })
             .collect()
     }
 }
@@ -119,7 +124,7 @@ impl Store for Watched {
 }
 
 /// The last part of a kind's name: what people call it.
-fn short(kind: &Kind) -> &str {
-    let message = kind.message();
+fn short(resource_type: &ResourceType) -> &str {
+    let message = resource_type.message();
     message.rsplit('.').next().unwrap_or(message)
 }

@@ -177,7 +177,9 @@ impl Scene<'_> {
     pub(super) fn configuration(&self) -> String {
         let versions = self.news.versions.iter();
         let versions: Vec<_> = versions
-            .map(|(kind, version)| format!("{kind} {}", version.get(..8).unwrap_or(version)))
+            .map(|(resource_type, version)| {
+                format!("{resource_type} {}", version.get(..8).unwrap_or(version))
+            })
             .collect();
         let change = match &self.news.changed {
             None => "none yet".to_owned(),

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_has_a_line_for_each_kind_and_the_reasons() {
+    fn the_table_has_a_line_for_each_type_and_the_reasons() {
         let rejected = |name: &str| Rejected {
             name: name.into(),
             version: "v".into(),

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_as_bad_as_its_worst_resource() {
+    fn a_type_is_as_bad_as_its_worst_resource() {
         let held = |name: &str, state, refused| Held {
             kind: "cds".into(),
             name: name.into(),

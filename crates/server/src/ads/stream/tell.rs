@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oxds_core::session::{Event, Frame, Session};
-use oxds_types::{ApiVersion, Kind};
+use oxds_types::{ApiVersion, ResourceType};
 use tracing::{debug, warn};
 
 use super::Stream;
@@ -24,11 +24,11 @@ impl Stream {
             let mut session = self.open.session();
             while let Some(out) = session.poll_transmit(self.context.clock.now(), &snapshot) {
                 self.context.metrics.response(&out);
-                let (kind, version, nonce) = (&out.kind, out.version, out.nonce);
+                let (resource_type, version, nonce) = (&out.resource_type, out.version, out.nonce);
                 let (resources, removed) = (out.resources, out.removed);
-                debug!(stream = self.place.id(), %kind, %version, %nonce, resources, removed, "sent");
+                debug!(stream = self.place.id(), %resource_type, %version, %nonce, resources, removed, "sent");
                 let sent = Sent {
-                    kind,
+                    resource_type,
                     version: version.as_str(),
                     resources,
                     removed,
@@ -39,7 +39,7 @@ impl Stream {
                     return;
                 }
                 if out.api == ApiVersion::V2 {
-                    self.context.withheld.tell(&snapshot, kind);
+                    self.context.withheld.tell(&snapshot, resource_type);
                 }
                 transmit(out.frame);
                 sent_any = true;
@@ -71,20 +71,22 @@ impl Stream {
             }
             log(self.place.id(), &event);
             match event {
-                Event::Watched(kind, interests) => {
+                Event::Watched(resource_type, interests) => {
                     if let Some(watcher) = &mut self.watcher {
-                        watcher.watch(&kind, interests);
+                        watcher.watch(&resource_type, interests);
                     }
                     watched_more = true;
                 }
-                Event::Unwatched(kind, interests) => {
+                Event::Unwatched(resource_type, interests) => {
                     if let Some(watcher) = &mut self.watcher {
-                        watcher.unwatch(&kind, &interests);
+                        watcher.unwatch(&resource_type, &interests);
                     }
                 }
                 Event::Nacked {
-                    kind, resources, ..
-                } => rejected.extend(rejections(&session, &kind, resources)),
+                    resource_type,
+                    resources,
+                    ..
+                } => rejected.extend(rejections(&session, &resource_type, resources)),
                 _ => {}
             }
         }
@@ -104,14 +106,14 @@ impl Stream {
 /// Those of the resources that the client holds to be wrong, and why.
 fn rejections(
     session: &Session,
-    kind: &Kind,
+    resource_type: &ResourceType,
     names: Vec<Arc<str>>,
 ) -> impl Iterator<Item = Rejected> {
     names.into_iter().filter_map(move |name| {
-        let rejection = session.resource_status(kind, &name)?.rejected?;
-        let kind = kind.clone();
+        let rejection = session.resource_status(resource_type, &name)?.rejected?;
+        let resource_type = resource_type.clone();
         Some(Rejected {
-            kind,
+            resource_type,
             name,
             rejection,
         })
@@ -122,26 +124,31 @@ fn log(stream: u64, event: &Event) {
     match event {
         Event::Watched(..) | Event::Unwatched(..) => {}
         Event::Acked {
-            kind,
+            resource_type,
             version,
             after,
         } => {
-            debug!(stream, %kind, %version, ?after, "accepted");
+            debug!(stream, %resource_type, %version, ?after, "accepted");
         }
         Event::Nacked {
-            kind,
+            resource_type,
             version,
             reason,
             resources,
         } => {
             // As a string, which is quoted: the client's words are not to look like lines of our own.
             let said: &str = reason;
-            warn!(stream, %kind, %version, ?resources, reason = said, "rejected by the client");
+            warn!(stream, %resource_type, %version, ?resources, reason = said, "rejected by the client");
         }
-        Event::StaleNonce(kind) => debug!(stream, %kind, "stale nonce"),
-        Event::UnknownKind(kind) => warn!(stream, %kind, "asked for an unknown kind"),
-        Event::HeldTooLong { kind, held } => {
-            warn!(stream, %kind, ?held, "sent although the client was not ready for it");
+        Event::StaleNonce(resource_type) => debug!(stream, %resource_type, "stale nonce"),
+        Event::UnknownType(resource_type) => {
+            warn!(stream, %resource_type, "asked for an unknown kind")
+        }
+        Event::HeldTooLong {
+            resource_type,
+            held,
+        } => {
+            warn!(stream, %resource_type, ?held, "sent although the client was not ready for it");
         }
     }
 }

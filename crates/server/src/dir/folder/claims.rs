@@ -108,15 +108,15 @@ impl Folder {
 }
 
 fn duplicate(path: &Path, item: &Item, other: &Path) -> Finding {
-    let (kind, name) = (item.resource.kind(), item.resource.name());
+    let (resource_type, name) = (item.resource.resource_type(), item.resource.name());
     let message = if path == other {
-        format!("{kind} {name:?} is in this file twice")
+        format!("{resource_type} {name:?} is in this file twice")
     } else {
-        format!("{kind} {name:?} is in {} too", other.display())
+        format!("{resource_type} {name:?} is in {} too", other.display())
     };
     Finding {
         position: item.position,
-        kind: Some(kind.clone()),
+        resource_type: Some(resource_type.clone()),
         resource: Some(name.to_string()),
         ..finding(path, "duplicate", &message)
     }

@@ -304,14 +304,14 @@ impl Folder {
 
 fn key(item: &Item) -> Key {
     (
-        item.resource.kind().clone(),
+        item.resource.resource_type().clone(),
         Arc::clone(item.resource.name()),
     )
 }
 
-fn equally_specific(path: &Path, (kind, name): &Key, other: &str) -> Finding {
+fn equally_specific(path: &Path, (resource_type, name): &Key, other: &str) -> Finding {
     let message = format!(
-        "{kind} {name:?} is in group {other:?} too, which would then be as specific and may have the same nodes"
+        "{resource_type} {name:?} is in group {other:?} too, which would then be as specific and may have the same nodes"
     );
     finding(path, "group", &message)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use oxds_core::rollback::Withdrawn;
 use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use serde::Serialize;
 
 use super::Pages;
@@ -162,7 +162,7 @@ fn groups(cache: &Cache, withheld: &[Unsaid]) -> Vec<GroupStatus> {
         let withheld = withheld.iter();
         let withheld = withheld.filter(|unsaid| unsaid.group.as_ref() == Some(name));
         let withheld = withheld.map(|unsaid| WithheldOfGroup {
-            kind: unsaid.kind.to_string(),
+            kind: unsaid.resource_type.to_string(),
             resource: unsaid.into(),
         });
         withheld.collect()
@@ -178,18 +178,20 @@ fn groups(cache: &Cache, withheld: &[Unsaid]) -> Vec<GroupStatus> {
 
 impl SnapshotStatus {
     fn of(snapshot: &Snapshot, withheld: &[Unsaid]) -> Self {
-        let of_kind = |kind: &Kind| {
+        let of_type = |kind: &ResourceType| {
             let withheld = withheld.iter();
-            let withheld = withheld.filter(|u| u.group.is_none() && u.kind == *kind);
+            let withheld = withheld.filter(|u| u.group.is_none() && u.resource_type == *kind);
             withheld.map(WithheldResource::from).collect()
         };
-        let kinds = snapshot.kinds().map(|(kind, published)| SnapshotKind {
-            kind: kind.to_string(),
-            type_url: kind.type_url().to_owned(),
-            version: published.collection().version().to_string(),
-            resources: published.collection().len(),
-            withheld: of_kind(kind),
-        });
+        let kinds = snapshot
+            .resource_types()
+            .map(|(kind, published)| SnapshotKind {
+                kind: kind.to_string(),
+                type_url: kind.type_url().to_owned(),
+                version: published.collection().version().to_string(),
+                resources: published.collection().len(),
+                withheld: of_type(kind),
+            });
         Self {
             loaded: snapshot.is_loaded(),
             revision: snapshot.revision().get(),
@@ -216,7 +218,7 @@ impl From<&Finding> for StoreFinding {
 fn rollback(withdrawn: &Withdrawn, now: Instant) -> RollbackStatus {
     let place = &withdrawn.place;
     RollbackStatus {
-        kind: place.kind.to_string(),
+        kind: place.resource_type.to_string(),
         name: place.name.to_string(),
         group: place.group.as_ref().map(ToString::to_string),
         version: withdrawn.offered.version().to_string(),

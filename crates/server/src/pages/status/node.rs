@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use oxds_core::session::{HeldBack, KindStatus, Nack, Rejection};
+use oxds_core::session::{HeldBack, Nack, Rejection, TypeStatus};
 use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
 use oxds_types::ApiVersion;
@@ -88,7 +88,7 @@ impl NodeStatus {
         let node = client.node();
         let groups = node.map(|node| cache.groups_of(node)).unwrap_or_default();
         let kinds: Vec<_> = client
-            .kinds()
+            .resource_types()
             .iter()
             .map(|status| kind(client, status, snapshot, now))
             .collect();
@@ -108,20 +108,20 @@ impl NodeStatus {
 
 fn kind(
     client: &dyn Subscriber,
-    status: &KindStatus,
+    status: &TypeStatus,
     snapshot: &Snapshot,
     now: Instant,
 ) -> NodeKind {
-    let progress = client.progress(&status.kind, snapshot);
-    let rejections = client.rejections(&status.kind);
+    let progress = client.progress(&status.resource_type, snapshot);
+    let rejections = client.rejections(&status.resource_type);
     let rejected = rejections
         .iter()
         .map(|(name, r)| rejected(name, r, now))
         .collect();
-    let held_back = client.held_back(&status.kind, snapshot);
+    let held_back = client.held_back(&status.resource_type, snapshot);
     let held_back = held_back.iter().map(|held| held_status(held, now));
     NodeKind {
-        kind: status.kind.to_string(),
+        kind: status.resource_type.to_string(),
         state: progress.as_str(),
         since_seconds: status.since(progress).map(|since| seconds(now - since)),
         api: match status.api {
@@ -148,7 +148,7 @@ fn held_status(held: &HeldBack, now: Instant) -> HeldStatus {
         change: held.change.as_str(),
         name: held.name.as_ref().map(ToString::to_string),
         waits_for: waits_for.map(|waits_for| WaitsForStatus {
-            kind: waits_for.kind.to_string(),
+            kind: waits_for.resource_type.to_string(),
             name: waits_for.name.as_ref().map(ToString::to_string),
         }),
         seconds: seconds(now - held.since),

@@ -21,11 +21,11 @@ async fn s30_s31_s32_s33_a_wildcard_is_told_what_changes() {
 
 #[tokio::test]
 async fn s34_s35_s37_s38_names_come_and_go() {
-    for kind in ["C", "E", "L", "R"] {
+    for resource_type in ["C", "E", "L", "R"] {
         let script = "serve E1=1 E2=1; ask E1 E9; takes E1=1 -E9; serve E9=1; takes E9=1; ask E1; takes E1=1; \
                       ask E2; takes E2=1; drop E2; silent; serve E2=2; silent; drop E7; silent; serve -E1; takes -E1; \
                       ask E1; takes -E1; serve E1=2; takes E1=2; silent";
-        delta(&script.replace('E', kind)).await;
+        delta(&script.replace('E', resource_type)).await;
     }
 }
 

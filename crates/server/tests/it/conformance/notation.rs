@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use oxds_core::snapshot::Resource;
-use oxds_types::{Kind, Reference};
+use oxds_types::{Reference, ResourceType};
 
 /// The kind that a word is about.
-pub(super) fn kind_of(word: &str) -> Kind {
+pub(super) fn type_of(word: &str) -> ResourceType {
     match word.trim_start_matches('-').chars().next() {
-        Some('C') => Kind::CLUSTER,
-        Some('E') => Kind::ENDPOINT,
-        Some('L') => Kind::LISTENER,
-        Some('R') => Kind::ROUTE,
-        Some('V') => Kind::VIRTUAL_HOST,
+        Some('C') => ResourceType::CLUSTER,
+        Some('E') => ResourceType::ENDPOINT,
+        Some('L') => ResourceType::LISTENER,
+        Some('R') => ResourceType::ROUTE,
+        Some('V') => ResourceType::VIRTUAL_HOST,
         _ => panic!("{word:?} is of no kind"),
     }
 }
@@ -30,10 +30,10 @@ pub(super) fn resource(text: &str) -> Resource {
     let needs = text.split_once('>').into_iter();
     let needs = needs.flat_map(|(_, needed)| needed.split(','));
     let needs = needs.map(|name| Reference {
-        kind: kind_of(name),
+        resource_type: type_of(name),
         name: Arc::from(name),
     });
-    Resource::new(kind_of(text), name, text.as_bytes()).with_references(needs.collect::<Vec<_>>())
+    Resource::new(type_of(text), name, text.as_bytes()).with_references(needs.collect::<Vec<_>>())
 }
 
 pub(super) fn text(value: impl AsRef<[u8]>) -> String {

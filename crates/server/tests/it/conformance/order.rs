@@ -54,7 +54,7 @@ async fn s54_a_changed_cluster_gets_its_assignment_again_and_only_that() {
 }
 
 #[tokio::test]
-async fn s55_a_kind_that_nobody_asked_for_delays_nothing() {
+async fn s55_a_type_that_nobody_asked_for_delays_nothing() {
     play_both(&format!(
         "serve L1=1>R1 R1=1>C1 C1=1>E1 E1=1; ask L; takes L1=1>R1; ask R1; takes R1=1>C1; {MOVE}; takes R1=2>C2; silent"
     ))

@@ -10,30 +10,30 @@ async fn sotw(script: &str) {
 
 #[tokio::test]
 async fn s1_s2_s3_s4_s5_a_wildcard_is_told_the_full_state() {
-    for kind in ["C", "L"] {
+    for resource_type in ["C", "L"] {
         let script = "serve C1=1 C2=1 C3=1; ask C; takes C1=1 C2=1 C3=1; silent; serve C1=2; takes C1=2 C2=1 C3=1; \
                       serve C4=1; takes C1=2 C2=1 C3=1 C4=1; serve -C2; takes C1=2 C3=1 C4=1; silent; \
                       serve -C1 -C3 -C4; takes C; silent";
-        sotw(&script.replace('C', kind)).await;
+        sotw(&script.replace('C', resource_type)).await;
     }
 }
 
 #[tokio::test]
 async fn s6_named_clusters_and_listeners_come_all_together() {
-    for kind in ["C", "L"] {
+    for resource_type in ["C", "L"] {
         let script = "serve C1=1 C2=1 C3=1 C4=1; ask C2 C4; takes C2=1 C4=1; serve C1=2; silent; serve C2=2; \
                       takes C2=2 C4=1; serve -C4; takes C2=2";
-        sotw(&script.replace('C', kind)).await;
+        sotw(&script.replace('C', resource_type)).await;
     }
 }
 
 #[tokio::test]
-async fn s7_s8_s9_s10_s11_s12_other_kinds_come_by_name() {
-    for kind in ["E", "R"] {
+async fn s7_s8_s9_s10_s11_s12_other_types_come_by_name() {
+    for resource_type in ["E", "R"] {
         let script = "serve E1=1 E2=1 E3=1; ask E2 E9; takes E2=1; serve E1=2 E2=2; takes E2=2; serve E9=1; takes E9=1; \
                       ask E2 E3 E9; takes E3=1; ask E3; silent; serve E2=3; silent; ask E2 E3; takes E2=3; \
                       ask E; silent; serve E2=4 E3=2; silent";
-        sotw(&script.replace('E', kind)).await;
+        sotw(&script.replace('E', resource_type)).await;
     }
 }
 
@@ -59,10 +59,10 @@ async fn s15_s16_a_stale_nonce_changes_what_is_asked_for_and_answers_nothing() {
 
 #[tokio::test]
 async fn s17_s18_s19_s20_what_was_refused_waits_for_a_change() {
-    for kind in ["C", "L"] {
+    for resource_type in ["C", "L"] {
         let script = "serve C1=1 C2=1; ask C; takes C1=1 C2=1; serve C1=bad; gets C1=bad C2=1; nack; silent; \
                       serve C2=2; takes C1=1 C2=2; silent; serve C1=3; takes C1=3 C2=2; silent";
-        sotw(&script.replace('C', kind)).await;
+        sotw(&script.replace('C', resource_type)).await;
     }
     sotw(
         "serve E1=1 E2=bad E3=1; ask E1; takes E1=1; ask E1 E2; gets E2=bad; nack E1 E2 E3; takes E3=1; silent; \
@@ -74,7 +74,7 @@ async fn s17_s18_s19_s20_what_was_refused_waits_for_a_change() {
 }
 
 #[tokio::test]
-async fn s23_kinds_do_not_touch_each_other() {
+async fn s23_types_do_not_touch_each_other() {
     sotw(
         "serve C1=bad E1=1; ask C; gets C1=bad; nack; ask E1; takes E1=1; serve E1=2; takes E1=2; silent; \
          serve C1=1; takes C1=1; silent",
@@ -95,9 +95,9 @@ async fn s24_s25_s29_a_client_comes_back_with_the_version_there_is() {
 
 #[tokio::test]
 async fn s26_s27_of_nothing_there_is_an_answer_once_something_was_loaded() {
-    for kind in ["C", "L"] {
+    for resource_type in ["C", "L"] {
         let script = "ask C; serve C; takes C; silent; serve C1=1; takes C1=1";
-        sotw(&script.replace('C', kind)).await;
+        sotw(&script.replace('C', resource_type)).await;
     }
     sotw("serve C; ask E1; silent; serve E1=1; takes E1=1").await;
 }

@@ -16,12 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use oxds_core::snapshot::{ChangeSet, Protocol};
 use oxds_server::Server;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{
     DeltaDiscoveryRequest, DiscoveryRequest, DiscoveryResponse, Node, Status,
 };
 
-use super::notation::{kind_of, names, resource, text};
+use super::notation::{names, resource, text, type_of};
 use crate::Running;
 use crate::client::{DELTA, SOTW, Stream, ask, subscribe};
 
@@ -46,7 +46,7 @@ struct Talk {
     stream: Stream,
     /// Whether the stream has said who asks.
     introduced: bool,
-    of_kinds: BTreeMap<Kind, OfKind>,
+    of_types: BTreeMap<ResourceType, OfType>,
     last: Heard,
     /// Of this stream.
     nonces: BTreeSet<String>,
@@ -55,7 +55,7 @@ struct Talk {
 
 /// What the client says of one kind.
 #[derive(Default)]
-struct OfKind {
+struct OfType {
     /// Whether there was a request on this stream.
     is_open: bool,
     // SotW.
@@ -89,7 +89,7 @@ impl Talk {
             server,
             stream,
             introduced: false,
-            of_kinds: BTreeMap::new(),
+            of_types: BTreeMap::new(),
             last: Heard::default(),
             nonces: BTreeSet::new(),
             fences: 0,
@@ -129,7 +129,7 @@ impl Talk {
         let mut changes = ChangeSet::default();
         for word in words.iter().filter(|word| word.len() > 1) {
             match word.strip_prefix('-') {
-                Some(name) => changes.removals.push((kind_of(word), name.into())),
+                Some(name) => changes.removals.push((type_of(word), name.into())),
                 None => changes.upserts.push(resource(word).into()),
             }
         }
@@ -137,44 +137,44 @@ impl Talk {
     }
 
     fn ask(&mut self, words: &[&str], dropped: &[&str]) {
-        let kind = kind_of(words[0]);
-        let of_kind = self.of_kinds.entry(kind.clone()).or_default();
-        of_kind.names = names(words);
+        let resource_type = type_of(words[0]);
+        let of_type = self.of_types.entry(resource_type.clone()).or_default();
+        of_type.names = names(words);
         let is_sotw = self.protocol == Protocol::Sotw;
         let nonce = if is_sotw {
-            of_kind.nonce.clone()
+            of_type.nonce.clone()
         } else {
             String::new()
         };
-        self.send(&kind, &names(words), &names(dropped), nonce, None);
+        self.send(&resource_type, &names(words), &names(dropped), nonce, None);
     }
 
     fn stale(&mut self, words: &[&str]) {
-        let kind = kind_of(words[0]);
-        let of_kind = self.of_kinds.entry(kind.clone()).or_default();
-        of_kind.names = names(words);
-        let nonce = of_kind.stale.clone();
-        self.send(&kind, &names(words), &[], nonce, None);
+        let resource_type = type_of(words[0]);
+        let of_type = self.of_types.entry(resource_type.clone()).or_default();
+        of_type.names = names(words);
+        let nonce = of_type.stale.clone();
+        self.send(&resource_type, &names(words), &[], nonce, None);
     }
 
     fn answer(&mut self, words: &[&str], error: Option<Status>) {
-        let (kind, _) = Kind::from_type_url(&self.last.type_url).unwrap();
-        let of_kind = self.of_kinds.entry(kind.clone()).or_default();
+        let (resource_type, _) = ResourceType::from_type_url(&self.last.type_url).unwrap();
+        let of_type = self.of_types.entry(resource_type.clone()).or_default();
         if !words.is_empty() {
-            of_kind.names = names(words);
+            of_type.names = names(words);
         }
         if error.is_none() {
-            of_kind.version.clone_from(&self.last.version);
-            of_kind.has.extend(self.last.versions.clone());
+            of_type.version.clone_from(&self.last.version);
+            of_type.has.extend(self.last.versions.clone());
             let removed = self
                 .last
                 .texts
                 .iter()
                 .filter_map(|text| text.strip_prefix('-'));
-            removed.for_each(|name| drop(of_kind.has.remove(name)));
+            removed.for_each(|name| drop(of_type.has.remove(name)));
         }
         let nonce = self.last.nonce.clone();
-        self.send(&kind, &names(words), &[], nonce, error);
+        self.send(&resource_type, &names(words), &[], nonce, error);
     }
 
     /// What is bad in the last response.
@@ -190,30 +190,30 @@ impl Talk {
 
     fn send(
         &mut self,
-        kind: &Kind,
+        resource_type: &ResourceType,
         asked: &[String],
         dropped: &[String],
         nonce: String,
         error: Option<Status>,
     ) {
-        let of_kind = self.of_kinds.entry(kind.clone()).or_default();
-        let first = !std::mem::replace(&mut of_kind.is_open, true);
+        let of_type = self.of_types.entry(resource_type.clone()).or_default();
+        let first = !std::mem::replace(&mut of_type.is_open, true);
         let node = |node: Option<Node>| node.filter(|_| !self.introduced);
         match self.protocol {
             Protocol::Sotw => {
-                let request = ask(kind.type_url(), &[]);
+                let request = ask(resource_type.type_url(), &[]);
                 self.stream.send(&DiscoveryRequest {
                     node: node(request.node.clone()),
-                    resource_names: of_kind.names.clone(),
-                    version_info: of_kind.version.clone(),
+                    resource_names: of_type.names.clone(),
+                    version_info: of_type.version.clone(),
                     response_nonce: nonce,
                     error_detail: error,
                     ..request
                 });
             }
             Protocol::Delta => {
-                let request = subscribe(kind.type_url(), &[]);
-                let has = of_kind.has.iter().filter(|_| first);
+                let request = subscribe(resource_type.type_url(), &[]);
+                let has = of_type.has.iter().filter(|_| first);
                 self.stream.send(&DeltaDiscoveryRequest {
                     node: node(request.node.clone()),
                     resource_names_subscribe: asked.to_vec(),
@@ -280,7 +280,7 @@ impl Talk {
         let heard = self.hear().await;
         assert_eq!(
             heard.type_url,
-            kind_of(words[0]).type_url(),
+            type_of(words[0]).type_url(),
             "{step}: {:?}",
             heard.texts
         );
@@ -292,8 +292,8 @@ impl Talk {
             self.nonces.insert(heard.nonce.clone()),
             "a nonce twice (S-28)"
         );
-        let of_kind = self.of_kinds.entry(kind_of(words[0])).or_default();
-        of_kind.stale = std::mem::replace(&mut of_kind.nonce, heard.nonce.clone());
+        let of_type = self.of_types.entry(type_of(words[0])).or_default();
+        of_type.stale = std::mem::replace(&mut of_type.nonce, heard.nonce.clone());
         self.last = heard;
     }
 
@@ -314,10 +314,10 @@ impl Talk {
         self.stream = Self::connect(self.protocol, &self.server).await;
         self.introduced = false;
         self.nonces.clear();
-        for of_kind in self.of_kinds.values_mut() {
-            of_kind.is_open = false;
-            of_kind.nonce.clear();
-            of_kind.stale.clear();
+        for of_type in self.of_types.values_mut() {
+            of_type.is_open = false;
+            of_type.nonce.clear();
+            of_type.stale.clear();
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oxds_core::snapshot::{ChangeSet, Resource};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{self, Node};
 use prost::Message as _;
 
@@ -17,7 +17,7 @@ const TTL: Duration = Duration::from_secs(1);
 /// Assignment `a`, which lives a second, and `b`, which lives on.
 async fn with_a_ttl() -> Running {
     let server = Running::with_clusters(&[]).await;
-    let one = |name| Resource::new(Kind::ENDPOINT, name, b"content");
+    let one = |name| Resource::new(ResourceType::ENDPOINT, name, b"content");
     let both = [one("a").with_ttl(TTL), one("b")];
     server.cache.apply(both.into_iter().collect::<ChangeSet>());
     server

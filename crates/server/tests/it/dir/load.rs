@@ -5,7 +5,7 @@ use std::fs;
 
 use oxds_server::dir::{self, Error, Options};
 use oxds_server::{DirStore, Severity};
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 
 use super::{changed, cluster, folder, lines, load, names};
 
@@ -41,7 +41,7 @@ fn s72_every_format_and_form_is_read() {
         report
             .resources
             .iter()
-            .all(|resource| *resource.kind() == Kind::CLUSTER)
+            .all(|resource| *resource.resource_type() == ResourceType::CLUSTER)
     );
 }
 

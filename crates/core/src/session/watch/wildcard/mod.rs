@@ -9,7 +9,7 @@ mod whole;
 
 use std::sync::Arc;
 
-use oxds_types::{Kind, Version};
+use oxds_types::{ResourceType, Version};
 
 use self::parts::Rest;
 pub(in crate::session) use self::step::Step;
@@ -111,12 +111,12 @@ impl Watch {
         &self,
         resources: impl Iterator<Item = &'a Arc<Resource>>,
     ) -> Vec<Arc<str>> {
-        if self.kind != Kind::CLUSTER {
+        if self.resource_type != ResourceType::CLUSTER {
             return Vec::new();
         }
         resources
             .flat_map(|cluster| cluster.references())
-            .filter(|reference| reference.kind == Kind::ENDPOINT)
+            .filter(|reference| reference.resource_type == ResourceType::ENDPOINT)
             .map(|reference| Arc::clone(&reference.name))
             .collect()
     }

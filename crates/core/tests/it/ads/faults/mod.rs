@@ -7,7 +7,7 @@ mod tried;
 use std::time::Duration;
 
 use oxds_core::ads::Protocol;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use proptest::prelude::*;
 
 use super::{bad_cluster, cluster};
@@ -69,7 +69,7 @@ fn a_minute_of_restarts_costs_a_call_a_second_at_most() {
 fn c120_a_resource_that_is_nested_too_deep_is_rejected_and_nothing_else() {
     let (mut played, _) = super::Played::watching_clusters(&["a", "b"]);
     let both = vec![deep("a"), cluster("b", "")];
-    played.respond(&Kind::CLUSTER, "v1", "n1", both);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", both);
     let detail = played.request().error_detail.unwrap().message;
     assert!(
         detail.contains("a: cannot be decoded: ") && detail.contains("recursion"),
@@ -90,17 +90,17 @@ fn a_storm_of_rejections_costs_its_watchers_one_word() {
         .collect();
     let mut played = super::Played::new();
     for name in &names {
-        played.watch(&Kind::CLUSTER, name);
+        played.watch(&ResourceType::CLUSTER, name);
     }
     played.open();
     played.request();
     let good = names.iter().map(|name| cluster(name, "")).collect();
-    played.respond(&Kind::CLUSTER, "v0", "n0", good);
+    played.respond(&ResourceType::CLUSTER, "v0", "n0", good);
     played.request();
     assert_eq!(played.events().len(), names.len());
     for n in 0..20 {
         let bad = names.iter().map(|name| bad_cluster(name)).collect();
-        played.respond(&Kind::CLUSTER, "v", &format!("n{n}"), bad);
+        played.respond(&ResourceType::CLUSTER, "v", &format!("n{n}"), bad);
         let nack = played.request();
         let detail = nack.error_detail.unwrap().message;
         assert!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Any;
 use proptest::prelude::*;
 
@@ -20,9 +20,9 @@ pub(super) enum Body {
     /// Messages in messages, deeper than any reader follows.
     Deep,
     /// A resource of another kind.
-    OfAnotherKind,
+    OfAnotherType,
     /// A type URL that is none.
-    OfNoKind,
+    OfNoType,
     Huge,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Op {
     /// By differences: there is no such resource.
     Removes(usize, usize),
     Reports(usize, usize, i32),
-    OfUnknownKind(usize),
+    OfUnknownType(usize),
     /// The clock goes on, by anything from nothing to a year.
     Jumps(Duration),
     /// And now and then it goes back.
@@ -53,8 +53,8 @@ fn body() -> impl Strategy<Value = Body> {
         2 => Just(Body::Bad),
         1 => Just(Body::Cut),
         1 => Just(Body::Deep),
-        1 => Just(Body::OfAnotherKind),
-        1 => Just(Body::OfNoKind),
+        1 => Just(Body::OfAnotherType),
+        1 => Just(Body::OfNoType),
         1 => Just(Body::Huge),
     ]
 }
@@ -72,7 +72,7 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
         1 => server.clone().prop_map(Op::Repeats),
         1 => (server.clone(), name.clone()).prop_map(|(server, name)| Op::Removes(server, name)),
         1 => (server.clone(), name, 0..17).prop_map(|(server, name, code)| Op::Reports(server, name, code)),
-        1 => server.prop_map(Op::OfUnknownKind),
+        1 => server.prop_map(Op::OfUnknownType),
         4 => jump.prop_map(|ms| Op::Jumps(Duration::from_millis(ms))),
         1 => (0..5_000_u64).prop_map(|ms| Op::Falls(Duration::from_millis(ms))),
     ]
@@ -88,8 +88,8 @@ pub(super) fn any_of(name: &str, body: Body) -> Any {
             Any { value, ..whole }
         }
         Body::Deep => deep(name),
-        Body::OfAnotherKind => assignment(name),
-        Body::OfNoKind => Any {
+        Body::OfAnotherType => assignment(name),
+        Body::OfNoType => Any {
             type_url: "nonsense".to_owned(),
             ..cluster(name, "")
         },
@@ -118,7 +118,7 @@ pub(super) fn deep(name: &str) -> Any {
     prost::encoding::encode_varint(metadata.len() as u64, &mut bytes);
     bytes.extend_from_slice(&metadata);
     Any {
-        type_url: Kind::CLUSTER.type_url().to_owned(),
+        type_url: ResourceType::CLUSTER.type_url().to_owned(),
         value: bytes.into(),
     }
 }

@@ -9,7 +9,7 @@ use oxds_core::ads::{
     AuthorityId, Client, Config, Event, Protocol, Server, ServerId, Transmit, WatchError,
 };
 use oxds_core::time::Instant;
-use oxds_types::Kind;
+use oxds_types::ResourceType;
 use oxds_types::discovery::{
     DeltaDiscoveryResponse, DiscoveryResponse, Node, ParametrizedName, Resource as Wrapper,
     ResourceError, Status,
@@ -85,14 +85,14 @@ impl Tried {
                 let name = Arc::from(NAMES[*name]);
                 let told = self
                     .client
-                    .watch(AuthorityId::default(), &Kind::CLUSTER, &name);
+                    .watch(AuthorityId::default(), &ResourceType::CLUSTER, &name);
                 told.iter().for_each(explained);
             }
             Op::Unwatch(name) => {
                 if self.watched[*name] > 0 {
                     self.watched[*name] -= 1;
                     may_drop = true;
-                    self.client.unwatch(&Kind::CLUSTER, NAMES[*name]);
+                    self.client.unwatch(&ResourceType::CLUSTER, NAMES[*name]);
                 }
             }
             Op::Opened(server) => {
@@ -118,14 +118,14 @@ impl Tried {
                 may_drop = true;
                 let response = DeltaDiscoveryResponse {
                     removed_resources: vec![NAMES[*name].to_owned()],
-                    type_url: Kind::CLUSTER.type_url().to_owned(),
+                    type_url: ResourceType::CLUSTER.type_url().to_owned(),
                     ..DeltaDiscoveryResponse::default()
                 };
                 let id = Self::id(*server);
                 let _ = self.client.handle_difference(self.now, id, response);
             }
             Op::Reports(server, name, code) => self.report(*server, NAMES[*name], *code),
-            Op::OfUnknownKind(server) => {
+            Op::OfUnknownType(server) => {
                 let response = DiscoveryResponse {
                     type_url: "type.googleapis.com/some.Thing".to_owned(),
                     ..DiscoveryResponse::default()
@@ -161,7 +161,7 @@ impl Tried {
         let id = Self::id(server);
         if self.protocol == Protocol::Sotw {
             let resources = of.iter().map(|(name, body)| any_of(NAMES[*name], *body));
-            let response = response(&Kind::CLUSTER, "v", "n", resources.collect());
+            let response = response(&ResourceType::CLUSTER, "v", "n", resources.collect());
             let _ = self.client.handle_response(self.now, id, response);
             return;
         }
@@ -173,7 +173,7 @@ impl Tried {
         });
         let response = DeltaDiscoveryResponse {
             resources: wrapped.collect(),
-            type_url: Kind::CLUSTER.type_url().to_owned(),
+            type_url: ResourceType::CLUSTER.type_url().to_owned(),
             nonce: "n".to_owned(),
             ..DeltaDiscoveryResponse::default()
         };
@@ -193,7 +193,7 @@ impl Tried {
         };
         let response = DeltaDiscoveryResponse {
             resource_errors: vec![error],
-            type_url: Kind::CLUSTER.type_url().to_owned(),
+            type_url: ResourceType::CLUSTER.type_url().to_owned(),
             ..DeltaDiscoveryResponse::default()
         };
         let _ = self
@@ -244,7 +244,7 @@ impl Tried {
         assert_eq!(known.collect::<Vec<_>>(), watched);
         let mut held = BTreeMap::new();
         for name in NAMES {
-            let cached = self.client.cached(&Kind::CLUSTER, name);
+            let cached = self.client.cached(&ResourceType::CLUSTER, name);
             if let Some(value) = cached.and_then(|cached| cached.held) {
                 held.insert(name, Bytes::copy_from_slice(value.resource.value()));
             }
@@ -276,7 +276,7 @@ impl Tried {
             }
         }
         for (name, watchers) in NAMES.iter().zip(self.watched) {
-            let cached = self.client.cached(&Kind::CLUSTER, name);
+            let cached = self.client.cached(&ResourceType::CLUSTER, name);
             assert_eq!(cached.is_some(), watchers > 0);
             if let Some(cached) = cached {
                 let held = cached.held.expect("it is there");

@@ -15,7 +15,7 @@ use crate::subscription::{WILDCARD, collection_of};
 const INVALID_ARGUMENT: i32 = 3;
 
 #[derive(Debug, Default)]
-pub(super) struct KindState {
+pub(super) struct TypeState {
     pub(super) names: BTreeSet<Arc<str>>,
 
     // Survives the stream. Of differences there is none: each resource has its own.
@@ -49,7 +49,7 @@ struct Changes {
     gone: BTreeSet<Arc<str>>,
 }
 
-impl KindState {
+impl TypeState {
     pub(super) fn subscribe(&mut self, name: Arc<str>, protocol: Protocol) {
         if self.names.insert(Arc::clone(&name)) {
             self.due = true;

@@ -2,7 +2,7 @@
 //!
 //! The order of the table is the order in which changes may be sent so that nothing arrives
 //! before what it depends on ("Eventual consistency considerations" of the xDS protocol:
-//! clusters, then endpoints, then listeners, then routes). [`Kind`] sorts in that order, and
+//! clusters, then endpoints, then listeners, then routes). [`ResourceType`] sorts in that order, and
 //! kinds outside the table come last.
 
 use std::fmt;
@@ -29,16 +29,16 @@ pub enum ApiVersion {
 /// whichever API version they were made from.
 ///
 /// ```
-/// use oxds_types::{ApiVersion, Kind};
+/// use oxds_types::{ApiVersion, ResourceType};
 ///
-/// let (kind, version) = Kind::from_type_url("type.googleapis.com/envoy.api.v2.Cluster").unwrap();
-/// assert_eq!(kind, Kind::CLUSTER);
+/// let (kind, version) = ResourceType::from_type_url("type.googleapis.com/envoy.api.v2.Cluster").unwrap();
+/// assert_eq!(kind, ResourceType::CLUSTER);
 /// assert_eq!(version, ApiVersion::V2);
 /// assert_eq!(kind.type_url(), "type.googleapis.com/envoy.config.cluster.v3.Cluster");
-/// assert!(Kind::CLUSTER < Kind::LISTENER, "clusters are sent before listeners");
+/// assert!(ResourceType::CLUSTER < ResourceType::LISTENER, "clusters are sent before listeners");
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Kind(Repr);
+pub struct ResourceType(Repr);
 
 // The derived order puts `Known` first, by index: the table's order is the kinds' order.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,33 +49,33 @@ enum Repr {
     Other(Arc<str>),
 }
 
-impl Kind {
+impl ResourceType {
     /// CDS: `envoy.config.cluster.v3.Cluster`.
-    pub const CLUSTER: Kind = Kind(Repr::Known(0));
+    pub const CLUSTER: ResourceType = ResourceType(Repr::Known(0));
     /// EDS: `envoy.config.endpoint.v3.ClusterLoadAssignment`.
-    pub const ENDPOINT: Kind = Kind(Repr::Known(1));
+    pub const ENDPOINT: ResourceType = ResourceType(Repr::Known(1));
     /// LEDS: `envoy.config.endpoint.v3.LbEndpoint`.
-    pub const LB_ENDPOINT: Kind = Kind(Repr::Known(2));
+    pub const LB_ENDPOINT: ResourceType = ResourceType(Repr::Known(2));
     /// LDS: `envoy.config.listener.v3.Listener`.
-    pub const LISTENER: Kind = Kind(Repr::Known(3));
+    pub const LISTENER: ResourceType = ResourceType(Repr::Known(3));
     /// RDS: `envoy.config.route.v3.RouteConfiguration`.
-    pub const ROUTE: Kind = Kind(Repr::Known(4));
+    pub const ROUTE: ResourceType = ResourceType(Repr::Known(4));
     /// SRDS: `envoy.config.route.v3.ScopedRouteConfiguration`.
-    pub const SCOPED_ROUTE: Kind = Kind(Repr::Known(5));
+    pub const SCOPED_ROUTE: ResourceType = ResourceType(Repr::Known(5));
     /// VHDS: `envoy.config.route.v3.VirtualHost`.
-    pub const VIRTUAL_HOST: Kind = Kind(Repr::Known(6));
+    pub const VIRTUAL_HOST: ResourceType = ResourceType(Repr::Known(6));
     /// SDS: `envoy.extensions.transport_sockets.tls.v3.Secret`.
-    pub const SECRET: Kind = Kind(Repr::Known(7));
+    pub const SECRET: ResourceType = ResourceType(Repr::Known(7));
     /// RTDS: `envoy.service.runtime.v3.Runtime`.
-    pub const RUNTIME: Kind = Kind(Repr::Known(8));
+    pub const RUNTIME: ResourceType = ResourceType(Repr::Known(8));
     /// ECDS: `envoy.config.core.v3.TypedExtensionConfig`.
-    pub const EXTENSION_CONFIG: Kind = Kind(Repr::Known(9));
+    pub const EXTENSION_CONFIG: ResourceType = ResourceType(Repr::Known(9));
     /// RLS configuration: `ratelimit.config.ratelimit.v3.RateLimitConfig`.
-    pub const RATE_LIMIT_CONFIG: Kind = Kind(Repr::Known(10));
+    pub const RATE_LIMIT_CONFIG: ResourceType = ResourceType(Repr::Known(10));
 
     /// The kinds of the table, in the order in which changes are sent.
-    pub fn known() -> impl ExactSizeIterator<Item = Kind> + DoubleEndedIterator {
-        (0..KNOWN.len()).map(|index| Kind(Repr::Known(index as u8)))
+    pub fn known() -> impl ExactSizeIterator<Item = ResourceType> + DoubleEndedIterator {
+        (0..KNOWN.len()).map(|index| ResourceType(Repr::Known(index as u8)))
     }
 
     /// The kind that a type URL names, and the API version in which it does.
@@ -83,51 +83,52 @@ impl Kind {
     /// A URL whose message is in no table is a kind of its own (of version 3, since nothing says
     /// otherwise). `None`: the text has not the form `prefix/full.message.Name`.
     #[must_use]
-    pub fn from_type_url(url: &str) -> Option<(Kind, ApiVersion)> {
+    pub fn from_type_url(url: &str) -> Option<(ResourceType, ApiVersion)> {
         let (_, message) = url.rsplit_once('/')?;
         let well_formed = message.contains('.')
             && message.split('.').all(|part| {
                 part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
                     && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
             });
-        well_formed.then(|| Kind::from_message(message))
+        well_formed.then(|| ResourceType::from_message(message))
     }
 
-    /// As [`from_type_url`](Kind::from_type_url), from a message's full name.
+    /// As [`from_type_url`](ResourceType::from_type_url), from a message's full name.
     #[must_use]
-    pub fn from_message(message: &str) -> (Kind, ApiVersion) {
+    pub fn from_message(message: &str) -> (ResourceType, ApiVersion) {
         for (index, known) in KNOWN.iter().enumerate() {
             for (url, version) in [
                 (Some(known.v3_url), ApiVersion::V3),
                 (known.v2_url, ApiVersion::V2),
             ] {
                 if url.is_some_and(|url| &url[TYPE_URL_PREFIX.len()..] == message) {
-                    return (Kind(Repr::Known(index as u8)), version);
+                    return (ResourceType(Repr::Known(index as u8)), version);
                 }
             }
         }
         let url = format!("{TYPE_URL_PREFIX}{message}");
-        (Kind(Repr::Other(url.into())), ApiVersion::V3)
+        (ResourceType(Repr::Other(url.into())), ApiVersion::V3)
     }
 
     /// The kind whose resources are such messages, be it of the API or of one's own.
     ///
     /// ```
     /// use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-    /// use oxds_types::Kind;
+    /// use oxds_types::ResourceType;
     ///
-    /// assert_eq!(Kind::of::<Cluster>(), Kind::CLUSTER);
+    /// assert_eq!(ResourceType::of::<Cluster>(), ResourceType::CLUSTER);
     /// ```
     #[must_use]
-    pub fn of<M: prost::Name>() -> Kind {
-        Kind::from_message(&M::full_name()).0
+    pub fn of<M: prost::Name>() -> ResourceType {
+        ResourceType::from_message(&M::full_name()).0
     }
 
     /// The kind with this short name (`cds`, `eds`, …), in either case.
     #[must_use]
-    pub fn from_short_name(name: &str) -> Option<Kind> {
-        Kind::known().find(|kind| {
-            kind.short_name()
+    pub fn from_short_name(name: &str) -> Option<ResourceType> {
+        ResourceType::known().find(|resource_type| {
+            resource_type
+                .short_name()
                 .is_some_and(|s| s.eq_ignore_ascii_case(name))
         })
     }
@@ -194,13 +195,13 @@ impl Kind {
 }
 
 /// The short name, or the message's full name outside the table.
-impl fmt::Display for Kind {
+impl fmt::Display for ResourceType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.short_name().unwrap_or_else(|| self.message()))
     }
 }
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for ResourceType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kind({self})")
     }

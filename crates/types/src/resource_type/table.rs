@@ -83,7 +83,7 @@ macro_rules! url {
     };
 }
 
-/// Indexed by the constants of `Kind`; a test holds the two together.
+/// Indexed by the constants of `ResourceType`; a test holds the two together.
 pub(super) static KNOWN: [Known; 11] = [
     Known {
         short_name: "cds",

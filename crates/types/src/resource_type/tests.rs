@@ -1,0 +1,113 @@
+//! The table of kinds holds together.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+#[test]
+fn constants_name_the_rows_they_say() {
+    let rows = [
+        (ResourceType::CLUSTER, "cds"),
+        (ResourceType::ENDPOINT, "eds"),
+        (ResourceType::LB_ENDPOINT, "leds"),
+        (ResourceType::LISTENER, "lds"),
+        (ResourceType::ROUTE, "rds"),
+        (ResourceType::SCOPED_ROUTE, "srds"),
+        (ResourceType::VIRTUAL_HOST, "vhds"),
+        (ResourceType::SECRET, "sds"),
+        (ResourceType::RUNTIME, "rtds"),
+        (ResourceType::EXTENSION_CONFIG, "ecds"),
+        (ResourceType::RATE_LIMIT_CONFIG, "rlsc"),
+    ];
+    assert_eq!(rows.len(), ResourceType::known().len());
+    for ((resource_type, short_name), known) in rows.into_iter().zip(ResourceType::known()) {
+        assert_eq!(resource_type, known);
+        assert_eq!(resource_type.short_name(), Some(short_name));
+        assert_eq!(
+            ResourceType::from_short_name(&short_name.to_uppercase()),
+            Some(resource_type)
+        );
+    }
+}
+
+#[test]
+fn s51_types_sort_in_the_order_of_make_before_break() {
+    let other = ResourceType::from_message("acme.v1.Thing").0;
+    let sent = [
+        ResourceType::CLUSTER,
+        ResourceType::ENDPOINT,
+        ResourceType::LISTENER,
+        ResourceType::ROUTE,
+        ResourceType::VIRTUAL_HOST,
+        other,
+    ];
+    assert!(sent.is_sorted());
+    assert_eq!(sent.iter().collect::<BTreeSet<_>>().len(), sent.len());
+}
+
+#[test]
+fn s61_any_message_is_a_type() {
+    let url = "type.googleapis.com/acme.v1.Thing";
+    let (resource_type, version) = ResourceType::from_type_url(url).unwrap();
+    assert_eq!(version, ApiVersion::V3);
+    assert_eq!(resource_type.type_url(), url);
+    assert_eq!(resource_type.message(), "acme.v1.Thing");
+    assert_eq!(resource_type.to_string(), "acme.v1.Thing");
+    assert_eq!(resource_type.short_name(), None);
+    assert!(!resource_type.is_full_state());
+}
+
+#[test]
+fn s62_v2_and_v3_urls_name_one_type() {
+    for resource_type in ResourceType::known() {
+        assert_eq!(
+            ResourceType::from_type_url(resource_type.type_url()),
+            Some((resource_type.clone(), ApiVersion::V3))
+        );
+        if let Some(url) = resource_type.type_url_in(ApiVersion::V2) {
+            assert_eq!(
+                ResourceType::from_type_url(url),
+                Some((resource_type, ApiVersion::V2))
+            );
+        }
+    }
+}
+
+#[test]
+fn s58_what_is_not_a_type_url_is_no_type() {
+    for text in [
+        "",
+        "/",
+        "Cluster",
+        "envoy.config.cluster.v3.Cluster",
+        "type.googleapis.com/",
+        "x/a..b",
+        "x/a.b c",
+        "x/.a",
+    ] {
+        assert_eq!(ResourceType::from_type_url(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn only_lds_and_cds_carry_full_state() {
+    let full: Vec<_> = ResourceType::known()
+        .filter(ResourceType::is_full_state)
+        .collect();
+    assert_eq!(full, [ResourceType::CLUSTER, ResourceType::LISTENER]);
+}
+
+#[test]
+fn a_handle_is_two_words() {
+    assert_eq!(size_of::<ResourceType>(), 2 * size_of::<usize>());
+}
+
+#[test]
+fn constants_can_be_patterns() {
+    let name = match ResourceType::LISTENER {
+        ResourceType::CLUSTER => "cluster",
+        ResourceType::LISTENER => "listener",
+        _ => "other",
+    };
+    assert_eq!(name, "listener");
+}
