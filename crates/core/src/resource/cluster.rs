@@ -95,9 +95,9 @@ fn eds_service_name(proto: &ClusterProto) -> Result<Arc<str>, Invalid> {
             eds_name(&proto.name, eds).within("eds_cluster_config")
         }
         Some(ClusterDiscoveryType::Type(discovery_type)) => {
-            let resource_type = DiscoveryType::try_from(*resource_type)
-                .map_or("unknown", |resource_type| resource_type.as_str_name());
-            Err(Invalid::new(format!("{resource_type} is not supported, only EDS is")).at("type"))
+            let discovery_type = DiscoveryType::try_from(*discovery_type)
+                .map_or("unknown", |discovery_type| discovery_type.as_str_name());
+            Err(Invalid::new(format!("{discovery_type} is not supported, only EDS is")).at("type"))
         }
         Some(ClusterDiscoveryType::ClusterType(custom)) => {
             let name = &custom.name;
