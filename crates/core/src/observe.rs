@@ -143,7 +143,10 @@ impl Observer {
     /// The names to ask for. Where all are wanted, servers of any age take none for that in the full-state kinds, as the
     /// protocol has it; for others there is `*`.
     fn asked(&self) -> Vec<String> {
-        match (self.names.is_empty(), self.resource_type.is_full_state()) {
+        match (
+            self.names.is_empty(),
+            self.resource_type.all_resources_required_in_sotw(),
+        ) {
             (true, true) => Vec::new(),
             (true, false) => vec!["*".to_owned()],
             (false, _) => self.names.iter().map(ToString::to_string).collect(),
@@ -214,7 +217,7 @@ impl Observer {
 
     /// A full state. Only in the full-state kinds does absence mean removal (xDS protocol, "Deleting resources").
     fn replace(&mut self, resources: BTreeMap<Arc<str>, Held>) -> Vec<Change> {
-        let gone: Vec<_> = match self.resource_type.is_full_state() {
+        let gone: Vec<_> = match self.resource_type.all_resources_required_in_sotw() {
             true => self
                 .held
                 .keys()

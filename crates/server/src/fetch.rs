@@ -122,7 +122,7 @@ impl Question {
         if names.iter().any(|name| name.len() > config.max_name_len) {
             return Err(Refused::NameTooLong(config.max_name_len));
         }
-        let all = names.is_empty() && resource_type.is_full_state()
+        let all = names.is_empty() && resource_type.all_resources_required_in_sotw()
             || names.iter().any(|name| name == "*");
         let interests = if all {
             vec![Interest::All]

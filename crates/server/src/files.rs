@@ -92,7 +92,7 @@ impl FileSink {
                 continue;
             }
             let gone = gone(before, now);
-            if resource_type.is_full_state() {
+            if resource_type.all_resources_required_in_sotw() {
                 // Those that leave stay until whatever refers to them has changed.
                 let resources = now.iter().chain(&gone);
                 self.put(&self.whole(resource_type), resource_type, now, resources)?;
@@ -136,7 +136,7 @@ impl FileSink {
         now: &Collection,
         gone: &[Arc<Resource>],
     ) -> io::Result<()> {
-        if resource_type.is_full_state() {
+        if resource_type.all_resources_required_in_sotw() {
             if gone.is_empty() {
                 return Ok(());
             }

@@ -102,7 +102,7 @@ pub use envoy_types;
 pub use oxds_core::group::{Definition, GroupUpdate, Matcher, Membership};
 pub use oxds_core::session::{Config, Request, UnknownTypes};
 pub use oxds_core::snapshot::{ChangeSet, Resource, Revision, Snapshot};
-pub use oxds_types::codec::Unfit;
+pub use oxds_types::codec::InvalidMessage;
 pub use oxds_types::discovery::Node;
 pub use oxds_types::{Glob, Reference, ResourceType, Version};
 

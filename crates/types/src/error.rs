@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::ResourceType;
 use crate::validate::Broken;
-use crate::version_map::Obstacle;
+use crate::version_map::Incompatibility;
 
 /// A place in a text: both count from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,7 +92,7 @@ pub enum Reason {
     },
     /// Written in v2, and there is no way to say it in v3.
     #[error("exists in v2 only: {0}")]
-    OnlyV2(Obstacle),
+    OnlyV2(Incompatibility),
     /// The field is deprecated (a warning).
     #[error("deprecated field")]
     Deprecated,

@@ -1,8 +1,9 @@
 //! A file as it is read: never a pipe, never beyond a limit; and what tells its states apart.
 
+use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// What tells a file's states apart without reading it. Content that was replaced has another inode, or a later
@@ -41,6 +42,26 @@ impl From<&Metadata> for Stamp {
                     metadata.ctime_nsec(),
                 )
             },
+        }
+    }
+}
+
+/// A file that cannot be read, or whose content is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {reason}", path.display())]
+pub struct FileError {
+    /// Path of the file, as it was configured.
+    pub path: PathBuf,
+    /// Error of the operating system, or the defect of the content.
+    pub reason: String,
+}
+
+impl FileError {
+    /// Returns an error about the file at `path`.
+    pub fn new(path: &Path, reason: impl fmt::Display) -> Self {
+        Self {
+            path: path.to_owned(),
+            reason: reason.to_string(),
         }
     }
 }

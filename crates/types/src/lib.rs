@@ -11,7 +11,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`kind`] | the table of resource kinds: type URLs, services, order |
+//! | [`resource_type`] | the table of resource types: type URLs, services, order |
 //! | [`name`] | legacy and `xdstp://` resource names, in canonical form |
 //! | [`discovery`] | the discovery envelope, with bodies as shared [`Bytes`](bytes::Bytes) |
 //! | [`request`] | what a request says in v2 and v3 has given up |
@@ -23,7 +23,7 @@
 //! | [`mod@file`] | a file's bytes, safely, and what tells its states apart |
 //! | [`validate`](mod@validate) | the API's own rules (`validate.rules`), checked over reflection |
 //! | [`reference`](mod@reference) | which resources a resource needs |
-//! | [`live`] | what is made of files, and made anew when they change |
+//! | [`reload`] | values made of files, and made again when the files change |
 //! | [`settings`] | small files of settings, and what is wrong with them |
 //! | `pem` (a feature) | certificates and keys of files |
 //! | [`error`] | what is wrong with a file, and where |
@@ -48,7 +48,7 @@
 //! let file = file.replace("0s", "3s");
 //! let loaded = decode(Path::new("shop.yaml"), Format::Yaml, file.as_bytes(), &Options::default());
 //! let shop = &loaded.unwrap()[0];
-//! assert_eq!((&shop.kind, &*shop.name), (&ResourceType::CLUSTER, "shop"));
+//! assert_eq!((&shop.resource_type, &*shop.name), (&ResourceType::CLUSTER, "shop"));
 //! ```
 //!
 //! It does not talk to anybody: no sockets, no tasks, no clocks. And it never re-encodes what it
@@ -62,13 +62,13 @@ pub mod file;
 #[cfg(test)]
 mod generator;
 mod glob;
-pub mod live;
 pub mod name;
 pub mod orca;
 mod path;
 #[cfg(feature = "pem")]
 pub mod pem;
 pub mod reference;
+pub mod reload;
 pub mod request;
 pub mod resource_type;
 mod schema;

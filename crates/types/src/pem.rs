@@ -5,7 +5,7 @@ use std::path::Path;
 use rustls_pki_types::pem::{Error, PemObject as _};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::live::FileError;
+use crate::file::FileError;
 
 /// All certificates of a file; there is at least one.
 ///
@@ -16,7 +16,7 @@ pub fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'stati
         .collect::<Result<_, _>>()
         .map_err(|error| unfit(path, &error))?;
     if certificates.is_empty() {
-        return Err(FileError::new(path, "no certificate in it"));
+        return Err(FileError::new(path, "no certificate found"));
     }
     Ok(certificates)
 }
@@ -32,11 +32,11 @@ pub fn key(path: &Path, pem: &[u8]) -> Result<PrivateKeyDer<'static>, FileError>
         if has(b"ENCRYPTED") {
             return FileError::new(
                 path,
-                "the key is encrypted, and nobody is here to unlock it",
+                "the private key is encrypted: expected an unencrypted key",
             );
         }
         match error {
-            Error::NoItemsFound => FileError::new(path, "no private key in it"),
+            Error::NoItemsFound => FileError::new(path, "no private key found"),
             error => unfit(path, &error),
         }
     })
@@ -47,11 +47,11 @@ fn unfit(path: &Path, error: &Error) -> FileError {
     match error {
         Error::MissingSectionEnd { end_marker } => {
             let marker = String::from_utf8_lossy(end_marker);
-            let reason = format_args!("it breaks off: there is no `-----END {marker}-----`");
+            let reason = format_args!("truncated PEM: missing `-----END {marker}-----`");
             FileError::new(path, reason)
         }
         Error::Base64Decode(reason) => {
-            FileError::new(path, format_args!("its base64 is broken: {reason}"))
+            FileError::new(path, format_args!("invalid base64: {reason}"))
         }
         error => FileError::new(path, error),
     }
@@ -69,14 +69,14 @@ mod tests {
     fn what_is_wrong_with_a_file_is_told_in_words() {
         let path = Path::new("a.pem");
         let half = b"-----BEGIN CERTIFICATE-----\nMIIB\n";
-        let end = "a.pem: it breaks off: there is no `-----END CERTIFICATE-----`";
+        let end = "a.pem: truncated PEM: missing `-----END CERTIFICATE-----`";
         assert_eq!(told(certificates(path, half)), end);
         assert_eq!(
             told(certificates(path, b"x")),
-            "a.pem: no certificate in it"
+            "a.pem: no certificate found"
         );
-        assert_eq!(told(key(path, b"x")), "a.pem: no private key in it");
-        let locked = "a.pem: the key is encrypted, and nobody is here to unlock it";
+        assert_eq!(told(key(path, b"x")), "a.pem: no private key found");
+        let locked = "a.pem: the private key is encrypted: expected an unencrypted key";
         let pkcs8 =
             b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----\n";
         assert_eq!(told(key(path, pkcs8)), locked);

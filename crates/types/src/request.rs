@@ -16,7 +16,7 @@ use crate::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
 const BUILD_VERSION: u32 = 5;
 
 /// A request in which a client says who it is.
-pub trait Introduces: Message {
+pub trait HasNode: Message {
     /// The number of the field that says it.
     const NODE: u32;
 
@@ -26,7 +26,7 @@ pub trait Introduces: Message {
 
 macro_rules! introduces {
     ($request:ty, $number:literal) => {
-        impl Introduces for $request {
+        impl HasNode for $request {
             const NODE: u32 = $number;
 
             fn node_mut(&mut self) -> &mut Option<Node> {
@@ -44,7 +44,7 @@ introduces!(LoadStatsRequest, 1);
 ///
 /// # Errors
 /// There is no room; buffers that grow have it.
-pub fn encode<M: Introduces>(
+pub fn encode<M: HasNode>(
     mut request: M,
     version: ApiVersion,
     out: &mut impl BufMut,
@@ -94,7 +94,7 @@ mod tests {
     }
 
     /// What a v2 server reads of a request: every field but `build_version`, and that.
-    fn read_by_v2<M: Introduces + Clone>(v3: &str, request: &M) -> (String, String) {
+    fn read_by_v2<M: HasNode + Clone>(v3: &str, request: &M) -> (String, String) {
         let mut bytes = Vec::new();
         encode(request.clone(), ApiVersion::V2, &mut bytes).unwrap();
         let descriptor = v2_pool().get_message_by_name(v2_name(v3).unwrap()).unwrap();

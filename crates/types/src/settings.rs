@@ -13,7 +13,7 @@ use crate::Position;
 /// What is wrong with a file of settings. `Display` says what, not where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
-pub struct Mistake {
+pub struct SettingsError {
     /// The place, where it is known.
     pub position: Option<Position>,
     /// What is wrong.
@@ -38,18 +38,18 @@ pub struct Mistake {
 /// assert_eq!(mistake.position.unwrap().to_string(), "2:1");
 /// assert_eq!(mistake.to_string(), "unknown field `namez`, expected one of names");
 /// ```
-pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Mistake> {
+pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, SettingsError> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let before = text.get(..error.valid_up_to()).unwrap_or_default();
         let before = String::from_utf8_lossy(before);
-        Mistake {
+        SettingsError {
             position: Some(crate::error::end_of(&before)),
             reason: "not UTF-8".to_owned(),
         }
     })?;
     serde_saphyr::from_str(text).map_err(|error| {
         let error = error.without_snippet();
-        Mistake {
+        SettingsError {
             position: error.location().and_then(position),
             reason: reason(error),
         }
@@ -65,18 +65,20 @@ fn position(at: serde_saphyr::Location) -> Option<Position> {
 
 fn reason(error: &Error) -> String {
     match error {
-        Error::Eof { .. } => "there is nothing in it".to_owned(),
+        Error::Eof { .. } => "the file is empty".to_owned(),
         Error::MultipleDocuments { .. } => {
-            "a second document begins here, and the file is to have one".to_owned()
+            "unexpected second document: expected one document per file".to_owned()
         }
         Error::DuplicateMappingKey { key, .. } => match key {
-            Some(key) => format!("`{key}` is given twice"),
-            None => "a key is given twice".to_owned(),
+            Some(key) => format!("duplicate key `{key}`"),
+            None => "duplicate key".to_owned(),
         },
         Error::InvalidScalar { ty: "boolean", .. } | Error::InvalidBooleanStrict { .. } => {
             "expected `true` or `false`".to_owned()
         }
-        Error::UnknownAnchor { .. } => "there is no anchor of this name before".to_owned(),
+        Error::UnknownAnchor { .. } => {
+            "unknown anchor: an anchor must be defined before it is used".to_owned()
+        }
         error => plain(&UserMessageFormatter.format_message(error)),
     }
 }
@@ -158,22 +160,22 @@ mod tests {
     #[test]
     fn mistakes_are_told_with_their_place_and_without_the_parser() {
         for (text, place, said) in [
-            ("", "1:1", "there is nothing in it"),
-            ("# later\n", "2:1", "there is nothing in it"),
+            ("", "1:1", "the file is empty"),
+            ("# later\n", "2:1", "the file is empty"),
             ("names: 3", "1:8", "expected a list (`- item`)"),
             ("- names", "1:1", "expected a mapping (`key: value`)"),
-            ("names: []\nnames: []", "2:1", "`names` is given twice"),
+            ("names: []\nnames: []", "2:1", "duplicate key `names`"),
             ("yes: true", "1:1", "missing field `names`"),
             ("names: []\nyes: maybe", "2:6", "expected `true` or `false`"),
             (
                 "names: []\n---\nnames: []",
                 "3:1",
-                "a second document begins here, and the file is to have one",
+                "unexpected second document: expected one document per file",
             ),
             (
                 "names: *all",
                 "1:8",
-                "there is no anchor of this name before",
+                "unknown anchor: an anchor must be defined before it is used",
             ),
             (
                 "names:\n\t- a",

@@ -148,7 +148,7 @@ async fn c268_a_failure_changes_nothing_and_the_next_poll_comes_after_the_delay(
         (
             |polled| polled.write(StatusCode::OK, "{\"resources\": 7}"),
             Reason::Invalid,
-            "no discovery response",
+            "malformed DiscoveryResponse",
         ),
     ];
     for (fail, reason, text) in failures {

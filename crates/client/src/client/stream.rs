@@ -8,7 +8,7 @@ use oxds_core::ads::Protocol;
 use oxds_types::discovery::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse,
 };
-use oxds_types::request::Introduces;
+use oxds_types::request::HasNode;
 use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -145,7 +145,7 @@ fn stream<Q, R>(
     options: &Options,
 ) -> (mpsc::UnboundedSender<Q>, Opening<Streaming<R>>)
 where
-    Q: Introduces + 'static,
+    Q: HasNode + 'static,
     R: Message + Default + 'static,
 {
     let (requests, queue) = mpsc::unbounded_channel();

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use oxds_types::ApiVersion;
-use oxds_types::request::{self, Introduces};
+use oxds_types::request::{self, HasNode};
 use prost::Message;
 use tonic::Status;
 use tonic::codec::{Codec, EncodeBuf, Encoder};
@@ -29,7 +29,7 @@ impl<Q, R> RequestCodec<Q, R> {
 
 impl<Q, R> Codec for RequestCodec<Q, R>
 where
-    Q: Introduces + Send + 'static,
+    Q: HasNode + Send + 'static,
     R: Message + Default + Send + 'static,
 {
     type Encode = Q;
@@ -56,7 +56,7 @@ pub struct RequestEncoder<Q> {
     request: PhantomData<fn(Q)>,
 }
 
-impl<Q: Introduces> Encoder for RequestEncoder<Q> {
+impl<Q: HasNode> Encoder for RequestEncoder<Q> {
     type Item = Q;
     type Error = Status;
 

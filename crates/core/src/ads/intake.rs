@@ -189,7 +189,10 @@ impl Client {
     /// this server has sent before, and no others (C-103, DEC-7).
     fn delete_absent(&mut self, server: ServerId, resource_type: &ResourceType, judged: &Judged) {
         // A resource whose name cannot be read may be any of them. Signs of life alone are no state.
-        if !resource_type.is_full_state() || judged.has_nameless() || judged.is_heartbeat() {
+        if !resource_type.all_resources_required_in_sotw()
+            || judged.has_nameless()
+            || judged.is_heartbeat()
+        {
             return;
         }
         let stream = &self.channels.get(server).stream;

@@ -339,7 +339,8 @@ impl Session {
         // A kind that is not known here is answered, be it with nothing (S-59). So is a delta client that named
         // something, and a SotW client of a full-state kind: absence tells it something. To other SotW clients an
         // empty response tells nothing (S-8).
-        let absence_tells = self.protocol == Protocol::Delta || watch.resource_type.is_full_state();
+        let absence_tells = self.protocol == Protocol::Delta
+            || watch.resource_type.all_resources_required_in_sotw();
         if !self.config.knows(&watch.resource_type)
             || absence_tells && !watch.subscription.is_empty()
         {

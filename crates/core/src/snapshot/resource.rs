@@ -8,8 +8,8 @@ use std::{
 };
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use oxds_types::codec::{self, LoadedResource, Unfit};
-use oxds_types::version_map::{Untranslatable, to_v2};
+use oxds_types::codec::{self, InvalidMessage, LoadedResource};
+use oxds_types::version_map::{NotRepresentable, to_v2};
 use oxds_types::{ApiVersion, Reference, ResourceType, Version};
 use prost::encoding::{
     WireType, decode_varint, encode_key, encode_varint, encoded_len_varint, key_len,
@@ -121,14 +121,14 @@ impl Resource {
     ///
     /// let blue = Resource::of(&Cluster { name: "blue".into(), ..Cluster::default() })?;
     /// assert_eq!(&**blue.name(), "blue");
-    /// # Ok::<_, oxds_types::codec::Unfit>(())
+    /// # Ok::<_, oxds_types::codec::InvalidMessage>(())
     /// ```
-    pub fn of<M: Message + Name>(message: &M) -> Result<Self, Unfit> {
+    pub fn of<M: Message + Name>(message: &M) -> Result<Self, InvalidMessage> {
         codec::check(message, None).map(Self::from)
     }
 
     /// The same under another name, for messages that have none (`LbEndpoint`).
-    pub fn named<M: Message + Name>(name: &str, message: &M) -> Result<Self, Unfit> {
+    pub fn named<M: Message + Name>(name: &str, message: &M) -> Result<Self, InvalidMessage> {
         codec::check(message, Some(name)).map(Self::from)
     }
 
@@ -254,7 +254,7 @@ impl From<LoadedResource> for Resource {
 }
 
 /// What v2 cannot say of a resource: at least one thing.
-pub type Obstacles = Arc<[Untranslatable]>;
+pub type Obstacles = Arc<[NotRepresentable]>;
 
 /// Equal to a client: versions are content hashes, so the bytes need not be looked at.
 impl PartialEq for Resource {

@@ -85,7 +85,7 @@ pub enum WildcardChange {
 /// better to assume. Of the others it must not be assumed: an empty SDS subscription is no request for all secrets.
 #[must_use]
 pub fn has_legacy_wildcard(resource_type: &ResourceType) -> bool {
-    resource_type.is_full_state()
+    resource_type.all_resources_required_in_sotw()
         || *resource_type == ResourceType::SCOPED_ROUTE
         || resource_type.short_name().is_none()
 }

@@ -117,7 +117,7 @@ fn s78_serve_refuses_certificates_in_words() {
             ),
             (
                 "--tls-cert server.pem --tls-key server.pem",
-                "server.pem: no private key in it",
+                "server.pem: no private key found",
             ),
             (
                 "--tls-cert server.pem --tls-key locked.key",
@@ -125,11 +125,11 @@ fn s78_serve_refuses_certificates_in_words() {
             ),
             (
                 "--tls-cert half.pem --tls-key server.key",
-                "half.pem: it breaks off: there is no `-----END CERTIFICATE-----`",
+                "half.pem: truncated PEM: missing `-----END CERTIFICATE-----`",
             ),
             (
                 "--tls-cert text.yaml --tls-key server.key",
-                "text.yaml: no certificate in it",
+                "text.yaml: no certificate found",
             ),
             (
                 "--tls-cert config --tls-key server.key",
@@ -137,7 +137,7 @@ fn s78_serve_refuses_certificates_in_words() {
             ),
             (
                 "--tls-cert server.pem --tls-key server.key --tls-client-ca server.key",
-                "server.key: no certificate in it",
+                "server.key: no certificate found",
             ),
         ],
     );
@@ -158,12 +158,12 @@ fn s78_serve_refuses_rules_with_the_place_said_once() {
                 "number.yaml",
                 "number.yaml:2:24: expected a list (`- item`)\n",
             ),
-            ("twice.yaml", "twice.yaml:2:1: `rules` is given twice\n"),
+            ("twice.yaml", "twice.yaml:2:1: duplicate key `rules`\n"),
             (
                 "two.yaml",
-                "two.yaml:3:1: a second document begins here, and the file is to have one\n",
+                "two.yaml:3:1: unexpected second document: expected one document per file\n",
             ),
-            ("empty.yaml", "empty.yaml:1:1: there is nothing in it\n"),
+            ("empty.yaml", "empty.yaml:1:1: the file is empty\n"),
             ("binary.yaml", "binary.yaml:2:3: not UTF-8\n"),
             ("nowhere.yaml", "nowhere.yaml: No such file"),
             ("config", "config: Is a directory"),

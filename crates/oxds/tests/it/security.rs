@@ -167,7 +167,7 @@ fn s78_files_with_mistakes_are_named() {
     run(&[cert, key, ("--authorize", "rules.yaml")]).expect(2, &["--tls-client-ca"]);
     run(&[cert, ("--tls-key", "none")]).expect(2, &["none: No such file"]);
     run(&[cert, ("--tls-key", "server.pem")]).expect(2, &["server.pem: "]);
-    run(&[("--tls-cert", "rules.yaml"), key]).expect(2, &["rules.yaml: no certificate in it"]);
+    run(&[("--tls-cert", "rules.yaml"), key]).expect(2, &["rules.yaml: no certificate found"]);
     write(
         &files.path("bad.yaml"),
         "rules:\n- identity: a\n  node: b\n",

@@ -25,7 +25,7 @@ pub(crate) enum Refusal {
     Compressed,
     #[error("the last request is incomplete")]
     Torn,
-    #[error("no discovery request: {0}")]
+    #[error("malformed DiscoveryRequest: {0}")]
     Undecodable(#[from] prost::DecodeError),
     #[error(transparent)]
     Protocol(#[from] StreamError),

@@ -46,7 +46,7 @@ use crate::pulse::Pulse;
 /// let blue = Cluster { name: "blue".into(), ..Cluster::default() };
 /// cache.apply(ChangeSet::default().put(Resource::of(&blue)?));
 /// assert!(cache.snapshot().get(&ResourceType::CLUSTER, "blue").is_some());
-/// # Ok::<_, oxds_types::codec::Unfit>(())
+/// # Ok::<_, oxds_types::codec::InvalidMessage>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Cache(Arc<Inner>);

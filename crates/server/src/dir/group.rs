@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use oxds_core::group::Matcher;
-use oxds_types::settings::{self, Mistake, Scalar};
+use oxds_types::settings::{self, Scalar, SettingsError};
 use oxds_types::{Glob, codec};
 use serde::Deserialize;
 
@@ -81,7 +81,7 @@ pub(super) fn read(path: &Path, options: &codec::Options) -> Result<Matcher, Vec
 }
 
 fn parse(path: &Path, text: &[u8]) -> Result<Matcher, Vec<Finding>> {
-    let file: File = settings::read(text).map_err(|Mistake { position, reason }| {
+    let file: File = settings::read(text).map_err(|SettingsError { position, reason }| {
         vec![Finding {
             position,
             ..finding(path, "group", &reason)

@@ -19,8 +19,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use oxds_types::discovery::Node;
-use oxds_types::live::Contents;
-use oxds_types::settings::{self, Mistake};
+use oxds_types::reload::Contents;
+use oxds_types::settings::{self, SettingsError};
 use oxds_types::{Glob, Position};
 use serde::Deserialize;
 
@@ -78,7 +78,7 @@ impl Authorization {
     pub(super) fn read(paths: &[PathBuf], contents: &Contents) -> Result<Self, SecurityError> {
         let path = paths.first().cloned().unwrap_or_default();
         let text = contents.first().map_or(&[][..], Vec::as_slice);
-        let file: File = settings::read(text).map_err(|Mistake { position, reason }| {
+        let file: File = settings::read(text).map_err(|SettingsError { position, reason }| {
             let at = position.unwrap_or(Position { line: 1, column: 1 });
             SecurityError::Rules {
                 path,
@@ -264,7 +264,7 @@ rules:
             ),
             ("rules:\n- {identity: \"\", nodes: [a]}\n", "empty pattern"),
             ("{}", "missing field `rules`"),
-            ("", "rules.yaml:1:1: there is nothing in it"),
+            ("", "rules.yaml:1:1: the file is empty"),
             ("rules:\n- x\n  y: 1\n", "rules.yaml:"),
         ];
         for (text, expected) in cases {

@@ -1,10 +1,10 @@
 //! Who may connect, as whom, and what they are told (S-78).
 //!
 //! ```text
-//!   certificate, key, CA ──▶ Live ──▶ handshake ──▶ Identity ──┐
+//!   certificate, key, CA ──▶ Reloadable ──▶ handshake ──▶ Identity ──┐
 //!                             ▲                                ▼
 //!              changed files, │                   rules ──▶ admit(identity, node) ──▶ Grant: groups, secrets
-//!              SIGHUP         └── Live ◀── rules                     │
+//!              SIGHUP         └── Reloadable ◀── rules                     │
 //!                                                                    └──▶ Denied ──▶ PERMISSION_DENIED
 //! ```
 //!
@@ -22,7 +22,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_types::discovery::Node;
-use oxds_types::live::{FileError, Live};
+use oxds_types::file::FileError;
+use oxds_types::reload::Reloadable;
 use tokio::sync::Notify;
 use tracing::{error, info};
 
@@ -67,8 +68,8 @@ pub struct Security(Arc<Parts>);
 #[derive(Debug, Default)]
 struct Parts {
     #[cfg(feature = "tls")]
-    tls: Option<Live<tls::ServerConfig, SecurityError>>,
-    rules: Option<Live<Authorization, SecurityError>>,
+    tls: Option<Reloadable<tls::ServerConfig, SecurityError>>,
+    rules: Option<Reloadable<Authorization, SecurityError>>,
     /// Every client has to show a certificate.
     asks_for_certificates: bool,
     /// Says: look at the files now.
@@ -95,7 +96,7 @@ impl Security {
     /// # Errors
     /// When the file cannot be read, or says something that is no rule.
     pub fn authorize(self, rules: &Path) -> Result<Self, SecurityError> {
-        let rules = Live::open(vec![rules.to_owned()], Authorization::read)?;
+        let rules = Reloadable::open(vec![rules.to_owned()], Authorization::read)?;
         Ok(Self(Arc::new(Parts {
             rules: Some(rules),
             ..self.into_parts()

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use oxds_types::live::{Contents, FileError, Live};
+use oxds_types::file::FileError;
 use oxds_types::pem;
+use oxds_types::reload::{Contents, Reloadable};
 
 pub(super) use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -34,10 +35,12 @@ pub struct TlsFiles {
     pub client_ca: Option<PathBuf>,
 }
 
-pub(super) fn open(files: &TlsFiles) -> Result<Live<ServerConfig, SecurityError>, SecurityError> {
+pub(super) fn open(
+    files: &TlsFiles,
+) -> Result<Reloadable<ServerConfig, SecurityError>, SecurityError> {
     let paths = [&files.certificate, &files.key].into_iter();
     let paths = paths.chain(&files.client_ca).cloned().collect();
-    Live::open(paths, config)
+    Reloadable::open(paths, config)
 }
 
 fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, SecurityError> {

@@ -9,7 +9,7 @@ use crate::ApiVersion;
 use crate::error::Reason;
 use crate::path::Path;
 use crate::schema::Message;
-use crate::version_map::{Obstacle, rewrite, successor};
+use crate::version_map::{Incompatibility, rewrite, successor};
 
 /// A message and what it is one of. As an error: what v3 lacks is missing from it, and was noted;
 /// there is no use in looking for more that is wrong.
@@ -50,7 +50,7 @@ pub(super) fn bytes(
     let Some(current) = successor(schema) else {
         let message = schema.full_name().to_owned();
         let to = ApiVersion::V3;
-        note(path, Obstacle::NoMessage { message, to });
+        note(path, Incompatibility::NoMessage { message, to });
         return Err((schema, value));
     };
     let rewritten = rewrite(schema, current, &value, path, &mut note);

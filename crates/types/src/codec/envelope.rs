@@ -14,12 +14,12 @@ const REQUEST_V2: &str = "envoy.api.v2.DiscoveryRequest";
 
 /// Text that is no discovery request, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no discovery request: {0}")]
+#[error("malformed DiscoveryRequest: {0}")]
 pub struct RequestError(String);
 
 /// Text that is no discovery response, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no discovery response: {0}")]
+#[error("malformed DiscoveryResponse: {0}")]
 pub struct ResponseError(String);
 
 /// Reads a `DiscoveryRequest` in the JSON mapping. Fields that are not known here are passed over: clients may be newer.

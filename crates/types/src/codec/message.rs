@@ -16,17 +16,20 @@ use crate::Error;
 ///
 /// ```
 /// use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-/// use oxds_types::{Kind, codec};
+/// use oxds_types::{ResourceType, codec};
 ///
 /// let blue = Cluster { name: "blue".into(), ..Cluster::default() };
 /// let resource = codec::check(&blue, None)?;
-/// assert_eq!((resource.kind, &*resource.name), (Kind::CLUSTER, "blue"));
+/// assert_eq!((resource.resource_type, &*resource.name), (ResourceType::CLUSTER, "blue"));
 ///
 /// let refused = codec::check(&Cluster { lb_policy: 77, ..blue }, None).unwrap_err();
 /// assert_eq!(refused.to_string(), "blue: lb_policy: enum.defined_only does not hold, value is 77");
-/// # Ok::<_, codec::Unfit>(())
+/// # Ok::<_, codec::InvalidMessage>(())
 /// ```
-pub fn check<M: Message + Name>(message: &M, name: Option<&str>) -> Result<LoadedResource, Unfit> {
+pub fn check<M: Message + Name>(
+    message: &M,
+    name: Option<&str>,
+) -> Result<LoadedResource, InvalidMessage> {
     let mut report = Report::new(None);
     let walk = Walk::default();
     let options = Options::default();
@@ -38,7 +41,7 @@ pub fn check<M: Message + Name>(message: &M, name: Option<&str>) -> Result<Loade
     let read = whole::read_message(&M::full_name(), bytes, context)
         .map(|draft| vec![draft.wrapped(name.map(str::to_owned), None)]);
     report.document("", 0, Locating::No, walk, read);
-    let unfit = |findings| Unfit {
+    let unfit = |findings| InvalidMessage {
         name: name.map(str::to_owned),
         findings,
     };
@@ -49,12 +52,12 @@ pub fn check<M: Message + Name>(message: &M, name: Option<&str>) -> Result<Loade
 
 /// A message that no client could use, and why.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unfit {
+pub struct InvalidMessage {
     name: Option<String>,
     findings: Vec<Error>,
 }
 
-impl Unfit {
+impl InvalidMessage {
     /// Everything that is wrong with it: at least one thing.
     #[must_use]
     pub fn findings(&self) -> &[Error] {
@@ -62,7 +65,7 @@ impl Unfit {
     }
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for InvalidMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, finding) in self.findings.iter().enumerate() {
             if at > 0 {
@@ -81,4 +84,4 @@ impl fmt::Display for Unfit {
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for InvalidMessage {}

@@ -52,7 +52,7 @@ pub use envelope::{
     RequestError, ResponseError, request_from_json, request_to_json, response_from_json,
     response_to_json,
 };
-pub use message::{Unfit, check};
+pub use message::{InvalidMessage, check};
 use report::{Locating, Report};
 use resource::Draft;
 use tree::Context;

@@ -173,7 +173,7 @@ impl ResourceType {
     /// (LDS and CDS; xDS protocol, "How the client specifies what resources to return"). These
     /// are also the kinds with the legacy wildcard: a first request without names asks for all.
     #[must_use]
-    pub fn is_full_state(&self) -> bool {
+    pub fn all_resources_required_in_sotw(&self) -> bool {
         self.row().is_some_and(|known| known.full_state)
     }
 

@@ -54,7 +54,7 @@ fn s61_any_message_is_a_type() {
     assert_eq!(resource_type.message(), "acme.v1.Thing");
     assert_eq!(resource_type.to_string(), "acme.v1.Thing");
     assert_eq!(resource_type.short_name(), None);
-    assert!(!resource_type.is_full_state());
+    assert!(!resource_type.all_resources_required_in_sotw());
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn s58_what_is_not_a_type_url_is_no_type() {
 #[test]
 fn only_lds_and_cds_carry_full_state() {
     let full: Vec<_> = ResourceType::known()
-        .filter(ResourceType::is_full_state)
+        .filter(ResourceType::all_resources_required_in_sotw)
         .collect();
     assert_eq!(full, [ResourceType::CLUSTER, ResourceType::LISTENER]);
 }

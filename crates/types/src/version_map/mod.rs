@@ -9,7 +9,7 @@
 //! A field keeps its number (one exception is known), so both forms have nearly the same bytes. What differs are
 //! the type URLs, of a resource and of each `Any` in it, and which fields there are at all. So the
 //! bytes are rewritten as they are read, along the descriptors of both versions, and nothing is
-//! translated that cannot be said in full: an [`Obstacle`] names the field instead.
+//! translated that cannot be said in full: an [`Incompatibility`] names the field instead.
 //!
 //! Which message became which is the API's own record (`udpa.annotations.versioning`), see
 //! [`v2_name`]. The descriptors of v2 are read when a v2 name is met for the first time.
@@ -34,18 +34,18 @@ pub(crate) use rewrite::rewrite;
 
 /// Why something cannot be said in the other version, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{}{}{obstacle}", path, if path.is_empty() { "" } else { ": " })]
-pub struct Untranslatable {
+#[error("{}{}{cause}", path, if path.is_empty() { "" } else { ": " })]
+pub struct NotRepresentable {
     /// Path to the field; empty for the message itself. An `Any` adds no step.
     pub path: String,
-    /// What is in the way.
-    pub obstacle: Obstacle,
+    /// The construct that the other version lacks.
+    pub cause: Incompatibility,
 }
 
 /// What one version can say and the other cannot.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Obstacle {
+pub enum Incompatibility {
     /// The message has no field of this number, or one that means something else.
     #[error("{message} has no such field")]
     NoField {
@@ -54,13 +54,13 @@ pub enum Obstacle {
     },
     /// The field takes one value there, and here are more.
     #[error("takes one value only in {message}")]
-    OneOnly {
+    NotAList {
         /// Full name of the message, in the version in which the field is no list.
         message: String,
     },
     /// The enum has no value of this number.
     #[error("{enumeration} has no value {number}")]
-    NoValue {
+    NoEnumValue {
         /// Full name of the enum, in the version that lacks the value.
         enumeration: String,
         /// The value.
@@ -85,7 +85,7 @@ const MAX_OBSTACLES: usize = 20;
 /// The v2 form of an encoded v3 message. `message` is its full name, in v3.
 ///
 /// The errors are all that is in the way, the first twenty of them; there is at least one.
-pub fn to_v2(message: &str, value: &[u8]) -> Result<Vec<u8>, Vec<Untranslatable>> {
+pub fn to_v2(message: &str, value: &[u8]) -> Result<Vec<u8>, Vec<NotRepresentable>> {
     let to = ApiVersion::V2;
     let from = schema::find_in(ApiVersion::V3, message);
     let into = v2_name(message).and_then(|name| schema::find_in(to, name));
@@ -94,7 +94,7 @@ pub fn to_v2(message: &str, value: &[u8]) -> Result<Vec<u8>, Vec<Untranslatable>
 
 /// The v3 form of an encoded message, v2 or with something of v2 in it. `message` is its full
 /// name, in either version.
-pub fn to_v3(message: &str, value: &[u8]) -> Result<Vec<u8>, Vec<Untranslatable>> {
+pub fn to_v3(message: &str, value: &[u8]) -> Result<Vec<u8>, Vec<NotRepresentable>> {
     let from = schema::find(message);
     let pair = from.and_then(|from| Some((from, successor(from)?)));
     translate(message, pair, ApiVersion::V3, value)
@@ -121,18 +121,18 @@ fn translate(
     pair: Option<(&'static Message, &'static Message)>,
     to: ApiVersion,
     value: &[u8],
-) -> Result<Vec<u8>, Vec<Untranslatable>> {
+) -> Result<Vec<u8>, Vec<NotRepresentable>> {
     let mut found = Vec::new();
-    let mut note = |path: &Path, obstacle| {
+    let mut note = |path: &Path, cause| {
         if found.len() < MAX_OBSTACLES {
             let path = error::clip(path.to_string());
-            found.push(Untranslatable { path, obstacle });
+            found.push(NotRepresentable { path, cause });
         }
     };
     let path = &mut Path::default();
     let Some((from, into)) = pair else {
         let message = message.to_owned();
-        note(path, Obstacle::NoMessage { message, to });
+        note(path, Incompatibility::NoMessage { message, to });
         return Err(found);
     };
     let translated = rewrite(from, into, value, path, &mut note);

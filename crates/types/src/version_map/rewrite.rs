@@ -7,7 +7,7 @@ use prost::encoding::{
 };
 use prost_reflect::{EnumDescriptor, Kind};
 
-use super::{Obstacle, successor, v2_name};
+use super::{Incompatibility, successor, v2_name};
 use crate::discovery::Any;
 use crate::path::{Path, Step};
 use crate::schema::{self, Field, Message, Shape, Type, WellKnown};
@@ -24,7 +24,7 @@ const ASKS_IN: &[(&str, u32)] = &[
 ];
 
 /// What is in the way of a translation, as it is found.
-type Note<'a> = dyn FnMut(&Path, Obstacle) + 'a;
+type Note<'a> = dyn FnMut(&Path, Incompatibility) + 'a;
 
 /// Rewrites an encoded message from one version to the other, or within v3, where only an `Any` of
 /// v2 changes. `path` leads to the message. Where an obstacle was noted, the bytes lack it: they
@@ -44,7 +44,7 @@ pub(crate) fn rewrite(
         note,
     };
     if let Err(error) = rewriter.message(from, to, input, &mut out) {
-        rewriter.note(Obstacle::Malformed(error.to_string()));
+        rewriter.note(Incompatibility::Malformed(error.to_string()));
     }
     out
 }
@@ -76,7 +76,7 @@ impl Rewriter<'_, '_> {
     ) -> Result<(), DecodeError> {
         if self.depth >= MAX_DEPTH {
             let limit = format!("messages are nested more than {MAX_DEPTH} deep");
-            self.note(Obstacle::Malformed(limit));
+            self.note(Incompatibility::Malformed(limit));
             return Ok(());
         }
         self.depth += 1;
@@ -116,7 +116,7 @@ impl Rewriter<'_, '_> {
             let step = source.map_or_else(unknown, |field| Step::Field(&field.name));
             self.path.push(step);
             let message = to.full_name().to_owned();
-            self.note(Obstacle::NoField { message });
+            self.note(Incompatibility::NoField { message });
             self.path.pop();
             return Ok(());
         };
@@ -130,7 +130,7 @@ impl Rewriter<'_, '_> {
                 self.path.push(Step::Index(index));
                 if index > 0 && matches!(target.shape, Shape::One(_)) {
                     let message = to.full_name().to_owned();
-                    self.note(Obstacle::OneOnly { message });
+                    self.note(Incompatibility::NotAList { message });
                 } else {
                     self.value(ty, into, at, out)?;
                 }
@@ -188,7 +188,10 @@ impl Rewriter<'_, '_> {
             return Ok(());
         };
         if at.wire != WireType::LengthDelimited {
-            self.note(Obstacle::Malformed(format!("not a {}", from.full_name())));
+            self.note(Incompatibility::Malformed(format!(
+                "not a {}",
+                from.full_name()
+            )));
             return Ok(());
         }
         let mut body = Vec::with_capacity(at.body.len());
@@ -213,7 +216,7 @@ impl Rewriter<'_, '_> {
             let number = decode_varint(&mut values)? as i32;
             if to.get_value(number).is_none() {
                 let enumeration = to.full_name().to_owned();
-                self.note(Obstacle::NoValue {
+                self.note(Incompatibility::NoEnumValue {
                     enumeration,
                     number,
                 });
@@ -239,7 +242,7 @@ impl Rewriter<'_, '_> {
             Counterpart::Itself => out.extend_from_slice(input),
             Counterpart::None => {
                 let (message, to) = (name.to_owned(), self.to);
-                self.note(Obstacle::NoMessage { message, to });
+                self.note(Incompatibility::NoMessage { message, to });
             }
         }
         Ok(())
@@ -266,7 +269,7 @@ impl Rewriter<'_, '_> {
         }
     }
 
-    fn note(&mut self, obstacle: Obstacle) {
+    fn note(&mut self, obstacle: Incompatibility) {
         (self.note)(self.path, obstacle);
     }
 }

@@ -2,7 +2,7 @@
 
 use oxds_types::codec::{Format, encode};
 use oxds_types::discovery::Any;
-use oxds_types::version_map::{Obstacle, to_v2, to_v3};
+use oxds_types::version_map::{Incompatibility, to_v2, to_v3};
 use oxds_types::{ApiVersion, ResourceType};
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, Value};
@@ -220,7 +220,10 @@ fn s62_extensions_of_ones_own_pass() {
         assert_eq!(obstacles[0].path, "cluster_type.typed_config");
         let to = ApiVersion::V2;
         let message = new.to_owned();
-        assert_eq!(obstacles[0].obstacle, Obstacle::NoMessage { message, to });
+        assert_eq!(
+            obstacles[0].cause,
+            Incompatibility::NoMessage { message, to }
+        );
     }
 }
 
@@ -320,11 +323,11 @@ fn s63_values_that_v2_lacks_are_named() {
         let obstacles = to_v2(message, &filled.encode_to_vec()).unwrap_err();
         assert_eq!(obstacles[0].path, field);
         let enumeration = enumeration.to_owned();
-        let no_value = Obstacle::NoValue {
+        let no_value = Incompatibility::NoEnumValue {
             enumeration,
             number,
         };
-        assert_eq!(obstacles[0].obstacle, no_value);
+        assert_eq!(obstacles[0].cause, no_value);
 
         filled.set_field_by_name(field, Value::EnumNumber(1));
         let old = to_v2(message, &filled.encode_to_vec());

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use oxds_types::live::{Contents, FileError, Live};
+use oxds_types::file::FileError;
 use oxds_types::pem;
+use oxds_types::reload::{Contents, Reloadable};
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
@@ -15,7 +16,9 @@ use crate::credentials::spiffe::{BundleMap, SpiffeVerifier};
 use crate::credentials::{CertificateFiles, Trust};
 
 /// Reads the files for the first time.
-pub(super) fn open(files: &CertificateFiles) -> Result<Live<ClientConfig, FileError>, FileError> {
+pub(super) fn open(
+    files: &CertificateFiles,
+) -> Result<Reloadable<ClientConfig, FileError>, FileError> {
     let trusted = match &files.trust {
         Trust::System => None,
         Trust::Authorities(path) | Trust::Spiffe(path) => Some(path),
@@ -24,7 +27,7 @@ pub(super) fn open(files: &CertificateFiles) -> Result<Live<ClientConfig, FileEr
     let own = own.flat_map(|identity| [&identity.certificate, &identity.key]);
     let paths = trusted.into_iter().chain(own).cloned().collect();
     let trust = files.trust.clone();
-    Live::open(paths, move |paths, contents| {
+    Reloadable::open(paths, move |paths, contents| {
         config(&trust, paths, contents)
     })
 }

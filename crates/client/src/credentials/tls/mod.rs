@@ -6,7 +6,8 @@ use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 
-use oxds_types::live::{FileError, Live};
+use oxds_types::file::FileError;
+use oxds_types::reload::Reloadable;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
@@ -31,7 +32,7 @@ pub struct TlsCredentials {
 /// What the files hold, and when it was last looked.
 #[derive(Debug)]
 struct Read {
-    settings: Arc<Live<ClientConfig, FileError>>,
+    settings: Arc<Reloadable<ClientConfig, FileError>>,
     looked: Instant,
 }
 

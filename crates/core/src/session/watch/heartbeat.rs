@@ -107,7 +107,7 @@ impl Heartbeats {
 impl Watch {
     /// Whether a sign of life has to be the whole state.
     fn confirms_by_state(&self) -> bool {
-        let is_whole = self.resource_type.is_full_state() || self.all.is_some();
+        let is_whole = self.resource_type.all_resources_required_in_sotw() || self.all.is_some();
         self.form.protocol == Protocol::Sotw && is_whole
     }
 

@@ -106,7 +106,9 @@ impl Watch {
         self.note_changes(head);
         self.expand_collections(head.collection());
         self.believe_claims(now, head, peers);
-        if self.form.protocol == Protocol::Sotw && self.resource_type.is_full_state() {
+        if self.form.protocol == Protocol::Sotw
+            && self.resource_type.all_resources_required_in_sotw()
+        {
             self.tell_all_named(now, head, peers)
         } else {
             self.tell_due(now, head, peers)
@@ -314,7 +316,7 @@ impl Watch {
     /// Whether nothing can be said of what does not exist: the client keeps what it has of it.
     pub(super) fn is_mute_on_absence(&self) -> bool {
         self.form.protocol == Protocol::Sotw
-            && !self.resource_type.is_full_state()
+            && !self.resource_type.all_resources_required_in_sotw()
             && !self.understands_errors
     }
 

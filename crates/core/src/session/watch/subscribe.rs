@@ -41,7 +41,9 @@ impl Watch {
 
     /// What the first request of this kind says the client has from an earlier stream.
     pub(in crate::session) fn claim(&mut self, claims: Claims) {
-        if matches!(claims, Claims::Version(_)) && self.resource_type.is_full_state() {
+        if matches!(claims, Claims::Version(_))
+            && self.resource_type.all_resources_required_in_sotw()
+        {
             self.inherited = self.all_names();
         }
         self.claims = Some(claims);
@@ -192,7 +194,8 @@ impl Watch {
         let held = mem::take(&mut self.held);
         self.again.clear();
         self.answer_owed = false;
-        if all.acked.is_none() && !self.fresh && self.resource_type.is_full_state() {
+        if all.acked.is_none() && !self.fresh && self.resource_type.all_resources_required_in_sotw()
+        {
             self.inherited = self.all_names();
         }
         // Of a response that is only half sent, nobody knows what has arrived.

@@ -332,7 +332,7 @@ impl Pair {
     }
 
     fn tells_absence(&self, resource_type: &ResourceType) -> bool {
-        self.protocol == Protocol::Delta || resource_type.is_full_state()
+        self.protocol == Protocol::Delta || resource_type.all_resources_required_in_sotw()
     }
 
     /// What the client watches, by itself or with the whole that it is in.

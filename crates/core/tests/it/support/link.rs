@@ -282,7 +282,8 @@ impl Link {
                     );
                 }
             }
-            let can_remove = self.protocol == Protocol::Delta || resource_type.is_full_state();
+            let can_remove =
+                self.protocol == Protocol::Delta || resource_type.all_resources_required_in_sotw();
             let is_known = |name: &&String| can_remove && !client.is_unsaid(&resource_type, name);
             for name in client.texts(&resource_type).keys().filter(is_known) {
                 assert!(
@@ -344,7 +345,7 @@ impl Link {
 /// What the client acknowledged goes when it is gone at the server, and not because a newer version is refused.
 fn check_nothing_is_lost(client: &Model, reply: &Reply, sent_from: &Snapshot) {
     let (resource_type, _) = ResourceType::from_type_url(&reply.type_url).unwrap();
-    let complete = client.is_sotw() && resource_type.is_full_state();
+    let complete = client.is_sotw() && resource_type.all_resources_required_in_sotw();
     let told = |name: &str| reply.resources.iter().any(|text| name_of(text) == name);
     let acknowledged = client.acknowledged(&resource_type).iter();
     for name in acknowledged.filter(|name| client.asks_steadily(&resource_type, name)) {

@@ -128,7 +128,7 @@ impl Model {
 
     /// Whether the client asks for everything of the kind.
     pub(crate) fn is_wildcard(&self, resource_type: &ResourceType) -> bool {
-        self.style == Style::Envoy && resource_type.is_full_state()
+        self.style == Style::Envoy && resource_type.all_resources_required_in_sotw()
     }
 
     /// Whether what the client has of this is not what the version says that it claims on a new stream.
@@ -316,7 +316,8 @@ impl Model {
         self.note_ends(now, &resource_type, reply);
         let present: BTreeSet<&str> = reply.resources.iter().map(|text| name_of(text)).collect();
         let held = self.resource_types.get_mut(&resource_type).unwrap();
-        let complete = self.protocol == Protocol::Sotw && resource_type.is_full_state();
+        let complete =
+            self.protocol == Protocol::Sotw && resource_type.all_resources_required_in_sotw();
         if !bad.is_empty() && complete {
             let told = present.iter().map(|&name| name.to_owned());
             let told = told.chain(held.texts.keys().cloned());
@@ -382,7 +383,8 @@ impl Model {
                 .unwrap_or(1);
             // A full state goes out again for another name's sake: before the refusal has arrived, or since leaving it
             // out might remove what the client has.
-            let complete = self.protocol == Protocol::Sotw && resource_type.is_full_state();
+            let complete =
+                self.protocol == Protocol::Sotw && resource_type.all_resources_required_in_sotw();
             let crossed = complete
                 && (self.style == Style::ByName
                     || self.resource_types[resource_type].unknown.contains(name));

@@ -2,30 +2,12 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
-/// A file that cannot be read, or is not what it should be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {reason}", path.display())]
-pub struct FileError {
-    /// The file.
-    pub path: PathBuf,
-    /// What the system said of it, or what is wrong with it.
-    pub reason: String,
-}
-
-impl FileError {
-    /// Something is wrong with this file.
-    pub fn new(path: &Path, reason: impl fmt::Display) -> Self {
-        Self {
-            path: path.to_owned(),
-            reason: reason.to_string(),
-        }
-    }
-}
+use crate::file::FileError;
 
 /// The contents of files, in the order in which the files were named.
 pub type Contents = [Vec<u8>];
@@ -33,7 +15,7 @@ pub type Contents = [Vec<u8>];
 type Make<T, E> = Box<dyn Fn(&[PathBuf], &Contents) -> Result<T, E> + Send + Sync>;
 
 /// A `T` that follows its files, whenever it is told to [`refresh`](Self::refresh).
-pub struct Live<T, E> {
+pub struct Reloadable<T, E> {
     paths: Vec<PathBuf>,
     make: Make<T, E>,
     current: ArcSwap<T>,
@@ -41,7 +23,7 @@ pub struct Live<T, E> {
     seen: Mutex<Result<u64, FileError>>,
 }
 
-impl<T, E: From<FileError>> Live<T, E> {
+impl<T, E: From<FileError>> Reloadable<T, E> {
     /// Reads the files for the first time. `make` is given the files and what is in them, in the order of `paths`.
     ///
     /// # Errors
@@ -83,9 +65,9 @@ impl<T, E: From<FileError>> Live<T, E> {
     }
 }
 
-impl<T: fmt::Debug, E> fmt::Debug for Live<T, E> {
+impl<T: fmt::Debug, E> fmt::Debug for Reloadable<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live")
+        f.debug_struct("Reloadable")
             .field("paths", &self.paths)
             .field("current", &self.current)
             .finish_non_exhaustive()
@@ -113,7 +95,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("number");
         std::fs::write(&path, "1").unwrap();
-        let live = Live::<_, FileError>::open(vec![path.clone()], |paths, contents| {
+        let live = Reloadable::<_, FileError>::open(vec![path.clone()], |paths, contents| {
             let text = String::from_utf8_lossy(&contents[0]);
             text.parse::<u32>()
                 .map_err(|error| FileError::new(&paths[0], error))
