@@ -5,7 +5,7 @@ use std::sync::Arc;
 use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
 
-use super::cache::{Attempt, Fault, Held, Loss};
+use super::cache::{Attempt, Expiry, Fault, Held, Loss};
 use super::config::ServerId;
 use super::error::{error, reported};
 use super::response::{self, Accepted, Judge, Judged, Rejected};
@@ -120,7 +120,7 @@ impl Client {
         for (name, ttl) in judged.heartbeats {
             let expiry = ttl
                 .filter(|_| self.config.resource_ttl)
-                .map(|ttl| now + ttl);
+                .map(|ttl| Expiry::new(now, ttl));
             if channel.stream.is_subscribed(resource_type, &name) {
                 cache.refresh(resource_type, &name, expiry);
             }
@@ -167,7 +167,7 @@ impl Client {
         let Some(resource) = content else {
             // C-80: what was not asked for is not kept.
             if channel.stream.is_subscribed(resource_type, &name) {
-                let expiry = ttl.map(|ttl| now + ttl);
+                let expiry = ttl.map(|ttl| Expiry::new(now, ttl));
                 cache.confirm(server, resource_type, &name, (version, api), expiry);
             }
             return;

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use oxds_types::{ApiVersion, ResourceType};
 
-use super::entry::{Entry, Fault};
+use super::entry::{Entry, Expiry, Fault};
 use super::outbox::{ambient, changed};
 use super::{Cache, Held, Loss, VersionText};
 use crate::ads::config::ServerId;
 use crate::ads::{Event, WatchError};
 use crate::subscription::is_of_many;
-use crate::time::Instant;
 
 impl Cache {
     /// A valid resource that is not the one held. It lives as long as it says.
@@ -25,7 +24,7 @@ impl Cache {
         if let Some(moved) = held.resource.moved_to(held.server) {
             held.resource = moved;
         }
-        let expiry = ttl.map(|ttl| held.updated + ttl);
+        let expiry = ttl.map(|ttl| Expiry::new(held.updated, ttl));
         let authority = || self.collections.authority(resource_type, name);
         let Some(entry) = self.entries.get_or_begin(resource_type, name, authority) else {
             return;
@@ -45,7 +44,7 @@ impl Cache {
         resource_type: &ResourceType,
         name: &Arc<str>,
         (version, api): (VersionText, ApiVersion),
-        expiry: Option<Instant>,
+        expiry: Option<Expiry>,
     ) {
         let Some(entry) = self.entries.get_mut(resource_type, name) else {
             return;
@@ -76,7 +75,7 @@ impl Cache {
         &mut self,
         resource_type: &ResourceType,
         name: &Arc<str>,
-        expiry: Option<Instant>,
+        expiry: Option<Expiry>,
     ) {
         let entry = self.entries.get_mut(resource_type, name);
         if let Some(entry) = entry.filter(|entry| entry.held().is_some()) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use oxds_types::ResourceType;
 
-use super::entry::Entry;
+use super::entry::{Entry, Expiry};
 use crate::ads::config::ServerId;
 use crate::time::Instant;
 
@@ -47,12 +47,13 @@ impl Deadlines {
         resource_type: &ResourceType,
         name: &Arc<str>,
         entry: &mut Entry,
-        new: Option<Instant>,
+        new: Option<Expiry>,
     ) {
         let old = entry.expiry();
         if old != new {
             entry.set_expiry(new);
-            self.replace(Due::Expiry, resource_type, name, old, new);
+            let at = |expiry: Option<Expiry>| expiry.map(|expiry| expiry.at);
+            self.replace(Due::Expiry, resource_type, name, at(old), at(new));
         }
     }
 

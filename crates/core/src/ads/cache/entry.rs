@@ -1,5 +1,7 @@
 //! One watched resource.
 
+use std::time::Duration;
+
 use super::held::{Attempt, CacheState, Cached, Held};
 use crate::ads::WatchError;
 use crate::ads::config::{AuthorityId, ServerId};
@@ -24,7 +26,7 @@ struct Aside {
     /// When whose silence is an answer. Runs while a live stream has asked (gRFC A57).
     silence: Option<(ServerId, Instant)>,
     /// When what is held ends, unless it comes again.
-    expiry: Option<Instant>,
+    expiry: Option<Expiry>,
     /// Those that have sent what is held before its last sender did.
     earlier: Vec<ServerId>,
     /// The deletion was ignored (gRFC A53).
@@ -42,6 +44,22 @@ pub(in crate::ads) enum Fault {
     Absent,
     /// There was none, and that may change.
     Late,
+}
+
+/// End of a resource's time to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::ads) struct Expiry {
+    /// When the resource ends, unless the server sends it or a heartbeat before.
+    pub(super) at: Instant,
+    /// Time to live that the server gave last.
+    pub(super) ttl: Duration,
+}
+
+impl Expiry {
+    /// Expiry of a resource that was sent or refreshed `now`.
+    pub(in crate::ads) fn new(now: Instant, ttl: Duration) -> Self {
+        Self { at: now + ttl, ttl }
+    }
 }
 
 impl Entry {
@@ -87,7 +105,7 @@ impl Entry {
     }
 
     /// When what is held ends, unless it comes again.
-    pub(super) fn expiry(&self) -> Option<Instant> {
+    pub(super) fn expiry(&self) -> Option<Expiry> {
         self.aside.as_ref()?.expiry
     }
 
@@ -182,7 +200,7 @@ impl Entry {
     }
 
     /// As [`set_silence`](Self::set_silence).
-    pub(super) fn set_expiry(&mut self, expiry: Option<Instant>) {
+    pub(super) fn set_expiry(&mut self, expiry: Option<Expiry>) {
         self.change(|aside| aside.expiry = expiry);
     }
 
@@ -201,6 +219,7 @@ impl Entry {
         Cached {
             state: self.state(),
             held: self.held.as_ref(),
+            ttl: self.expiry().map(|expiry| expiry.ttl),
             error: self.error(),
             attempt: match self.fault() {
                 Some(Fault::Rejected(attempt) | Fault::Reported(attempt)) => Some(attempt),

@@ -1,5 +1,7 @@
 //! What is shown of a watched resource.
 
+use std::time::Duration;
+
 use oxds_types::ApiVersion;
 
 use super::version::VersionText;
@@ -32,6 +34,10 @@ pub struct Cached<'a> {
     pub state: CacheState,
     /// What is held.
     pub held: Option<&'a Held>,
+    /// Time to live that its server gave last; `None` without one, or while [`Config::resource_ttl`] is off.
+    ///
+    /// [`Config::resource_ttl`]: crate::ads::Config::resource_ttl
+    pub ttl: Option<Duration>,
     /// What was wrong with the last update.
     pub error: Option<&'a WatchError>,
     /// The last update, if nothing came of it.

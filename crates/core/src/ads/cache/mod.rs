@@ -32,7 +32,7 @@ use std::sync::Arc;
 use oxds_types::ResourceType;
 
 pub(super) use deadlines::Due;
-pub(super) use entry::Fault;
+pub(super) use entry::{Expiry, Fault};
 pub use held::{Attempt, CacheState, Cached, Held};
 pub use version::VersionText;
 

@@ -120,3 +120,32 @@ fn c83_c279_a_time_to_live_is_ignored_unless_it_is_asked_for() {
         assert!(played.events().is_empty());
     }
 }
+
+/// Given a resource with a TTL of 10 s / a heartbeat with 20 s replaces it / without the option, no TTL is known.
+#[test]
+fn c279_cached_resource_shows_the_last_ttl_of_its_server() {
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        let ttl = |played: &Played| {
+            let cached = played.client.cached(&ResourceType::CLUSTER, "a");
+            cached.and_then(|cached| cached.ttl)
+        };
+        let mut with = played(protocol, true);
+        send(
+            &mut with,
+            protocol,
+            mortal(Some(cluster("a", "s")), Some(10)),
+        );
+        assert_eq!(ttl(&with), Some(10 * SECOND));
+        send(&mut with, protocol, mortal(None, Some(20)));
+        assert_eq!(ttl(&with), Some(20 * SECOND));
+        send(&mut with, protocol, mortal(None, None));
+        assert_eq!(ttl(&with), None);
+        let mut without = played(protocol, false);
+        send(
+            &mut without,
+            protocol,
+            mortal(Some(cluster("a", "s")), Some(10)),
+        );
+        assert_eq!(ttl(&without), None);
+    }
+}
