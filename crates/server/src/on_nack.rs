@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxds_core::group::GroupUpdate;
 use oxds_core::rollback::{Place, Refusal, Rollback, Withdrawn};
-use oxds_core::session::Rejection;
+use oxds_core::session::NackedResource;
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_types::{ResourceType, Version};
 use tracing::warn;
@@ -35,7 +35,7 @@ pub(crate) struct Reaction(Option<Mutex<Rollback>>);
 pub(crate) struct Rejected {
     pub(crate) resource_type: ResourceType,
     pub(crate) name: Arc<str>,
-    pub(crate) rejection: Rejection,
+    pub(crate) rejection: NackedResource,
 }
 
 impl Reaction {

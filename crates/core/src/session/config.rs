@@ -21,7 +21,7 @@ pub enum UnknownTypes {
     #[default]
     AnswerEmpty,
     /// End the stream with a status.
-    Refuse,
+    EndStream,
 }
 
 /// The limits and the patience of a session. One for all sessions of a server: share it as `Arc<Config>`.
@@ -33,14 +33,14 @@ pub struct Config {
     /// How long the subscription to a new cluster's assignment may follow the cluster's acknowledgement before routes
     /// to the cluster are sent anyway. Clients send both at once; a client that never subscribes loses this much.
     pub follow_up: Duration,
-    /// Names that a client may subscribe to per kind (S-60, S-77). Ten times the largest fleet that was reported.
+    /// RequestedNames that a client may subscribe to per kind (S-60, S-77). Ten times the largest fleet that was reported.
     pub max_names: usize,
     /// Bytes of one name, or of a type URL. `xdstp://` names carry context parameters, hence more than a host name needs.
     pub max_name_len: usize,
     /// Kinds that a client may ask for on one stream: three times as many as the API has.
     pub max_types: usize,
     /// Resources of one kind whose rejection is remembered by name. What was rejected beyond it is counted only.
-    pub max_rejections: usize,
+    pub max_nacked: usize,
     /// `control_plane.identifier` of every response: names the replica (S-65).
     pub identifier: Option<String>,
     /// What to do with a kind that is neither of the API nor one of one's own.
@@ -65,7 +65,7 @@ impl Default for Config {
             max_names: 200_000,
             max_name_len: 4096,
             max_types: 32,
-            max_rejections: 1024,
+            max_nacked: 1024,
             identifier: None,
             unknown_types: UnknownTypes::default(),
             own_types: BTreeSet::new(),

@@ -43,7 +43,7 @@ pub enum Event {
         /// The kind of what was held.
         resource_type: ResourceType,
         /// What was held.
-        held: Held,
+        held: OverdueChange,
     },
 }
 
@@ -58,7 +58,7 @@ pub enum Interest {
 
 /// What make-before-break held back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Held {
+pub enum OverdueChange {
     /// New or changed resources, whose dependencies the client had not accepted.
     Update,
     /// The removal of a resource to which something at the client still referred.

@@ -10,12 +10,12 @@ use oxds_types::{
 use prost::Message as _;
 use smallvec::SmallVec;
 
-use super::{Nonce, Refusal};
+use super::{Nonce, ResourceErrorDetail};
 use crate::snapshot::{Body, Protocol, removal_field};
 
 /// A response, ready to be written to the stream.
 #[derive(Debug, Clone)]
-pub struct Transmit {
+pub struct TransmitResponse {
     /// The kind of its resources.
     pub resource_type: ResourceType,
     /// The version of the API in which it is.
@@ -152,7 +152,7 @@ pub(super) struct Envelope<'a> {
     pub(super) type_url: &'a str,
     pub(super) version: Version,
     pub(super) nonce: Nonce,
-    /// Names this control plane; empty: it is left out.
+    /// RequestedNames this control plane; empty: it is left out.
     pub(super) identifier: &'a str,
 }
 
@@ -190,7 +190,7 @@ impl Response {
     }
 
     /// Why the client does not get a resource.
-    pub(super) fn push_error(&mut self, name: &str, refusal: &Refusal) {
+    pub(super) fn push_error(&mut self, name: &str, refusal: &ResourceErrorDetail) {
         let error = ResourceError {
             resource_name: Some(ParametrizedName {
                 name: name.to_owned(),

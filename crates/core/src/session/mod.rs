@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!                    handle_request                        poll_transmit(snapshot)
-//!   DiscoveryRequest ──────────────▶ ┌───────────────────┐ ──────────────────────▶ Transmit { nonce, frame, … }
+//!   DiscoveryRequest ──────────────▶ ┌───────────────────┐ ──────────────────────▶ TransmitResponse { nonce, frame, … }
 //!                                    │ Session           │
 //!                    handle_timeout  │  Watch  per kind, │ poll_event
 //!   the time has come ─────────────▶ │  in sending order │ ──────────────────────▶ Event: Watched, Acked, Nacked, …
@@ -25,7 +25,7 @@
 //! - SotW and delta are two encodings of one [`Subscription`](crate::subscription::Subscription).
 //! - A response is outstanding per kind until it is answered, and only one, but for names that the client asks for
 //!   meanwhile; those are served at once (S-16, S-44).
-//! - Rejection is decided by `error_detail` alone, staleness by the nonce alone.
+//! - NackedResource is decided by `error_detail` alone, staleness by the nonce alone.
 //! - What was rejected is not sent again until it changes (S-17, S-46). A SotW full state, which goes out again for the
 //!   sake of others, carries in its place what the client accepted before (S-80), or nothing if it never had any. The
 //!   one exception: a client comes back with a version that says nothing here, and refuses a resource in the first
@@ -40,12 +40,12 @@
 
 mod config;
 mod error;
+mod error_detail;
 mod event;
 mod frame;
 mod held;
 mod nonce;
 mod ordering;
-mod refusal;
 mod request;
 mod status;
 mod watch;
@@ -60,18 +60,18 @@ use oxds_types::{ApiVersion, ResourceType};
 
 pub use config::{Config, Scope, UnknownTypes};
 pub use error::StreamError;
-pub use event::{Event, Held, Interest};
-pub use frame::{Frame, Transmit};
+pub use error_detail::{ResourceErrorCode, ResourceErrorDetail};
+pub use event::{Event, Interest, OverdueChange};
+pub use frame::{Frame, TransmitResponse};
 pub use held::{HeldBack, HeldChange, WaitsFor};
 pub use nonce::Nonce;
-pub use refusal::{Refusal, RefusalCode};
 pub use request::Request;
-pub use status::{Nack, Progress, Rejection, ResourceStatus, TypeStatus};
+pub use status::{Nack, NackedResource, Progress, ResourceStatus, TypeStatus};
 
 use self::{
     frame::Envelope,
     ordering::Peers,
-    request::{Names, Parsed},
+    request::{Parsed, RequestedNames},
     watch::{Claims, Draft, Watch},
 };
 use crate::{
@@ -100,8 +100,8 @@ pub struct Session {
     owed_until: Option<Instant>,
 
     // From the driver.
-    /// Names of the request that is about to be handled.
-    refusals: Vec<(ResourceType, Arc<str>, Refusal)>,
+    /// RequestedNames of the request that is about to be handled.
+    refusals: Vec<(ResourceType, Arc<str>, ResourceErrorDetail)>,
 
     // To the driver.
     nonce: Nonce,
@@ -129,7 +129,7 @@ impl Session {
     /// The request that is about to be handled asked for this, and was not let through: leave the name out of the request
     /// (of every SotW request that repeats it). The client is told why, once, if it understands
     /// `xds.config.supports-resource-errors`; if not, it is treated as a name that does not exist.
-    pub fn refuse(&mut self, resource_type: ResourceType, name: &str, refusal: Refusal) {
+    pub fn deny(&mut self, resource_type: ResourceType, name: &str, refusal: ResourceErrorDetail) {
         if self.refusals.len() < self.config.max_names {
             self.refusals.push((resource_type, name.into(), refusal));
         }
@@ -153,8 +153,8 @@ impl Session {
         let refusals = refusals.filter(|(of, ..)| *of == resource_type);
         let refusals = refusals.map(|(_, name, why)| (name, why)).collect();
         match &request.names {
-            Names::Sotw { .. } => watch.refuse_only(refusals),
-            Names::Delta { unsubscribe, .. } => watch.refuse_too(refusals, unsubscribe),
+            RequestedNames::Sotw { .. } => watch.refuse_only(refusals),
+            RequestedNames::Delta { unsubscribe, .. } => watch.refuse_too(refusals, unsubscribe),
         }
         let is_first = !watch.subscription.is_asked();
         let wanted_all = watch.wants_all();
@@ -186,7 +186,7 @@ impl Session {
 
     /// The next response to write, given what is served now. Poll until `None`: after every request, timeout, and
     /// change that the session asked to be woken for.
-    pub fn poll_transmit(&mut self, now: Instant, snapshot: &Snapshot) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self, now: Instant, snapshot: &Snapshot) -> Option<TransmitResponse> {
         if !snapshot.is_loaded() {
             self.watches.iter_mut().for_each(Watch::keep_waiting);
             return None;
@@ -203,7 +203,7 @@ impl Session {
         })
     }
 
-    fn poll_types(&mut self, now: Instant, snapshot: &Snapshot) -> Option<Transmit> {
+    fn poll_types(&mut self, now: Instant, snapshot: &Snapshot) -> Option<TransmitResponse> {
         let aggregated = self.scope == Scope::Aggregated;
         for at in 0..self.watches.len() {
             let (before, rest) = self.watches.split_at_mut(at);
@@ -287,7 +287,7 @@ impl Session {
             });
         }
         if !self.config.knows(resource_type) {
-            if self.config.unknown_types == UnknownTypes::Refuse {
+            if self.config.unknown_types == UnknownTypes::EndStream {
                 return Err(StreamError::UnknownType(excerpt(resource_type.type_url())));
             }
             self.events
@@ -319,18 +319,18 @@ impl Session {
     }
 
     /// What is particular to the first request of a kind.
-    fn begin(&mut self, at: usize, names: Names) {
+    fn begin(&mut self, at: usize, names: RequestedNames) {
         let watch = &mut self.watches[at];
         match names {
-            Names::Sotw { version, .. } if !version.is_empty() => {
+            RequestedNames::Sotw { version, .. } if !version.is_empty() => {
                 watch.claim(Claims::Version(version));
             }
-            Names::Delta {
+            RequestedNames::Delta {
                 initial_versions, ..
             } if !initial_versions.is_empty() => {
                 watch.claim(Claims::Resources(initial_versions));
             }
-            Names::Sotw { .. } | Names::Delta { .. } => watch.claim_nothing(),
+            RequestedNames::Sotw { .. } | RequestedNames::Delta { .. } => watch.claim_nothing(),
         }
         if watch.resource_type == ResourceType::ENDPOINT {
             watch.disclaim(&std::mem::take(&mut self.owed));
@@ -352,7 +352,7 @@ impl Session {
     fn announce(
         &mut self,
         resource_type: &ResourceType,
-        change: subscription::Change,
+        change: subscription::SubscriptionChange,
         wanted_all: bool,
         wants_all: bool,
     ) {
@@ -374,7 +374,7 @@ impl Session {
     }
 
     /// Gives a response its nonce, and what it means for other kinds.
-    fn transmit(&mut self, now: Instant, at: usize, draft: Draft) -> Transmit {
+    fn transmit(&mut self, now: Instant, at: usize, draft: Draft) -> TransmitResponse {
         self.nonce = self.nonce.next();
         let nonce = self.nonce;
         let Draft {
@@ -398,7 +398,7 @@ impl Session {
             identifier: self.config.identifier.as_deref().unwrap_or_default(),
         });
         watch.sent(now, nonce, version, content, kept);
-        Transmit {
+        TransmitResponse {
             resource_type: watch.resource_type.clone(),
             api: watch.form.api,
             nonce,

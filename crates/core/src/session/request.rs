@@ -70,7 +70,7 @@ impl Request {
 
     /// Why the client rejects a response, if it does.
     #[must_use]
-    pub fn rejection(&self) -> Option<&Status> {
+    pub fn error_detail(&self) -> Option<&Status> {
         match self {
             Self::Sotw(request) => request.error_detail.as_ref(),
             Self::Delta(request) => request.error_detail.as_ref(),
@@ -87,12 +87,12 @@ pub(super) struct Parsed {
     pub(super) nonce: String,
     /// Present in a rejection.
     pub(super) error: Option<Status>,
-    pub(super) names: Names,
+    pub(super) names: RequestedNames,
 }
 
 /// How a request speaks of the subscription.
 #[derive(Debug)]
-pub(super) enum Names {
+pub(super) enum RequestedNames {
     /// All that is asked for.
     Sotw { names: Vec<String>, version: String },
     /// What is asked for besides, or not any more.
@@ -111,7 +111,7 @@ impl Parsed {
                 type_url: request.type_url,
                 nonce: request.response_nonce,
                 error: request.error_detail,
-                names: Names::Sotw {
+                names: RequestedNames::Sotw {
                     names: with_locators(request.resource_names, request.resource_locators),
                     version: request.version_info,
                 },
@@ -121,7 +121,7 @@ impl Parsed {
                 type_url: request.type_url,
                 nonce: request.response_nonce,
                 error: request.error_detail,
-                names: Names::Delta {
+                names: RequestedNames::Delta {
                     subscribe: with_locators(
                         request.resource_names_subscribe,
                         request.resource_locators_subscribe,
@@ -163,7 +163,7 @@ fn by_kept_name(versions: HashMap<String, String>) -> HashMap<String, String> {
         .collect()
 }
 
-impl Names {
+impl RequestedNames {
     /// Whether a client may say this much (S-60).
     pub(super) fn check(
         &self,

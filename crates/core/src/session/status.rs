@@ -6,7 +6,7 @@ use envoy_types::pb::envoy::config::core::v3::Node;
 use oxds_types::{ApiVersion, ResourceType, Version};
 
 use super::{Session, watch::Watch};
-use crate::{snapshot::Snapshot, subscription::Named, time::Instant};
+use crate::{snapshot::Snapshot, subscription::SubscribedName, time::Instant};
 
 /// How far a client is with a kind, compared with what is served now. The worse, the greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,7 +77,7 @@ pub struct Nack {
 
 /// A resource that the client rejected, as far as its message tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
+pub struct NackedResource {
     /// The version of the content.
     pub version: Version,
     /// What the client said.
@@ -94,7 +94,7 @@ pub struct ResourceStatus {
     /// The version that the client accepted last and was not told to drop.
     pub acked: Option<Version>,
     /// Present if what was sent last was rejected.
-    pub rejected: Option<Rejection>,
+    pub nacked: Option<NackedResource>,
 }
 
 impl Session {
@@ -129,7 +129,7 @@ impl Session {
         Some(ResourceStatus {
             sent,
             acked,
-            rejected,
+            nacked: rejected,
         })
     }
 
@@ -138,14 +138,14 @@ impl Session {
         self.watch(resource_type)
             .into_iter()
             .flat_map(|watch| watch.subscription.iter())
-            .map(Named::name)
+            .map(SubscribedName::name)
     }
 
     /// What the client rejected and has not accepted a better version of since, by name.
-    pub fn rejections(
+    pub fn nacked_resources(
         &self,
         resource_type: &ResourceType,
-    ) -> impl Iterator<Item = (&Arc<str>, &Rejection)> {
+    ) -> impl Iterator<Item = (&Arc<str>, &NackedResource)> {
         let rejections = self
             .watch(resource_type)
             .into_iter()

@@ -1,7 +1,7 @@
 //! What a client asked for: one set of rules for both protocol variants.
 //!
 //! SotW says the whole subscription with every request, delta says what to add and what to take away; both end in the
-//! same state, and both yield the same [`Change`].
+//! same state, and both yield the same [`SubscriptionChange`].
 //!
 //! ```text
 //!                 first request names nothing                 any request: "*"
@@ -16,7 +16,7 @@
 //!                     └──────┘
 //! ```
 //!
-//! Names are kept beside the wildcard, whichever state it is in (S-13, S-40).
+//! SortedNames are kept beside the wildcard, whichever state it is in (S-13, S-40).
 
 mod collection;
 mod name;
@@ -28,8 +28,8 @@ use oxds_types::ResourceType;
 
 pub(crate) use collection::parts;
 pub use collection::{collection_of, is_collection, is_of_many};
-pub use name::{Named, Sent};
-use names::Names;
+pub use name::{Sent, SubscribedName};
+use names::SortedNames;
 
 /// The name that stands for all (xDS protocol, "How the client specifies what resources to return").
 pub const WILDCARD: &str = "*";
@@ -52,19 +52,19 @@ enum Wildcard {
 #[derive(Debug, Default)]
 pub struct Subscription {
     wildcard: Wildcard,
-    names: Names,
+    names: SortedNames,
 }
 
 /// What a request changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Change {
+pub struct SubscriptionChange {
     /// What happened to the subscription to everything.
     pub wildcard: Option<WildcardChange>,
-    /// Names that were not subscribed to before.
+    /// SortedNames that were not subscribed to before.
     pub added: Vec<Arc<str>>,
-    /// Names that were, and are asked for again: the client lost them (S-35). Delta only.
+    /// SortedNames that were, and are asked for again: the client lost them (S-35). Delta only.
     pub repeated: Vec<Arc<str>>,
-    /// Names that are not subscribed to any more.
+    /// SortedNames that are not subscribed to any more.
     pub dropped: Vec<Arc<str>>,
 }
 
@@ -128,13 +128,13 @@ impl Subscription {
     }
 
     /// The names, in order, and what is known of each.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Named> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &SubscribedName> {
         self.names.as_slice().iter()
     }
 
     /// What is known of a name that is asked for.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Named> {
+    pub fn get(&self, name: &str) -> Option<&SubscribedName> {
         self.at(self.position(name)?)
     }
 
@@ -143,20 +143,20 @@ impl Subscription {
         self.names.find(name).ok()
     }
 
-    pub(crate) fn at(&self, position: usize) -> Option<&Named> {
+    pub(crate) fn at(&self, position: usize) -> Option<&SubscribedName> {
         self.names.as_slice().get(position)
     }
 
-    pub(crate) fn at_mut(&mut self, position: usize) -> Option<&mut Named> {
+    pub(crate) fn at_mut(&mut self, position: usize) -> Option<&mut SubscribedName> {
         self.names.as_mut_slice().get_mut(position)
     }
 
-    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut Named> {
+    pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut SubscribedName> {
         let position = self.position(name)?;
         self.at_mut(position)
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Named> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut SubscribedName> {
         self.names.as_mut_slice().iter_mut()
     }
 
@@ -165,7 +165,7 @@ impl Subscription {
         &mut self,
         items: impl IntoIterator<Item = T>,
         name: impl Fn(&T) -> &str,
-        mut visit: impl FnMut(&mut Named, T),
+        mut visit: impl FnMut(&mut SubscribedName, T),
     ) {
         let mut near = 0;
         for item in items {
@@ -190,7 +190,7 @@ impl Subscription {
     }
 
     /// SotW: `names` is all that the client asks for from now on.
-    pub fn replace(&mut self, names: &[String], legacy: bool) -> Change {
+    pub fn replace(&mut self, names: &[String], legacy: bool) -> SubscriptionChange {
         let (wanted, starred) = names_and_star(names);
         let before = self.wildcard;
         self.wildcard = match before {
@@ -201,9 +201,9 @@ impl Subscription {
             _ => Wildcard::None,
         };
 
-        let mut change = Change {
+        let mut change = SubscriptionChange {
             wildcard: self.compare(before),
-            ..Change::default()
+            ..SubscriptionChange::default()
         };
         let mut wanted = wanted.into_iter().peekable();
         self.names.retain(|named| {
@@ -223,7 +223,12 @@ impl Subscription {
     }
 
     /// Delta: `subscribe` comes on top, `unsubscribe` goes, and what is in both goes (S-41).
-    pub fn update(&mut self, subscribe: &[String], unsubscribe: &[String], legacy: bool) -> Change {
+    pub fn update(
+        &mut self,
+        subscribe: &[String],
+        unsubscribe: &[String],
+        legacy: bool,
+    ) -> SubscriptionChange {
         let (mut wanted, starred) = names_and_star(subscribe);
         let (unwanted, unstarred) = names_and_star(unsubscribe);
         let before = self.wildcard;
@@ -235,9 +240,9 @@ impl Subscription {
             before => before,
         };
 
-        let mut change = Change {
+        let mut change = SubscriptionChange {
             wildcard: self.compare(before),
-            ..Change::default()
+            ..SubscriptionChange::default()
         };
         if change.wildcard.is_none() && starred && self.is_wildcard() {
             change.wildcard = Some(WildcardChange::Repeated);

@@ -18,7 +18,7 @@ use crate::snapshot::Resource;
 /// Three words, as a client of many names has many of these: where there is a resource, its name is the resource's.
 /// What the client *rejected* is rare and is kept apart, with the session.
 #[derive(Debug, Clone)]
-pub struct Named(State);
+pub struct SubscribedName(State);
 
 #[derive(Debug, Clone)]
 enum State {
@@ -52,7 +52,7 @@ pub enum Sent<'a> {
     Resource(&'a Arc<Resource>),
 }
 
-impl Named {
+impl SubscribedName {
     pub(super) fn new(name: Arc<str>) -> Self {
         Self(State::Untold(name))
     }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn p7_a_name_and_its_state_take_three_words() {
-        assert_eq!(size_of::<Named>(), 3 * size_of::<usize>());
+        assert_eq!(size_of::<SubscribedName>(), 3 * size_of::<usize>());
     }
 
     /// Whatever a client was told and accepted, in whichever order, is what is read back.
@@ -170,7 +170,7 @@ mod tests {
                 .flat_map(|sent| some.map(|acked| (*sent, acked)));
             pairs.map(move |(sent, acked)| (*first, sent, acked))
         }) {
-            let mut named = Named::new("a".into());
+            let mut named = SubscribedName::new("a".into());
             named.tell(first);
             named.accept(acked);
             named.tell(sent);

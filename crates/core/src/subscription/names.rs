@@ -5,18 +5,18 @@
 
 use std::sync::Arc;
 
-use super::Named;
+use super::SubscribedName;
 
 /// Sorted by name, each once.
 #[derive(Debug, Default)]
-pub(super) struct Names(Vec<Named>);
+pub(super) struct SortedNames(Vec<SubscribedName>);
 
-impl Names {
-    pub(super) fn as_slice(&self) -> &[Named] {
+impl SortedNames {
+    pub(super) fn as_slice(&self) -> &[SubscribedName] {
         &self.0
     }
 
-    pub(super) fn as_mut_slice(&mut self) -> &mut [Named] {
+    pub(super) fn as_mut_slice(&mut self) -> &mut [SubscribedName] {
         &mut self.0
     }
 
@@ -44,7 +44,7 @@ impl Names {
         let (mut old, mut moved) = (std::mem::take(&mut self.0).into_iter(), 0);
         for (name, place) in names.iter().zip(places) {
             grown.extend(old.by_ref().take(place - moved));
-            grown.push(Named::new(Arc::clone(name)));
+            grown.push(SubscribedName::new(Arc::clone(name)));
             moved = place;
         }
         grown.extend(old);
@@ -70,7 +70,7 @@ impl Names {
     }
 
     /// Keeps those for which this is true. They are asked about in order.
-    pub(super) fn retain(&mut self, keep: impl FnMut(&Named) -> bool) {
+    pub(super) fn retain(&mut self, keep: impl FnMut(&SubscribedName) -> bool) {
         self.0.retain(keep);
     }
 }
@@ -83,7 +83,7 @@ mod tests {
         list.iter().map(|&name| name.into()).collect()
     }
 
-    fn list(names: &Names) -> Vec<&str> {
+    fn list(names: &SortedNames) -> Vec<&str> {
         names
             .as_slice()
             .iter()
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn names_come_and_go_in_order() {
-        let mut all = Names::default();
+        let mut all = SortedNames::default();
         all.add(&names(&["b", "d"]));
         all.add(&names(&["a", "c", "e"]));
         assert_eq!(list(&all), ["a", "b", "c", "d", "e"]);

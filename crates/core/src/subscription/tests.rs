@@ -11,18 +11,18 @@ fn arcs(names: &[&str]) -> Vec<Arc<str>> {
 }
 
 /// A delta subscription after these (subscribe, unsubscribe) requests.
-fn delta(requests: &[(&[&str], &[&str])]) -> (Subscription, Change) {
+fn delta(requests: &[(&[&str], &[&str])]) -> (Subscription, SubscriptionChange) {
     let mut subscription = Subscription::new();
-    let mut change = Change::default();
+    let mut change = SubscriptionChange::default();
     for (subscribe, unsubscribe) in requests {
         change = subscription.update(&list(subscribe), &list(unsubscribe), true);
     }
     (subscription, change)
 }
 
-fn sotw(requests: &[&[&str]], legacy: bool) -> (Subscription, Change) {
+fn sotw(requests: &[&[&str]], legacy: bool) -> (Subscription, SubscriptionChange) {
     let mut subscription = Subscription::new();
-    let mut change = Change::default();
+    let mut change = SubscriptionChange::default();
     for names in requests {
         change = subscription.replace(&list(names), legacy);
     }
@@ -40,7 +40,7 @@ fn s1_a_first_request_without_names_asks_for_all() {
 fn s12_a_type_without_the_legacy_wildcard_is_not_asked_for() {
     let (subscription, change) = sotw(&[&[]], false);
     assert!(!subscription.is_wildcard() && subscription.is_asked());
-    assert_eq!(change, Change::default());
+    assert_eq!(change, SubscriptionChange::default());
     for resource_type in [
         ResourceType::ENDPOINT,
         ResourceType::ROUTE,
@@ -81,9 +81,9 @@ fn s10_a_name_that_left_and_came_back_is_new() {
 #[test]
 fn sotw_repeats_itself_without_meaning_anything_by_it() {
     let (_, change) = sotw(&[&["A", "B"], &["B", "A", "A"]], false);
-    assert_eq!(change, Change::default());
+    assert_eq!(change, SubscriptionChange::default());
     let (_, change) = sotw(&[&["*", "A"], &["A", "*"]], false);
-    assert_eq!(change, Change::default());
+    assert_eq!(change, SubscriptionChange::default());
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn s36_delta_says_star_again() {
 #[test]
 fn s38_unsubscribing_what_was_not_asked_for_is_nothing() {
     let (_, change) = delta(&[(&["A"], &[]), (&[], &["Q"])]);
-    assert_eq!(change, Change::default());
+    assert_eq!(change, SubscriptionChange::default());
 }
 
 #[test]
@@ -137,5 +137,5 @@ fn s40_legacy_wildcard_then_names_then_nothing() {
 fn s41_subscribing_and_unsubscribing_at_once_is_nothing() {
     let (subscription, change) = delta(&[(&["*", "A"], &["*", "A"])]);
     assert!(!subscription.is_wildcard() && subscription.is_empty());
-    assert_eq!(change, Change::default());
+    assert_eq!(change, SubscriptionChange::default());
 }

@@ -87,7 +87,7 @@ fn s59_a_type_of_ones_own_is_known_before_there_is_any() {
     let quota = ResourceType::from_message("acme.v1.Quota").0;
     let mut world = World::of(&CDS, &["A=1"]);
     let mut stream = aggregated(Config {
-        unknown_types: UnknownTypes::Refuse,
+        unknown_types: UnknownTypes::EndStream,
         own_types: [quota.clone()].into(),
         ..Config::default()
     });
@@ -100,7 +100,7 @@ fn s59_a_type_of_ones_own_is_known_before_there_is_any() {
 #[test]
 fn s59_an_unknown_type_may_be_refused() {
     let mut stream = aggregated(Config {
-        unknown_types: UnknownTypes::Refuse,
+        unknown_types: UnknownTypes::EndStream,
         ..Config::default()
     });
     let (thing, _) = ResourceType::from_message("acme.v1.Thing");

@@ -1,6 +1,6 @@
 //! Names that a client does not get, and hears why: `resource_errors` (xRFC TP3).
 
-use oxds_core::session::{Refusal, RefusalCode};
+use oxds_core::session::{ResourceErrorCode, ResourceErrorDetail};
 use oxds_types::ResourceType;
 
 use crate::support::{
@@ -12,16 +12,16 @@ const SDS: ResourceType = ResourceType::SECRET;
 const EDS: ResourceType = ResourceType::ENDPOINT;
 const ERRORS: &str = "xds.config.supports-resource-errors";
 
-fn denied() -> Refusal {
-    Refusal {
-        code: RefusalCode::PermissionDenied,
+fn denied() -> ResourceErrorDetail {
+    ResourceErrorDetail {
+        code: ResourceErrorCode::PermissionDenied,
         message: "not for you".to_owned(),
     }
 }
 
 /// What a driver does with a request for A and B, of which B is not for the client.
 fn ask(stream: &mut Stream, features: &[&str]) {
-    stream.session.refuse(SDS, "B", denied());
+    stream.session.deny(SDS, "B", denied());
     if stream.is_sotw() {
         let mut request = sotw(&SDS, &["A"]);
         request.node = node_with(features);
@@ -37,7 +37,7 @@ fn ask(stream: &mut Stream, features: &[&str]) {
 /// Every SotW request repeats the names, and so the driver the refusal.
 fn ack(stream: &mut Stream, reply: &Reply) {
     if stream.is_sotw() {
-        stream.session.refuse(SDS, "B", denied());
+        stream.session.deny(SDS, "B", denied());
     }
     stream.ack(reply);
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oxds_core::session::{RefusalCode, Request, Session};
+use oxds_core::session::{Request, ResourceErrorCode, Session};
 use oxds_core::snapshot::Protocol;
 use oxds_core::subscription::WILDCARD;
 use oxds_core::time::Instant;
@@ -64,11 +64,11 @@ impl Open {
             let mut session = self.session();
             // All of them is not a name: who may not have all is told of those that it may have.
             for name in withheld.iter().filter(|name| *name != WILDCARD) {
-                let refusal = oxds_core::session::Refusal {
-                    code: RefusalCode::PermissionDenied,
+                let refusal = oxds_core::session::ResourceErrorDetail {
+                    code: ResourceErrorCode::PermissionDenied,
                     message: "not for this client".to_owned(),
                 };
-                session.refuse(resource_type.clone(), name, refusal);
+                session.deny(resource_type.clone(), name, refusal);
             }
         }
         Ok(())

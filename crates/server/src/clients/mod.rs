@@ -5,7 +5,7 @@ mod polls;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use oxds_core::session::{HeldBack, Progress, Rejection, ResourceStatus, Session, TypeStatus};
+use oxds_core::session::{HeldBack, NackedResource, Progress, ResourceStatus, Session, TypeStatus};
 use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
@@ -47,7 +47,7 @@ pub(crate) trait Subscriber {
     /// What it has of one resource; `None` if it did not ask for it.
     fn resource(&self, resource_type: &ResourceType, name: &str) -> Option<ResourceStatus>;
     /// What it refused.
-    fn rejections(&self, resource_type: &ResourceType) -> Vec<(Arc<str>, Rejection)>;
+    fn rejections(&self, resource_type: &ResourceType) -> Vec<(Arc<str>, NackedResource)>;
 }
 
 /// Shows every client that is there, and what is served to it: streams, oldest first, then those that poll.
@@ -98,8 +98,8 @@ impl Subscriber for Session {
         self.resource_status(resource_type, name)
     }
 
-    fn rejections(&self, resource_type: &ResourceType) -> Vec<(Arc<str>, Rejection)> {
-        let rejections = Session::rejections(self, resource_type);
+    fn rejections(&self, resource_type: &ResourceType) -> Vec<(Arc<str>, NackedResource)> {
+        let rejections = Session::nacked_resources(self, resource_type);
         rejections
             .map(|(name, rejection)| (Arc::clone(name), rejection.clone()))
             .collect()

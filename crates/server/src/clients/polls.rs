@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use oxds_core::session::{
-    HeldBack, Interest, Nack, Progress, Rejection, ResourceStatus, TypeStatus,
+    HeldBack, Interest, Nack, NackedResource, Progress, ResourceStatus, TypeStatus,
 };
 use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_core::time::Instant;
@@ -113,7 +113,7 @@ impl Polls {
         &self,
         now: Instant,
         question: &Question,
-    ) -> Vec<(Arc<str>, Rejection)> {
+    ) -> Vec<(Arc<str>, NackedResource)> {
         let Some(node) = &question.node else {
             return Vec::new();
         };
@@ -224,7 +224,7 @@ impl Polled {
         ResourceStatus {
             sent,
             acked,
-            rejected: rejected.map(|(nack, version)| Rejection {
+            nacked: rejected.map(|(nack, version)| NackedResource {
                 version,
                 reason: Arc::clone(&nack.reason),
                 at: nack.at,
@@ -306,7 +306,7 @@ impl Subscriber for Poller {
         asked.then(|| polled.resource(name))
     }
 
-    fn rejections(&self, resource_type: &ResourceType) -> Vec<(Arc<str>, Rejection)> {
+    fn rejections(&self, resource_type: &ResourceType) -> Vec<(Arc<str>, NackedResource)> {
         let Some(polled) = self
             .resource_types
             .get(resource_type)
@@ -316,7 +316,7 @@ impl Subscriber for Poller {
         };
         let sent = polled.sent.iter().flat_map(Told::resources);
         let rejected = sent.filter_map(|resource: &Arc<Resource>| {
-            let rejected = polled.resource(resource.name()).rejected?;
+            let rejected = polled.resource(resource.name()).nacked?;
             Some((Arc::clone(resource.name()), rejected))
         });
         rejected.collect()

@@ -108,17 +108,14 @@ impl Shot<'_> {
         let (mut config_status, client_status) = verdict(&status, served.map(|r| r.version()));
         let shown = self.with_contents && resource_type.resource_type != ResourceType::SECRET;
         let contents = served.filter(|r| shown && status.acked == Some(r.version()));
-        let mut error_state = status
-            .rejected
-            .as_ref()
-            .map(|rejection| UpdateFailureState {
-                failed_configuration: served
-                    .filter(|r| shown && r.version() == rejection.version)
-                    .map(|r| any(r)),
-                last_update_attempt: Some(wall_clock(self.now, rejection.at)),
-                details: rejection.reason.to_string(),
-                version_info: rejection.version.to_string(),
-            });
+        let mut error_state = status.nacked.as_ref().map(|rejection| UpdateFailureState {
+            failed_configuration: served
+                .filter(|r| shown && r.version() == rejection.version)
+                .map(|r| any(r)),
+            last_update_attempt: Some(wall_clock(self.now, rejection.at)),
+            details: rejection.reason.to_string(),
+            version_info: rejection.version.to_string(),
+        });
         // The client may well have what is served: it is not what the store has.
         if let Some(withdrawn) = self.withdrawn(resource_type, name, served) {
             config_status = ConfigStatus::Error;
@@ -174,7 +171,7 @@ fn verdict(
 ) -> (ConfigStatus, ClientResourceStatus) {
     use ClientResourceStatus as Client;
     match (status.sent, status.acked) {
-        _ if status.rejected.is_some() => (ConfigStatus::Error, Client::Nacked),
+        _ if status.nacked.is_some() => (ConfigStatus::Error, Client::Nacked),
         (_, Some(acked)) if served == Some(acked) => (ConfigStatus::Synced, Client::Acked),
         (_, Some(_)) => (ConfigStatus::Stale, Client::Acked),
         (Some(_), None) => (ConfigStatus::Stale, Client::Requested),

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
-use oxds_core::session::{Event, Transmit};
+use oxds_core::session::{Event, TransmitResponse};
 use oxds_core::snapshot::Protocol;
 use oxds_types::ResourceType;
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -114,7 +114,7 @@ impl Metrics {
         self.throttled.inc();
     }
 
-    pub(crate) fn response(&self, response: &Transmit) {
+    pub(crate) fn response(&self, response: &TransmitResponse) {
         let resource_type = self.by_type(&response.resource_type);
         self.responses.get_or_create(&resource_type).inc();
         self.bytes

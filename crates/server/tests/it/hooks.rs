@@ -74,7 +74,7 @@ impl Observer for Diary {
     }
 
     fn request(&mut self, request: &Request) -> Result<(), Status> {
-        let rejects = request.rejection().is_some();
+        let rejects = request.error_detail().is_some();
         self.note(format!("request {:?} {rejects}", request.names()))
     }
 

@@ -40,7 +40,7 @@ impl Watch {
     }
 
     /// The client asks for collections, or not any more.
-    pub(super) fn resubscribe_collections(&mut self, change: &subscription::Change) {
+    pub(super) fn resubscribe_collections(&mut self, change: &subscription::SubscriptionChange) {
         if self.form.protocol != Protocol::Delta {
             return;
         }

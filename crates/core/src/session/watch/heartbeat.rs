@@ -20,7 +20,7 @@ use super::{
 use crate::{
     session::frame::Response,
     snapshot::{Protocol, Published, Resource, heartbeat},
-    subscription::{Named, Sent},
+    subscription::{Sent, SubscribedName},
     time::Instant,
 };
 
@@ -171,7 +171,7 @@ impl Watch {
                     .subscription
                     .iter()
                     .filter(|named| !matches!(named.sent(), Sent::Absent));
-                Box::new(there_is.filter_map(Named::acked).filter(is_left))
+                Box::new(there_is.filter_map(SubscribedName::acked).filter(is_left))
             }
         }
     }

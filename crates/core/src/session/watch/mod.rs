@@ -78,11 +78,11 @@ pub(super) struct Watch {
     understands_errors: bool,
 
     // Owed: added to by requests and changes, taken from by responses.
-    /// Names to look at. With a wildcard: names to be sent whatever the cursor says.
+    /// RequestedNames to look at. With a wildcard: names to be sent whatever the cursor says.
     due: BTreeSet<Arc<str>>,
     /// Without a wildcard: every name is to be looked at, listed in `due` or not. So it is after a first request.
     all_due: bool,
-    /// Names whose parents change: to be sent again, changed or not, once what is outstanding is answered (S-54).
+    /// RequestedNames whose parents change: to be sent again, changed or not, once what is outstanding is answered (S-54).
     again: BTreeSet<Arc<str>>,
     /// A response is owed even if there is nothing to put in it, so that the client stops waiting (S-27, S-31).
     answer_owed: bool,

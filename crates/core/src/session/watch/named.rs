@@ -12,9 +12,9 @@ use super::{
     subscribe::Claims,
 };
 use crate::{
-    session::{Refusal, frame::Response, ordering::Peers},
+    session::{ResourceErrorDetail, frame::Response, ordering::Peers},
     snapshot::{Ascending, Protocol, Published, Resource, has_aliases, nothing_by_alias},
-    subscription::{Named, Sent},
+    subscription::{Sent, SubscribedName},
     time::Instant,
 };
 
@@ -31,7 +31,7 @@ enum Verdict<'a> {
 }
 
 impl<'a> Verdict<'a> {
-    fn of(named: &Named, there_is: Option<&'a Arc<Resource>>) -> Self {
+    fn of(named: &SubscribedName, there_is: Option<&'a Arc<Resource>>) -> Self {
         match (named.sent(), there_is) {
             // Also what was sent and rejected: the same content is not sent again (S-17, S-46).
             (Sent::Resource(sent), Some(resource)) if sent == resource => Self::Settled,
@@ -76,7 +76,7 @@ impl<'a> Telling<'a> {
     /// That there is no such resource, in the protocol's way; false if there is no room for it.
     fn push_absence(&mut self, resource_type: &ResourceType, name: &Arc<str>) -> bool {
         if self.response.protocol() == Protocol::Sotw {
-            return self.push_error(name, &Refusal::not_found(resource_type, name));
+            return self.push_error(name, &ResourceErrorDetail::not_found(resource_type, name));
         }
         let fits = self.response.has_room_to_remove(name, self.limit);
         if fits {
@@ -86,7 +86,7 @@ impl<'a> Telling<'a> {
     }
 
     /// Why the client does not get it; false if there is no room for that.
-    fn push_error(&mut self, name: &str, refusal: &Refusal) -> bool {
+    fn push_error(&mut self, name: &str, refusal: &ResourceErrorDetail) -> bool {
         let room = name.len() + refusal.message.len() + 32;
         let fits = self.response.has_room_for(room, self.limit);
         if fits {
@@ -284,12 +284,17 @@ impl Watch {
     }
 
     /// Why a name cannot be served that its source has (S-73), if the client has nothing of it and understands that.
-    fn unfit(&self, verdict: &Verdict<'_>, name: &str, head: &Published) -> Option<Refusal> {
+    fn unfit(
+        &self,
+        verdict: &Verdict<'_>,
+        name: &str,
+        head: &Published,
+    ) -> Option<ResourceErrorDetail> {
         let may_say = self.understands_errors && matches!(verdict, Verdict::Missing);
         let fault = may_say
             .then(|| head.fault(&self.resource_type, name))
             .flatten()?;
-        Some(Refusal::unfit(&fault))
+        Some(ResourceErrorDetail::unfit(&fault))
     }
 
     /// Puts an element into the response, if there is room.

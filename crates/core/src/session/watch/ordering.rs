@@ -7,11 +7,11 @@ use oxds_types::ResourceType;
 use super::{Watch, wildcard::Step};
 use crate::{
     session::{
-        Config, Event, Held,
+        Config, Event, OverdueChange,
         ordering::{Patience, Peers},
     },
     snapshot::{Collection, Difference, Published, Resource},
-    subscription::{Named, Sent},
+    subscription::{Sent, SubscribedName},
     time::Instant,
 };
 
@@ -121,7 +121,7 @@ impl Watch {
         let under_way = !self.outstanding.is_empty();
         let Some(all) = &self.all else {
             let quiet = !self.is_due() && !under_way && self.is_settled(head);
-            let is_unanswered = |named: &Named| {
+            let is_unanswered = |named: &SubscribedName| {
                 let is_due = match named.sent() {
                     Sent::Resource(_) => under_way,
                     // It was gone, and that could not be said.
@@ -143,7 +143,7 @@ impl Watch {
         resource_type: &ResourceType,
         name: &str,
     ) -> bool {
-        let accepted = self.subscription.iter().filter_map(Named::acked);
+        let accepted = self.subscription.iter().filter_map(SubscribedName::acked);
         self.all.is_none()
             && accepted
                 .into_iter()
@@ -244,7 +244,7 @@ impl Watch {
             }
             None => {
                 let all = self.all_due.then(|| self.subscription.iter());
-                let all = all.into_iter().flatten().map(Named::name);
+                let all = all.into_iter().flatten().map(SubscribedName::name);
                 let mut due = all.chain(&self.due);
                 due.find_map(|name| look(there_is.get(name)?))
             }
@@ -370,7 +370,7 @@ impl Watch {
         };
         for (name, held) in &mut self.held {
             if held.patience.ends(now, config.hold) {
-                report(Held::Removal(Arc::clone(name)));
+                report(OverdueChange::Removal(Arc::clone(name)));
             }
         }
         if self
@@ -378,18 +378,18 @@ impl Watch {
             .as_mut()
             .is_some_and(|patience| patience.ends(now, config.hold))
         {
-            report(Held::Update);
+            report(OverdueChange::Update);
         }
         if let Some(withheld) = &mut self.withheld
             && withheld.ends(now, config)
         {
-            report(Held::Update);
+            report(OverdueChange::Update);
         }
         if let Some(departed) = &mut self.departed
             && departed.withheld.ends(now, config)
         {
             let names = departed.names.iter().map(Arc::clone);
-            names.for_each(|name| report(Held::Removal(name)));
+            names.for_each(|name| report(OverdueChange::Removal(name)));
         }
         self.recent.expire(now);
         self.heartbeats.expire(now);

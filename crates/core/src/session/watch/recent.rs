@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     snapshot::{Change, Resource},
-    subscription::Named,
+    subscription::SubscribedName,
     time::Instant,
 };
 
@@ -98,7 +98,7 @@ impl Watch {
         let name = cluster.name();
         let accepted = match &self.all {
             Some(all) => all.acked.as_ref().and_then(|acked| acked.get(name)),
-            None => self.subscription.get(name).and_then(Named::acked),
+            None => self.subscription.get(name).and_then(SubscribedName::acked),
         };
         accepted != Some(cluster) && !self.record.rejections.contains_key(name)
     }

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use oxds_types::Version;
 
 use crate::{
-    session::{Nack, Rejection},
+    session::{Nack, NackedResource},
     snapshot::Resource,
     time::Instant,
 };
@@ -30,7 +30,7 @@ pub(in crate::session) struct Record {
 /// A rejection, and what the client goes on with.
 #[derive(Debug)]
 pub(in crate::session) struct Rejected {
-    pub(in crate::session) what: Rejection,
+    pub(in crate::session) what: NackedResource,
     /// The client's message names it, so it alone is meant; else it is one of several suspects.
     pub(super) certain: bool,
     pub(in crate::session) fallback: Fallback,

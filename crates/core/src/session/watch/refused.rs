@@ -1,4 +1,4 @@
-//! Names that this client does not get, whatever there is of them: it hears why, once (xRFC TP3, gRFC A88).
+//! RequestedNames that this client does not get, whatever there is of them: it hears why, once (xRFC TP3, gRFC A88).
 
 use std::{collections::BTreeMap, mem, sync::Arc};
 
@@ -9,7 +9,7 @@ use super::{
     response::{Content, Draft, Kept},
 };
 use crate::{
-    session::{Refusal, frame::Response},
+    session::{ResourceErrorDetail, frame::Response},
     snapshot::{Protocol, Published},
 };
 
@@ -19,13 +19,13 @@ pub(super) struct Refused(BTreeMap<Arc<str>, Reason>);
 
 #[derive(Debug)]
 struct Reason {
-    refusal: Refusal,
+    refusal: ResourceErrorDetail,
     /// The client heard of it, or would not understand.
     told: bool,
 }
 
 impl Refused {
-    fn insert(&mut self, name: Arc<str>, refusal: Refusal) {
+    fn insert(&mut self, name: Arc<str>, refusal: ResourceErrorDetail) {
         let told = |reason: &Reason| reason.told && reason.refusal == refusal;
         let told = self.0.get(&name).is_some_and(told);
         self.0.insert(name, Reason { refusal, told });
@@ -38,7 +38,10 @@ impl Refused {
 
 impl Watch {
     /// SotW: these, and no others any more, of the names in the request.
-    pub(in crate::session) fn refuse_only(&mut self, refusals: Vec<(Arc<str>, Refusal)>) {
+    pub(in crate::session) fn refuse_only(
+        &mut self,
+        refusals: Vec<(Arc<str>, ResourceErrorDetail)>,
+    ) {
         let mut before = mem::take(&mut self.refused);
         for (name, refusal) in refusals {
             if let Some(reason) = before.0.remove(&name) {
@@ -51,7 +54,7 @@ impl Watch {
     /// Delta: these too; not those any more that the client unsubscribes from.
     pub(in crate::session) fn refuse_too(
         &mut self,
-        refusals: Vec<(Arc<str>, Refusal)>,
+        refusals: Vec<(Arc<str>, ResourceErrorDetail)>,
         unsubscribed: &[String],
     ) {
         for name in unsubscribed {

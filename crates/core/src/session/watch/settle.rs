@@ -13,9 +13,9 @@ use super::{
     wildcard::Step,
 };
 use crate::{
-    session::{Config, Event, Nack, Nonce, Rejection},
+    session::{Config, Event, Nack, NackedResource, Nonce},
     snapshot::{Protocol, Resource},
-    subscription::Named,
+    subscription::SubscribedName,
     time::Instant,
 };
 
@@ -90,7 +90,7 @@ impl Watch {
         self.claims = None;
         for resource in blamed {
             let reason = Arc::clone(&reason);
-            let what = Rejection {
+            let what = NackedResource {
                 version: resource.version(),
                 reason,
                 at: now,
@@ -211,7 +211,7 @@ impl Watch {
     fn remember_rejection(
         &mut self,
         name: &Arc<str>,
-        what: Rejection,
+        what: NackedResource,
         certain: bool,
         replaced: Option<&Arc<Resource>>,
         config: &Config,
@@ -221,7 +221,7 @@ impl Watch {
         if !self.covers(name) {
             return;
         }
-        if rejections.len() >= config.max_rejections && !rejections.contains_key(name) {
+        if rejections.len() >= config.max_nacked && !rejections.contains_key(name) {
             return;
         }
         let fallback = match rejections.get(name) {
@@ -244,7 +244,7 @@ impl Watch {
         if let Some(copy) = replaced {
             return Fallback::Resource(Arc::clone(copy));
         }
-        let by_name = self.subscription.get(name).and_then(Named::acked);
+        let by_name = self.subscription.get(name).and_then(SubscribedName::acked);
         match &self.all {
             Some(all) => match (&all.acked, by_name) {
                 (Some(acked), _) => acked.get(name).cloned().into(),
@@ -328,7 +328,7 @@ impl Watch {
                 let named = self.subscription.get(name);
                 (
                     named.and_then(|named| named.sent().resource()).map(version),
-                    named.and_then(Named::acked).map(version),
+                    named.and_then(SubscribedName::acked).map(version),
                 )
             }
         };

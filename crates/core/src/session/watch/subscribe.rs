@@ -8,9 +8,9 @@ use std::{
 
 use super::{Watch, record::Rejected, response::Outstanding, wildcard::All};
 use crate::{
-    session::request::Names,
+    session::request::RequestedNames,
     snapshot::{Protocol, Revision},
-    subscription::{self, Named, WildcardChange},
+    subscription::{self, SubscribedName, WildcardChange},
 };
 
 /// What the client said it has.
@@ -68,11 +68,14 @@ impl Watch {
     }
 
     /// The part of a request that changes the subscription.
-    pub(in crate::session) fn ask(&mut self, names: &Names) -> subscription::Change {
+    pub(in crate::session) fn ask(
+        &mut self,
+        names: &RequestedNames,
+    ) -> subscription::SubscriptionChange {
         let legacy = subscription::has_legacy_wildcard(&self.resource_type);
         let change = match names {
-            Names::Sotw { names, .. } => self.subscription.replace(names, legacy),
-            Names::Delta {
+            RequestedNames::Sotw { names, .. } => self.subscription.replace(names, legacy),
+            RequestedNames::Delta {
                 subscribe,
                 unsubscribe,
                 ..
@@ -84,7 +87,7 @@ impl Watch {
     }
 
     /// The subscription changed: what is owed now?
-    fn resubscribe(&mut self, change: &subscription::Change) {
+    fn resubscribe(&mut self, change: &subscription::SubscriptionChange) {
         self.forget_claims(change);
         match change.wildcard {
             Some(WildcardChange::Gained | WildcardChange::Repeated) => {
@@ -153,7 +156,7 @@ impl Watch {
     }
 
     fn all_names(&self) -> BTreeSet<Arc<str>> {
-        let names = self.subscription.iter().map(Named::name);
+        let names = self.subscription.iter().map(SubscribedName::name);
         names.cloned().collect()
     }
 
@@ -172,7 +175,7 @@ impl Watch {
     }
 
     /// What the client said it has, it said of what it asked for then.
-    fn forget_claims(&mut self, change: &subscription::Change) {
+    fn forget_claims(&mut self, change: &subscription::SubscriptionChange) {
         if change.wildcard.is_some() {
             self.claims = None;
         }

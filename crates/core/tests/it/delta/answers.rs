@@ -37,7 +37,7 @@ fn s45_a_rejection_may_subscribe_too() {
     assert_eq!(stream.take(&world).resources, ["D=1"]);
     let rejected: Vec<_> = stream
         .session
-        .rejections(&EDS)
+        .nacked_resources(&EDS)
         .map(|(name, _)| &**name)
         .collect();
     assert_eq!(rejected, ["A"]);
@@ -59,10 +59,10 @@ fn s46_what_was_rejected_waits_for_a_change() {
             "{resource_type}: the bad one stays behind"
         );
         let status = stream.session.resource_status(&resource_type, "A").unwrap();
-        assert!(status.rejected.is_some() && status.acked.is_some());
+        assert!(status.nacked.is_some() && status.acked.is_some());
         world.set(&resource_type, &["A=3"]);
         assert_eq!(stream.take(&world).resources, ["A=3"]);
-        assert_eq!(stream.session.rejections(&resource_type).count(), 0);
+        assert_eq!(stream.session.nacked_resources(&resource_type).count(), 0);
     }
 }
 

@@ -57,7 +57,7 @@ fn s50_a_part_that_is_refused_is_refused_alone() {
             }
         }
         stream.silent(&world);
-        let rejections = stream.session.rejections(&CDS);
+        let rejections = stream.session.nacked_resources(&CDS);
         let rejections: Vec<_> = rejections.map(|(name, _)| &**name).collect();
         assert_eq!(rejections, [&texts[refused][..1]]);
     }

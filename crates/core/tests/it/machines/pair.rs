@@ -401,7 +401,7 @@ impl Pair {
                     let session = self.session.as_ref().unwrap();
                     assert!(
                         session
-                            .rejections(resource_type)
+                            .nacked_resources(resource_type)
                             .any(|(rejected, _)| **rejected == **name)
                     );
                 }
@@ -436,8 +436,12 @@ impl Pair {
         let is_mortal = all.any(|resource| resource.ttl().is_some());
         let session = self.session.as_ref();
         // What was refused may go on as something that has a TTL.
-        let is_refused =
-            |session: &&Session| session.rejections(&ResourceType::CLUSTER).next().is_some();
+        let is_refused = |session: &&Session| {
+            session
+                .nacked_resources(&ResourceType::CLUSTER)
+                .next()
+                .is_some()
+        };
         let is_mortal = is_mortal || session.as_ref().is_some_and(is_refused);
         let session = session.filter(|_| !self.watched.is_empty() && !is_mortal);
         assert!(session.is_none_or(|session| session.poll_timeout().is_none()));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::session::{Config, Event, Held, HeldChange};
+use oxds_core::session::{Config, Event, HeldChange, OverdueChange};
 
 use super::{CDS, EDS, RDS, also_ask, envoys, held, replace, shop};
 use crate::support::Edit;
@@ -36,7 +36,7 @@ fn s53_holding_is_bounded_and_reported() {
             assert!(!reply.resources.contains(&"X=1".to_owned()));
             let held = Event::HeldTooLong {
                 resource_type: CDS,
-                held: Held::Removal("X".into()),
+                held: OverdueChange::Removal("X".into()),
             };
             assert!(stream.events().contains(&held));
             world = shop();
@@ -57,7 +57,7 @@ fn s53_an_update_that_waits_goes_in_the_end() {
         assert_eq!(route.resources, ["main=2"]);
         let held = Event::HeldTooLong {
             resource_type: RDS,
-            held: Held::Update,
+            held: OverdueChange::Update,
         };
         assert!(stream.events().contains(&held));
         world = shop();

@@ -1,6 +1,6 @@
 //! A client that was away while things changed: S-52, S-53.
 
-use oxds_core::session::{Config, Event, Held};
+use oxds_core::session::{Config, Event, OverdueChange};
 
 use super::{CDS, EDS, LDS, RDS, held, replace, shop};
 use crate::support::{Stream, World};
@@ -92,7 +92,7 @@ fn s53_what_is_gone_since_a_delta_client_was_here_goes_in_the_end() {
     assert_eq!(held(&stream, &world, &CDS), ["removal of X for rds all"]);
     stream.pass(Config::default().hold);
     assert_eq!(stream.poll(&world)[0].removed, ["X"]);
-    let held = Held::Removal("X".into());
+    let held = OverdueChange::Removal("X".into());
     assert!(stream.events().contains(&Event::HeldTooLong {
         resource_type: CDS,
         held

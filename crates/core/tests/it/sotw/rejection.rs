@@ -15,7 +15,7 @@ fn s17_s18_what_was_rejected_waits_for_a_change() {
     stream.silent(&world);
     let status = stream.session.resource_status(&CDS, "A").unwrap();
     assert_eq!(
-        &*status.rejected.as_ref().unwrap().reason,
+        &*status.nacked.as_ref().unwrap().reason,
         "A: no such lb_policy"
     );
     assert_ne!(
@@ -28,7 +28,7 @@ fn s17_s18_what_was_rejected_waits_for_a_change() {
     assert_eq!(stream.take(&world).resources, ["A=2"]);
     let status = stream.session.resource_status(&CDS, "A").unwrap();
     assert_eq!(
-        (status.rejected, status.sent),
+        (status.nacked, status.sent),
         (None, status.acked),
         "an ACK clears the error"
     );
@@ -68,7 +68,7 @@ fn s17_s80_a_full_state_leaves_out_what_was_rejected() {
         "what the client goes on with"
     );
     assert_eq!(
-        stream.session.rejections(&CDS).count(),
+        stream.session.nacked_resources(&CDS).count(),
         2,
         "an ACK of the rest changes nothing"
     );
@@ -78,7 +78,7 @@ fn s17_s80_a_full_state_leaves_out_what_was_rejected() {
     );
     world.set(&CDS, &["B=2", "D=2"]);
     assert_eq!(stream.take(&world).resources, ["A=2", "B=2", "C=1", "D=2"]);
-    assert_eq!(stream.session.rejections(&CDS).count(), 0);
+    assert_eq!(stream.session.nacked_resources(&CDS).count(), 0);
     assert!(stream.session.is_in_sync(&world.snapshot));
 }
 
@@ -97,7 +97,7 @@ fn s17_p13_what_the_first_response_was_refused_for_stays_out_of_later_ones() {
             world.set(&CDS, &[text]);
             assert_eq!(stream.take(&world).resources, [text]);
         }
-        assert_eq!(stream.session.rejections(&CDS).count(), 1);
+        assert_eq!(stream.session.nacked_resources(&CDS).count(), 1);
         world.set(&CDS, &["B=2"]);
         assert_eq!(stream.take(&world).resources, ["A=3", "B=2"]);
         assert!(stream.session.is_in_sync(&world.snapshot));
@@ -173,10 +173,10 @@ fn s18_who_accepts_a_full_state_refuses_nothing_of_it() {
     world.set(&CDS, &["A=bad", "B=2"]);
     let bad = stream.reply(&world);
     stream.nack(&bad, "no");
-    assert_eq!(stream.session.rejections(&CDS).count(), 2);
+    assert_eq!(stream.session.nacked_resources(&CDS).count(), 2);
     world.set(&CDS, &["A=3"]);
     assert_eq!(stream.take(&world).resources, ["A=3", "B=2"]);
-    assert_eq!(stream.session.rejections(&CDS).count(), 0);
+    assert_eq!(stream.session.nacked_resources(&CDS).count(), 0);
     assert!(stream.session.is_in_sync(&world.snapshot));
 }
 

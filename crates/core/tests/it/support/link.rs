@@ -310,8 +310,12 @@ impl Link {
         let is_mortal = all.any(|resource| resource.ttl().is_some());
         for wire in &self.wires {
             let mut resource_types = TYPES.iter();
-            let refused = resource_types
-                .any(|resource_type| wire.session.rejections(resource_type).next().is_some());
+            let refused = resource_types.any(|resource_type| {
+                wire.session
+                    .nacked_resources(resource_type)
+                    .next()
+                    .is_some()
+            });
             // What was refused may go on as something that has a TTL.
             let is_mortal = is_mortal || refused;
             assert!(
@@ -324,7 +328,7 @@ impl Link {
             assert!(refused || wire.session.is_in_sync(&self.world.snapshot));
             let rejections: usize = TYPES
                 .iter()
-                .map(|resource_type| wire.session.rejections(resource_type).count())
+                .map(|resource_type| wire.session.nacked_resources(resource_type).count())
                 .sum();
             let names: usize = wire
                 .session

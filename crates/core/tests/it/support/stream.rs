@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use envoy_types::pb::{envoy::config::core::v3::Node, google::rpc::Status};
 use oxds_core::{
-    session::{Config, Event, Scope, Session, StreamError, Transmit},
+    session::{Config, Event, Scope, Session, StreamError, TransmitResponse},
     snapshot::Protocol,
     time::Instant,
 };
@@ -81,7 +81,7 @@ fn ttl_of(resource: &Resource) -> Option<Duration> {
 }
 
 impl Reply {
-    pub(crate) fn decode(protocol: Protocol, transmit: &Transmit) -> Self {
+    pub(crate) fn decode(protocol: Protocol, transmit: &TransmitResponse) -> Self {
         let message = transmit.frame.message();
         assert_eq!(
             message.len() + 5,

@@ -110,7 +110,7 @@ fn rejections(
     names: Vec<Arc<str>>,
 ) -> impl Iterator<Item = Rejected> {
     names.into_iter().filter_map(move |name| {
-        let rejection = session.resource_status(resource_type, &name)?.rejected?;
+        let rejection = session.resource_status(resource_type, &name)?.nacked?;
         let resource_type = resource_type.clone();
         Some(Rejected {
             resource_type,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use oxds_core::session::{HeldBack, Nack, Rejection, TypeStatus};
+use oxds_core::session::{HeldBack, Nack, NackedResource, TypeStatus};
 use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
 use oxds_types::ApiVersion;
@@ -163,7 +163,7 @@ fn nack_status(nack: &Nack, now: Instant) -> NackStatus {
     }
 }
 
-fn rejected(name: &Arc<str>, rejection: &Rejection, now: Instant) -> RejectedResource {
+fn rejected(name: &Arc<str>, rejection: &NackedResource, now: Instant) -> RejectedResource {
     RejectedResource {
         name: name.to_string(),
         version: rejection.version.to_string(),

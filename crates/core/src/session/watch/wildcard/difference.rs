@@ -141,7 +141,7 @@ impl Watch {
         names.filter(|name| !self.held.contains_key(*name))
     }
 
-    /// Names to be sent whatever the cursor says (S-35, S-39), up to the message limit.
+    /// RequestedNames to be sent whatever the cursor says (S-35, S-39), up to the message limit.
     fn push_due(&mut self, response: &mut Response, extra: &mut Vec<Told>, head: &Published) {
         while let Some(name) = self.due.pop_first() {
             if extra.iter().any(|told| *told.name() == name) {

@@ -4,16 +4,16 @@ use oxds_types::ResourceType;
 
 /// What a client is told in place of a resource (xRFC TP3).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ResourceErrorDetail {
     /// What the client makes of it.
-    pub code: RefusalCode,
+    pub code: ResourceErrorCode,
     /// For the people at the other end.
     pub message: String,
 }
 
 /// As `google.rpc.Code`, of which TP3 gives a meaning to these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RefusalCode {
+pub enum ResourceErrorCode {
     /// There is no such resource: the client may drop what it has.
     NotFound = 5,
     /// It is not for this client, which may drop what it has.
@@ -24,11 +24,11 @@ pub enum RefusalCode {
     Unavailable = 14,
 }
 
-impl Refusal {
+impl ResourceErrorDetail {
     /// There is one that cannot be served, for this reason.
     pub(super) fn unfit(reason: &str) -> Self {
         Self {
-            code: RefusalCode::Internal,
+            code: ResourceErrorCode::Internal,
             message: reason.to_owned(),
         }
     }
@@ -37,7 +37,7 @@ impl Refusal {
     #[must_use]
     pub fn not_found(resource_type: &ResourceType, name: &str) -> Self {
         Self {
-            code: RefusalCode::NotFound,
+            code: ResourceErrorCode::NotFound,
             message: format!("no {resource_type} is called {name:?} here"),
         }
     }
