@@ -73,7 +73,7 @@ pub(crate) async fn load(folder: &Path) -> Result<Took, String> {
     serving.abort();
     let snapshot = cache.snapshot();
     let resources = snapshot
-        .resource_types()
+        .types()
         .map(|(_, kind)| kind.collection().len())
         .sum();
     Ok(Took { millis, resources })

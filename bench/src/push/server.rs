@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
-use oxds_core::group::Matcher;
+use oxds_core::group::NodeMatcher;
 use oxds_core::snapshot::Resource;
 use oxds_server::{Cache, Limits, Security, Server};
 use oxds_types::Glob;
@@ -64,10 +64,10 @@ pub(super) fn node_of(group: usize) -> String {
     format!("node-{group}")
 }
 
-fn only(id: &str) -> Matcher {
-    Matcher {
+fn only(id: &str) -> NodeMatcher {
+    NodeMatcher {
         id: Some(Glob::exact(id)),
-        ..Matcher::default()
+        ..NodeMatcher::default()
     }
 }
 

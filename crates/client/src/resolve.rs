@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use oxds_core::ads::{Event, Reason, WatchError};
-use oxds_core::resolve::{Command, Resolver, XdsConfig};
-use oxds_core::resource::Types;
+use oxds_core::ads::{ClientEvent, WatchError, WatchErrorReason};
+use oxds_core::resolve::{Resolver, WatchCommand, XdsConfig};
+use oxds_core::resource::ResourceParsers;
 
 use crate::client::{ClientPool, Watches};
 use crate::load::LoadReporter;
@@ -31,7 +31,7 @@ impl ConfigWatch {
     pub fn new(pool: &ClientPool, target: &Target) -> Result<Self, TargetError> {
         let listener = target.listener_name(pool.bootstrap())?;
         let client = pool.client(&target.to_string());
-        for read_as in Types::grpc() {
+        for read_as in ResourceParsers::grpc() {
             client.register(read_as);
         }
         let mut watch = Self {
@@ -73,7 +73,7 @@ impl ConfigWatch {
                     self.ended = true;
                     let text =
                         format!("the xDS client's runtime is gone [node {:?}]", self.node_id);
-                    return Err(WatchError::new(Reason::Unreachable, text));
+                    return Err(WatchError::new(WatchErrorReason::Unreachable, text));
                 }
             }
         }
@@ -82,17 +82,17 @@ impl ConfigWatch {
     /// The resolver's own errors do not say for whom; those of resources do already (C-118).
     fn with_node(&self, error: WatchError) -> WatchError {
         match error.reason {
-            Reason::Unusable => WatchError::new(
-                Reason::Unusable,
+            WatchErrorReason::Unusable => WatchError::new(
+                WatchErrorReason::Unusable,
                 format!("{error} [node {:?}]", self.node_id),
             ),
             _ => error,
         }
     }
 
-    fn take_in(&mut self, event: Event) {
+    fn take_in(&mut self, event: ClientEvent) {
         // Ambient errors leave the configuration as it is; the client has logged them.
-        if let Event::Changed {
+        if let ClientEvent::Changed {
             resource_type,
             name,
             resource,
@@ -106,8 +106,10 @@ impl ConfigWatch {
     fn obey(&mut self) {
         while let Some(command) = self.resolver.poll_command() {
             match command {
-                Command::Watch(resource_type, name) => self.watches.add(&resource_type, &name),
-                Command::Unwatch(resource_type, name) => self.watches.remove(&resource_type, &name),
+                WatchCommand::Watch(resource_type, name) => self.watches.add(&resource_type, &name),
+                WatchCommand::Unwatch(resource_type, name) => {
+                    self.watches.remove(&resource_type, &name)
+                }
             }
         }
     }

@@ -37,13 +37,13 @@ pub struct Observer {
     node: Node,
 
     // Survives the stream.
-    held: BTreeMap<Arc<str>, Held>,
+    held: BTreeMap<Arc<str>, ObservedResource>,
     version: String,
 }
 
 /// A resource, as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct ObservedResource {
     /// Its version; that of the whole response where full states are sent.
     pub version: String,
     /// The version of the API whose type URL it came with.
@@ -54,18 +54,18 @@ pub struct Held {
 
 /// A resource came, changed or went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct ObservedChange {
     /// Its name.
     pub name: Arc<str>,
     /// Whether it was held before.
     pub was_held: bool,
     /// What it is; `None`: there is none.
-    pub now: Option<Held>,
+    pub now: Option<ObservedResource>,
 }
 
 /// What to write to the stream.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Request {
+pub enum ObserverRequest {
     /// To one of full states.
     Sotw(Box<DiscoveryRequest>),
     /// To one of differences.
@@ -94,13 +94,13 @@ impl Observer {
 
     /// The same, asking in this version of the API: v3, unless told (gRFC A30). It may be answered in either.
     #[must_use]
-    pub fn asking_in(mut self, api: ApiVersion) -> Self {
+    pub fn with_api_version(mut self, api: ApiVersion) -> Self {
         self.api = api;
         self
     }
 
     /// What is held, by name.
-    pub fn held(&self) -> impl Iterator<Item = (&Arc<str>, &Held)> {
+    pub fn held(&self) -> impl Iterator<Item = (&Arc<str>, &ObservedResource)> {
         self.held.iter()
     }
 
@@ -112,17 +112,17 @@ impl Observer {
 
     /// A stream was opened: its first request.
     #[must_use]
-    pub fn handle_opened(&self) -> Request {
+    pub fn handle_opened(&self) -> ObserverRequest {
         let (node, type_url) = (Some(self.node.clone()), self.type_url());
         match self.protocol {
-            Protocol::Sotw => Request::Sotw(Box::new(DiscoveryRequest {
+            Protocol::Sotw => ObserverRequest::Sotw(Box::new(DiscoveryRequest {
                 node,
                 type_url,
                 resource_names: self.asked(),
                 // No version: a server may keep silent about one that it has (S-24), and what is held must not be old.
                 ..DiscoveryRequest::default()
             })),
-            Protocol::Delta => Request::Delta(Box::new(DeltaDiscoveryRequest {
+            Protocol::Delta => ObserverRequest::Delta(Box::new(DeltaDiscoveryRequest {
                 node,
                 type_url,
                 resource_names_subscribe: self.asked(),
@@ -154,7 +154,10 @@ impl Observer {
     }
 
     /// A full state came: its answer, and what changed. A resource that cannot be told apart rejects it as a whole.
-    pub fn handle_response(&mut self, response: DiscoveryResponse) -> (Request, Vec<Change>) {
+    pub fn handle_response(
+        &mut self,
+        response: DiscoveryResponse,
+    ) -> (ObserverRequest, Vec<ObservedChange>) {
         let version = response.version_info;
         let resources = response
             .resources
@@ -168,7 +171,7 @@ impl Observer {
             }
             Err(fault) => (Vec::new(), Some(rejection(fault))),
         };
-        let request = Request::Sotw(Box::new(DiscoveryRequest {
+        let request = ObserverRequest::Sotw(Box::new(DiscoveryRequest {
             version_info: self.version.clone(),
             type_url: self.type_url(),
             resource_names: self.asked(),
@@ -180,10 +183,10 @@ impl Observer {
     }
 
     /// A difference came: its answer, and what changed. A resource that cannot be told apart rejects it as a whole.
-    pub fn handle_difference(
+    pub fn handle_delta_response(
         &mut self,
         response: DeltaDiscoveryResponse,
-    ) -> (Request, Vec<Change>) {
+    ) -> (ObserverRequest, Vec<ObservedChange>) {
         // One without a body says that what was sent before is alive.
         let bodies = response
             .resources
@@ -206,7 +209,7 @@ impl Observer {
             }
             Err(fault) => (Vec::new(), Some(rejection(fault))),
         };
-        let request = Request::Delta(Box::new(DeltaDiscoveryRequest {
+        let request = ObserverRequest::Delta(Box::new(DeltaDiscoveryRequest {
             type_url: self.type_url(),
             response_nonce: response.nonce,
             error_detail,
@@ -216,7 +219,7 @@ impl Observer {
     }
 
     /// A full state. Only in the full-state kinds does absence mean removal (xDS protocol, "Deleting resources").
-    fn replace(&mut self, resources: BTreeMap<Arc<str>, Held>) -> Vec<Change> {
+    fn replace(&mut self, resources: BTreeMap<Arc<str>, ObservedResource>) -> Vec<ObservedChange> {
         let gone: Vec<_> = match self.resource_type.all_resources_required_in_sotw() {
             true => self
                 .held
@@ -240,13 +243,16 @@ impl Observer {
         self.update(changed.into_iter().chain(gone))
     }
 
-    fn update(&mut self, updates: impl Iterator<Item = (Arc<str>, Option<Held>)>) -> Vec<Change> {
+    fn update(
+        &mut self,
+        updates: impl Iterator<Item = (Arc<str>, Option<ObservedResource>)>,
+    ) -> Vec<ObservedChange> {
         let changes = updates.map(|(name, now)| {
             let before = match &now {
                 Some(now) => self.held.insert(Arc::clone(&name), now.clone()),
                 None => self.held.remove(&name),
             };
-            Change {
+            ObservedChange {
                 name,
                 was_held: before.is_some(),
                 now,
@@ -261,7 +267,7 @@ impl Observer {
         name: Option<String>,
         version: &str,
         any: Any,
-    ) -> Result<(Arc<str>, Held), String> {
+    ) -> Result<(Arc<str>, ObservedResource), String> {
         if let Some(wrapper) = unwrapped(&any) {
             let wrapper = wrapper.map_err(|error| error.to_string())?;
             let inner = wrapper.resource.ok_or("a wrapper without a resource")?;
@@ -289,7 +295,7 @@ impl Observer {
             return Err(format!("a {} without a name", self.resource_type.message()));
         }
         let (version, value) = (version.to_owned(), any.value);
-        let held = Held {
+        let held = ObservedResource {
             version,
             api,
             value,

@@ -18,9 +18,9 @@ use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse, Node};
 use crate::ads::jittered;
 use crate::time::Instant;
 
-/// The pace of a [`Poll`].
+/// The pace of a [`RestPoller`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Pace {
+pub struct PollTiming {
     /// From an answer to the next question; changed by up to a fifth each time, so that clients do not ask together.
     pub refresh_delay: Duration,
     /// How long an answer may take. Servers may hold a question until something changes (long poll).
@@ -29,7 +29,7 @@ pub struct Pace {
 
 /// What came of a question.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum PollOutcome {
     /// An answer.
     Response(Box<DiscoveryResponse>),
     /// The server has nothing new.
@@ -42,9 +42,9 @@ pub enum Answer {
 
 /// The machine: one server, one kind.
 #[derive(Debug)]
-pub struct Poll {
+pub struct RestPoller {
     // Fixed.
-    pace: Pace,
+    pace: PollTiming,
     node: Node,
 
     question: Option<DiscoveryRequest>,
@@ -65,10 +65,10 @@ enum Phase {
     Waiting { until: Instant },
 }
 
-impl Poll {
+impl RestPoller {
     /// A machine that has nothing to ask. Every question says who asks.
     #[must_use]
-    pub fn new(pace: Pace, node: Node) -> Self {
+    pub fn new(pace: PollTiming, node: Node) -> Self {
         Self {
             pace,
             node,
@@ -90,7 +90,12 @@ impl Poll {
     /// The open question was answered, or failed. `random` spreads the next one. Returns what that means: an answer
     /// that brings the version of the last one, for the same names, brings nothing (C-267); one that does not say of
     /// which type it is, is of the type that was asked for.
-    pub fn handle_answer(&mut self, now: Instant, answer: Answer, random: u64) -> Answer {
+    pub fn handle_outcome(
+        &mut self,
+        now: Instant,
+        answer: PollOutcome,
+        random: u64,
+    ) -> PollOutcome {
         let delay = jittered(self.pace.refresh_delay, random);
         self.phase = Phase::Waiting { until: now + delay };
         let Some(question) = &self.question else {
@@ -98,26 +103,26 @@ impl Poll {
         };
         let same_names = self.answered.as_ref() == Some(&question.resource_names);
         match answer {
-            Answer::Response(response)
+            PollOutcome::Response(response)
                 if same_names
                     && !response.version_info.is_empty()
                     && response.version_info == question.version_info =>
             {
-                Answer::Unchanged
+                PollOutcome::Unchanged
             }
-            Answer::Response(mut response) => {
+            PollOutcome::Response(mut response) => {
                 self.answered = Some(question.resource_names.clone());
                 if response.type_url.is_empty() {
                     response.type_url.clone_from(&question.type_url);
                 }
-                Answer::Response(response)
+                PollOutcome::Response(response)
             }
             other => other,
         }
     }
 
     /// The time that [`poll_timeout`](Self::poll_timeout) named has come. If that is the end of a question, it failed.
-    pub fn handle_timeout(&mut self, now: Instant, random: u64) -> Option<Answer> {
+    pub fn handle_timeout(&mut self, now: Instant, random: u64) -> Option<PollOutcome> {
         match self.phase {
             Phase::Waiting { until } if until <= now => {
                 self.phase = Phase::Due;
@@ -125,14 +130,14 @@ impl Poll {
             }
             Phase::Asking { until } if until <= now => {
                 let patience = self.pace.request_timeout;
-                let failed = Answer::Failed(format!("no answer within {patience:?}"));
-                Some(self.handle_answer(now, failed, random))
+                let failed = PollOutcome::Failed(format!("no answer within {patience:?}"));
+                Some(self.handle_outcome(now, failed, random))
             }
             _ => None,
         }
     }
 
-    /// A question to put now; one that is open is given up. Poll after every other call.
+    /// A question to put now; one that is open is given up. RestPoller after every other call.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<DiscoveryRequest> {
         let question = self.question.as_ref()?;
         if self.phase != Phase::Due {

@@ -3,7 +3,7 @@
 //! ```text
 //!              the store changes it,                more nodes than the threshold
 //!              all had accepted the old             refuse it
-//!   (nothing) ──────────────────────────▶ on trial ─────────────────────────────▶ withdrawn
+//!   (nothing) ──────────────────────────▶ on trial ─────────────────────────────▶ rolled_back
 //!       ▲                                  │  ▲                                       │
 //!       │ removed, or as it was before     │  │ the store changes it once more        │
 //!       └──────────────────────────────────┴──┴───────────────────────────────────────┘
@@ -25,7 +25,7 @@ use crate::time::Instant;
 
 /// Whose resource: of all nodes (`None`) or of a group, and its kind and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct RollbackKey {
     /// The group, if it is not for all.
     pub group: Option<Arc<str>>,
     /// The kind.
@@ -38,27 +38,27 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Rollback {
     threshold: usize,
-    trials: BTreeMap<Place, Trial>,
+    trials: BTreeMap<RollbackKey, Trial>,
 }
 
 /// A change that clients may refuse.
 #[derive(Debug, Clone)]
 struct Trial {
-    good: Arc<Resource>,
-    offered: Arc<Resource>,
-    refused_by: BTreeSet<Arc<str>>,
-    withdrawn: Option<Verdict>,
+    last_good: Arc<Resource>,
+    nacked: Arc<Resource>,
+    nacked_by: BTreeSet<Arc<str>>,
+    rolled_back: Option<RollbackCause>,
 }
 
 #[derive(Debug, Clone)]
-struct Verdict {
+struct RollbackCause {
     reason: Arc<str>,
     at: Instant,
 }
 
 /// What a client refused.
 #[derive(Debug, Clone, Copy)]
-pub struct Refusal<'a> {
+pub struct NackedVersion<'a> {
     /// `node.id` of the client.
     pub node: &'a str,
     /// The kind of the resource.
@@ -73,15 +73,15 @@ pub struct Refusal<'a> {
 
 /// A change that was taken back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Withdrawn {
+pub struct RolledBack {
     /// Of what.
-    pub place: Place,
+    pub key: RollbackKey,
     /// What the store has, and clients refused.
-    pub offered: Arc<Resource>,
+    pub nacked: Arc<Resource>,
     /// What is served instead.
-    pub good: Arc<Resource>,
+    pub last_good: Arc<Resource>,
     /// The nodes that refused it.
-    pub refused_by: Vec<Arc<str>>,
+    pub nacked_by: Vec<Arc<str>>,
     /// What the last of them said.
     pub reason: Arc<str>,
     /// When.
@@ -100,16 +100,16 @@ impl Rollback {
 
     /// The store changes resources of all nodes, or of a group. What of it is to be served.
     ///
-    /// `served` says what is served in a place now, `accepted` whether every client that should have that has accepted
+    /// `served` says what is served in a key now, `accepted` whether every client that should have that has accepted
     /// it, and there is one.
     pub fn handle_changes(
         &mut self,
         group: Option<&Arc<str>>,
         changes: ChangeSet,
-        served: impl Fn(&Place) -> Option<Arc<Resource>>,
+        served: impl Fn(&RollbackKey) -> Option<Arc<Resource>>,
         accepted: impl Fn(&Resource) -> bool,
     ) -> ChangeSet {
-        let place = |resource_type: &ResourceType, name: &Arc<str>| Place {
+        let key = |resource_type: &ResourceType, name: &Arc<str>| RollbackKey {
             group: group.cloned(),
             resource_type: resource_type.clone(),
             name: Arc::clone(name),
@@ -121,17 +121,17 @@ impl Rollback {
         // A resource that is in both is there afterwards.
         let stay: BTreeSet<_> = upserts
             .iter()
-            .map(|r| place(r.resource_type(), r.name()))
+            .map(|r| key(r.resource_type(), r.name()))
             .collect();
         for (resource_type, name) in &removals {
-            let place = place(resource_type, name);
-            if !stay.contains(&place) {
-                self.trials.remove(&place);
+            let key = key(resource_type, name);
+            if !stay.contains(&key) {
+                self.trials.remove(&key);
             }
         }
         upserts.retain(|new| {
             self.offer(
-                place(new.resource_type(), new.name()),
+                key(new.resource_type(), new.name()),
                 new,
                 &served,
                 &accepted,
@@ -143,81 +143,81 @@ impl Rollback {
     /// Whether to serve it.
     fn offer(
         &mut self,
-        place: Place,
+        key: RollbackKey,
         new: &Arc<Resource>,
-        served: impl Fn(&Place) -> Option<Arc<Resource>>,
+        served: impl Fn(&RollbackKey) -> Option<Arc<Resource>>,
         accepted: impl Fn(&Resource) -> bool,
     ) -> bool {
-        let before = self.trials.remove(&place);
-        let Some(old) = served(&place) else {
+        let before = self.trials.remove(&key);
+        let Some(old) = served(&key) else {
             return true;
         };
-        let good = match before {
+        let last_good = match before {
             // The store repeats itself: that is no change to be tried anew.
-            Some(trial) if trial.withdrawn.is_some() && trial.offered == *new => {
-                self.trials.insert(place, trial);
+            Some(trial) if trial.rolled_back.is_some() && trial.nacked == *new => {
+                self.trials.insert(key, trial);
                 return false;
             }
-            Some(trial) if trial.withdrawn.is_some() => Some(trial.good),
-            Some(trial) if trial.offered == *new => {
-                self.trials.insert(place, trial);
+            Some(trial) if trial.rolled_back.is_some() => Some(trial.last_good),
+            Some(trial) if trial.nacked == *new => {
+                self.trials.insert(key, trial);
                 return true;
             }
             _ if accepted(&old) => Some(old),
-            Some(trial) => Some(trial.good),
+            Some(trial) => Some(trial.last_good),
             None => None,
         };
-        if let Some(good) = good.filter(|good| good != new) {
+        if let Some(last_good) = last_good.filter(|last_good| last_good != new) {
             let trial = Trial {
-                good,
-                offered: Arc::clone(new),
-                refused_by: BTreeSet::new(),
-                withdrawn: None,
+                last_good,
+                nacked: Arc::clone(new),
+                nacked_by: BTreeSet::new(),
+                rolled_back: None,
             };
-            self.trials.insert(place, trial);
+            self.trials.insert(key, trial);
         }
         true
     }
 
-    /// A client refused a resource. What is to be taken back for that: in each place, `good` is to be served again.
-    pub fn handle_refusal(&mut self, now: Instant, refusal: Refusal<'_>) -> Vec<Withdrawn> {
-        let mut withdrawn = Vec::new();
-        for (place, trial) in &mut self.trials {
-            let is_it = *place.name == *refusal.name
-                && place.resource_type == *refusal.resource_type
-                && trial.offered.version() == refusal.version;
-            if !is_it || trial.withdrawn.is_some() {
+    /// A client refused a resource. What is to be taken back for that: in each key, `last_good` is to be served again.
+    pub fn handle_nack(&mut self, now: Instant, nack: NackedVersion<'_>) -> Vec<RolledBack> {
+        let mut rolled_back = Vec::new();
+        for (key, trial) in &mut self.trials {
+            let is_it = *key.name == *nack.name
+                && key.resource_type == *nack.resource_type
+                && trial.nacked.version() == nack.version;
+            if !is_it || trial.rolled_back.is_some() {
                 continue;
             }
-            trial.refused_by.insert(refusal.node.into());
-            if trial.refused_by.len() > self.threshold {
-                trial.withdrawn = Some(Verdict {
-                    reason: Arc::clone(refusal.reason),
+            trial.nacked_by.insert(nack.node.into());
+            if trial.nacked_by.len() > self.threshold {
+                trial.rolled_back = Some(RollbackCause {
+                    reason: Arc::clone(nack.reason),
                     at: now,
                 });
-                withdrawn.extend(trial.withdrawn_from(place));
+                rolled_back.extend(trial.rolled_back(key));
             }
         }
-        withdrawn
+        rolled_back
     }
 
     /// All that is taken back now.
-    pub fn withdrawn(&self) -> impl Iterator<Item = Withdrawn> {
+    pub fn rolled_back(&self) -> impl Iterator<Item = RolledBack> {
         let trials = self.trials.iter();
-        trials.filter_map(|(place, trial)| trial.withdrawn_from(place))
+        trials.filter_map(|(key, trial)| trial.rolled_back(key))
     }
 }
 
 impl Trial {
-    fn withdrawn_from(&self, place: &Place) -> Option<Withdrawn> {
-        let verdict = self.withdrawn.as_ref()?;
-        Some(Withdrawn {
-            place: place.clone(),
-            offered: Arc::clone(&self.offered),
-            good: Arc::clone(&self.good),
-            refused_by: self.refused_by.iter().cloned().collect(),
-            reason: Arc::clone(&verdict.reason),
-            at: verdict.at,
+    fn rolled_back(&self, key: &RollbackKey) -> Option<RolledBack> {
+        let cause = self.rolled_back.as_ref()?;
+        Some(RolledBack {
+            key: key.clone(),
+            nacked: Arc::clone(&self.nacked),
+            last_good: Arc::clone(&self.last_good),
+            nacked_by: self.nacked_by.iter().cloned().collect(),
+            reason: Arc::clone(&cause.reason),
+            at: cause.at,
         })
     }
 }

@@ -85,7 +85,7 @@ impl Builder {
                     log_changes(&update);
                     // Before anybody is answered.
                     let faults = faults(&update.findings);
-                    context.cache.snapshot().set_faults(faults);
+                    context.cache.snapshot().set_resource_errors(faults);
                     let (changes, groups) = (update.changes, update.groups);
                     context.on_nack.update(&context, changes, groups);
                     let before = health.record(update.findings, update.took);

@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use oxds_core::session::{Config, Interest};
-use oxds_core::snapshot::{Collection, Resource, Snapshot};
+use oxds_core::snapshot::{Resource, ResourceSet, Snapshot};
 use oxds_types::discovery::{Any, ControlPlane, DiscoveryRequest, DiscoveryResponse, Node};
 use oxds_types::{ApiVersion, Fingerprint, ResourceType, Version};
 
@@ -47,7 +47,7 @@ pub(crate) struct Told {
 
 #[derive(Debug, Clone)]
 enum Content {
-    All(Arc<Collection>),
+    All(Arc<ResourceSet>),
     Named(Vec<Arc<Resource>>),
 }
 
@@ -172,7 +172,9 @@ impl Question {
 
     /// What this snapshot has for the client.
     pub(crate) fn content(&self, snapshot: &Snapshot) -> Told {
-        let collection = snapshot.type_in(&self.resource_type, self.api).collection();
+        let collection = snapshot
+            .of_type_in(&self.resource_type, self.api)
+            .collection();
         if self.interests == [Interest::All] {
             return Told {
                 version: collection.version(),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::session::Interest;
-use oxds_core::snapshot::{Collection, Resource, Snapshot};
+use oxds_core::snapshot::{Resource, ResourceSet, Snapshot};
 use oxds_types::ResourceType;
 use oxds_types::codec::response_to_json;
 use oxds_types::discovery::{Any, DiscoveryResponse, Node};
@@ -36,7 +36,7 @@ pub struct FileSink {
     node: Node,
     folder: PathBuf,
     /// What the files hold.
-    written: HashMap<ResourceType, Arc<Collection>>,
+    written: HashMap<ResourceType, Arc<ResourceSet>>,
     /// Kinds of which the folder was looked through for what an earlier run left.
     swept: BTreeSet<ResourceType>,
 }
@@ -82,7 +82,7 @@ impl FileSink {
     }
 
     async fn write(&mut self, snapshot: &Snapshot) -> io::Result<()> {
-        let mut resource_types: Vec<_> = snapshot.resource_types().collect();
+        let mut resource_types: Vec<_> = snapshot.types().collect();
         resource_types.sort_by_key(|(resource_type, _)| rank(resource_type));
         let mut leaving = Vec::new();
         for (resource_type, published) in resource_types {
@@ -115,8 +115,8 @@ impl FileSink {
     fn write_each(
         &self,
         resource_type: &ResourceType,
-        before: Option<&Arc<Collection>>,
-        now: &Collection,
+        before: Option<&Arc<ResourceSet>>,
+        now: &ResourceSet,
     ) -> io::Result<()> {
         std::fs::create_dir_all(self.folder.join(short(resource_type)))?;
         for resource in now.iter() {
@@ -133,7 +133,7 @@ impl FileSink {
     fn take_away(
         &mut self,
         resource_type: &ResourceType,
-        now: &Collection,
+        now: &ResourceSet,
         gone: &[Arc<Resource>],
     ) -> io::Result<()> {
         if resource_type.all_resources_required_in_sotw() {
@@ -165,7 +165,7 @@ impl FileSink {
         &self,
         path: &Path,
         resource_type: &ResourceType,
-        of: &Collection,
+        of: &ResourceSet,
         resources: impl Iterator<Item = &'a Arc<Resource>>,
     ) -> io::Result<()> {
         let any = |resource: &Arc<Resource>| Any {
@@ -219,7 +219,7 @@ fn rank(resource_type: &ResourceType) -> u8 {
     }
 }
 
-fn gone(before: Option<&Arc<Collection>>, now: &Collection) -> Vec<Arc<Resource>> {
+fn gone(before: Option<&Arc<ResourceSet>>, now: &ResourceSet) -> Vec<Arc<Resource>> {
     let before = before.into_iter().flat_map(|before| before.iter());
     let gone = before.filter(|resource| now.get(resource.name()).is_none());
     gone.cloned().collect()

@@ -99,7 +99,7 @@ pub use tonic::{Code, Status};
 
 // What the signatures above are made of: a program needs no other crate of oxds.
 pub use envoy_types;
-pub use oxds_core::group::{Definition, GroupUpdate, Matcher, Membership};
+pub use oxds_core::group::{Definition, GroupUpdate, Membership, NodeMatcher};
 pub use oxds_core::session::{Config, Request, UnknownTypes};
 pub use oxds_core::snapshot::{ChangeSet, Resource, Revision, Snapshot};
 pub use oxds_types::codec::InvalidMessage;

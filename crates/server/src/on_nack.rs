@@ -87,20 +87,20 @@ impl Reaction {
                 version: refused.rejection.version,
                 reason: &refused.rejection.reason,
             };
-            machine.handle_refusal(now, refusal)
+            machine.handle_nack(now, refusal)
         });
         let (mut changes, mut groups) = (ChangeSet::default(), Vec::new());
         for one in withdrawn {
-            let (resource_type, name) = (&one.place.resource_type, &one.place.name);
-            let (version, returned_to) = (one.offered.version(), one.good.version());
-            let (group, nodes) = (one.place.group.as_deref(), &one.refused_by);
+            let (resource_type, name) = (&one.key.resource_type, &one.key.name);
+            let (version, returned_to) = (one.nacked.version(), one.last_good.version());
+            let (group, nodes) = (one.key.group.as_deref(), &one.nacked_by);
             let reason = &*one.reason;
             warn!(%resource_type, name = &**name, group, %version, %returned_to, ?nodes, reason, "taken back: clients refused it");
             context.metrics.taken_back(resource_type);
-            match one.place.group {
-                None => changes.upserts.push(one.good),
+            match one.key.group {
+                None => changes.upserts.push(one.last_good),
                 Some(name) => {
-                    let changes = ChangeSet::default().put(one.good);
+                    let changes = ChangeSet::default().put(one.last_good);
                     groups.push(GroupUpdate::of_resources(name, changes));
                 }
             }
@@ -114,7 +114,7 @@ impl Reaction {
     pub(crate) fn withdrawn(&self) -> Vec<Withdrawn> {
         let machine = self.0.iter();
         machine
-            .flat_map(|machine| lock(machine).withdrawn().collect::<Vec<_>>())
+            .flat_map(|machine| lock(machine).rolled_back().collect::<Vec<_>>())
             .collect()
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Withheld(Mutex<HashSet<(ResourceType, Arc<str>, Version)>>);
 impl Withheld {
     /// A client of v2 was told of this kind.
     pub(crate) fn tell(&self, snapshot: &Snapshot, resource_type: &ResourceType) {
-        let published = snapshot.resource_type(resource_type);
+        let published = snapshot.of_type(resource_type);
         let mut withheld = published.withheld().peekable();
         if withheld.peek().is_none() {
             return;
@@ -59,7 +59,7 @@ pub(crate) fn everywhere(cache: &Cache) -> Vec<Unsaid> {
     let mut all = Vec::new();
     for view in cache.views() {
         let snapshot = view.snapshot();
-        for (resource_type, published) in snapshot.resource_types() {
+        for (resource_type, published) in snapshot.types() {
             for (name, obstacles) in published.withheld() {
                 let Some(resource) = published.collection().get(name) else {
                     continue;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use oxds_client::load::{ClusterLoad, LoadReporter, LocalityLoad};
 use oxds_core::ads::WatchError;
-use oxds_core::lb::{Active, Connectivity, Priorities, Weighted};
+use oxds_core::lb::{ActivePriority, Connectivity, Priorities, Weighted};
 use oxds_core::resolve::ClusterConfig;
 use oxds_core::resource::{Assignment, Locality as LocalityConfig};
 use oxds_core::time::Instant;
@@ -32,7 +32,7 @@ pub(super) struct ClusterDriver {
     places: Vec<Vec<Place>>,
     members: Members,
     priorities: Priorities,
-    active: Option<Active>,
+    active: Option<ActivePriority>,
     /// When a priority has had its time to connect.
     failover: Option<Instant>,
     /// Priorities whose endpoints are members and whose state is told to `priorities`.

@@ -8,13 +8,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_core::ads::{Reason, WatchError};
-use oxds_core::lb::{Domain, Drop, PathMatcher, PerMillion, RouteMatcher, Text};
+use oxds_core::ads::{WatchError, WatchErrorReason};
+use oxds_core::lb::{Domain, DropCategory, PathMatcher, PerMillion, RouteMatcher, Text};
 use oxds_core::lrs::MetricSelection;
-use oxds_core::resolve::{Command, Resolution, Resolver};
+use oxds_core::resolve::{Resolution, Resolver, WatchCommand};
 use oxds_core::resource::{
-    Action, ApiListener, Assignment, Cluster, Endpoint, Forward, Listener, Locality, LocalityId,
-    Resource, Route, RouteConfig, RouteSource, StreamLimit, Target, VirtualHost,
+    ApiListener, Assignment, Cluster, Endpoint, Forward, Listener, Locality, LocalityId,
+    ParsedResource, Route, RouteAction, RouteConfig, RouteSource, RouteTarget, StreamLimit,
+    VirtualHost,
 };
 use oxds_types::ResourceType;
 use tokio::sync::mpsc;
@@ -35,7 +36,7 @@ pub struct Script {
 #[derive(Clone, Debug)]
 pub struct Resources(HashMap<(ResourceType, Arc<str>), Held>);
 
-type Held = Result<Resource, WatchError>;
+type Held = Result<ParsedResource, WatchError>;
 
 /// A cluster and its endpoints, or why it cannot be used.
 #[derive(Clone, Debug)]
@@ -71,7 +72,7 @@ impl Script {
 
     /// Says that there is no listener, in these words.
     pub fn fail(&self, error: &str) {
-        let error = WatchError::new(Reason::DoesNotExist, error);
+        let error = WatchError::new(WatchErrorReason::DoesNotExist, error);
         let listener = ((ResourceType::LISTENER, LISTENER.into()), Err(error));
         self.set(Resources(HashMap::from([listener])));
     }
@@ -123,11 +124,11 @@ impl Scripted {
     fn obey(&mut self) {
         while let Some(command) = self.resolver.poll_command() {
             match command {
-                Command::Watch(resource_type, name) => {
+                WatchCommand::Watch(resource_type, name) => {
                     self.answer(&resource_type, &name);
                     self.watched.insert((resource_type, name));
                 }
-                Command::Unwatch(resource_type, name) => {
+                WatchCommand::Unwatch(resource_type, name) => {
                     self.watched.remove(&(resource_type, name));
                 }
             }
@@ -162,8 +163,8 @@ pub fn limited(
                 headers: Vec::new(),
                 fraction: None,
             },
-            action: Action::Forward(Forward {
-                target: Target::Weighted(targets.collect()),
+            action: RouteAction::Forward(Forward {
+                target: RouteTarget::Weighted(targets.collect()),
                 limit: StreamLimit::default(),
             }),
         }
@@ -184,7 +185,7 @@ pub fn limited(
             max_stream_duration: limit,
         }),
     };
-    let listener = Resource::of(Arc::new(listener));
+    let listener = ParsedResource::of(Arc::new(listener));
     let mut held = HashMap::from([((ResourceType::LISTENER, LISTENER.into()), Ok(listener))]);
     held.extend(clusters.into_iter().flat_map(ClusterSpec::into_resources));
     Resources(held)
@@ -192,7 +193,7 @@ pub fn limited(
 
 /// A cluster with the given priorities, of which a share of `dropped` per million is dropped.
 pub fn cluster(name: &str, priorities: &[&[Place<'_>]], dropped: u32) -> ClusterSpec {
-    let drop = Drop {
+    let drop = DropCategory {
         category: "overload".into(),
         share: PerMillion::saturating(dropped),
     };
@@ -214,7 +215,7 @@ pub fn cluster(name: &str, priorities: &[&[Place<'_>]], dropped: u32) -> Cluster
 pub fn broken(name: &str, error: &str) -> ClusterSpec {
     ClusterSpec {
         name: name.into(),
-        endpoints: Err(WatchError::new(Reason::Invalid, error)),
+        endpoints: Err(WatchError::new(WatchErrorReason::Invalid, error)),
     }
 }
 
@@ -235,11 +236,11 @@ impl ClusterSpec {
         vec![
             (
                 (ResourceType::CLUSTER, Arc::clone(&name)),
-                Ok(Resource::of(Arc::new(cluster))),
+                Ok(ParsedResource::of(Arc::new(cluster))),
             ),
             (
                 (ResourceType::ENDPOINT, name),
-                Ok(Resource::of(Arc::new(endpoints))),
+                Ok(ParsedResource::of(Arc::new(endpoints))),
             ),
         ]
     }

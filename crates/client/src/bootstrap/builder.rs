@@ -3,8 +3,8 @@
 use oxds_types::discovery::Node;
 
 use super::{
-    Bootstrap, BootstrapError, CallCredentials, ChannelCredentials, Configured, Features, Names,
-    Origin, Server, TransportPolicy, node,
+    Bootstrap, BootstrapError, CallCredentials, ChannelCredentials, Configured, Features,
+    NameSyntax, Origin, Server, TransportPolicy, node,
 };
 use crate::transport::ServerUri;
 
@@ -117,7 +117,7 @@ impl Builder {
             node: self.node,
             listener_template: self.listener_template,
             server_listener_template: None,
-            names: Names::default(),
+            names: NameSyntax::default(),
             listed_metrics: true,
             certificate_providers: Default::default(),
             allowed_grpc_services: Default::default(),

@@ -19,7 +19,7 @@ mod switches;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use oxds_core::ads::Names;
+use oxds_core::ads::NameSyntax;
 use oxds_types::discovery::Node;
 
 pub use builder::Builder;
@@ -44,7 +44,7 @@ pub struct Bootstrap {
     pub(crate) listener_template: String,
     pub(crate) server_listener_template: Option<String>,
     /// What names are, by the environment that it was read in (C-48).
-    pub(crate) names: Names,
+    pub(crate) names: NameSyntax,
     /// Load reports have the metrics that clusters list, by the same environment (C-143).
     pub(crate) listed_metrics: bool,
     pub(crate) certificate_providers: BTreeMap<String, CertificateFiles>,

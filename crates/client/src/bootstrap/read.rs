@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{
-    Authority, Bootstrap, BootstrapError, CertificateFiles, CredentialTypes, Features, Names,
+    Authority, Bootstrap, BootstrapError, CertificateFiles, CredentialTypes, Features, NameSyntax,
     Origin, Server, SideService, Switches, TransportPolicy, credentials, node,
 };
 use crate::target;
@@ -73,8 +73,8 @@ impl Reader<'_> {
         }
         // Without federation the field is an unknown one (C-48).
         let (authorities, names) = match self.switches.federation {
-            true => (at.optional("authorities"), Names::Federated),
-            false => (None, Names::Opaque),
+            true => (at.optional("authorities"), NameSyntax::Federated),
+            false => (None, NameSyntax::Opaque),
         };
         let authorities = authorities.map(|at| self.authorities(&at)).transpose()?;
         let listener_template = at.text("client_default_listener_resource_name_template")?;

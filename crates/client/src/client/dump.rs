@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use oxds_core::ads::{Attempt, CacheState, Client, Held, WatchError};
+use oxds_core::ads::{CacheState, CachedResource, Client, FailedUpdate, WatchError};
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
 
@@ -13,10 +13,10 @@ pub(crate) struct Dumped {
     pub(crate) resource_type: ResourceType,
     pub(crate) name: Arc<str>,
     pub(crate) state: CacheState,
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<CachedResource>,
     pub(crate) error: Option<WatchError>,
     /// The last update, if nothing came of it.
-    pub(crate) attempt: Option<Attempt>,
+    pub(crate) attempt: Option<FailedUpdate>,
     /// The same moment on the machine's clock and on the wall's.
     taken: (Instant, SystemTime),
 }

@@ -6,7 +6,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use oxds_core::ads::{CacheState, Cached, Client, Event, Reason, ServerId, Updates, WatchError};
+use oxds_core::ads::{
+    CacheState, CacheStatus, Client, ClientEvent, ResponseSummary, ServerId, WatchError,
+    WatchErrorReason,
+};
 use oxds_types::{ResourceName, ResourceType};
 
 use super::feed::Feed;
@@ -177,7 +180,7 @@ impl Journal {
     }
 
     /// What a response brought.
-    pub(super) fn judged(&self, server: ServerId, updates: Option<&Updates>) {
+    pub(super) fn judged(&self, server: ServerId, updates: Option<&ResponseSummary>) {
         let Some(updates) = updates else { return };
         let (uri, resource_type) = (self.uri(server), updates.resource_type.message());
         let (valid, invalid) = (updates.valid as u64, updates.invalid as u64);
@@ -202,24 +205,24 @@ impl Journal {
     }
 
     /// What watchers are told of a resource.
-    pub(super) fn event(&self, event: &Event, cached: Option<&Cached<'_>>) {
+    pub(super) fn event(&self, event: &ClientEvent, cached: Option<&CacheStatus<'_>>) {
         let held = cached.and_then(|cached| cached.held);
         let (server, version) =
             held.map_or(("", ""), |held| (self.uri(held.server), &*held.version));
         match event {
-            Event::Changed {
+            ClientEvent::Changed {
                 resource_type,
                 name,
                 resource: Ok(_),
             } => tracing::debug!(
                 target: "oxds::resource", server, r#type = resource_type.message(), name = &**name, version, "resource changed"
             ),
-            Event::Changed {
+            ClientEvent::Changed {
                 resource_type,
                 name,
                 resource: Err(cause),
             } => log_error(resource_type, name, cause, "no resource"),
-            Event::Ambient {
+            ClientEvent::Ambient {
                 resource_type,
                 name,
                 error: Some(cause),
@@ -229,14 +232,14 @@ impl Journal {
                 cause,
                 "resource kept, but it may be old",
             ),
-            Event::Ambient {
+            ClientEvent::Ambient {
                 resource_type,
                 name,
                 error: None,
             } => tracing::info!(
                 target: "oxds::resource", server, r#type = resource_type.message(), name = &**name, version, "resource is current again"
             ),
-            Event::DeletionIgnored {
+            ClientEvent::DeletionIgnored {
                 resource_type,
                 name,
             } => tracing::warn!(
@@ -250,7 +253,7 @@ impl Journal {
         &mut self,
         resource_type: &ResourceType,
         name: &Arc<str>,
-        cached: Option<&Cached<'_>>,
+        cached: Option<&CacheStatus<'_>>,
     ) {
         let Some(recorded) = &mut self.recorded else {
             return;
@@ -364,7 +367,7 @@ fn log_error(resource_type: &ResourceType, name: &str, cause: &WatchError, what:
     let resource_type = resource_type.message();
     match cause.reason {
         // The server's own event says it once, for all of its resources.
-        Reason::Unreachable => {
+        WatchErrorReason::Unreachable => {
             tracing::debug!(target: "oxds::resource", r#type = resource_type, name, %cause, "{what}");
         }
         _ => {

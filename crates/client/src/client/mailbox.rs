@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oxds_core::ads::{Event, Reason, WatchError};
-use oxds_core::resource::Resource;
+use oxds_core::ads::{ClientEvent, WatchError, WatchErrorReason};
+use oxds_core::resource::ParsedResource;
 use oxds_types::ResourceType;
 use tokio::sync::Notify;
 
@@ -39,7 +39,7 @@ struct Words {
 
 #[derive(Debug, Default)]
 struct Word {
-    changed: Option<Result<Resource, WatchError>>,
+    changed: Option<Result<ParsedResource, WatchError>>,
     ambient: Option<Option<WatchError>>,
     /// It is on a member of a collection.
     of_member: bool,
@@ -47,22 +47,22 @@ struct Word {
 
 impl Mailbox {
     /// A word on what is watched by its name.
-    pub(super) fn put(&self, event: Event) {
+    pub(super) fn put(&self, event: ClientEvent) {
         self.write(event, false);
     }
 
     /// A word on a member of a watched collection.
-    pub(super) fn put_member(&self, event: Event) {
+    pub(super) fn put_member(&self, event: ClientEvent) {
         self.write(event, true);
     }
 
-    fn write(&self, event: Event, of_member: bool) {
+    fn write(&self, event: ClientEvent, of_member: bool) {
         let mut words = self.lock();
         if words.abandoned {
             return;
         }
         match event {
-            Event::Changed {
+            ClientEvent::Changed {
                 resource_type,
                 name,
                 resource,
@@ -83,7 +83,7 @@ impl Mailbox {
                 };
                 words.unread.insert(key, word);
             }
-            Event::Ambient {
+            ClientEvent::Ambient {
                 resource_type,
                 name,
                 error,
@@ -91,7 +91,7 @@ impl Mailbox {
                 let word = words.unread.entry((resource_type, name)).or_default();
                 (word.ambient, word.of_member) = (Some(error), of_member);
             }
-            Event::DeletionIgnored { .. } => return,
+            ClientEvent::DeletionIgnored { .. } => return,
         }
         drop(words);
         self.arrived.notify_one();
@@ -141,7 +141,7 @@ impl Mailbox {
     }
 
     /// The next word; `None` when the client is gone. For one reader; cancel-safe.
-    pub(crate) async fn next(&self) -> Option<Event> {
+    pub(crate) async fn next(&self) -> Option<ClientEvent> {
         loop {
             if let Some(event) = self.take() {
                 return Some(event);
@@ -154,7 +154,7 @@ impl Mailbox {
     }
 
     /// The next word, if there is one already.
-    pub(crate) fn take(&self) -> Option<Event> {
+    pub(crate) fn take(&self) -> Option<ClientEvent> {
         let mut guard = self.lock();
         let words = &mut *guard;
         let mut first = words.unread.first_entry()?;
@@ -169,13 +169,13 @@ impl Mailbox {
         let event = match (word.changed.take(), word.ambient.take()) {
             (Some(resource), ambient) => {
                 word.ambient = ambient;
-                Event::Changed {
+                ClientEvent::Changed {
                     resource_type,
                     name,
                     resource,
                 }
             }
-            (None, error) => Event::Ambient {
+            (None, error) => ClientEvent::Ambient {
                 resource_type,
                 name,
                 error: error.flatten(),
@@ -196,7 +196,7 @@ impl Mailbox {
 impl Words {
     /// Whether this error is to be told to a reader who was never given the member, not even if its error was told.
     fn admit(&mut self, key: &Key, error: &WatchError) -> bool {
-        if error.reason == Reason::DoesNotExist {
+        if error.reason == WatchErrorReason::DoesNotExist {
             self.unread.remove(key);
             return false;
         }
@@ -221,30 +221,30 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
-    use oxds_core::ads::Reason;
+    use oxds_core::ads::WatchErrorReason;
 
     use super::*;
 
     fn error(text: &str) -> WatchError {
-        WatchError::new(Reason::Unreachable, text)
+        WatchError::new(WatchErrorReason::Unreachable, text)
     }
 
-    fn changed(name: &str, text: &str) -> Event {
-        Event::Changed {
+    fn changed(name: &str, text: &str) -> ClientEvent {
+        ClientEvent::Changed {
             resource_type: ResourceType::CLUSTER,
             name: name.into(),
             resource: Err(error(text)),
         }
     }
 
-    fn text(event: &Event) -> String {
+    fn text(event: &ClientEvent) -> String {
         match event {
-            Event::Changed {
+            ClientEvent::Changed {
                 name,
                 resource: Err(error),
                 ..
             } => format!("{name} {error}"),
-            Event::Ambient {
+            ClientEvent::Ambient {
                 name,
                 error: Some(error),
                 ..
@@ -276,7 +276,7 @@ mod tests {
         let mailbox = Mailbox::default();
         mailbox.put(changed("a", "value"));
         let remark = Some(error("late"));
-        mailbox.put(Event::Ambient {
+        mailbox.put(ClientEvent::Ambient {
             resource_type: ResourceType::CLUSTER,
             name: "a".into(),
             error: remark,
@@ -292,28 +292,31 @@ mod tests {
         assert!(mailbox.take().is_none());
     }
 
-    fn member(name: &str, resource: Result<Resource, WatchError>) -> Event {
-        Event::Changed {
+    fn member(name: &str, resource: Result<ParsedResource, WatchError>) -> ClientEvent {
+        ClientEvent::Changed {
             resource_type: ResourceType::CLUSTER,
             name: name.into(),
             resource,
         }
     }
 
-    fn there(name: &str) -> Event {
-        let types = oxds_core::resource::Types::default();
+    fn there(name: &str) -> ClientEvent {
+        let types = oxds_core::resource::ResourceParsers::default();
         let read = types.read(&ResourceType::CLUSTER, b"c");
         member(name, Ok(read.unwrap()))
     }
 
-    fn gone(name: &str) -> Event {
-        member(name, Err(WatchError::new(Reason::DoesNotExist, "gone")))
+    fn gone(name: &str) -> ClientEvent {
+        member(
+            name,
+            Err(WatchError::new(WatchErrorReason::DoesNotExist, "gone")),
+        )
     }
 
     /// What a reader finds who reads all that there is.
     fn read(mailbox: &Mailbox) -> Vec<String> {
         let word = |event| match event {
-            Event::Changed { name, resource, .. } => format!("{name} {}", resource.is_ok()),
+            ClientEvent::Changed { name, resource, .. } => format!("{name} {}", resource.is_ok()),
             other => format!("{other:?}"),
         };
         std::iter::from_fn(|| mailbox.take()).map(word).collect()
@@ -352,7 +355,7 @@ mod tests {
     fn errors_of_members_that_never_were_are_kept_up_to_a_bound() {
         let mailbox = Mailbox::default();
         for n in 0..10 * MOST_STRANGERS {
-            let invalid = WatchError::new(Reason::Invalid, "no cluster");
+            let invalid = WatchError::new(WatchErrorReason::Invalid, "no cluster");
             mailbox.put_member(member(&format!("{n:05}"), Err(invalid)));
         }
         let words = read(&mailbox);

@@ -212,7 +212,7 @@ impl Watches {
         let (authority, asked) = match inner.routes.find(resource_type, name) {
             Ok(found) => found,
             Err(error) => {
-                return self.mailbox.put(ads::Event::Changed {
+                return self.mailbox.put(ads::ClientEvent::Changed {
                     resource_type: resource_type.clone(),
                     name: Arc::clone(name),
                     resource: Err(error),
@@ -260,12 +260,12 @@ impl Watches {
     }
 
     /// The next word on any of them; `None` when the client is gone. Cancel-safe.
-    pub(crate) async fn next(&self) -> Option<ads::Event> {
+    pub(crate) async fn next(&self) -> Option<ads::ClientEvent> {
         self.mailbox.next().await
     }
 
     /// A word that is there already.
-    pub(crate) fn take(&self) -> Option<ads::Event> {
+    pub(crate) fn take(&self) -> Option<ads::ClientEvent> {
         self.mailbox.take()
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_core::ads::{self, AuthorityId, Names, Reason, WatchError};
-use oxds_core::resource::Types;
+use oxds_core::ads::{self, AuthorityId, NameSyntax, WatchError, WatchErrorReason};
+use oxds_core::resource::ResourceParsers;
 use oxds_types::{ResourceName, ResourceType};
 
 use super::Options;
@@ -18,7 +18,7 @@ const TTL_FEATURE: &str = "xds.config.supports-resource-ttl";
 #[derive(Debug)]
 pub(super) struct Routes {
     node_id: String,
-    names: Names,
+    names: NameSyntax,
     /// Of names that have no authority. None: the bootstrap names no server.
     top: Option<AuthorityId>,
     /// None: all names are one source's.
@@ -26,14 +26,14 @@ pub(super) struct Routes {
 }
 
 /// The machine's configuration, its servers, and its authorities.
-pub(super) type Plan = (ads::Config, Vec<(ads::ServerId, Peer)>, Routes);
+pub(super) type Plan = (ads::ClientConfig, Vec<(ads::ServerId, Peer)>, Routes);
 
 /// What a bootstrap means to the machine. Servers that are defined alike are one, so that authorities share its stream
 /// (C-46).
 pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
     let mut config = config(bootstrap, options);
     let mut servers: Vec<(Server, ads::ServerId)> = Vec::new();
-    let mut authority = |config: &mut ads::Config, list: &[Server]| {
+    let mut authority = |config: &mut ads::ClientConfig, list: &[Server]| {
         let ids = list.iter().map(|server| {
             let known = servers.iter().find(|(known, _)| known == server);
             known.map(|(_, id)| *id).unwrap_or_else(|| {
@@ -72,8 +72,8 @@ pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> Plan {
 }
 
 /// What the machine is to know before any server.
-fn config(bootstrap: &Bootstrap, options: &Options) -> ads::Config {
-    let mut config = ads::Config::new(bootstrap.node.clone());
+fn config(bootstrap: &Bootstrap, options: &Options) -> ads::ClientConfig {
+    let mut config = ads::ClientConfig::new(bootstrap.node.clone());
     config.resource_ttl = options.resource_ttl;
     if options.resource_ttl {
         config.node.client_features.push(TTL_FEATURE.to_owned());
@@ -81,7 +81,7 @@ fn config(bootstrap: &Bootstrap, options: &Options) -> ads::Config {
     config.resource_timeout = options.resource_timeout;
     config.names = bootstrap.names;
     // What is watched says as what it is read.
-    config.types = Types::default();
+    config.types = ResourceParsers::default();
     config
 }
 
@@ -120,13 +120,18 @@ impl Routes {
         };
         let top = || {
             let what = "cannot be had: the bootstrap names no server for it";
-            self.top.ok_or_else(|| error(Reason::Unreachable, what))
+            self.top
+                .ok_or_else(|| error(WatchErrorReason::Unreachable, what))
         };
-        if self.names == Names::Opaque {
+        if self.names == NameSyntax::Opaque {
             return Ok((top()?, Arc::clone(name)));
         }
-        let parsed = ResourceName::parse(name)
-            .map_err(|fault| error(Reason::Invalid, &format!("is badly named: {fault}")))?;
+        let parsed = ResourceName::parse(name).map_err(|fault| {
+            error(
+                WatchErrorReason::Invalid,
+                &format!("is badly named: {fault}"),
+            )
+        })?;
         let parsed = match parsed {
             ResourceName::Legacy(_) => return Ok((top()?, Arc::clone(name))),
             ResourceName::Xdstp(parsed) => parsed,
@@ -136,7 +141,7 @@ impl Routes {
                 "is badly named: its name says that it is a {}",
                 parsed.message
             );
-            return Err(error(Reason::Invalid, &what));
+            return Err(error(WatchErrorReason::Invalid, &what));
         }
         let canonical = || Arc::from(ads::canonical(name));
         let Some(authorities) = &self.authorities else {
@@ -148,7 +153,7 @@ impl Routes {
                 "cannot be had: unknown authority {:?}: the bootstrap's authorities are {known:?}",
                 parsed.authority
             );
-            return Err(error(Reason::Unreachable, &what));
+            return Err(error(WatchErrorReason::Unreachable, &what));
         };
         Ok((*authority, canonical()))
     }
@@ -164,12 +169,12 @@ mod tests {
         let mut bootstrap = Bootstrap::builder("one:1").build().unwrap();
         let (_, _, routes) = plan(&bootstrap, &Options::default());
         assert!(routes.find(&ResourceType::LISTENER, &name).is_err());
-        bootstrap.names = Names::Opaque;
+        bootstrap.names = NameSyntax::Opaque;
         let (config, _, routes) = plan(&bootstrap, &Options::default());
         assert_eq!(
             routes.find(&ResourceType::LISTENER, &name).unwrap(),
             (AuthorityId::default(), name)
         );
-        assert_eq!(config.names, Names::Opaque);
+        assert_eq!(config.names, NameSyntax::Opaque);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use oxds_core::ads::{AuthorityId, Client, Event, ServerId, Transmit};
+use oxds_core::ads::{AdsTransmit, AuthorityId, Client, ClientEvent, ServerId};
 use oxds_core::resource::ResourceParser;
 use oxds_core::subscription::{WILDCARD, collection_of, is_of_many};
 use oxds_core::time::Instant;
@@ -202,7 +202,7 @@ impl Task {
             }
             Io::Difference(response) => {
                 journal.response(id, &response);
-                let updates = self.machine.handle_difference(now, id, response);
+                let updates = self.machine.handle_delta_response(now, id, response);
                 journal.judged(id, updates.as_ref());
             }
             Io::Unchanged => self.machine.handle_unchanged(id),
@@ -232,24 +232,24 @@ impl Task {
         }
     }
 
-    fn transmit(&mut self, server: ServerId, transmit: Transmit) {
+    fn transmit(&mut self, server: ServerId, transmit: AdsTransmit) {
         let feed = &mut self.connections[server.index()].feed;
         match &transmit {
-            Transmit::Open if feed.connects() => self.journal.opening(server),
-            Transmit::Request(request) => self.journal.request(server, request),
-            Transmit::Delta(request) => self.journal.request(server, request),
-            Transmit::Close => self.journal.let_go(server),
-            Transmit::Open => {}
+            AdsTransmit::Open if feed.connects() => self.journal.opening(server),
+            AdsTransmit::SotwRequest(request) => self.journal.request(server, request),
+            AdsTransmit::DeltaRequest(request) => self.journal.request(server, request),
+            AdsTransmit::Close => self.journal.let_go(server),
+            AdsTransmit::Open => {}
         }
         feed.transmit(transmit);
     }
 
-    fn tell(&mut self, event: &Event, bringer: Option<usize>) {
+    fn tell(&mut self, event: &ClientEvent, bringer: Option<usize>) {
         let (resource_type, name) = subject(event);
         let cached = self.machine.cached(resource_type, name);
         self.journal.event(event, cached.as_ref());
         self.journal.resource(resource_type, name, cached.as_ref());
-        if matches!(event, Event::DeletionIgnored { .. }) {
+        if matches!(event, ClientEvent::DeletionIgnored { .. }) {
             return;
         }
         let mut told = Vec::new();
@@ -290,9 +290,9 @@ impl Connection {
 
 impl Watcher {
     /// The event, with the name as the watcher spells it.
-    fn spelt(&self, event: &Event) -> Event {
+    fn spelt(&self, event: &ClientEvent) -> ClientEvent {
         let mut event = event.clone();
-        if let Event::Changed { name, .. } | Event::Ambient { name, .. } = &mut event {
+        if let ClientEvent::Changed { name, .. } | ClientEvent::Ambient { name, .. } = &mut event {
             name.clone_from(&self.spelt);
         }
         event
@@ -304,18 +304,18 @@ impl Watcher {
 }
 
 /// ResourceType and name of what an event is on.
-fn subject(event: &Event) -> (&ResourceType, &Arc<str>) {
-    let (Event::Changed {
+fn subject(event: &ClientEvent) -> (&ResourceType, &Arc<str>) {
+    let (ClientEvent::Changed {
         resource_type,
         name,
         ..
     }
-    | Event::Ambient {
+    | ClientEvent::Ambient {
         resource_type,
         name,
         ..
     }
-    | Event::DeletionIgnored {
+    | ClientEvent::DeletionIgnored {
         resource_type,
         name,
     }) = event;

@@ -4,8 +4,8 @@ use std::any::type_name;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use oxds_core::ads::{Event, Reason, WatchError};
-use oxds_core::resource::{Resource, Typed};
+use oxds_core::ads::{ClientEvent, WatchError, WatchErrorReason};
+use oxds_core::resource::{ParsedResource, Typed};
 use oxds_types::ResourceType;
 
 use super::Watches;
@@ -53,7 +53,7 @@ impl RawWatch {
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub async fn next(&mut self) -> Option<Update<Resource>> {
+    pub async fn next(&mut self) -> Option<Update<ParsedResource>> {
         word(self.watches.next().await?).map(|(_, update)| update)
     }
 }
@@ -111,15 +111,19 @@ impl<T: Typed> WatchAll<T> {
 }
 
 /// `None` for what is not for watchers: the client's task keeps it from them.
-fn word(event: Event) -> Option<(Arc<str>, Update<Resource>)> {
+fn word(event: ClientEvent) -> Option<(Arc<str>, Update<ParsedResource>)> {
     match event {
-        Event::Changed { name, resource, .. } => Some((name, Update::Changed(resource))),
-        Event::Ambient { name, error, .. } => Some((name, Update::Ambient(error))),
-        Event::DeletionIgnored { .. } => None,
+        ClientEvent::Changed { name, resource, .. } => Some((name, Update::Changed(resource))),
+        ClientEvent::Ambient { name, error, .. } => Some((name, Update::Ambient(error))),
+        ClientEvent::DeletionIgnored { .. } => None,
     }
 }
 
-fn typed<T: Typed>(watches: &Watches, name: &str, update: Update<Resource>) -> Update<Arc<T>> {
+fn typed<T: Typed>(
+    watches: &Watches,
+    name: &str,
+    update: Update<ParsedResource>,
+) -> Update<Arc<T>> {
     match update {
         Update::Ambient(error) => Update::Ambient(error),
         Update::Changed(Err(error)) => Update::Changed(Err(error)),
@@ -130,7 +134,7 @@ fn typed<T: Typed>(watches: &Watches, name: &str, update: Update<Resource>) -> U
             let (message, read_as) = (resource_type.message(), type_name::<T>());
             let text =
                 format!("{message} {name:?} is held, but is no valid {read_as} [node {node_id:?}]");
-            WatchError::new(Reason::Invalid, text)
+            WatchError::new(WatchErrorReason::Invalid, text)
         })),
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oxds_core::lrs::{ClusterKey, ClusterLoad, Reporter, Transmit};
+use oxds_core::lrs::{ClusterKey, ClusterLoad, LrsTransmit, Reporter};
 use oxds_core::time::Instant;
 use oxds_types::discovery::Node;
 use tokio::runtime::Handle;
@@ -94,13 +94,13 @@ impl Line {
         let mut state = self.lock();
         while let Some(transmit) = state.reporter.poll_transmit(self.now()) {
             match transmit {
-                Transmit::Open => *stream = LoadStream::open(&self.server, &self.options),
-                Transmit::Request(request) => {
+                LrsTransmit::Open => *stream = LoadStream::open(&self.server, &self.options),
+                LrsTransmit::Request(request) => {
                     tracing::trace!(target: "oxds::lrs", server = %self.server.uri, ?request, "request");
                     stream.write(*request);
                 }
-                Transmit::Finish => std::mem::take(stream).finish(self.telling.subscribe()),
-                Transmit::Close => *stream = LoadStream::closed(),
+                LrsTransmit::Finish => std::mem::take(stream).finish(self.telling.subscribe()),
+                LrsTransmit::Close => *stream = LoadStream::closed(),
             }
         }
         if state.reporter.is_idle() {

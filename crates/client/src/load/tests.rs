@@ -12,7 +12,7 @@ use super::*;
 
 /// Two servers, of which the first, a file say, has no load reports.
 fn reporter(bootstrap: &Bootstrap) -> (LoadReporter, [ServerId; 2]) {
-    let mut config = ads::Config::new(bootstrap.node.clone());
+    let mut config = ads::ClientConfig::new(bootstrap.node.clone());
     let ids = ["file", "cp:1"].map(|uri| config.add_server(ads::Server::new(uri)));
     let server = &bootstrap.servers[0];
     let loads = LoadReporter::new([(ids[1], server)], bootstrap, &Options::default());

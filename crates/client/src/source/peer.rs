@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oxds_core::ads::{self, DataErrors, Protocol};
-use oxds_core::poll::Pace;
+use oxds_core::poll::PollTiming;
 use oxds_types::ResourceType;
 use oxds_types::resource_type::Service;
 
@@ -33,7 +33,7 @@ pub(crate) struct GrpcPeer {
 pub(crate) struct RestPeer {
     pub(crate) server: Server,
     pub(crate) path: String,
-    pub(crate) pace: Pace,
+    pub(crate) pace: PollTiming,
 }
 
 impl GrpcPeer {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::poll::Pace;
+use oxds_core::poll::PollTiming;
 
 use super::config::{SourceError, server};
 use crate::bootstrap::Server;
@@ -26,7 +26,7 @@ pub struct Rest {
     pub(crate) servers: Vec<Server>,
     /// Before `/v3/…`.
     pub(crate) prefix: String,
-    pub(crate) pace: Pace,
+    pub(crate) pace: PollTiming,
 }
 
 impl Rest {
@@ -83,7 +83,7 @@ impl Rest {
         Self {
             servers: vec![server],
             prefix: String::new(),
-            pace: Pace {
+            pace: PollTiming {
                 refresh_delay: REFRESH_DELAY,
                 request_timeout: REQUEST_TIMEOUT,
             },

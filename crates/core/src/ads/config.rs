@@ -8,12 +8,12 @@ use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
 
 use super::cache::Loss;
-use crate::resource::Types;
+use crate::resource::ResourceParsers;
 use crate::snapshot::Protocol;
 
 /// How a client behaves. The first authority is the one of names that have none.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct ClientConfig {
     /// Who asks.
     pub node: Node,
     /// How long a server may be silent about a resource before it counts as missing: 15 s (gRFC A27). Twice that where its
@@ -22,9 +22,9 @@ pub struct Config {
     /// What to make of a response that holds a name twice: accepted by default (DEC-4).
     pub duplicates: Duplicates,
     /// What names are: federated by default (gRFC A47).
-    pub names: Names,
+    pub names: NameSyntax,
     /// What resources are read as: a gRPC channel's views by default.
-    pub types: Types,
+    pub types: ResourceParsers,
     /// Whether resources end when their time to live does. gRPC knows none (C-83); a server sends it to nodes alone that
     /// have the feature `xds.config.supports-resource-ttl`, which is for the maker of the node to add.
     pub resource_ttl: bool,
@@ -63,11 +63,11 @@ pub enum DataErrors {
     Drop,
 }
 
-/// A server of one [`Config`]. The default is the first.
+/// A server of one [`ClientConfig`]. The default is the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ServerId(u32);
 
-/// An authority of one [`Config`]. The default is the first.
+/// An authority of one [`ClientConfig`]. The default is the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct AuthorityId(u32);
 
@@ -83,7 +83,7 @@ pub enum Duplicates {
 
 /// What names are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Names {
+pub enum NameSyntax {
     /// An `xdstp` name has parts, and one spelling that is kept and sent: see [`canonical`](super::canonical).
     #[default]
     Federated,
@@ -148,7 +148,7 @@ impl AuthorityId {
     }
 }
 
-impl Config {
+impl ClientConfig {
     /// gRPC's defaults; no server yet.
     #[must_use]
     pub fn new(node: Node) -> Self {
@@ -156,8 +156,8 @@ impl Config {
             node,
             resource_timeout: Duration::from_secs(15),
             duplicates: Duplicates::default(),
-            names: Names::default(),
-            types: Types::grpc(),
+            names: NameSyntax::default(),
+            types: ResourceParsers::grpc(),
             resource_ttl: false,
             servers: Vec::new(),
             authorities: Vec::new(),

@@ -2,7 +2,7 @@
 
 /// Counted since the client was made. What it costs is to follow what changes, not what is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
+pub struct ClientCounters {
     /// Resources that were decoded and checked, once for each type that their kind is watched as.
     pub decoded: u64,
     /// Resources that were found to be those held already, byte by byte, and not decoded (C-86).
@@ -11,7 +11,7 @@ pub struct Counters {
     pub events: u64,
 }
 
-impl std::ops::Sub for Counters {
+impl std::ops::Sub for ClientCounters {
     type Output = Self;
 
     fn sub(self, before: Self) -> Self {

@@ -13,14 +13,14 @@ use super::config::Server;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchError {
     /// What went wrong.
-    pub reason: Reason,
-    /// In words. Names node, kind, resource, and the server where one is to blame (C-118).
+    pub reason: WatchErrorReason,
+    /// In words. NameSyntax node, kind, resource, and the server where one is to blame (C-118).
     text: Arc<str>,
 }
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum WatchErrorReason {
     /// The server says, by deleting it or by silence, that there is no such resource.
     DoesNotExist,
     /// The server sent one that breaks a rule.
@@ -36,7 +36,7 @@ pub enum Reason {
 impl WatchError {
     /// An error in words of one's own.
     #[must_use]
-    pub fn new(reason: Reason, text: impl Into<Arc<str>>) -> Self {
+    pub fn new(reason: WatchErrorReason, text: impl Into<Arc<str>>) -> Self {
         Self {
             reason,
             text: text.into(),
@@ -56,7 +56,7 @@ impl std::error::Error for WatchError {}
 pub(super) fn error(
     server: &Server,
     node_id: &str,
-    reason: Reason,
+    reason: WatchErrorReason,
     what: &str,
     resource_type: &ResourceType,
     name: &str,
@@ -76,9 +76,9 @@ pub(super) fn reported(
 ) -> WatchError {
     let code = Code::try_from(status.code).unwrap_or(Code::Unknown);
     let reason = match code {
-        Code::NotFound => Reason::DoesNotExist,
-        Code::PermissionDenied => Reason::Denied,
-        _ => Reason::Unreachable,
+        Code::NotFound => WatchErrorReason::DoesNotExist,
+        Code::PermissionDenied => WatchErrorReason::Denied,
+        _ => WatchErrorReason::Unreachable,
     };
     let code = code.as_str_name();
     let text = format!("was answered with {code}: {}", status.message);

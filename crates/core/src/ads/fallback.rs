@@ -19,7 +19,7 @@ use std::sync::Arc;
 use oxds_types::ResourceType;
 
 use super::cache::Cache;
-use super::config::{AuthorityId, Config, Server, ServerId};
+use super::config::{AuthorityId, ClientConfig, Server, ServerId};
 use super::stream::Stream;
 
 /// A server, and what became of it.
@@ -49,7 +49,7 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    pub(super) fn new(channels: Vec<Channel>, config: &Config) -> Self {
+    pub(super) fn new(channels: Vec<Channel>, config: &ClientConfig) -> Self {
         let authority = |(index, servers): (usize, &Vec<ServerId>)| Authority {
             asked: Vec::new(),
             spare: servers.iter().copied().collect(),

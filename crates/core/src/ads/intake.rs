@@ -37,7 +37,7 @@ impl Client {
     /// A difference came. It is answered by the next request that [`poll_transmit`](Self::poll_transmit) gives.
     ///
     /// Returns what was in it, unless it is not ours to judge.
-    pub fn handle_difference(
+    pub fn handle_delta_response(
         &mut self,
         now: Instant,
         server: ServerId,

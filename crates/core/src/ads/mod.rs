@@ -34,15 +34,15 @@ use oxds_types::ResourceType;
 
 pub use backoff::Backoff;
 pub(crate) use backoff::jittered;
-pub use cache::{Attempt, CacheState, Cached, Held, VersionText};
-pub use config::{AuthorityId, Config, DataErrors, Duplicates, Names, Server, ServerId};
-pub use counters::Counters;
-pub use error::{Reason, WatchError};
+pub use cache::{CacheState, CacheStatus, CachedResource, FailedUpdate, VersionText};
+pub use config::{AuthorityId, ClientConfig, DataErrors, Duplicates, NameSyntax, Server, ServerId};
+pub use counters::ClientCounters;
+pub use error::{WatchError, WatchErrorReason};
 pub use name::canonical;
-pub use stream::Transmit;
-pub use updates::Updates;
+pub use stream::AdsTransmit;
+pub use updates::ResponseSummary;
 
-use crate::resource::{Resource, ResourceParser};
+use crate::resource::{ParsedResource, ResourceParser};
 pub use crate::snapshot::Protocol;
 use crate::time::Instant;
 use cache::{Cache, Due, Fault, Loss};
@@ -52,7 +52,7 @@ use stream::{Ended, Stream};
 
 /// What the watchers of a resource are to be told (gRFC A88).
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum ClientEvent {
     /// This replaces what was there.
     Changed {
         /// The resource's kind.
@@ -60,7 +60,7 @@ pub enum Event {
         /// Its name.
         name: Arc<str>,
         /// The resource, or why there is none.
-        resource: Result<Resource, WatchError>,
+        resource: Result<ParsedResource, WatchError>,
     },
     /// What was there stays in use; it may be old (an error), or is known to be current again (`None`).
     Ambient {
@@ -83,16 +83,16 @@ pub enum Event {
 /// The client's machine. See the module's documentation for how to run it.
 #[derive(Debug)]
 pub struct Client {
-    config: Config,
+    config: ClientConfig,
     channels: Channels,
     cache: Cache,
-    counters: Counters,
+    counters: ClientCounters,
 }
 
 impl Client {
     /// A client that watches nothing, so that it neither connects nor asks (C-63).
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: ClientConfig) -> Self {
         let channel = |server: &Server| Channel {
             server: server.clone(),
             stream: Stream::new(config.node.clone(), server),
@@ -102,7 +102,7 @@ impl Client {
         Self {
             channels: Channels::new(channels, &config),
             cache: Cache::default(),
-            counters: Counters::default(),
+            counters: ClientCounters::default(),
             config,
         }
     }
@@ -127,7 +127,7 @@ impl Client {
         authority: AuthorityId,
         resource_type: &ResourceType,
         name: &Arc<str>,
-    ) -> Vec<Event> {
+    ) -> Vec<ClientEvent> {
         if self.cache.watch(authority, resource_type, name) {
             self.channels
                 .subscribe(&self.cache, authority, resource_type, name);
@@ -140,7 +140,7 @@ impl Client {
         let lost = self.channels.lost(authority).map(|(server, cause)| {
             let resource = Err(self.unreachable(server, cause, resource_type, name));
             let (resource_type, name) = (resource_type.clone(), Arc::clone(name));
-            Event::Changed {
+            ClientEvent::Changed {
                 resource_type,
                 name,
                 resource,
@@ -196,15 +196,15 @@ impl Client {
             let (fault, reason, text) = match due {
                 Due::Expiry => {
                     let text = "does not exist: its time to live has ended".to_owned();
-                    (Fault::Absent, Reason::DoesNotExist, text)
+                    (Fault::Absent, WatchErrorReason::DoesNotExist, text)
                 }
                 Due::Silence if from.silence_is_transient => {
                     let text = format!("cannot be had: no answer within {seconds} s");
-                    (Fault::Late, Reason::Unreachable, text)
+                    (Fault::Late, WatchErrorReason::Unreachable, text)
                 }
                 Due::Silence => {
                     let text = format!("does not exist: no answer within {seconds} s");
-                    (Fault::Absent, Reason::DoesNotExist, text)
+                    (Fault::Absent, WatchErrorReason::DoesNotExist, text)
                 }
             };
             let error = error(
@@ -221,7 +221,7 @@ impl Client {
     }
 
     /// What to do next, and with which server. Poll until `None` after every other call.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<(ServerId, Transmit)> {
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<(ServerId, AdsTransmit)> {
         let cache = &self.cache;
         let (server, transmit) = self.channels.iter_mut().find_map(|(server, channel)| {
             let held = |resource_type: &ResourceType, name: &str| {
@@ -231,11 +231,11 @@ impl Client {
             Some((server, transmit))
         })?;
         let asked = match &transmit {
-            Transmit::Request(request) => Some((&request.type_url, &request.resource_names)),
-            Transmit::Delta(request) => {
+            AdsTransmit::SotwRequest(request) => Some((&request.type_url, &request.resource_names)),
+            AdsTransmit::DeltaRequest(request) => {
                 Some((&request.type_url, &request.resource_names_subscribe))
             }
-            Transmit::Open | Transmit::Close => None,
+            AdsTransmit::Open | AdsTransmit::Close => None,
         };
         if let Some((type_url, names)) = asked
             && let Some((resource_type, _)) = ResourceType::from_type_url(type_url)
@@ -248,7 +248,7 @@ impl Client {
     }
 
     /// The next event. Poll until `None` after every other call.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.cache.poll_event()
     }
 
@@ -272,19 +272,19 @@ impl Client {
 
     /// What is held of a watched resource.
     #[must_use]
-    pub fn cached(&self, resource_type: &ResourceType, name: &str) -> Option<Cached<'_>> {
+    pub fn cached(&self, resource_type: &ResourceType, name: &str) -> Option<CacheStatus<'_>> {
         self.cache.cached(resource_type, name)
     }
 
     /// All that is watched.
-    pub fn resources(&self) -> impl Iterator<Item = (&ResourceType, &Arc<str>, Cached<'_>)> {
+    pub fn resources(&self) -> impl Iterator<Item = (&ResourceType, &Arc<str>, CacheStatus<'_>)> {
         self.cache.all()
     }
 
     /// What there was to do since the client was made.
     #[must_use]
-    pub fn counters(&self) -> Counters {
-        Counters {
+    pub fn counters(&self) -> ClientCounters {
+        ClientCounters {
             events: self.cache.told(),
             ..self.counters
         }
@@ -319,7 +319,7 @@ fn unreachable(
     error(
         server,
         node_id,
-        Reason::Unreachable,
+        WatchErrorReason::Unreachable,
         &text,
         resource_type,
         name,

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::Names;
+use super::NameSyntax;
 
-impl Names {
+impl NameSyntax {
     /// The spelling under which a name is kept.
     pub(super) fn spelling(self, name: &str) -> Cow<'_, str> {
         match self {

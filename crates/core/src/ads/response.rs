@@ -10,8 +10,8 @@ use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
 use super::cache::{Cache, VersionText};
-use super::{Duplicates, Names};
-use crate::resource::{Invalid, Resource, Types, own_name};
+use super::{Duplicates, NameSyntax};
+use crate::resource::{Invalid, ParsedResource, ResourceParsers, own_name};
 
 /// What a SotW response may wrap its resources in.
 const WRAPPERS: [&str; 2] = [
@@ -26,21 +26,21 @@ const MOST_NACK_BYTES: usize = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Judge<'a> {
     pub(super) resource_type: &'a ResourceType,
-    pub(super) types: &'a Types,
+    pub(super) types: &'a ResourceParsers,
     pub(super) cache: &'a Cache,
     pub(super) duplicates: Duplicates,
-    pub(super) names: Names,
+    pub(super) names: NameSyntax,
 }
 
 /// The resources of a response.
 #[derive(Debug, Default)]
 pub(super) struct Judged {
-    spelling: Names,
+    spelling: NameSyntax,
     pub(super) accepted: Vec<Accepted>,
     pub(super) rejected: Vec<Rejected>,
     /// Signs of life: what was sent before lives on for so long; without a time, for good.
     pub(super) heartbeats: Vec<(Arc<str>, Option<Duration>)>,
-    /// Names by which there is nothing.
+    /// NameSyntax by which there is nothing.
     pub(super) nothing_by_alias: Vec<Arc<str>>,
     /// Duplicates: wrong of the response, and nothing that a watcher should hear of.
     twice: Vec<Invalid>,
@@ -63,7 +63,7 @@ pub(super) struct Accepted {
     pub(super) api: ApiVersion,
     pub(super) ttl: Option<Duration>,
     /// `None` if the bytes are those held already.
-    pub(super) content: Option<Resource>,
+    pub(super) content: Option<ParsedResource>,
 }
 
 /// An invalid one.
@@ -115,7 +115,7 @@ struct Found {
     name: Arc<str>,
     api: ApiVersion,
     /// `None` if it is held already.
-    content: Option<Resource>,
+    content: Option<ParsedResource>,
 }
 
 impl Judge<'_> {
@@ -193,7 +193,7 @@ impl Judge<'_> {
             invalid
         })?;
         if name.is_empty() {
-            let rule = "must have a name, or be wrapped in a Resource that has one";
+            let rule = "must have a name, or be wrapped in a ParsedResource that has one";
             return Err(Invalid::new(rule));
         }
         let name = held.map_or_else(|| name.into(), |(name, _)| Arc::clone(name));
@@ -220,7 +220,7 @@ fn duration(proto: &discovery::Duration) -> Option<Duration> {
 }
 
 impl Judged {
-    fn of(spelling: Names) -> Self {
+    fn of(spelling: NameSyntax) -> Self {
         Self {
             spelling,
             ..Self::default()

@@ -3,9 +3,9 @@
 //! To the machine each is a server of full states whose stream is open for as long as it is wanted. What it brings
 //! comes by [`handle_response`](Client::handle_response); what a stream has no word for comes here.
 
-use super::cache::{Attempt, Fault};
+use super::cache::{FailedUpdate, Fault};
 use super::error::error;
-use super::{Client, Reason, ServerId, Updates};
+use super::{Client, ResponseSummary, ServerId, WatchErrorReason};
 use crate::time::Instant;
 
 impl Client {
@@ -30,7 +30,7 @@ impl Client {
         now: Instant,
         server: ServerId,
         reason: &str,
-    ) -> Option<Updates> {
+    ) -> Option<ResponseSummary> {
         self.channels.settle_on(&self.cache, server);
         let channel = self.channels.get(server);
         let resource_type = channel
@@ -41,14 +41,21 @@ impl Client {
         for (resource_type, name) in channel.stream.wanted() {
             let text = format!("cannot be read: {reason}");
             let (from, node_id) = (&channel.server, &self.config.node.id);
-            let error = error(from, node_id, Reason::Invalid, &text, resource_type, name);
+            let error = error(
+                from,
+                node_id,
+                WatchErrorReason::Invalid,
+                &text,
+                resource_type,
+                name,
+            );
             let version = String::new();
-            let attempt = Attempt { version, at: now };
+            let attempt = FailedUpdate { version, at: now };
             let loss = from.loss_by_error(false);
             self.cache
                 .fail(resource_type, name, Fault::Rejected(attempt), error, loss);
         }
-        resource_type.map(|resource_type| Updates {
+        resource_type.map(|resource_type| ResponseSummary {
             resource_type,
             valid: 0,
             invalid: 1,

@@ -6,7 +6,7 @@ use super::response::Judged;
 
 /// The resources of one response (gRFC A78). Those that have not changed count as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Updates {
+pub struct ResponseSummary {
     /// Their kind.
     pub resource_type: ResourceType,
     /// How many were valid.
@@ -17,7 +17,7 @@ pub struct Updates {
     pub rejection: Option<String>,
 }
 
-impl Updates {
+impl ResponseSummary {
     pub(super) fn of(resource_type: &ResourceType, judged: &Judged) -> Self {
         Self {
             resource_type: resource_type.clone(),

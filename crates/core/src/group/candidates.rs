@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use oxds_types::discovery::Node;
 
-use super::Matcher;
+use super::NodeMatcher;
 
 /// Things that have a matcher, found by what it says exactly. What says nothing exactly is a candidate for every node.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Candidates<T> {
 }
 
 impl<T: Ord + Clone> Candidates<T> {
-    pub(super) fn insert(&mut self, matcher: &Matcher, thing: T) {
+    pub(super) fn insert(&mut self, matcher: &NodeMatcher, thing: T) {
         match matcher.exact() {
             Exact::Id(id) => self.by_id.entry(id.to_owned()).or_default().insert(thing),
             Exact::Cluster(cluster) => {
@@ -26,7 +26,7 @@ impl<T: Ord + Clone> Candidates<T> {
         };
     }
 
-    pub(super) fn remove(&mut self, matcher: &Matcher, thing: &T) {
+    pub(super) fn remove(&mut self, matcher: &NodeMatcher, thing: &T) {
         let (map, text) = match matcher.exact() {
             Exact::Id(id) => (&mut self.by_id, id),
             Exact::Cluster(cluster) => (&mut self.by_cluster, cluster),
@@ -68,7 +68,7 @@ enum Exact<'a> {
     Nothing,
 }
 
-impl Matcher {
+impl NodeMatcher {
     fn exact(&self) -> Exact<'_> {
         match (&self.id, &self.cluster) {
             (Some(id), _) if id.is_exact() => Exact::Id(id.as_str()),

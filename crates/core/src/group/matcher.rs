@@ -10,7 +10,7 @@ use oxds_types::discovery::Node;
 
 /// Conditions on a node, all of which must hold. Without any it matches every node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Matcher {
+pub struct NodeMatcher {
     /// Its id.
     pub id: Option<Glob>,
     /// Its cluster.
@@ -38,7 +38,7 @@ pub struct Specificity {
     metadata: usize,
 }
 
-impl Matcher {
+impl NodeMatcher {
     /// Whether a node of this id and cluster may be in the group.
     #[must_use]
     pub fn may_match(&self, id: &str, cluster: &str) -> bool {
@@ -83,7 +83,7 @@ impl Matcher {
 
     /// Whether some node could match both. Two patterns always can, as far as this knows.
     #[must_use]
-    pub fn may_meet(&self, other: &Matcher) -> bool {
+    pub fn may_overlap(&self, other: &NodeMatcher) -> bool {
         let globs = |a: &Option<Glob>, b: &Option<Glob>| match (a, b) {
             (Some(a), Some(b)) if a.is_exact() => b.matches(a.as_str()),
             (Some(a), Some(b)) if b.is_exact() => a.matches(b.as_str()),

@@ -25,16 +25,13 @@ use std::sync::Arc;
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
-pub use matcher::{Matcher, Specificity};
-pub use shared::Shared;
+pub use matcher::{NodeMatcher, Specificity};
+pub use shared::ResourceInterner;
 
 use candidates::Candidates;
 use resources::Group;
 
-use crate::snapshot::{ChangeSet, Resource, Snapshot};
-
-/// What resources are told apart by.
-pub type Key = (ResourceType, Arc<str>);
+use crate::snapshot::{ChangeSet, Resource, ResourceKey, Snapshot};
 
 /// The groups that a node is in, by name, the most specific first.
 pub type Membership = Arc<[Arc<str>]>;
@@ -53,7 +50,7 @@ pub struct GroupUpdate {
 impl GroupUpdate {
     /// From now on this group is for these nodes, and has what these changes make of what it had.
     #[must_use]
-    pub fn new(name: impl Into<Arc<str>>, matcher: Matcher, changes: ChangeSet) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, matcher: NodeMatcher, changes: ChangeSet) -> Self {
         Self {
             name: name.into(),
             definition: Definition::Set(Box::new(matcher)),
@@ -79,7 +76,7 @@ pub enum Definition {
     #[default]
     Unchanged,
     /// These nodes, from now on.
-    Set(Box<Matcher>),
+    Set(Box<NodeMatcher>),
     /// Nobody, from now on. Its resources stay, in case it is set again.
     Unset,
 }
@@ -88,9 +85,9 @@ pub enum Definition {
 #[derive(Debug, Default)]
 pub struct Touched {
     /// What changed in each group.
-    keys: BTreeMap<Arc<str>, BTreeSet<Key>>,
+    keys: BTreeMap<Arc<str>, BTreeSet<ResourceKey>>,
     /// Which nodes may be in other groups than before: those that one of these matches.
-    pub matchers: Vec<Matcher>,
+    pub matchers: Vec<NodeMatcher>,
 }
 
 /// All groups, and what each has.
@@ -98,7 +95,7 @@ pub struct Touched {
 pub struct Groups {
     groups: BTreeMap<Arc<str>, Group>,
     candidates: Candidates<Arc<str>>,
-    shared: Shared,
+    shared: ResourceInterner,
 }
 
 impl Groups {
@@ -133,7 +130,7 @@ impl Groups {
     }
 
     /// The groups with whom they are for, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, Option<&Matcher>, usize)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, Option<&NodeMatcher>, usize)> {
         let groups = self.groups.iter();
         groups.map(|(name, group)| (name, group.matcher.as_ref(), group.resources.len()))
     }
@@ -143,7 +140,7 @@ impl Groups {
     pub fn replacing<R: Into<Arc<Resource>>>(
         &self,
         name: &str,
-        matcher: Option<Matcher>,
+        matcher: Option<NodeMatcher>,
         resources: impl IntoIterator<Item = R>,
     ) -> GroupUpdate {
         let mut changes: ChangeSet = resources.into_iter().collect();
@@ -182,7 +179,7 @@ impl Groups {
                 touched.matchers.extend(matchers);
             }
             let keys = touched.keys.entry(Arc::clone(&name)).or_default();
-            let mut changes: BTreeMap<Key, Option<Arc<Resource>>> = BTreeMap::new();
+            let mut changes: BTreeMap<ResourceKey, Option<Arc<Resource>>> = BTreeMap::new();
             for key in update.changes.removals {
                 changes.insert(key, None);
             }
@@ -220,11 +217,11 @@ impl Groups {
         &self,
         members: &Membership,
         root: &Snapshot,
-        changed: &[Key],
+        changed: &[ResourceKey],
         touched: &Touched,
     ) -> ChangeSet {
         let own = members.iter().filter_map(|name| touched.keys.get(name));
-        let keys: BTreeSet<&Key> = own.flatten().chain(changed).collect();
+        let keys: BTreeSet<&ResourceKey> = own.flatten().chain(changed).collect();
         let mut changes = ChangeSet::default();
         for key in keys {
             match self.effective(members, root, key) {
@@ -239,7 +236,7 @@ impl Groups {
         &'a self,
         members: &Membership,
         root: &'a Snapshot,
-        key: &Key,
+        key: &ResourceKey,
     ) -> Option<&'a Arc<Resource>> {
         let mut groups = members.iter().filter_map(|name| self.groups.get(name));
         groups

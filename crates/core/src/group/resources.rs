@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Key, Matcher};
-use crate::snapshot::Resource;
+use super::NodeMatcher;
+use crate::snapshot::{Resource, ResourceKey};
 
 /// A group: whom it is for, and its resources.
 ///
@@ -12,19 +12,19 @@ use crate::snapshot::Resource;
 /// their own took ten times that.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    pub(super) matcher: Option<Matcher>,
+    pub(super) matcher: Option<NodeMatcher>,
     /// By kind and name.
     pub(super) resources: Vec<Arc<Resource>>,
 }
 
 impl Group {
-    pub(super) fn get(&self, key: &Key) -> Option<&Arc<Resource>> {
+    pub(super) fn get(&self, key: &ResourceKey) -> Option<&Arc<Resource>> {
         self.find(key).ok().map(|at| &self.resources[at])
     }
 
     /// Changes what is named: to another resource, or to none. O(log n) for each that only changes, O(n) for all that
     /// come and go together.
-    pub(super) fn apply(&mut self, changes: BTreeMap<Key, Option<Arc<Resource>>>) {
+    pub(super) fn apply(&mut self, changes: BTreeMap<ResourceKey, Option<Arc<Resource>>>) {
         let (mut come, mut go) = (Vec::new(), Vec::new());
         for (key, new) in changes {
             match (self.find(&key), new) {
@@ -50,7 +50,7 @@ impl Group {
         }
     }
 
-    fn find(&self, (resource_type, name): &Key) -> Result<usize, usize> {
+    fn find(&self, (resource_type, name): &ResourceKey) -> Result<usize, usize> {
         self.resources.binary_search_by(|held| {
             (held.resource_type(), held.name()).cmp(&(resource_type, name))
         })
@@ -63,11 +63,11 @@ mod tests {
 
     use super::*;
 
-    fn key(name: &str) -> Key {
+    fn key(name: &str) -> ResourceKey {
         (ResourceType::CLUSTER, name.into())
     }
 
-    fn change(name: &str, content: Option<u8>) -> (Key, Option<Arc<Resource>>) {
+    fn change(name: &str, content: Option<u8>) -> (ResourceKey, Option<Arc<Resource>>) {
         let resource =
             content.map(|byte| Arc::new(Resource::new(ResourceType::CLUSTER, name, &[byte])));
         (key(name), resource)

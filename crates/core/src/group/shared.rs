@@ -5,14 +5,14 @@ use std::sync::{Arc, Weak};
 
 use oxds_types::Version;
 
-use super::Key;
+use super::ResourceKey;
 use crate::snapshot::Resource;
 
 /// Knows resources as long as somebody has them, and gives the same one for each that is equal.
 #[derive(Debug, Default)]
-pub struct Shared(HashMap<(Key, Version), Weak<Resource>>);
+pub struct ResourceInterner(HashMap<(ResourceKey, Version), Weak<Resource>>);
 
-impl Shared {
+impl ResourceInterner {
     /// The one that is known, if it is equal to this; else this, which is known from now on.
     #[must_use]
     pub fn get(&mut self, resource: Arc<Resource>) -> Arc<Resource> {
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn equal_resources_are_one_whatever_came_between() {
-        let mut shared = Shared::default();
+        let mut shared = ResourceInterner::default();
         let one = shared.get(resource(1));
         let other = shared.get(resource(2));
         assert!(Arc::ptr_eq(&one, &shared.get(resource(1))));
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn what_nobody_has_is_forgotten() {
-        let mut shared = Shared::default();
+        let mut shared = ResourceInterner::default();
         for content in 0..=u8::MAX {
             drop(shared.get(resource(content)));
         }

@@ -42,7 +42,7 @@ pub(super) fn scale(random: u64, below: u64) -> u64 {
 
 /// A category of RPCs to drop (gRFC A27).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Drop {
+pub struct DropCategory {
     /// Its name, for load reports.
     pub category: Arc<str>,
     /// How many.
@@ -52,6 +52,6 @@ pub struct Drop {
 /// The category by which an RPC is dropped, if it is: categories in order, each a draw of its own, before anything
 /// else is looked at (C-245).
 #[must_use]
-pub fn dropped(drops: &[Drop], mut random: impl FnMut() -> u64) -> Option<&Drop> {
+pub fn dropped(drops: &[DropCategory], mut random: impl FnMut() -> u64) -> Option<&DropCategory> {
     drops.iter().find(|drop| drop.share.hit(random()))
 }

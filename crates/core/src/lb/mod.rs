@@ -1,7 +1,7 @@
 //! Which route, cluster, priority, locality and endpoint serve an RPC: pure functions.
 //!
 //! ```text
-//!  request ─ RouteMatcher ─► route ─ Weighted ─► cluster ─ Drop ─► Priorities ─► locality ─ Weighted ─► endpoint
+//!  request ─ RouteMatcher ─► route ─ Weighted ─► cluster ─ DropCategory ─► Priorities ─► locality ─ Weighted ─► endpoint
 //!                 │                     │            │          (state machine)                │
 //!             random u64            random u64   random u64s                               random u64
 //! ```
@@ -19,11 +19,11 @@ mod priorities;
 mod text;
 mod weighted;
 
-pub use chance::{Drop, PerMillion, dropped};
+pub use chance::{DropCategory, PerMillion, dropped};
 pub use deadline::stream_limit;
 pub use domain::{Domain, choose_virtual_host};
 pub use matcher::{HeaderMatch, HeaderMatcher, Headers, PathMatcher, RouteMatcher};
-pub use priorities::{Active, Priorities};
+pub use priorities::{ActivePriority, Priorities};
 pub use text::Text;
 pub use weighted::Weighted;
 

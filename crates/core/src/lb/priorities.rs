@@ -38,7 +38,7 @@ struct Child {
 
 /// Who takes the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Active {
+pub struct ActivePriority {
     /// The priority.
     pub priority: usize,
     /// Its state: RPCs go, wait or fail by it.
@@ -75,7 +75,7 @@ impl Priorities {
     /// Call it after [`renumber`](Self::renumber), [`handle_state`](Self::handle_state) and whenever
     /// [`poll_timeout`](Self::poll_timeout) has come; when it starts to try a priority whose endpoints turn out to
     /// be connected already, tell so and call it again.
-    pub fn choose(&mut self, now: Instant) -> Option<Active> {
+    pub fn choose(&mut self, now: Instant) -> Option<ActivePriority> {
         for priority in 0..self.children.len() {
             let child = self.children[priority].get_or_insert_with(|| Child::connecting(now));
             let usable = match child.state {
@@ -89,17 +89,17 @@ impl Priorities {
                     // A working priority needs nothing below it.
                     self.children[priority + 1..].fill(None);
                 }
-                return Some(Active { priority, state });
+                return Some(ActivePriority { priority, state });
             }
         }
         self.least_bad()
     }
 
     /// All have failed or taken too long: wait for the first that may still come up, else fail as the last does.
-    fn least_bad(&self) -> Option<Active> {
+    fn least_bad(&self) -> Option<ActivePriority> {
         let active = |(priority, child): (usize, &Option<Child>)| {
             let state = child.as_ref()?.state;
-            Some(Active { priority, state })
+            Some(ActivePriority { priority, state })
         };
         let mut tried = self.children.iter().enumerate().filter_map(active);
         let connecting = tried.find(|child| child.state == Connectivity::Connecting);

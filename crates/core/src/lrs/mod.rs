@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 pub use load::{ClusterLoad, DropCount, LocalityLoad};
 pub use metrics::MetricSelection;
-pub use reporter::{Reporter, Transmit};
+pub use reporter::{LrsTransmit, Reporter};
 
 /// The client feature that says: `send_all_clusters` is understood (`lrs.proto`).
 pub const SEND_ALL_CLUSTERS: &str = "envoy.lrs.supports_send_all_clusters";

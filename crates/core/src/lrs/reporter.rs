@@ -20,7 +20,7 @@ const PARTING: Duration = Duration::from_secs(1);
 
 /// What the driver is to do.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Transmit {
+pub enum LrsTransmit {
     /// Connect and open a stream; then call `handle_opened`, as soon as requests can be written to it, or `handle_closed`.
     Open,
     /// Write this request to the stream.
@@ -156,7 +156,7 @@ impl Reporter {
 
     /// What to do next. Poll until `None` after every other call, and when the time of
     /// [`poll_timeout`](Self::poll_timeout) has come.
-    pub fn poll_transmit(&mut self, now: Instant) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<LrsTransmit> {
         if let Phase::Backoff { until } = self.phase
             && until <= now
         {
@@ -166,12 +166,12 @@ impl Reporter {
         match &mut self.phase {
             Phase::Idle if wanted => {
                 self.phase = Phase::Opening;
-                Some(Transmit::Open)
+                Some(LrsTransmit::Open)
             }
             Phase::Open { introduced } if wanted && !*introduced => {
                 *introduced = true;
                 // C-132: who speaks, and nothing else.
-                Some(Transmit::Request(Box::new(LoadStatsRequest {
+                Some(LrsTransmit::Request(Box::new(LoadStatsRequest {
                     node: Some(self.node.clone()),
                     cluster_stats: Vec::new(),
                 })))
@@ -181,7 +181,7 @@ impl Reporter {
             Phase::Opening | Phase::Open { .. } if !wanted => {
                 self.clusters.clear();
                 self.phase = Phase::Idle;
-                Some(Transmit::Close)
+                Some(LrsTransmit::Close)
             }
             Phase::Idle | Phase::Backoff { .. } if !wanted => {
                 self.clusters.clear();
@@ -222,7 +222,7 @@ impl Reporter {
         self.is_used() || is_parting && clusters.any(|tracked| tracked.load.is_untold())
     }
 
-    fn poll_report(&mut self, now: Instant) -> Option<Transmit> {
+    fn poll_report(&mut self, now: Instant) -> Option<LrsTransmit> {
         let is_last = !self.is_used();
         let Phase::Reporting { orders, last } = &mut self.phase else {
             return None;
@@ -241,7 +241,7 @@ impl Reporter {
         self.clusters.retain(|_, tracked| tracked.uses > 0);
         // A report of nothing is none.
         let report = (!cluster_stats.is_empty()).then(|| {
-            Transmit::Request(Box::new(LoadStatsRequest {
+            LrsTransmit::Request(Box::new(LoadStatsRequest {
                 node: None,
                 cluster_stats,
             }))
@@ -253,9 +253,9 @@ impl Reporter {
         report.or_else(|| self.poll_finish())
     }
 
-    fn poll_finish(&mut self) -> Option<Transmit> {
+    fn poll_finish(&mut self) -> Option<LrsTransmit> {
         self.phase = Phase::Idle;
-        Some(Transmit::Finish)
+        Some(LrsTransmit::Finish)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::ads::WatchError;
 use crate::lb::{Headers, RouteMatcher, Weighted, stream_limit};
-use crate::resource::{Action, Assignment, Cluster, Listener, RouteConfig, Target};
+use crate::resource::{Assignment, Cluster, Listener, RouteAction, RouteConfig, RouteTarget};
 
 /// All that a channel needs to serve RPCs, at one moment: never torn (gRFC A74).
 #[derive(Debug, Clone)]
@@ -116,8 +116,8 @@ impl RouteTable {
         let routes = host.routes.iter().map(|route| CompiledRoute {
             matcher: route.matcher.clone(),
             action: match &route.action {
-                Action::Unsupported => CompiledAction::Unsupported,
-                Action::Forward(forward) => match choice(&forward.target, &mut clusters) {
+                RouteAction::Unsupported => CompiledAction::Unsupported,
+                RouteAction::Forward(forward) => match choice(&forward.target, &mut clusters) {
                     Some(clusters) => CompiledAction::Forward {
                         clusters,
                         limit: stream_limit(forward.limit, listener_limit),
@@ -150,10 +150,10 @@ impl Indexes {
     }
 }
 
-fn choice(target: &Target, clusters: &mut Indexes) -> Option<Weighted<usize>> {
+fn choice(target: &RouteTarget, clusters: &mut Indexes) -> Option<Weighted<usize>> {
     match target {
-        Target::Cluster(name) => Weighted::new([(1, clusters.of(name))]),
-        Target::Weighted(names) => Weighted::new(
+        RouteTarget::Cluster(name) => Weighted::new([(1, clusters.of(name))]),
+        RouteTarget::Weighted(names) => Weighted::new(
             names
                 .iter()
                 .map(|(name, weight)| (*weight, clusters.of(name))),

@@ -30,14 +30,14 @@ pub use config::{
     ClusterConfig, ClusterEntry, CompiledAction, CompiledRoute, RouteTable, XdsConfig,
 };
 
-use crate::ads::{Reason, WatchError};
-use crate::resource::{Assignment, Cluster, Listener, Resource, RouteConfig, RouteSource};
+use crate::ads::{WatchError, WatchErrorReason};
+use crate::resource::{Assignment, Cluster, Listener, ParsedResource, RouteConfig, RouteSource};
 use plan::Plan;
 use slots::{Lost, Slot, Slots};
 
 /// What the resolver needs of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum WatchCommand {
     /// Watch this resource and pass on what becomes of it.
     Watch(ResourceType, Arc<str>),
     /// Watch it no longer.
@@ -66,7 +66,7 @@ pub struct Resolver {
     current: Option<Resolution>,
     revision: u64,
     announced: bool,
-    commands: VecDeque<Command>,
+    commands: VecDeque<WatchCommand>,
     news: Option<News>,
 }
 
@@ -108,7 +108,7 @@ impl Resolver {
         &mut self,
         resource_type: &ResourceType,
         name: &str,
-        resource: &Result<Resource, WatchError>,
+        resource: &Result<ParsedResource, WatchError>,
     ) {
         let news = if *resource_type == ResourceType::LISTENER {
             self.listeners.set(name, resource).then_some(News::Names)
@@ -129,7 +129,7 @@ impl Resolver {
     }
 
     /// The next thing to ask of the client. Poll until `None` after every other call.
-    pub fn poll_command(&mut self) -> Option<Command> {
+    pub fn poll_command(&mut self) -> Option<WatchCommand> {
         self.settle();
         self.commands.pop_front()
     }
@@ -297,7 +297,7 @@ enum Target {
 
 fn unusable(resource_type: &ResourceType, name: &str, why: &str) -> Target {
     let text = format!("{} {name:?} {why}", resource_type.message());
-    Target::Failed(WatchError::new(Reason::Unusable, text))
+    Target::Failed(WatchError::new(WatchErrorReason::Unusable, text))
 }
 
 fn same_entries(before: &[ClusterEntry], after: &[ClusterEntry]) -> bool {

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::Command;
-use crate::ads::{Reason, WatchError};
-use crate::resource::{Resource, Typed};
+use super::WatchCommand;
+use crate::ads::{WatchError, WatchErrorReason};
+use crate::resource::{ParsedResource, Typed};
 
 /// What is known of a resource.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl<T> Slot<T> {
         match self {
             Self::Waiting => None,
             Self::Failed(error)
-                if lost == Lost::IsSilence && error.reason == Reason::Unreachable =>
+                if lost == Lost::IsSilence && error.reason == WatchErrorReason::Unreachable =>
             {
                 None
             }
@@ -61,30 +61,34 @@ impl<T: Typed> Slots<T> {
     pub(super) fn want(
         &mut self,
         names: impl IntoIterator<Item = Arc<str>>,
-        commands: &mut VecDeque<Command>,
+        commands: &mut VecDeque<WatchCommand>,
     ) {
         let wanted: BTreeSet<Arc<str>> = names.into_iter().collect();
         self.slots.retain(|name, _| {
             let keep = wanted.contains(name);
             if !keep {
-                commands.push_back(Command::Unwatch(T::resource_type(), Arc::clone(name)));
+                commands.push_back(WatchCommand::Unwatch(T::resource_type(), Arc::clone(name)));
             }
             keep
         });
         for name in wanted {
             self.slots.entry(name).or_insert_with_key(|name| {
-                commands.push_back(Command::Watch(T::resource_type(), Arc::clone(name)));
+                commands.push_back(WatchCommand::Watch(T::resource_type(), Arc::clone(name)));
                 Slot::Waiting
             });
         }
     }
 
     /// Takes over a resource; `false` if it is not watched.
-    pub(super) fn set(&mut self, name: &str, resource: &Result<Resource, WatchError>) -> bool {
+    pub(super) fn set(
+        &mut self,
+        name: &str,
+        resource: &Result<ParsedResource, WatchError>,
+    ) -> bool {
         let Some(slot) = self.slots.get_mut(name) else {
             return false;
         };
-        match resource.as_ref().map(Resource::get) {
+        match resource.as_ref().map(ParsedResource::get) {
             Ok(Some(view)) => *slot = Slot::Got(view),
             Ok(None) => return false,
             Err(error) => *slot = Slot::Failed(error.clone()),

@@ -17,7 +17,7 @@ use prost::Message;
 
 use super::Invalid;
 use super::invalid::Within;
-use crate::lb::{Drop, PerMillion};
+use crate::lb::{DropCategory, PerMillion};
 
 /// The endpoints of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Assignment {
     /// within 32 bits, and so do those of a locality's endpoints.
     pub priorities: Vec<Vec<Locality>>,
     /// RPCs to drop, in the order in which they are drawn (gRFC A27).
-    pub drops: Vec<Drop>,
+    pub drops: Vec<DropCategory>,
 }
 
 /// Endpoints in one place.
@@ -241,7 +241,7 @@ fn sum_fits(mut weights: impl Iterator<Item = u32>) -> bool {
     weights.try_fold(0_u32, u32::checked_add).is_some()
 }
 
-fn overload(proto: &DropOverload) -> Result<Drop, Invalid> {
+fn overload(proto: &DropOverload) -> Result<DropCategory, Invalid> {
     if proto.category.is_empty() {
         return Err(Invalid::new("must not be empty").at("category"));
     }
@@ -249,7 +249,7 @@ fn overload(proto: &DropOverload) -> Result<Drop, Invalid> {
         .drop_percentage
         .as_ref()
         .map_or(Ok(PerMillion::NONE), per_million);
-    Ok(Drop {
+    Ok(DropCategory {
         category: proto.category.as_str().into(),
         share: share.within("drop_percentage")?,
     })

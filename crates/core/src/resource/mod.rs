@@ -31,8 +31,8 @@ pub use cluster::{Cluster, LrsServer};
 pub use invalid::Invalid;
 pub use listener::{ApiListener, Listener, RouteSource};
 pub use name::own_name;
-pub use route::{Action, Forward, Route, RouteConfig, StreamLimit, Target, VirtualHost};
-pub use typed::{Resource, ResourceParser, Typed, Types};
+pub use route::{Forward, Route, RouteAction, RouteConfig, RouteTarget, StreamLimit, VirtualHost};
+pub use typed::{ParsedResource, ResourceParser, ResourceParsers, Typed};
 
 macro_rules! view {
     ($view:ident, $resource_type:expr) => {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::route::v3::{
-    HeaderMatcher as HeaderProto, Route as RouteProto, RouteAction, RouteConfiguration,
-    RouteMatch as MatchProto, VirtualHost as HostProto, WeightedCluster,
+    HeaderMatcher as HeaderProto, Route as RouteProto, RouteAction as RouteActionProto,
+    RouteConfiguration, RouteMatch as MatchProto, VirtualHost as HostProto, WeightedCluster,
     header_matcher::HeaderMatchSpecifier,
     route::Action as ActionProto,
     route_action::{ClusterSpecifier, MaxStreamDuration},
@@ -46,12 +46,12 @@ pub struct Route {
     /// Which requests.
     pub matcher: RouteMatcher,
     /// What to do.
-    pub action: Action,
+    pub action: RouteAction,
 }
 
 /// What to do with a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Action {
+pub enum RouteAction {
     /// Send it to a cluster.
     Forward(Forward),
     /// Fail it: the action is for servers, or one that gRPC does not have (C-187).
@@ -62,14 +62,14 @@ pub enum Action {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forward {
     /// To which cluster.
-    pub target: Target,
+    pub target: RouteTarget,
     /// For how long.
     pub limit: StreamLimit,
 }
 
 /// To which cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum RouteTarget {
     /// This one.
     Cluster(Arc<str>),
     /// One of these, by weight. At least one; weights are above zero and add up within 32 bits.
@@ -150,7 +150,7 @@ impl Route {
         let matcher = matcher(matching).within("match")?;
         let action = match &proto.action {
             Some(ActionProto::Route(action)) => forward(action).within("route")?,
-            _ => Some(Action::Unsupported),
+            _ => Some(RouteAction::Unsupported),
         };
         Ok(action.map(|action| Self { matcher, action }))
     }
@@ -249,12 +249,12 @@ fn string_matcher(proto: &StringMatcher) -> Result<HeaderMatch, Invalid> {
 }
 
 /// `None` for a way to choose a cluster that gRPC does not have: the route is left out (C-188).
-fn forward(proto: &RouteAction) -> Result<Option<Action>, Invalid> {
+fn forward(proto: &RouteActionProto) -> Result<Option<RouteAction>, Invalid> {
     let target = match &proto.cluster_specifier {
         Some(ClusterSpecifier::Cluster(name)) if name.is_empty() => {
             return Err(Invalid::new("must not be empty").at("cluster"));
         }
-        Some(ClusterSpecifier::Cluster(name)) => Target::Cluster(name.as_str().into()),
+        Some(ClusterSpecifier::Cluster(name)) => RouteTarget::Cluster(name.as_str().into()),
         Some(ClusterSpecifier::WeightedClusters(clusters)) => {
             weighted(clusters).within("weighted_clusters.clusters")?
         }
@@ -265,13 +265,13 @@ fn forward(proto: &RouteAction) -> Result<Option<Action>, Invalid> {
         .as_ref()
         .map(stream_limit)
         .transpose();
-    Ok(Some(Action::Forward(Forward {
+    Ok(Some(RouteAction::Forward(Forward {
         target,
         limit: limit.within("max_stream_duration")?.unwrap_or_default(),
     })))
 }
 
-fn weighted(proto: &WeightedCluster) -> Result<Target, Invalid> {
+fn weighted(proto: &WeightedCluster) -> Result<RouteTarget, Invalid> {
     let mut clusters = Vec::with_capacity(proto.clusters.len());
     let mut total = 0_u32;
     for cluster in &proto.clusters {
@@ -288,7 +288,7 @@ fn weighted(proto: &WeightedCluster) -> Result<Target, Invalid> {
     }
     match clusters.is_empty() {
         true => Err(Invalid::new("must have a weight above zero in all")),
-        false => Ok(Target::Weighted(clusters)),
+        false => Ok(RouteTarget::Weighted(clusters)),
     }
 }
 

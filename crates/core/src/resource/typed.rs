@@ -1,7 +1,7 @@
-//! Types that resources are read as.
+//! ResourceParsers that resources are read as.
 //!
 //! ```text
-//!   bytes ──► Types ──► every type that this kind is watched as ──► Resource ──► get::<T>()
+//!   bytes ──► ResourceParsers ──► every type that this kind is watched as ──► ParsedResource ──► get::<T>()
 //!                         one refuses them: invalid, for all           one Arc<T> for all watchers
 //! ```
 
@@ -101,11 +101,11 @@ impl fmt::Debug for ResourceParser {
 /// The types that resources are read as, by kind. A kind may have several: a resource is valid if all of them take it.
 /// Of a kind without any, everything is valid.
 #[derive(Debug, Clone, Default)]
-pub struct Types {
+pub struct ResourceParsers {
     resource_types: BTreeMap<ResourceType, SmallVec<[ResourceParser; 1]>>,
 }
 
-impl Types {
+impl ResourceParsers {
     /// What a gRPC channel reads: the views, with gRPC's rules.
     #[must_use]
     pub fn grpc() -> Self {
@@ -143,10 +143,14 @@ impl Types {
     ///
     /// # Errors
     /// The first rule that it breaks.
-    pub fn read(&self, resource_type: &ResourceType, value: &[u8]) -> Result<Resource, Invalid> {
+    pub fn read(
+        &self,
+        resource_type: &ResourceType,
+        value: &[u8],
+    ) -> Result<ParsedResource, Invalid> {
         let read = self.read_as_all(resource_type, value)?;
         let value = value.into();
-        Ok(Resource { value, read })
+        Ok(ParsedResource { value, read })
     }
 
     fn read_as_all(
@@ -159,7 +163,7 @@ impl Types {
     }
 }
 
-impl IntoIterator for Types {
+impl IntoIterator for ResourceParsers {
     type Item = ResourceParser;
     type IntoIter = std::iter::Flatten<
         std::collections::btree_map::IntoValues<ResourceType, SmallVec<[ResourceParser; 1]>>,
@@ -172,13 +176,13 @@ impl IntoIterator for Types {
 
 /// A resource that was accepted: its bytes, as they came, and what the types of its kind made of them. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Resource {
+pub struct ParsedResource {
     // `Bytes` would take twice the room here, and an allocation more.
     value: Arc<[u8]>,
     read: SmallVec<[Read; 1]>,
 }
 
-impl Resource {
+impl ParsedResource {
     /// What its maker has read already; it has no bytes.
     #[must_use]
     pub fn of<T: Typed>(read: Arc<T>) -> Self {
@@ -195,7 +199,7 @@ impl Resource {
     }
 
     /// Reads its bytes again: as it is read by these, if they take it.
-    pub(crate) fn reread(&mut self, resource_type: &ResourceType, types: &Types) {
+    pub(crate) fn reread(&mut self, resource_type: &ResourceType, types: &ResourceParsers) {
         if let Ok(read) = types.read_as_all(resource_type, &self.value) {
             self.read = read;
         }
@@ -219,7 +223,7 @@ impl Resource {
     }
 }
 
-impl fmt::Debug for Resource {
+impl fmt::Debug for ParsedResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (length, types) = (self.value.len(), self.read.len());
         write!(f, "Resource({length} bytes, {types} types)")

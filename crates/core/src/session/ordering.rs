@@ -189,7 +189,9 @@ impl Peers<'_> {
 
     /// One step further: the assignment of a cluster that a route names. Without it the cluster does not warm.
     fn lack_next(&self, watch: &Watch, needed: &Arc<Resource>, next: &Reference) -> bool {
-        let served = self.snapshot.type_in(&next.resource_type, watch.form.api);
+        let served = self
+            .snapshot
+            .of_type_in(&next.resource_type, watch.form.api);
         if served.collection().get(&next.name).is_none() {
             return false;
         }

@@ -31,7 +31,7 @@ impl<R: Into<Arc<Resource>>> FromIterator<R> for ChangeSet {
 
 /// A resource that a change set added, replaced or removed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Changed {
+pub struct ChangedResource {
     /// Its kind.
     pub resource_type: ResourceType,
     /// Its name.

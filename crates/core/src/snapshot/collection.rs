@@ -12,7 +12,7 @@ use super::{Resource, Revision, ascending::Ascending};
 /// A session that receives all of a kind remembers what it was sent as one `Arc` of this: the map is persistent, so
 /// two collections share whatever did not change between them.
 #[derive(Debug, Clone, Default)]
-pub struct Collection {
+pub struct ResourceSet {
     pub(super) revision: Revision,
     pub(super) resources: OrdMap<Arc<str>, Arc<Resource>>,
     pub(super) fingerprint: Fingerprint,
@@ -20,7 +20,7 @@ pub struct Collection {
     mortal: OrdMap<Duration, OrdSet<Arc<str>>>,
 }
 
-impl Collection {
+impl ResourceSet {
     /// When one of the resources last changed.
     #[must_use]
     pub fn revision(&self) -> Revision {

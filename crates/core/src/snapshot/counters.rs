@@ -2,19 +2,19 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts of work done for one lineage of snapshots, for metrics and for tests of cost (P-1, P-2).
+/// WorkCounts of work done for one lineage of snapshots, for metrics and for tests of cost (P-1, P-2).
 ///
 /// Each is a statistic that nothing is decided by, hence the relaxed order.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct WorkCounters {
     pub(super) hashes: AtomicU64,
     pub(super) encodes: AtomicU64,
     pub(super) visits: AtomicU64,
 }
 
-/// [`Counters`], read.
+/// [`WorkCounters`], read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct WorkCounts {
     /// Resources hashed: one for each upsert that was applied, however many sessions it goes to.
     pub hashes: u64,
     /// Shared bodies encoded.
@@ -23,11 +23,11 @@ pub struct Counts {
     pub visits: u64,
 }
 
-impl Counters {
+impl WorkCounters {
     /// The counts so far.
     #[must_use]
-    pub fn read(&self) -> Counts {
-        Counts {
+    pub fn read(&self) -> WorkCounts {
+        WorkCounts {
             hashes: self.hashes.load(Relaxed),
             encodes: self.encodes.load(Relaxed),
             visits: self.visits.load(Relaxed),
@@ -47,7 +47,7 @@ impl Counters {
     }
 }
 
-impl std::ops::Sub for Counts {
+impl std::ops::Sub for WorkCounts {
     type Output = Self;
 
     /// What was done between two readings.

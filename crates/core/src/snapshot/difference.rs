@@ -4,12 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use oxds_types::Reference;
 
-use super::{Body, Collection, Form, Protocol, Resource, Revision, log::Log, published::Settings};
+use super::{Body, Form, Protocol, Resource, ResourceSet, Revision, log::Log, published::Settings};
 use imbl::ordmap::DiffItem;
 
 /// One name whose resource is not the same in two states.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct ResourceChange {
     /// The name.
     pub name: Arc<str>,
     /// What it was; `None`: it did not exist.
@@ -23,8 +23,8 @@ pub struct Change {
 #[derive(Debug)]
 pub struct Difference {
     from: Revision,
-    to: Arc<Collection>,
-    changes: Box<[Change]>,
+    to: Arc<ResourceSet>,
+    changes: Box<[ResourceChange]>,
     /// By form: how sessions of the delta variant are told.
     upserts: [OnceLock<Arc<[Body]>>; Form::COUNT],
     removals: OnceLock<Arc<[Body]>>,
@@ -33,8 +33,8 @@ pub struct Difference {
 
 impl Difference {
     pub(super) fn between(
-        from: &Collection,
-        to: &Arc<Collection>,
+        from: &ResourceSet,
+        to: &Arc<ResourceSet>,
         log: &Log,
         settings: &Arc<Settings>,
     ) -> Self {
@@ -60,13 +60,13 @@ impl Difference {
 
     /// The newer state.
     #[must_use]
-    pub fn to(&self) -> &Arc<Collection> {
+    pub fn to(&self) -> &Arc<ResourceSet> {
         &self.to
     }
 
     /// The names that differ, in order, each once.
     #[must_use]
-    pub fn changes(&self) -> &[Change] {
+    pub fn changes(&self) -> &[ResourceChange] {
         &self.changes
     }
 
@@ -104,33 +104,39 @@ impl Difference {
 }
 
 fn changed_names(
-    from: &Collection,
-    to: &Collection,
+    from: &ResourceSet,
+    to: &ResourceSet,
     mut names: Vec<Arc<str>>,
     settings: &Settings,
-) -> Box<[Change]> {
+) -> Box<[ResourceChange]> {
     settings.counters.visited(names.len());
     names.sort_unstable();
     names.dedup();
     let changes = names.into_iter().filter_map(|name| {
         let (old, new) = (from.get(&name).cloned(), to.get(&name).cloned());
-        Change::unless_same(name, old, new)
+        ResourceChange::unless_same(name, old, new)
     });
     changes.collect()
 }
 
 /// By walking the parts that the two maps do not share.
-fn changed_entries(from: &Collection, to: &Collection, settings: &Settings) -> Box<[Change]> {
-    let changes: Box<[Change]> = from
+fn changed_entries(
+    from: &ResourceSet,
+    to: &ResourceSet,
+    settings: &Settings,
+) -> Box<[ResourceChange]> {
+    let changes: Box<[ResourceChange]> = from
         .resources
         .diff(&to.resources)
         .filter_map(|item| match item {
-            DiffItem::Add(name, new) => Change::unless_same(name.clone(), None, Some(new.clone())),
+            DiffItem::Add(name, new) => {
+                ResourceChange::unless_same(name.clone(), None, Some(new.clone()))
+            }
             DiffItem::Remove(name, old) => {
-                Change::unless_same(name.clone(), Some(old.clone()), None)
+                ResourceChange::unless_same(name.clone(), Some(old.clone()), None)
             }
             DiffItem::Update { old, new } => {
-                Change::unless_same(new.0.clone(), Some(old.1.clone()), Some(new.1.clone()))
+                ResourceChange::unless_same(new.0.clone(), Some(old.1.clone()), Some(new.1.clone()))
             }
         })
         .collect();
@@ -138,7 +144,7 @@ fn changed_entries(from: &Collection, to: &Collection, settings: &Settings) -> B
     changes
 }
 
-impl Change {
+impl ResourceChange {
     /// Whether the resource refers to something that it did not refer to before.
     #[must_use]
     pub fn needs_more(&self) -> bool {

@@ -1,10 +1,10 @@
 //! What clients of v2 are served: the same resources, in v2 (S-62), but for those that say what v2 cannot (S-63).
 //!
 //! ```text
-//!   Published, v3 ──apply──▶ Published, v3 ──apply──▶ …
+//!   TypeSnapshot, v3 ──apply──▶ TypeSnapshot, v3 ──apply──▶ …
 //!        │ the first who asks     │
 //!        ▼                        ▼ only what changed
-//!   Published, v2 ─────────▶ Published, v2 ─────────▶ …
+//!   TypeSnapshot, v2 ─────────▶ TypeSnapshot, v2 ─────────▶ …
 //! ```
 //! To a session it is a state like any other, with revisions of the same count: a resource that v2 cannot say does not
 //! exist in it, and one that v2 cannot say any more was removed. Versions are those of v3, so that both kinds of client
@@ -15,20 +15,20 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::published::Settings;
-use super::{Collection, Published, Revision, change::OfType, resource::Obstacles};
+use super::{ResourceSet, Revision, TypeSnapshot, change::OfType, resource::Obstacles};
 
 /// The state of one kind for clients of v2.
 #[derive(Debug)]
 pub(super) struct InV2 {
-    pub(super) published: Arc<Published>,
+    pub(super) published: Arc<TypeSnapshot>,
     /// What they do not get, and why.
     pub(super) withheld: OrdMap<Arc<str>, Obstacles>,
 }
 
 impl InV2 {
     /// Of all there is. Costs as much as there is, once.
-    pub(super) fn of(current: &Published, settings: &Arc<Settings>) -> Self {
-        let (mut resources, mut old) = (Collection::default(), Vec::new());
+    pub(super) fn of(current: &TypeSnapshot, settings: &Arc<Settings>) -> Self {
+        let (mut resources, mut old) = (ResourceSet::default(), Vec::new());
         let mut withheld = OrdMap::new();
         for resource in current.collection().iter() {
             match resource.in_v2() {
@@ -50,7 +50,7 @@ impl InV2 {
         &self,
         revision: Revision,
         changed: &[Arc<str>],
-        to: &Collection,
+        to: &ResourceSet,
         settings: &Arc<Settings>,
     ) -> Self {
         let mut withheld = self.withheld.clone();

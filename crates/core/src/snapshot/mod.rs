@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!  ChangeSet ──apply──▶ Snapshot (revision)
-//!                         └─ per kind: Published ── Collection   persistent map name → Resource, version
+//!                         └─ per kind: TypeSnapshot ── ResourceSet   persistent map name → Resource, version
 //!                                        │
 //!                                        ├─ log                 names changed, by revision; trimmed
-//!                                        └─ memo                Difference since an older Collection, and
+//!                                        └─ memo                Difference since an older ResourceSet, and
 //!                                                               encoded bodies: made once, shared by all
 //! ```
 //!
@@ -17,7 +17,7 @@
 //!   two persistent maps do not share;
 //! - a body (the resources of a response, encoded) is made once per (kind, form, from, to) and shared as `Bytes`.
 //!
-//! [`Counters`] say how often each of these happened, so that a test can hold the promise without a clock.
+//! [`WorkCounters`] say how often each of these happened, so that a test can hold the promise without a clock.
 //!
 //! A snapshot at revision zero says that nothing has been loaded yet: a session answers nothing from it. An empty
 //! configuration that *was* loaded has revision one, and is answered (S-26, S-27).
@@ -42,12 +42,12 @@ use std::sync::Arc;
 use oxds_types::{ApiVersion, ResourceType};
 
 pub use body::{Body, Form, Protocol};
-pub use change::{ChangeSet, Changed};
-pub use collection::Collection;
-pub use counters::{Counters, Counts};
-pub use difference::{Change, Difference};
-pub use published::Published;
-pub use resource::{Obstacles, Resource};
+pub use change::{ChangeSet, ChangedResource};
+pub use collection::ResourceSet;
+pub use counters::{WorkCounters, WorkCounts};
+pub use difference::{Difference, ResourceChange};
+pub use published::TypeSnapshot;
+pub use resource::{Obstacles, Resource, ResourceKey};
 
 pub(crate) use ascending::Ascending;
 pub(crate) use body::{removal_field, removal_len};
@@ -77,9 +77,9 @@ impl Revision {
 pub struct Snapshot {
     revision: Revision,
     /// Sorted in the order in which kinds are sent.
-    resource_types: BTreeMap<ResourceType, Arc<Published>>,
+    resource_types: BTreeMap<ResourceType, Arc<TypeSnapshot>>,
     /// Stands in for every kind of which there has never been a resource.
-    empty: Arc<Published>,
+    empty: Arc<TypeSnapshot>,
     settings: Arc<Settings>,
 }
 
@@ -102,7 +102,7 @@ impl Snapshot {
         Arc::new(Self {
             revision: Revision::UNLOADED,
             resource_types: BTreeMap::new(),
-            empty: Arc::new(Published::empty(&settings)),
+            empty: Arc::new(TypeSnapshot::empty(&settings)),
             settings,
         })
     }
@@ -112,16 +112,16 @@ impl Snapshot {
     /// Costs O(changes × log of the number of resources). An upsert whose content is already served changes nothing;
     /// when nothing at all differs, the same snapshot comes back.
     #[must_use]
-    pub fn apply(self: &Arc<Self>, changes: ChangeSet) -> (Arc<Self>, Vec<Changed>) {
+    pub fn apply(self: &Arc<Self>, changes: ChangeSet) -> (Arc<Self>, Vec<ChangedResource>) {
         let revision = Revision(self.revision.0 + 1);
         let mut resource_types = self.resource_types.clone();
         let mut changed = Vec::new();
         for (resource_type, of_type) in changes.by_type() {
-            let before = self.resource_type(&resource_type);
+            let before = self.of_type(&resource_type);
             let upserts = of_type.values().flatten().count();
             self.settings.counters.hashed(upserts);
             if let Some((after, names)) = before.apply(revision, of_type, &self.settings) {
-                changed.extend(names.iter().map(|name| Changed {
+                changed.extend(names.iter().map(|name| ChangedResource {
                     resource_type: resource_type.clone(),
                     name: name.clone(),
                 }));
@@ -159,8 +159,8 @@ impl Snapshot {
             changed.into_iter().map(|one| one.resource_type).collect();
         let mut resource_types = after.resource_types.clone();
         for resource_type in changed {
-            let published = after.resource_type(&resource_type);
-            let fresh = published.alike(Collection::clone(published.collection()), &settings);
+            let published = after.of_type(&resource_type);
+            let fresh = published.alike(ResourceSet::clone(published.collection()), &settings);
             resource_types.insert(resource_type, Arc::new(fresh));
         }
         Arc::new(Self {
@@ -185,7 +185,7 @@ impl Snapshot {
 
     /// The state of one kind; an empty one if there has never been a resource of it.
     #[must_use]
-    pub fn resource_type(&self, resource_type: &ResourceType) -> &Arc<Published> {
+    pub fn of_type(&self, resource_type: &ResourceType) -> &Arc<TypeSnapshot> {
         self.resource_types
             .get(resource_type)
             .unwrap_or(&self.empty)
@@ -194,30 +194,33 @@ impl Snapshot {
     /// The same as clients see it who ask in this version of the API. For v2 it is made when the first of them asks, and
     /// from then on costs what the changes cost.
     #[must_use]
-    pub fn type_in(&self, resource_type: &ResourceType, api: ApiVersion) -> &Arc<Published> {
-        self.resource_type(resource_type).in_version(api)
+    pub fn of_type_in(&self, resource_type: &ResourceType, api: ApiVersion) -> &Arc<TypeSnapshot> {
+        self.of_type(resource_type).in_version(api)
     }
 
     /// The kinds of which there is, or was, a resource, in the order in which they are sent.
-    pub fn resource_types(&self) -> impl Iterator<Item = (&ResourceType, &Arc<Published>)> {
+    pub fn types(&self) -> impl Iterator<Item = (&ResourceType, &Arc<TypeSnapshot>)> {
         self.resource_types.iter()
     }
 
     /// The resource of this kind and name.
     #[must_use]
     pub fn get(&self, resource_type: &ResourceType, name: &str) -> Option<&Arc<Resource>> {
-        self.resource_type(resource_type).collection().get(name)
+        self.of_type(resource_type).collection().get(name)
     }
 
     /// Says of every name that the source has and cannot serve what is wrong with it, instead of what was said before.
     /// Clients that understand `resource_errors` are told when they ask for it (TP3). All snapshots of the lineage know.
-    pub fn set_faults(&self, faults: impl IntoIterator<Item = (ResourceType, Arc<str>, Arc<str>)>) {
+    pub fn set_resource_errors(
+        &self,
+        faults: impl IntoIterator<Item = (ResourceType, Arc<str>, Arc<str>)>,
+    ) {
         self.settings.faults.replace(faults);
     }
 
     /// What has been done so far to serve this lineage of snapshots.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &WorkCounters {
         &self.settings.counters
     }
 }

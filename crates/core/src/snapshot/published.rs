@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use oxds_types::{ApiVersion, ResourceType};
 
 use super::{
-    Body, Collection, Counters, Difference, Form, Limits, Obstacles, Protocol, Revision,
+    Body, Difference, Form, Limits, Obstacles, Protocol, ResourceSet, Revision, WorkCounters,
     change::OfType, faults::Faults, in_v2::InV2, log::Log,
 };
 
@@ -14,7 +14,7 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) limits: Limits,
-    pub(super) counters: Arc<Counters>,
+    pub(super) counters: Arc<WorkCounters>,
     pub(super) faults: Arc<Faults>,
     /// Whether a session that needs everything is likely not to be the only one. Groups may be as many as clients, and
     /// a body for each of them that nobody else takes would be most of the memory (P-12).
@@ -27,10 +27,10 @@ type Ends = Box<[(Arc<str>, usize)]>;
 /// The state of one kind in a snapshot: its resources, what changed lately, and what was encoded for sessions.
 ///
 /// Dropped with its snapshot, and the encoded bodies with it. A session therefore never keeps one; it keeps the
-/// [`Collection`].
+/// [`ResourceSet`].
 #[derive(Debug)]
-pub struct Published {
-    collection: Arc<Collection>,
+pub struct TypeSnapshot {
+    collection: Arc<ResourceSet>,
     /// The state right before: nearly every session is there when a change comes.
     previous: Revision,
     log: Log,
@@ -49,17 +49,22 @@ pub struct Published {
     in_v2: OnceLock<InV2>,
 }
 
-impl Published {
+impl TypeSnapshot {
     pub(super) fn empty(settings: &Arc<Settings>) -> Self {
         Self::new(
-            Collection::default(),
+            ResourceSet::default(),
             Revision::UNLOADED,
             Log::new(),
             settings,
         )
     }
 
-    fn new(collection: Collection, previous: Revision, log: Log, settings: &Arc<Settings>) -> Self {
+    fn new(
+        collection: ResourceSet,
+        previous: Revision,
+        log: Log,
+        settings: &Arc<Settings>,
+    ) -> Self {
         Self {
             collection: Arc::new(collection),
             previous,
@@ -75,7 +80,7 @@ impl Published {
     }
 
     /// Another state with these resources that begins here: nothing is known of what was before.
-    pub(super) fn alike(&self, mut resources: Collection, settings: &Arc<Settings>) -> Self {
+    pub(super) fn alike(&self, mut resources: ResourceSet, settings: &Arc<Settings>) -> Self {
         settings.counters.visited(self.collection.len());
         let revision = self.collection.revision;
         resources.revision = revision;
@@ -89,7 +94,7 @@ impl Published {
         changes: OfType,
         settings: &Arc<Settings>,
     ) -> Option<(Self, Arc<[Arc<str>]>)> {
-        let mut collection = Collection::clone(&self.collection);
+        let mut collection = ResourceSet::clone(&self.collection);
         let (mut changed, mut upserts) = (Vec::new(), Vec::new());
         for (name, new) in changes {
             settings.counters.visited(1);
@@ -140,7 +145,7 @@ impl Published {
 
     /// The resources.
     #[must_use]
-    pub fn collection(&self) -> &Arc<Collection> {
+    pub fn collection(&self) -> &Arc<ResourceSet> {
         &self.collection
     }
 
@@ -162,7 +167,7 @@ impl Published {
 
     /// What lies between an older state and this one. `from` must be of the same kind and lineage.
     #[must_use]
-    pub fn difference(&self, from: &Arc<Collection>) -> Arc<Difference> {
+    pub fn difference(&self, from: &Arc<ResourceSet>) -> Arc<Difference> {
         let find = || {
             Arc::new(Difference::between(
                 from,

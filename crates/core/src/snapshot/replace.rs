@@ -26,7 +26,7 @@ struct Walk<'a> {
 impl<'a> Walks<'a> {
     /// Through all that there is, or through one kind of it.
     pub(super) fn new(before: &'a Snapshot, resource_type: Option<&ResourceType>) -> Self {
-        let resource_types = before.resource_types();
+        let resource_types = before.types();
         let resource_types = resource_types
             .filter(|(of, _)| resource_type.is_none_or(|resource_type| resource_type == *of));
         let of_types = resource_types.map(|(resource_type, published)| {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     fn texts(snapshot: &Snapshot) -> Vec<String> {
-        let resource_types = snapshot.resource_types();
+        let resource_types = snapshot.types();
         let all = resource_types.flat_map(|(_, published)| published.collection().iter());
         all.map(|resource| format!("{resource:?}")).collect()
     }

@@ -29,6 +29,9 @@ const RESOURCE_ALIASES: u32 = 4;
 pub(super) const ANY_TYPE_URL: u32 = 1;
 pub(super) const ANY_VALUE: u32 = 2;
 
+/// Type and name of a resource: unique within one snapshot.
+pub type ResourceKey = (ResourceType, Arc<str>);
+
 /// One immutable resource: kind, name, content and the version that is a hash of the content.
 ///
 /// ```text
@@ -151,7 +154,7 @@ impl Resource {
     /// }
     ///
     /// let gold = Resource::own("gold", &Quota { per_second: 100 });
-    /// assert_eq!(gold.kind().message(), "acme.mesh.v1.Quota");
+    /// assert_eq!(gold.resource_type().message(), "acme.mesh.v1.Quota");
     /// ```
     #[must_use]
     pub fn own<M: Message + Name>(name: impl Into<Arc<str>>, message: &M) -> Self {
@@ -185,7 +188,7 @@ impl Resource {
     }
 
     /// What it is told apart from others by.
-    pub(crate) fn key(&self) -> (ResourceType, Arc<str>) {
+    pub(crate) fn key(&self) -> ResourceKey {
         (self.resource_type.clone(), Arc::clone(&self.name))
     }
 

@@ -16,7 +16,11 @@ fn resource(name: &str, content: &str) -> Arc<Resource> {
     Arc::new(Resource::new(CDS, name, content.as_bytes()))
 }
 
-fn set(snapshot: &Arc<Snapshot>, name: &str, content: &str) -> (Arc<Snapshot>, Vec<Changed>) {
+fn set(
+    snapshot: &Arc<Snapshot>,
+    name: &str,
+    content: &str,
+) -> (Arc<Snapshot>, Vec<ChangedResource>) {
     let upserts = vec![resource(name, content)];
     snapshot.apply(ChangeSet {
         upserts,
@@ -44,7 +48,7 @@ fn content_that_is_served_already_changes_nothing() {
     let (one, changed) = set(&Snapshot::unloaded(), "A", "1");
     assert_eq!(
         changed,
-        [Changed {
+        [ChangedResource {
             resource_type: CDS,
             name: "A".into()
         }]
@@ -171,11 +175,8 @@ fn types_that_do_not_change_are_shared() {
         upserts: vec![other],
         removals: vec![],
     });
-    assert!(Arc::ptr_eq(
-        one.resource_type(&CDS),
-        two.resource_type(&CDS)
-    ));
-    assert_eq!(two.resource_types().count(), 2);
+    assert!(Arc::ptr_eq(one.of_type(&CDS), two.of_type(&CDS)));
+    assert_eq!(two.types().count(), 2);
 }
 
 #[test]
@@ -228,7 +229,7 @@ fn a_full_state_can_leave_some_out() {
     let left = |out: &[usize]| {
         let out = out.iter().map(|&index| &names[index]);
         let pieces = snapshot
-            .resource_type(&CDS)
+            .of_type(&CDS)
             .full_without(form(Protocol::Sotw), out);
         let bytes: Vec<u8> = pieces.iter().flat_map(|body| body.bytes.to_vec()).collect();
         let count: usize = pieces.iter().map(|body| body.resources).sum();
@@ -259,7 +260,7 @@ fn p12_what_one_session_of_a_group_took_is_not_kept() {
     let (root, _) = set(&Snapshot::unloaded(), "A", "1");
     let encodes = |snapshot: &Arc<Snapshot>| {
         let before = snapshot.counters().read().encodes;
-        snapshot.resource_type(&CDS).full(form);
+        snapshot.of_type(&CDS).full(form);
         snapshot.counters().read().encodes - before
     };
     assert_eq!([1, 0, 0], [0; 3].map(|_| encodes(&root)));

@@ -1,6 +1,6 @@
 //! What a change costs, counted rather than timed: P-1, P-2, P-4, P-8, P-10, P-13.
 
-use oxds_core::snapshot::{ChangeSet, Counts, Limits};
+use oxds_core::snapshot::{ChangeSet, Limits, WorkCounts};
 use oxds_types::ResourceType;
 
 use crate::support::{Edit, Stream, World};
@@ -34,7 +34,7 @@ fn wildcard(world: &World, is_delta: bool) -> Stream {
     stream
 }
 
-fn counted(world: &mut World, act: impl FnOnce(&mut World)) -> Counts {
+fn counted(world: &mut World, act: impl FnOnce(&mut World)) -> WorkCounts {
     let before = world.snapshot.counters().read();
     act(world);
     world.snapshot.counters().read() - before

@@ -4,36 +4,36 @@ use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::core::v3::Locality;
 use envoy_types::pb::google::protobuf::{Struct, Value, value};
-use oxds_core::group::{Definition, GroupUpdate, Groups, Matcher, Membership};
+use oxds_core::group::{Definition, GroupUpdate, Groups, Membership, NodeMatcher};
 use oxds_core::snapshot::{ChangeSet, Resource, Snapshot};
 use oxds_types::discovery::Node;
 use oxds_types::{Glob, ResourceType};
 
-fn id(pattern: &str) -> Matcher {
-    Matcher {
+fn id(pattern: &str) -> NodeMatcher {
+    NodeMatcher {
         id: Some(Glob::new(pattern)),
-        ..Matcher::default()
+        ..NodeMatcher::default()
     }
 }
 
-fn cluster(pattern: &str) -> Matcher {
-    Matcher {
+fn cluster(pattern: &str) -> NodeMatcher {
+    NodeMatcher {
         cluster: Some(Glob::new(pattern)),
-        ..Matcher::default()
+        ..NodeMatcher::default()
     }
 }
 
-fn region(region: &str) -> Matcher {
-    Matcher {
+fn region(region: &str) -> NodeMatcher {
+    NodeMatcher {
         region: Some(region.to_owned()),
-        ..Matcher::default()
+        ..NodeMatcher::default()
     }
 }
 
-fn metadata(path: &str, value: &str) -> Matcher {
-    Matcher {
+fn metadata(path: &str, value: &str) -> NodeMatcher {
+    NodeMatcher {
         metadata: [(path.to_owned(), value.to_owned())].into(),
-        ..Matcher::default()
+        ..NodeMatcher::default()
     }
 }
 
@@ -74,7 +74,7 @@ fn node() -> Node {
 #[test]
 fn s74_nodes_are_matched_by_id_cluster_locality_and_metadata() {
     for (matcher, matches) in [
-        (Matcher::default(), true),
+        (NodeMatcher::default(), true),
         (id("edge-1"), true),
         (id("edge-*"), true),
         (id("edge"), false),
@@ -91,7 +91,7 @@ fn s74_nodes_are_matched_by_id_cluster_locality_and_metadata() {
     ] {
         assert_eq!(matcher.matches(&node()), matches, "{matcher:?}");
     }
-    let both = Matcher {
+    let both = NodeMatcher {
         id: Some(Glob::new("edge-*")),
         ..cluster("shop")
     };
@@ -102,7 +102,7 @@ fn s74_nodes_are_matched_by_id_cluster_locality_and_metadata() {
 #[test]
 fn s74_an_id_is_more_specific_than_a_pattern_and_that_than_a_cluster() {
     let ascending = [
-        Matcher::default(),
+        NodeMatcher::default(),
         metadata("app.tier", "gold"),
         region("eu"),
         cluster("e*"),
@@ -110,7 +110,7 @@ fn s74_an_id_is_more_specific_than_a_pattern_and_that_than_a_cluster() {
         id("*"),
         id("edge-*"),
         id("edge-1"),
-        Matcher {
+        NodeMatcher {
             id: Some(Glob::new("edge-1")),
             ..region("eu")
         },
@@ -131,7 +131,7 @@ fn s74_matchers_that_exclude_each_other_never_meet() {
         (metadata("a", "1"), metadata("b", "2"), true),
     ] {
         assert_eq!(
-            (a.may_meet(&b), b.may_meet(&a)),
+            (a.may_overlap(&b), b.may_overlap(&a)),
             (meet, meet),
             "{a:?} {b:?}"
         );
@@ -152,7 +152,7 @@ fn upserts(resources: &[(&str, u8)]) -> ChangeSet {
     }
 }
 
-fn set(name: &str, matcher: Matcher, resources: &[(&str, u8)]) -> GroupUpdate {
+fn set(name: &str, matcher: NodeMatcher, resources: &[(&str, u8)]) -> GroupUpdate {
     GroupUpdate {
         name: name.into(),
         definition: Definition::Set(Box::new(matcher)),
@@ -205,7 +205,7 @@ impl World {
         let (anew, _) = self.root.apply(self.groups.overlay(&self.members));
         let version = |snapshot: &Snapshot| {
             snapshot
-                .resource_type(&ResourceType::CLUSTER)
+                .of_type(&ResourceType::CLUSTER)
                 .collection()
                 .version()
         };
@@ -214,7 +214,7 @@ impl World {
     }
 
     fn sees(&self) -> Vec<(String, u8)> {
-        let collection = self.view.resource_type(&ResourceType::CLUSTER).collection();
+        let collection = self.view.of_type(&ResourceType::CLUSTER).collection();
         let seen = collection.iter();
         seen.map(|r| (r.name().to_string(), r.value()[1])).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oxds_core::observe::{Change, Observer, Request};
+use oxds_core::observe::{ObservedChange, Observer, ObserverRequest};
 use oxds_core::session::{Config, Event, Scope, Session};
 use oxds_core::snapshot::{ChangeSet, Protocol, Resource, Snapshot};
 use oxds_core::time::Instant;
@@ -71,7 +71,7 @@ impl Pair {
                     .handle_response(DiscoveryResponse::decode(message).unwrap()),
                 Protocol::Delta => self
                     .observer
-                    .handle_difference(DeltaDiscoveryResponse::decode(message).unwrap()),
+                    .handle_delta_response(DeltaDiscoveryResponse::decode(message).unwrap()),
             };
             changes.extend(changed.iter().map(text));
             self.send(request);
@@ -82,10 +82,10 @@ impl Pair {
         changes
     }
 
-    fn send(&mut self, request: Request) {
+    fn send(&mut self, request: ObserverRequest) {
         let request = match request {
-            Request::Sotw(request) => (*request).into(),
-            Request::Delta(request) => (*request).into(),
+            ObserverRequest::Sotw(request) => (*request).into(),
+            ObserverRequest::Delta(request) => (*request).into(),
         };
         self.session
             .handle_request(Instant::EPOCH, request)
@@ -98,7 +98,7 @@ fn session(protocol: Protocol) -> Session {
 }
 
 /// `+a1` came, `~a2` changed, `-a` went.
-fn text(change: &Change) -> String {
+fn text(change: &ObservedChange) -> String {
     let name = &change.name;
     match (&change.now, change.was_held) {
         (Some(now), false) => format!("+{name}{}", now.value.last().unwrap()),
@@ -208,7 +208,7 @@ fn what_cannot_be_told_apart_is_rejected() {
             }],
             ..DiscoveryResponse::default()
         });
-        let Request::Sotw(request) = request else {
+        let ObserverRequest::Sotw(request) = request else {
             panic!("{request:?}")
         };
         let error = request.error_detail.unwrap();
@@ -223,7 +223,7 @@ fn what_cannot_be_told_apart_is_rejected() {
 fn s62_an_observer_of_v2_is_told_the_same_in_v2() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         let mut pair = Pair::new(ResourceType::CLUSTER, &[], protocol);
-        pair.observer = pair.observer.asking_in(ApiVersion::V2);
+        pair.observer = pair.observer.with_api_version(ApiVersion::V2);
         pair.apply(&[(ResourceType::CLUSTER, "a", 1)], &[]);
         let changes = pair.open();
         assert_eq!(changes.len(), 1, "{changes:?}");
@@ -233,7 +233,7 @@ fn s62_an_observer_of_v2_is_told_the_same_in_v2() {
     let node = Node::default();
     let names = std::iter::empty();
     let mut observer = Observer::new(ResourceType::CLUSTER, names, Protocol::Sotw, node);
-    observer = observer.asking_in(ApiVersion::V2);
+    observer = observer.with_api_version(ApiVersion::V2);
     let response = DiscoveryResponse {
         type_url: ResourceType::CLUSTER.type_url().to_owned(),
         resources: vec![Any {
@@ -244,7 +244,7 @@ fn s62_an_observer_of_v2_is_told_the_same_in_v2() {
     };
     let (request, changes) = observer.handle_response(response);
     assert_eq!(changes[0].now.as_ref().unwrap().api, ApiVersion::V3);
-    let Request::Sotw(answer) = request else {
+    let ObserverRequest::Sotw(answer) = request else {
         panic!("full states were asked for");
     };
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::poll::{Answer, Pace, Poll};
+use oxds_core::poll::{PollOutcome, PollTiming, RestPoller};
 use oxds_core::time::Instant;
 use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse, Node};
 
@@ -11,8 +11,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The middle of the jitter, its ends.
 const MIDDLE: u64 = u64::MAX / 2;
 
-fn poll() -> Poll {
-    let pace = Pace {
+fn poll() -> RestPoller {
+    let pace = PollTiming {
         refresh_delay: DELAY,
         request_timeout: PATIENCE,
     };
@@ -20,7 +20,7 @@ fn poll() -> Poll {
         id: "node-1".to_owned(),
         ..Node::default()
     };
-    Poll::new(pace, node)
+    RestPoller::new(pace, node)
 }
 
 fn request(version: &str, names: &[&str]) -> DiscoveryRequest {
@@ -32,8 +32,8 @@ fn request(version: &str, names: &[&str]) -> DiscoveryRequest {
     }
 }
 
-fn response(version: &str) -> Answer {
-    Answer::Response(Box::new(DiscoveryResponse {
+fn response(version: &str) -> PollOutcome {
+    PollOutcome::Response(Box::new(DiscoveryResponse {
         version_info: version.to_owned(),
         ..DiscoveryResponse::default()
     }))
@@ -45,10 +45,10 @@ fn near(at: Option<Instant>, expected: Instant) -> bool {
 }
 
 /// Asks for these names, and takes this version as the answer.
-fn answered(poll: &mut Poll, now: Instant, names: &[&str], version: &str) {
+fn answered(poll: &mut RestPoller, now: Instant, names: &[&str], version: &str) {
     poll.handle_request(request("", names));
     poll.poll_transmit(now).expect("a question");
-    let answer = poll.handle_answer(now, response(version), MIDDLE);
+    let answer = poll.handle_outcome(now, response(version), MIDDLE);
     assert_eq!(answer, response(version));
     // It is acknowledged.
     poll.handle_request(request(version, names));
@@ -74,21 +74,21 @@ fn c267_the_next_question_carries_the_version_and_the_same_version_is_nothing_ne
     assert_eq!(poll.poll_transmit(start), None, "an ACK is no question");
     assert!(near(poll.poll_timeout(), start + DELAY));
     let mut now = start;
-    for answer in [response("1"), Answer::Unchanged] {
+    for answer in [response("1"), PollOutcome::Unchanged] {
         now += DELAY * 2;
         assert_eq!(poll.handle_timeout(now, MIDDLE), None);
         let next = poll.poll_transmit(now).unwrap();
         assert_eq!(next.version_info, "1");
         assert!(next.node.is_some(), "each poll stands alone");
-        let meaning = poll.handle_answer(now, answer, MIDDLE);
-        assert_eq!(meaning, Answer::Unchanged);
+        let meaning = poll.handle_outcome(now, answer, MIDDLE);
+        assert_eq!(meaning, PollOutcome::Unchanged);
     }
     // A server without versions always has something to say.
     let mut poll = self::poll();
     answered(&mut poll, now, &["a"], "");
     poll.handle_timeout(now + DELAY * 2, MIDDLE);
     poll.poll_transmit(now + DELAY * 2).unwrap();
-    let answer = poll.handle_answer(now, response(""), MIDDLE);
+    let answer = poll.handle_outcome(now, response(""), MIDDLE);
     assert_eq!(answer, response(""));
 }
 
@@ -100,8 +100,8 @@ fn c268_after_a_failure_the_next_question_comes_after_the_delay_more_or_less() {
         poll.handle_timeout(now + DELAY * 2, MIDDLE);
         let now = now + DELAY * 2;
         poll.poll_transmit(now).unwrap();
-        let failed = Answer::Failed("503".to_owned());
-        assert_eq!(poll.handle_answer(now, failed.clone(), random), failed);
+        let failed = PollOutcome::Failed("503".to_owned());
+        assert_eq!(poll.handle_outcome(now, failed.clone(), random), failed);
         let next = now + DELAY.mul_f64(part);
         assert!(near(poll.poll_timeout(), next), "{:?}", poll.poll_timeout());
         poll.handle_timeout(next + DELAY, MIDDLE);
@@ -122,7 +122,7 @@ fn c269_one_question_is_open_and_an_answer_must_come_in_time() {
     let late = now + PATIENCE;
     let failed = poll.handle_timeout(late, MIDDLE);
     assert!(
-        matches!(&failed, Some(Answer::Failed(cause)) if cause == "no answer within 3s"),
+        matches!(&failed, Some(PollOutcome::Failed(cause)) if cause == "no answer within 3s"),
         "{failed:?}"
     );
     assert!(near(poll.poll_timeout(), late + DELAY));
@@ -141,7 +141,7 @@ fn c269_other_names_take_the_place_of_the_open_question() {
     poll.handle_request(request("1", &["b"]));
     let asked = poll.poll_transmit(now).expect("in its place");
     assert_eq!(asked.resource_names, ["b"]);
-    let answer = poll.handle_answer(now, response("1"), MIDDLE);
+    let answer = poll.handle_outcome(now, response("1"), MIDDLE);
     assert_eq!(answer, response("1"), "the version is one of other names");
 }
 
@@ -154,7 +154,7 @@ fn c267_an_answer_without_a_type_is_of_the_type_asked_for() {
         ..request("", &["a"])
     });
     poll.poll_transmit(now).unwrap();
-    let Answer::Response(response) = poll.handle_answer(now, response("1"), MIDDLE) else {
+    let PollOutcome::Response(response) = poll.handle_outcome(now, response("1"), MIDDLE) else {
         panic!("not a response");
     };
     assert_eq!(response.type_url, "type.googleapis.com/a.B");

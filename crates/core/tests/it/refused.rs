@@ -104,7 +104,9 @@ fn s73_tp3_a_name_that_cannot_be_served_is_explained() {
     for mut stream in [Stream::sotw(), Stream::delta()] {
         let mut world = World::of(&EDS, &["A=1"]);
         let fault = "z.yaml:3:7: error: cluster_name: no good";
-        world.snapshot.set_faults([(EDS, "Z".into(), fault.into())]);
+        world
+            .snapshot
+            .set_resource_errors([(EDS, "Z".into(), fault.into())]);
         if stream.is_sotw() {
             let mut request = sotw(&EDS, &["A", "Z"]);
             request.node = node_with(&[ERRORS]);

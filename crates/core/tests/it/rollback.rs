@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_core::rollback::{Place, Refusal, Rollback, Withdrawn};
+use oxds_core::rollback::{NackedVersion, Rollback, RollbackKey, RolledBack};
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_core::time::Instant;
 use oxds_types::{ResourceType, Version};
@@ -11,7 +11,7 @@ use oxds_types::{ResourceType, Version};
 /// A store, what is served of it, and clients that have accepted some versions.
 struct Served {
     machine: Rollback,
-    served: BTreeMap<Place, Arc<Resource>>,
+    served: BTreeMap<RollbackKey, Arc<Resource>>,
     accepted: Vec<Version>,
 }
 
@@ -40,7 +40,7 @@ impl Served {
         let admitted = self.machine.handle_changes(
             group.as_ref(),
             changes,
-            |place| served.get(place).cloned(),
+            |key| served.get(key).cloned(),
             |old| accepted.contains(&old.version()),
         );
         for resource in admitted.upserts {
@@ -49,62 +49,65 @@ impl Served {
     }
 
     fn serve(&mut self, group: Option<Arc<str>>, resource: Arc<Resource>) {
-        let place = Place {
+        let key = RollbackKey {
             group,
             resource_type: ResourceType::CLUSTER,
             name: Arc::clone(resource.name()),
         };
-        self.served.insert(place, resource);
+        self.served.insert(key, resource);
     }
 
     fn accept(&mut self, content: &str) {
         self.accepted.push(resource("a", content).version());
     }
 
-    fn refuse(&mut self, node: &str, content: &str) -> Vec<Withdrawn> {
-        let refusal = Refusal {
+    fn refuse(&mut self, node: &str, content: &str) -> Vec<RolledBack> {
+        let nack = NackedVersion {
             node,
             resource_type: &ResourceType::CLUSTER,
             name: "a",
             version: resource("a", content).version(),
             reason: &"no".into(),
         };
-        let withdrawn = self.machine.handle_refusal(Instant::EPOCH, refusal);
-        for one in &withdrawn {
-            self.serve(one.place.group.clone(), Arc::clone(&one.good));
+        let rolled_back = self.machine.handle_nack(Instant::EPOCH, nack);
+        for one in &rolled_back {
+            self.serve(one.key.group.clone(), Arc::clone(&one.last_good));
         }
-        withdrawn
+        rolled_back
     }
 
     #[track_caller]
     fn expect(&self, group: Option<&str>, content: &str) {
         let mut places = self.served.iter();
-        let found = places.find(|(place, _)| place.group.as_deref() == group);
+        let found = places.find(|(key, _)| key.group.as_deref() == group);
         assert_eq!(found.unwrap().1.version(), resource("a", content).version());
     }
 }
 
 /// Given a resource that all accepted; when it changes and a node refuses that; then it returns, and the withdrawal is
 /// told with node and reason; the store's repeating itself changes nothing; a later change is tried anew, and its
-/// refusal returns to the same.
+/// nack returns to the same.
 #[test]
 fn s80_a_refused_change_returns_to_what_all_accepted() {
     let mut server = Served::new(0);
     server.store(None, "1");
     server.accept("1");
     server.store(None, "2");
-    let withdrawn = server.refuse("edge-1", "2");
-    assert_eq!(withdrawn.len(), 1);
-    assert_eq!(&*withdrawn[0].reason, "no");
-    assert_eq!(withdrawn[0].refused_by, ["edge-1".into()]);
+    let rolled_back = server.refuse("edge-1", "2");
+    assert_eq!(rolled_back.len(), 1);
+    assert_eq!(&*rolled_back[0].reason, "no");
+    assert_eq!(rolled_back[0].nacked_by, ["edge-1".into()]);
     server.expect(None, "1");
-    assert_eq!(server.machine.withdrawn().collect::<Vec<_>>(), withdrawn);
+    assert_eq!(
+        server.machine.rolled_back().collect::<Vec<_>>(),
+        rolled_back
+    );
 
     server.store(None, "2");
     server.expect(None, "1");
     server.store(None, "3");
     server.expect(None, "3");
-    assert_eq!(server.machine.withdrawn().count(), 0);
+    assert_eq!(server.machine.rolled_back().count(), 0);
     assert_eq!(server.refuse("edge-1", "3").len(), 1);
     server.expect(None, "1");
 }
@@ -143,7 +146,7 @@ fn s80_what_not_all_accepted_is_not_returned_to() {
 }
 
 /// Given a resource that is new, or that nobody accepted before it changed; then there is nothing to return to. A late
-/// refusal of what was replaced since does nothing.
+/// nack of what was replaced since does nothing.
 #[test]
 fn s80_without_a_good_version_nothing_is_taken_back() {
     let mut server = Served::new(0);
@@ -157,7 +160,7 @@ fn s80_without_a_good_version_nothing_is_taken_back() {
     server.expect(None, "3");
 }
 
-/// Given a file that is put back to what all had accepted, or deleted; then nothing is withdrawn any more.
+/// Given a file that is put back to what all had accepted, or deleted; then nothing is rolled_back any more.
 #[test]
 fn s80_mending_the_file_ends_it() {
     let mut server = Served::new(0);
@@ -166,7 +169,7 @@ fn s80_mending_the_file_ends_it() {
         server.accept("1");
         server.store(None, "2");
         server.refuse("edge-1", "2");
-        assert_eq!(server.machine.withdrawn().count(), 1);
+        assert_eq!(server.machine.rolled_back().count(), 1);
         if deleted {
             let removal = ChangeSet::default().remove(ResourceType::CLUSTER, "a");
             let admitted = server
@@ -176,7 +179,7 @@ fn s80_mending_the_file_ends_it() {
         } else {
             server.store(None, "1");
         }
-        assert_eq!(server.machine.withdrawn().count(), 0);
+        assert_eq!(server.machine.rolled_back().count(), 0);
     }
 }
 

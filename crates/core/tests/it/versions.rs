@@ -111,7 +111,7 @@ fn s63_what_v2_cannot_say_is_withheld_and_the_rest_is_served() {
     assert_eq!(new_delta.take(&world).resources, [new("B=1")]);
     assert_eq!(old_sotw.take(&world).resources, [said("A=1")]);
     assert_eq!(old_delta.take(&world).removed, [name("B=1")]);
-    let withheld: Vec<_> = world.snapshot.resource_type(&CDS).withheld().collect();
+    let withheld: Vec<_> = world.snapshot.of_type(&CDS).withheld().collect();
     let [(withheld, obstacles)] = &*withheld else {
         panic!("{withheld:?}");
     };
@@ -127,7 +127,7 @@ fn s63_what_v2_cannot_say_is_withheld_and_the_rest_is_served() {
     set(&mut world, &CDS, &[said("B=2")]);
     assert_eq!(old_sotw.take(&world).resources, [said("A=1"), said("B=2")]);
     assert_eq!(old_delta.take(&world).resources, [said("B=2")]);
-    assert_eq!(world.snapshot.resource_type(&CDS).withheld().count(), 0);
+    assert_eq!(world.snapshot.of_type(&CDS).withheld().count(), 0);
 }
 
 /// Given names of which one cannot be said in v2, then the client that asks for them hears that this one does not exist.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use oxds_client::bootstrap::Server;
 use oxds_client::source::{Ended, Feed, Io};
 use oxds_client::{Bootstrap, Options, Source};
-use oxds_core::ads::Transmit;
-use oxds_core::observe::{Change, Held, Observer, Request};
+use oxds_core::ads::AdsTransmit;
+use oxds_core::observe::{ObservedChange, ObservedResource, Observer, ObserverRequest};
 use oxds_core::snapshot::Protocol;
 use oxds_types::{ApiVersion, ResourceType};
 use tonic::{Code, Status};
@@ -49,7 +49,7 @@ impl Following {
         };
         let mut feed =
             Feed::new(source, resource_type, bootstrap, &options).map_err(Failure::usage)?;
-        feed.transmit(Transmit::Open);
+        feed.transmit(AdsTransmit::Open);
         let server = bootstrap.servers().first();
         let version = server.map_or(ApiVersion::V3, Server::version);
         let machine = Observer::new(
@@ -59,14 +59,14 @@ impl Following {
             bootstrap.node().clone(),
         );
         Ok(Self {
-            machine: machine.asking_in(version),
+            machine: machine.with_api_version(version),
             feed,
             is_begun: false,
         })
     }
 
     /// What changed with the next answer, or state of the file; nothing, if that says nothing new.
-    pub(crate) async fn next(&mut self) -> Result<Vec<Change>, Trouble> {
+    pub(crate) async fn next(&mut self) -> Result<Vec<ObservedChange>, Trouble> {
         loop {
             let (answer, changes) = match self.feed.next().await {
                 Io::Opened(_) => {
@@ -78,7 +78,7 @@ impl Following {
                     (answer, Some(changes))
                 }
                 Io::Difference(response) => {
-                    let (answer, changes) = self.machine.handle_difference(response);
+                    let (answer, changes) = self.machine.handle_delta_response(response);
                     (answer, Some(changes))
                 }
                 Io::Unchanged => continue,
@@ -100,7 +100,7 @@ impl Following {
 
     /// Asks again after the stream ended.
     pub(crate) fn reopen(&mut self) {
-        self.feed.transmit(Transmit::Open);
+        self.feed.transmit(AdsTransmit::Open);
     }
 
     /// How the source is called.
@@ -109,20 +109,20 @@ impl Following {
     }
 
     /// What is held, by name.
-    pub(crate) fn held(&self) -> impl Iterator<Item = (&Arc<str>, &Held)> {
+    pub(crate) fn held(&self) -> impl Iterator<Item = (&Arc<str>, &ObservedResource)> {
         self.machine.held()
     }
 
     /// An error is what the machine refuses the last answer for.
-    fn write(&mut self, request: Request) -> Result<(), Trouble> {
+    fn write(&mut self, request: ObserverRequest) -> Result<(), Trouble> {
         let (transmit, refusal) = match request {
-            Request::Sotw(request) => {
+            ObserverRequest::Sotw(request) => {
                 let refusal = request.error_detail.clone();
-                (Transmit::Request(request), refusal)
+                (AdsTransmit::SotwRequest(request), refusal)
             }
-            Request::Delta(request) => {
+            ObserverRequest::Delta(request) => {
                 let refusal = request.error_detail.clone();
-                (Transmit::Delta(request), refusal)
+                (AdsTransmit::DeltaRequest(request), refusal)
             }
         };
         self.feed.transmit(transmit);

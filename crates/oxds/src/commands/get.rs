@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_client::{Bootstrap, Source};
-use oxds_core::observe::Held;
+use oxds_core::observe::ObservedResource;
 use oxds_core::snapshot::Protocol;
 use oxds_server::{Severity, dir};
 use oxds_types::{ApiVersion, ResourceType};
@@ -127,7 +127,7 @@ fn held(dir: &Path, resource_type: &ResourceType) -> Result<(Vec<Shown>, Exit), 
     let mut found: Vec<_> = of_type
         .map(|resource| Shown {
             name: resource.name().to_string(),
-            held: Held {
+            held: ObservedResource {
                 version: resource.version().to_string(),
                 api: ApiVersion::V3,
                 value: resource.value(),

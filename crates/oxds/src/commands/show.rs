@@ -1,6 +1,6 @@
 //! Resources and changes, as lines, YAML or JSON.
 
-use oxds_core::observe::{Change, Held};
+use oxds_core::observe::{ObservedChange, ObservedResource};
 use oxds_types::ResourceType;
 use oxds_types::codec::{Format, encode};
 use oxds_types::discovery::Any;
@@ -15,7 +15,7 @@ use crate::table::Table;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) name: String,
-    pub(crate) held: Held,
+    pub(crate) held: ObservedResource,
 }
 
 /// All resources of a kind.
@@ -52,7 +52,7 @@ pub(crate) fn change(
     output: &mut Output,
     view: View,
     resource_type: &ResourceType,
-    change: &Change,
+    change: &ObservedChange,
 ) -> Result<(), Failure> {
     let what = match (&change.now, change.was_held) {
         (Some(_), false) => "added",
@@ -87,7 +87,7 @@ pub(crate) fn change(
     }
 }
 
-fn any(resource_type: &ResourceType, held: &Held) -> Any {
+fn any(resource_type: &ResourceType, held: &ObservedResource) -> Any {
     Any {
         type_url: resource_type.type_url_on(held.api).to_owned(),
         value: held.value.clone(),
@@ -95,7 +95,7 @@ fn any(resource_type: &ResourceType, held: &Held) -> Any {
 }
 
 /// A document; of a type that is not known here, a remark.
-fn yaml(resource_type: &ResourceType, held: &Held) -> String {
+fn yaml(resource_type: &ResourceType, held: &ObservedResource) -> String {
     let text = encode(&[any(resource_type, held)], Format::Yaml);
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     text.unwrap_or_else(|error| {
@@ -105,7 +105,7 @@ fn yaml(resource_type: &ResourceType, held: &Held) -> String {
 }
 
 /// The message as JSON; of a type that is not known here, what it is and why it is not shown.
-fn value(resource_type: &ResourceType, held: &Held) -> Value {
+fn value(resource_type: &ResourceType, held: &ObservedResource) -> Value {
     let written =
         encode(&[any(resource_type, held)], Format::Json).map_err(|error| error.to_string());
     let read = written.and_then(|text| {

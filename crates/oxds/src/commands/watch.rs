@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use oxds_client::source::Rest;
 use oxds_client::{Bootstrap, Source};
-use oxds_core::observe::Change;
+use oxds_core::observe::ObservedChange;
 use oxds_core::snapshot::Protocol;
 use oxds_types::ResourceType;
 use oxds_types::codec::Format;
@@ -106,7 +106,7 @@ impl Args {
     }
 
     /// A file holds what it holds, whatever is asked for.
-    fn shows(&self, change: &Change) -> bool {
+    fn shows(&self, change: &ObservedChange) -> bool {
         let is_asked = || self.names.iter().any(|name| **name == *change.name);
         self.file.is_none() || self.names.is_empty() || is_asked()
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::task::AtomicWaker;
 use oxds_core::session::Interest;
-use oxds_core::snapshot::Changed;
+use oxds_core::snapshot::ChangedResource;
 use oxds_types::ResourceType;
 
 use super::watchers::{Id, Watched, Watchers};
@@ -95,11 +95,11 @@ impl Index {
     }
 
     /// Wakes whoever watches any of these, once each.
-    pub(super) fn wake(&self, changed: &[Changed]) {
+    pub(super) fn wake(&self, changed: &[ChangedResource]) {
         let entries = self.lock();
         let mut concerned: HashSet<Id> = HashSet::new();
         let mut whole_types: HashSet<&ResourceType> = HashSet::new();
-        for Changed {
+        for ChangedResource {
             resource_type,
             name,
         } in changed
@@ -155,8 +155,8 @@ fn new_id(next: &mut Id) -> Id {
 mod tests {
     use super::*;
 
-    fn changed(resource_type: ResourceType, name: &str) -> Changed {
-        Changed {
+    fn changed(resource_type: ResourceType, name: &str) -> ChangedResource {
+        ChangedResource {
             resource_type,
             name: name.into(),
         }

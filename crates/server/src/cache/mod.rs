@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use oxds_core::group::{GroupUpdate, Groups, Matcher, Membership};
+use oxds_core::group::{GroupUpdate, Groups, Membership, NodeMatcher};
 use oxds_core::snapshot::{ChangeSet, Limits, Resource, Snapshot};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
@@ -142,7 +142,7 @@ impl Cache {
     pub fn replace_group<R: Into<Arc<Resource>>>(
         &self,
         name: &str,
-        matcher: Matcher,
+        matcher: NodeMatcher,
         resources: impl IntoIterator<Item = R>,
     ) {
         self.write(|_, groups| (None, vec![groups.replacing(name, Some(matcher), resources)]));

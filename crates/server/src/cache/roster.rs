@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::task::AtomicWaker;
-use oxds_core::group::Matcher;
+use oxds_core::group::NodeMatcher;
 use oxds_types::discovery::Node;
 
 /// The nodes that have a session.
@@ -50,7 +50,7 @@ impl Roster {
     }
 
     /// Wakes the sessions of nodes that one of these may match, so that each looks; how many.
-    pub(super) fn wake(&self, matchers: &[Matcher]) -> usize {
+    pub(super) fn wake(&self, matchers: &[NodeMatcher]) -> usize {
         let entries = self.lock();
         let concerned = entries.nodes.values().filter(|node| {
             let mut matchers = matchers.iter();

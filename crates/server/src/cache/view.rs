@@ -8,7 +8,7 @@ use arc_swap::{ArcSwap, Guard};
 use futures_util::task::AtomicWaker;
 use oxds_core::group::Membership;
 use oxds_core::session::Interest;
-use oxds_core::snapshot::{ChangeSet, Changed, Revision, Snapshot};
+use oxds_core::snapshot::{ChangeSet, ChangedResource, Revision, Snapshot};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
@@ -50,7 +50,7 @@ impl View {
     }
 
     /// Puts the next state in place and wakes whom it concerns. One writer at a time.
-    pub(super) fn apply(&self, changes: ChangeSet) -> (Arc<Snapshot>, Vec<Changed>) {
+    pub(super) fn apply(&self, changes: ChangeSet) -> (Arc<Snapshot>, Vec<ChangedResource>) {
         let before = self.snapshot.load_full();
         let (after, changed) = before.apply(changes);
         if Arc::ptr_eq(&before, &after) {

@@ -9,7 +9,7 @@ use envoy_types::pb::envoy::admin::v3::{ClientResourceStatus, UpdateFailureState
 use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig;
 use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ConfigStatus};
 use envoy_types::pb::google::protobuf::{Any, Timestamp};
-use oxds_core::rollback::Withdrawn;
+use oxds_core::rollback::RolledBack;
 use oxds_core::session::{ResourceStatus, TypeStatus};
 use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_core::time::Instant;
@@ -70,7 +70,7 @@ pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
 struct Shot<'a> {
     subscriber: &'a dyn Subscriber,
     snapshot: &'a Snapshot,
-    withdrawn: &'a [Withdrawn],
+    withdrawn: &'a [RolledBack],
     now: Instant,
     with_contents: bool,
 }
@@ -78,7 +78,7 @@ struct Shot<'a> {
 impl Shot<'_> {
     /// Whatever of a kind is served to the client or was asked for by it.
     fn resource_type(&self, status: &TypeStatus) -> Vec<GenericXdsConfig> {
-        let served = self.snapshot.type_in(&status.resource_type, status.api);
+        let served = self.snapshot.of_type_in(&status.resource_type, status.api);
         let collection = served.collection();
         let mut names: BTreeSet<Arc<str>> = self
             .subscriber
@@ -141,25 +141,28 @@ impl Shot<'_> {
         resource_type: &TypeStatus,
         name: &str,
         served: Option<&Arc<Resource>>,
-    ) -> Option<&Withdrawn> {
+    ) -> Option<&RolledBack> {
         self.withdrawn.iter().find(|withdrawn| {
-            let place = &withdrawn.place;
+            let place = &withdrawn.key;
             place.resource_type == resource_type.resource_type
                 && *place.name == *name
-                && served == Some(&withdrawn.good)
+                && served == Some(&withdrawn.last_good)
         })
     }
 
-    fn taken_back(&self, withdrawn: &Withdrawn, shown: bool) -> UpdateFailureState {
-        let (good, nodes) = (withdrawn.good.version(), withdrawn.refused_by.join(", "));
+    fn taken_back(&self, withdrawn: &RolledBack, shown: bool) -> UpdateFailureState {
+        let (good, nodes) = (
+            withdrawn.last_good.version(),
+            withdrawn.nacked_by.join(", "),
+        );
         UpdateFailureState {
-            failed_configuration: shown.then(|| any(&withdrawn.offered)),
+            failed_configuration: shown.then(|| any(&withdrawn.nacked)),
             last_update_attempt: Some(wall_clock(self.now, withdrawn.at)),
             details: format!(
                 "returned to {good}, refused by {nodes}: {}",
                 withdrawn.reason
             ),
-            version_info: withdrawn.offered.version().to_string(),
+            version_info: withdrawn.nacked.version().to_string(),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use oxds_core::group::Matcher;
+use oxds_core::group::NodeMatcher;
 use oxds_types::settings::{self, Scalar, SettingsError};
 use oxds_types::{Glob, codec};
 use serde::Deserialize;
@@ -75,12 +75,12 @@ pub(super) fn definition(root: &Path, name: &str) -> PathBuf {
 }
 
 /// Reads a definition, which is no larger than a resource file may be.
-pub(super) fn read(path: &Path, options: &codec::Options) -> Result<Matcher, Vec<Finding>> {
+pub(super) fn read(path: &Path, options: &codec::Options) -> Result<NodeMatcher, Vec<Finding>> {
     let bytes = file::bytes(path, options)?;
     parse(path, &bytes)
 }
 
-fn parse(path: &Path, text: &[u8]) -> Result<Matcher, Vec<Finding>> {
+fn parse(path: &Path, text: &[u8]) -> Result<NodeMatcher, Vec<Finding>> {
     let file: File = settings::read(text).map_err(|SettingsError { position, reason }| {
         vec![Finding {
             position,
@@ -96,7 +96,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<Matcher, Vec<Finding>> {
     let metadata = metadata
         .into_iter()
         .map(|(path, Scalar(text))| (path, text));
-    let matcher = Matcher {
+    let matcher = NodeMatcher {
         id,
         cluster,
         region: locality.region,
@@ -104,7 +104,7 @@ fn parse(path: &Path, text: &[u8]) -> Result<Matcher, Vec<Finding>> {
         sub_zone: locality.sub_zone,
         metadata: metadata.collect(),
     };
-    if matcher == Matcher::default() {
+    if matcher == NodeMatcher::default() {
         let nothing = "match says nothing: what all nodes see lies outside of `groups`";
         return Err(vec![finding(path, "group", nothing)]);
     }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use oxds_core::group::{GroupUpdate, Key, Matcher, Specificity};
+use oxds_core::group::{GroupUpdate, NodeMatcher, Specificity};
 use oxds_core::snapshot::ChangeSet;
+use oxds_core::snapshot::ResourceKey;
 
 /// Who sees a resource: the nodes of a group; all nodes, where there is none.
 pub(super) type Scope = Option<Arc<str>>;
@@ -13,15 +14,15 @@ pub(super) type Scope = Option<Arc<str>>;
 /// Which file a served resource comes from.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    scopes: HashMap<Scope, HashMap<Key, Arc<Path>>>,
+    scopes: HashMap<Scope, HashMap<ResourceKey, Arc<Path>>>,
     groups: BTreeMap<Arc<str>, Group>,
     /// The groups that have a name, by what two must have in common to be equally specific.
-    rivals: HashMap<Key, HashMap<Class, Vec<Arc<str>>>>,
+    rivals: HashMap<ResourceKey, HashMap<Class, Vec<Arc<str>>>>,
 }
 
 #[derive(Debug)]
 struct Group {
-    matcher: Matcher,
+    matcher: NodeMatcher,
     class: Class,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct Class {
 }
 
 impl Class {
-    fn of(matcher: &Matcher) -> Self {
+    fn of(matcher: &NodeMatcher) -> Self {
         let exact = [&matcher.id, &matcher.cluster].map(|glob| {
             let exact = glob.as_ref().filter(|glob| glob.is_exact())?;
             Some(exact.as_str().to_owned())
@@ -51,16 +52,16 @@ impl Owners {
         self.scopes.is_empty()
     }
 
-    pub(super) fn get(&self, scope: &Scope, key: &Key) -> Option<&Arc<Path>> {
+    pub(super) fn get(&self, scope: &Scope, key: &ResourceKey) -> Option<&Arc<Path>> {
         self.scopes.get(scope)?.get(key)
     }
 
     /// Whether who sees `scope` sees such a resource.
-    pub(super) fn sees(&self, scope: &Scope, key: &Key) -> bool {
+    pub(super) fn sees(&self, scope: &Scope, key: &ResourceKey) -> bool {
         self.get(scope, key).is_some() || self.get(&None, key).is_some()
     }
 
-    pub(super) fn insert(&mut self, scope: &Scope, key: &Key, path: &Arc<Path>) {
+    pub(super) fn insert(&mut self, scope: &Scope, key: &ResourceKey, path: &Arc<Path>) {
         let names = self.scopes.entry(scope.clone()).or_default();
         let is_new = names.insert(key.clone(), Arc::clone(path)).is_none();
         if let Some(name) = scope.as_ref().filter(|_| is_new) {
@@ -69,7 +70,7 @@ impl Owners {
     }
 
     /// Takes a name from a file; whether the file had it.
-    pub(super) fn remove(&mut self, scope: &Scope, key: &Key, path: &Path) -> bool {
+    pub(super) fn remove(&mut self, scope: &Scope, key: &ResourceKey, path: &Path) -> bool {
         let Some(names) = self.scopes.get_mut(scope) else {
             return false;
         };
@@ -99,11 +100,11 @@ impl Owners {
     pub(super) fn define(
         &mut self,
         name: &Arc<str>,
-        matcher: Matcher,
-    ) -> Result<(), (Key, Arc<str>)> {
+        matcher: NodeMatcher,
+    ) -> Result<(), (ResourceKey, Arc<str>)> {
         let class = Class::of(&matcher);
         let keys = self.scopes.get(&Some(Arc::clone(name)));
-        let keys: Vec<Key> = keys
+        let keys: Vec<ResourceKey> = keys
             .into_iter()
             .flat_map(|keys| keys.keys().cloned())
             .collect();
@@ -126,7 +127,7 @@ impl Owners {
     /// From now on the group is for nobody.
     pub(super) fn undefine(&mut self, name: &Arc<str>) {
         let keys = self.scopes.get(&Some(Arc::clone(name)));
-        let keys: Vec<Key> = keys
+        let keys: Vec<ResourceKey> = keys
             .into_iter()
             .flat_map(|keys| keys.keys().cloned())
             .collect();
@@ -142,7 +143,7 @@ impl Owners {
     }
 
     /// Another group that has the name, is as specific, and may have a node in common.
-    pub(super) fn rivals(&self, scope: &Scope, key: &Key) -> Vec<&Arc<str>> {
+    pub(super) fn rivals(&self, scope: &Scope, key: &ResourceKey) -> Vec<&Arc<str>> {
         let Some((name, group)) = scope
             .as_ref()
             .and_then(|name| self.groups.get_key_value(name))
@@ -154,32 +155,34 @@ impl Owners {
             .get(key)
             .and_then(|classes| classes.get(&group.class));
         let others = same.into_iter().flatten().filter(|other| *other != name);
-        others.filter(|other| self.may_meet(name, other)).collect()
+        others
+            .filter(|other| self.may_overlap(name, other))
+            .collect()
     }
 
     /// Whether a node may be in both groups.
-    pub(super) fn may_meet(&self, a: &Arc<str>, b: &Arc<str>) -> bool {
+    pub(super) fn may_overlap(&self, a: &Arc<str>, b: &Arc<str>) -> bool {
         match (self.groups.get(a), self.groups.get(b)) {
-            (Some(a), Some(b)) => a.matcher.may_meet(&b.matcher),
+            (Some(a), Some(b)) => a.matcher.may_overlap(&b.matcher),
             _ => false,
         }
     }
 
     fn meets(
         &self,
-        key: &Key,
+        key: &ResourceKey,
         class: &Class,
-        matcher: &Matcher,
+        matcher: &NodeMatcher,
         name: &Arc<str>,
     ) -> Option<&Arc<str>> {
         let same = self.rivals.get(key)?.get(class)?;
         same.iter().find(|other| {
             let group = self.groups.get(*other);
-            *other != name && group.is_some_and(|group| group.matcher.may_meet(matcher))
+            *other != name && group.is_some_and(|group| group.matcher.may_overlap(matcher))
         })
     }
 
-    fn enter(&mut self, name: &Arc<str>, key: &Key) {
+    fn enter(&mut self, name: &Arc<str>, key: &ResourceKey) {
         if let Some(group) = self.groups.get(name) {
             let classes = self.rivals.entry(key.clone()).or_default();
             let names = classes.entry(group.class.clone()).or_default();
@@ -187,7 +190,7 @@ impl Owners {
         }
     }
 
-    fn strike(&mut self, name: &Arc<str>, key: &Key) {
+    fn strike(&mut self, name: &Arc<str>, key: &ResourceKey) {
         let (Some(group), Some(classes)) = (self.groups.get(name), self.rivals.get_mut(key)) else {
             return;
         };
@@ -227,7 +230,7 @@ impl Changes {
     }
 
     /// What came or went, wherever.
-    pub(super) fn keys(&self) -> impl Iterator<Item = Key> {
+    pub(super) fn keys(&self) -> impl Iterator<Item = ResourceKey> {
         let groups = self.groups.values().map(|group| &group.changes);
         groups.chain([&self.root]).flat_map(|changes| {
             let added = changes.upserts.iter();

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use oxds_core::group::Key;
+use oxds_core::snapshot::ResourceKey;
 use oxds_types::Reference;
 
 use super::file::{Item, finding};
@@ -12,7 +12,7 @@ use crate::store::{Finding, Severity};
 
 /// Which files refer to a resource, be it there or not.
 #[derive(Debug, Default)]
-pub(super) struct Referrers(HashMap<Key, BTreeSet<Arc<Path>>>);
+pub(super) struct Referrers(HashMap<ResourceKey, BTreeSet<Arc<Path>>>);
 
 impl Referrers {
     /// A file serves this resource from now on.
@@ -39,7 +39,7 @@ impl Referrers {
     }
 
     /// The files whose references must be looked at again, now that this resource came or went.
-    pub(super) fn of(&self, key: &Key) -> impl Iterator<Item = &Arc<Path>> {
+    pub(super) fn of(&self, key: &ResourceKey) -> impl Iterator<Item = &Arc<Path>> {
         self.0.get(key).into_iter().flatten()
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn dangling(
     path: &Path,
     item: &Item,
     severity: Severity,
-    exists: impl Fn(&Key) -> bool,
+    exists: impl Fn(&ResourceKey) -> bool,
 ) -> impl Iterator<Item = Finding> {
     let resource = &item.resource;
     let missing = resource
@@ -72,6 +72,6 @@ pub(super) fn dangling(
     })
 }
 
-fn target(reference: &Reference) -> Key {
+fn target(reference: &Reference) -> ResourceKey {
     (reference.resource_type.clone(), Arc::clone(&reference.name))
 }

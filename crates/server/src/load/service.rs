@@ -193,7 +193,7 @@ impl Conversation {
             });
         }
         let snapshot = self.watcher.as_ref()?.view().load();
-        let clusters = snapshot.resource_type(&ResourceType::CLUSTER).collection();
+        let clusters = snapshot.of_type(&ResourceType::CLUSTER).collection();
         let names = clusters.iter().map(|cluster| cluster.name().to_string());
         snapshot.is_loaded().then(|| Orders {
             interval,

@@ -99,7 +99,7 @@ impl Scrape {
 
     fn resource_types(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let snapshot = self.context.cache.snapshot();
-        let served = snapshot.resource_types().map(|(resource_type, published)| {
+        let served = snapshot.types().map(|(resource_type, published)| {
             let count = published.collection().len() as u64;
             (resource_type, count)
         });
@@ -107,7 +107,7 @@ impl Scrape {
 
         let unsaid = withheld::everywhere(&self.context.cache);
         let mut withheld: BTreeMap<&ResourceType, u64> = snapshot
-            .resource_types()
+            .types()
             .map(|(resource_type, _)| (resource_type, 0))
             .collect();
         for one in &unsaid {

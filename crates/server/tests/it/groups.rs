@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use oxds_core::group::{Definition, GroupUpdate, Matcher};
+use oxds_core::group::{Definition, GroupUpdate, NodeMatcher};
 use oxds_server::dir::{self, Options};
 use oxds_server::{Cache, DirStore, Server, Store, Update};
 use oxds_types::discovery::{DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node};
@@ -67,9 +67,9 @@ async fn s74_a_folder_has_groups_beside_what_all_nodes_see() {
         panic!("{update:?}")
     };
     assert_eq!(&*edge.name, "edge");
-    let matcher = Matcher {
+    let matcher = NodeMatcher {
         cluster: Some(Glob::new("edge")),
-        ..Matcher::default()
+        ..NodeMatcher::default()
     };
     assert_eq!(edge.definition, Definition::Set(Box::new(matcher)));
     assert_eq!(edge.changes.upserts.len(), 1);
@@ -93,7 +93,7 @@ fn seen(cache: &Cache, cluster: &str) -> (Vec<(String, Version)>, Version) {
         ..Node::default()
     };
     let seen = cache.snapshot_for(&node);
-    let clusters = seen.resource_type(&ResourceType::CLUSTER).collection();
+    let clusters = seen.of_type(&ResourceType::CLUSTER).collection();
     let each = clusters.iter().map(|c| (c.name().to_string(), c.version()));
     (each.collect(), clusters.version())
 }
@@ -299,9 +299,9 @@ pub(crate) fn group(name: &str, definition: Definition, clusters: &[(&str, &[u8]
 }
 
 pub(crate) fn matcher(cluster: &str) -> Definition {
-    Definition::Set(Box::new(Matcher {
+    Definition::Set(Box::new(NodeMatcher {
         cluster: Some(Glob::new(cluster)),
-        ..Matcher::default()
+        ..NodeMatcher::default()
     }))
 }
 

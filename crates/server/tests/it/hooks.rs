@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use envoy_types::pb::envoy::service::status::v3::{ClientStatusRequest, ClientStatusResponse};
 use http::StatusCode;
-use oxds_core::group::Matcher;
+use oxds_core::group::NodeMatcher;
 use oxds_core::session::Request;
 use oxds_server::{Cache, Call, Hooks, Later, Nack, Observer, Sent, Server, Status};
 use oxds_types::discovery::{DiscoveryResponse, Node, Status as Rpc};
@@ -282,9 +282,9 @@ impl Observer for Gateways {
         Box::pin(async move {
             ready.notified().await;
             node.cluster = "gateway-*".into();
-            let matcher = Matcher {
+            let matcher = NodeMatcher {
                 cluster: Some(Glob::exact(&node.cluster)),
-                ..Matcher::default()
+                ..NodeMatcher::default()
             };
             cache.replace_group("gateway", matcher, [cluster("made", b"")]);
             Ok(node)

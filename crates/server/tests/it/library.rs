@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use oxds_server::{
-    BindError, Builder, Cache, ChangeSet, DirStore, FileSink, Glob, LoadReports, Matcher, Node,
+    BindError, Builder, Cache, ChangeSet, DirStore, FileSink, Glob, LoadReports, Node, NodeMatcher,
     Resource, ResourceType, Security, Server, Snapshot, Update,
 };
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
@@ -12,10 +12,10 @@ use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
 use crate::client::{CDS, DELTA, SOTW, Stream, ack, ack_delta, subscribe};
 use crate::{Running, cluster, until, upsert};
 
-fn edge() -> Matcher {
-    Matcher {
+fn edge() -> NodeMatcher {
+    NodeMatcher {
         cluster: Some(Glob::exact("edge")),
-        ..Matcher::default()
+        ..NodeMatcher::default()
     }
 }
 
@@ -116,12 +116,7 @@ async fn s74_a_group_is_replaced_and_removed() {
     assert_eq!(stream.status().await.0, 14);
     let node = ask("edge").node.unwrap();
     let seen = cache.snapshot_for(&node);
-    assert_eq!(
-        seen.resource_type(&ResourceType::CLUSTER)
-            .collection()
-            .len(),
-        1
-    );
+    assert_eq!(seen.of_type(&ResourceType::CLUSTER).collection().len(), 1);
     assert!(cache.groups_of(&node).is_empty());
 }
 
@@ -137,9 +132,9 @@ async fn s74_a_new_group_wakes_only_those_whom_it_may_be_for() {
         assert_eq!(names(&mut stream).await, ["a"]);
         streams.push(stream);
     }
-    let of = |gateway: &str| Matcher {
+    let of = |gateway: &str| NodeMatcher {
         cluster: Some(Glob::exact(gateway)),
-        ..Matcher::default()
+        ..NodeMatcher::default()
     };
     let woken = server.cache.wakeups();
     server

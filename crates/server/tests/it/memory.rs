@@ -1,6 +1,6 @@
 //! What groups take, measured: alone in its process, so that it is run by name only.
 
-use oxds_core::group::Matcher;
+use oxds_core::group::NodeMatcher;
 use oxds_core::snapshot::Resource;
 use oxds_server::Cache;
 use oxds_types::discovery::Node;
@@ -36,9 +36,9 @@ fn p12_groups_take_little_more_than_what_is_unique() {
     for group in 0..GROUPS {
         let common = (OWN..RESOURCES).map(|i| make(format!("cluster-{i}")));
         let own = (0..OWN).map(|i| make(format!("cluster-{i}-of-{group}")));
-        let matcher = Matcher {
+        let matcher = NodeMatcher {
             cluster: Some(Glob::exact(&node(group).cluster)),
-            ..Matcher::default()
+            ..NodeMatcher::default()
         };
         cache.replace_group(&node(group).cluster, matcher, common.chain(own));
     }
@@ -58,10 +58,8 @@ fn p12_groups_take_little_more_than_what_is_unique() {
         taken.saturating_sub(unique * 3 / 2) / pairs
     );
     assert!(taken <= unique * 3 / 2 + 50 * pairs, "{taken}");
-    assert!(seen.iter().all(|seen| {
-        seen.resource_type(&ResourceType::CLUSTER)
-            .collection()
-            .len()
-            == RESOURCES
-    }));
+    assert!(
+        seen.iter()
+            .all(|seen| { seen.of_type(&ResourceType::CLUSTER).collection().len() == RESOURCES })
+    );
 }

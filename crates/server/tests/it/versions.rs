@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use envoy_types::pb::envoy::service::load_stats::v3::LoadStatsResponse;
 use http::StatusCode;
-use oxds_core::group::Matcher;
+use oxds_core::group::NodeMatcher;
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::Server;
 use oxds_types::Glob;
@@ -167,9 +167,9 @@ async fn s63_what_is_withheld_from_a_group_is_told_too() {
     let server = shop().await;
     let modern = RESOURCES.rsplit_once("\n- ").unwrap().1;
     let special = format!("- {}", modern.replace("name: modern", "name: special"));
-    let matcher = Matcher {
+    let matcher = NodeMatcher {
         id: Some(Glob::new("test-*")),
-        ..Matcher::default()
+        ..NodeMatcher::default()
     };
     let special = load(&special).upserts;
     server.cache.replace_group("edge", matcher, special);

@@ -89,11 +89,11 @@ fn c48_without_federation_there_are_no_authorities() {
     };
     let bootstrap = read("false").unwrap();
     assert!(bootstrap.authorities().is_empty());
-    assert_eq!(bootstrap.names, Names::Opaque);
+    assert_eq!(bootstrap.names, NameSyntax::Opaque);
     assert!(read("true").is_err());
     let json = minimal().to_string();
     let unset = environment(&[(CONFIG_VARIABLE, &json)]).unwrap();
-    assert_eq!(unset.names, Names::Federated);
+    assert_eq!(unset.names, NameSyntax::Federated);
 }
 
 #[test]

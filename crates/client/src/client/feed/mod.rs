@@ -2,7 +2,7 @@
 //! here.
 //!
 //! ```text
-//!  machine ── Transmit ─► Feed ── Io ─► machine
+//!  machine ── AdsTransmit ─► Feed ── Io ─► machine
 //!                          ├─ AdsStream    writes what it is given, reads what comes
 //!                          ├─ RestFeed     posts what it was given last, when core::poll says so
 //!                          └─ FileFeed     reads the file when it changed
@@ -16,7 +16,7 @@ mod watched;
 use std::fmt;
 use std::sync::Arc;
 
-use oxds_core::ads::Transmit;
+use oxds_core::ads::AdsTransmit;
 use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse, Node};
 use tonic::Code;
@@ -44,7 +44,7 @@ pub enum Io {
     Unanswered(String),
     /// A file, or the answer to a poll, of which nothing can be made, for this reason; the next may be better.
     Unreadable(String),
-    /// The stream ended, or never began. The next [`Transmit::Open`] begins another.
+    /// The stream ended, or never began. The next [`AdsTransmit::Open`] begins another.
     Closed(Ended),
 }
 
@@ -128,27 +128,27 @@ impl Feed {
     }
 
     /// Does what a machine asks for.
-    pub fn transmit(&mut self, transmit: Transmit) {
+    pub fn transmit(&mut self, transmit: AdsTransmit) {
         match &mut self.wire {
             Wire::Grpc(peer, stream) => match transmit {
-                Transmit::Open => *stream = AdsStream::open(peer, &self.options),
-                Transmit::Request(request) => stream.write(*request),
-                Transmit::Delta(request) => stream.write_difference(*request),
-                Transmit::Close => *stream = AdsStream::Closed,
+                AdsTransmit::Open => *stream = AdsStream::open(peer, &self.options),
+                AdsTransmit::SotwRequest(request) => stream.write(*request),
+                AdsTransmit::DeltaRequest(request) => stream.write_difference(*request),
+                AdsTransmit::Close => *stream = AdsStream::Closed,
             },
             Wire::Rest(feed) => match transmit {
-                Transmit::Open => feed.open(),
-                Transmit::Request(request) => feed.ask(*request),
+                AdsTransmit::Open => feed.open(),
+                AdsTransmit::SotwRequest(request) => feed.ask(*request),
                 // It is described to machines as one of full states.
-                Transmit::Delta(_) => {}
-                Transmit::Close => feed.close(),
+                AdsTransmit::DeltaRequest(_) => {}
+                AdsTransmit::Close => feed.close(),
             },
             Wire::File(feed) => match transmit {
-                Transmit::Open => feed.open(),
-                Transmit::Request(request) => feed.ask(request.resource_names),
+                AdsTransmit::Open => feed.open(),
+                AdsTransmit::SotwRequest(request) => feed.ask(request.resource_names),
                 // As above.
-                Transmit::Delta(_) => {}
-                Transmit::Close => feed.close(),
+                AdsTransmit::DeltaRequest(_) => {}
+                AdsTransmit::Close => feed.close(),
             },
         }
     }

@@ -9,7 +9,7 @@ use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use oxds_core::poll::Answer;
+use oxds_core::poll::PollOutcome;
 use oxds_types::codec::{request_to_json, response_from_json};
 use oxds_types::discovery::DiscoveryRequest;
 
@@ -26,10 +26,10 @@ pub(super) async fn post(
     shown: Shown,
     question: DiscoveryRequest,
     most_response_bytes: usize,
-) -> Answer {
+) -> PollOutcome {
     match exchange(&peer, &shown, &question, most_response_bytes).await {
         Ok(answer) => answer,
-        Err(cause) => Answer::Failed(cause),
+        Err(cause) => PollOutcome::Failed(cause),
     }
 }
 
@@ -38,7 +38,7 @@ async fn exchange(
     shown: &Shown,
     question: &DiscoveryRequest,
     most_response_bytes: usize,
-) -> Result<Answer, String> {
+) -> Result<PollOutcome, String> {
     let mut request = request(peer, question)?;
     shown.add_to(request.headers_mut()).await.map_err(text)?;
     let server = &peer.server;
@@ -51,7 +51,7 @@ async fn exchange(
         let response = response.map_err(|error| with_cause(&error))?;
         let status = response.status();
         if status == StatusCode::NOT_MODIFIED {
-            return Ok(Answer::Unchanged);
+            return Ok(PollOutcome::Unchanged);
         }
         let body = Limited::new(response.into_body(), most_response_bytes);
         let body = body.collect().await.map_err(|error| too_long(&*error))?;
@@ -83,14 +83,14 @@ fn request(peer: &RestPeer, question: &DiscoveryRequest) -> Result<Request<Full<
     request.body(Full::new(body.into())).map_err(text)
 }
 
-fn answer(status: StatusCode, body: &[u8]) -> Answer {
+fn answer(status: StatusCode, body: &[u8]) -> PollOutcome {
     if status != StatusCode::OK {
         let shown = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
-        return Answer::Failed(format!("HTTP {status}: {}", shown.trim()));
+        return PollOutcome::Failed(format!("HTTP {status}: {}", shown.trim()));
     }
     match response_from_json(body) {
-        Ok(response) => Answer::Response(Box::new(response)),
-        Err(error) => Answer::Unreadable(error.to_string()),
+        Ok(response) => PollOutcome::Response(Box::new(response)),
+        Err(error) => PollOutcome::Unreadable(error.to_string()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use oxds_core::poll::{Answer, Poll};
+use oxds_core::poll::{PollOutcome, RestPoller};
 use oxds_core::time::Instant;
 use oxds_types::discovery::{DiscoveryRequest, Node};
 
@@ -19,10 +19,10 @@ pub(super) struct RestFeed {
     node: Node,
     most_response_bytes: usize,
     /// None while it is closed.
-    poll: Option<Poll>,
+    poll: Option<RestPoller>,
     /// That it is open has yet to be said.
     opened: bool,
-    asking: Option<Pin<Box<dyn Future<Output = Answer> + Send>>>,
+    asking: Option<Pin<Box<dyn Future<Output = PollOutcome> + Send>>>,
     epoch: tokio::time::Instant,
 }
 
@@ -41,7 +41,7 @@ impl RestFeed {
     }
 
     pub(super) fn open(&mut self) {
-        self.poll = Some(Poll::new(self.peer.pace, self.node.clone()));
+        self.poll = Some(RestPoller::new(self.peer.pace, self.node.clone()));
         self.opened = true;
     }
 
@@ -75,7 +75,7 @@ impl RestFeed {
             let answer = tokio::select! {
                 answer = answer(&mut self.asking) => {
                     let now = Instant::from_epoch(self.epoch.elapsed());
-                    Some(poll.handle_answer(now, answer, random()))
+                    Some(poll.handle_outcome(now, answer, random()))
                 }
                 () = sleep_until(timeout) => {
                     let now = Instant::from_epoch(self.epoch.elapsed());
@@ -90,7 +90,9 @@ impl RestFeed {
     }
 }
 
-async fn answer(asking: &mut Option<Pin<Box<dyn Future<Output = Answer> + Send>>>) -> Answer {
+async fn answer(
+    asking: &mut Option<Pin<Box<dyn Future<Output = PollOutcome> + Send>>>,
+) -> PollOutcome {
     match asking {
         Some(asking) => asking.await,
         None => std::future::pending().await,
@@ -104,11 +106,11 @@ async fn sleep_until(at: Option<tokio::time::Instant>) {
     }
 }
 
-fn io(answer: Answer) -> Io {
+fn io(answer: PollOutcome) -> Io {
     match answer {
-        Answer::Response(response) => Io::Response(*response),
-        Answer::Unchanged => Io::Unchanged,
-        Answer::Failed(cause) => Io::Unanswered(cause),
-        Answer::Unreadable(reason) => Io::Unreadable(reason),
+        PollOutcome::Response(response) => Io::Response(*response),
+        PollOutcome::Unchanged => Io::Unchanged,
+        PollOutcome::Failed(cause) => Io::Unanswered(cause),
+        PollOutcome::Unreadable(reason) => Io::Unreadable(reason),
     }
 }

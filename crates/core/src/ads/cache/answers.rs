@@ -7,9 +7,9 @@ use oxds_types::{ApiVersion, ResourceType};
 
 use super::entry::{Entry, Expiry, Fault};
 use super::outbox::{ambient, changed};
-use super::{Cache, Held, Loss, VersionText};
+use super::{Cache, CachedResource, Loss, VersionText};
 use crate::ads::config::ServerId;
-use crate::ads::{Event, WatchError};
+use crate::ads::{ClientEvent, WatchError};
 use crate::subscription::is_of_many;
 
 impl Cache {
@@ -18,7 +18,7 @@ impl Cache {
         &mut self,
         resource_type: &ResourceType,
         name: &Arc<str>,
-        mut held: Held,
+        mut held: CachedResource,
         ttl: Option<Duration>,
     ) {
         if let Some(moved) = held.resource.moved_to(held.server) {
@@ -125,7 +125,7 @@ impl Cache {
             .get_mut(resource_type, name)
             .is_some_and(Entry::keep)
         {
-            self.outbox.tell(Event::DeletionIgnored {
+            self.outbox.tell(ClientEvent::DeletionIgnored {
                 resource_type: resource_type.clone(),
                 name: Arc::clone(name),
             });
@@ -145,7 +145,7 @@ pub(super) fn tell_error(
     name: &Arc<str>,
     entry: &mut Entry,
     error: WatchError,
-) -> Option<Event> {
+) -> Option<ClientEvent> {
     if !entry.tell(&error) {
         return None;
     }

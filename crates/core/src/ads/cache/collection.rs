@@ -7,7 +7,7 @@ use oxds_types::ResourceType;
 
 use super::outbox::{ambient, changed};
 use crate::ads::config::AuthorityId;
-use crate::ads::{Event, WatchError};
+use crate::ads::{ClientEvent, WatchError};
 use crate::subscription::{WILDCARD, collection_of};
 
 /// Whether a name is in a collection.
@@ -104,7 +104,7 @@ impl Collections {
     }
 
     /// What is wrong with the whole, for a new watcher.
-    pub(super) fn current(&self, resource_type: &ResourceType, name: &str) -> Option<Event> {
+    pub(super) fn current(&self, resource_type: &ResourceType, name: &str) -> Option<ClientEvent> {
         let (name, collection) = self
             .resource_types
             .get(resource_type)?
@@ -119,7 +119,7 @@ impl Collections {
         resource_type: &ResourceType,
         name: &Arc<str>,
         error: WatchError,
-    ) -> Option<Event> {
+    ) -> Option<ClientEvent> {
         self.lose(resource_type, name, error, false)
     }
 
@@ -130,7 +130,7 @@ impl Collections {
         name: &Arc<str>,
         error: WatchError,
         has_members: bool,
-    ) -> Option<Event> {
+    ) -> Option<ClientEvent> {
         let collection = self.resource_types.get_mut(resource_type)?.get_mut(name)?;
         if collection.error.replace(error.clone()).as_ref() == Some(&error) {
             return None;
@@ -142,7 +142,7 @@ impl Collections {
     }
 
     /// The server has answered.
-    pub(super) fn settle(&mut self, resource_type: &ResourceType) -> Vec<Event> {
+    pub(super) fn settle(&mut self, resource_type: &ResourceType) -> Vec<ClientEvent> {
         let of = self
             .resource_types
             .get_mut(resource_type)

@@ -6,8 +6,8 @@ use oxds_types::ResourceType;
 
 use super::entry::Entry;
 use super::outbox::{ambient, changed};
-use super::{Cache, Cached, Held, collection};
-use crate::ads::Event;
+use super::{Cache, CacheStatus, CachedResource, collection};
+use crate::ads::ClientEvent;
 use crate::ads::config::{AuthorityId, ServerId};
 use crate::subscription::is_of_many;
 
@@ -48,7 +48,11 @@ impl Cache {
     }
 
     /// What a new watcher is to be told at once (C-107).
-    pub(in crate::ads) fn current(&self, resource_type: &ResourceType, name: &str) -> Vec<Event> {
+    pub(in crate::ads) fn current(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Vec<ClientEvent> {
         if is_of_many(name) {
             let members = self.members(resource_type, name);
             return members
@@ -75,7 +79,7 @@ impl Cache {
         &self,
         resource_type: &ResourceType,
         name: &str,
-    ) -> Option<Cached<'_>> {
+    ) -> Option<CacheStatus<'_>> {
         self.entries
             .get(resource_type, name)
             .map(|(_, entry)| entry.cached())
@@ -83,7 +87,7 @@ impl Cache {
 
     pub(in crate::ads) fn all(
         &self,
-    ) -> impl Iterator<Item = (&ResourceType, &Arc<str>, Cached<'_>)> {
+    ) -> impl Iterator<Item = (&ResourceType, &Arc<str>, CacheStatus<'_>)> {
         let entries = self.entries.iter();
         entries.map(|(resource_type, name, entry)| (resource_type, name, entry.cached()))
     }
@@ -93,7 +97,7 @@ impl Cache {
         &self,
         resource_type: &ResourceType,
         name: &str,
-    ) -> Option<(&Arc<str>, &Held)> {
+    ) -> Option<(&Arc<str>, &CachedResource)> {
         let (name, entry) = self.entries.get(resource_type, name)?;
         Some((name, entry.held()?))
     }
@@ -130,7 +134,7 @@ impl Cache {
     }
 }
 
-fn current(resource_type: &ResourceType, name: &Arc<str>, entry: &Entry) -> Vec<Event> {
+fn current(resource_type: &ResourceType, name: &Arc<str>, entry: &Entry) -> Vec<ClientEvent> {
     let told = match (entry.held(), entry.error()) {
         (Some(held), _) => Ok(held.resource.clone()),
         (None, Some(error)) => Err(error.clone()),

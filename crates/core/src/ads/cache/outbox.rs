@@ -5,26 +5,26 @@ use std::sync::Arc;
 
 use oxds_types::ResourceType;
 
-use crate::ads::{Event, WatchError};
-use crate::resource::Resource;
+use crate::ads::{ClientEvent, WatchError};
+use crate::resource::ParsedResource;
 
 /// Room for so many events stays; a response of 100,000 resources is not to leave its own behind.
 const ROOM: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    events: VecDeque<Event>,
+    events: VecDeque<ClientEvent>,
     /// How many there were.
     told: u64,
 }
 
 impl Outbox {
-    pub(super) fn tell(&mut self, event: Event) {
+    pub(super) fn tell(&mut self, event: ClientEvent) {
         self.told += 1;
         self.events.push_back(event);
     }
 
-    pub(super) fn tell_all(&mut self, events: impl IntoIterator<Item = Event>) {
+    pub(super) fn tell_all(&mut self, events: impl IntoIterator<Item = ClientEvent>) {
         events.into_iter().for_each(|event| self.tell(event));
     }
 
@@ -33,7 +33,7 @@ impl Outbox {
         self.told
     }
 
-    pub(super) fn poll(&mut self) -> Option<Event> {
+    pub(super) fn poll(&mut self) -> Option<ClientEvent> {
         let event = self.events.pop_front();
         if self.events.is_empty() {
             self.events.shrink_to(ROOM);
@@ -45,9 +45,9 @@ impl Outbox {
 pub(super) fn changed(
     resource_type: &ResourceType,
     name: &Arc<str>,
-    resource: Result<Resource, WatchError>,
-) -> Event {
-    Event::Changed {
+    resource: Result<ParsedResource, WatchError>,
+) -> ClientEvent {
+    ClientEvent::Changed {
         resource_type: resource_type.clone(),
         name: Arc::clone(name),
         resource,
@@ -58,8 +58,8 @@ pub(super) fn ambient(
     resource_type: &ResourceType,
     name: &Arc<str>,
     error: Option<WatchError>,
-) -> Event {
-    Event::Ambient {
+) -> ClientEvent {
+    ClientEvent::Ambient {
         resource_type: resource_type.clone(),
         name: Arc::clone(name),
         error,

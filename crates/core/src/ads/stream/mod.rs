@@ -27,14 +27,14 @@ use crate::time::Instant;
 
 /// What the driver is to do.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Transmit {
+pub enum AdsTransmit {
     /// Connect and open a stream; then call `handle_opened` or `handle_closed`. A stream is open as soon as requests
     /// can be written to it: a server may send its headers with its first response only (C-64).
     Open,
     /// Write this request to the stream.
-    Request(Box<DiscoveryRequest>),
+    SotwRequest(Box<DiscoveryRequest>),
     /// The same, to a server that is asked for differences.
-    Delta(Box<DeltaDiscoveryRequest>),
+    DeltaRequest(Box<DeltaDiscoveryRequest>),
     /// Close the stream and the connection, or give up opening them: nothing is wanted any more, or all is to begin anew,
     /// which [`Open`](Self::Open) says then. Their end is not to be reported.
     Close,
@@ -251,22 +251,22 @@ impl Stream {
         &mut self,
         now: Instant,
         held: impl Fn(&ResourceType, &str) -> Vec<(String, String)>,
-    ) -> Option<Transmit> {
+    ) -> Option<AdsTransmit> {
         let wanted = self.is_wanted();
         match &mut self.phase {
             Phase::Idle if wanted => {
                 self.phase = Phase::Opening { since: now };
-                Some(Transmit::Open)
+                Some(AdsTransmit::Open)
             }
             Phase::Opening { .. } | Phase::Open { .. } if !wanted => {
                 self.phase = Phase::Idle;
                 self.reset_stream();
-                Some(Transmit::Close)
+                Some(AdsTransmit::Close)
             }
             Phase::Stale => {
                 self.phase = Phase::Idle;
                 self.reset_stream();
-                Some(Transmit::Close)
+                Some(AdsTransmit::Close)
             }
             Phase::Open { introduced, .. } => {
                 let (resource_type, state) = self
@@ -277,11 +277,13 @@ impl Stream {
                 // Whatever the server calls it in its responses (C-56).
                 let type_url = resource_type.type_url_on(self.version);
                 Some(match self.protocol {
-                    Protocol::Sotw => Transmit::Request(Box::new(state.request(type_url, node))),
+                    Protocol::Sotw => {
+                        AdsTransmit::SotwRequest(Box::new(state.request(type_url, node)))
+                    }
                     Protocol::Delta => {
                         let held = |name: &str| held(resource_type, name);
                         let difference = state.difference(type_url, node, held);
-                        Transmit::Delta(Box::new(difference))
+                        AdsTransmit::DeltaRequest(Box::new(difference))
                     }
                 })
             }

@@ -29,7 +29,7 @@ pub(super) struct TypeState {
     pub(super) nonce: String,
     /// The server was told that something of it is held.
     claimed: bool,
-    /// Names have been sent on it. Before that, an empty list would mean everything (C-75).
+    /// NameSyntax have been sent on it. Before that, an empty list would mean everything (C-75).
     has_named: bool,
     /// What the server has yet to be told of a subscription to differences.
     changes: Changes,
@@ -41,7 +41,7 @@ pub(super) struct TypeState {
     pub(super) nack: Option<String>,
 }
 
-/// Names that come and go. One may have been given up and taken up again since: it is among the new ones then, to be
+/// NameSyntax that come and go. One may have been given up and taken up again since: it is among the new ones then, to be
 /// sent again, for it is not held any more.
 #[derive(Debug, Default)]
 struct Changes {

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Watch, response::Outstanding, subscribe::Claims};
 use crate::{
-    snapshot::{Collection, Protocol},
+    snapshot::{Protocol, ResourceSet},
     subscription::{self, Sent, collection_of as of, is_collection, parts},
 };
 
@@ -109,7 +109,7 @@ impl Watch {
     }
 
     /// The members of the collections that are due, instead of them.
-    pub(super) fn expand_collections(&mut self, there_is: &Collection) {
+    pub(super) fn expand_collections(&mut self, there_is: &ResourceSet) {
         if self.collections.is_empty() {
             return;
         }
@@ -162,7 +162,7 @@ impl Watch {
 
 /// The names in a collection, in order.
 fn members<'a>(
-    there_is: &'a Collection,
+    there_is: &'a ResourceSet,
     collection: &'a str,
 ) -> impl Iterator<Item = &'a Arc<str>> {
     let prefix = parts(collection).map_or("", |(path, _)| path.trim_end_matches('*'));

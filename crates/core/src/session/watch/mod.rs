@@ -55,7 +55,7 @@ use super::{
     ordering::{Patience, Peers},
 };
 use crate::{
-    snapshot::{Form, Protocol, Published, Revision, Snapshot},
+    snapshot::{Form, Protocol, Revision, Snapshot, TypeSnapshot},
     subscription::Subscription,
     time::Instant,
 };
@@ -155,15 +155,15 @@ impl Watch {
     }
 
     /// What is served to it now.
-    pub(super) fn head<'a>(&self, snapshot: &'a Snapshot) -> &'a Published {
-        snapshot.type_in(&self.resource_type, self.form.api)
+    pub(super) fn head<'a>(&self, snapshot: &'a Snapshot) -> &'a TypeSnapshot {
+        snapshot.of_type_in(&self.resource_type, self.form.api)
     }
 
     /// The next response, if there is something to say and it may be said now.
     pub(super) fn poll(
         &mut self,
         now: Instant,
-        head: &Published,
+        head: &TypeSnapshot,
         peers: &Peers<'_>,
     ) -> Option<Draft> {
         let waiting = self.outstanding.len();

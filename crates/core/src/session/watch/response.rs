@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::wildcard::Step;
 use crate::{
     session::{Nonce, frame::Response},
-    snapshot::{Collection, Resource},
+    snapshot::{Resource, ResourceSet},
     time::Instant,
 };
 
@@ -39,7 +39,7 @@ impl Outstanding {
 pub(in crate::session) enum Content {
     /// What brings a client that asked for everything to `to`.
     All {
-        to: Arc<Collection>,
+        to: Arc<ResourceSet>,
         /// Whether it is there now: not while parts of it are still to come.
         completes: bool,
         step: Step,

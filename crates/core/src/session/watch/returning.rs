@@ -14,7 +14,7 @@ use crate::{
         held::WaitsFor,
         ordering::{Patience, Peers},
     },
-    snapshot::Collection,
+    snapshot::ResourceSet,
     time::Instant,
 };
 
@@ -97,7 +97,7 @@ impl Watch {
         &mut self,
         now: Instant,
         gone: BTreeSet<Arc<str>>,
-        there_is: &Collection,
+        there_is: &ResourceSet,
         peers: &Peers<'_>,
     ) {
         if gone.is_empty() {
@@ -111,7 +111,7 @@ impl Watch {
     }
 
     /// What is gone may be told once nothing that the client has can need it.
-    pub(super) fn let_departed_go(&mut self, there_is: &Collection, peers: &Peers<'_>) {
+    pub(super) fn let_departed_go(&mut self, there_is: &ResourceSet, peers: &Peers<'_>) {
         let Some(mut departed) = self.departed.take() else {
             return;
         };

@@ -339,7 +339,7 @@ impl Watch {
     }
 }
 
-fn in_collection(collection: &crate::snapshot::Collection, name: &str) -> Option<Version> {
+fn in_collection(collection: &crate::snapshot::ResourceSet, name: &str) -> Option<Version> {
     collection.get(name).map(|resource| resource.version())
 }
 

@@ -1,6 +1,6 @@
 //! C-280: watches of more than one name, and names that are others' aliases.
 
-use oxds_core::ads::{Config, Protocol, Server, ServerId, Transmit};
+use oxds_core::ads::{AdsTransmit, ClientConfig, Protocol, Server, ServerId};
 use oxds_types::ResourceType;
 use oxds_types::discovery::{
     Any, DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node, Resource as Wrapper,
@@ -13,12 +13,12 @@ fn played() -> Played {
         protocol: Protocol::Delta,
         ..Server::new("cp:18000")
     };
-    Played::of(Config::with_server(server, Node::default()))
+    Played::of(ClientConfig::with_server(server, Node::default()))
 }
 
 fn request(played: &mut Played) -> DeltaDiscoveryRequest {
     match played.transmit() {
-        Some(Transmit::Delta(request)) => *request,
+        Some(AdsTransmit::DeltaRequest(request)) => *request,
         other => panic!("no request: {other:?}"),
     }
 }
@@ -46,7 +46,7 @@ fn send(
         ..DeltaDiscoveryResponse::default()
     };
     let (now, server) = (played.now, ServerId::default());
-    played.client.handle_difference(now, server, response);
+    played.client.handle_delta_response(now, server, response);
 }
 
 /// given a watch of all clusters, and one of `a` / then both names are asked for; what comes is told by its own name, and so

@@ -1,7 +1,7 @@
 //! What an update costs, counted rather than timed (issue's "Speed and memory").
 
-use oxds_core::ads::{Config, Counters, Protocol, Server, ServerId};
-use oxds_core::resource::Types;
+use oxds_core::ads::{ClientConfig, ClientCounters, Protocol, Server, ServerId};
+use oxds_core::resource::ResourceParsers;
 use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, Node, Resource as Wrapper};
 
@@ -11,7 +11,7 @@ fn name(n: usize) -> String {
     format!("cluster-{n:06}")
 }
 
-fn counted(played: &mut Played, act: impl FnOnce(&mut Played)) -> Counters {
+fn counted(played: &mut Played, act: impl FnOnce(&mut Played)) -> ClientCounters {
     let before = played.client.counters();
     act(played);
     while played.transmit().is_some() {}
@@ -24,7 +24,7 @@ fn watching(protocol: Protocol, size: usize) -> Played {
         protocol,
         ..Server::new("cp:18000")
     };
-    let mut played = Played::of(Config::with_server(server, Node::default()));
+    let mut played = Played::of(ClientConfig::with_server(server, Node::default()));
     for n in 0..size {
         played.watch(&ResourceType::CLUSTER, &name(n));
     }
@@ -47,7 +47,7 @@ fn difference(played: &mut Played, numbers: impl Iterator<Item = usize>, service
         ..DeltaDiscoveryResponse::default()
     };
     let (now, server) = (played.now, ServerId::default());
-    played.client.handle_difference(now, server, response);
+    played.client.handle_delta_response(now, server, response);
 }
 
 /// given 100,000 resources watched / when one changes / then one is decoded, and one event is told.
@@ -57,7 +57,7 @@ fn a_difference_costs_what_changed_whatever_is_watched() {
     let all = counted(&mut played, |played| difference(played, 0..100_000, "a"));
     assert_eq!((all.decoded, all.events), (100_000, 100_000));
     let one = counted(&mut played, |played| difference(played, 7..8, "b"));
-    let expected = Counters {
+    let expected = ClientCounters {
         decoded: 1,
         unchanged: 0,
         events: 1,
@@ -84,7 +84,7 @@ fn c86_a_full_state_that_comes_again_costs_a_comparison() {
     let again = counted(&mut played, |played| {
         played.respond(&ResourceType::CLUSTER, "2", "2", state(None));
     });
-    let expected = Counters {
+    let expected = ClientCounters {
         decoded: 0,
         unchanged: SIZE as u64,
         events: 0,
@@ -121,9 +121,9 @@ fn taken(watched: &[&str], names: &[String]) -> allocation_counter::AllocationIn
         protocol: Protocol::Delta,
         ..Server::new("cp:18000")
     };
-    let mut config = Config::with_server(server, Node::default());
+    let mut config = ClientConfig::with_server(server, Node::default());
     // What is read of a resource is its reader's.
-    config.types = Types::default();
+    config.types = ResourceParsers::default();
     let wrapped = |name: &String| Wrapper {
         name: name.clone(),
         version: "0123456789abcdef".to_owned(),
@@ -143,7 +143,7 @@ fn taken(watched: &[&str], names: &[String]) -> allocation_counter::AllocationIn
             type_url: ResourceType::CLUSTER.type_url().to_owned(),
             ..DeltaDiscoveryResponse::default()
         };
-        played.client.handle_difference(now, server, response);
+        played.client.handle_delta_response(now, server, response);
         while played.transmit().is_some() {}
         while played.client.poll_event().is_some() {}
     });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::ads::{CacheState, Config, DataErrors, Event, Reason, Server};
+use oxds_core::ads::{CacheState, ClientConfig, ClientEvent, DataErrors, Server, WatchErrorReason};
 use oxds_types::ResourceType;
 use oxds_types::discovery::{
     Any, DiscoveryResponse, Node, ParametrizedName, ResourceError, Status,
@@ -24,7 +24,10 @@ fn server(data_errors: DataErrors) -> Server {
 
 /// A client that holds cluster `a`.
 fn holding(data_errors: DataErrors) -> Played {
-    let mut played = Played::of(Config::with_server(server(data_errors), Node::default()));
+    let mut played = Played::of(ClientConfig::with_server(
+        server(data_errors),
+        Node::default(),
+    ));
     played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.request();
@@ -121,7 +124,7 @@ fn c97_silence_that_is_transient_lasts_longer_and_is_no_absence() {
         silence_is_transient: true,
         ..Server::new("cp:18000")
     };
-    let mut played = Played::of(Config::with_server(transient, Node::default()));
+    let mut played = Played::of(ClientConfig::with_server(transient, Node::default()));
     played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.request();
@@ -129,14 +132,14 @@ fn c97_silence_that_is_transient_lasts_longer_and_is_no_absence() {
     assert!(played.events().is_empty());
     assert_eq!(played.client.poll_timeout(), Some(played.now + SECOND));
     played.wait(SECOND);
-    let Some(Event::Changed {
+    let Some(ClientEvent::Changed {
         resource: Err(error),
         ..
     }) = played.client.poll_event()
     else {
         panic!("no error");
     };
-    assert_eq!(error.reason, Reason::Unreachable);
+    assert_eq!(error.reason, WatchErrorReason::Unreachable);
     assert!(error.to_string().contains("no answer within 30 s"));
     let state = |played: &Played| {
         played
@@ -186,9 +189,9 @@ fn c114_a_watcher_hears_what_replaces_and_what_is_ambient() {
     let events = std::iter::from_fn(|| played.client.poll_event());
     let heard: Vec<_> = events
         .map(|event| match event {
-            Event::Changed { resource, .. } => format!("changed {}", resource.is_ok()),
-            Event::Ambient { error, .. } => format!("ambient {}", error.is_none()),
-            Event::DeletionIgnored { .. } => "none of its business".to_owned(),
+            ClientEvent::Changed { resource, .. } => format!("changed {}", resource.is_ok()),
+            ClientEvent::Ambient { error, .. } => format!("ambient {}", error.is_none()),
+            ClientEvent::DeletionIgnored { .. } => "none of its business".to_owned(),
         })
         .collect();
     assert_eq!(

@@ -1,6 +1,6 @@
 //! C-100 – C-106: when absence means that a resource is gone.
 
-use oxds_core::ads::{CacheState, Config, Server};
+use oxds_core::ads::{CacheState, ClientConfig, Server};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
@@ -121,7 +121,7 @@ fn c104_an_invalid_resource_is_there_nonetheless() {
 fn c106_a_server_whose_deletions_are_ignored_is_reported_once_per_deletion() {
     let mut server = Server::new("cp:18000");
     server.ignore_resource_deletion = true;
-    let mut played = Played::of(Config::with_server(server, Node::default()));
+    let mut played = Played::of(ClientConfig::with_server(server, Node::default()));
     played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.request();

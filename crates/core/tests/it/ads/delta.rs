@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use oxds_core::ads::{CacheState, Config, Protocol, Server, ServerId, Transmit};
+use oxds_core::ads::{AdsTransmit, CacheState, ClientConfig, Protocol, Server, ServerId};
 use oxds_types::ResourceType;
 use oxds_types::discovery::{
     Any, DeltaDiscoveryRequest, DeltaDiscoveryResponse, Node, Resource as Wrapper,
@@ -17,7 +17,7 @@ fn played(names: &[&str]) -> (Played, DeltaDiscoveryRequest) {
         id: "node-1".to_owned(),
         ..Node::default()
     };
-    let mut played = Played::of(Config::with_server(server, node));
+    let mut played = Played::of(ClientConfig::with_server(server, node));
     for name in names {
         played.watch(&ResourceType::CLUSTER, name);
     }
@@ -28,7 +28,7 @@ fn played(names: &[&str]) -> (Played, DeltaDiscoveryRequest) {
 
 /// The one request that is due.
 fn request(played: &mut Played) -> DeltaDiscoveryRequest {
-    let Some(Transmit::Delta(request)) = played.transmit() else {
+    let Some(AdsTransmit::DeltaRequest(request)) = played.transmit() else {
         panic!("no request");
     };
     assert_eq!(played.transmit(), None);
@@ -50,7 +50,7 @@ fn respond(played: &mut Played, nonce: &str, upserts: Vec<(&str, &str, Any)>, re
         ..DeltaDiscoveryResponse::default()
     };
     let (now, server) = (played.now, ServerId::default());
-    played.client.handle_difference(now, server, response);
+    played.client.handle_delta_response(now, server, response);
 }
 
 #[test]

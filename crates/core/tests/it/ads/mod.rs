@@ -32,7 +32,9 @@ use envoy_types::pb::envoy::config::core::v3::{
     AggregatedConfigSource, ConfigSource, config_source::ConfigSourceSpecifier,
 };
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
-use oxds_core::ads::{AuthorityId, Client, Config, Event, Server, ServerId, Transmit};
+use oxds_core::ads::{
+    AdsTransmit, AuthorityId, Client, ClientConfig, ClientEvent, Server, ServerId,
+};
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse, Node};
@@ -49,17 +51,17 @@ impl Played {
         Self::with(|_| {})
     }
 
-    pub(crate) fn with(change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn with(change: impl FnOnce(&mut ClientConfig)) -> Self {
         let node = Node {
             id: "node-1".to_owned(),
             ..Node::default()
         };
-        let mut config = Config::with_server(Server::new("cp:18000"), node);
+        let mut config = ClientConfig::with_server(Server::new("cp:18000"), node);
         change(&mut config);
         Self::of(config)
     }
 
-    pub(crate) fn of(config: Config) -> Self {
+    pub(crate) fn of(config: ClientConfig) -> Self {
         Self {
             client: Client::new(config),
             now: Instant::EPOCH,
@@ -91,7 +93,7 @@ impl Played {
 
     /// The driver connects as it is told to.
     pub(crate) fn open(&mut self) {
-        assert_eq!(self.transmit(), Some(Transmit::Open));
+        assert_eq!(self.transmit(), Some(AdsTransmit::Open));
         self.client.handle_opened(ServerId::default());
     }
 
@@ -100,7 +102,7 @@ impl Played {
             .handle_closed(self.now, ServerId::default(), cause, u64::MAX / 2);
     }
 
-    pub(crate) fn transmit(&mut self) -> Option<Transmit> {
+    pub(crate) fn transmit(&mut self) -> Option<AdsTransmit> {
         let (_, transmit) = self.client.poll_transmit(self.now)?;
         Some(transmit)
     }
@@ -116,7 +118,7 @@ impl Played {
         let mut requests = Vec::new();
         while let Some(transmit) = self.transmit() {
             match transmit {
-                Transmit::Request(request) => requests.push(*request),
+                AdsTransmit::SotwRequest(request) => requests.push(*request),
                 other => panic!("not a request: {other:?}"),
             }
         }
@@ -166,27 +168,27 @@ pub(crate) fn response(
     }
 }
 
-pub(crate) fn told(event: &Event) -> String {
+pub(crate) fn told(event: &ClientEvent) -> String {
     match event {
-        Event::Changed {
+        ClientEvent::Changed {
             name,
             resource: Ok(_),
             ..
         } => format!("{name}: changed"),
-        Event::Changed {
+        ClientEvent::Changed {
             name,
             resource: Err(error),
             ..
         } => format!("{name}: error: {error}"),
-        Event::Ambient {
+        ClientEvent::Ambient {
             name,
             error: Some(error),
             ..
         } => format!("{name}: ambient: {error}"),
-        Event::Ambient {
+        ClientEvent::Ambient {
             name, error: None, ..
         } => format!("{name}: current"),
-        Event::DeletionIgnored { name, .. } => format!("{name}: deletion ignored"),
+        ClientEvent::DeletionIgnored { name, .. } => format!("{name}: deletion ignored"),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_core::ads::{AuthorityId, Client, Config, Protocol, Server, ServerId, Transmit};
+use oxds_core::ads::{AdsTransmit, AuthorityId, Client, ClientConfig, Protocol, Server, ServerId};
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
 use oxds_types::discovery::{
@@ -40,7 +40,7 @@ impl Servers {
     }
 
     fn of(authorities: &[&str], protocol: Protocol, eager: Option<usize>) -> Self {
-        let mut config = Config::new(Node::default());
+        let mut config = ClientConfig::new(Node::default());
         let mut ids: Vec<(char, ServerId)> = Vec::new();
         let mut made = Vec::new();
         for servers in authorities {
@@ -103,10 +103,10 @@ impl Servers {
         while let Some((server, transmit)) = self.client.poll_transmit(self.now) {
             let letter = self.letter(server);
             words.push(match transmit {
-                Transmit::Open => format!("{letter} open"),
-                Transmit::Close => format!("{letter} close"),
-                Transmit::Request(request) => format!("{letter} {}", essence(&request)),
-                Transmit::Delta(request) => format!("{letter} {}", difference(&request)),
+                AdsTransmit::Open => format!("{letter} open"),
+                AdsTransmit::Close => format!("{letter} close"),
+                AdsTransmit::SotwRequest(request) => format!("{letter} {}", essence(&request)),
+                AdsTransmit::DeltaRequest(request) => format!("{letter} {}", difference(&request)),
             });
         }
         words
@@ -162,7 +162,7 @@ impl Servers {
             ..DeltaDiscoveryResponse::default()
         };
         self.client
-            .handle_difference(self.now, self.id(server), response);
+            .handle_delta_response(self.now, self.id(server), response);
         self.transmits()
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::ads::{CacheState, ServerId, Transmit};
+use oxds_core::ads::{AdsTransmit, CacheState, ServerId};
 use oxds_types::ResourceType;
 
 use super::{Played, assignment, cluster};
@@ -67,7 +67,7 @@ fn c89_attempts_are_a_second_apart_and_then_ever_longer_until_a_response_comes()
     played.watch(&ResourceType::CLUSTER, "a");
     let mut delays = Vec::new();
     for _ in 0..14 {
-        assert_eq!(played.transmit(), Some(Transmit::Open));
+        assert_eq!(played.transmit(), Some(AdsTransmit::Open));
         played.close("refused");
         let delay = played
             .client
@@ -110,7 +110,7 @@ fn c89_a_server_that_was_there_for_long_is_called_at_once() {
     played.close("gone");
     assert_eq!(played.client.poll_timeout(), Some(played.now));
     played.wait(Duration::ZERO);
-    assert_eq!(played.transmit(), Some(Transmit::Open));
+    assert_eq!(played.transmit(), Some(AdsTransmit::Open));
     played.close("refused");
     let until = played.client.poll_timeout().unwrap();
     let delay = until.saturating_since(played.now).as_secs_f32();
@@ -151,7 +151,7 @@ fn c91_an_unreachable_server_is_an_error_where_nothing_is_held_and_a_remark_else
     played.events();
     played.close("gone");
     played.wait(2 * SECOND);
-    assert_eq!(played.transmit(), Some(Transmit::Open));
+    assert_eq!(played.transmit(), Some(AdsTransmit::Open));
     played.close("connection refused");
     let events = played.events();
     assert!(events[0].starts_with("a: ambient: "), "{events:?}");
@@ -174,7 +174,7 @@ fn c91_an_unreachable_server_is_an_error_where_nothing_is_held_and_a_remark_else
 fn c94_the_clock_of_a_resource_starts_when_a_live_stream_has_asked() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "a");
-    assert_eq!(played.transmit(), Some(Transmit::Open));
+    assert_eq!(played.transmit(), Some(AdsTransmit::Open));
     played.wait(60 * SECOND);
     assert!(
         played.events().is_empty(),
@@ -271,7 +271,7 @@ fn c89_who_leaves_and_comes_back_does_not_shorten_the_wait() {
     assert_eq!(played.transmit(), None);
     assert_eq!(played.client.poll_timeout(), Some(until));
     played.wait(until - played.now);
-    assert_eq!(played.transmit(), Some(Transmit::Open));
+    assert_eq!(played.transmit(), Some(AdsTransmit::Open));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! C-63, C-65, C-74 – C-77, C-107, C-116, C-117: what is asked for, and when.
 
-use oxds_core::ads::{ServerId, Transmit};
+use oxds_core::ads::{AdsTransmit, ServerId};
 use oxds_types::ResourceType;
 
 use super::{Played, assignment, cluster};
@@ -13,7 +13,7 @@ fn c63_nothing_happens_before_the_first_watch_and_all_ends_with_the_last() {
     played.open();
     played.request();
     played.unwatch(&ResourceType::CLUSTER, "a");
-    assert_eq!(played.transmit(), Some(Transmit::Close));
+    assert_eq!(played.transmit(), Some(AdsTransmit::Close));
     assert_eq!(played.transmit(), None);
 }
 
@@ -170,7 +170,7 @@ fn c77_a_watch_given_up_and_taken_again_in_one_moment_disturbs_nothing() {
 fn c77_nor_does_it_while_the_stream_is_being_opened() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "a");
-    assert_eq!(played.transmit(), Some(Transmit::Open));
+    assert_eq!(played.transmit(), Some(AdsTransmit::Open));
     played.unwatch(&ResourceType::CLUSTER, "a");
     played.watch(&ResourceType::CLUSTER, "b");
     assert_eq!(played.transmit(), None);
@@ -182,9 +182,9 @@ fn c77_nor_does_it_while_the_stream_is_being_opened() {
 fn c63_what_is_given_up_while_a_stream_is_being_opened_closes_it() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "a");
-    assert_eq!(played.transmit(), Some(Transmit::Open));
+    assert_eq!(played.transmit(), Some(AdsTransmit::Open));
     played.unwatch(&ResourceType::CLUSTER, "a");
-    assert_eq!(played.transmit(), Some(Transmit::Close));
+    assert_eq!(played.transmit(), Some(AdsTransmit::Close));
     assert_eq!(played.transmit(), None);
     assert_eq!(played.client.poll_timeout(), None);
 }

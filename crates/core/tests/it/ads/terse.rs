@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_core::ads::{AuthorityId, Client, Config, Protocol, Reason, Server, ServerId, Transmit};
+use oxds_core::ads::{
+    AdsTransmit, AuthorityId, Client, ClientConfig, Protocol, Server, ServerId, WatchErrorReason,
+};
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse, Node, Resource as Wrapper};
@@ -156,7 +158,7 @@ struct World {
 
 impl World {
     fn new(protocol: Protocol) -> Self {
-        let mut config = Config::new(Node::default());
+        let mut config = ClientConfig::new(Node::default());
         let ids = ["P", "F"].map(|uri| {
             config.add_server(Server {
                 protocol,
@@ -229,7 +231,7 @@ impl World {
                 self.client.handle_response(self.now, id, response);
             }
             Some(Sent::Difference(response)) => {
-                self.client.handle_difference(self.now, id, response);
+                self.client.handle_delta_response(self.now, id, response);
             }
         }
         true
@@ -257,12 +259,12 @@ impl World {
         while let Some((id, transmit)) = self.client.poll_transmit(self.now) {
             let server = id.index();
             match transmit {
-                Transmit::Open => self.opening[server] = true,
-                Transmit::Close => {
+                AdsTransmit::Open => self.opening[server] = true,
+                AdsTransmit::Close => {
                     self.opening[server] = false;
                     self.servers[server].stream = None;
                 }
-                Transmit::Request(request) => {
+                AdsTransmit::SotwRequest(request) => {
                     let resource_type = resource_type(&request.type_url);
                     let names: BTreeSet<_> = request.resource_names.into_iter().collect();
                     // A version that is told says that all that was sent in it is held.
@@ -273,7 +275,7 @@ impl World {
                         .collect();
                     self.servers[server].hears(resource_type, names, claimed);
                 }
-                Transmit::Delta(request) => {
+                AdsTransmit::DeltaRequest(request) => {
                     let resource_type = resource_type(&request.type_url);
                     let stream = self.servers[server].stream.as_ref();
                     let mut names = stream
@@ -319,7 +321,7 @@ impl World {
             assert_eq!(*held.version, *self.servers[0].version(*resource_type));
             // That it was away stays said for as long as it has nothing to say (gRFC A57).
             let error = cached.error.map(|error| error.reason);
-            assert!(matches!(error, None | Some(Reason::Unreachable)));
+            assert!(matches!(error, None | Some(WatchErrorReason::Unreachable)));
         }
         let spare = self.client.is_connected(self.ids[1]);
         assert_eq!(spare, None, "nothing is asked of F");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::ads::{CacheState, Config, Protocol, Server, ServerId};
+use oxds_core::ads::{CacheState, ClientConfig, Protocol, Server, ServerId};
 use oxds_types::ResourceType;
 use oxds_types::discovery::{self, Any, DeltaDiscoveryResponse, Node, Resource as Wrapper};
 use prost::Message;
@@ -16,7 +16,7 @@ fn played(protocol: Protocol, resource_ttl: bool) -> Played {
         protocol,
         ..Server::new("cp:18000")
     };
-    let mut config = Config::with_server(server, Node::default());
+    let mut config = ClientConfig::with_server(server, Node::default());
     config.resource_ttl = resource_ttl;
     let mut played = Played::of(config);
     played.watch(&ResourceType::CLUSTER, "a");
@@ -51,7 +51,7 @@ fn send(played: &mut Played, protocol: Protocol, wrapper: Wrapper) {
         ..DeltaDiscoveryResponse::default()
     };
     let (now, server) = (played.now, ServerId::default());
-    played.client.handle_difference(now, server, response);
+    played.client.handle_delta_response(now, server, response);
 }
 
 /// given a resource that lives 10 s / when a sign of life comes in time / then it lives 10 s from then on; when none comes /

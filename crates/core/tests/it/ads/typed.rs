@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster as Message;
 use envoy_types::pb::envoy::service::runtime::v3::Runtime;
-use oxds_core::ads::{CacheState, Event};
-use oxds_core::resource::{Cluster, Invalid, Resource, ResourceParser, Types};
+use oxds_core::ads::{CacheState, ClientEvent};
+use oxds_core::resource::{Cluster, Invalid, ParsedResource, ResourceParser, ResourceParsers};
 use oxds_types::ResourceType;
 
 use super::{Played, any, bad_cluster, cluster};
@@ -13,7 +13,7 @@ use super::{Played, any, bad_cluster, cluster};
 /// A client whose resources are read as these types, and no others.
 fn played(types: impl IntoIterator<Item = ResourceParser>) -> Played {
     Played::with(|config| {
-        config.types = Types::default();
+        config.types = ResourceParsers::default();
         for read_as in types {
             config.types.register(read_as);
         }
@@ -26,9 +26,9 @@ fn watching(played: &mut Played, name: &str) {
     played.request();
 }
 
-fn value(played: &mut Played) -> Resource {
+fn value(played: &mut Played) -> ParsedResource {
     match played.client.poll_event() {
-        Some(Event::Changed {
+        Some(ClientEvent::Changed {
             resource: Ok(resource),
             ..
         }) => resource,
@@ -48,7 +48,7 @@ fn a_message_has_no_rules_of_grpc_and_is_decoded_once() {
     let again = played
         .client
         .watch(Default::default(), &ResourceType::CLUSTER, &"c".into());
-    let Event::Changed { resource, .. } = &again[0] else {
+    let ClientEvent::Changed { resource, .. } = &again[0] else {
         panic!("{again:?}");
     };
     let second = resource.as_ref().unwrap().get::<Message>().unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::ads::{Config, Names, Protocol, Server, Transmit};
+use oxds_core::ads::{AdsTransmit, ClientConfig, NameSyntax, Protocol, Server};
 use oxds_types::discovery::{
     Any, DeltaDiscoveryResponse, DiscoveryResponse, Node, Resource as Wrapper,
 };
@@ -18,11 +18,11 @@ const TYPES: [ResourceType; 4] = [
 ];
 
 /// A client of one server that is asked in this version.
-fn asking_in(version: ApiVersion, protocol: Protocol) -> Played {
+fn with_api_version(version: ApiVersion, protocol: Protocol) -> Played {
     let mut server = Server::new("cp:18000");
     server.version = version;
     server.protocol = protocol;
-    Played::of(Config::with_server(server, Node::default()))
+    Played::of(ClientConfig::with_server(server, Node::default()))
 }
 
 fn url(resource_type: &ResourceType, version: ApiVersion) -> String {
@@ -57,7 +57,7 @@ fn held_in(played: &Played, name: &str) -> ApiVersion {
 #[test]
 fn c52_types_are_asked_for_by_the_names_of_the_streams_version() {
     let asked = |version| {
-        let mut played = asking_in(version, Protocol::Sotw);
+        let mut played = with_api_version(version, Protocol::Sotw);
         for resource_type in &TYPES {
             played.watch(resource_type, "a");
         }
@@ -93,7 +93,7 @@ fn c52_types_are_asked_for_by_the_names_of_the_streams_version() {
 
 #[test]
 fn c52_a_type_that_v2_does_not_have_goes_by_its_only_name() {
-    let mut played = asking_in(ApiVersion::V2, Protocol::Sotw);
+    let mut played = with_api_version(ApiVersion::V2, Protocol::Sotw);
     played.watch(&ResourceType::EXTENSION_CONFIG, "filter");
     played.open();
     assert_eq!(
@@ -106,15 +106,18 @@ fn c52_a_type_that_v2_does_not_have_goes_by_its_only_name() {
 fn c53_differences_are_asked_for_by_who_wants_them_alone_in_either_version() {
     for version in [ApiVersion::V2, ApiVersion::V3] {
         let unless_told = Server::new("cp:18000").protocol;
-        let mut played = asking_in(version, unless_told);
+        let mut played = with_api_version(version, unless_told);
         played.watch(&ResourceType::CLUSTER, "a");
         played.open();
-        assert!(matches!(played.transmit(), Some(Transmit::Request(_))));
+        assert!(matches!(
+            played.transmit(),
+            Some(AdsTransmit::SotwRequest(_))
+        ));
 
-        let mut played = asking_in(version, Protocol::Delta);
+        let mut played = with_api_version(version, Protocol::Delta);
         played.watch(&ResourceType::CLUSTER, "a");
         played.open();
-        let Some(Transmit::Delta(request)) = played.transmit() else {
+        let Some(AdsTransmit::DeltaRequest(request)) = played.transmit() else {
             panic!("differences were wanted");
         };
         assert_eq!(request.type_url, url(&ResourceType::CLUSTER, version));
@@ -126,7 +129,7 @@ fn c53_differences_are_asked_for_by_who_wants_them_alone_in_either_version() {
 fn c55_names_of_the_other_version_are_accepted() {
     use ApiVersion::{V2, V3};
     for (asked, answered) in [(V3, V2), (V2, V3)] {
-        let mut played = asking_in(asked, Protocol::Sotw);
+        let mut played = with_api_version(asked, Protocol::Sotw);
         played.watch(&ResourceType::CLUSTER, "a");
         played.watch(&ResourceType::CLUSTER, "b");
         played.open();
@@ -149,7 +152,7 @@ fn c55_names_of_the_other_version_are_accepted() {
 
 #[test]
 fn c55_a_wrapper_of_v2_is_unwrapped() {
-    let mut played = asking_in(ApiVersion::V2, Protocol::Sotw);
+    let mut played = with_api_version(ApiVersion::V2, Protocol::Sotw);
     played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.request();
@@ -170,7 +173,7 @@ fn c55_a_wrapper_of_v2_is_unwrapped() {
 
 #[test]
 fn c55_differences_of_the_other_version_are_accepted() {
-    let mut played = asking_in(ApiVersion::V3, Protocol::Delta);
+    let mut played = with_api_version(ApiVersion::V3, Protocol::Delta);
     played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.transmit();
@@ -191,9 +194,9 @@ fn c55_differences_of_the_other_version_are_accepted() {
         ..DeltaDiscoveryResponse::default()
     };
     let (now, server) = (played.now, oxds_core::ads::ServerId::default());
-    played.client.handle_difference(now, server, response);
+    played.client.handle_delta_response(now, server, response);
     assert_eq!(played.events(), ["a: changed"]);
-    let Some(Transmit::Delta(ack)) = played.transmit() else {
+    let Some(AdsTransmit::DeltaRequest(ack)) = played.transmit() else {
         panic!("no answer");
     };
     assert_eq!(ack.type_url, url(&ResourceType::CLUSTER, ApiVersion::V3));
@@ -203,7 +206,7 @@ fn c55_differences_of_the_other_version_are_accepted() {
 /// The same bytes under another name are the same resource: watchers are not told, who looks is.
 #[test]
 fn c55_another_name_alone_changes_nothing() {
-    let mut played = asking_in(ApiVersion::V3, Protocol::Sotw);
+    let mut played = with_api_version(ApiVersion::V3, Protocol::Sotw);
     played.watch(&ResourceType::CLUSTER, "a");
     played.open();
     played.request();
@@ -219,7 +222,7 @@ fn c55_another_name_alone_changes_nothing() {
 fn c56_answers_keep_the_streams_names_and_nonces_know_no_version() {
     use ApiVersion::{V2, V3};
     for (asked, other) in [(V3, V2), (V2, V3)] {
-        let mut played = asking_in(asked, Protocol::Sotw);
+        let mut played = with_api_version(asked, Protocol::Sotw);
         played.watch(&ResourceType::CLUSTER, "a");
         played.open();
         played.request();
@@ -253,7 +256,7 @@ fn c56_answers_keep_the_streams_names_and_nonces_know_no_version() {
 fn c48_without_federation_names_are_taken_as_they_are_spelt() {
     let name = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x?b=2&a=1";
     let sorted = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x?a=1&b=2";
-    let events = |names: Names| {
+    let events = |names: NameSyntax| {
         let mut played = Played::with(|config| config.names = names);
         played.watch(&ResourceType::ENDPOINT, name);
         played.open();
@@ -266,9 +269,9 @@ fn c48_without_federation_names_are_taken_as_they_are_spelt() {
         events.extend(played.events());
         events
     };
-    assert_eq!(events(Names::Opaque), [format!("{name}: changed")]);
+    assert_eq!(events(NameSyntax::Opaque), [format!("{name}: changed")]);
     // With it, whoever watches gives the spelling that is kept: this one never comes.
-    let federated = events(Names::Federated);
+    let federated = events(NameSyntax::Federated);
     assert_eq!(federated.len(), 1);
     assert!(federated[0].contains("does not exist"), "{federated:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::lb::{Connectivity, Drop, PerMillion, Weighted, dropped, stream_limit};
+use oxds_core::lb::{Connectivity, DropCategory, PerMillion, Weighted, dropped, stream_limit};
 use oxds_core::resource::StreamLimit;
 use proptest::prelude::*;
 
@@ -64,10 +64,10 @@ fn c244_a_weight_of_zero_gets_nothing_and_nothing_can_be_picked_of_zeros() {
     }
 }
 
-fn drops(shares: &[(&str, u32)]) -> Vec<Drop> {
+fn drops(shares: &[(&str, u32)]) -> Vec<DropCategory> {
     shares
         .iter()
-        .map(|(category, share)| Drop {
+        .map(|(category, share)| DropCategory {
             category: (*category).into(),
             share: PerMillion::saturating(*share),
         })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oxds_core::lb::Connectivity::{self, Connecting, Idle, Ready, TransientFailure};
-use oxds_core::lb::{Active, Priorities};
+use oxds_core::lb::{ActivePriority, Priorities};
 use oxds_core::time::Instant;
 
 /// The priorities of a cluster, and the time.
@@ -35,7 +35,8 @@ impl Played {
     }
 
     fn choose(&mut self) -> (usize, Connectivity) {
-        let Active { priority, state } = self.priorities.choose(self.now).expect("there are some");
+        let ActivePriority { priority, state } =
+            self.priorities.choose(self.now).expect("there are some");
         (priority, state)
     }
 

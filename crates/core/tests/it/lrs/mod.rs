@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use envoy_types::pb::envoy::config::endpoint::v3::{ClusterStats, UpstreamLocalityStats};
 use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStatsResponse};
-use oxds_core::lrs::{ClusterKey, ClusterLoad, Reporter, Transmit};
+use oxds_core::lrs::{ClusterKey, ClusterLoad, LrsTransmit, Reporter};
 use oxds_core::resource::LocalityId;
 use oxds_core::time::Instant;
 use oxds_types::discovery::{Duration as ProtoDuration, Node};
@@ -57,7 +57,7 @@ impl Played {
     }
 
     fn open(&mut self) {
-        assert_eq!(self.poll(), [Transmit::Open]);
+        assert_eq!(self.poll(), [LrsTransmit::Open]);
         self.reporter.handle_opened();
         assert_eq!(self.requests().len(), 1, "it says who it is");
     }
@@ -70,13 +70,13 @@ impl Played {
         self.reporter.handle_closed(self.now, u64::MAX / 2);
     }
 
-    fn poll(&mut self) -> Vec<Transmit> {
+    fn poll(&mut self) -> Vec<LrsTransmit> {
         std::iter::from_fn(|| self.reporter.poll_transmit(self.now)).collect()
     }
 
     fn requests(&mut self) -> Vec<LoadStatsRequest> {
         let requests = self.poll().into_iter().map(|transmit| match transmit {
-            Transmit::Request(request) => *request,
+            LrsTransmit::Request(request) => *request,
             other => panic!("not a request: {other:?}"),
         });
         requests.collect()

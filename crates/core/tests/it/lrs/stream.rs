@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::lrs::Transmit;
+use oxds_core::lrs::LrsTransmit;
 
 use super::{Played, counts, everything, rpc, window};
 
@@ -12,7 +12,7 @@ fn c129_who_counts_nothing_does_not_connect() {
     assert!(played.poll().is_empty());
     assert_eq!(played.reporter.poll_timeout(), None);
     played.enter("a");
-    assert_eq!(played.poll(), [Transmit::Open]);
+    assert_eq!(played.poll(), [LrsTransmit::Open]);
 }
 
 /// given two clusters, one of them used twice / then there is one stream; when all but one use has ended / then it stays;
@@ -27,7 +27,7 @@ fn c130_one_stream_for_as_long_as_a_cluster_is_in_use() {
     played.leave("b");
     played.report();
     played.leave("a");
-    assert_eq!(played.poll(), [Transmit::Finish]);
+    assert_eq!(played.poll(), [LrsTransmit::Finish]);
     assert!(played.reporter.is_idle());
     assert_eq!(played.reporter.poll_timeout(), None);
 }
@@ -37,12 +37,16 @@ fn c130_one_stream_for_as_long_as_a_cluster_is_in_use() {
 fn c130_a_stream_without_orders_is_given_up() {
     let (mut played, _load) = Played::introduced();
     played.leave("a");
-    assert_eq!(played.poll(), [Transmit::Close]);
+    assert_eq!(played.poll(), [LrsTransmit::Close]);
     let mut played = Played::new();
     played.enter("a");
     played.poll();
     played.leave("a");
-    assert_eq!(played.poll(), [Transmit::Close], "while it connects, too");
+    assert_eq!(
+        played.poll(),
+        [LrsTransmit::Close],
+        "while it connects, too"
+    );
 }
 
 #[test]
@@ -75,7 +79,7 @@ fn c141_a_server_that_fails_is_tried_again_as_for_ads() {
         played.wait().as_secs_f64()
     };
     let mut delays = Vec::new();
-    assert_eq!(played.poll(), [Transmit::Open]);
+    assert_eq!(played.poll(), [LrsTransmit::Open]);
     delays.push(delay(&mut played));
     played.open();
     delays.push(delay(&mut played));
@@ -97,13 +101,13 @@ fn c142_the_last_one_to_leave_tells_what_there_is() {
     played.leave("a");
     let last = played.poll();
     assert_eq!(last.len(), 2);
-    let Transmit::Request(report) = &last[0] else {
+    let LrsTransmit::Request(report) = &last[0] else {
         panic!("{last:?}")
     };
     let stats = &report.cluster_stats[0];
     assert_eq!(counts(&stats.upstream_locality_stats[0]), [1, 1, 0, 0]);
     assert_eq!(window(stats), Duration::from_secs(1));
-    assert_eq!(last[1], Transmit::Finish);
+    assert_eq!(last[1], LrsTransmit::Finish);
     assert!(played.reporter.is_idle());
 }
 
@@ -121,11 +125,11 @@ fn c142_the_last_counts_wait_a_second_for_a_stream() {
             played.respond(everything(5));
             assert!(matches!(
                 &played.poll()[..],
-                [Transmit::Request(_), Transmit::Finish]
+                [LrsTransmit::Request(_), LrsTransmit::Finish]
             ));
         } else {
             assert_eq!(played.wait(), Duration::from_secs(1));
-            assert_eq!(played.poll(), [Transmit::Close]);
+            assert_eq!(played.poll(), [LrsTransmit::Close]);
         }
         assert!(played.reporter.is_idle());
         assert_eq!(played.reporter.poll_timeout(), None);

@@ -14,7 +14,7 @@ use envoy_types::pb::{
     google::protobuf::UInt32Value,
 };
 use oxds_core::{
-    ads::{self, CacheState, Transmit},
+    ads::{self, AdsTransmit, CacheState},
     session::{Config, Request, Scope, Session},
     snapshot::{ChangeSet, Protocol, Resource, Snapshot},
     time::Instant,
@@ -130,7 +130,7 @@ impl Pair {
         let mut server = ads::Server::new("cp:18000");
         server.protocol = protocol;
         server.version = version;
-        let mut config = ads::Config::with_server(server, node);
+        let mut config = ads::ClientConfig::with_server(server, node);
         config.resource_ttl = true;
         Self {
             protocol,
@@ -216,12 +216,12 @@ impl Pair {
     pub(super) fn drive(&mut self) {
         while let Some((_, transmit)) = self.client.poll_transmit(self.now) {
             match transmit {
-                Transmit::Open => {
+                AdsTransmit::Open => {
                     let config = Arc::new(Config::default());
                     self.session = Some(Session::new(self.protocol, Scope::Aggregated, config));
                     self.client.handle_opened(ads::ServerId::default());
                 }
-                Transmit::Request(request) => {
+                AdsTransmit::SotwRequest(request) => {
                     let asked = ResourceType::from_type_url(&request.type_url);
                     let is_cluster = asked
                         .is_some_and(|(resource_type, _)| resource_type == ResourceType::CLUSTER);
@@ -229,11 +229,11 @@ impl Pair {
                     self.to_server
                         .push_back((self.now + DELAY, Request::Sotw(*request)));
                 }
-                Transmit::Delta(request) => {
+                AdsTransmit::DeltaRequest(request) => {
                     self.to_server
                         .push_back((self.now + DELAY, Request::Delta(*request)));
                 }
-                Transmit::Close => {
+                AdsTransmit::Close => {
                     self.session = None;
                     self.to_server.clear();
                     self.to_client.clear();
@@ -324,7 +324,8 @@ impl Pair {
                     self.client.handle_response(self.now, server, response);
                 }
                 Response::Delta(response) => {
-                    self.client.handle_difference(self.now, server, response);
+                    self.client
+                        .handle_delta_response(self.now, server, response);
                 }
             }
         }
@@ -344,11 +345,7 @@ impl Pair {
             .cloned()
             .collect();
         for (resource_type, _) in self.watched.keys().filter(|(_, name)| is_whole(name)) {
-            let there_is = self
-                .snapshot
-                .resource_type(resource_type)
-                .collection()
-                .iter();
+            let there_is = self.snapshot.of_type(resource_type).collection().iter();
             expected.extend(there_is.map(|one| (resource_type.clone(), one.name().to_string())));
         }
         expected
@@ -431,7 +428,7 @@ impl Pair {
             }
         }
         let resource_types = [ResourceType::CLUSTER, ResourceType::ENDPOINT]
-            .map(|resource_type| self.snapshot.resource_type(&resource_type));
+            .map(|resource_type| self.snapshot.of_type(&resource_type));
         let mut all = resource_types.iter().flat_map(|of| of.collection().iter());
         let is_mortal = all.any(|resource| resource.ttl().is_some());
         let session = self.session.as_ref();

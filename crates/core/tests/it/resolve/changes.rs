@@ -1,6 +1,6 @@
 //! C-166, C-222, C-231: what is in use goes on until its successor is whole.
 
-use oxds_core::ads::Reason;
+use oxds_core::ads::WatchErrorReason;
 use oxds_types::ResourceType;
 
 use super::{Played, assignment, cluster, cluster_of, listener, listener_with, routes, served_by};
@@ -43,7 +43,7 @@ fn c222_a_cluster_that_is_about_to_be_left_serves_on_when_it_is_deleted_too_soon
     played.failed(
         &ResourceType::CLUSTER,
         "a",
-        Reason::DoesNotExist,
+        WatchErrorReason::DoesNotExist,
         "a is gone",
     );
     played.silent();
@@ -64,7 +64,7 @@ fn c222_a_cluster_that_is_deleted_and_not_left_fails_though_other_routes_are_awa
     played.failed(
         &ResourceType::CLUSTER,
         "a",
-        Reason::DoesNotExist,
+        WatchErrorReason::DoesNotExist,
         "a is gone",
     );
     assert_eq!(served_by(&played.config(), "/a"), "a: a is gone");
@@ -137,7 +137,7 @@ fn c166_a_server_lost_in_the_middle_of_a_change_leaves_the_old_routes_in_use() {
     played.failed(
         &ResourceType::CLUSTER,
         "b",
-        Reason::Unreachable,
+        WatchErrorReason::Unreachable,
         "connection refused",
     );
     played.silent();
@@ -147,7 +147,7 @@ fn c166_a_server_lost_in_the_middle_of_a_change_leaves_the_old_routes_in_use() {
     played.failed(
         &ResourceType::ENDPOINT,
         "b",
-        Reason::Unreachable,
+        WatchErrorReason::Unreachable,
         "connection refused",
     );
     played.silent();
@@ -163,7 +163,7 @@ fn c166_so_does_one_lost_before_other_routes_or_another_assignment_came() {
     played.failed(
         &ResourceType::ENDPOINT,
         "new",
-        Reason::Unreachable,
+        WatchErrorReason::Unreachable,
         "connection refused",
     );
     played.silent();
@@ -172,7 +172,7 @@ fn c166_so_does_one_lost_before_other_routes_or_another_assignment_came() {
     played.failed(
         &ResourceType::ROUTE,
         "r2",
-        Reason::Unreachable,
+        WatchErrorReason::Unreachable,
         "connection refused",
     );
     played.silent();
@@ -187,7 +187,7 @@ fn c222_a_change_that_the_server_answers_with_an_error_is_made() {
     played.failed(
         &ResourceType::CLUSTER,
         "b",
-        Reason::DoesNotExist,
+        WatchErrorReason::DoesNotExist,
         "does not exist",
     );
     assert_eq!(served_by(&played.config(), "/"), "b: does not exist");

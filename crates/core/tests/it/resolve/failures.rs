@@ -1,6 +1,6 @@
 //! C-219, C-220: what fails, and how much with it.
 
-use oxds_core::ads::Reason;
+use oxds_core::ads::WatchErrorReason;
 use oxds_types::ResourceType;
 
 use super::{Played, assignment, cluster, listener, routes, served_by};
@@ -11,7 +11,7 @@ fn c219_without_listener_there_is_no_configuration_and_it_comes_back_with_it() {
     played.failed(
         &ResourceType::LISTENER,
         "l",
-        Reason::DoesNotExist,
+        WatchErrorReason::DoesNotExist,
         "l is gone",
     );
     assert_eq!(played.error(), "l is gone");
@@ -22,7 +22,7 @@ fn c219_without_listener_there_is_no_configuration_and_it_comes_back_with_it() {
     played.failed(
         &ResourceType::LISTENER,
         "l",
-        Reason::DoesNotExist,
+        WatchErrorReason::DoesNotExist,
         "l is gone",
     );
     played.silent();
@@ -45,7 +45,12 @@ fn c219_without_routes_there_is_no_configuration_and_they_are_still_watched() {
     let mut played = Played::new();
     played.got(&ResourceType::LISTENER, &listener("r"));
     played.commands();
-    played.failed(&ResourceType::ROUTE, "r", Reason::Invalid, "r is invalid");
+    played.failed(
+        &ResourceType::ROUTE,
+        "r",
+        WatchErrorReason::Invalid,
+        "r is invalid",
+    );
     assert_eq!(played.error(), "r is invalid");
     assert!(played.commands().is_empty());
     played.got(&ResourceType::ROUTE, &routes("r", "a"));
@@ -58,7 +63,7 @@ fn c219_a_lost_server_is_an_error_for_who_has_nothing() {
     played.failed(
         &ResourceType::LISTENER,
         "l",
-        Reason::Unreachable,
+        WatchErrorReason::Unreachable,
         "connection refused",
     );
     assert_eq!(played.error(), "connection refused");
@@ -67,7 +72,7 @@ fn c219_a_lost_server_is_an_error_for_who_has_nothing() {
     played.failed(
         &ResourceType::ROUTE,
         "r",
-        Reason::Unreachable,
+        WatchErrorReason::Unreachable,
         "connection reset",
     );
     assert_eq!(played.error(), "connection reset");
@@ -111,7 +116,7 @@ fn c220_a_cluster_that_is_missing_fails_its_own_routes_alone() {
     played.failed(
         &ResourceType::CLUSTER,
         "b",
-        Reason::DoesNotExist,
+        WatchErrorReason::DoesNotExist,
         "b does not exist",
     );
     let config = played.config();
@@ -135,7 +140,7 @@ fn c220_a_cluster_without_assignment_is_kept_with_a_note() {
     played.failed(
         &ResourceType::ENDPOINT,
         "b",
-        Reason::DoesNotExist,
+        WatchErrorReason::DoesNotExist,
         "b has none",
     );
     let config = played.config();
@@ -149,7 +154,7 @@ fn c220_a_cluster_in_use_that_is_deleted_fails_and_comes_back() {
     played.failed(
         &ResourceType::CLUSTER,
         "a",
-        Reason::DoesNotExist,
+        WatchErrorReason::DoesNotExist,
         "a is gone",
     );
     assert_eq!(served_by(&played.config(), "/"), "a: a is gone");
@@ -157,7 +162,7 @@ fn c220_a_cluster_in_use_that_is_deleted_fails_and_comes_back() {
     played.failed(
         &ResourceType::CLUSTER,
         "a",
-        Reason::DoesNotExist,
+        WatchErrorReason::DoesNotExist,
         "a is gone",
     );
     played.silent();
@@ -176,7 +181,7 @@ fn c220_what_is_not_watched_is_nobodys() {
     played.failed(
         &ResourceType::LISTENER,
         "other",
-        Reason::DoesNotExist,
+        WatchErrorReason::DoesNotExist,
         "other",
     );
     played.silent();

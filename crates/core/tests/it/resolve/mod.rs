@@ -7,10 +7,10 @@ mod failures;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use oxds_core::ads::{Reason, WatchError};
+use oxds_core::ads::{WatchError, WatchErrorReason};
 use oxds_core::lb::Headers;
-use oxds_core::resolve::{Command, CompiledAction, Resolver, XdsConfig};
-use oxds_core::resource::{Types, own_name};
+use oxds_core::resolve::{CompiledAction, Resolver, WatchCommand, XdsConfig};
+use oxds_core::resource::{ResourceParsers, own_name};
 use oxds_types::ResourceType;
 
 use crate::support::text;
@@ -46,12 +46,18 @@ impl Played {
     fn got(&mut self, resource_type: &ResourceType, text: &str) {
         let value = text::bytes(resource_type, text);
         let name = own_name(&value).unwrap();
-        let resource = Types::grpc().read(resource_type, &value).unwrap();
+        let resource = ResourceParsers::grpc().read(resource_type, &value).unwrap();
         self.resolver
             .handle_resource(resource_type, &name, &Ok(resource));
     }
 
-    fn failed(&mut self, resource_type: &ResourceType, name: &str, reason: Reason, text: &str) {
+    fn failed(
+        &mut self,
+        resource_type: &ResourceType,
+        name: &str,
+        reason: WatchErrorReason,
+        text: &str,
+    ) {
         let error = Err(WatchError::new(reason, text));
         self.resolver.handle_resource(resource_type, name, &error);
     }
@@ -60,8 +66,8 @@ impl Played {
     fn commands(&mut self) -> Vec<String> {
         let words = |command| {
             let (verb, resource_type, name) = match command {
-                Command::Watch(resource_type, name) => ("watch", resource_type, name),
-                Command::Unwatch(resource_type, name) => ("unwatch", resource_type, name),
+                WatchCommand::Watch(resource_type, name) => ("watch", resource_type, name),
+                WatchCommand::Unwatch(resource_type, name) => ("unwatch", resource_type, name),
             };
             format!("{verb} {} {name}", resource_type.short_name().unwrap())
         };

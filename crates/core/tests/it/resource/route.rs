@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oxds_core::lb::PerMillion;
-use oxds_core::resource::{Action, RouteConfig, StreamLimit, Target};
+use oxds_core::resource::{RouteAction, RouteConfig, RouteTarget, StreamLimit};
 
 use crate::support::text::{accepted, rejected};
 
@@ -27,7 +27,7 @@ fn fault(matching: &str, action: &str) -> String {
 }
 
 /// The actions that are left of these routes.
-fn actions(text: &str) -> Vec<Action> {
+fn actions(text: &str) -> Vec<RouteAction> {
     let config: RouteConfig = accepted(text);
     let routes = config
         .virtual_hosts
@@ -36,10 +36,10 @@ fn actions(text: &str) -> Vec<Action> {
     routes.map(|route| route.action).collect()
 }
 
-fn target(action: &str) -> Target {
+fn target(action: &str) -> RouteTarget {
     match actions(&route("prefix: ''", action)).remove(0) {
-        Action::Forward(forward) => forward.target,
-        Action::Unsupported => panic!("{action} is supported"),
+        RouteAction::Forward(forward) => forward.target,
+        RouteAction::Unsupported => panic!("{action} is supported"),
     }
 }
 
@@ -117,7 +117,7 @@ fn c184_a_route_by_query_parameters_is_left_out() {
     let kept = actions(&text);
     assert_eq!(kept.len(), 1);
     assert!(
-        matches!(&kept[0], Action::Forward(forward) if forward.target == Target::Cluster("in".into()))
+        matches!(&kept[0], RouteAction::Forward(forward) if forward.target == RouteTarget::Cluster("in".into()))
     );
 }
 
@@ -192,7 +192,7 @@ fn c187_actions_that_grpc_does_not_have_are_kept_and_fail() {
     ] {
         assert_eq!(
             actions(&route("prefix: ''", action)),
-            [Action::Unsupported],
+            [RouteAction::Unsupported],
             "{action}"
         );
     }
@@ -200,7 +200,7 @@ fn c187_actions_that_grpc_does_not_have_are_kept_and_fail() {
 
 #[test]
 fn c188_a_cluster_has_a_name_and_other_ways_to_choose_one_are_left_out() {
-    assert_eq!(target(TO_C), Target::Cluster("c".into()));
+    assert_eq!(target(TO_C), RouteTarget::Cluster("c".into()));
     assert_eq!(
         fault("prefix: ''", "route { cluster: '' }"),
         "route.cluster: must not be empty"
@@ -227,12 +227,12 @@ fn c189_weights_are_above_zero_and_add_up_within_32_bits() {
     };
     assert_eq!(
         target(&weighted(&[("a", 90), ("none", 0), ("b", 10)])),
-        Target::Weighted(vec![("a".into(), 90), ("b".into(), 10)])
+        RouteTarget::Weighted(vec![("a".into(), 90), ("b".into(), 10)])
     );
     let whole = u32::MAX;
     assert_eq!(
         target(&weighted(&[("a", whole - 1), ("b", 1)])),
-        Target::Weighted(vec![("a".into(), whole - 1), ("b".into(), 1)])
+        RouteTarget::Weighted(vec![("a".into(), whole - 1), ("b".into(), 1)])
     );
     let fault = |clusters: &[(&str, u32)]| fault("prefix: ''", &weighted(clusters));
     let within = "route.weighted_clusters.clusters";
@@ -252,7 +252,7 @@ fn c189_weights_are_above_zero_and_add_up_within_32_bits() {
 #[test]
 fn c189_the_total_weight_that_a_resource_states_is_not_looked_at() {
     let action = "route { weighted_clusters { clusters { name: 'a' weight { value: 1 } } total_weight { value: 7 } } }";
-    assert_eq!(target(action), Target::Weighted(vec![("a".into(), 1)]));
+    assert_eq!(target(action), RouteTarget::Weighted(vec![("a".into(), 1)]));
 }
 
 #[test]
@@ -260,8 +260,8 @@ fn c191_the_bounds_on_a_streams_duration_are_read() {
     let limit = |fields: &str| {
         let action = format!("route {{ cluster: 'c' max_stream_duration {{ {fields} }} }}");
         match actions(&route("prefix: ''", &action)).remove(0) {
-            Action::Forward(forward) => forward.limit,
-            Action::Unsupported => panic!("supported"),
+            RouteAction::Forward(forward) => forward.limit,
+            RouteAction::Unsupported => panic!("supported"),
         }
     };
     assert_eq!(limit(""), StreamLimit::default());

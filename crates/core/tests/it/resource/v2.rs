@@ -1,7 +1,9 @@
 //! C-55, C-57 – C-59: resources in the words of API v2, read with v3's descriptors (gRFC A30).
 
 use bytes::Bytes;
-use oxds_core::resource::{Assignment, Cluster, Listener, RouteConfig, RouteSource, Typed, Types};
+use oxds_core::resource::{
+    Assignment, Cluster, Listener, ResourceParsers, RouteConfig, RouteSource, Typed,
+};
 use oxds_types::descriptor::v2_pool;
 use oxds_types::version_map::{to_v2, v2_name};
 use prost::Message;
@@ -141,7 +143,7 @@ fn c55_c57_listeners_of_v2_lead_to_the_same_routes() {
 #[test]
 fn c55_the_rules_are_those_of_the_manager() {
     let v2_manager = v2_bytes::<Listener>(&listener(RDS));
-    let read = Types::grpc()
+    let read = ResourceParsers::grpc()
         .read(&Listener::resource_type(), &v2_manager)
         .unwrap();
     assert_eq!(&*read.get::<Listener>().unwrap().name, "l");

@@ -261,11 +261,7 @@ impl Link {
         let client = &self.client;
         for resource_type in TYPES {
             let names = client.names(&resource_type);
-            let there_is = self
-                .world
-                .snapshot
-                .resource_type(&resource_type)
-                .collection();
+            let there_is = self.world.snapshot.of_type(&resource_type).collection();
             let wanted = |name: &str| client.is_wildcard(&resource_type) || names.contains(name);
             for resource in there_is.iter().filter(|resource| wanted(resource.name())) {
                 let text = text_of(&resource.value());
@@ -304,8 +300,7 @@ impl Link {
                 assert!(!good, "{cluster} warms for ever, though {needed} exists");
             }
         }
-        let resource_types =
-            TYPES.map(|resource_type| self.world.snapshot.resource_type(&resource_type));
+        let resource_types = TYPES.map(|resource_type| self.world.snapshot.of_type(&resource_type));
         let mut all = resource_types.iter().flat_map(|of| of.collection().iter());
         let is_mortal = all.any(|resource| resource.ttl().is_some());
         for wire in &self.wires {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use oxds_core::snapshot::{ChangeSet, Changed, Limits, Resource, Snapshot};
+use oxds_core::snapshot::{ChangeSet, ChangedResource, Limits, Resource, Snapshot};
 use oxds_types::{Reference, ResourceType};
 
 /// What is served now.
@@ -90,7 +90,11 @@ impl World {
     }
 
     /// One change set: each `"A=2"` is set, each `"-A"` removed.
-    pub(crate) fn set(&mut self, resource_type: &ResourceType, texts: &[&str]) -> Vec<Changed> {
+    pub(crate) fn set(
+        &mut self,
+        resource_type: &ResourceType,
+        texts: &[&str],
+    ) -> Vec<ChangedResource> {
         self.apply(
             texts
                 .iter()
@@ -98,7 +102,7 @@ impl World {
         )
     }
 
-    pub(crate) fn apply(&mut self, edit: Edit) -> Vec<Changed> {
+    pub(crate) fn apply(&mut self, edit: Edit) -> Vec<ChangedResource> {
         let (snapshot, changed) = self.snapshot.apply(edit.0);
         self.snapshot = snapshot;
         changed

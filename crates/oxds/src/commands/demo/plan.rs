@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use oxds_core::lb::{Headers, choose_virtual_host};
 use oxds_core::resource::{
-    Action, Assignment, Cluster, Listener, Locality, LocalityId, RouteConfig, RouteSource, Target,
-    Typed,
+    Assignment, Cluster, Listener, Locality, LocalityId, RouteAction, RouteConfig, RouteSource,
+    RouteTarget, Typed,
 };
 use oxds_core::snapshot::Snapshot;
 
@@ -46,9 +46,7 @@ pub(super) struct Endpoint {
 impl Plan {
     /// Reads the resources.
     pub(super) fn of(snapshot: &Snapshot) -> Self {
-        let listeners = snapshot
-            .resource_type(&Listener::resource_type())
-            .collection();
+        let listeners = snapshot.of_type(&Listener::resource_type()).collection();
         let mut services = Vec::new();
         for resource in listeners.iter() {
             let name = Arc::clone(resource.name());
@@ -112,10 +110,10 @@ fn clusters(routes: &RouteConfig, authority: &str) -> Result<Vec<(Arc<str>, f64)
         .find(|route| route.matcher.matches(METHOD, &NoHeaders, || 0))
         .ok_or_else(|| format!("{}: no route for {METHOD}", routes.name))?;
     match &route.action {
-        Action::Unsupported => Err(format!("{}: the route forwards nowhere", routes.name)),
-        Action::Forward(forward) => Ok(match &forward.target {
-            Target::Cluster(name) => vec![(Arc::clone(name), 1.0)],
-            Target::Weighted(weighted) => {
+        RouteAction::Unsupported => Err(format!("{}: the route forwards nowhere", routes.name)),
+        RouteAction::Forward(forward) => Ok(match &forward.target {
+            RouteTarget::Cluster(name) => vec![(Arc::clone(name), 1.0)],
+            RouteTarget::Weighted(weighted) => {
                 let total: f64 = weighted.iter().map(|(_, weight)| f64::from(*weight)).sum();
                 let share = |(name, weight): &(Arc<str>, u32)| {
                     (Arc::clone(name), f64::from(*weight) / total)

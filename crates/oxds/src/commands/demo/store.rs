@@ -103,7 +103,7 @@ impl Watched {
     }
 
     fn versions(&self) -> Vec<(ResourceType, String)> {
-        let resource_types = self.snapshot.resource_types();
+        let resource_types = self.snapshot.types();
         resource_types
             .map(|(resource_type, of_type)| {
                 (

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use oxds_core::group::Key;
+use oxds_core::snapshot::ResourceKey;
 
 use super::{Folder, key};
 use crate::dir::file::{Item, finding};
@@ -13,7 +13,7 @@ use crate::dir::owners::{Class, Scope};
 use crate::store::Finding;
 
 /// Which files are about to take a name for groups of one class.
-type Tied<'a> = HashMap<(Key, &'a Class), Vec<(Arc<str>, &'a Arc<Path>)>>;
+type Tied<'a> = HashMap<(ResourceKey, &'a Class), Vec<(Arc<str>, &'a Arc<Path>)>>;
 
 impl Folder {
     /// The candidates that own all their names.
@@ -41,7 +41,7 @@ impl Folder {
 
     /// The candidates among `accepted` that claim a name which another file has, and why.
     fn conflicts(&self, accepted: &BTreeSet<Arc<Path>>) -> BTreeMap<Arc<Path>, Vec<Finding>> {
-        let mut claims: HashMap<(Scope, Key), (&Arc<Path>, &Item)> = HashMap::new();
+        let mut claims: HashMap<(Scope, ResourceKey), (&Arc<Path>, &Item)> = HashMap::new();
         let mut tied = Tied::new();
         let mut conflicts: BTreeMap<Arc<Path>, Vec<Finding>> = BTreeMap::new();
         let mut refuse = |path: &Arc<Path>, item: &Item, other: &Path| {
@@ -86,7 +86,7 @@ impl Folder {
     /// The file of an equally specific group that has the name, or is about to take it; otherwise `path` is.
     fn rival<'a>(
         &'a self,
-        (scope, key): (&Scope, &Key),
+        (scope, key): (&Scope, &ResourceKey),
         path: &'a Arc<Path>,
         accepted: &BTreeSet<Arc<Path>>,
         tied: &mut Tied<'a>,
@@ -97,8 +97,8 @@ impl Folder {
             .filter_map(|rival| self.owners.get(&Some(Arc::clone(rival)), key))
             .filter(|owner| !accepted.contains(*owner));
         let claims = tied.entry((key.clone(), class)).or_default();
-        let may_meet = |rival: &Arc<str>| rival != name && self.owners.may_meet(name, rival);
-        let claimed = claims.iter().find(|(rival, _)| may_meet(rival));
+        let may_overlap = |rival: &Arc<str>| rival != name && self.owners.may_overlap(name, rival);
+        let claimed = claims.iter().find(|(rival, _)| may_overlap(rival));
         let rival = served.next().or(claimed.map(|(_, path)| *path));
         if rival.is_none() {
             claims.push((Arc::clone(name), path));

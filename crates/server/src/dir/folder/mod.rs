@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use oxds_core::group::{Definition, Key};
+use oxds_core::group::Definition;
+use oxds_core::snapshot::ResourceKey;
 use oxds_types::file::Stamp;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -257,7 +258,7 @@ impl Folder {
         for path in files {
             if let Some(state) = self.files.get_mut(&path) {
                 let scope = group::of(&self.root, &path);
-                let exists = |key: &Key| self.owners.sees(&scope, key);
+                let exists = |key: &ResourceKey| self.owners.sees(&scope, key);
                 let items = state.served.iter();
                 state.dangling = items
                     .flat_map(|item| dangling(&path, item, severity, exists))
@@ -302,14 +303,14 @@ impl Folder {
     }
 }
 
-fn key(item: &Item) -> Key {
+fn key(item: &Item) -> ResourceKey {
     (
         item.resource.resource_type().clone(),
         Arc::clone(item.resource.name()),
     )
 }
 
-fn equally_specific(path: &Path, (resource_type, name): &Key, other: &str) -> Finding {
+fn equally_specific(path: &Path, (resource_type, name): &ResourceKey, other: &str) -> Finding {
     let message = format!(
         "{resource_type} {name:?} is in group {other:?} too, which would then be as specific and may have the same nodes"
     );

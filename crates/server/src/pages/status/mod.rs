@@ -5,7 +5,7 @@ mod node;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_core::rollback::Withdrawn;
+use oxds_core::rollback::RolledBack;
 use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
@@ -183,15 +183,13 @@ impl SnapshotStatus {
             let withheld = withheld.filter(|u| u.group.is_none() && u.resource_type == *kind);
             withheld.map(WithheldResource::from).collect()
         };
-        let kinds = snapshot
-            .resource_types()
-            .map(|(kind, published)| SnapshotKind {
-                kind: kind.to_string(),
-                type_url: kind.type_url().to_owned(),
-                version: published.collection().version().to_string(),
-                resources: published.collection().len(),
-                withheld: of_type(kind),
-            });
+        let kinds = snapshot.types().map(|(kind, published)| SnapshotKind {
+            kind: kind.to_string(),
+            type_url: kind.type_url().to_owned(),
+            version: published.collection().version().to_string(),
+            resources: published.collection().len(),
+            withheld: of_type(kind),
+        });
         Self {
             loaded: snapshot.is_loaded(),
             revision: snapshot.revision().get(),
@@ -215,16 +213,16 @@ impl From<&Finding> for StoreFinding {
     }
 }
 
-fn rollback(withdrawn: &Withdrawn, now: Instant) -> RollbackStatus {
-    let place = &withdrawn.place;
+fn rollback(withdrawn: &RolledBack, now: Instant) -> RollbackStatus {
+    let place = &withdrawn.key;
     RollbackStatus {
         kind: place.resource_type.to_string(),
         name: place.name.to_string(),
         group: place.group.as_ref().map(ToString::to_string),
-        version: withdrawn.offered.version().to_string(),
-        returned_to: withdrawn.good.version().to_string(),
+        version: withdrawn.nacked.version().to_string(),
+        returned_to: withdrawn.last_good.version().to_string(),
         refused_by: withdrawn
-            .refused_by
+            .nacked_by
             .iter()
             .map(ToString::to_string)
             .collect(),

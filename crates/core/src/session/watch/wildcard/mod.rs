@@ -16,7 +16,7 @@ pub(in crate::session) use self::step::Step;
 use super::{Draft, Watch, subscribe::Claims};
 use crate::{
     session::ordering::Peers,
-    snapshot::{Collection, Protocol, Published, Resource},
+    snapshot::{Protocol, Resource, ResourceSet, TypeSnapshot},
     time::Instant,
 };
 
@@ -24,9 +24,9 @@ use crate::{
 #[derive(Debug, Default)]
 pub(in crate::session::watch) struct All {
     /// What it was brought to; `None`: it has to be sent everything.
-    pub(in crate::session::watch) cursor: Option<Arc<Collection>>,
+    pub(in crate::session::watch) cursor: Option<Arc<ResourceSet>>,
     /// What it accepted. Equal to the cursor if it is in sync.
-    pub(in crate::session::watch) acked: Option<Arc<Collection>>,
+    pub(in crate::session::watch) acked: Option<Arc<ResourceSet>>,
     /// SotW: the version of what was sent, which is the cursor's unless removals are held.
     pub(in crate::session::watch) version: Option<Version>,
     /// Delta: what is left of a response that was split.
@@ -35,8 +35,8 @@ pub(in crate::session::watch) struct All {
 
 impl All {
     /// The client is at `to`, having been told all that there is to tell.
-    fn advance(&mut self, to: &Arc<Collection>) {
-        let at = |place: &Option<Arc<Collection>>| place.as_ref().map(|c| c.revision());
+    fn advance(&mut self, to: &Arc<ResourceSet>) {
+        let at = |place: &Option<Arc<ResourceSet>>| place.as_ref().map(|c| c.revision());
         // Nothing that it is told lies between: what it accepted, it accepted for this state too.
         if at(&self.acked) == at(&self.cursor) {
             self.acked = Some(Arc::clone(to));
@@ -50,7 +50,7 @@ impl Watch {
         &mut self,
         now: Instant,
         all: &mut All,
-        head: &Published,
+        head: &TypeSnapshot,
         peers: &Peers<'_>,
     ) -> Option<Draft> {
         while all.rest.is_some() {
@@ -85,7 +85,12 @@ impl Watch {
 
     /// SotW, a new stream: the version is a hash of all there is, so a client that has this version of the whole needs
     /// no answer (S-24), unless some of it would end there without a sign of life, which is the whole (S-49).
-    fn is_up_to_date_by_claim(&mut self, all: &mut All, step: &Step, to: &Arc<Collection>) -> bool {
+    fn is_up_to_date_by_claim(
+        &mut self,
+        all: &mut All,
+        step: &Step,
+        to: &Arc<ResourceSet>,
+    ) -> bool {
         let version = to.version();
         let claimed = match (step, &self.claims) {
             (Step::Everything, Some(Claims::Version(claimed))) => {

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use super::Step;
 use crate::{
     session::frame::Response,
-    snapshot::{Body, Collection},
+    snapshot::{Body, ResourceSet},
 };
 
 /// The parts of a split response that are still to be sent.
@@ -48,7 +48,7 @@ impl Rest {
 
     /// Puts the next part into a response. What is there (again) is not removed any more: the client keeps its copy
     /// until it is told of the new one.
-    pub(super) fn push_next(&mut self, response: &mut Response, there_is: &Collection) {
+    pub(super) fn push_next(&mut self, response: &mut Response, there_is: &ResourceSet) {
         let Some(part) = self.parts.pop_front() else {
             return;
         };

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use crate::snapshot::{Change, Collection, Difference, Resource};
+use crate::snapshot::{Difference, Resource, ResourceChange, ResourceSet};
 
 /// How a client that asked for everything gets from where it is to where it should be.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl Step {
     /// Whether a resource has another TTL, which no version tells.
     pub(super) fn changes_a_ttl(&self) -> bool {
         let mut changes = self.difference().into_iter().flat_map(|d| d.changes());
-        changes.any(Change::is_of_ttl)
+        changes.any(ResourceChange::is_of_ttl)
     }
 
     /// Whether this name is part of the step.
@@ -47,7 +47,7 @@ impl Step {
     /// The resources that a step brings.
     pub(in crate::session::watch) fn updates<'a>(
         &'a self,
-        all: &'a Collection,
+        all: &'a ResourceSet,
     ) -> impl Iterator<Item = &'a Arc<Resource>> {
         let (changes, everything) = match self {
             Self::None => (&[][..], None),
@@ -62,7 +62,7 @@ impl Step {
     pub(in crate::session::watch) fn part<'a>(
         &'a self,
         part: &Range<usize>,
-        all: &'a Collection,
+        all: &'a ResourceSet,
     ) -> impl Iterator<Item = &'a Arc<Resource>> {
         self.updates(all).skip(part.start).take(part.len())
     }

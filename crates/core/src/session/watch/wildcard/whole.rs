@@ -13,7 +13,7 @@ use crate::{
             response::{Content, Draft, Kept},
         },
     },
-    snapshot::{Collection, Form, Protocol, Published, Resource},
+    snapshot::{Form, Protocol, Resource, ResourceSet, TypeSnapshot},
 };
 
 /// A full state as one client is told it.
@@ -25,7 +25,7 @@ struct Whole<'a> {
 }
 
 impl Whole<'_> {
-    fn version(&self, to: &Collection) -> Version {
+    fn version(&self, to: &ResourceSet) -> Version {
         let mut fingerprint = to.fingerprint();
         for (name, version) in &self.refused {
             fingerprint.remove(name, version);
@@ -36,7 +36,7 @@ impl Whole<'_> {
         fingerprint.version()
     }
 
-    fn response(&self, head: &Published, form: Form) -> Response {
+    fn response(&self, head: &TypeSnapshot, form: Form) -> Response {
         let mut response = Response::new(Protocol::Sotw);
         if self.refused.is_empty() {
             let bodies = head.full(form);
@@ -54,7 +54,7 @@ impl Whole<'_> {
 }
 
 impl Watch {
-    fn whole(&self, to: &Collection) -> Whole<'_> {
+    fn whole(&self, to: &ResourceSet) -> Whole<'_> {
         let held = self.held.values().map(|held| &held.resource);
         let mut whole = Whole {
             refused: Vec::new(),
@@ -73,7 +73,7 @@ impl Watch {
     pub(super) fn tell_whole(
         &mut self,
         all: &mut All,
-        head: &Published,
+        head: &TypeSnapshot,
         step: Step,
         released: &[Arc<str>],
         replaced: Vec<Arc<Resource>>,

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use oxds_core::ads::{
-    AuthorityId, Client, Config, Event, Protocol, Server, ServerId, Transmit, WatchError,
+    AdsTransmit, AuthorityId, Client, ClientConfig, ClientEvent, Protocol, Server, ServerId,
+    WatchError,
 };
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
@@ -43,7 +44,7 @@ pub(super) struct Tried {
 
 impl Tried {
     pub(super) fn new(protocol: Protocol) -> Self {
-        let mut config = Config::new(Node {
+        let mut config = ClientConfig::new(Node {
             id: "node-1".to_owned(),
             ..Node::default()
         });
@@ -72,7 +73,7 @@ impl Tried {
 
     fn id(index: usize) -> ServerId {
         // Servers are numbered in the order in which they were added.
-        let mut config = Config::new(Node::default());
+        let mut config = ClientConfig::new(Node::default());
         let ids = [(); 2].map(|()| config.add_server(Server::new("")));
         ids[index]
     }
@@ -122,7 +123,7 @@ impl Tried {
                     ..DeltaDiscoveryResponse::default()
                 };
                 let id = Self::id(*server);
-                let _ = self.client.handle_difference(self.now, id, response);
+                let _ = self.client.handle_delta_response(self.now, id, response);
             }
             Op::Reports(server, name, code) => self.report(*server, NAMES[*name], *code),
             Op::OfUnknownType(server) => {
@@ -177,7 +178,7 @@ impl Tried {
             nonce: "n".to_owned(),
             ..DeltaDiscoveryResponse::default()
         };
-        let _ = self.client.handle_difference(self.now, id, response);
+        let _ = self.client.handle_delta_response(self.now, id, response);
     }
 
     fn report(&mut self, server: usize, name: &str, code: i32) {
@@ -198,7 +199,7 @@ impl Tried {
         };
         let _ = self
             .client
-            .handle_difference(self.now, Self::id(server), response);
+            .handle_delta_response(self.now, Self::id(server), response);
     }
 
     fn settle(&mut self) {
@@ -208,7 +209,7 @@ impl Tried {
             assert!(transmits < 20, "it talks without end");
             let server = server.index();
             match transmit {
-                Transmit::Open => {
+                AdsTransmit::Open => {
                     let since = self.failed[server].take();
                     let since = since.map(|at| self.latest.saturating_since(at));
                     let is_early = since.is_some_and(|since| since < 800 * MILLISECOND);
@@ -217,12 +218,12 @@ impl Tried {
                     self.calls[server] += 1;
                     self.opening[server] = true;
                 }
-                Transmit::Close => (self.opening[server], self.open[server]) = (false, false),
-                Transmit::Request(request) => {
+                AdsTransmit::Close => (self.opening[server], self.open[server]) = (false, false),
+                AdsTransmit::SotwRequest(request) => {
                     let detail = request.error_detail.unwrap_or_default();
                     assert!(detail.message.len() < 1 << 17, "bounded, whatever was sent");
                 }
-                Transmit::Delta(_) => {}
+                AdsTransmit::DeltaRequest(_) => {}
             }
         }
         let mut events = 0;
@@ -290,13 +291,13 @@ impl Tried {
 }
 
 /// Every error says of what, for whom, and from where (C-118).
-fn explained(event: &Event) {
-    let (Event::Changed {
+fn explained(event: &ClientEvent) {
+    let (ClientEvent::Changed {
         name,
         resource: Err(error),
         ..
     }
-    | Event::Ambient {
+    | ClientEvent::Ambient {
         name,
         error: Some(error),
         ..
