@@ -5,8 +5,8 @@
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use oxds_server::{
-    Cache, Call, ChangeSet, Glob, Hooks, Later, Matcher, Nack, Node, Observer, Resource, Server,
-    Status,
+    Cache, Call, ChangeSet, Glob, Hooks, Later, Nack, Node, NodeMatcher, Observer, Resource,
+    Server, Status,
 };
 
 #[tokio::main]
@@ -51,9 +51,9 @@ impl Observer for Proxy {
             node.cluster = gateway;
             if cache.groups_of(&node).is_empty() {
                 let cluster = Some(Glob::exact(&node.cluster));
-                let matcher = Matcher {
+                let matcher = NodeMatcher {
                     cluster,
-                    ..Matcher::default()
+                    ..NodeMatcher::default()
                 };
                 cache.replace_group(&node.cluster, matcher, [backend(&node.cluster)?]);
             }

@@ -1,6 +1,6 @@
 //! Which control plane is asked for which name (gRFC A47).
 
-use oxds_client::{Bootstrap, ClientPool, ConfigWatch, Reason, Target, XdsClient};
+use oxds_client::{Bootstrap, ClientPool, ConfigWatch, Target, WatchErrorReason, XdsClient};
 use oxds_core::resource::Cluster;
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::cluster;
@@ -108,22 +108,22 @@ async fn c43_c44_c45_a_name_that_leads_nowhere_is_its_watchers_error_alone() {
     for (name, reason, why) in [
         (
             format!("xdstp://who/{TYPE}/c"),
-            Reason::Unreachable,
+            WatchErrorReason::Unreachable,
             "unknown authority \"who\"",
         ),
         (
             format!("xdstp:///{TYPE}/c"),
-            Reason::Unreachable,
+            WatchErrorReason::Unreachable,
             "unknown authority \"\"",
         ),
         (
             format!("xdstp://known/{listener}/c"),
-            Reason::Invalid,
+            WatchErrorReason::Invalid,
             listener,
         ),
         (
             "xdstp://known".to_owned(),
-            Reason::Invalid,
+            WatchErrorReason::Invalid,
             "xdstp://authority/",
         ),
     ] {

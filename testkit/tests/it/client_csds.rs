@@ -8,7 +8,7 @@ use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig
 use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service_client::ClientStatusDiscoveryServiceClient;
 use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ClientStatusRequest};
 use envoy_types::pb::envoy::r#type::matcher::v3::NodeMatcher;
-use oxds_client::{Bootstrap, ClientPool, Csds, Options, Reason};
+use oxds_client::{Bootstrap, ClientPool, Csds, Options, WatchErrorReason};
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{cluster, static_cluster};
@@ -112,7 +112,7 @@ async fn c123_c124_c127_a_resource_is_shown_as_it_came() {
     stream.respond(&ResourceType::CLUSTER, "2", both);
     value(&mut gone).await;
     stream.respond(&ResourceType::CLUSTER, "3", vec![sent.clone()]);
-    error(&mut gone, Reason::DoesNotExist).await;
+    error(&mut gone, WatchErrorReason::DoesNotExist).await;
 
     let mut csds = csds(&pool).await;
     let config = &fetch(&mut csds).await[0];
@@ -182,10 +182,10 @@ async fn c113_every_state_is_shown() {
         resource_errors: vec![not_allowed],
         ..DiscoveryResponse::default()
     });
-    error(&mut bad, Reason::Invalid).await;
-    error(&mut refused, Reason::Denied).await;
-    ambient(&mut gone, Reason::DoesNotExist).await;
-    error(&mut late, Reason::Unreachable).await;
+    error(&mut bad, WatchErrorReason::Invalid).await;
+    error(&mut refused, WatchErrorReason::Denied).await;
+    ambient(&mut gone, WatchErrorReason::DoesNotExist).await;
+    error(&mut late, WatchErrorReason::Unreachable).await;
     let _asked = client.watch::<Cluster>("asked");
 
     let config = &fetch(&mut csds).await[0];
@@ -214,7 +214,7 @@ async fn c125_a_rejected_update_is_shown_beside_what_is_held() {
     let mut other = client.watch::<Cluster>("other");
     let resources = vec![static_cluster("c"), cluster("other", "e")];
     stream.respond(&ResourceType::CLUSTER, "2", resources);
-    ambient(&mut watch, Reason::Invalid).await;
+    ambient(&mut watch, WatchErrorReason::Invalid).await;
     value(&mut other).await;
 
     let mut csds = csds(&pool).await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use oxds_client::{Bootstrap, ClientPool, Options, Protocol, Reason, XdsClient};
+use oxds_client::{Bootstrap, ClientPool, Options, Protocol, WatchErrorReason, XdsClient};
 use oxds_core::resource::Cluster;
 
 use crate::scripted::{error, value};
@@ -40,7 +40,7 @@ async fn c273_c274_c277_c278_differences_are_followed() {
 
     let asked = Instant::now();
     let mut missing = client.watch::<Cluster>("missing");
-    error(&mut missing, Reason::DoesNotExist).await;
+    error(&mut missing, WatchErrorReason::DoesNotExist).await;
     assert!(asked.elapsed() < Duration::from_secs(5), "no 15 s");
 
     server.write(&(cluster("a", "two") + &cluster("b", "one")));
@@ -50,7 +50,7 @@ async fn c273_c274_c277_c278_differences_are_followed() {
     assert_eq!(&*value(&mut b).await.eds_service_name, "one");
 
     server.write(&cluster("b", "one"));
-    error(&mut a, Reason::DoesNotExist).await;
+    error(&mut a, WatchErrorReason::DoesNotExist).await;
 }
 
 /// given a client with two clusters / when the server is away, one of them goes meanwhile and the server comes back /
@@ -74,7 +74,7 @@ async fn c276_after_a_restart_only_what_changed_is_told() {
             // The server was away.
             oxds_client::Update::Ambient(_) => {}
             oxds_client::Update::Changed(Err(error)) => {
-                assert_eq!(error.reason, Reason::DoesNotExist);
+                assert_eq!(error.reason, WatchErrorReason::DoesNotExist);
                 break;
             }
             other => panic!("{other:?}"),

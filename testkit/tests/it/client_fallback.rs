@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use oxds_client::{Bootstrap, ClientPool, ConfigWatch, Reason, Target, Update, XdsClient};
+use oxds_client::{
+    Bootstrap, ClientPool, ConfigWatch, Target, Update, WatchErrorReason, XdsClient,
+};
 use oxds_core::resolve::XdsConfig;
 use oxds_core::resource::{Cluster, Listener};
 use oxds_testkit::resources::{assignment, cluster, listener_with_rds, routes_to};
@@ -60,7 +62,7 @@ async fn c147_c148_c158_c165_fallback_and_return_bring_each_servers_own_words() 
 
     drop(stream);
     first.kill();
-    ambient(&mut watch, Reason::Unreachable).await;
+    ambient(&mut watch, WatchErrorReason::Unreachable).await;
     assert_eq!(second.connections(), 0, "all that is watched is held");
     let _new = client.watch::<Cluster>("new");
     let both = vec![cluster("c", "second"), cluster("new", "second")];
@@ -84,7 +86,9 @@ async fn c154_with_all_servers_dead_the_watcher_hears_of_it_once() {
     second.kill();
     let client = client(&[&first, &second]);
     let mut watch = client.watch::<Cluster>("c");
-    let why = error(&mut watch, Reason::Unreachable).await.to_string();
+    let why = error(&mut watch, WatchErrorReason::Unreachable)
+        .await
+        .to_string();
     assert!(why.contains(&second.address().to_string()), "{why}");
     // The next attempts of both fail with the same words, which say nothing new.
     let more = tokio::time::timeout(Duration::from_secs(3), watch.next()).await;
@@ -227,5 +231,5 @@ async fn c42_two_spellings_of_a_name_are_one_subscription() {
     drop(one);
     stream.request().await.unwrap();
     stream.respond(&ResourceType::LISTENER, "2", Vec::new());
-    error(&mut two, Reason::DoesNotExist).await;
+    error(&mut two, WatchErrorReason::DoesNotExist).await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use oxds_client::Reason;
+use oxds_client::WatchErrorReason;
 use oxds_core::resource::Cluster;
 use oxds_testkit::resources::{cluster, heavy_cluster, static_cluster};
 use oxds_testkit::{ControlPlane, SOON};
@@ -57,7 +57,7 @@ async fn a_storm_of_rejections_tells_the_watcher_once() {
         let nack = stream.request().await.unwrap();
         assert!(nack.error_detail.is_some() && nack.version_info == "1");
     }
-    ambient(&mut watch, Reason::Invalid).await;
+    ambient(&mut watch, WatchErrorReason::Invalid).await;
     stream.respond(&ResourceType::CLUSTER, "3", vec![cluster("c", "new")]);
     // Not another word before it.
     assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
@@ -73,7 +73,7 @@ async fn a_resource_that_comes_and_goes_is_there_in_the_end() {
         let version = format!("gone-{round}");
         stream.respond(&ResourceType::CLUSTER, &version, Vec::new());
         stream.request().await.unwrap();
-        error(&mut watch, Reason::DoesNotExist).await;
+        error(&mut watch, WatchErrorReason::DoesNotExist).await;
         let version = format!("there-{round}");
         stream.respond(
             &ResourceType::CLUSTER,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use oxds_client::Reason;
+use oxds_client::WatchErrorReason;
 use oxds_core::resource::Cluster;
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{cluster, static_cluster};
@@ -121,8 +121,10 @@ async fn every_step_of_a_client_is_an_event_with_its_cause() {
     assert_eq!(log.take(), [accepted, changed("c"), changed("gone")]);
 
     stream.respond(&ResourceType::CLUSTER, "2", vec![static_cluster("c")]);
-    let why = ambient(&mut c, Reason::Invalid).await.to_string();
-    let deleted = error(&mut gone, Reason::DoesNotExist).await.to_string();
+    let why = ambient(&mut c, WatchErrorReason::Invalid).await.to_string();
+    let deleted = error(&mut gone, WatchErrorReason::DoesNotExist)
+        .await
+        .to_string();
     let events = log.take();
     let rejected = format!(
         "WARN oxds::ads: response rejected server={uri} type={resource_type} valid=0 invalid=1 cause=invalid {resource_type}: "

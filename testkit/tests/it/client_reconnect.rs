@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use oxds_client::{Reason, Update};
+use oxds_client::{Update, WatchErrorReason};
 use oxds_core::resource::Cluster;
 use oxds_testkit::resources::cluster;
 use oxds_testkit::{ControlPlane, Manners};
@@ -43,7 +43,9 @@ async fn c89_c91_pauses_grow_while_no_response_comes() {
         starts.push(Instant::now());
         stream.end(Code::Unavailable, "go away");
     }
-    let why = error(&mut watch, Reason::Unreachable).await.to_string();
+    let why = error(&mut watch, WatchErrorReason::Unreachable)
+        .await
+        .to_string();
     assert!(why.contains("go away"), "{why}");
     // 1 s and 1.6 s, each less a fifth at the most; a busy machine only makes them longer.
     let (first, second) = (starts[1] - starts[0], starts[2] - starts[1]);
@@ -79,7 +81,9 @@ async fn c91_a_dead_server_is_ambient_where_a_value_is_held() {
     let (server, client) = start().await;
     let (_stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     server.kill();
-    let why = ambient(&mut watch, Reason::Unreachable).await.to_string();
+    let why = ambient(&mut watch, WatchErrorReason::Unreachable)
+        .await
+        .to_string();
     assert!(why.contains(&server.address().to_string()), "{why}");
 
     server.restart().await.unwrap();
@@ -98,13 +102,19 @@ async fn c91_c108_an_unreachable_server_is_an_error_that_names_it() {
     server.has_connections(0).await.unwrap();
     let client = pool(&server).client("test");
     let mut watch = client.watch::<Cluster>("a");
-    let why = error(&mut watch, Reason::Unreachable).await.to_string();
+    let why = error(&mut watch, WatchErrorReason::Unreachable)
+        .await
+        .to_string();
     let address = server.address().to_string();
     for part in ["refused", &address, "\"scripted\"", "\"a\""] {
         assert!(why.contains(part), "{part}: {why}");
     }
     let asked = Instant::now();
-    error(&mut client.watch::<Cluster>("b"), Reason::Unreachable).await;
+    error(
+        &mut client.watch::<Cluster>("b"),
+        WatchErrorReason::Unreachable,
+    )
+    .await;
     assert!(asked.elapsed() < FIRST_BACKOFF, "no attempt is waited for");
 }
 
@@ -115,7 +125,9 @@ async fn c91_a_server_that_refuses_is_quoted() {
     let message = "unknown service".to_owned();
     server.set_manners(Manners::Refuse(Code::Unimplemented, message));
     let mut watch = client.watch::<Cluster>("c");
-    let why = error(&mut watch, Reason::Unreachable).await.to_string();
+    let why = error(&mut watch, WatchErrorReason::Unreachable)
+        .await
+        .to_string();
     assert!(
         why.contains("Unimplemented") && why.contains("unknown service"),
         "{why}"
@@ -149,7 +161,7 @@ async fn c92_a_connection_into_a_black_hole_is_found_out_by_keepalive() {
     let Some(Update::Ambient(Some(why))) = watch.next().await else {
         panic!("no error");
     };
-    assert_eq!(why.reason, Reason::Unreachable);
+    assert_eq!(why.reason, WatchErrorReason::Unreachable);
     // 300 + 20, the backoff of 1 s with its jitter, 20.
     let seconds = begun.elapsed().as_secs_f32();
     assert!((338.0..343.0).contains(&seconds), "{seconds} s");
@@ -167,7 +179,7 @@ async fn c85_garbage_ends_the_stream_and_another_is_tried() {
         let mut watch = client.watch::<Cluster>("c");
         let mut stream = server.next_stream().await.unwrap();
         stream.garble(garbage);
-        error(&mut watch, Reason::Unreachable).await;
+        error(&mut watch, WatchErrorReason::Unreachable).await;
         stream.ended().await.unwrap();
 
         let mut again = server.next_stream().await.unwrap();
@@ -201,7 +213,7 @@ async fn c94_c96_silence_about_a_resource_means_that_there_is_none() {
         panic!("no error");
     };
     tokio::time::resume();
-    assert_eq!(why.reason, Reason::DoesNotExist);
+    assert_eq!(why.reason, WatchErrorReason::DoesNotExist);
     assert!(why.to_string().contains("15 s"), "{why}");
     stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
     value(&mut watch).await;

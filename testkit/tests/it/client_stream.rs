@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use envoy_types::pb::google::protobuf::value::Kind as Json;
-use oxds_client::{Bootstrap, ClientPool, Options, Reason, Update};
+use oxds_client::{Bootstrap, ClientPool, Options, Update, WatchErrorReason};
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{cluster, heavy_cluster, static_cluster};
@@ -103,7 +103,7 @@ async fn c68_c81_the_bad_is_rejected_with_its_reason_and_the_good_applies() {
     assert_eq!(detail.code, i32::from(tonic::Code::InvalidArgument));
     assert!(detail.message.contains("bad"), "{}", detail.message);
     assert_eq!(&*value(&mut good).await.eds_service_name, "other");
-    let why = error(&mut bad, Reason::Invalid).await.to_string();
+    let why = error(&mut bad, WatchErrorReason::Invalid).await.to_string();
     assert!(why.contains("\"bad\"") && why.contains("scripted"), "{why}");
 }
 
@@ -170,7 +170,9 @@ async fn c93_a_response_beyond_the_limit_ends_the_stream() {
         "1",
         vec![heavy_cluster("c", 2 << 10)],
     );
-    let why = error(&mut watch, Reason::Unreachable).await.to_string();
+    let why = error(&mut watch, WatchErrorReason::Unreachable)
+        .await
+        .to_string();
     assert!(why.contains("OutOfRange"), "{why}");
     stream.ended().await.unwrap();
 }
@@ -190,7 +192,9 @@ async fn c98_the_time_that_silence_may_last_can_be_chosen() {
     let client = ClientPool::with_options(bootstrap, options).client("test");
     let mut watch = client.watch::<Cluster>("c");
     let _stream = server.next_stream().await.unwrap();
-    let why = error(&mut watch, Reason::DoesNotExist).await.to_string();
+    let why = error(&mut watch, WatchErrorReason::DoesNotExist)
+        .await
+        .to_string();
     assert!(why.contains("no answer within 0.1 s"), "{why}");
 }
 
@@ -254,7 +258,7 @@ async fn c69_a_first_response_that_is_rejected_leaves_no_version() {
     let nack = stream.request().await.unwrap();
     assert_eq!(essence(&nack), (vec!["c"], "", "nonce-1"));
     assert!(nack.error_detail.is_some());
-    error(&mut watch, Reason::Invalid).await;
+    error(&mut watch, WatchErrorReason::Invalid).await;
 }
 
 /// given a value / when the server deletes it / then the watcher hears that there is none.
@@ -263,7 +267,9 @@ async fn c100_a_deleted_cluster_is_told_to_its_watcher() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     stream.respond(&ResourceType::CLUSTER, "2", Vec::new());
-    let why = error(&mut watch, Reason::DoesNotExist).await.to_string();
+    let why = error(&mut watch, WatchErrorReason::DoesNotExist)
+        .await
+        .to_string();
     assert!(why.contains("deleted"), "{why}");
 }
 

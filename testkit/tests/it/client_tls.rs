@@ -102,7 +102,8 @@ async fn c18_files_that_were_replaced_count_for_the_next_connection() {
     server.write(&cluster("new"));
     server.restart_with(files.security(&issued, None));
     assert_eq!(assignment(&mut watch).await, "new");
-    let why = crate::scripted::ambient(&mut stale, oxds_client::Reason::Unreachable).await;
+    let why =
+        crate::scripted::ambient(&mut stale, oxds_client::WatchErrorReason::Unreachable).await;
     assert!(
         why.to_string().contains("invalid peer certificate"),
         "{why}"
@@ -179,7 +180,7 @@ async fn c18_files_that_come_later_are_found() {
         files.files(Trust::Authorities(files.path("ca.pem"))),
     );
     let mut watch = client.watch::<Cluster>("c");
-    let why = crate::scripted::error(&mut watch, oxds_client::Reason::Unreachable).await;
+    let why = crate::scripted::error(&mut watch, oxds_client::WatchErrorReason::Unreachable).await;
     assert!(why.to_string().contains("ca.pem: No such file"), "{why}");
     files.write("ca.pem", &ours.pem());
     assert_eq!(assignment(&mut watch).await, "old");

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_client::bootstrap::{Features, TransportPolicy};
-use oxds_client::{Bootstrap, ClientPool, ConfigWatch, Options, Protocol, Reason, Target};
+use oxds_client::{
+    Bootstrap, ClientPool, ConfigWatch, Options, Protocol, Target, WatchErrorReason,
+};
 use oxds_core::resolve::XdsConfig;
 use oxds_core::resource::Cluster;
 use oxds_testkit::resources::{cluster, static_cluster};
@@ -154,7 +156,7 @@ async fn c55_c56_answers_to_v2_are_in_the_version_of_the_stream() {
     assert_eq!(&*value(&mut watch).await.eds_service_name, "e");
     let ack = stream.request().await.unwrap();
     respond_in(ApiVersion::V2, &mut stream, "2", vec![static_cluster("c")]);
-    ambient(&mut watch, Reason::Invalid).await;
+    ambient(&mut watch, WatchErrorReason::Invalid).await;
     let nack = stream.request().await.unwrap();
     let said = |request: &DiscoveryRequest| {
         let DiscoveryRequest {

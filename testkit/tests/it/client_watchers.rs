@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster as Message;
 use oxds_client::{
-    Bootstrap, ClientPool, Invalid, Options, Protocol, Reason, ResourceParser, Update, XdsClient,
+    Bootstrap, ClientPool, Invalid, Options, Protocol, ResourceParser, Update, WatchErrorReason,
+    XdsClient,
 };
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::resources::{assignment, cluster, static_cluster};
@@ -284,7 +285,9 @@ async fn a_generated_message_is_watched_without_the_rules_of_grpc() {
 
     // Whoever comes with a type that does not take what is held is told so.
     let mut view = client.watch::<Cluster>("c");
-    let why = error(&mut view, Reason::Invalid).await.to_string();
+    let why = error(&mut view, WatchErrorReason::Invalid)
+        .await
+        .to_string();
     assert!(why.contains("\"c\" is held, but is no valid"), "{why}");
 }
 
@@ -302,7 +305,9 @@ async fn a_type_is_registered_with_its_rules() {
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
     stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
-    let why = error(&mut watch, Reason::Invalid).await.to_string();
+    let why = error(&mut watch, WatchErrorReason::Invalid)
+        .await
+        .to_string();
     assert!(why.contains("connect_timeout: must be set"), "{why}");
     let nack = stream.request().await.unwrap().error_detail.unwrap();
     assert!(
@@ -357,7 +362,7 @@ async fn server_says(
                 format!("{name} there")
             }
             Update::Changed(Err(error)) => {
-                assert_eq!(error.reason, Reason::DoesNotExist);
+                assert_eq!(error.reason, WatchErrorReason::DoesNotExist);
                 format!("{name} gone")
             }
             Update::Ambient(remark) => panic!("{remark:?}"),
@@ -388,8 +393,10 @@ async fn c112_a_declared_server_drops_what_is_held_by_a_rejection() {
             acknowledged(&server, &pool.client("test"), cluster("c", "e")).await;
         stream.respond(&ResourceType::CLUSTER, "2", vec![static_cluster("c")]);
         match next(&mut watch).await {
-            Update::Changed(Err(why)) => assert!(heeds && why.reason == Reason::Invalid),
-            Update::Ambient(Some(why)) => assert!(!heeds && why.reason == Reason::Invalid),
+            Update::Changed(Err(why)) => assert!(heeds && why.reason == WatchErrorReason::Invalid),
+            Update::Ambient(Some(why)) => {
+                assert!(!heeds && why.reason == WatchErrorReason::Invalid)
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_client::{Bootstrap, ClientPool, Reason, Update, Watch, WatchError, XdsClient};
+use oxds_client::{Bootstrap, ClientPool, Update, Watch, WatchError, WatchErrorReason, XdsClient};
 use oxds_core::resource::{Cluster, Typed};
 use oxds_testkit::{AdsStream, ControlPlane, SOON};
 use oxds_types::ResourceType;
@@ -59,7 +59,7 @@ pub(crate) async fn value<T: Typed + std::fmt::Debug>(watch: &mut Watch<T>) -> A
 /// The next word, which is that there is no value.
 pub(crate) async fn error<T: Typed + std::fmt::Debug>(
     watch: &mut Watch<T>,
-    reason: Reason,
+    reason: WatchErrorReason,
 ) -> WatchError {
     match next(watch).await {
         Update::Changed(Err(error)) if error.reason == reason => error,
@@ -70,7 +70,7 @@ pub(crate) async fn error<T: Typed + std::fmt::Debug>(
 /// The next word, which is that the value may be old.
 pub(crate) async fn ambient<T: Typed + std::fmt::Debug>(
     watch: &mut Watch<T>,
-    reason: Reason,
+    reason: WatchErrorReason,
 ) -> WatchError {
     match next(watch).await {
         Update::Ambient(Some(error)) if error.reason == reason => error,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use oxds_client::credentials::{CertificateFiles, Configured, IdentityFiles, Trust};
-use oxds_client::{Bootstrap, ClientPool, Reason, Update, XdsClient};
+use oxds_client::{Bootstrap, ClientPool, Update, WatchErrorReason, XdsClient};
 use oxds_core::resource::Cluster;
 use oxds_server::{Security, TlsFiles};
 use oxds_testkit::certificates::{Authority, Issued, replace};
@@ -120,7 +120,9 @@ pub(crate) async fn sees_the_cluster(client: &XdsClient) {
 /// Sees nothing: why.
 pub(crate) async fn refusal(client: &XdsClient) -> String {
     let mut watch = client.watch::<Cluster>("c");
-    error(&mut watch, Reason::Unreachable).await.to_string()
+    error(&mut watch, WatchErrorReason::Unreachable)
+        .await
+        .to_string()
 }
 
 /// What is in the file is not what it should be.

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use oxds_client::metrics::{self, Instrument, Recorder};
 use oxds_client::source::File;
-use oxds_client::{Bootstrap, ClientPool, Options, Reason, Source, Update, Watch, XdsClient};
+use oxds_client::{
+    Bootstrap, ClientPool, Options, Source, Update, Watch, WatchErrorReason, XdsClient,
+};
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_types::ResourceType;
 use oxds_types::codec::{self, Format, response_to_json};
@@ -112,7 +114,9 @@ async fn c262_a_file_of_any_format_is_read() {
         let mut there = client.watch_from::<Cluster>(&source, "c").unwrap();
         let mut missing = client.watch_from::<Cluster>(&source, "d").unwrap();
         assert_eq!(&*value(&mut there).await.eds_service_name, "x", "{name}");
-        let told = error(&mut missing, Reason::DoesNotExist).await.to_string();
+        let told = error(&mut missing, WatchErrorReason::DoesNotExist)
+            .await
+            .to_string();
         assert!(told.contains(name), "{told}");
     }
 }
@@ -244,7 +248,9 @@ async fn c264_what_cannot_be_read_changes_nothing() {
         (&broken_rule, ":5:", "connect_timeout"),
     ] {
         replace(&path, content);
-        let remark = ambient(&mut watch, Reason::Invalid).await.to_string();
+        let remark = ambient(&mut watch, WatchErrorReason::Invalid)
+            .await
+            .to_string();
         let place = format!("c.yaml{line}");
         assert!(remark.contains(&place), "{remark}");
         assert!(remark.contains(reason), "{remark}");
@@ -252,11 +258,11 @@ async fn c264_what_cannot_be_read_changes_nothing() {
     // Who comes now is told both.
     let mut late = client.watch_from::<Cluster>(&source, "c").unwrap();
     assert_eq!(&*value(&mut late).await.eds_service_name, "one");
-    ambient(&mut late, Reason::Invalid).await;
+    ambient(&mut late, WatchErrorReason::Invalid).await;
     replace(&path, cluster("three"));
     shows(&mut watch, "three").await;
     replace(&path, "resources: [");
-    ambient(&mut watch, Reason::Invalid).await;
+    ambient(&mut watch, WatchErrorReason::Invalid).await;
     replace(&path, cluster("three"));
     assert!(matches!(next(&mut watch).await, Update::Ambient(None)));
 }
@@ -294,7 +300,7 @@ async fn c264_what_cannot_be_read_is_logged_and_counted() {
     shows(&mut watch, "one").await;
     log.take();
     replace(&path, "resources:\n- name: c\n");
-    ambient(&mut watch, Reason::Invalid).await;
+    ambient(&mut watch, WatchErrorReason::Invalid).await;
     let path = path.display();
     let line = format!("WARN oxds::ads: response rejected server={path}");
     let events = log.take();
@@ -315,7 +321,9 @@ async fn c265_a_file_that_is_missing_is_waited_for() {
     let source = Source::file(&path).with_initial_fetch_timeout(patience);
     let since = Instant::now();
     let mut watch = client.watch_from(&source, "c").unwrap();
-    let told = error(&mut watch, Reason::DoesNotExist).await.to_string();
+    let told = error(&mut watch, WatchErrorReason::DoesNotExist)
+        .await
+        .to_string();
     assert!(since.elapsed() >= patience, "{:?}", since.elapsed());
     assert!(told.contains("no answer within 0.7 s"), "{told}");
     replace(&path, cluster("one"));

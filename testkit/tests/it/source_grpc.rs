@@ -1,7 +1,7 @@
 //! C-271, C-272: the services of single kinds, by gRPC.
 
 use oxds_client::source::Grpc;
-use oxds_client::{Bootstrap, Reason, Source, XdsClient};
+use oxds_client::{Bootstrap, Source, WatchErrorReason, XdsClient};
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{assignment, cluster};
@@ -189,7 +189,9 @@ async fn c271_an_aggregated_source_is_one_stream_and_falls_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_without_servers_has_sources_alone() {
     let mut watch = client().watch::<Cluster>("c");
-    let told = error(&mut watch, Reason::Unreachable).await.to_string();
+    let told = error(&mut watch, WatchErrorReason::Unreachable)
+        .await
+        .to_string();
     assert!(told.contains("names no server"), "{told}");
     let (server, client) = crate::scripted::start().await;
     let _watch = client.watch_from::<Cluster>(&Source::ads(), "c").unwrap();
@@ -218,6 +220,6 @@ async fn c271_our_own_server_is_followed_type_by_type() {
     }
     server.write(&one("second", &[]));
     for (cluster, _endpoints) in &mut watches {
-        error(cluster, Reason::DoesNotExist).await;
+        error(cluster, WatchErrorReason::DoesNotExist).await;
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use oxds_client::bootstrap::TransportPolicy;
 use oxds_client::source::{Rest, Source};
-use oxds_client::{Bootstrap, Reason, Update, XdsClient};
+use oxds_client::{Bootstrap, Update, WatchErrorReason, XdsClient};
 use oxds_core::resource::{Assignment, Cluster, Listener, RouteConfig};
 use oxds_testkit::resources::{assignment, cluster};
 use oxds_testkit::{Polled, RestPlane};
@@ -133,21 +133,21 @@ async fn c268_a_failure_changes_nothing_and_the_next_poll_comes_after_the_delay(
     polled.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "one")]);
     value(&mut watch).await;
     type Answer = fn(Polled);
-    let failures: [(Answer, Reason, &str); 4] = [
+    let failures: [(Answer, WatchErrorReason, &str); 4] = [
         (
             |polled| polled.write(StatusCode::SERVICE_UNAVAILABLE, "not now"),
-            Reason::Unreachable,
+            WatchErrorReason::Unreachable,
             "HTTP 503 Service Unavailable: not now",
         ),
-        (drop, Reason::Unreachable, "connection"),
+        (drop, WatchErrorReason::Unreachable, "connection"),
         (
             |polled| drop(tokio::spawn(polled.given_up())),
-            Reason::Unreachable,
+            WatchErrorReason::Unreachable,
             "no answer within 300ms",
         ),
         (
             |polled| polled.write(StatusCode::OK, "{\"resources\": 7}"),
-            Reason::Invalid,
+            WatchErrorReason::Invalid,
             "malformed DiscoveryResponse",
         ),
     ];
@@ -179,7 +179,9 @@ async fn c268_a_server_that_is_not_there_is_asked_again() {
     let rest = Rest::new(&url).unwrap().refresh_delay(DELAY);
     let client = client();
     let mut watch = client.watch_from::<Cluster>(&rest.into(), "c").unwrap();
-    let told = error(&mut watch, Reason::Unreachable).await.to_string();
+    let told = error(&mut watch, WatchErrorReason::Unreachable)
+        .await
+        .to_string();
     assert!(told.contains("refused"), "{told}");
 }
 
@@ -277,7 +279,7 @@ async fn c266_c267_c269_our_own_server_is_polled() {
     let changed = Instant::now();
     server.write(&one("second", &[]));
     value(&mut routes).await;
-    error(&mut cluster, Reason::DoesNotExist).await;
+    error(&mut cluster, WatchErrorReason::DoesNotExist).await;
     assert!(
         changed.elapsed() < Duration::from_secs(5),
         "{:?}",

@@ -9,7 +9,7 @@ use oxds_client::credentials::{
     CertificateFiles, ChannelCredentials, Configured, IdentityFiles, JwtTokenFile,
 };
 use oxds_client::source::{Rest, Source};
-use oxds_client::{Bootstrap, Reason, Update, Watch, XdsClient};
+use oxds_client::{Bootstrap, Update, Watch, WatchErrorReason, XdsClient};
 use oxds_core::resource::Cluster;
 use oxds_testkit::certificates::Authority;
 use oxds_testkit::{RestPlane, TlsFront, jwt, resources};
@@ -88,7 +88,9 @@ async fn c16_c17_c266_our_own_server_is_polled_over_tls() {
         ),
     ] {
         let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
-        let why = error(&mut watch, Reason::Unreachable).await.to_string();
+        let why = error(&mut watch, WatchErrorReason::Unreachable)
+            .await
+            .to_string();
         assert!(why.contains(told), "{why}");
     }
 }
@@ -106,7 +108,9 @@ async fn c18_c266_files_that_were_replaced_count_for_the_next_poll() {
     let issued = after.issue(&["127.0.0.1"]).unwrap();
     server.write(&cluster("new"));
     server.restart_with(files.security(&issued, None));
-    let why = ambient(&mut watch, Reason::Unreachable).await.to_string();
+    let why = ambient(&mut watch, WatchErrorReason::Unreachable)
+        .await
+        .to_string();
     assert!(why.contains("https://") && !why.contains("404"), "{why}");
     files.write("ca.pem", &after.pem());
     assert_eq!(assignment(&mut watch).await, "new");
@@ -141,7 +145,9 @@ async fn c34_c266_every_poll_shows_the_token_over_tls_alone() {
     let rest = Rest::of(showing(front.address(), tls(), &path));
     let source = rest.refresh_delay(DELAY).into();
     let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
-    let why = error(&mut watch, Reason::Unreachable).await.to_string();
+    let why = error(&mut watch, WatchErrorReason::Unreachable)
+        .await
+        .to_string();
     assert!(why.contains("token: No such file"), "{why}");
     assert!(plane.take_poll().is_none());
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use oxds_client::metrics::{
     INSTRUMENTS, Instrument, InstrumentKind, OpenTelemetryRecorder, PrometheusRecorder, Recorder,
 };
-use oxds_client::{Bootstrap, ClientPool, Reason};
+use oxds_client::{Bootstrap, ClientPool, WatchErrorReason};
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::resources::{cluster, static_cluster};
 use oxds_testkit::{ControlPlane, SOON};
@@ -268,10 +268,10 @@ async fn c168_resources_are_counted_by_state_and_updates_by_validity() {
     for watch in [&mut good, &mut spoilt, &mut gone, &mut east] {
         value(watch).await;
     }
-    error(&mut bad, Reason::Invalid).await;
+    error(&mut bad, WatchErrorReason::Invalid).await;
     stream.respond(&ResourceType::CLUSTER, "2", all(static_cluster("spoilt")));
-    error(&mut gone, Reason::DoesNotExist).await;
-    ambient(&mut spoilt, Reason::Invalid).await;
+    error(&mut gone, WatchErrorReason::DoesNotExist).await;
+    ambient(&mut spoilt, WatchErrorReason::Invalid).await;
     let counted = [updates("valid", &server, 6), updates("invalid", &server, 3)];
     let gauges = [
         of_server("connected", &server, 1),
