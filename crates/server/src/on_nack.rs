@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxds_core::group::GroupUpdate;
-use oxds_core::rollback::{Place, Refusal, Rollback, Withdrawn};
+use oxds_core::rollback::{RollbackKey, NackedVersion, Rollback, RolledBack};
 use oxds_core::session::NackedResource;
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_types::{ResourceType, Version};
@@ -57,7 +57,7 @@ impl Reaction {
             // Before the machine is locked: whoever refuses something holds its session's lock.
             let accepted = Accepted::of(context, &changes, &groups);
             let mut machine = lock(machine);
-            let served = |place: &Place| served(&context.cache, place);
+            let served = |place: &RollbackKey| served(&context.cache, place);
             let is_accepted = |old: &Resource| accepted.has(old);
             changes = machine.handle_changes(None, changes, served, is_accepted);
             for group in &mut groups {
@@ -80,7 +80,7 @@ impl Reaction {
         let mut machine = lock(machine);
         let now = context.clock.now();
         let withdrawn = refused.iter().flat_map(|refused| {
-            let refusal = Refusal {
+            let refusal = NackedVersion {
                 node,
                 resource_type: &refused.resource_type,
                 name: &refused.name,
@@ -111,7 +111,7 @@ impl Reaction {
     }
 
     /// All that is taken back now.
-    pub(crate) fn withdrawn(&self) -> Vec<Withdrawn> {
+    pub(crate) fn withdrawn(&self) -> Vec<RolledBack> {
         let machine = self.0.iter();
         machine
             .flat_map(|machine| lock(machine).rolled_back().collect::<Vec<_>>())
@@ -119,7 +119,7 @@ impl Reaction {
     }
 }
 
-fn served(cache: &Cache, place: &Place) -> Option<Arc<Resource>> {
+fn served(cache: &Cache, place: &RollbackKey) -> Option<Arc<Resource>> {
     match &place.group {
         None => cache
             .snapshot()
@@ -154,7 +154,7 @@ impl Accepted {
         let mut tallies = HashMap::new();
         for (group, changes) in of_groups.chain([(None, changes)]) {
             for new in &changes.upserts {
-                let place = Place {
+                let place = RollbackKey {
                     group: group.cloned(),
                     resource_type: new.resource_type().clone(),
                     name: Arc::clone(new.name()),

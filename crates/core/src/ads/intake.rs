@@ -5,11 +5,11 @@ use std::sync::Arc;
 use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
 
-use super::cache::{Attempt, Expiry, Fault, Held, Loss};
+use super::cache::{CachedResource, Expiry, FailedUpdate, Fault, Loss};
 use super::config::ServerId;
 use super::error::{error, reported};
 use super::response::{self, Accepted, Judge, Judged, Rejected};
-use super::{Client, Reason, Updates};
+use super::{Client, ResponseSummary, WatchErrorReason};
 use crate::time::Instant;
 
 impl Client {
@@ -21,7 +21,7 @@ impl Client {
         now: Instant,
         server: ServerId,
         response: DiscoveryResponse,
-    ) -> Option<Updates> {
+    ) -> Option<ResponseSummary> {
         let resource_type = self.known_type(server, &response.type_url)?;
         let version = response.version_info;
         let mut judged = self
@@ -42,7 +42,7 @@ impl Client {
         now: Instant,
         server: ServerId,
         response: DeltaDiscoveryResponse,
-    ) -> Option<Updates> {
+    ) -> Option<ResponseSummary> {
         let resource_type = self.known_type(server, &response.type_url)?;
         let mut judged = self.judge(&resource_type).difference(response.resources);
         judged.report(response.resource_errors);
@@ -89,10 +89,10 @@ impl Client {
         version: &str,
         nonce: String,
         judged: &Judged,
-    ) -> Option<Updates> {
+    ) -> Option<ResponseSummary> {
         self.counters.decoded += judged.decoded;
         self.counters.unchanged += judged.unchanged;
-        let updates = Updates::of(resource_type, judged);
+        let updates = ResponseSummary::of(resource_type, judged);
         let stream = &mut self.channels.get_mut(server).stream;
         let nack = updates.rejection.clone();
         if !stream.handle_response(resource_type, version.to_owned(), nonce, nack) {
@@ -128,16 +128,23 @@ impl Client {
         for Rejected { invalid, version } in judged.rejected {
             let Some(name) = &invalid.name else { continue };
             let text = format!("is invalid: {}", response::without_name(&invalid));
-            let error = error(from, node_id, Reason::Invalid, &text, resource_type, name);
+            let error = error(
+                from,
+                node_id,
+                WatchErrorReason::Invalid,
+                &text,
+                resource_type,
+                name,
+            );
             let version = version.to_string();
-            let fault = Fault::Rejected(Attempt { version, at: now });
+            let fault = Fault::Rejected(FailedUpdate { version, at: now });
             cache.fail(resource_type, name, fault, error, from.loss_by_error(false));
         }
         for (name, status) in judged.reported {
             let error = reported(from, node_id, &status, resource_type, &name);
             let version = version.to_owned();
-            let fault = Fault::Reported(Attempt { version, at: now });
-            let loss = from.loss_by_error(error.reason == Reason::Unreachable);
+            let fault = Fault::Reported(FailedUpdate { version, at: now });
+            let loss = from.loss_by_error(error.reason == WatchErrorReason::Unreachable);
             cache.fail(resource_type, &name, fault, error, loss);
         }
         let nobody_has = judged.nothing_by_alias;
@@ -174,7 +181,7 @@ impl Client {
         };
         let names = std::iter::once(name).chain(aliases);
         for name in names.filter(|name| channel.stream.is_subscribed(resource_type, name)) {
-            let held = Held {
+            let held = CachedResource {
                 resource: resource.clone(),
                 version: version.clone(),
                 api,
@@ -242,7 +249,7 @@ impl Client {
         let error = error(
             from,
             node_id,
-            Reason::DoesNotExist,
+            WatchErrorReason::DoesNotExist,
             text,
             resource_type,
             name,

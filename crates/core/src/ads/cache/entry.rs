@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::held::{Attempt, CacheState, Cached, Held};
+use super::held::{CacheState, CacheStatus, CachedResource, FailedUpdate};
 use crate::ads::WatchError;
 use crate::ads::config::{AuthorityId, ServerId};
 use crate::time::Instant;
@@ -12,7 +12,7 @@ use crate::time::Instant;
 pub(super) struct Entry {
     pub(super) authority: AuthorityId,
     pub(super) watchers: u32,
-    held: Option<Held>,
+    held: Option<CachedResource>,
     aside: Option<Box<Aside>>,
 }
 
@@ -37,9 +37,9 @@ struct Aside {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::ads) enum Fault {
     /// We rejected the resource.
-    Rejected(Attempt),
+    Rejected(FailedUpdate),
     /// The server sent an error instead of it.
-    Reported(Attempt),
+    Reported(FailedUpdate),
     /// There is none: so the server said, or so its silence was taken.
     Absent,
     /// There was none, and that may change.
@@ -81,11 +81,11 @@ impl Entry {
         result
     }
 
-    pub(super) fn held(&self) -> Option<&Held> {
+    pub(super) fn held(&self) -> Option<&CachedResource> {
         self.held.as_ref()
     }
 
-    pub(super) fn held_mut(&mut self) -> Option<&mut Held> {
+    pub(super) fn held_mut(&mut self) -> Option<&mut CachedResource> {
         self.held.as_mut()
     }
 
@@ -126,14 +126,14 @@ impl Entry {
     }
 
     /// Takes this in the place of what is held, and remembers who sent that. An answer came: nothing is wrong any more.
-    pub(super) fn accept(&mut self, held: Held) {
+    pub(super) fn accept(&mut self, held: CachedResource) {
         let sender = self.held.replace(held).map(|before| before.server);
         self.remember(sender);
         self.settle();
     }
 
     /// What is held came again, as `again` makes it. Nothing is wrong any more: `true` if something was.
-    pub(super) fn confirm(&mut self, again: impl FnOnce(&mut Held)) -> bool {
+    pub(super) fn confirm(&mut self, again: impl FnOnce(&mut CachedResource)) -> bool {
         let sender = self.held.as_ref().map(|held| held.server);
         if let Some(held) = &mut self.held {
             again(held);
@@ -215,8 +215,8 @@ impl Entry {
         }
     }
 
-    pub(super) fn cached(&self) -> Cached<'_> {
-        Cached {
+    pub(super) fn cached(&self) -> CacheStatus<'_> {
+        CacheStatus {
             state: self.state(),
             held: self.held.as_ref(),
             ttl: self.expiry().map(|expiry| expiry.ttl),

@@ -7,7 +7,7 @@ use oxds_types::ApiVersion;
 use super::version::VersionText;
 use crate::ads::WatchError;
 use crate::ads::config::ServerId;
-use crate::resource::Resource;
+use crate::resource::ParsedResource;
 use crate::time::Instant;
 
 /// The state of a watched resource: `envoy.admin.v3.ClientResourceStatus` (gRFC A40, A88).
@@ -17,7 +17,7 @@ pub enum CacheState {
     Requested,
     /// There is none. What was held before may be kept all the same.
     DoesNotExist,
-    /// Held, and up to date.
+    /// CachedResource, and up to date.
     Acked,
     /// The last update was rejected; what came before it, if anything, is held.
     Nacked,
@@ -29,24 +29,24 @@ pub enum CacheState {
 
 /// A watched resource, for who wants to look (CSDS).
 #[derive(Debug, Clone)]
-pub struct Cached<'a> {
+pub struct CacheStatus<'a> {
     /// Its state.
     pub state: CacheState,
     /// What is held.
-    pub held: Option<&'a Held>,
-    /// Time to live that its server gave last; `None` without one, or while [`Config::resource_ttl`] is off.
+    pub held: Option<&'a CachedResource>,
+    /// Time to live that its server gave last; `None` without one, or while [`ClientConfig::resource_ttl`] is off.
     ///
-    /// [`Config::resource_ttl`]: crate::ads::Config::resource_ttl
+    /// [`ClientConfig::resource_ttl`]: crate::ads::ClientConfig::resource_ttl
     pub ttl: Option<Duration>,
     /// What was wrong with the last update.
     pub error: Option<&'a WatchError>,
     /// The last update, if nothing came of it.
-    pub attempt: Option<&'a Attempt>,
+    pub attempt: Option<&'a FailedUpdate>,
 }
 
 /// An update that was rejected, or that was an error of the server's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
+pub struct FailedUpdate {
     /// The version of its response.
     pub version: String,
     /// When it came.
@@ -55,9 +55,9 @@ pub struct Attempt {
 
 /// A resource that was accepted.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct CachedResource {
     /// The resource. Its bytes are its own: it does not keep alive the response that it came in.
-    pub resource: Resource,
+    pub resource: ParsedResource,
     /// Its version: its own where differences are asked for, else that of the response that brought it.
     pub version: VersionText,
     /// The version of the API whose type URL it came with (C-55).

@@ -33,12 +33,12 @@ use oxds_types::ResourceType;
 
 pub(super) use deadlines::Due;
 pub(super) use entry::{Expiry, Fault};
-pub use held::{Attempt, CacheState, Cached, Held};
+pub use held::{CacheState, CacheStatus, CachedResource, FailedUpdate};
 pub use version::VersionText;
 
-use super::Event;
+use super::ClientEvent;
 use super::config::AuthorityId;
-use crate::resource::Types;
+use crate::resource::ResourceParsers;
 use crate::subscription::is_of_many;
 use collection::Collections;
 use deadlines::Deadlines;
@@ -129,7 +129,7 @@ impl Cache {
 
     /// A new type reads the kind: it reads what is held, too. What it does not take stays as it is; whoever watches it as
     /// this type is told why there is none.
-    pub(super) fn reread(&mut self, resource_type: &ResourceType, types: &Types) {
+    pub(super) fn reread(&mut self, resource_type: &ResourceType, types: &ResourceParsers) {
         for entry in self.entries.of_type_mut(resource_type) {
             if let Some(held) = entry.held_mut() {
                 held.resource.reread(resource_type, types);
@@ -137,7 +137,7 @@ impl Cache {
         }
     }
 
-    pub(super) fn poll_event(&mut self) -> Option<Event> {
+    pub(super) fn poll_event(&mut self) -> Option<ClientEvent> {
         self.outbox.poll()
     }
 

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     session::frame::Response,
-    snapshot::{Protocol, Published, Resource, heartbeat},
+    snapshot::{Protocol, Resource, TypeSnapshot, heartbeat},
     subscription::{Sent, SubscribedName},
     time::Instant,
 };
@@ -177,7 +177,7 @@ impl Watch {
     }
 
     /// The signs of life that are due, as many as there is room for, if the client has anything that they are about.
-    pub(super) fn poll_heartbeat(&mut self, now: Instant, head: &Published) -> Option<Draft> {
+    pub(super) fn poll_heartbeat(&mut self, now: Instant, head: &TypeSnapshot) -> Option<Draft> {
         if self.all.as_ref().is_some_and(|all| all.rest.is_some()) {
             return None;
         }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     session::{ResourceErrorDetail, frame::Response, ordering::Peers},
-    snapshot::{Ascending, Protocol, Published, Resource, has_aliases, nothing_by_alias},
+    snapshot::{Ascending, Protocol, Resource, TypeSnapshot, has_aliases, nothing_by_alias},
     subscription::{Sent, SubscribedName},
     time::Instant,
 };
@@ -56,7 +56,7 @@ struct Telling<'a> {
 }
 
 impl<'a> Telling<'a> {
-    fn new(protocol: Protocol, head: &'a Published) -> Self {
+    fn new(protocol: Protocol, head: &'a TypeSnapshot) -> Self {
         Self {
             there_is: head.collection().ascending(),
             response: Response::new(protocol),
@@ -100,7 +100,7 @@ impl Watch {
     pub(super) fn poll_named(
         &mut self,
         now: Instant,
-        head: &Published,
+        head: &TypeSnapshot,
         peers: &Peers<'_>,
     ) -> Option<Draft> {
         self.note_changes(head);
@@ -117,7 +117,7 @@ impl Watch {
 
     /// Adds the names that changed since the last look to those that are due: by the log if it is shorter than the
     /// subscription, else all of them.
-    fn note_changes(&mut self, head: &Published) {
+    fn note_changes(&mut self, head: &TypeSnapshot) {
         let revision = head.collection().revision();
         if revision == self.seen {
             return;
@@ -143,7 +143,7 @@ impl Watch {
     }
 
     /// What the client has from an earlier stream in the version that there is, it need not be sent (S-42, S-43).
-    fn believe_claims(&mut self, now: Instant, head: &Published, peers: &Peers<'_>) {
+    fn believe_claims(&mut self, now: Instant, head: &TypeSnapshot, peers: &Peers<'_>) {
         let Some(Claims::Resources(claimed)) = self.claims.take() else {
             return;
         };
@@ -168,7 +168,7 @@ impl Watch {
     }
 
     /// Delta, and SotW for kinds where a response need not be complete: the names that are due (S-7 … S-11, S-34).
-    fn tell_due(&mut self, now: Instant, head: &Published, peers: &Peers<'_>) -> Option<Draft> {
+    fn tell_due(&mut self, now: Instant, head: &TypeSnapshot, peers: &Peers<'_>) -> Option<Draft> {
         let to = head.collection();
         let mut telling = Telling::new(self.form.protocol, head);
         let mut due = mem::take(&mut self.due);
@@ -220,7 +220,7 @@ impl Watch {
         &mut self,
         now: Instant,
         at: usize,
-        head: &Published,
+        head: &TypeSnapshot,
         peers: &Peers<'_>,
         telling: &mut Telling<'_>,
     ) -> bool {
@@ -259,7 +259,7 @@ impl Watch {
         at: usize,
         name: Arc<str>,
         verdict: &Verdict<'_>,
-        head: &Published,
+        head: &TypeSnapshot,
         telling: &mut Telling<'_>,
     ) -> bool {
         if self.form.protocol == Protocol::Delta && has_aliases(&self.resource_type) {
@@ -288,7 +288,7 @@ impl Watch {
         &self,
         verdict: &Verdict<'_>,
         name: &str,
-        head: &Published,
+        head: &TypeSnapshot,
     ) -> Option<ResourceErrorDetail> {
         let may_say = self.understands_errors && matches!(verdict, Verdict::Missing);
         let fault = may_say
@@ -339,7 +339,7 @@ impl Watch {
     fn tell_all_named(
         &mut self,
         now: Instant,
-        head: &Published,
+        head: &TypeSnapshot,
         peers: &Peers<'_>,
     ) -> Option<Draft> {
         let to = head.collection();

@@ -10,7 +10,7 @@ use crate::{
         Config, Event, OverdueChange,
         ordering::{Patience, Peers},
     },
-    snapshot::{Collection, Difference, Published, Resource},
+    snapshot::{Difference, Resource, ResourceSet, TypeSnapshot},
     subscription::{Sent, SubscribedName},
     time::Instant,
 };
@@ -27,7 +27,7 @@ pub(super) struct HeldRemoval {
 // What other kinds ask.
 impl Watch {
     /// Whether the client has accepted all that there is for it, and nothing is under way.
-    pub(in crate::session) fn is_settled(&self, head: &Published) -> bool {
+    pub(in crate::session) fn is_settled(&self, head: &TypeSnapshot) -> bool {
         let revision = head.collection().revision();
         let quiet = !self.is_due()
             && self.again.is_empty()
@@ -47,7 +47,7 @@ impl Watch {
     }
 
     /// Whether the client has accepted all that there is for it.
-    pub(in crate::session) fn has_accepted_all(&self, head: &Published) -> bool {
+    pub(in crate::session) fn has_accepted_all(&self, head: &TypeSnapshot) -> bool {
         if self.is_settled(head) {
             return true;
         }
@@ -90,7 +90,7 @@ impl Watch {
         let answered = self.outstanding.is_empty();
         let has = match &self.all {
             Some(all) => {
-                let has = |c: &Arc<Collection>| c.get(name).is_some();
+                let has = |c: &Arc<ResourceSet>| c.get(name).is_some();
                 let accepted = all.acked.as_ref().is_some_and(has);
                 match &all.cursor {
                     // What a response that is under way removes, the client does not have.
@@ -117,7 +117,7 @@ impl Watch {
 
     /// Whether something is due or under way that the client has not accepted in any version: what it has of this, it
     /// has from an earlier stream, and nobody knows what that is.
-    pub(in crate::session) fn is_unanswered(&self, head: &Published) -> bool {
+    pub(in crate::session) fn is_unanswered(&self, head: &TypeSnapshot) -> bool {
         let under_way = !self.outstanding.is_empty();
         let Some(all) = &self.all else {
             let quiet = !self.is_due() && !under_way && self.is_settled(head);
@@ -155,7 +155,7 @@ impl Watch {
         &self,
         resource_type: &ResourceType,
         name: &str,
-        head: &Published,
+        head: &TypeSnapshot,
     ) -> Option<Arc<Resource>> {
         if self.is_settled(head) {
             return None;
@@ -259,7 +259,7 @@ impl Watch {
         &mut self,
         now: Instant,
         mut updates: impl Iterator<Item = &'a Arc<Resource>>,
-        head: &Published,
+        head: &TypeSnapshot,
         peers: &Peers<'_>,
     ) -> bool {
         let waits =
@@ -275,7 +275,7 @@ impl Watch {
 
     /// The patience of what waits starts when it begins to wait, and ends when all of it went. The client may have what
     /// waits from an earlier stream, with half of its TTL gone.
-    pub(super) fn note_waiting(&mut self, now: Instant, waits: bool, head: &Published) {
+    pub(super) fn note_waiting(&mut self, now: Instant, waits: bool, head: &TypeSnapshot) {
         let shortest = head.collection().ttls().next().filter(|_| self.form.ttl);
         let patience = Patience::since(now).at_most(shortest.map_or(Duration::MAX, |ttl| ttl / 4));
         self.blocked = waits.then(|| self.blocked.unwrap_or(patience));
@@ -340,7 +340,7 @@ impl Watch {
 
     /// Ends the holding of what nothing needs any more, or what was held for too long. What came back in the
     /// meantime stays: the step that brings it back ends it.
-    pub(super) fn release(&mut self, there_is: &Collection, peers: &Peers<'_>) -> Vec<Arc<str>> {
+    pub(super) fn release(&mut self, there_is: &ResourceSet, peers: &Peers<'_>) -> Vec<Arc<str>> {
         let may_go = |name: &Arc<str>, held: &HeldRemoval| {
             there_is.get(name).is_none()
                 && (held.patience.is_over() || !peers.need(&self.resource_type, name))

@@ -14,7 +14,7 @@ use super::{
     wildcard::Step,
 };
 use crate::{
-    snapshot::{Change, Resource},
+    snapshot::{Resource, ResourceChange},
     subscription::SubscribedName,
     time::Instant,
 };
@@ -34,7 +34,10 @@ impl Recent {
     /// The client is being told this.
     pub(super) fn told(&mut self, step: &Step) {
         if let Step::Since(step) = step {
-            let ended = step.changes().iter().flat_map(Change::needs_no_more);
+            let ended = step
+                .changes()
+                .iter()
+                .flat_map(ResourceChange::needs_no_more);
             self.let_go(ended);
         }
     }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     session::{ResourceErrorDetail, frame::Response},
-    snapshot::{Protocol, Published},
+    snapshot::{Protocol, TypeSnapshot},
 };
 
 /// By name: why the client does not get it.
@@ -88,7 +88,7 @@ impl Watch {
     }
 
     /// The same, if there is nothing else to say.
-    pub(super) fn poll_refused(&mut self, head: &Published) -> Option<Draft> {
+    pub(super) fn poll_refused(&mut self, head: &TypeSnapshot) -> Option<Draft> {
         let mut response = Response::new(self.form.protocol);
         self.tell_refused(&mut response, head.body_limit());
         (!response.is_empty()).then(|| Draft {

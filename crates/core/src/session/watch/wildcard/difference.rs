@@ -16,7 +16,7 @@ use crate::{
             subscribe::Claims,
         },
     },
-    snapshot::{Body, Collection, Difference, Protocol, Published, Resource},
+    snapshot::{Body, Difference, Protocol, Resource, ResourceSet, TypeSnapshot},
     time::Instant,
 };
 
@@ -26,7 +26,7 @@ impl Watch {
         &mut self,
         now: Instant,
         step: Step,
-        to: &Collection,
+        to: &ResourceSet,
         peers: &Peers<'_>,
     ) -> Step {
         let (Step::Everything, Some(claims)) = (&step, self.claims.take()) else {
@@ -46,7 +46,7 @@ impl Watch {
     pub(super) fn tell_step(
         &mut self,
         all: &mut All,
-        head: &Published,
+        head: &TypeSnapshot,
         step: Step,
         released: &[Arc<str>],
         replaced: Vec<Arc<Resource>>,
@@ -142,7 +142,7 @@ impl Watch {
     }
 
     /// RequestedNames to be sent whatever the cursor says (S-35, S-39), up to the message limit.
-    fn push_due(&mut self, response: &mut Response, extra: &mut Vec<Told>, head: &Published) {
+    fn push_due(&mut self, response: &mut Response, extra: &mut Vec<Told>, head: &TypeSnapshot) {
         while let Some(name) = self.due.pop_first() {
             if extra.iter().any(|told| *told.name() == name) {
                 continue;
@@ -171,7 +171,7 @@ impl Watch {
     }
 
     /// Delta: the next part of a response that was split (S-50).
-    pub(super) fn next_part(&mut self, all: &mut All, head: &Published) -> Option<Draft> {
+    pub(super) fn next_part(&mut self, all: &mut All, head: &TypeSnapshot) -> Option<Draft> {
         let (Some(to), Some(rest)) = (all.cursor.clone(), &mut all.rest) else {
             all.rest = None;
             return None;
@@ -211,7 +211,7 @@ impl Watch {
 }
 
 /// The names of which the client does not have what there is.
-fn differing(claimed: &HashMap<String, String>, to: &Collection) -> Vec<Arc<str>> {
+fn differing(claimed: &HashMap<String, String>, to: &ResourceSet) -> Vec<Arc<str>> {
     let has = |resource: &Resource| {
         claimed
             .get(&**resource.name())
