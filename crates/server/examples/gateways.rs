@@ -5,7 +5,7 @@
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use oxds_server::{
-    Cache, Call, ChangeSet, Glob, Hooks, Later, Nack, Node, NodeMatcher, Observer, Resource,
+    Cache, Call, ChangeSet, Glob, HookFuture, Hooks, Nack, Node, NodeMatcher, Observer, Resource,
     Server, Status,
 };
 
@@ -45,7 +45,7 @@ struct Proxy {
 }
 
 impl Observer for Proxy {
-    fn node(&mut self, mut node: Node) -> Later<'static, Node> {
+    fn node(&mut self, mut node: Node) -> HookFuture<'static, Node> {
         let (cache, gateway) = (self.cache.clone(), self.gateway.clone());
         Box::pin(async move {
             node.cluster = gateway;

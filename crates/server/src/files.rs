@@ -65,7 +65,7 @@ impl FileSink {
     /// Cancel-safe: every file is whole at any time.
     pub async fn run(mut self) {
         self.cache.loaded().await;
-        let mut watcher = self.cache.view(&self.node).enrol();
+        let mut watcher = self.cache.view(&self.node).register_session();
         for resource_type in ResourceType::known() {
             watcher.watch(&resource_type, vec![Interest::All]);
         }

@@ -58,42 +58,31 @@
 //!
 //! Features: `tls` (off by default) brings rustls, and with it certificates on the gRPC port.
 
-mod ads;
-mod builder;
+mod admin;
 mod cache;
-mod clients;
-mod connection;
 mod csds;
 pub mod dir;
-mod fetch;
+mod discovery;
 mod files;
-mod gate;
-mod grpc;
 mod hooks;
-mod limits;
 mod load;
 mod metrics;
-mod on_nack;
-mod pages;
-mod pulse;
+mod rollback;
 mod security;
 mod server;
-mod services;
 mod store;
 mod withheld;
 
-pub use builder::{BindError, Builder};
 pub use cache::Cache;
 pub use dir::DirStore;
 pub use files::FileSink;
-pub use hooks::{Call, Hooks, Later, Nack, Observer, Sent};
-pub use limits::Limits;
+pub use hooks::{Call, HookFuture, Hooks, Nack, Observer, SentResponse};
 pub use load::{ClusterLoad, Counts, LoadReports, LocalityLoad, Metric};
-pub use on_nack::OnNack;
+pub use rollback::OnNack;
 #[cfg(feature = "tls")]
 pub use security::TlsFiles;
 pub use security::{Security, SecurityError};
-pub use server::Server;
+pub use server::{BindError, Builder, Limits, Server};
 pub use store::{Finding, Severity, Store, Update};
 pub use tonic::{Code, Status};
 

@@ -80,7 +80,7 @@ async fn s77_max_streams_refuses_one_more() {
     one.message().await.expect("an answer");
     two.message().await.expect("an answer");
     let third = ask(&mut connect(&server).await).await.ended().await;
-    assert_eq!(third, refused("2 streams are open, which is the limit"));
+    assert_eq!(third, refused("too many streams: the limit of 2 is reached"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,7 +89,7 @@ async fn s77_max_streams_per_peer_refuses_one_more_of_that_address() {
     let mut client = connect(&server).await;
     let mut one = ask(&mut client).await;
     one.message().await.expect("an answer");
-    let text = "1 streams of 127.0.0.1 are open, which is the limit";
+    let text = "too many streams of 127.0.0.1: the limit of 1 is reached";
     assert_eq!(ask(&mut client).await.ended().await, refused(text));
 }
 
@@ -158,7 +158,7 @@ async fn s77_first_request_closes_who_says_nothing() {
     let mut client = connect(&server).await;
     let call = client.call(SOTW).await.expect("a call");
     let ended = call.ended().await;
-    let text = "no request came".to_owned();
+    let text = "no request received in time".to_owned();
     assert_eq!(ended, Ended::Status(4, text));
     server.shows("/metrics", "{reason=\"silence\"} 1\n");
 }

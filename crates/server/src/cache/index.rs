@@ -48,7 +48,7 @@ impl Index {
         }
     }
 
-    pub(super) fn enrol(&self) -> (Id, Arc<AtomicWaker>) {
+    pub(super) fn register_session(&self) -> (Id, Arc<AtomicWaker>) {
         let mut entries = self.lock();
         let id = new_id(&mut entries.next);
         let waker = Arc::new(AtomicWaker::new());
@@ -86,7 +86,7 @@ impl Index {
     }
 
     /// Forgets a session and all that it was entered under.
-    pub(super) fn strike(&self, id: Id, watched: &HashMap<ResourceType, Watched>) {
+    pub(super) fn deregister(&self, id: Id, watched: &HashMap<ResourceType, Watched>) {
         let mut entries = self.lock();
         entries.sessions.remove(&id);
         for (resource_type, watched) in watched {
@@ -167,7 +167,11 @@ mod tests {
     #[test]
     fn only_those_concerned_are_woken() {
         let index = Index::default();
-        let [all, a, b] = [index.enrol().0, index.enrol().0, index.enrol().0];
+        let [all, a, b] = [
+            index.register_session().0,
+            index.register_session().0,
+            index.register_session().0,
+        ];
         let name = |name: &str| Interest::Name(name.into());
         let watch = |id, interest| {
             index.insert(
@@ -196,7 +200,7 @@ mod tests {
     #[test]
     fn what_is_struck_out_leaves_nothing() {
         let index = Index::default();
-        let (id, _) = index.enrol();
+        let (id, _) = index.register_session();
         let mut watched: HashMap<ResourceType, Watched> = HashMap::new();
         for (resource_type, interest) in [
             (ResourceType::CLUSTER, Interest::All),
@@ -205,7 +209,7 @@ mod tests {
             let of_type = watched.entry(resource_type.clone()).or_default();
             index.insert(id, &resource_type, of_type, vec![interest]);
         }
-        index.strike(id, &watched);
+        index.deregister(id, &watched);
         let entries = index.lock();
         assert!(entries.sessions.is_empty() && entries.resource_types.is_empty());
     }

@@ -14,7 +14,8 @@
 //! snapshot and what the groups put over it.
 
 mod index;
-mod roster;
+mod nodes;
+mod notifier;
 mod view;
 mod watchers;
 
@@ -29,10 +30,9 @@ use oxds_types::discovery::Node;
 use tokio_util::sync::CancellationToken;
 
 use index::{Index, Wakeups};
-use roster::Roster;
+use nodes::NodeRegistry;
+pub(crate) use notifier::ChangeNotifier;
 pub(crate) use view::{View, Watcher};
-
-use crate::pulse::Pulse;
 
 /// The resources that servers serve. A handle: clones share one state.
 ///
@@ -57,12 +57,12 @@ struct Inner {
     /// Held while the next state is made: updates come one after the other.
     grouped: Mutex<Grouped>,
     wakeups: Arc<Wakeups>,
-    roster: Arc<Roster>,
+    node_registry: Arc<NodeRegistry>,
     /// Grows when nodes may be in other groups than before.
     memberships: AtomicU64,
     /// Cancelled when something was loaded: who waits for that is told once.
     loaded: CancellationToken,
-    pulse: Arc<Pulse>,
+    notifier: Arc<ChangeNotifier>,
 }
 
 /// What is not for all nodes.
@@ -88,10 +88,10 @@ impl Cache {
             root: View::new(Membership::default(), Snapshot::with_limits(limits), index),
             grouped: Mutex::default(),
             wakeups,
-            roster: Arc::default(),
+            node_registry: Arc::default(),
             memberships: AtomicU64::new(0),
             loaded: CancellationToken::new(),
-            pulse: Arc::default(),
+            notifier: Arc::default(),
         }))
     }
 
@@ -187,11 +187,13 @@ impl Cache {
             }
         }
         drop(grouped);
-        self.0.wakeups.add(self.0.roster.wake(&touched.matchers));
+        self.0
+            .wakeups
+            .add(self.0.node_registry.wake(&touched.matchers));
         if root.is_loaded() {
             self.0.loaded.cancel();
         }
-        self.0.pulse.beat();
+        self.0.notifier.notify();
         root
     }
 
@@ -262,8 +264,8 @@ impl Cache {
     }
 
     /// Enrols the session of a node with what it looks at. Wakes it also when it may have to look at something else.
-    pub(crate) fn enrol(&self, node: &Node) -> Watcher {
-        self.view(node).enrol_node(&self.0.roster, node)
+    pub(crate) fn register_session(&self, node: &Node) -> Watcher {
+        self.view(node).register_node(&self.0.node_registry, node)
     }
 
     /// All that nodes look at: first what those do that are in no group.
@@ -276,8 +278,8 @@ impl Cache {
     }
 
     /// Beats when something is published, and with whatever else the status tells.
-    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
-        &self.0.pulse
+    pub(crate) fn notifier(&self) -> &Arc<ChangeNotifier> {
+        &self.0.notifier
     }
 
     /// What nodes look at that are in no group.

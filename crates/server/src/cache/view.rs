@@ -13,7 +13,7 @@ use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
 use super::index::Index;
-use super::roster::{Entered, Roster};
+use super::nodes::{Entered, NodeRegistry};
 use super::watchers::{Id, Watched};
 
 /// A snapshot that is replaced as a whole, and the sessions that watch it.
@@ -72,8 +72,8 @@ impl View {
     }
 
     /// Enrols a session, which is woken from now on for what it watches.
-    pub(crate) fn enrol(self: &Arc<Self>) -> Watcher {
-        let (id, waker) = self.index.enrol();
+    pub(crate) fn register_session(self: &Arc<Self>) -> Watcher {
+        let (id, waker) = self.index.register_session();
         Watcher {
             view: Arc::clone(self),
             id,
@@ -84,9 +84,13 @@ impl View {
     }
 
     /// The same for the session of a node that may come to see another view.
-    pub(super) fn enrol_node(self: &Arc<Self>, roster: &Arc<Roster>, node: &Node) -> Watcher {
-        let mut watcher = self.enrol();
-        watcher.entered = Some(roster.enter(node, &watcher.waker));
+    pub(super) fn register_node(
+        self: &Arc<Self>,
+        node_registry: &Arc<NodeRegistry>,
+        node: &Node,
+    ) -> Watcher {
+        let mut watcher = self.register_session();
+        watcher.entered = Some(node_registry.enter(node, &watcher.waker));
         watcher
     }
 }
@@ -154,6 +158,6 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.view.index.strike(self.id, &self.watched);
+        self.view.index.deregister(self.id, &self.watched);
     }
 }

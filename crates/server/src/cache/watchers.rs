@@ -114,7 +114,7 @@ impl Watchers {
                     self.all.remove(id);
                     watched.all = false;
                 }
-                Interest::Name(name) if watched.names.remove(name) => self.strike(id, name),
+                Interest::Name(name) if watched.names.remove(name) => self.deregister(id, name),
                 Interest::Name(name) => drop(gone.insert(name)),
             }
         }
@@ -137,7 +137,10 @@ impl Watchers {
     /// Takes a session out of everything.
     pub(super) fn remove_all(&mut self, id: Id, watched: &Watched) {
         self.all.remove(id);
-        watched.names.iter().for_each(|name| self.strike(id, name));
+        watched
+            .names
+            .iter()
+            .for_each(|name| self.deregister(id, name));
         watched
             .sets
             .iter()
@@ -168,7 +171,7 @@ impl Watchers {
     }
 
     /// Takes it out again, and the name with the last of them: names come and go, and must not pile up.
-    fn strike(&mut self, id: Id, name: &str) {
+    fn deregister(&mut self, id: Id, name: &str) {
         if let Some(ids) = self.names.get_mut(name) {
             ids.remove(id);
             if ids.0.is_empty() {
@@ -210,7 +213,7 @@ impl Watchers {
             let names = Arc::clone(&set.names);
             self.sets.remove(&set_id);
             self.by_names.remove(&names);
-            names.iter().for_each(|name| self.strike(set_id, name));
+            names.iter().for_each(|name| self.deregister(set_id, name));
         }
     }
 }

@@ -12,7 +12,8 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::matcher::NodeMatcher;
 use super::state::{View, clients};
-use crate::ads::{Context, Peer, Refusal};
+use crate::discovery::{CallError, Context};
+use crate::server::Peer;
 
 /// `envoy.service.status.v3.ClientStatusDiscoveryService`.
 #[derive(Clone, Debug)]
@@ -55,9 +56,9 @@ impl Inquiry {
         let deadline = self.deadline.take();
         let request = tokio::select! {
             request = self.requests.message() => request.transpose()?,
-            () = context.closing.cancelled() => return None,
+            () = context.server.closing.cancelled() => return None,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                Err(Refusal::Silent.status(context))
+                Err(CallError::NoRequest.status(&context.server.metrics))
             }
         };
         // Each time, as rules change.
@@ -81,7 +82,7 @@ impl ClientStatusDiscoveryService for StatusService {
             service: self.clone(),
             peer,
             requests: request.into_inner(),
-            deadline: Some(Instant::now() + self.0.limits.first_request),
+            deadline: Some(Instant::now() + self.0.server.limits.first_request),
         };
         let responses = unfold(inquiry, |mut inquiry| async move {
             let response = inquiry.next().await?;

@@ -16,8 +16,8 @@ use oxds_core::time::Instant;
 use oxds_types::{ResourceType, Version};
 
 use super::matcher::NodeMatcher;
-use crate::ads::Context;
-use crate::clients::{Subscriber, each};
+use crate::discovery::Context;
+use crate::discovery::clients::Subscriber;
 
 /// What is shown, and of whom.
 #[derive(Debug)]
@@ -33,36 +33,38 @@ type Client = (String, Option<SocketAddr>);
 /// Every client that the view is about, by node id.
 pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
     let mut clients: BTreeMap<Client, ClientConfig> = BTreeMap::new();
-    let now = context.clock.now();
-    let withdrawn = context.on_nack.withdrawn();
-    each(context, |about, subscriber, snapshot| {
-        let Some(node) = subscriber.node() else {
-            return;
-        };
-        let shown = view.matchers.is_empty() || view.matchers.iter().any(|m| m.matches(node));
-        if !shown {
-            return;
-        }
-        let client = clients
-            .entry((node.id.clone(), about.peer))
-            .or_insert_with(|| ClientConfig {
-                node: Some(node.clone()),
-                ..ClientConfig::default()
-            });
-        let shot = Shot {
-            subscriber,
-            snapshot,
-            withdrawn: &withdrawn,
-            now,
-            with_contents: view.with_contents,
-        };
-        let resource_types = subscriber.resource_types();
-        client.generic_xds_configs.extend(
-            resource_types
-                .iter()
-                .flat_map(|resource_type| shot.resource_type(resource_type)),
-        );
-    });
+    let now = context.server.clock.now();
+    let withdrawn = context.rollback.rolled_back();
+    context
+        .clients
+        .each(&context.cache, |about, subscriber, snapshot| {
+            let Some(node) = subscriber.node() else {
+                return;
+            };
+            let shown = view.matchers.is_empty() || view.matchers.iter().any(|m| m.matches(node));
+            if !shown {
+                return;
+            }
+            let client = clients
+                .entry((node.id.clone(), about.peer))
+                .or_insert_with(|| ClientConfig {
+                    node: Some(node.clone()),
+                    ..ClientConfig::default()
+                });
+            let shot = Shot {
+                subscriber,
+                snapshot,
+                withdrawn: &withdrawn,
+                now,
+                with_contents: view.with_contents,
+            };
+            let resource_types = subscriber.resource_types();
+            client.generic_xds_configs.extend(
+                resource_types
+                    .iter()
+                    .flat_map(|resource_type| shot.resource_type(resource_type)),
+            );
+        });
     clients.into_values().collect()
 }
 

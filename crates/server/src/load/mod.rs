@@ -20,7 +20,7 @@ use std::time::Duration;
 use oxds_core::time::Instant;
 use tokio::sync::watch;
 
-use crate::ads::Clock;
+use crate::server::Clock;
 use ledger::Ledger;
 pub use ledger::{ClusterLoad, Counts, LocalityLoad, Metric};
 pub(crate) use service::LoadService;

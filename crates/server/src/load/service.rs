@@ -20,8 +20,9 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::{debug, warn};
 
 use super::LoadReports;
-use crate::ads::{Context, Peer, Refusal};
 use crate::cache::{Cache, Watcher};
+use crate::discovery::{CallError, Context};
+use crate::server::Peer;
 
 /// The client feature that says: `send_all_clusters` is understood.
 const SEND_ALL: &str = "envoy.lrs.supports_send_all_clusters";
@@ -52,7 +53,7 @@ impl LoadReportingService for LoadService {
             interval: self.reports.0.interval.subscribe(),
             reports: self.reports.clone(),
             node: None,
-            deadline: Instant::now() + self.context.limits.first_request,
+            deadline: Instant::now() + self.context.server.limits.first_request,
             told: None,
             ended: false,
         };
@@ -92,7 +93,7 @@ struct Conversation {
 impl Conversation {
     /// The next response, once there is something to say; records what is reported meanwhile.
     async fn next(&mut self) -> Option<Result<LoadStatsResponse, Status>> {
-        let closing = self.context.closing.clone();
+        let closing = self.context.server.closing.clone();
         while !self.ended {
             self.look();
             let seen = self
@@ -116,7 +117,7 @@ impl Conversation {
                 },
                 () = closing.cancelled() => Err(Status::unavailable("the server is shutting down")),
                 () = sleep_until(self.deadline), if self.node.is_none() => {
-                    Err(Refusal::Silent.status(&self.context))
+                    Err(CallError::NoRequest.status(&self.context.server.metrics))
                 }
             };
             let handled = match request {
@@ -143,12 +144,12 @@ impl Conversation {
         admitted.map_err(|denied| self.context.denied(denied))?;
         if is_first {
             debug!(node = node.id, "reports loads");
-            self.watcher = Some(self.context.cache.enrol(node));
+            self.watcher = Some(self.context.cache.register_session(node));
         }
         let node = &node.id;
         let limit = self.context.config.max_name_len;
         if names(&request.cluster_stats).any(|name| name.len() > limit) {
-            return Err(Refusal::ReportedName(limit).status(&self.context));
+            return Err(CallError::ReportedNameTooLong(limit).status(&self.context.server.metrics));
         }
         let ledger = &self.reports.0.ledger;
         let now = self.reports.now();
@@ -174,7 +175,7 @@ impl Conversation {
             return;
         }
         self.memberships = Some(memberships);
-        *watcher = self.context.cache.enrol(node);
+        *watcher = self.context.cache.register_session(node);
         watcher.watch(&ResourceType::CLUSTER, vec![Interest::All]);
     }
 

@@ -5,7 +5,6 @@ mod scrape;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use oxds_core::session::{Event, TransmitResponse};
@@ -17,10 +16,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::ads::Context;
-use crate::clients::Answered;
-use crate::store::Health;
-use scrape::Scrape;
+pub(crate) use scrape::Scrape;
 
 /// Counters that streams add to.
 #[derive(Debug, Default)]
@@ -137,24 +133,21 @@ impl Metrics {
         family.get_or_create(&self.by_type(resource_type)).inc();
     }
 
-    /// A change was taken back, as clients refused it.
-    pub(crate) fn taken_back(&self, resource_type: &ResourceType) {
+    /// Counts a rollback.
+    pub(crate) fn rolled_back(&self, resource_type: &ResourceType) {
         self.rollbacks
             .get_or_create(&self.by_type(resource_type))
             .inc();
     }
 
-    /// The question of a client that polls said what became of the last answer.
-    pub(crate) fn answered(&self, resource_type: &ResourceType, answered: Answered) {
-        let family = match answered {
-            Answered::Accepted => &self.acks,
-            Answered::Refused => &self.nacks,
-        };
+    /// Counts an ACK of a poll client, or a NACK.
+    pub(crate) fn poll_answered(&self, resource_type: &ResourceType, accepted: bool) {
+        let family = if accepted { &self.acks } else { &self.nacks };
         family.get_or_create(&self.by_type(resource_type)).inc();
     }
 
-    /// All of it, and what is read off the cache and the store at each scrape.
-    pub(crate) fn registry(&self, context: &Arc<Context>, health: &Arc<Health>) -> Registry {
+    /// Returns a registry with all counters. [`Scrape`] adds what is read at each scrape.
+    pub(crate) fn registry(&self) -> Registry {
         let mut registry = Registry::with_prefix("oxds");
         registry.register("streams", "Open ADS streams", self.streams.clone());
         registry.register(
@@ -186,10 +179,6 @@ impl Metrics {
         registry.register("throttled", help, self.throttled.clone());
         let help = "Changes taken back, as clients refused them";
         registry.register("rollbacks", help, self.rollbacks.clone());
-        registry.register_collector(Box::new(Scrape {
-            context: Arc::clone(context),
-            health: Arc::clone(health),
-        }));
         registry
     }
 }

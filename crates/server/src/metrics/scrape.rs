@@ -10,15 +10,15 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::ads::Context;
+use crate::discovery::Context;
 use crate::store::Health;
 use crate::withheld;
 
 /// Numbers that others keep.
 #[derive(Debug)]
-pub(super) struct Scrape {
-    pub(super) context: Arc<Context>,
-    pub(super) health: Arc<Health>,
+pub(crate) struct Scrape {
+    pub(crate) context: Arc<Context>,
+    pub(crate) health: Arc<Health>,
 }
 
 impl Collector for Scrape {
@@ -51,10 +51,10 @@ impl Scrape {
 
     fn gauges(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let Context {
+            server,
             cache,
-            polls,
-            on_nack,
-            clock,
+            clients,
+            rollback,
             ..
         } = &*self.context;
         let (errors, warnings) = self.health.counts();
@@ -62,12 +62,12 @@ impl Scrape {
             (
                 "pollers",
                 "Clients that poll, by Fetch or REST",
-                polls.len(clock.now()) as u64,
+                clients.polls.len(server.clock.now()) as u64,
             ),
             (
                 "withdrawn",
                 "Resources that are not served as the store has them, as clients refused that",
-                on_nack.withdrawn().len() as u64,
+                rollback.rolled_back().len() as u64,
             ),
             (
                 "snapshot_revision",

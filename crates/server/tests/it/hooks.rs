@@ -6,7 +6,7 @@ use envoy_types::pb::envoy::service::status::v3::{ClientStatusRequest, ClientSta
 use http::StatusCode;
 use oxds_core::group::NodeMatcher;
 use oxds_core::session::Request;
-use oxds_server::{Cache, Call, Hooks, Later, Nack, Observer, Sent, Server, Status};
+use oxds_server::{Cache, Call, HookFuture, Hooks, Nack, Observer, SentResponse, Server, Status};
 use oxds_types::discovery::{DiscoveryResponse, Node, Status as Rpc};
 use oxds_types::{Glob, ResourceType, Version};
 use tokio::sync::Notify;
@@ -68,7 +68,7 @@ impl Diary {
 }
 
 impl Observer for Diary {
-    fn node(&mut self, node: Node) -> Later<'static, Node> {
+    fn node(&mut self, node: Node) -> HookFuture<'static, Node> {
         let passes = self.note(format!("node {}", node.id)).map(|()| node);
         Box::pin(std::future::ready(passes))
     }
@@ -78,7 +78,7 @@ impl Observer for Diary {
         self.note(format!("request {:?} {rejects}", request.names()))
     }
 
-    fn response(&mut self, sent: &Sent<'_>) -> Result<(), Status> {
+    fn response(&mut self, sent: &SentResponse<'_>) -> Result<(), Status> {
         assert!(sent.bytes > 16 && sent.version.len() == 16);
         let (resource_type, resources, removed) =
             (sent.resource_type, sent.resources, sent.removed);
@@ -277,7 +277,7 @@ impl Hooks for Gateways {
 }
 
 impl Observer for Gateways {
-    fn node(&mut self, mut node: Node) -> Later<'static, Node> {
+    fn node(&mut self, mut node: Node) -> HookFuture<'static, Node> {
         let (cache, ready) = (self.cache.clone(), Arc::clone(&self.ready));
         Box::pin(async move {
             ready.notified().await;
@@ -328,7 +328,7 @@ async fn a_client_that_does_not_wait_is_forgotten() {
     let (diary, ready) = (Diary::default(), Arc::new(Notify::new()));
     struct Slow(Diary, Arc<Notify>);
     impl Observer for Slow {
-        fn node(&mut self, node: Node) -> Later<'static, Node> {
+        fn node(&mut self, node: Node) -> HookFuture<'static, Node> {
             let ready = Arc::clone(&self.1);
             let _ = self.0.note("node".into());
             Box::pin(async move {

@@ -167,7 +167,7 @@ async fn s77_connections_and_the_streams_of_a_peer_are_limited() {
     let mut first = open(&server, SOTW).await;
     first.send(framed(&ask(CDS, &[])));
     first.message().await.unwrap();
-    let text = "1 streams of 127.0.0.1 are open, which is the limit";
+    let text = "too many streams of 127.0.0.1: the limit of 1 is reached";
     let refused = Ended::Status(RESOURCE_EXHAUSTED, text.into());
     assert_eq!(open(&server, SOTW).await.ended().await, refused);
     first.reset();

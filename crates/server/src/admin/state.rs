@@ -1,0 +1,18 @@
+//! State of the admin HTTP port.
+
+use std::sync::Arc;
+
+use prometheus_client::registry::Registry;
+
+use crate::discovery::Context;
+use crate::load::LoadReports;
+use crate::store::Health;
+
+/// State that the admin HTTP port reads.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    pub(crate) context: Arc<Context>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) load_reports: LoadReports,
+    pub(crate) registry: Registry,
+}

@@ -1,0 +1,195 @@
+//! A client: who it is, and what it has of each kind.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oxds_core::session::{HeldBack, Nack, NackedResource, TypeStatus};
+use oxds_core::snapshot::Snapshot;
+use oxds_core::time::Instant;
+use oxds_types::ApiVersion;
+use oxds_types::discovery::Node;
+use serde::Serialize;
+
+use crate::cache::Cache;
+use crate::discovery::clients::{About, Subscriber};
+
+#[derive(Serialize)]
+pub(super) struct NodeStatus {
+    id: String,
+    cluster: String,
+    user_agent: String,
+    peer: Option<SocketAddr>,
+    protocol: &'static str,
+    connected_seconds: f64,
+    in_sync: bool,
+    groups: Vec<String>,
+    kinds: Vec<NodeKind>,
+}
+
+#[derive(Serialize)]
+struct NodeKind {
+    kind: String,
+    state: &'static str,
+    since_seconds: Option<f64>,
+    /// The version of the API in which the client asks.
+    api: &'static str,
+    wildcard: bool,
+    names: usize,
+    sent: Option<String>,
+    acknowledged: Option<String>,
+    waiting_seconds: Option<f64>,
+    held: usize,
+    held_back: Vec<HeldStatus>,
+    acks: u64,
+    nacks: u64,
+    nack: Option<NackStatus>,
+    rejected: Vec<RejectedResource>,
+}
+
+/// What the client is not told yet.
+#[derive(Serialize)]
+struct HeldStatus {
+    change: &'static str,
+    name: Option<String>,
+    waits_for: Option<WaitsForStatus>,
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct WaitsForStatus {
+    kind: String,
+    name: Option<String>,
+}
+
+#[derive(Serialize)]
+struct NackStatus {
+    version: String,
+    reason: String,
+    seconds_ago: f64,
+}
+
+#[derive(Serialize)]
+struct RejectedResource {
+    name: String,
+    version: String,
+    reason: String,
+    seconds_ago: f64,
+}
+
+impl NodeStatus {
+    pub(super) fn of(
+        about: &About,
+        client: &dyn Subscriber,
+        snapshot: &Snapshot,
+        cache: &Cache,
+        now: Instant,
+    ) -> Self {
+        let node = client.node();
+        let groups = node.map(|node| cache.groups_of(node)).unwrap_or_default();
+        let kinds: Vec<_> = client
+            .resource_types()
+            .iter()
+            .map(|status| kind(client, status, snapshot, now))
+            .collect();
+        Self {
+            id: node.map(|node| node.id.clone()).unwrap_or_default(),
+            cluster: node.map(|node| node.cluster.clone()).unwrap_or_default(),
+            user_agent: node.map(user_agent).unwrap_or_default(),
+            peer: about.peer,
+            protocol: about.protocol,
+            connected_seconds: seconds(now - about.since),
+            in_sync: client.is_in_sync(snapshot),
+            groups: groups.iter().map(ToString::to_string).collect(),
+            kinds,
+        }
+    }
+}
+
+fn kind(
+    client: &dyn Subscriber,
+    status: &TypeStatus,
+    snapshot: &Snapshot,
+    now: Instant,
+) -> NodeKind {
+    let progress = client.progress(&status.resource_type, snapshot);
+    let rejections = client.rejections(&status.resource_type);
+    let rejected = rejections
+        .iter()
+        .map(|(name, r)| rejected(name, r, now))
+        .collect();
+    let held_back = client.held_back(&status.resource_type, snapshot);
+    let held_back = held_back.iter().map(|held| held_status(held, now));
+    NodeKind {
+        kind: status.resource_type.to_string(),
+        state: progress.as_str(),
+        since_seconds: status.since(progress).map(|since| seconds(now - since)),
+        api: match status.api {
+            ApiVersion::V2 => "v2",
+            ApiVersion::V3 => "v3",
+        },
+        wildcard: status.wildcard,
+        names: status.names,
+        sent: status.sent.map(|version| version.to_string()),
+        acknowledged: status.acked.map(|version| version.to_string()),
+        waiting_seconds: status.waiting_since.map(|since| seconds(now - since)),
+        held: status.held,
+        held_back: held_back.collect(),
+        acks: status.acks,
+        nacks: status.nacks,
+        nack: status.nack.as_ref().map(|nack| nack_status(nack, now)),
+        rejected,
+    }
+}
+
+fn held_status(held: &HeldBack, now: Instant) -> HeldStatus {
+    let waits_for = held.waits_for.as_ref();
+    HeldStatus {
+        change: held.change.as_str(),
+        name: held.name.as_ref().map(ToString::to_string),
+        waits_for: waits_for.map(|waits_for| WaitsForStatus {
+            kind: waits_for.resource_type.to_string(),
+            name: waits_for.name.as_ref().map(ToString::to_string),
+        }),
+        seconds: seconds(now - held.since),
+    }
+}
+
+fn nack_status(nack: &Nack, now: Instant) -> NackStatus {
+    NackStatus {
+        version: nack.version.to_string(),
+        reason: nack.reason.to_string(),
+        seconds_ago: seconds(now - nack.at),
+    }
+}
+
+fn rejected(name: &Arc<str>, rejection: &NackedResource, now: Instant) -> RejectedResource {
+    RejectedResource {
+        name: name.to_string(),
+        version: rejection.version.to_string(),
+        reason: rejection.reason.to_string(),
+        seconds_ago: seconds(now - rejection.at),
+    }
+}
+
+/// As `envoy 1.40.0`, in whichever of its three ways the client says it.
+fn user_agent(node: &Node) -> String {
+    use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
+    let version = match &node.user_agent_version_type {
+        Some(UserAgentVersionType::UserAgentVersion(version)) => version.clone(),
+        Some(UserAgentVersionType::UserAgentBuildVersion(build)) => {
+            let version = build.version.as_ref();
+            version
+                .map(|v| format!("{}.{}.{}", v.major_number, v.minor_number, v.patch))
+                .unwrap_or_default()
+        }
+        None => String::new(),
+    };
+    format!("{} {version}", node.user_agent_name)
+        .trim()
+        .to_owned()
+}
+
+pub(super) fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64()
+}

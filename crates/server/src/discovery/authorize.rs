@@ -1,0 +1,177 @@
+//! Authorization of clients and of their requests (S-78).
+
+use std::sync::atomic::Ordering;
+
+use oxds_core::session::{Request, ResourceErrorCode, ResourceErrorDetail};
+use oxds_core::subscription::WILDCARD;
+use oxds_types::discovery::{DiscoveryRequest, Node, ResourceLocator};
+use oxds_types::{ApiVersion, ResourceName, ResourceType};
+use tonic::Status;
+use tracing::warn;
+
+use super::clients::{OpenStream, Via, lock};
+use super::context::Context;
+use super::error::CallError;
+use super::poll::Question;
+use crate::security::{Denied, Grant};
+use crate::server::Peer;
+
+impl Context {
+    /// Returns the grant of a client that identifies itself as `node`; `None` is a node with an empty id.
+    pub(crate) fn admit(&self, peer: &Peer, node: Option<&Node>) -> Result<Grant, Denied> {
+        let security = &self.server.security;
+        if !security.is_authorizing() {
+            return Ok(Grant::Everything);
+        }
+        let groups = self.cache.groups_of(node.unwrap_or(&Node::default()));
+        security.admit(peer.identity.as_deref(), node, &groups)
+    }
+
+    /// Checks whether a client may read the state of other clients.
+    pub(crate) fn may_inspect(&self, peer: &Peer) -> Result<(), Denied> {
+        let may = self.server.security.may_inspect(peer.identity.as_deref());
+        may.inspect_err(|_| self.server.metrics.refused("authorization"))
+    }
+
+    /// Authorizes a request of a stream, and removes the secrets from it that the client may not have.
+    pub(super) fn permit(&self, stream: &OpenStream, request: &mut Request) -> Result<(), Denied> {
+        let mut grant = lock(&stream.grant);
+        // xDS protocol, "Node": only the first request needs the node. The session takes the first node it gets (S-22),
+        // so the grant follows it until then.
+        if grant.is_none() || stream.session().node().is_none() {
+            *grant = Some(self.admit(&stream.peer, request.node())?);
+        }
+        if let (Some(grant), Some((resource_type, _))) =
+            (&*grant, ResourceType::from_type_url(request.type_url()))
+        {
+            let denied = remove_denied(grant, &resource_type, NewNames::of(request));
+            // A SotW request repeats all names, so one log line per stream is enough.
+            if !denied.is_empty() && !stream.denial_logged.swap(true, Ordering::Relaxed) {
+                self.report_denied(&stream.peer, &denied);
+            }
+            let mut session = stream.session();
+            // `*` is not a name: a client that may not have all secrets gets those that it may have.
+            for name in denied.iter().filter(|name| *name != WILDCARD) {
+                let error = ResourceErrorDetail {
+                    code: ResourceErrorCode::PermissionDenied,
+                    message: "not for this client".to_owned(),
+                };
+                session.deny(resource_type.clone(), name, error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a stream if its client would get another grant now.
+    pub(crate) fn review(&self, stream: &OpenStream) {
+        let grant = lock(&stream.grant);
+        let Some(grant) = &*grant else {
+            return;
+        };
+        let now = self.admit(&stream.peer, stream.session().node());
+        if now.as_ref() != Ok(grant) {
+            stream.end.cancel();
+        }
+    }
+
+    /// What a client without a stream asks for, as far as it may have it, and what it was granted then.
+    pub(crate) fn question(
+        &self,
+        peer: &Peer,
+        via: Via,
+        (resource_type, api): (&ResourceType, ApiVersion),
+        mut request: DiscoveryRequest,
+    ) -> Result<(Question, Grant), CallError> {
+        let grant = self.admit(peer, request.node.as_ref())?;
+        let denied = remove_denied(&grant, resource_type, NewNames::of_sotw(&mut request));
+        self.report_denied(peer, &denied);
+        let question = Question::new(via, resource_type, api, request, &self.config)?;
+        Ok((question, grant))
+    }
+
+    /// Whether it would be granted the same now that there is an answer: rules may have changed while it waited.
+    pub(crate) fn confirm(
+        &self,
+        peer: &Peer,
+        question: &Question,
+        granted: &Grant,
+    ) -> Result<(), Denied> {
+        match self.admit(peer, question.node.as_ref()) {
+            Ok(grant) if grant == *granted => Ok(()),
+            _ => Err(Denied::Changed),
+        }
+    }
+
+    /// Counts a denial, and returns the status for the client.
+    pub(crate) fn denied(&self, denied: Denied) -> Status {
+        CallError::Denied(denied).status(&self.server.metrics)
+    }
+
+    /// Counts denied secrets, and logs them in one line.
+    fn report_denied(&self, peer: &Peer, denied: &[String]) {
+        let Some(first) = denied.first() else {
+            return;
+        };
+        for _ in denied {
+            self.server.metrics.refused("secret");
+        }
+        let (name, names) = (first.chars().take(128).collect::<String>(), denied.len());
+        warn!(%peer, name, names, "secrets denied");
+    }
+}
+
+/// Removes the secrets from a request that the client may not have, and returns their names.
+///
+/// To the client these secrets do not exist. An error instead would end the stream, and the client would lose the
+/// resources that it may have.
+fn remove_denied(grant: &Grant, resource_type: &ResourceType, asked: NewNames<'_>) -> Vec<String> {
+    let mut denied = Vec::new();
+    if *resource_type != ResourceType::SECRET {
+        return denied;
+    }
+    let NewNames { names, locators } = asked;
+    let mut is_allowed = |name: &str| {
+        let allowed = allows_secret(grant, name);
+        if !allowed {
+            denied.push(name.to_owned());
+        }
+        allowed
+    };
+    names.retain(|name| is_allowed(name));
+    locators.retain(|locator| is_allowed(&locator.name));
+    denied
+}
+
+/// Names and locators that a request subscribes to.
+#[derive(Debug)]
+struct NewNames<'a> {
+    names: &'a mut Vec<String>,
+    locators: &'a mut Vec<ResourceLocator>,
+}
+
+impl<'a> NewNames<'a> {
+    fn of_sotw(request: &'a mut DiscoveryRequest) -> Self {
+        Self {
+            names: &mut request.resource_names,
+            locators: &mut request.resource_locators,
+        }
+    }
+
+    fn of(request: &'a mut Request) -> Self {
+        match request {
+            Request::Sotw(request) => Self::of_sotw(request),
+            Request::Delta(request) => Self {
+                names: &mut request.resource_names_subscribe,
+                locators: &mut request.resource_locators_subscribe,
+            },
+        }
+    }
+}
+
+/// Checks a secret by its canonical name, under which it is served.
+fn allows_secret(grant: &Grant, name: &str) -> bool {
+    match ResourceName::parse(name) {
+        Ok(parsed) => grant.allows_secret(&parsed.canonical()),
+        Err(_) => grant.allows_secret(name),
+    }
+}

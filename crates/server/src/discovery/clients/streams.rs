@@ -1,0 +1,173 @@
+//! Open streams: for the status, CSDS, and the limits on streams.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use oxds_core::session::Session;
+use oxds_core::snapshot::Protocol;
+use oxds_core::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::cache::{Cache, ChangeNotifier, View};
+use crate::discovery::error::CallError;
+use crate::security::Grant;
+use crate::server::{Limits, Peer};
+
+/// One open stream: the part that the status, CSDS and authorization share with its driver.
+#[derive(Debug)]
+pub(crate) struct OpenStream {
+    pub(crate) peer: Peer,
+    pub(crate) protocol: Protocol,
+    /// Time of the call.
+    pub(crate) since: Instant,
+    /// Cancelled to end the stream: the server shuts down, or the grant of the client has changed.
+    pub(crate) end: CancellationToken,
+    /// Grant of the client, from the first request on.
+    pub(crate) grant: Mutex<Option<Grant>>,
+    /// Whether the log has the first denied secret of this stream.
+    pub(crate) denial_logged: AtomicBool,
+    /// Locked by the stream while it is polled, and by readers for a short time.
+    session: Mutex<Session>,
+    /// View of the node, from the first request on.
+    view: Mutex<Option<Arc<View>>>,
+}
+
+impl OpenStream {
+    pub(crate) fn new(
+        peer: Peer,
+        protocol: Protocol,
+        since: Instant,
+        end: CancellationToken,
+        session: Session,
+    ) -> Self {
+        Self {
+            peer,
+            protocol,
+            since,
+            end,
+            grant: Mutex::default(),
+            denial_logged: AtomicBool::new(false),
+            session: Mutex::new(session),
+            view: Mutex::default(),
+        }
+    }
+
+    /// Sets the view of the node.
+    pub(crate) fn set_view(&self, view: Arc<View>) {
+        *lock(&self.view) = Some(view);
+    }
+
+    /// Returns the view of the node. Before the first request: the view of nodes without a group.
+    pub(crate) fn view(&self, cache: &Cache) -> Arc<View> {
+        let view = lock(&self.view).clone();
+        view.unwrap_or_else(|| Arc::clone(cache.root()))
+    }
+
+    pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
+        lock(&self.session)
+    }
+}
+
+/// Locks a mutex. A panic ends its stream; what it leaves behind is only displayed, so poisoning does not matter.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Registry of the open streams, in the order in which they were opened.
+#[derive(Debug)]
+pub(crate) struct StreamRegistry {
+    entries: Mutex<StreamEntries>,
+    /// Notified when a stream opens or ends.
+    notifier: Arc<ChangeNotifier>,
+}
+
+#[derive(Debug, Default)]
+struct StreamEntries {
+    next: u64,
+    open: BTreeMap<u64, Arc<OpenStream>>,
+    /// Number of open streams per address.
+    peers: HashMap<IpAddr, usize>,
+}
+
+/// Registration of an open stream; deregisters on drop.
+#[derive(Debug)]
+pub(crate) struct StreamRegistration {
+    registry: Arc<StreamRegistry>,
+    id: u64,
+}
+
+impl StreamRegistry {
+    pub(crate) fn new(notifier: &Arc<ChangeNotifier>) -> Self {
+        Self {
+            entries: Mutex::default(),
+            notifier: Arc::clone(notifier),
+        }
+    }
+
+    /// Registers a stream.
+    ///
+    /// # Errors
+    /// The limit of the server or of the address is reached (S-77).
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        stream: &Arc<OpenStream>,
+        limits: &Limits,
+    ) -> Result<StreamRegistration, CallError> {
+        let mut entries = lock(&self.entries);
+        if entries.open.len() >= limits.streams {
+            return Err(CallError::TooManyStreams(limits.streams));
+        }
+        let (peer, limit) = (stream.peer.address.ip(), limits.streams_per_peer);
+        let of_peer = entries.peers.entry(peer).or_default();
+        if *of_peer >= limit {
+            return Err(CallError::TooManyStreamsOfPeer { peer, limit });
+        }
+        *of_peer += 1;
+        let id = entries.next;
+        entries.next += 1;
+        entries.open.insert(id, Arc::clone(stream));
+        drop(entries);
+        self.notifier.notify();
+        Ok(StreamRegistration {
+            registry: Arc::clone(self),
+            id,
+        })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.entries).open.len()
+    }
+
+    /// Returns the open streams, oldest first.
+    pub(crate) fn list(&self) -> Vec<Arc<OpenStream>> {
+        let entries = lock(&self.entries);
+        entries.open.values().map(Arc::clone).collect()
+    }
+}
+
+impl StreamRegistration {
+    /// Returns the number of the stream, which log lines carry.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl Drop for StreamRegistration {
+    fn drop(&mut self) {
+        let mut entries = lock(&self.registry.entries);
+        let Some(stream) = entries.open.remove(&self.id) else {
+            return;
+        };
+        if let Entry::Occupied(mut of_peer) = entries.peers.entry(stream.peer.address.ip()) {
+            *of_peer.get_mut() -= 1;
+            if *of_peer.get() == 0 {
+                of_peer.remove();
+            }
+        }
+        drop(entries);
+        self.registry.notifier.notify();
+    }
+}

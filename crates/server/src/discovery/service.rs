@@ -1,0 +1,152 @@
+//! The gRPC services of discovery: from a call to a running stream, or to one answer.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use oxds_core::session::Scope;
+use oxds_core::snapshot::Protocol;
+use oxds_types::resource_type::{ADS, Service};
+use oxds_types::{ApiVersion, ResourceType};
+use tonic::Status;
+use tonic::body::Body;
+
+use super::context::Context;
+use super::error::CallError;
+use super::fetch;
+use super::stream::{Stream, StreamBody};
+use crate::hooks::Call;
+use crate::server::Peer;
+
+/// What a service carries, and the API version in which it does.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    pub(crate) scope: Scope,
+    pub(crate) api: ApiVersion,
+}
+
+impl Offer {
+    /// The type URL that a request means which has none: services of one kind need not be told it (S-58).
+    pub(super) fn type_url(&self) -> Option<&str> {
+        match &self.scope {
+            Scope::Aggregated => None,
+            Scope::Single(resource_type) => resource_type.type_url_in(self.api),
+        }
+    }
+}
+
+/// One discovery service: the aggregated one or that of a kind, of either API version (S-61, S-62).
+#[derive(Clone, Debug)]
+pub(crate) struct DiscoveryService {
+    context: Arc<Context>,
+    service: &'static Service,
+    offer: Offer,
+}
+
+impl DiscoveryService {
+    /// Every service that the table of kinds knows.
+    pub(crate) fn all(context: &Arc<Context>) -> impl Iterator<Item = Self> {
+        let [v3, v2] = &ADS;
+        let aggregated =
+            [(v3, ApiVersion::V3), (v2, ApiVersion::V2)].map(|(service, api)| DiscoveryService {
+                context: Arc::clone(context),
+                service,
+                offer: Offer {
+                    scope: Scope::Aggregated,
+                    api,
+                },
+            });
+        let singles = ResourceType::known().flat_map(|resource_type| {
+            [ApiVersion::V3, ApiVersion::V2]
+                .into_iter()
+                .filter_map(move |api| {
+                    let service = resource_type.service(api)?;
+                    let scope = Scope::Single(resource_type.clone());
+                    Some((service, Offer { scope, api }))
+                })
+        });
+        aggregated
+            .into_iter()
+            .chain(singles.map(|(service, offer)| DiscoveryService {
+                context: Arc::clone(context),
+                service,
+                offer,
+            }))
+    }
+
+    /// Its full name: the first segment of its methods' paths.
+    pub(crate) fn name(&self) -> &'static str {
+        self.service.name
+    }
+
+    async fn answer(self, request: Request<Body>) -> Result<Body, Status> {
+        let peer = Peer::of(request.extensions())?;
+        let (head, body) = request.into_parts();
+        let call = |peer: &Peer| Call {
+            method: head.uri.path().to_owned(),
+            peer: peer.address,
+            headers: head.headers.clone(),
+            identity: peer.names(),
+        };
+        let (context, method) = (&self.context, head.uri.path().rsplit('/').next());
+        let protocol = if method == self.service.stream {
+            Protocol::Sotw
+        } else if method == self.service.delta {
+            Protocol::Delta
+        } else if method == self.service.fetch {
+            return fetch::answer(context, &self.offer, &peer, || call(&peer), body).await;
+        } else {
+            return Err(Status::unimplemented("no such method"));
+        };
+        let open = async {
+            let offer = self.offer.clone();
+            let mut stream = Stream::open(context, protocol, offer, peer.clone(), body)?;
+            stream.observe(|| call(&peer)).await?;
+            Ok(stream)
+        };
+        let stream = open
+            .await
+            .map_err(|refusal: CallError| refusal.status(&context.server.metrics))?;
+        Ok(Body::new(StreamBody::new(stream)))
+    }
+}
+
+impl tower_service::Service<Request<axum::body::Body>> for DiscoveryService {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut TaskContext<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
+        if let Some(code) = is_no_grpc(&request) {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = code;
+            return Box::pin(std::future::ready(Ok(response)));
+        }
+        let answer = self.clone().answer(request.map(Body::new));
+        Box::pin(async { Ok(answer.await.map_or_else(Status::into_http, grpc)) })
+    }
+}
+
+/// What HTTP says to a request that is no call of gRPC (gRPC over HTTP/2, "Requests"): it would be read for ever.
+fn is_no_grpc<B>(request: &Request<B>) -> Option<StatusCode> {
+    if request.method() != Method::POST {
+        return Some(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    let content = request.headers().get(header::CONTENT_TYPE);
+    let is_grpc =
+        content.is_some_and(|content| content.as_bytes().starts_with(b"application/grpc"));
+    (!is_grpc).then_some(StatusCode::UNSUPPORTED_MEDIA_TYPE)
+}
+
+fn grpc(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let grpc = HeaderValue::from_static("application/grpc");
+    response.headers_mut().insert(header::CONTENT_TYPE, grpc);
+    response
+}

@@ -1,0 +1,179 @@
+//! Set-up of a server.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use oxds_core::session::Config;
+use oxds_types::ResourceType;
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use super::feed::{self, StartFeed};
+use super::limits::Limits;
+use super::listener::{BindError, bind};
+use super::run::Server;
+use super::shared::Shared;
+use crate::cache::Cache;
+use crate::discovery::{Clients, Context};
+use crate::hooks::{AnyHooks, Hooks};
+use crate::load::LoadReports;
+use crate::metrics::Metrics;
+use crate::rollback::{OnNack, RollbackDriver};
+use crate::security::Security;
+use crate::store::{Health, Store};
+use crate::withheld::Withheld;
+
+/// Configuration of a server. Start with [`Server::builder`].
+#[must_use = "a builder does nothing until it is bound"]
+#[derive(Default)]
+pub struct Builder {
+    grpc: Option<SocketAddr>,
+    http: Option<SocketAddr>,
+    cache: Cache,
+    config: Config,
+    limits: Limits,
+    security: Security,
+    hooks: Option<Arc<dyn AnyHooks>>,
+    feed: Option<Box<StartFeed>>,
+    load_reports: LoadReports,
+    on_nack: OnNack,
+}
+
+impl Builder {
+    /// Sets the address of the gRPC port: ADS, health, reflection and REST discovery. Port 0 lets the system choose.
+    /// Default: `127.0.0.1:0`.
+    pub fn grpc(mut self, address: SocketAddr) -> Self {
+        self.grpc = Some(address);
+        self
+    }
+
+    /// Sets the address of the HTTP port: metrics, status and REST discovery. Port 0 lets the system choose. Default: no
+    /// HTTP port.
+    pub fn http(mut self, address: SocketAddr) -> Self {
+        self.http = Some(address);
+        self
+    }
+
+    /// Serves this cache; the caller keeps a handle of it. Default: a new, empty cache.
+    pub fn cache(mut self, cache: Cache) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// Feeds the cache from a store.
+    pub fn store(mut self, store: impl Store) -> Self {
+        self.feed = Some(feed::of(store));
+        self
+    }
+
+    /// Sets the limits and timers of sessions: names, resource types, hold timers. Call it before
+    /// [`resource_type`](Self::resource_type) and [`identifier`](Self::identifier), which change parts of it.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Sets the limits of connections and streams: sizes, counts, times.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets authentication and authorization of the gRPC port. Default: every client may connect, as any node.
+    pub fn security(mut self, security: Security) -> Self {
+        self.security = security;
+        self
+    }
+
+    /// Calls these hooks for every call of a client. They can deny a call.
+    pub fn hooks(mut self, hooks: impl Hooks) -> Self {
+        self.hooks = Some(Arc::new(hooks));
+        self
+    }
+
+    /// Sets the reaction to NACKs of a change from the store. Changes that the program makes in the cache itself are
+    /// never rolled back.
+    pub fn on_nack(mut self, policy: OnNack) -> Self {
+        self.on_nack = policy;
+        self
+    }
+
+    /// Records the load reports of clients here, where the caller can read them. Default: only the status shows them.
+    pub fn load_reports(mut self, reports: LoadReports) -> Self {
+        self.load_reports = reports;
+        self
+    }
+
+    /// Serves a resource type of your own. A client that subscribes before the cache has such a resource waits, as it
+    /// does for the types of the API. Without this call it gets an empty response (S-59, S-61).
+    pub fn resource_type(mut self, resource_type: ResourceType) -> Self {
+        self.config.own_types.insert(resource_type);
+        self
+    }
+
+    /// Sets `control_plane.identifier`, which names the replica in every response (S-65).
+    pub fn identifier(mut self, identifier: impl Into<String>) -> Self {
+        self.config.identifier = Some(identifier.into());
+        self
+    }
+
+    /// Binds the addresses. Clients can connect from here on; [`Server::run`] answers them.
+    ///
+    /// # Errors
+    /// An address cannot be bound. Then none is.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
+    pub async fn bind(self) -> Result<Server, BindError> {
+        let grpc = bind(self.grpc.unwrap_or_else(|| ([127, 0, 0, 1], 0).into()))?;
+        let http = self.http.map(bind).transpose()?;
+        let health = Arc::new(Health::default());
+        let clock = Clock::start();
+        let metrics = Arc::new(Metrics::new(self.config.own_types.clone()));
+        let rollback = RollbackDriver::new(self.on_nack, self.cache.clone(), Arc::clone(&metrics));
+        let context = Arc::new(Context {
+            clients: Clients::new(clock, self.cache.notifier()),
+            cache: self.cache,
+            config: Arc::new(self.config),
+            rollback,
+            withheld: Withheld::default(),
+            server: Arc::new(Shared {
+                limits: self.limits,
+                security: self.security,
+                hooks: self.hooks,
+                metrics,
+                clock,
+                closing: CancellationToken::new(),
+            }),
+        });
+        let feed = self
+            .feed
+            .map(|start| start(Arc::clone(&context), Arc::clone(&health)));
+        Ok(Server {
+            grpc,
+            http,
+            context,
+            health,
+            feed,
+            load_reports: self.load_reports,
+        })
+    }
+}
+
+impl Server {
+    /// Returns a builder with the default configuration.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("grpc", &self.grpc)
+            .field("http", &self.http)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}

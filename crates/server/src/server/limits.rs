@@ -1,0 +1,58 @@
+//! Limits of connections, streams and requests (S-77).
+
+use std::time::Duration;
+
+/// Limits of a server. The limits on names and resource types are in [`oxds_core::session::Config`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes of one request. A client that reconnects lists all its resources: 64 MiB are a million resources.
+    pub message_bytes: usize,
+    /// Open connections per port. The server closes a connection beyond the limit.
+    pub connections: usize,
+    /// Open discovery streams of the server.
+    pub streams: usize,
+    /// Open discovery streams per IP address. Behind one address there may be a node with many clients, or many nodes.
+    pub streams_per_peer: usize,
+    /// Concurrent calls per connection (`SETTINGS_MAX_CONCURRENT_STREAMS`). A client needs one per xDS server.
+    pub streams_per_connection: u32,
+    /// Requests per second that the server reads from one stream. HTTP/2 flow control holds the rest back.
+    pub request_rate: u32,
+    /// Requests of one stream that are read before `request_rate` applies. A client that reconnects may subscribe to
+    /// each of its names in a separate request, and acknowledge each response.
+    pub request_burst: u32,
+    /// Time from the start of a connection to its first call, from the start of a stream to its first request, and from
+    /// the start of a poll to the end of its body. Clients send a request as soon as they are connected.
+    pub first_request: Duration,
+    /// Idle time after which the server sends an HTTP/2 PING.
+    pub keepalive: Duration,
+    /// Time to answer that PING; then the server closes the connection.
+    pub keepalive_timeout: Duration,
+    /// Time that a `Fetch` or a REST poll waits for a change, unless the client sends `Prefer: wait=N`. Envoy's default
+    /// timeout for a REST request is one second.
+    pub poll_hold: Duration,
+    /// Upper bound of `Prefer: wait=N`.
+    pub poll_hold_max: Duration,
+    /// Time for connections to end after a shutdown has begun (S-79).
+    pub drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 64 << 20,
+            connections: 100_000,
+            streams: 100_000,
+            streams_per_peer: 20_000,
+            streams_per_connection: 128,
+            request_rate: 1_000,
+            request_burst: 20_000,
+            first_request: Duration::from_secs(30),
+            keepalive: Duration::from_secs(30),
+            keepalive_timeout: Duration::from_secs(20),
+            poll_hold: Duration::from_millis(800),
+            poll_hold_max: Duration::from_secs(60),
+            drain: Duration::from_secs(5),
+        }
+    }
+}

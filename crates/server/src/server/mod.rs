@@ -1,0 +1,29 @@
+//! The server: set-up, listeners, connections, the gRPC port, and what all calls share.
+//!
+//! ```text
+//!  Builder ──bind──▶ Server ──run──▶ ┌ feed      store ──▶ rollback ──▶ cache
+//!                                    ├ gRPC port  listener ──▶ connection ──▶ discovery, LRS, CSDS, health, reflection
+//!                                    └ HTTP port  listener ──▶ connection ──▶ admin
+//! ```
+
+mod builder;
+mod clock;
+mod connection;
+mod feed;
+mod grpc;
+mod limits;
+mod listener;
+mod peer;
+mod run;
+mod services;
+mod shared;
+
+pub use builder::Builder;
+pub(crate) use clock::Clock;
+pub(crate) use connection::Ports;
+pub use limits::Limits;
+pub use listener::BindError;
+pub(crate) use listener::Bound;
+pub(crate) use peer::Peer;
+pub use run::Server;
+pub(crate) use shared::Shared;

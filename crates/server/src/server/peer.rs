@@ -1,0 +1,45 @@
+//! The client at the other end of a connection.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::Extensions;
+use tonic::Status;
+
+use crate::security::Identity;
+
+/// Address and identity of a client. The listener adds it to the extensions of every request.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// Names in the client certificate; `None` if the client sent no certificate.
+    pub(crate) identity: Option<Arc<Identity>>,
+}
+
+impl Peer {
+    /// Returns the peer of a call.
+    ///
+    /// # Errors
+    /// `INTERNAL` if the request has no peer. Only the listener creates requests, so this is a bug of the server.
+    pub(crate) fn of(extensions: &Extensions) -> Result<Self, Status> {
+        let peer = extensions.get::<Self>().cloned();
+        peer.ok_or_else(|| Status::internal("request without peer information"))
+    }
+
+    /// Returns the names in the client certificate, none without a certificate.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let names = self.identity.iter().flat_map(|identity| identity.names());
+        names.map(str::to_owned).collect()
+    }
+}
+
+/// Writes the address, then the identity in parentheses.
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.identity {
+            Some(identity) => write!(f, "{} ({identity})", self.address),
+            None => self.address.fmt(f),
+        }
+    }
+}

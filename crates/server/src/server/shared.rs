@@ -1,0 +1,33 @@
+//! State that all calls and connections of a server share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use super::limits::Limits;
+use crate::hooks::AnyHooks;
+use crate::metrics::Metrics;
+use crate::security::Security;
+
+/// State that all calls and connections share, whatever the service.
+///
+/// What discovery needs besides is in [`Context`](crate::discovery::Context).
+pub(crate) struct Shared {
+    pub(crate) limits: Limits,
+    pub(crate) security: Security,
+    pub(crate) hooks: Option<Arc<dyn AnyHooks>>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) clock: Clock,
+    /// Cancelled when the server begins to shut down.
+    pub(crate) closing: CancellationToken,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
