@@ -1,4 +1,4 @@
-//! How a channel is made.
+//! Builder of channels.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use oxds_client::{Bootstrap, ClientPool, ConfigWatch, Target, TargetError};
 use oxds_core::resolve::Resolution;
 
 use crate::channel::XdsChannel;
-use crate::driver::{Driver, Source};
+use crate::driver::{ChannelDriver, XdsConfigSource};
 use crate::pool::Pool;
-use crate::routing::Shared;
+use crate::routing::ChannelShared;
 
-/// Makes an [`XdsChannel`]; from [`XdsChannel::builder`].
+/// Builds an [`XdsChannel`]; from [`XdsChannel::builder`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
@@ -24,20 +24,29 @@ pub struct Builder {
     report_picks: bool,
 }
 
-/// Why a channel could not be made. What goes wrong later, such as a control plane that does not
-/// answer, is told in the status of RPCs.
+/// Error of [`Builder::build`]. Later errors, such as a control plane that does not respond, are in the
+/// status of RPCs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The target is no xDS target, or names an authority that the bootstrap does not know.
+    /// The target is not an xDS target, or names an authority that is not in the bootstrap.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// No bootstrap was given, and the environment has none that can be used (C-3).
+    /// No bootstrap was given, and the environment has no usable one (gRFC A27; C-3).
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
     /// The channel's task needs a tokio runtime.
-    #[error("an xds channel must be built inside a tokio runtime")]
+    #[error("no tokio runtime: an xDS channel must be built inside one")]
     NoRuntime,
+}
+
+// Here and not beside the type, so that the two modules do not import each other.
+impl XdsChannel {
+    /// Returns a builder of a channel to `target`, as `xds:///service` or `xds://authority/service`.
+    /// The target is checked by [`Builder::build`].
+    pub fn builder(target: impl Into<String>) -> Builder {
+        Builder::new(target.into())
+    }
 }
 
 impl Builder {
@@ -50,37 +59,39 @@ impl Builder {
         }
     }
 
-    /// Asks the control plane of this bootstrap, whatever the environment says (C-4). Channels that
-    /// are to share xDS clients share a [`ClientPool`] instead.
+    /// Uses the control planes of this bootstrap and ignores the environment (C-4). The channel gets
+    /// xDS clients of its own; to share them between channels, use [`clients`](Self::clients).
     pub fn bootstrap(self, bootstrap: Bootstrap) -> Self {
         self.clients(ClientPool::new(bootstrap))
     }
 
-    /// Shares xDS clients with others. Without it, those of the process are used, whose bootstrap is
-    /// in `GRPC_XDS_BOOTSTRAP` (a path) or `GRPC_XDS_BOOTSTRAP_CONFIG` (JSON).
+    /// Shares the xDS clients of this pool. By default the channel uses the process's clients, whose
+    /// bootstrap is in `GRPC_XDS_BOOTSTRAP` (a path) or `GRPC_XDS_BOOTSTRAP_CONFIG` (JSON).
     pub fn clients(mut self, clients: ClientPool) -> Self {
         self.clients = Some(clients);
         self
     }
 
-    /// Shares connections with the other channels of a pool. Without it, all channels of the process
-    /// that are built without one share theirs.
+    /// Shares connections to backends with the other channels of this pool. By default the channel uses
+    /// one pool of the process.
     pub fn pool(mut self, pool: Pool) -> Self {
         self.pool = Some(pool);
         self
     }
 
-    /// Whether each response tells where it came from, as an `Arc<`[`Picked`](crate::Picked)`>` in
-    /// its extensions. Off by default: extensions cost three allocations per RPC.
+    /// Adds an `Arc<`[`Picked`](crate::Picked)`>` with the endpoint to the extensions of each response.
+    /// Off by default, because extensions cost three allocations per RPC.
     pub fn report_picks(mut self, report: bool) -> Self {
         self.report_picks = report;
         self
     }
 
-    /// The channel. It asks for its configuration at once, and connects as soon as it has it.
+    /// Builds the channel. It subscribes to its configuration at once, and connects to the endpoints
+    /// when it has one. Call it inside a tokio runtime.
     ///
     /// # Errors
-    /// [`BuildError`]. That a control plane or a backend cannot be reached is none.
+    /// [`BuildError`]. An unreachable control plane or backend is not an error here: the status of the
+    /// RPCs reports it.
     pub fn build(self) -> Result<XdsChannel, BuildError> {
         let target = Target::parse(&self.target)?;
         let clients = match &self.clients {
@@ -90,28 +101,31 @@ impl Builder {
         in_runtime()?;
         let configs = ConfigWatch::new(&clients, &target)?;
         let channel = self.with_source(configs)?;
-        channel.show(clients.channelz());
+        channel.register(clients.channelz());
         Ok(channel)
     }
 
-    /// A channel whose configurations come from `source`.
-    pub(crate) fn with_source(self, source: impl Source) -> Result<XdsChannel, BuildError> {
+    /// Builds a channel that takes its configurations from `source`.
+    pub(crate) fn with_source(
+        self,
+        source: impl XdsConfigSource,
+    ) -> Result<XdsChannel, BuildError> {
         let target = Target::parse(&self.target)?;
         let runtime = in_runtime()?;
-        let shared = Arc::new(Shared::new(
+        let shared = Arc::new(ChannelShared::new(
             &self.target,
             authority(&target),
             self.report_picks,
         ));
         let pool = self.pool.unwrap_or_else(Pool::of_process);
         let loads = source.load_reporter();
-        let driver = Driver::new(Arc::clone(&shared), pool, loads.clone());
+        let driver = ChannelDriver::new(Arc::clone(&shared), pool, loads.clone());
         let task = runtime.spawn(driver.run(source));
         Ok(XdsChannel::new(shared, task, loads))
     }
 }
 
-impl Source for ConfigWatch {
+impl XdsConfigSource for ConfigWatch {
     fn next(&mut self) -> impl Future<Output = Resolution> + Send {
         Self::next(self)
     }
@@ -125,9 +139,11 @@ fn in_runtime() -> Result<tokio::runtime::Handle, BuildError> {
     tokio::runtime::Handle::try_current().map_err(|_| BuildError::NoRuntime)
 }
 
-/// `:authority` (C-41). The `http` crate has no percent-encoding in an authority, so what needs it
-/// becomes `_`; virtual hosts are chosen by the encoded name all the same.
+/// Returns the `:authority` of requests.
 fn authority(target: &Target) -> Authority {
+    // gRFC A47: the data plane authority is the percent-encoded path of the target (C-41). The `http`
+    // crate accepts no percent-encoding in an authority, so other characters become `_`. Virtual hosts
+    // are still chosen by the encoded name.
     let encoded = target.data_plane_authority();
     let plain: String = encoded.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     Authority::from_str(&encoded)

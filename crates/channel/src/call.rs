@@ -1,15 +1,15 @@
-//! One RPC, from the call to the head of the answer.
+//! One RPC, from the call to the head of the response.
 //!
 //! ```text
-//!  call ─▶ configured? ─▶ route, cluster ─▶ endpoint ─▶ send ─▶ head of the answer
-//!             │ no             ▲  ▲             │ connecting │ the endpoint never saw it
+//!  call ─▶ configured? ─▶ route, cluster ─▶ endpoint ─▶ send ─▶ head of the response
+//!             │ no             ▲  ▲             │ connecting │ the endpoint did not process it
 //!             └──── wait ──────┘  └──── wait ───┘            │
 //!                                 ▲                          │
 //!                                 └──────────────────────────┘
 //! ```
 //!
-//! All of it happens on the caller's task. Both waits are for the same notification ("something
-//! changed"), and like the wait for the answer they are under the deadline.
+//! All steps run on the caller's task. Both waits use the same notification ("something changed").
+//! The deadline limits both waits and the wait for the response.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -23,77 +23,81 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
 use crate::body::{Replay, RequestBody, ResponseBody};
-use crate::count::Counted;
+use crate::count::CallRecorder;
 use crate::deadline::Deadline;
-use crate::picker::Ticket;
-use crate::routing::{Memo, Shared, Step};
+use crate::picker::PickedConnection;
+use crate::routing::{CallState, ChannelShared, RoutingDecision};
 use crate::status;
 
-/// How often the endpoints may turn one request away unprocessed. An endpoint that is shutting down
-/// does so once; the limit is against one that does nothing else.
-const MAX_REFUSALS: u32 = 5;
+/// Number of transparent retries per RPC. An endpoint that shuts down causes one; the limit stops a
+/// loop with endpoints that refuse every stream.
+const MAX_TRANSPARENT_RETRIES: u32 = 5;
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("grpc-rust-oxds/", env!("CARGO_PKG_VERSION")));
 
-/// Carries out one RPC. A failure is an answer with a status, too.
-pub(crate) async fn run(shared: &Shared, request: Request<RequestBody>) -> Response<ResponseBody> {
-    let answer = Call::new(shared, &request).carry_out(request).await;
-    answer.unwrap_or_else(Status::into_http)
+/// Runs one RPC. A failure becomes a response with a status.
+pub(crate) async fn run(
+    shared: &ChannelShared,
+    request: Request<RequestBody>,
+) -> Response<ResponseBody> {
+    let response = Rpc::new(shared, &request).run(request).await;
+    response.unwrap_or_else(Status::into_http)
 }
 
-/// What an RPC keeps while it waits. The request stands beside it, and moves as seldom as it can.
-struct Call<'a> {
-    shared: &'a Shared,
-    memo: Memo,
-    /// The clock is read only for RPCs that wait or are limited by their route.
+/// State of one RPC until the head of the response. The request is kept outside, because it is large
+/// and is moved as seldom as possible.
+struct Rpc<'a> {
+    shared: &'a ChannelShared,
+    state: CallState,
+    /// Set only for RPCs that wait or have a limit from their route: others do not read the clock.
     started: Option<Instant>,
     deadline: Deadline,
-    /// Made at the first wait; goes along with the response.
+    /// Created at the first wait; moves into the response body.
     timer: Option<Pin<Box<Sleep>>>,
-    /// Goes along with the response, too.
-    counted: Counted,
+    /// Moves into the response body.
+    recorder: CallRecorder,
 }
 
-impl<'a> Call<'a> {
-    fn new(shared: &'a Shared, request: &Request<RequestBody>) -> Self {
+impl<'a> Rpc<'a> {
+    fn new(shared: &'a ChannelShared, request: &Request<RequestBody>) -> Self {
         Self {
             shared,
             deadline: Deadline::of_request(request.headers()),
-            memo: Memo::default(),
+            state: CallState::default(),
             started: None,
             timer: None,
-            counted: Counted::begin(&shared.calls),
+            recorder: CallRecorder::begin(&shared.calls),
         }
     }
 
-    async fn carry_out(
+    async fn run(
         mut self,
         mut request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Status> {
-        absolute(request.uri_mut(), &self.shared.authority)?;
+        make_absolute(request.uri_mut(), &self.shared.authority)?;
         request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
-        for _ in 0..=MAX_REFUSALS {
-            let mut ticket = self.ticket(&mut request).await?;
-            self.counted.go(ticket.in_flight, ticket.load);
+        for _ in 0..=MAX_TRANSPARENT_RETRIES {
+            let mut picked = self.pick(&mut request).await?;
+            self.recorder.attempt(picked.in_flight, picked.load);
             self.deadline.write(request.headers_mut());
             let replay = Replay::of(&request);
-            let sent = pin!(ticket.sender.try_send_request(request));
-            let waiting = || format!("waiting for the answer of {}", ticket.picked);
-            request = match self.bound(sent, waiting).await? {
+            let sent = pin!(picked.sender.try_send_request(request));
+            let waiting = || format!("waiting for the response of {}", picked.picked);
+            request = match self.until_deadline(sent, waiting).await? {
                 Ok(response) => {
                     let (head, incoming) = response.into_parts();
                     if incoming.is_end_stream() {
-                        self.counted.end(Some(&head.headers));
+                        self.recorder.end(Some(&head.headers));
                     }
-                    let body = ResponseBody::new(incoming, self.counted, self.timer);
+                    let body = ResponseBody::new(incoming, self.recorder, self.timer);
                     let mut response = Response::from_parts(head, body);
                     if self.shared.report_picks {
-                        response.extensions_mut().insert(ticket.picked);
+                        response.extensions_mut().insert(picked.picked);
                     }
                     return Ok(response);
                 }
-                Err(error) => unsent(error, replay)?,
+                Err(error) => unprocessed_request(error, replay)?,
             };
         }
         Err(Status::unavailable(
@@ -101,45 +105,50 @@ impl<'a> Call<'a> {
         ))
     }
 
-    /// Waits until an endpoint can take the request, or it is clear that none will.
+    /// Waits until an endpoint can take the request, or until the RPC must fail.
     ///
-    /// The request is exclusive only because bodies are `Send` and not `Sync`.
-    async fn ticket(&mut self, request: &mut Request<RequestBody>) -> Result<Ticket, Status> {
+    /// The reference to the request is exclusive only because bodies are `Send` and not `Sync`.
+    async fn pick(
+        &mut self,
+        request: &mut Request<RequestBody>,
+    ) -> Result<PickedConnection, Status> {
         let shared = self.shared;
-        // Most RPCs need one look, and nothing to wait with.
-        match self.step(request) {
-            Step::Go(ticket) => return Ok(ticket),
-            Step::Fail(status) => return Err(status),
-            Step::Wait(_) => {}
+        // Most RPCs are decided at the first attempt and need no notification.
+        match self.decide(request) {
+            RoutingDecision::Send(picked) => return Ok(picked),
+            RoutingDecision::Fail(status) => return Err(status),
+            RoutingDecision::Wait(_) => {}
         }
         loop {
-            // Made before the look, so that a change between look and wait is not missed.
+            // Created before the decision, so that a change between decision and wait is not missed.
             let changed = shared.changed();
-            match self.step(request) {
-                Step::Go(ticket) => return Ok(ticket),
-                Step::Fail(status) => return Err(status),
-                Step::Wait(what) => {
+            match self.decide(request) {
+                RoutingDecision::Send(picked) => return Ok(picked),
+                RoutingDecision::Fail(status) => return Err(status),
+                RoutingDecision::Wait(reason) => {
                     self.started.get_or_insert_with(Instant::now);
-                    self.bound(pin!(changed), || what.to_string()).await?;
+                    self.until_deadline(pin!(changed), || reason.to_string())
+                        .await?;
                 }
             }
         }
     }
 
-    fn step(&mut self, request: &Request<RequestBody>) -> Step {
-        let step = self.shared.step(request, &mut self.memo);
-        if let Some(limit) = self.memo.limit {
+    fn decide(&mut self, request: &Request<RequestBody>) -> RoutingDecision {
+        let decision = self.shared.decide(request, &mut self.state);
+        // gRFC A31: the deadline is the smaller of the application's and the route's (C-233).
+        if let Some(limit) = self.state.limit {
             let started = *self.started.get_or_insert_with(Instant::now);
             self.deadline.limit(started, limit);
         }
-        step
+        decision
     }
 
-    /// Waits for `future`, but not beyond the deadline, which would be `what`'s fault.
-    async fn bound<F: Future>(
+    /// Waits for `future` until the deadline. The error names the wait with the text of `waiting`.
+    async fn until_deadline<F: Future>(
         &mut self,
         future: Pin<&mut F>,
-        what: impl FnOnce() -> String,
+        waiting: impl FnOnce() -> String,
     ) -> Result<F::Output, Status> {
         let Some(end) = self.deadline.instant() else {
             return Ok(future.await);
@@ -149,15 +158,16 @@ impl<'a> Call<'a> {
             timer.as_mut().reset(end);
         }
         tokio::select! {
+            // A result that is ready at the deadline still counts.
             biased;
             output = future => Ok(output),
-            () = timer.as_mut() => Err(status::deadline_exceeded(&what())),
+            () = timer.as_mut() => Err(status::deadline_exceeded(&waiting())),
         }
     }
 }
 
-/// The target's authority, unless the caller set one.
-fn absolute(uri: &mut Uri, authority: &Authority) -> Result<(), Status> {
+/// Adds scheme and authority to a URI without them. An authority of the caller stays.
+fn make_absolute(uri: &mut Uri, authority: &Authority) -> Result<(), Status> {
     if uri.scheme().is_some() && uri.authority().is_some() {
         return Ok(());
     }
@@ -165,21 +175,23 @@ fn absolute(uri: &mut Uri, authority: &Authority) -> Result<(), Status> {
     parts.scheme.get_or_insert(Scheme::HTTP);
     parts.authority.get_or_insert_with(|| authority.clone());
     *uri = Uri::from_parts(parts)
-        .map_err(|error| Status::internal(format!("request URI: {error}")))?;
+        .map_err(|error| Status::internal(format!("invalid request URI: {error}")))?;
     Ok(())
 }
 
-/// The request again, if the endpoint certainly did not see it.
-fn unsent(
+/// Returns the request for another attempt, if the endpoint certainly did not process it.
+fn unprocessed_request(
     mut error: TrySendError<Request<RequestBody>>,
     replay: Option<Replay>,
 ) -> Result<Request<RequestBody>, Status> {
-    // hyper hands back what it did not send.
+    // hyper returns a request that it did not write.
     if let Some(request) = error.take_message() {
         return Ok(request);
     }
     let error = error.into_error();
     match replay {
+        // gRFC A6, "Transparent Retries": an RPC that the server's application never saw may be
+        // sent again without a retry policy.
         Some(replay) if status::never_processed(&error) => Ok(replay.into_request()),
         _ => Err(status::of_transport(&error)),
     }

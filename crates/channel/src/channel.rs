@@ -1,4 +1,4 @@
-//! The handle that applications hold.
+//! The channel handle that applications hold.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,52 +15,51 @@ use tokio::task::JoinHandle;
 use tower_service::Service;
 
 use crate::body::{RequestBody, ResponseBody};
-use crate::builder::Builder;
 use crate::call;
-use crate::routing::Shared;
+use crate::routing::ChannelShared;
 use crate::snapshot::ChannelStatus;
 
 /// A channel to the service behind an `xds:///` target.
 ///
-/// Clones share everything: configuration, picks, connections. It is always ready: a call that has
-/// to wait (for the configuration, for a connection) waits in its own future, under its own deadline.
+/// Clones share configuration, pickers and connections. `poll_ready` is always ready: a call that must
+/// wait for the configuration or for a connection waits in its own future, until its own deadline.
+///
+/// # Errors
+///
+/// The service itself never fails. Every failure of an RPC is a response whose headers have a
+/// `grpc-status`.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future of a call, or a response body before its end, cancels the RPC and nothing
-/// else. Dropping the last clone ends the channel's tasks; RPCs whose answer has begun go on to
-/// their end, and their connections with them. Before the runtime ends, [`close`](XdsChannel::close) the
-/// last one.
+/// Dropping the future of a call, or a response body before its end, cancels this RPC and nothing
+/// else. Dropping the last clone ends the channel's task. RPCs whose response has begun continue to
+/// their end, and their connections stay open until then. Before the runtime ends,
+/// [`close`](XdsChannel::close) the last clone.
 #[derive(Clone)]
 pub struct XdsChannel {
-    handle: Arc<Handle>,
+    handle: Arc<ChannelHandle>,
 }
 
-/// What all clones and the calls under way hold; the driver ends with it.
-struct Handle {
-    shared: Arc<Shared>,
+/// State that all clones and the calls under way hold; its drop ends the driver.
+struct ChannelHandle {
+    shared: Arc<ChannelShared>,
     driver: JoinHandle<()>,
     loads: Option<LoadReporter>,
 }
 
-impl Drop for Handle {
+impl Drop for ChannelHandle {
     fn drop(&mut self) {
         self.driver.abort();
     }
 }
 
 impl XdsChannel {
-    /// A channel to `target`, as `xds:///service` or `xds://authority/service`.
-    pub fn builder(target: impl Into<String>) -> Builder {
-        Builder::new(target.into())
-    }
-
     pub(crate) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<ChannelShared>,
         driver: JoinHandle<()>,
         loads: Option<LoadReporter>,
     ) -> Self {
-        let handle = Arc::new(Handle {
+        let handle = Arc::new(ChannelHandle {
             shared,
             driver,
             loads,
@@ -68,18 +67,19 @@ impl XdsChannel {
         Self { handle }
     }
 
-    /// Drops this handle. If it was the last one, and no RPC is under way, waits until the control plane
-    /// has been told the load that was counted, or that is given up: three seconds at most, and no time
-    /// where no cluster reports its load. Without it, a process that exits at once may lose the last report.
+    /// Drops this clone. If it was the last one and no RPC is under way, waits until the counted load is
+    /// reported to the control plane, for at most three seconds. Returns at once if no cluster reports
+    /// load. Without this call, a process that exits at once may lose its last load report.
     ///
     /// # Cancel safety
     ///
-    /// The handle is gone once the future is; what is not told by then is told while the runtime lasts.
+    /// Dropping the future drops the clone. A pending load report is still sent while the runtime
+    /// continues.
     pub async fn close(self) {
         let Some(mut handle) = Arc::into_inner(self.handle) else {
             return;
         };
-        // What it counts with must be gone before the last report.
+        // The driver holds load counters: they must be dropped before the last report is made.
         handle.driver.abort();
         let _ = (&mut handle.driver).await;
         let loads = handle.loads.take();
@@ -89,17 +89,17 @@ impl XdsChannel {
         }
     }
 
-    /// Adds it to what channelz shows.
-    pub(crate) fn show(&self, registry: &Registry) {
+    /// Adds the channel to the channelz registry, which holds it weakly.
+    pub(crate) fn register(&self, registry: &Registry) {
         registry.add(&self.handle.shared);
     }
 
-    /// The target it was built with.
+    /// Returns the target that the channel was built with.
     pub fn target(&self) -> &str {
         &self.handle.shared.target
     }
 
-    /// What the channel knows now: configuration, clusters, the state of each endpoint.
+    /// Returns the current state of the configuration, of each cluster and of each endpoint.
     pub fn status(&self) -> ChannelStatus {
         ChannelStatus::of(&self.handle.shared)
     }
@@ -132,20 +132,21 @@ where
         let body = RequestBody::take(tonic::body::Body::new(body));
         let request = match body {
             Ok(body) => Request::from_parts(head, body),
-            Err(status) => return ResponseFuture::of(std::future::ready(status.into_http())),
+            Err(status) => return ResponseFuture::new(std::future::ready(status.into_http())),
         };
         let handle = Arc::clone(&self.handle);
-        ResponseFuture::of(async move { call::run(&handle.shared, request).await })
+        ResponseFuture::new(async move { call::run(&handle.shared, request).await })
     }
 }
 
-/// The answer to come. A failure is an answer, too: headers with a `grpc-status`.
+/// Future of a response. Resolves when the head of the response arrives, and never fails: a failed RPC
+/// is a response whose headers have a `grpc-status`. Dropping it cancels the RPC.
 #[must_use = "a call does nothing unless polled"]
 pub struct ResponseFuture(Pin<Box<dyn Future<Output = Response<ResponseBody>> + Send>>);
 
 impl ResponseFuture {
-    fn of(answer: impl Future<Output = Response<ResponseBody>> + Send + 'static) -> Self {
-        Self(Box::pin(answer))
+    fn new(response: impl Future<Output = Response<ResponseBody>> + Send + 'static) -> Self {
+        Self(Box::pin(response))
     }
 }
 

@@ -1,15 +1,15 @@
-//! A channel, as channelz shows it (gRFC A14).
+//! The channelz entry of a channel (gRFC A14).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_client::channelz::{self, Id, Node, Subchannel as _};
+use oxds_client::channelz::{self, Id, Node};
 use oxds_core::lb::Connectivity;
 
 use crate::picker::PickerState;
-use crate::routing::{Routing, Shared};
+use crate::routing::{ChannelShared, Routing};
 
-impl channelz::Channel for Shared {
+impl channelz::Channel for ChannelShared {
     fn id(&self) -> Id {
         self.id
     }
@@ -19,11 +19,11 @@ impl channelz::Channel for Shared {
             target: self.target.to_string(),
             state: connectivity(&self.routing()),
             calls: self.calls.calls(),
-            created: self.made,
+            created: self.created,
         }
     }
 
-    /// Those that the configuration in use has connected to, each once, however many clusters share it.
+    /// Returns the subchannels of the configuration in use, each once even if several clusters share it.
     fn subchannels(&self) -> Vec<Arc<dyn channelz::Subchannel>> {
         let routing = self.routing();
         let Routing::Table(table) = &*routing else {
@@ -33,19 +33,19 @@ impl channelz::Channel for Shared {
         for cluster in &table.clusters {
             let picker = cluster.picker();
             for subchannel in picker
-                .known
+                .endpoints
                 .iter()
-                .filter_map(|known| known.subchannel.as_ref())
+                .filter_map(|entry| entry.subchannel.as_ref())
             {
-                let shown = Arc::clone(subchannel) as Arc<dyn channelz::Subchannel>;
-                found.insert(subchannel.id(), shown);
+                let subchannel = Arc::clone(subchannel) as Arc<dyn channelz::Subchannel>;
+                found.insert(subchannel.id(), subchannel);
             }
         }
         found.into_values().collect()
     }
 }
 
-/// Ready if one cluster is, failed only if all are.
+/// Aggregates the states of the clusters: ready if one is, in transient failure only if all are.
 fn connectivity(routing: &Routing) -> Connectivity {
     let table = match routing {
         Routing::Waiting => return Connectivity::Connecting,
@@ -57,7 +57,7 @@ fn connectivity(routing: &Routing) -> Connectivity {
         .iter()
         .map(|cluster| match cluster.picker().state {
             PickerState::Ready(_) => Connectivity::Ready,
-            PickerState::Connecting | PickerState::Gone => Connectivity::Connecting,
+            PickerState::Connecting | PickerState::Removed => Connectivity::Connecting,
             PickerState::Failed(_) => Connectivity::TransientFailure,
         });
     Connectivity::of_round_robin(states)

@@ -1,4 +1,4 @@
-//! Counting an RPC, from its start to its end: for channelz (gRFC A14) and for load reports (A27).
+//! Counts of an RPC from its start to its end, for channelz (gRFC A14) and load reports (gRFC A27).
 
 use std::sync::Arc;
 
@@ -10,41 +10,43 @@ use crate::subchannel::InFlight;
 
 const GRPC_STATUS: http::HeaderName = http::HeaderName::from_static("grpc-status");
 
-/// An RPC that is under way; over when dropped. What nobody said the end of was cancelled, or broke.
+/// Records an RPC that is under way; the drop counts its end. An RPC that is dropped before
+/// [`end`](Self::end) counts as broken: it was cancelled, or its connection failed.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct CallRecorder {
     calls: Arc<CallCounter>,
-    /// The connection it is on, if it got so far.
-    on: Option<InFlight>,
-    /// The load of that endpoint's locality, if it is reported.
+    /// The connection of the current attempt.
+    in_flight: Option<InFlight>,
+    /// The load of the endpoint's locality, if the cluster reports load.
     load: Option<load::Call>,
     ended: Ended,
 }
 
-impl Counted {
-    /// One begins.
+impl CallRecorder {
+    /// Counts the start of an RPC.
     pub(crate) fn begin(calls: &Arc<CallCounter>) -> Self {
         calls.begin();
         Self {
             calls: Arc::clone(calls),
-            on: None,
+            in_flight: None,
             load: None,
             ended: Ended::Broken,
         }
     }
 
-    /// It is on this connection from now on. On the one before, if there was one, it came to nothing.
-    pub(crate) fn go(&mut self, on: InFlight, load: Option<load::Call>) {
-        self.on = Some(on);
+    /// Moves the RPC to a connection. An earlier attempt ends as broken.
+    pub(crate) fn attempt(&mut self, in_flight: InFlight, load: Option<load::Call>) {
+        self.in_flight = Some(in_flight);
         self.load = load;
     }
 
-    /// The endpoint has said its last word, in headers or trailers.
-    pub(crate) fn end(&mut self, last: Option<&HeaderMap>) {
-        if let (Some(load), Some(last)) = (self.load.take(), last) {
-            load.end(last);
+    /// Records the end of the response. `trailers` are those of the endpoint, or its headers if the
+    /// response has only these.
+    pub(crate) fn end(&mut self, trailers: Option<&HeaderMap>) {
+        if let (Some(load), Some(trailers)) = (self.load.take(), trailers) {
+            load.end(trailers);
         }
-        let status = last.and_then(|last| last.get(GRPC_STATUS));
+        let status = trailers.and_then(|trailers| trailers.get(GRPC_STATUS));
         self.ended = match status {
             Some(status) if status == "0" => Ended::Ok,
             _ => Ended::NotOk,
@@ -52,11 +54,11 @@ impl Counted {
     }
 }
 
-impl Drop for Counted {
+impl Drop for CallRecorder {
     fn drop(&mut self) {
         self.calls.end(self.ended);
-        if let Some(on) = &mut self.on {
-            on.end(self.ended);
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.end(self.ended);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The time an RPC may take: what the application set, bounded by the route (A31).
+//! The deadline of an RPC: the application's, or the route's limit if that ends earlier (gRFC A31).
 //!
-//! The deadline counts from the call on, so it covers the wait for a configuration and for a
-//! connection as well as the answer.
+//! The time counts from the call, so the deadline covers the wait for a configuration, the wait for a
+//! connection, and the response.
 
 use std::time::Duration;
 
@@ -10,20 +10,21 @@ use tokio::time::Instant;
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 
-/// When the RPC must be over.
+/// Instant at which the RPC must end, if it has a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// The application's deadline, which gRPC front ends carry as the `grpc-timeout` header.
+    /// Returns the application's deadline, which gRPC front ends send as the `grpc-timeout` header.
     pub(crate) fn of_request(headers: &HeaderMap) -> Self {
-        // Without the header the clock is not read: a call costs nothing for what it lacks.
+        // Without the header the clock is not read: most calls save that cost.
         let timeout = headers.get(GRPC_TIMEOUT).and_then(parse);
         Self(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
     }
 
-    /// Bounds it by a limit counted from `started` (C-233: the smaller wins).
+    /// Shortens the deadline to `limit` after `started`, if that is earlier.
     pub(crate) fn limit(&mut self, started: Instant, limit: Duration) {
+        // gRFC A31: the smaller of the application's deadline and the route's limit wins (C-233).
         if let Some(end) = started.checked_add(limit) {
             self.0 = Some(self.0.map_or(end, |own| own.min(end)));
         }
@@ -33,7 +34,7 @@ impl Deadline {
         self.0
     }
 
-    /// Tells the backend what is left.
+    /// Writes the remaining time to the `grpc-timeout` header, for the backend.
     pub(crate) fn write(self, headers: &mut HeaderMap) {
         if let Some(end) = self.0 {
             let left = end.saturating_duration_since(Instant::now());
@@ -42,8 +43,8 @@ impl Deadline {
     }
 }
 
-/// `TimeoutValue TimeoutUnit` of the gRPC protocol: at most 8 digits, one of `H M S m u n`.
-/// A malformed value is ignored, as the server would not know it either.
+/// Parses `TimeoutValue TimeoutUnit` of the gRPC protocol: at most 8 digits, then one of `H M S m u n`.
+/// Returns `None` for a malformed value, which counts as no timeout.
 fn parse(value: &HeaderValue) -> Option<Duration> {
     let (digits, unit) = value
         .to_str()
@@ -64,7 +65,7 @@ fn parse(value: &HeaderValue) -> Option<Duration> {
     })
 }
 
-/// The finest unit in which the value fits 8 digits.
+/// Formats the timeout in the finest unit in which its value fits 8 digits.
 fn format(timeout: Duration) -> HeaderValue {
     const LIMIT: u128 = 100_000_000;
     let units = [
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_every_unit() {
+    fn parse_accepts_every_unit() {
         assert_eq!(parsed("2H"), Some(Duration::from_secs(7200)));
         assert_eq!(parsed("3M"), Some(Duration::from_secs(180)));
         assert_eq!(parsed("4S"), Some(Duration::from_secs(4)));
@@ -100,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn ignores_what_the_protocol_does_not_know() {
+    fn parse_ignores_malformed_values() {
         for bad in ["", "S", "5", "5s", "-5S", "123456789S", "5 S", "1.5S"] {
             assert_eq!(parsed(bad), None, "{bad}");
         }
     }
 
     #[test]
-    fn writes_what_it_reads() {
+    fn format_and_parse_round_trip() {
         for timeout in [
             Duration::ZERO,
             Duration::from_millis(99),
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn c233_the_smaller_of_both_wins() {
+    fn c233_smaller_limit_wins() {
         let now = Instant::now();
         let mut deadline = Deadline::default();
         deadline.limit(now, Duration::from_secs(9));

@@ -1,23 +1,23 @@
-//! `xds:///` channels for tonic and tower: a Rust service finds, routes to and balances over its
-//! backends as a control plane says, without a sidecar.
+//! `xds:///` channels for tonic and tower: service discovery, routing and load balancing from a control
+//! plane, without a sidecar.
 //!
 //! ```text
 //!              ┌───────────────────────────── XdsChannel ─────────────────────────────┐
 //!   request ──▶│ route ──▶ cluster ──▶ drop? ──▶ priority, locality ──▶ ready endpoint │──▶ backend
 //!              │    ▲                                    ▲                             │    (HTTP/2)
 //!              └────┼────────────────────────────────────┼─────────────────────────────┘
-//!                   │ tables and pickers, swapped in whole │
-//!              ┌────┴────────────────────────────────────┴──┐      ┌──────────────────────────┐
-//!              │ one task: configurations, failover, pickers │◀────│ subchannels, one a backend│
-//!              └────▲───────────────────────────────────────┘      └──────────────────────────┘
+//!                   │ routing table and pickers, replaced whole
+//!              ┌────┴────────────────────────────────────┴───┐     ┌────────────────────────────┐
+//!              │ one task: configurations, failover, pickers │◀────│ one subchannel per backend │
+//!              └────▲────────────────────────────────────────┘     └────────────────────────────┘
 //!                   │ LDS → RDS → CDS → EDS (oxds-client)
 //! ```
 //!
-//! A client that tonic generated takes the channel as it takes `tonic::transport::Channel`:
+//! Clients that tonic generated accept it in the place of `tonic::transport::Channel`:
 //!
 //! ```no_run
 //! use oxds_channel::XdsChannel;
-//! use tonic::client::Grpc; // what generated clients hold
+//! use tonic::client::Grpc; // the inner client of generated clients
 //! # use tonic::client::GrpcService;
 //! # struct GreeterClient<T>(Grpc<T>);
 //! # impl<T: GrpcService<tonic::body::Body>> GreeterClient<T> {
@@ -35,23 +35,24 @@
 //! # }
 //! ```
 //!
-//! # What an RPC meets
+//! # Path of an RPC
 //!
-//! On the request path there is no lock, no queue of oxds' own and no task: two atomic loads, a
-//! walk over compiled routes, random numbers of the thread, and the HTTP/2 connection of the
-//! endpoint. What has to wait (for the configuration, for a connection) waits under the RPC's
-//! deadline: the `grpc-timeout` that the application set, or what its route allows, whichever is less.
+//! The request path has no lock, no queue of its own and no task: two atomic loads, a walk over compiled
+//! routes, thread-local random numbers, and the HTTP/2 connection of the endpoint. An RPC that must wait
+//! (for the configuration, for a connection) waits until its deadline, which is the smaller of the
+//! application's `grpc-timeout` and the limit of its route.
 //!
 //! - No configuration yet, or connecting: the RPC waits.
-//! - Known not to work (no listener, no route, a broken cluster, no endpoint to be reached, dropped):
-//!   it fails at once, as `UNAVAILABLE`, with the cause in words. A control plane's own statuses never
-//!   reach the application as if they were its backend's.
-//! - The endpoint did not process it (the connection went away before, `REFUSED_STREAM`, an orderly
-//!   GOAWAY): it goes to another one, if its message was taken whole, as unary ones are.
-//! - A failure is an answer: HTTP headers with a `grpc-status`. The service itself never errs, so any
-//!   front end can sit on it.
+//! - No listener, no route, invalid cluster, all endpoints unreachable, or dropped: the RPC fails at once
+//!   with `UNAVAILABLE` and the cause in the message. Status codes that only backends may produce never
+//!   come from the control plane (gRFC A54).
+//! - The endpoint did not process the RPC (the connection closed before, `REFUSED_STREAM`, an orderly
+//!   GOAWAY): the channel sends it to another endpoint, if its request is unary (transparent retry,
+//!   gRFC A6).
+//! - A failure is a response: HTTP headers with a `grpc-status`. The service itself never fails, so any
+//!   front end can use it.
 //!
-//! # What there is
+//! # Features of xDS
 //!
 //! | feature | status |
 //! |---|---|
@@ -61,27 +62,29 @@
 //! | keepalive, backoff, GOAWAY, more connections at `MAX_CONCURRENT_STREAMS` | yes |
 //! | connections shared by channels ([`Pool`]) | yes |
 //! | channelz: calls by channel, endpoint and connection ([`oxds_client::channelz`]) | yes |
-//! | load reports: calls by locality, drops by category, what backends say of themselves (ORCA) | yes |
+//! | load reports: calls by locality, drops by category, backend metrics (ORCA) | yes |
 //! | retries by policy, hedging, circuit breaking, outlier detection | not yet |
 //! | ring hash, least request, weighted round robin, TLS, fault injection | not yet |
 //!
-//! It is not a proxy, it does not speak HTTP/1, and it does not need tonic's transport: of tonic it
-//! takes the body and the status.
+//! The crate is not a proxy and does not speak HTTP/1. Of tonic it uses the body and the status, not the
+//! transport.
 //!
-//! More than one connection to an endpoint is opened when all that are open carry as many streams as
-//! the server allowed in its first SETTINGS, up to ten in all; what comes meanwhile queues on the one
-//! that carries fewest. They stay until they are closed from the other end.
+//! The channel opens another connection to an endpoint when all open ones carry as many streams as the
+//! server allowed in its first SETTINGS, up to ten (gRFC A105). Until it is open, RPCs queue on the
+//! connection with the fewest streams. Connections stay open until the server closes them.
 //!
 //! # Cancel safety
 //!
 //! Dropping a call or a response body cancels that RPC and nothing else. Dropping the last clone of a
 //! channel ends its task and its subscriptions; connections that no other channel uses close when the
-//! last RPC on them is over.
+//! last RPC on them ends.
 //!
-//! # Features
+//! # Cargo features
 //!
-//! `testing` (off): [`testing`], an echo backend and configurations without a control plane. Tracing
-//! targets: `oxds::channel`, `oxds::subchannel`.
+//! - `tls` (off): TLS to control planes.
+//! - `testing` (off): [`testing`], an echo backend and configurations without a control plane.
+//!
+//! Tracing targets: `oxds::channel`, `oxds::subchannel`.
 
 mod body;
 mod builder;
@@ -91,6 +94,7 @@ mod channelz;
 mod count;
 mod deadline;
 mod driver;
+mod endpoint;
 mod picker;
 mod pool;
 mod random;
@@ -104,10 +108,10 @@ pub mod testing;
 pub use body::ResponseBody;
 pub use builder::{BuildError, Builder};
 pub use channel::{ResponseFuture, XdsChannel};
+pub use endpoint::Picked;
 pub use oxds_client::bootstrap::TransportPolicy;
 pub use oxds_client::transport::Keepalive;
 pub use oxds_client::{Bootstrap, ClientPool};
 pub use oxds_core::lb::Connectivity;
-pub use picker::Picked;
 pub use pool::Pool;
 pub use snapshot::{ChannelStatus, ClusterStatus, EndpointStatus};

@@ -1,12 +1,10 @@
-//! The endpoints an RPC may go to, as the request path reads them.
+//! Pickers: the endpoints that an RPC may go to, in the form that the request path reads.
 //!
-//! A [`Cluster`] lives as long as its name is in the configuration; its [`Picker`] is replaced
-//! whenever an endpoint connects or fails, a priority takes over, or the assignment changes. A picker
-//! itself never changes but for its counters, so a pick is loads and one `fetch_add`: no lock, no
+//! A [`ClusterHandle`] lives as long as its name is in the configuration; its [`Picker`] is replaced
+//! whenever an endpoint connects or fails, another priority becomes active, or the assignment changes.
+//! Only the counters of a picker change, so a pick is loads and one `fetch_add`: no lock, no
 //! allocation.
 
-use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,99 +16,85 @@ use oxds_core::resource::Assignment;
 use tonic::Status;
 
 use crate::body::RequestBody;
+use crate::endpoint::{EndpointEntry, Picked};
 use crate::random::random;
-use crate::snapshot::Known;
 use crate::subchannel::{Connection, Connections, InFlight, Subchannel};
 
-/// Where an RPC went. In the extensions of the response, as `Arc<Picked>`, if the channel was
-/// [built](crate::Builder::report_picks) to report picks.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Picked {
-    /// Name of the cluster.
-    pub cluster: Arc<str>,
-    /// The endpoint's locality, as `region/zone/sub_zone`.
-    pub locality: Arc<str>,
-    /// The locality's priority; 0 is the highest.
-    pub priority: usize,
-    /// The endpoint's address.
-    pub address: SocketAddr,
-}
-
-impl fmt::Display for Picked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (cluster {})", self.address, self.cluster)
-    }
-}
-
-/// A cluster of the configuration.
+/// A cluster of the configuration, with its picker of the moment.
 #[derive(Debug)]
-pub(crate) struct Cluster {
+pub(crate) struct ClusterHandle {
     pub(crate) name: Arc<str>,
     picker: ArcSwap<Picker>,
 }
 
-/// Who takes the next RPC.
+/// Decides, for one cluster, where the next RPC goes.
 #[derive(Debug)]
 pub(crate) struct Picker {
-    /// Where the drops are; `None` while there is no assignment.
+    /// Assignment with the drop categories; `None` while there is no assignment.
     pub(crate) assignment: Option<Arc<Assignment>>,
-    pub(crate) drops: Drops,
+    pub(crate) drops: DropCounts,
     pub(crate) state: PickerState,
-    /// For the status: the priority in use, and every endpoint of the assignment.
+    /// The active priority, for the status.
     pub(crate) priority: Option<usize>,
-    pub(crate) known: Arc<[Known]>,
+    /// Every endpoint of the assignment, for the status and channelz.
+    pub(crate) endpoints: Arc<[EndpointEntry]>,
 }
 
 #[derive(Debug)]
 pub(crate) enum PickerState {
     /// No endpoint is ready yet: RPCs wait.
     Connecting,
-    /// None will be without a change: RPCs fail with this.
+    /// No endpoint can become ready without an update: RPCs fail with this status.
     Failed(Status),
-    Ready(Weighted<Locality>),
-    /// The configuration has dropped the cluster.
-    Gone,
+    /// Localities of the active priority with ready endpoints.
+    Ready(Weighted<ReadyLocality>),
+    /// The configuration no longer contains the cluster.
+    Removed,
 }
 
-/// Where drops are counted, if the cluster's load is reported: by category, in the assignment's order.
-pub(crate) type Drops = Arc<[Arc<load::DropCount>]>;
+/// Counters of dropped RPCs, if the cluster's load is reported: one per category, in the order of the
+/// assignment.
+pub(crate) type DropCounts = Arc<[Arc<load::DropCount>]>;
 
-/// The ready endpoints of a locality, taken by turns; never empty.
+/// The ready endpoints of a locality, picked round robin; never empty.
 #[derive(Debug)]
-pub(crate) struct Locality {
+pub(crate) struct ReadyLocality {
     load: Option<LocalityLoad>,
-    endpoints: Box<[Endpoint]>,
-    turn: AtomicUsize,
+    endpoints: Box<[ReadyEndpoint]>,
+    next: AtomicUsize,
 }
 
-/// A ready endpoint.
+/// An endpoint with at least one open connection.
 #[derive(Debug)]
-pub(crate) struct Endpoint {
+pub(crate) struct ReadyEndpoint {
     pub(crate) picked: Arc<Picked>,
     pub(crate) subchannel: Arc<Subchannel>,
     pub(crate) connections: Connections,
 }
 
-/// What [`Cluster::pick`] found.
-pub(crate) enum Pick {
-    Endpoint(Ticket),
-    Wait,
+/// Result of [`ClusterHandle::pick`]. As in gRPC's LB API: complete, queue or fail.
+pub(crate) enum PickResult {
+    /// Send on this connection.
+    Complete(PickedConnection),
+    /// No endpoint is ready: wait for the next picker.
+    Queue,
+    /// Fail the RPC with this status.
     Fail(Status),
-    Gone,
+    /// The configuration no longer contains the cluster: match the routes again.
+    Removed,
 }
 
-/// The right to send one request on a connection.
+/// Permission to send one request on a connection, already counted as in flight.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct PickedConnection {
     pub(crate) sender: SendRequest<RequestBody>,
     pub(crate) in_flight: InFlight,
-    /// The RPC's part in load reports.
+    /// The RPC's share of the load reports, if the cluster reports load.
     pub(crate) load: Option<load::Call>,
     pub(crate) picked: Arc<Picked>,
 }
 
-impl Cluster {
+impl ClusterHandle {
     pub(crate) fn new(name: Arc<str>) -> Self {
         let picker = ArcSwap::from_pointee(Picker::without_endpoints(PickerState::Connecting));
         Self { name, picker }
@@ -124,9 +108,10 @@ impl Cluster {
         self.picker.load_full()
     }
 
-    pub(crate) fn pick(&self) -> Pick {
+    pub(crate) fn pick(&self) -> PickResult {
         let picker = self.picker.load();
-        // Drops come first, whatever the endpoints' state (C-245).
+        // gRFC A27, A32: drops apply before the state of the endpoints matters, so a cluster without
+        // endpoints can still drop everything (C-245).
         let drops = picker
             .assignment
             .as_ref()
@@ -138,63 +123,66 @@ impl Cluster {
                 count.add();
             }
             let text = format!("cluster {}: dropped as {}", self.name, drop.category);
-            return Pick::Fail(Status::unavailable(text));
+            return PickResult::Fail(Status::unavailable(text));
         }
         match &picker.state {
             PickerState::Ready(localities) => {
+                // gRFC A27: a locality gets its share of the weight of all ready localities (C-244).
                 let locality = localities.pick(random());
-                // A locality may have lost its last connection a moment ago, before the driver knows.
-                let mut all = std::iter::once(locality).chain(localities.items());
-                all.find_map(Locality::ticket)
-                    .map_or(Pick::Wait, Pick::Endpoint)
+                // A locality may have lost its last connection before the driver saw it: try the others.
+                let mut candidates = std::iter::once(locality).chain(localities.items());
+                candidates
+                    .find_map(ReadyLocality::pick)
+                    .map_or(PickResult::Queue, PickResult::Complete)
             }
-            PickerState::Connecting => Pick::Wait,
-            PickerState::Failed(status) => Pick::Fail(status.clone()),
-            PickerState::Gone => Pick::Gone,
+            PickerState::Connecting => PickResult::Queue,
+            PickerState::Failed(status) => PickResult::Fail(status.clone()),
+            PickerState::Removed => PickResult::Removed,
         }
     }
 }
 
 impl Picker {
-    /// A picker of a cluster that has no assignment.
+    /// Returns a picker for a cluster that has no assignment.
     pub(crate) fn without_endpoints(state: PickerState) -> Self {
         Self {
             assignment: None,
-            drops: Drops::default(),
+            drops: DropCounts::default(),
             state,
             priority: None,
-            known: Arc::default(),
+            endpoints: Arc::default(),
         }
     }
 }
 
-impl Locality {
-    /// `None` without endpoints. Starts at a random one, for clients that all start at the first
-    /// would hit it together (C-247).
-    pub(crate) fn new(endpoints: Vec<Endpoint>, load: Option<LocalityLoad>) -> Option<Self> {
+impl ReadyLocality {
+    /// Returns `None` without endpoints.
+    pub(crate) fn new(endpoints: Vec<ReadyEndpoint>, load: Option<LocalityLoad>) -> Option<Self> {
         (!endpoints.is_empty()).then(|| Self {
             load,
-            turn: AtomicUsize::new(random() as usize % endpoints.len()),
+            // gRFC A27, A61: round robin starts at a random endpoint, otherwise all clients would
+            // call the first endpoint at the same time (C-247).
+            next: AtomicUsize::new(random() as usize % endpoints.len()),
             endpoints: endpoints.into(),
         })
     }
 
-    fn ticket(&self) -> Option<Ticket> {
-        // Relaxed: only the number of turns matters.
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.endpoints.len();
-        let (before, after) = self.endpoints.split_at(turn);
-        let ticket = after.iter().chain(before).find_map(Endpoint::ticket)?;
-        Some(Ticket {
+    fn pick(&self) -> Option<PickedConnection> {
+        // Relaxed: only the number of picks matters, not their order.
+        let next = self.next.fetch_add(1, Ordering::Relaxed) % self.endpoints.len();
+        let (before, after) = self.endpoints.split_at(next);
+        let picked = after.iter().chain(before).find_map(ReadyEndpoint::pick)?;
+        Some(PickedConnection {
             load: self.load.as_ref().map(LocalityLoad::begin),
-            ..ticket
+            ..picked
         })
     }
 }
 
-impl Endpoint {
-    fn ticket(&self) -> Option<Ticket> {
+impl ReadyEndpoint {
+    fn pick(&self) -> Option<PickedConnection> {
         let connection = self.connection()?;
-        Some(Ticket {
+        Some(PickedConnection {
             sender: connection.sender(),
             in_flight: connection.begin(),
             load: None,
@@ -209,10 +197,11 @@ impl Endpoint {
                 .filter(|connection| connection.is_open())
         };
         open().find(|connection| connection.has_room()).or_else(|| {
-            // hyper queues what exceeds MAX_CONCURRENT_STREAMS, until there is another connection.
-            let fullest_last = open().min_by_key(|connection| connection.in_flight())?;
+            // gRFC A105: all connections are at MAX_CONCURRENT_STREAMS, so ask for one more. hyper
+            // queues the RPC on the connection with the fewest streams.
+            let emptiest = open().min_by_key(|connection| connection.in_flight())?;
             self.subchannel.grow();
-            Some(fullest_last)
+            Some(emptiest)
         })
     }
 }

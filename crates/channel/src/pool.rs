@@ -1,8 +1,8 @@
 //! Connections shared between channels.
 //!
-//! A pool finds the subchannel of an endpoint by (address, security), and holds it weakly: it lives
-//! as long as a channel uses it. So two channels to the same backends share their connections, and
-//! an update that leaves an endpoint in place leaves its connections in place.
+//! A pool finds the subchannel of an endpoint by (address, security), and holds it weakly: the
+//! subchannel lives as long as a channel uses it. So two channels to the same backends share their
+//! connections, and an update that keeps an endpoint also keeps its connections.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,18 +13,22 @@ use tokio::runtime::{Handle, Id};
 
 use crate::subchannel::Subchannel;
 
-/// How the connection is secured; part of the key, for connections that differ in it are not the
-/// same connection.
+/// Security of a connection. Part of the key, because channels with different security must not share
+/// a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub(crate) enum Security {
     Plaintext,
 }
 
-/// A subchannel's task runs in the runtime that made it, so others have no use for it.
+/// Subchannels by runtime, address and security. The task of a subchannel runs in the runtime that
+/// created it, so channels of other runtimes need their own.
 type Entries = HashMap<(Id, SocketAddr, Security), Weak<Subchannel>>;
 
-/// Subchannels by (address, security). Clones are the same pool.
+/// Connections that several channels share, by address and security of the endpoint.
+///
+/// Clones share their connections. A connection stays open while a channel uses it; the pool itself
+/// keeps none open.
 #[derive(Clone, Debug, Default)]
 pub struct Pool {
     entries: Arc<Mutex<Entries>>,
@@ -32,18 +36,18 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// An empty pool.
+    /// Returns an empty pool whose connections use the default keepalive.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The pool of all channels that are built without one.
+    /// Returns the pool of all channels that are built without one.
     pub(crate) fn of_process() -> Self {
         static POOL: OnceLock<Pool> = OnceLock::new();
         POOL.get_or_init(Self::new).clone()
     }
 
-    /// An empty pool whose connections are kept alive so.
+    /// Returns an empty pool whose connections use this keepalive.
     pub fn with_keepalive(keepalive: Keepalive) -> Self {
         Self {
             keepalive,
@@ -51,14 +55,14 @@ impl Pool {
         }
     }
 
-    /// The endpoint's subchannel; an idle one where there was none. Needs a tokio runtime.
+    /// Returns the endpoint's subchannel, or creates an idle one. Needs a tokio runtime.
     pub(crate) fn subchannel(&self, address: SocketAddr, security: Security) -> Arc<Subchannel> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (Handle::current().id(), address, security);
-        if let Some(known) = entries.get(&key).and_then(Weak::upgrade) {
-            return known;
+        if let Some(existing) = entries.get(&key).and_then(Weak::upgrade) {
+            return existing;
         }
-        // A table about to grow first forgets the dead, so it stays proportional to the living.
+        // Remove dropped subchannels before the table grows: its size follows those in use.
         if entries.len() == entries.capacity() {
             entries.retain(|_, subchannel| subchannel.strong_count() > 0);
         }

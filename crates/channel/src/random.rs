@@ -1,4 +1,4 @@
-//! Random numbers for picks: per thread, a few nanoseconds, no lock, not for secrets.
+//! Random numbers for picks: per thread, without a lock, a few nanoseconds each. Not for secrets.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
@@ -8,7 +8,7 @@ thread_local! {
     static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0_u8));
 }
 
-/// The next number of this thread (SplitMix64: one addition, two multiplications, full period).
+/// Returns the next number of this thread (SplitMix64: one addition, two multiplications, full period).
 pub(crate) fn random() -> u64 {
     let state = STATE.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
     STATE.set(state);
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_bit_is_fair() {
+    fn random_sets_every_bit_half_of_the_time() {
         let mut ones = [0_u32; 64];
         for _ in 0..4096 {
             let n = random();

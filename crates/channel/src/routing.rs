@@ -1,4 +1,4 @@
-//! From a request to the cluster that serves it, as the request path reads it.
+//! Routing: from a request to the cluster that serves it, in the form that the request path reads.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,19 +16,19 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tonic::{Code, Status};
 
-use crate::picker::{Cluster, Pick, Ticket};
+use crate::picker::{ClusterHandle, PickResult, PickedConnection};
 use crate::random::random;
 use crate::status;
 
-/// What a channel's handles, its RPCs and its driver share.
+/// State that a channel's handles, its RPCs and its driver share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct ChannelShared {
     pub(crate) target: Box<str>,
-    /// `:authority` of requests that bring none (A27).
+    /// `:authority` of requests without one (gRFC A27).
     pub(crate) authority: Authority,
     pub(crate) report_picks: bool,
     pub(crate) id: Id,
-    pub(crate) made: SystemTime,
+    pub(crate) created: SystemTime,
     pub(crate) calls: Arc<CallCounter>,
     routing: ArcSwap<Routing>,
     revision: AtomicU64,
@@ -38,50 +38,51 @@ pub(crate) struct Shared {
 /// The configuration in use.
 #[derive(Debug)]
 pub(crate) enum Routing {
-    /// None yet: RPCs wait.
+    /// No configuration has arrived yet: RPCs wait.
     Waiting,
-    /// There is none, says the control plane: RPCs fail with this (C-219).
+    /// The control plane has no usable configuration: RPCs fail with this status (C-219).
     Failed(Status),
-    Table(Table),
+    Table(RoutingTable),
 }
 
-/// A whole configuration and its clusters, in the same order.
+/// One whole configuration and its clusters, both in the same order.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct RoutingTable {
     pub(crate) config: Arc<XdsConfig>,
-    pub(crate) clusters: Box<[Arc<Cluster>]>,
+    pub(crate) clusters: Box<[Arc<ClusterHandle>]>,
 }
 
-/// What one RPC remembers between looks.
+/// Routing state that one RPC keeps while it waits.
 #[derive(Debug, Default)]
-pub(crate) struct Memo {
+pub(crate) struct CallState {
     /// Chosen once per RPC (C-230).
-    cluster: Option<Arc<Cluster>>,
-    /// The route's bound on the RPC's duration.
+    cluster: Option<Arc<ClusterHandle>>,
+    /// The route's limit on the duration of the RPC.
     pub(crate) limit: Option<Duration>,
 }
 
-/// What an RPC does next.
-pub(crate) enum Step {
-    Go(Ticket),
-    Wait(WaitFor),
+/// Next action of an RPC.
+pub(crate) enum RoutingDecision {
+    Send(PickedConnection),
+    Wait(WaitReason),
     Fail(Status),
 }
 
-/// What an RPC waits for.
-pub(crate) enum WaitFor {
+/// The event that an RPC waits for.
+pub(crate) enum WaitReason {
     Configuration,
+    /// A ready endpoint of the named cluster.
     Connection(Arc<str>),
 }
 
-impl Shared {
+impl ChannelShared {
     pub(crate) fn new(target: &str, authority: Authority, report_picks: bool) -> Self {
         Self {
             target: target.into(),
             authority,
             report_picks,
             id: Id::next(),
-            made: SystemTime::now(),
+            created: SystemTime::now(),
             calls: Arc::default(),
             routing: ArcSwap::from_pointee(Routing::Waiting),
             revision: AtomicU64::new(0),
@@ -89,7 +90,7 @@ impl Shared {
         }
     }
 
-    /// Puts a configuration into use. RPCs that wait learn of it by [`wake`](Self::wake).
+    /// Puts a configuration into use. Call [`wake`](Self::wake) afterwards for the RPCs that wait.
     pub(crate) fn set(&self, routing: Routing) {
         self.routing.store(Arc::new(routing));
         self.revision.fetch_add(1, Ordering::Relaxed);
@@ -99,12 +100,12 @@ impl Shared {
         self.routing.load_full()
     }
 
-    /// How many configurations were put into use.
+    /// Number of configurations put into use so far.
     pub(crate) fn revision(&self) -> u64 {
         self.revision.load(Ordering::Relaxed)
     }
 
-    /// Something changed: RPCs that wait look again.
+    /// Makes the RPCs that wait decide again.
     pub(crate) fn wake(&self) {
         self.changed.notify_waiters();
     }
@@ -114,61 +115,66 @@ impl Shared {
         self.changed.notified()
     }
 
-    /// Where the RPC goes, as far as known now.
-    pub(crate) fn step<B>(&self, request: &Request<B>, memo: &mut Memo) -> Step {
-        if let Some(step) = memo.cluster.as_deref().and_then(step_in) {
-            return step;
+    /// Decides the next action of an RPC from the current configuration and pickers.
+    pub(crate) fn decide<B>(&self, request: &Request<B>, call: &mut CallState) -> RoutingDecision {
+        // gRFC A31: the weighted cluster is chosen once per RPC; later picks stay in it (C-230).
+        if let Some(decision) = call.cluster.as_deref().and_then(decide_in_cluster) {
+            return decision;
         }
         let routing = self.routing.load();
         let table = match &**routing {
-            Routing::Waiting => return Step::Wait(WaitFor::Configuration),
-            Routing::Failed(status) => return Step::Fail(status.clone()),
+            Routing::Waiting => return RoutingDecision::Wait(WaitReason::Configuration),
+            Routing::Failed(status) => return RoutingDecision::Fail(status.clone()),
             Routing::Table(table) => table,
         };
-        let Some(cluster) = table.choose(request, memo) else {
-            let text = format!(
-                "no route of {} is for {}",
-                self.target,
-                request.uri().path()
-            );
-            return Step::Fail(status::of_control_plane(Code::Unavailable, text));
+        let Some(cluster) = table.choose(request, call) else {
+            // gRFC A28: an RPC that matches no route, or a route whose action clients do not support,
+            // fails with UNAVAILABLE (C-229).
+            let path = request.uri().path();
+            let text = format!("no route of {} matches {path}", self.target);
+            return RoutingDecision::Fail(status::of_control_plane(Code::Unavailable, text));
         };
-        memo.cluster = Some(Arc::clone(cluster));
-        // Only a newer table drops a cluster of this one; its wake is yet to come or just came.
-        step_in(cluster).unwrap_or(Step::Wait(WaitFor::Configuration))
+        call.cluster = Some(Arc::clone(cluster));
+        // Only a newer table removes a cluster of this one: its `wake` has just come or will come.
+        decide_in_cluster(cluster).unwrap_or(RoutingDecision::Wait(WaitReason::Configuration))
     }
 }
 
-/// `None`: the configuration has dropped the cluster, so the route must be matched again (C-231).
-fn step_in(cluster: &Cluster) -> Option<Step> {
+/// Decides within a cluster. Returns `None` if the configuration no longer contains the cluster.
+fn decide_in_cluster(cluster: &ClusterHandle) -> Option<RoutingDecision> {
     match cluster.pick() {
-        Pick::Endpoint(ticket) => Some(Step::Go(ticket)),
-        Pick::Wait => Some(Step::Wait(WaitFor::Connection(Arc::clone(&cluster.name)))),
-        Pick::Fail(status) => Some(Step::Fail(status)),
-        Pick::Gone => None,
+        PickResult::Complete(picked) => Some(RoutingDecision::Send(picked)),
+        PickResult::Queue => {
+            let reason = WaitReason::Connection(Arc::clone(&cluster.name));
+            Some(RoutingDecision::Wait(reason))
+        }
+        PickResult::Fail(status) => Some(RoutingDecision::Fail(status)),
+        // gRFC A31: no RPC may pick a cluster that the route configuration dropped (C-231).
+        PickResult::Removed => None,
     }
 }
 
-impl Table {
-    /// The first route that matches, and one of its clusters; `None` also for a route whose action is
-    /// not a client's (C-229).
-    fn choose<B>(&self, request: &Request<B>, memo: &mut Memo) -> Option<&Arc<Cluster>> {
-        let route = self
-            .config
-            .route(request.uri().path(), &Lookup(request.headers()), random)?;
+impl RoutingTable {
+    /// Returns a cluster of the first route that matches. Returns `None` if no route matches, or if the
+    /// action of the route is not for clients (C-229).
+    fn choose<B>(&self, request: &Request<B>, call: &mut CallState) -> Option<&Arc<ClusterHandle>> {
+        let headers = RequestHeaders(request.headers());
+        // gRFC A28: the first route that matches wins (C-224).
+        let route = self.config.route(request.uri().path(), &headers, random)?;
         let CompiledAction::Forward { clusters, limit } = &route.action else {
             return None;
         };
-        memo.limit = *limit;
+        call.limit = *limit;
         self.clusters.get(*clusters.pick(random()))
     }
 }
 
-/// The headers of a request, as routes match them (C-225).
-struct Lookup<'a>(&'a HeaderMap);
+/// The headers of a request, as route matchers read them.
+struct RequestHeaders<'a>(&'a HeaderMap);
 
-impl Headers for Lookup<'_> {
+impl Headers for RequestHeaders<'_> {
     fn get(&self, name: &str) -> Option<Cow<'_, str>> {
+        // gRFC A28: the values of a repeated header are joined with "," before matching (C-225).
         let mut values = self.0.get_all(name).iter().map(|value| value.to_str().ok());
         let first = values.next()??;
         let mut joined = Cow::Borrowed(first);
@@ -181,7 +187,7 @@ impl Headers for Lookup<'_> {
     }
 }
 
-impl fmt::Display for WaitFor {
+impl fmt::Display for WaitReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Configuration => f.write_str("waiting for the configuration"),

@@ -1,68 +1,64 @@
-//! What a channel knows, for people and tests to read.
+//! Status of a channel, its clusters and its endpoints, for people and tests.
 
 use std::sync::Arc;
 
 use oxds_core::lb::Connectivity;
 
-use crate::picker::{Cluster, Picked, PickerState};
-use crate::routing::{Routing, Shared};
-use crate::subchannel::{State, Subchannel};
+use crate::endpoint::{EndpointEntry, Picked};
+use crate::picker::{ClusterHandle, PickerState};
+use crate::routing::{ChannelShared, Routing};
+use crate::subchannel::SubchannelState;
 
-/// A moment of an [`XdsChannel`](crate::XdsChannel), from [`status`](crate::XdsChannel::status).
+/// State of an [`XdsChannel`](crate::XdsChannel) at one moment, from
+/// [`status`](crate::XdsChannel::status).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChannelStatus {
-    /// The target it was built with.
+    /// The target that the channel was built with.
     pub target: String,
-    /// Why there is no configuration, if there is none: what RPCs fail with.
+    /// The message that RPCs fail with, if the control plane has no usable configuration. `None` also
+    /// while the channel waits for the first configuration.
     pub error: Option<String>,
-    /// How many configurations were put into use so far.
+    /// Number of configurations put into use so far, errors included.
     pub revision: u64,
     /// The clusters of the configuration in use.
     pub clusters: Vec<ClusterStatus>,
 }
 
-/// One cluster of the configuration.
+/// Status of one cluster of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClusterStatus {
-    /// Its name.
+    /// Name of the cluster.
     pub name: Arc<str>,
-    /// Where it stands as a whole.
+    /// Connectivity of the active priority.
     pub connectivity: Connectivity,
-    /// The priority in use; `None` before the first.
+    /// The active priority; `None` before the first is chosen.
     pub priority: Option<usize>,
-    /// What RPCs to it fail with, if they fail.
+    /// The message that RPCs to the cluster fail with, if they fail.
     pub error: Option<String>,
     /// Every usable endpoint of its assignment, in order of priority.
     pub endpoints: Vec<EndpointStatus>,
 }
 
-/// One endpoint of a cluster.
+/// Status of one endpoint of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointStatus {
-    /// Which endpoint.
+    /// Address, cluster, locality and priority.
     pub endpoint: Arc<Picked>,
-    /// Where its connection stands.
+    /// Connectivity of its subchannel; idle if its priority was never tried.
     pub connectivity: Connectivity,
-    /// Open connections.
+    /// Number of open connections.
     pub connections: usize,
-    /// RPCs under way on them, those of other channels of the pool included.
+    /// RPCs under way on these connections, including those of other channels of the pool.
     pub in_flight: u32,
-    /// Why it is in transient failure.
+    /// The last connection error, while the endpoint is in transient failure.
     pub error: Option<String>,
 }
 
-/// An endpoint of the assignment, connected to or not.
-#[derive(Clone, Debug)]
-pub(crate) struct Known {
-    pub(crate) picked: Arc<Picked>,
-    pub(crate) subchannel: Option<Arc<Subchannel>>,
-}
-
 impl ChannelStatus {
-    pub(crate) fn of(shared: &Shared) -> Self {
+    pub(crate) fn of(shared: &ChannelShared) -> Self {
         let routing = shared.routing();
         let (error, clusters) = match &*routing {
             Routing::Waiting => (None, Vec::new()),
@@ -86,10 +82,10 @@ impl ChannelStatus {
 }
 
 impl ClusterStatus {
-    fn of(cluster: &Cluster) -> Self {
+    fn of(cluster: &ClusterHandle) -> Self {
         let picker = cluster.picker();
         let (connectivity, error) = match &picker.state {
-            PickerState::Connecting | PickerState::Gone => (Connectivity::Connecting, None),
+            PickerState::Connecting | PickerState::Removed => (Connectivity::Connecting, None),
             PickerState::Ready(_) => (Connectivity::Ready, None),
             PickerState::Failed(status) => (
                 Connectivity::TransientFailure,
@@ -101,31 +97,31 @@ impl ClusterStatus {
             connectivity,
             priority: picker.priority,
             error,
-            endpoints: picker.known.iter().map(EndpointStatus::of).collect(),
+            endpoints: picker.endpoints.iter().map(EndpointStatus::of).collect(),
         }
     }
 }
 
 impl EndpointStatus {
-    fn of(known: &Known) -> Self {
-        let state = known
+    fn of(entry: &EndpointEntry) -> Self {
+        let state = entry
             .subchannel
             .as_ref()
-            .map_or(State::Idle, |subchannel| subchannel.state());
+            .map_or(SubchannelState::Idle, |subchannel| subchannel.state());
         let mut status = Self {
-            endpoint: Arc::clone(&known.picked),
+            endpoint: Arc::clone(&entry.picked),
             connectivity: state.connectivity(),
             connections: 0,
             in_flight: 0,
             error: None,
         };
         match state {
-            State::Idle | State::Connecting => {}
-            State::Ready(connections) => {
+            SubchannelState::Idle | SubchannelState::Connecting => {}
+            SubchannelState::Ready(connections) => {
                 status.connections = connections.len();
                 status.in_flight = connections.iter().map(|c| c.in_flight()).sum();
             }
-            State::TransientFailure(error) => status.error = Some(error.to_string()),
+            SubchannelState::TransientFailure(error) => status.error = Some(error.to_string()),
         }
         status
     }

@@ -1,13 +1,13 @@
-//! Why an RPC failed without an answer: the one place where causes become gRPC statuses.
+//! Statuses of RPCs that fail without a response: the one place where causes become gRPC statuses.
 
 use std::error::Error;
 
 use tonic::{Code, Status};
 
-/// The status of an RPC whose transport failed, as gRPC maps HTTP/2 error codes
+/// Returns the status of an RPC whose transport failed. The mapping of HTTP/2 error codes is gRPC's
 /// (PROTOCOL-HTTP2.md, "Errors").
 pub(crate) fn of_transport(error: &hyper::Error) -> Status {
-    // A request body of the application fails with a status of its own.
+    // The application's request body failed: its own status is the cause.
     if let Some(own) = source::<Status>(error) {
         return own.clone();
     }
@@ -28,15 +28,15 @@ pub(crate) fn of_transport(error: &hyper::Error) -> Status {
     Status::new(code, format!("connection to the backend: {}", chain(error)))
 }
 
-/// Whether the backend certainly did not see the request, so that it may be sent again
-/// ("transparent retry", A6): refused as such, or above the last stream of an orderly GOAWAY.
+/// Returns whether the backend certainly did not process the request, so that a transparent retry is
+/// allowed (gRFC A6): the stream was refused, or is above the last stream of an orderly GOAWAY.
 pub(crate) fn never_processed(error: &hyper::Error) -> bool {
     source::<h2::Error>(error).is_some_and(|h2| {
         let refused = h2.reason() == Some(h2::Reason::REFUSED_STREAM);
-        // h2 ends streams with GOAWAY(NO_ERROR) only where the server's last stream id, or the
-        // lack of a stream, shows that they were not processed.
-        let left_out = h2.is_go_away() && h2.reason() == Some(h2::Reason::NO_ERROR);
-        h2.is_remote() && (refused || left_out)
+        // h2 reports GOAWAY(NO_ERROR) only for streams above the server's last stream id, and for
+        // requests that had no stream yet: neither was processed.
+        let above_last_stream = h2.is_go_away() && h2.reason() == Some(h2::Reason::NO_ERROR);
+        h2.is_remote() && (refused || above_last_stream)
     })
 }
 
@@ -44,9 +44,9 @@ pub(crate) fn deadline_exceeded(waiting_for: &str) -> Status {
     Status::deadline_exceeded(format!("deadline exceeded while {waiting_for}"))
 }
 
-/// An RPC that the channel fails itself. What a control plane says must not reach the application
-/// as a code that is the application's own (C-119, A54).
+/// Returns the status of an RPC that the channel fails itself.
 pub(crate) fn of_control_plane(code: Code, message: impl Into<String>) -> Status {
+    // gRFC A54: codes that only applications may produce must not come from a control plane (C-119).
     let code = match code {
         Code::Ok
         | Code::InvalidArgument
@@ -71,7 +71,7 @@ fn sources<'a>(
     std::iter::successors(Some(error), |&cause| cause.source())
 }
 
-/// All causes in one line.
+/// Joins the error and its sources into one line.
 fn chain(error: &hyper::Error) -> String {
     let texts: Vec<_> = sources(error).map(ToString::to_string).collect();
     texts.join(": ")
@@ -82,12 +82,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c119_codes_of_the_application_are_not_the_control_planes_to_give() {
-        for code in 0..=16 {
-            let given = Code::from(code);
-            let told = of_control_plane(given, "").code();
-            let kept = [1, 2, 4, 7, 8, 12, 13, 14, 16].contains(&code);
-            assert_eq!(told, if kept { given } else { Code::Internal });
+    fn c119_control_plane_with_application_code_becomes_internal() {
+        for number in 0..=16 {
+            let code = Code::from(number);
+            let status = of_control_plane(code, "").code();
+            let allowed = [1, 2, 4, 7, 8, 12, 13, 14, 16].contains(&number);
+            assert_eq!(status, if allowed { code } else { Code::Internal });
         }
     }
 }

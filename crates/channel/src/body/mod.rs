@@ -1,4 +1,4 @@
-//! The bodies on both sides of a call.
+//! Request and response bodies of a call.
 
 mod replay;
 mod request;

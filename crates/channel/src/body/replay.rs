@@ -1,13 +1,14 @@
-//! What it takes to send a request a second time, when the first endpoint never processed it.
+//! A saved request, for a transparent retry after an endpoint did not process it (gRFC A6).
 //!
-//! Kept beside every unary request, so it is as small as it can be: names and values are shared, not
-//! copied, and there is no hash index, which only the rare second sending has to build.
+//! Every unary request has one, so it is small: header names and values are shared and not copied, and
+//! the hash index of the headers is built only for a retry.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use super::RequestBody;
 
+/// Parts of a request that can be sent again.
 #[derive(Debug)]
 pub(crate) struct Replay {
     method: Method,
@@ -17,7 +18,7 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    /// `None` when the body is not known as a whole.
+    /// Saves a request. Returns `None` if its body is a stream.
     pub(crate) fn of(request: &Request<RequestBody>) -> Option<Self> {
         let body = request.body().whole()?.clone();
         let headers = request.headers().iter();
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replay_is_the_same_request() {
+    fn replay_equals_the_request() {
         let mut request = Request::post("http://shop/a.B/C")
             .header("te", "trailers")
             .header("many", "1")

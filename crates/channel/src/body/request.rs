@@ -1,9 +1,9 @@
 //! Request bodies: a unary request is taken whole before an endpoint is called.
 //!
-//! A front end's unary body is one frame that is ready when asked. [`RequestBody::take`] asks once, on
-//! the caller's task. If that was all, the body is just [`Bytes`]: cheap to keep for a transparent
-//! retry (no copy), no virtual calls, and the end of the stream travels with the data instead of in an
-//! empty frame of its own. Any other body is passed on as it comes, behind what was taken.
+//! The unary body of a front end is one frame that is ready at the first poll. [`RequestBody::take`]
+//! polls it on the caller's task. If that is the whole body, it becomes plain [`Bytes`]: cheap to keep
+//! for a transparent retry (no copy), no virtual calls, and the end of the stream is sent with the data
+//! instead of in an empty frame. Any other body is sent as it comes, after the frames already taken.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -11,28 +11,28 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::{Body, Frame};
 
-type Item = Option<Result<Frame<Bytes>, tonic::Status>>;
+type FrameResult = Option<Result<Frame<Bytes>, tonic::Status>>;
 
-/// What hyper sends.
+/// The body that hyper sends.
 #[derive(Debug)]
 pub(crate) enum RequestBody {
-    /// All of it; empty is no frame.
+    /// The whole body; no frame if it is empty.
     Whole(Bytes),
-    /// Boxed, so that calls with the other kind do not make room for it.
-    Stream(Box<Stream>),
+    /// A streaming body. Boxed, so that it does not enlarge unary calls.
+    Stream(Box<StreamedBody>),
 }
 
-/// Frames that were taken, and the rest.
+/// Frames already taken, and the rest of the body.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct StreamedBody {
     taken: [Option<Frame<Bytes>>; 2],
     rest: tonic::body::Body,
 }
 
 impl RequestBody {
-    /// Takes what is ready now. An error of the body itself ends the call.
+    /// Takes the frames that are ready now, at most two. An error of the body ends the call.
     pub(crate) fn take(mut rest: tonic::body::Body) -> Result<Self, tonic::Status> {
-        // Whoever polls next, which is hyper, leaves its own waker.
+        // hyper polls next, with its own waker.
         let mut cx = Context::from_waker(Waker::noop());
         let mut next = || match Pin::new(&mut rest).poll_frame(&mut cx) {
             Poll::Ready(frame) => frame.transpose().map(Poll::Ready),
@@ -57,10 +57,10 @@ impl RequestBody {
     }
 
     fn stream(taken: [Option<Frame<Bytes>>; 2], rest: tonic::body::Body) -> Self {
-        Self::Stream(Box::new(Stream { taken, rest }))
+        Self::Stream(Box::new(StreamedBody { taken, rest }))
     }
 
-    /// All of its data, if that is known: then it can be sent again.
+    /// Returns all data of a unary body, which can be sent again; `None` for a stream.
     pub(super) fn whole(&self) -> Option<&Bytes> {
         match self {
             Self::Whole(data) => Some(data),
@@ -73,7 +73,7 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = tonic::Status;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Item> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<FrameResult> {
         match &mut *self {
             Self::Whole(data) if data.is_empty() => Poll::Ready(None),
             Self::Whole(data) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
@@ -109,14 +109,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_unary_body_is_known_as_a_whole() {
+    async fn unary_body_is_taken_whole() {
         let body = taken(Full::from("message"));
         assert_eq!(body.whole().unwrap(), "message");
         assert_eq!(collect(body).await, "message");
     }
 
     #[tokio::test]
-    async fn a_unary_body_ends_with_its_data() {
+    async fn unary_body_ends_with_its_data() {
         let mut body = taken(Full::from("message"));
         assert!(!body.is_end_stream());
         body.frame().await.unwrap().unwrap();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_keeps_its_order_and_is_not_replayed() {
+    async fn streamed_body_keeps_order_and_cannot_be_replayed() {
         for n in 2..5 {
             let frames =
                 (0..n).map(|i| Ok::<_, tonic::Status>(Frame::data(Bytes::from(i.to_string()))));
@@ -137,20 +137,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_begins_later_is_a_stream() {
-        let (say, said) = tokio::sync::mpsc::channel(1);
-        let stream = StreamBody::new(tokio_stream::wrappers::ReceiverStream::new(said));
+    async fn body_without_ready_frame_is_a_stream() {
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        let stream = StreamBody::new(tokio_stream::wrappers::ReceiverStream::new(receiver));
         let body = RequestBody::take(tonic::body::Body::new(stream)).unwrap();
         let collected = tokio::spawn(collect(body));
-        say.send(Ok::<_, tonic::Status>(Frame::data(Bytes::from("late"))))
-            .await
-            .unwrap();
-        drop(say);
+        let frame = Ok::<_, tonic::Status>(Frame::data(Bytes::from("late")));
+        sender.send(frame).await.unwrap();
+        drop(sender);
         assert_eq!(collected.await.unwrap(), "late");
     }
 
     #[test]
-    fn an_error_of_the_body_ends_the_call() {
+    fn body_error_ends_the_call() {
         let failing = tokio_stream::once(Err::<Frame<Bytes>, _>(tonic::Status::data_loss("gone")));
         let body = RequestBody::take(tonic::body::Body::new(StreamBody::new(failing)));
         assert_eq!(body.unwrap_err().code(), tonic::Code::DataLoss);

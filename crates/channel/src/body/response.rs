@@ -1,4 +1,4 @@
-//! Response bodies: an RPC lasts until its body ended or was dropped.
+//! Response bodies: an RPC lasts until its body ends or is dropped.
 
 use std::fmt;
 use std::future::Future;
@@ -10,44 +10,49 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Sleep;
 
-use crate::count::Counted;
+use crate::count::CallRecorder;
 use crate::status;
 
-type Item = Option<Result<Frame<Bytes>, tonic::Status>>;
+type FrameResult = Option<Result<Frame<Bytes>, tonic::Status>>;
 
-/// The answer of an endpoint, or nothing where the status came with the headers.
+/// Body of an endpoint's response. Empty if the status came with the headers.
 ///
-/// Dropping it before its end cancels the RPC (`RST_STREAM`).
+/// After the deadline a frame fails with `DEADLINE_EXCEEDED`; if the connection fails, with the status
+/// that gRPC maps the HTTP/2 error to. The first error ends the body.
+///
+/// # Cancel safety
+///
+/// Dropping the body before its end cancels the RPC (`RST_STREAM`).
 #[derive(Default)]
 pub struct ResponseBody {
-    open: Option<Open>,
+    open: Option<OpenBody>,
 }
 
-/// What an unfinished RPC holds; released as one at its end.
-struct Open {
+/// State of an unfinished RPC; dropped as a whole at its end.
+struct OpenBody {
     incoming: Incoming,
     deadline: Option<Pin<Box<Sleep>>>,
-    counted: Counted,
+    recorder: CallRecorder,
 }
 
 impl ResponseBody {
     pub(crate) fn new(
         incoming: Incoming,
-        counted: Counted,
+        recorder: CallRecorder,
         deadline: Option<Pin<Box<Sleep>>>,
     ) -> Self {
-        // A trailers-only answer is over already.
-        let open = (!incoming.is_end_stream()).then_some(Open {
+        // gRPC over HTTP/2, "Trailers-Only": the RPC ended with its headers.
+        let open = (!incoming.is_end_stream()).then_some(OpenBody {
             incoming,
             deadline,
-            counted,
+            recorder,
         });
         Self { open }
     }
 }
 
-impl Open {
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Item> {
+impl OpenBody {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<FrameResult> {
         if let Poll::Ready(frame) = Pin::new(&mut self.incoming).poll_frame(cx) {
             let frame = frame.map(|frame| frame.map_err(|error| status::of_transport(&error)));
             return Poll::Ready(frame);
@@ -65,27 +70,27 @@ impl Body for ResponseBody {
     type Data = Bytes;
     type Error = tonic::Status;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Item> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<FrameResult> {
         let Some(open) = &mut self.open else {
             return Poll::Ready(None);
         };
         let polled = open.poll_frame(cx);
-        let over = match &polled {
+        let ended = match &polled {
             Poll::Ready(Some(Ok(frame))) => {
                 let trailers = frame.trailers_ref();
                 if trailers.is_some() {
-                    open.counted.end(trailers);
+                    open.recorder.end(trailers);
                 }
                 trailers.is_some()
             }
             Poll::Ready(None) => {
-                open.counted.end(None);
+                open.recorder.end(None);
                 true
             }
             Poll::Ready(Some(Err(_))) => true,
             Poll::Pending => false,
         };
-        if over {
+        if ended {
             self.open = None;
         }
         polled

@@ -1,9 +1,9 @@
-//! The endpoints of one cluster that have a subchannel.
+//! Members: the endpoints of one cluster that have a subchannel.
 //!
-//! Members are kept by address, whatever their priority and locality, so an assignment that only
-//! moves an endpoint keeps its connections (C-243). A member connects whenever it is idle, as round
-//! robin does, and its failure is sticky: it counts as failed until it is ready again, however often
-//! it tries in between. Else RPCs would stop failing fast each time a dead backend is dialled.
+//! Members are kept by address, regardless of priority and locality, so an assignment that only moves
+//! an endpoint keeps its connections (C-243). A member connects whenever it is idle, as round robin
+//! does. Its failure is sticky: it counts as failed until it is ready again, even while it connects.
+//! Otherwise RPCs would wait instead of failing fast each time a dead backend is dialled.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,21 +14,23 @@ use oxds_core::lb::Connectivity;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::pool::{Pool, Security};
-use crate::subchannel::{Change, Connections, State, Subchannel, Watch};
+use crate::subchannel::{Connections, StateChanged, StateWatch, Subchannel, SubchannelState};
 
+/// The members of one cluster, by address.
 pub(super) struct Members {
     by_address: HashMap<SocketAddr, Member>,
     pool: Pool,
     token: u64,
-    changes: UnboundedSender<Change>,
+    changes: UnboundedSender<StateChanged>,
 }
 
-/// One endpoint as round robin sees it.
+/// One endpoint with its state in the round robin policy.
 pub(super) struct Member {
-    watch: Watch,
+    watch: StateWatch,
     pub(super) state: MemberState,
 }
 
+/// State of a member: that of its subchannel, with sticky failure.
 #[derive(Debug)]
 pub(super) enum MemberState {
     Connecting,
@@ -37,8 +39,8 @@ pub(super) enum MemberState {
 }
 
 impl Members {
-    /// No members; changes of those to come are told with `token`.
-    pub(super) fn new(pool: Pool, token: u64, changes: UnboundedSender<Change>) -> Self {
+    /// Returns an empty set. Changes of its members are sent on `changes` with `token`.
+    pub(super) fn new(pool: Pool, token: u64, changes: UnboundedSender<StateChanged>) -> Self {
         Self {
             by_address: HashMap::new(),
             pool,
@@ -51,7 +53,7 @@ impl Members {
         self.by_address.get(&address)
     }
 
-    /// Adds an endpoint unless it is there.
+    /// Adds an endpoint unless it is a member.
     pub(super) fn add(&mut self, address: SocketAddr) {
         let (pool, token, changes) = (&self.pool, self.token, &self.changes);
         self.by_address.entry(address).or_insert_with(|| {
@@ -65,14 +67,14 @@ impl Members {
         });
     }
 
-    /// Lets go of all but the wanted. RPCs on them go on.
+    /// Removes all members but the wanted. RPCs on removed members continue.
     pub(super) fn retain(&mut self, wanted: impl Fn(SocketAddr) -> bool) {
         self.by_address.retain(|&address, _| wanted(address));
     }
 
-    /// Takes over the state of a subchannel that changed.
+    /// Reads the state of a subchannel that changed.
     pub(super) fn refresh(&mut self, address: SocketAddr) {
-        // A change may still be under way when its member has left.
+        // The member may be removed before its change is read.
         if let Some(member) = self.by_address.get_mut(&address) {
             member.refresh();
         }
@@ -87,16 +89,18 @@ impl Member {
     fn refresh(&mut self) {
         let failed = matches!(self.state, MemberState::Failed(_));
         match self.subchannel().state() {
-            State::Ready(connections) => self.state = MemberState::Ready(connections),
-            State::TransientFailure(error) => self.state = MemberState::Failed(error),
-            State::Idle => {
+            SubchannelState::Ready(connections) => self.state = MemberState::Ready(connections),
+            SubchannelState::TransientFailure(error) => self.state = MemberState::Failed(error),
+            SubchannelState::Idle => {
+                // Round robin keeps every endpoint connected: an idle one connects at once.
                 self.subchannel().connect();
                 if !failed {
                     self.state = MemberState::Connecting;
                 }
             }
-            State::Connecting if failed => {}
-            State::Connecting => self.state = MemberState::Connecting,
+            // Sticky failure: see the module's documentation.
+            SubchannelState::Connecting if failed => {}
+            SubchannelState::Connecting => self.state = MemberState::Connecting,
         }
     }
 }

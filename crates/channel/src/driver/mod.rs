@@ -1,14 +1,15 @@
-//! The channel's one task: turns configurations and connectivity into what the request path reads.
+//! The channel's one task: turns configurations and connectivity into the routing table and pickers
+//! that the request path reads.
 //!
 //! ```text
-//!   configuration ─────┐
-//!   subchannel changed ─┼──▶ Driver ──▶ Table, Pickers (swapped in) ──▶ wake the RPCs that wait
-//!   failover timer ────┘       │
-//!                              └──▶ subchannels: connect, let go
+//!   configuration ──────┐
+//!   subchannel changed ─┼──▶ ChannelDriver ──▶ RoutingTable, Pickers (swapped in) ──▶ wake waiting RPCs
+//!   failover timer ─────┘         │
+//!                                 └──▶ subchannels: connect, release
 //! ```
 //!
-//! What happened at once is taken in at once: changes that are already there are drained before any
-//! picker is made, so a thousand endpoints that connect together do not cost a thousand pickers.
+//! The driver reads all pending changes before it builds a picker, so a thousand endpoints that connect
+//! at the same time do not cost a thousand pickers.
 
 mod cluster;
 mod members;
@@ -25,38 +26,40 @@ use tonic::Code;
 use self::cluster::ClusterDriver;
 use self::members::Members;
 use crate::pool::Pool;
-use crate::routing::{Routing, Shared, Table};
+use crate::routing::{ChannelShared, Routing, RoutingTable};
 use crate::status;
-use crate::subchannel::Change;
+use crate::subchannel::StateChanged;
 
-/// Where configurations come from.
-pub(crate) trait Source: Send + 'static {
-    /// The next configuration, or why there is none. Pends while nothing changes. Cancel-safe.
+/// Source of a channel's configurations: the xDS client, or a script in tests.
+pub(crate) trait XdsConfigSource: Send + 'static {
+    /// Returns the next configuration, or the error that replaces it. Pends while nothing changes.
+    /// Cancel-safe.
     fn next(&mut self) -> impl Future<Output = Resolution> + Send;
 
-    /// Where the load of its clusters is reported.
+    /// Returns the reporter for the load of its clusters.
     fn load_reporter(&self) -> Option<LoadReporter> {
         None
     }
 }
 
-pub(crate) struct Driver {
-    shared: Arc<Shared>,
+/// State of the channel's task.
+pub(crate) struct ChannelDriver {
+    shared: Arc<ChannelShared>,
     pool: Pool,
     loads: Option<LoadReporter>,
-    /// The clock's zero.
+    /// Zero of the clock that the machines of `core` see.
     epoch: tokio::time::Instant,
-    /// By the token of their subchannels' changes.
+    /// By the token that their subchannels' changes carry.
     clusters: HashMap<u64, ClusterDriver>,
     by_name: HashMap<Arc<str>, u64>,
     next_token: u64,
-    tell: UnboundedSender<Change>,
-    changes: UnboundedReceiver<Change>,
+    change_sender: UnboundedSender<StateChanged>,
+    changes: UnboundedReceiver<StateChanged>,
 }
 
-impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>, pool: Pool, loads: Option<LoadReporter>) -> Self {
-        let (tell, changes) = mpsc::unbounded_channel();
+impl ChannelDriver {
+    pub(crate) fn new(shared: Arc<ChannelShared>, pool: Pool, loads: Option<LoadReporter>) -> Self {
+        let (change_sender, changes) = mpsc::unbounded_channel();
         Self {
             shared,
             pool,
@@ -65,21 +68,21 @@ impl Driver {
             clusters: HashMap::new(),
             by_name: HashMap::new(),
             next_token: 0,
-            tell,
+            change_sender,
             changes,
         }
     }
 
     /// Runs until dropped.
-    pub(crate) async fn run(mut self, mut source: impl Source) {
+    pub(crate) async fn run(mut self, mut source: impl XdsConfigSource) {
         loop {
             let timeout = self.timeout();
             tokio::select! {
-                config = source.next() => self.configure(config),
-                Some(change) = self.changes.recv() => self.take_in(change),
+                resolution = source.next() => self.configure(resolution),
+                Some(change) = self.changes.recv() => self.handle_changes(change),
                 () = sleep_until(timeout) => {}
             }
-            self.settle();
+            self.update_pickers();
         }
     }
 
@@ -95,10 +98,11 @@ impl Driver {
         Some(self.epoch + timeouts.min()?.since_epoch())
     }
 
-    fn take_in(&mut self, change: Change) {
-        let mut next = Some(change);
+    /// Handles this change and all that are pending.
+    fn handle_changes(&mut self, first: StateChanged) {
+        let mut next = Some(first);
         while let Some(change) = next {
-            // The cluster may be gone by the time its change is read.
+            // The cluster may be removed before its change is read.
             if let Some(cluster) = self.clusters.get_mut(&change.token) {
                 cluster.refresh(change.address);
             }
@@ -106,20 +110,22 @@ impl Driver {
         }
     }
 
-    fn settle(&mut self) {
+    fn update_pickers(&mut self) {
         let now = self.now();
         let mut changed = false;
         for cluster in self.clusters.values_mut() {
-            changed |= cluster.settle(now);
+            changed |= cluster.update_picker(now);
         }
         if changed {
             self.shared.wake();
         }
     }
 
-    fn configure(&mut self, config: Resolution) {
-        match config {
+    fn configure(&mut self, resolution: Resolution) {
+        match resolution {
             Ok(config) => self.apply(config),
+            // gRFC A74: without listener, route configuration or virtual host, new RPCs fail with the
+            // error; those under way finish (C-219).
             Err(error) => {
                 tracing::warn!(target: "oxds::channel", channel = %self.shared.target, %error, "no configuration");
                 let text = error.to_string();
@@ -127,15 +133,16 @@ impl Driver {
                     Code::Unavailable,
                     text,
                 )));
-                self.keep(&[]);
+                self.retain_clusters(&[]);
             }
         }
         self.shared.wake();
     }
 
-    /// Clusters first, then the table that names them, then the end of those it no longer names: an
-    /// RPC finds at every moment a cluster that is kept connected (C-231).
     fn apply(&mut self, config: Arc<XdsConfig>) {
+        // gRFC A31: the LB configuration is applied before the config selector (C-231). So: first the
+        // clusters, then the table that names them, then the removal of clusters that it no longer
+        // names. At every moment an RPC finds a cluster that is kept connected.
         let now = self.now();
         let tokens: Vec<_> = config
             .clusters
@@ -146,32 +153,32 @@ impl Driver {
         for (entry, token) in config.clusters.iter().zip(&tokens) {
             if let Some(cluster) = self.clusters.get_mut(token) {
                 cluster.configure(now, &entry.config, self.loads.as_ref());
-                cluster.settle(now);
-                clusters.push(Arc::clone(cluster.cluster()));
+                cluster.update_picker(now);
+                clusters.push(Arc::clone(cluster.handle()));
             }
         }
-        self.shared.set(Routing::Table(Table {
+        self.shared.set(Routing::Table(RoutingTable {
             config,
             clusters: clusters.into(),
         }));
-        self.keep(&tokens);
+        self.retain_clusters(&tokens);
     }
 
-    /// The token of a cluster's driver, which is made where there is none.
+    /// Returns the token of the cluster's driver; creates the driver if there is none.
     fn token_of(&mut self, name: &Arc<str>) -> u64 {
         if let Some(&token) = self.by_name.get(name) {
             return token;
         }
         let token = self.next_token;
         self.next_token += 1;
-        let members = Members::new(self.pool.clone(), token, self.tell.clone());
+        let members = Members::new(self.pool.clone(), token, self.change_sender.clone());
         self.clusters
             .insert(token, ClusterDriver::new(Arc::clone(name), members));
         self.by_name.insert(Arc::clone(name), token);
         token
     }
 
-    fn keep(&mut self, tokens: &[u64]) {
+    fn retain_clusters(&mut self, tokens: &[u64]) {
         let kept: HashSet<_> = tokens.iter().copied().collect();
         self.by_name.retain(|_, token| kept.contains(token));
         self.clusters.retain(|token, cluster| {

@@ -1,11 +1,11 @@
-//! Subchannels and their connections, as channelz shows them (gRFC A14).
+//! The channelz entries of subchannels and their connections (gRFC A14).
 
 use std::sync::Arc;
 
 use oxds_client::channelz::{self, Calls, Id, Node};
 use oxds_client::transport::Ends;
 
-use super::{Connection, State, Subchannel};
+use super::{Connection, Subchannel, SubchannelState};
 
 impl channelz::Subchannel for Subchannel {
     fn id(&self) -> Id {
@@ -17,12 +17,12 @@ impl channelz::Subchannel for Subchannel {
             target: self.shared.address.to_string(),
             state: self.state().connectivity(),
             calls: self.shared.calls.calls(),
-            created: self.shared.made,
+            created: self.shared.created,
         }
     }
 
     fn sockets(&self) -> Vec<Arc<dyn channelz::Socket>> {
-        let State::Ready(connections) = self.state() else {
+        let SubchannelState::Ready(connections) = self.state() else {
             return Vec::new();
         };
         let sockets = connections.into_iter();

@@ -1,4 +1,4 @@
-//! One HTTP/2 connection as the request path sees it.
+//! One HTTP/2 connection, with the counts that picks and channelz need.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,27 +10,29 @@ use oxds_client::transport::{self, DialError, Ends, Keepalive, ServerUri};
 
 use crate::body::RequestBody;
 
-/// Drives a connection; ends when it takes no more requests.
-pub(crate) type Driver = transport::Driver<RequestBody>;
+/// Future that drives a connection; ends when the connection is closed.
+pub(crate) type ConnectionDriver = transport::Driver<RequestBody>;
 
-/// A ready connection. Cheap to share; the last clone's drop lets the socket close.
+/// A ready connection. The socket closes after the last handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection {
     sender: SendRequest<RequestBody>,
     in_flight: AtomicU32,
+    /// The server's `MAX_CONCURRENT_STREAMS`.
     max_streams: u32,
-    /// For channelz.
+    /// Id in channelz.
     pub(super) id: Id,
+    /// Local and remote address, for channelz.
     pub(super) ends: Ends,
-    /// Streams that the endpoint ended.
+    /// Number of streams that the endpoint ended.
     ended: AtomicU64,
-    /// Streams that broke, or were cancelled.
+    /// Number of streams that broke or were cancelled.
     broken: AtomicU64,
     /// The RPCs of the subchannel.
     calls: Arc<CallCounter>,
 }
 
-/// An RPC counted on its connection, until dropped.
+/// Guard that counts an RPC on its connection until dropped.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     connection: Arc<Connection>,
@@ -38,14 +40,14 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// How it ended, if not by a break.
+    /// Records the end of the stream. Without it the stream counts as broken.
     pub(crate) fn end(&mut self, ended: Ended) {
         self.ended = ended;
     }
 }
 
 impl Connection {
-    /// A handle to send one request with.
+    /// Returns a handle that can send one request.
     pub(crate) fn sender(&self) -> SendRequest<RequestBody> {
         self.sender.clone()
     }
@@ -54,7 +56,7 @@ impl Connection {
         !self.sender.is_closed()
     }
 
-    /// Whether another stream may start at once.
+    /// Returns whether another stream may start at once.
     pub(crate) fn has_room(&self) -> bool {
         self.in_flight() < self.max_streams
     }
@@ -63,7 +65,7 @@ impl Connection {
         self.in_flight.load(Ordering::Relaxed)
     }
 
-    /// Counts one RPC from now until the drop of the guard.
+    /// Counts one RPC until the guard is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         self.calls.begin();
@@ -73,7 +75,7 @@ impl Connection {
         }
     }
 
-    /// The streams so far.
+    /// Returns the counts of all streams so far.
     pub(super) fn streams(&self) -> Calls {
         let succeeded = self.ended.load(Ordering::Relaxed);
         let failed = self.broken.load(Ordering::Relaxed);
@@ -98,18 +100,19 @@ impl Drop for InFlight {
     }
 }
 
-/// Connects, and waits for the server's preface.
+/// Connects and waits for the server's preface.
 ///
 /// Cancel-safe: dropping the future closes the socket.
 pub(crate) async fn dial(
     address: SocketAddr,
     keepalive: Keepalive,
     calls: &Arc<CallCounter>,
-) -> Result<(Arc<Connection>, Driver), DialError> {
+) -> Result<(Arc<Connection>, ConnectionDriver), DialError> {
     let (connected, driver) = transport::dial(&ServerUri::at(address), keepalive).await?;
     let connection = Connection {
         sender: connected.sender,
         in_flight: AtomicU32::new(0),
+        // HTTP/2, section 6.5.2: without the setting the number of streams has no limit.
         max_streams: connected
             .settings
             .max_concurrent_streams

@@ -12,14 +12,15 @@
 //!    └───────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The channel decides when an idle subchannel connects (round robin: at once). A connection that
-//! died young is dialled again at once the first time, then with backoff, so that a backend that
-//! accepts and hangs up causes no hot loop.
+//! The channel decides when an idle subchannel connects (round robin: at once). After a connection
+//! that closed within a second, the subchannel dials again at once the first time, then with backoff,
+//! so that a backend that accepts and closes causes no hot loop.
 //!
-//! Dropping the [`Subchannel`] ends its task; the socket closes when the last RPC on it is over.
+//! Dropping the [`Subchannel`] ends its task; the socket closes when the last RPC on it ends.
 
 mod channelz;
 mod connection;
+mod state;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -27,105 +28,32 @@ mod tests;
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::sync::Arc;
 
-use oxds_client::channelz::{CallCounter, Id};
-use oxds_client::transport::{DialError, Keepalive};
-use oxds_core::lb::Connectivity;
-use smallvec::SmallVec;
-use tokio::sync::{Notify, mpsc, oneshot};
+use oxds_client::transport::Keepalive;
+use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use connection::{Connection, InFlight};
+use state::SubchannelShared;
+pub(crate) use state::{Connections, StateChanged, SubchannelState};
 
-/// The connections of a ready endpoint, oldest first.
-pub(crate) type Connections = SmallVec<[Arc<Connection>; 1]>;
-
-/// Where an endpoint stands.
-#[derive(Clone, Debug)]
-pub(crate) enum State {
-    Idle,
-    Connecting,
-    Ready(Connections),
-    TransientFailure(DialError),
-}
-
-impl State {
-    pub(crate) fn connectivity(&self) -> Connectivity {
-        match self {
-            Self::Idle => Connectivity::Idle,
-            Self::Connecting => Connectivity::Connecting,
-            Self::Ready(_) => Connectivity::Ready,
-            Self::TransientFailure(_) => Connectivity::TransientFailure,
-        }
-    }
-}
-
-/// One endpoint. Shared between the channels of a pool.
+/// Handle of one endpoint's connections. Shared between the channels of a pool.
 pub(crate) struct Subchannel {
-    shared: Arc<Shared>,
+    shared: Arc<SubchannelShared>,
     _stop: oneshot::Sender<Infallible>,
 }
 
-/// What the subchannel and its task share.
-struct Shared {
-    address: SocketAddr,
-    keepalive: Keepalive,
-    id: Id,
-    made: SystemTime,
-    /// All RPCs on its connections, those that are gone included.
-    calls: Arc<CallCounter>,
-    inner: Mutex<Inner>,
-    /// `connect()` was called.
-    connect: Notify,
-    /// All connections are full.
-    grow: Notify,
-}
-
-struct Inner {
-    state: State,
-    watchers: Vec<Watcher>,
-    next_watcher: u64,
-}
-
-struct Watcher {
-    id: u64,
-    token: u64,
-    changes: mpsc::UnboundedSender<Change>,
-}
-
-/// The state of a watched subchannel changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Change {
-    /// Given by the watcher.
-    pub(crate) token: u64,
-    pub(crate) address: SocketAddr,
-}
-
-/// Ends a watch when dropped.
-pub(crate) struct Watch {
+/// A watch of a subchannel's state; ends when dropped.
+pub(crate) struct StateWatch {
     id: u64,
     subchannel: Arc<Subchannel>,
 }
 
 impl Subchannel {
-    /// An idle subchannel with its task. Needs a tokio runtime.
+    /// Creates an idle subchannel and starts its task. Needs a tokio runtime.
     pub(crate) fn spawn(address: SocketAddr, keepalive: Keepalive) -> Arc<Self> {
         let (stop, stopped) = oneshot::channel();
-        let shared = Arc::new(Shared {
-            address,
-            keepalive,
-            id: Id::next(),
-            made: SystemTime::now(),
-            calls: Arc::default(),
-            inner: Mutex::new(Inner {
-                state: State::Idle,
-                watchers: Vec::new(),
-                next_watcher: 0,
-            }),
-            connect: Notify::new(),
-            grow: Notify::new(),
-        });
+        let shared = Arc::new(SubchannelShared::new(address, keepalive));
         tokio::spawn(task::run(Arc::clone(&shared), stopped));
         Arc::new(Self {
             shared,
@@ -133,74 +61,42 @@ impl Subchannel {
         })
     }
 
-    pub(crate) fn state(&self) -> State {
-        self.shared.lock().state.clone()
+    pub(crate) fn state(&self) -> SubchannelState {
+        self.shared.state()
     }
 
-    /// Leaves `Idle`; in any other state without effect.
+    /// Leaves `Idle`. Has no effect in other states.
     pub(crate) fn connect(&self) {
         self.shared.connect.notify_one();
     }
 
-    /// All connections are full: asks for one more.
+    /// Requests one more connection, because all are full.
     pub(crate) fn grow(&self) {
         self.shared.grow.notify_one();
     }
 
-    /// Sends a [`Change`] with `token` on `changes` after each change of state.
+    /// Sends a [`StateChanged`] with `token` on `changes` after each change of state.
     pub(crate) fn watch(
         self: &Arc<Self>,
         token: u64,
-        changes: mpsc::UnboundedSender<Change>,
-    ) -> Watch {
-        let mut inner = self.shared.lock();
-        let id = inner.next_watcher;
-        inner.next_watcher += 1;
-        inner.watchers.push(Watcher { id, token, changes });
-        Watch {
-            id,
+        changes: mpsc::UnboundedSender<StateChanged>,
+    ) -> StateWatch {
+        StateWatch {
+            id: self.shared.watch(token, changes),
             subchannel: Arc::clone(self),
         }
     }
 }
 
-impl Watch {
+impl StateWatch {
     pub(crate) fn subchannel(&self) -> &Arc<Subchannel> {
         &self.subchannel
     }
 }
 
-impl Drop for Watch {
+impl Drop for StateWatch {
     fn drop(&mut self) {
-        self.subchannel
-            .shared
-            .lock()
-            .watchers
-            .retain(|watcher| watcher.id != self.id);
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // Nothing panics while holding it; if it did, the state would still be a whole one.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn enter(&self, state: State) {
-        tracing::debug!(target: "oxds::subchannel", address = %self.address, ?state, "state");
-        let mut inner = self.lock();
-        let before = std::mem::replace(&mut inner.state, state);
-        for watcher in &inner.watchers {
-            let change = Change {
-                token: watcher.token,
-                address: self.address,
-            };
-            // A channel that is gone is no reason to stop telling the others.
-            let _ = watcher.changes.send(change);
-        }
-        drop(inner);
-        // Outside the lock: this may be the last handle to connections.
-        drop(before);
+        self.subchannel.shared.unwatch(self.id);
     }
 }
 

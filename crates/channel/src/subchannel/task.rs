@@ -1,4 +1,4 @@
-//! The task of a subchannel: dials, watches over the connections, backs off.
+//! The task of a subchannel: dials, holds the connections, backs off.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -9,57 +9,62 @@ use oxds_core::ads::Backoff;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 
-use super::connection::{self, Connection, Driver};
-use super::{Connections, Shared, State};
+use super::connection::{self, Connection, ConnectionDriver};
+use super::state::{Connections, SubchannelShared, SubchannelState};
 use crate::random::random;
 
-/// A connection younger than this at its end counts as a failure: the first backoff step.
-const YOUNG: Duration = Duration::from_secs(1);
+/// A connection that closes before this age counts as a failed attempt. One second, as the first step
+/// of gRPC's connection backoff.
+const SHORT_LIVED: Duration = Duration::from_secs(1);
 
-/// As many connections as gRPC opens to one address (A105).
+/// Most connections to one address (gRFC A105).
 const MAX_CONNECTIONS: usize = 10;
 
 type Stopped = oneshot::Receiver<Infallible>;
 
-pub(super) async fn run(shared: Arc<Shared>, mut stopped: Stopped) {
+/// Runs the subchannel's automaton until its handle is dropped.
+pub(super) async fn run(shared: Arc<SubchannelShared>, mut stopped: Stopped) {
     let mut backoff = Backoff::default();
-    let mut died_young = false;
-    let life = async {
+    let mut last_was_short_lived = false;
+    let automaton = async {
         loop {
             shared.connect.notified().await;
-            shared.enter(State::Connecting);
+            shared.enter(SubchannelState::Connecting);
             match connection::dial(shared.address, shared.keepalive, &shared.calls).await {
                 Ok(first) => {
                     let since = Instant::now();
                     ready(&shared, first).await;
-                    let young = since.elapsed() < YOUNG;
-                    if young && died_young {
-                        shared.enter(State::Connecting);
+                    let short_lived = since.elapsed() < SHORT_LIVED;
+                    // The first short-lived connection is dialled again at once; a second one in a
+                    // row backs off, otherwise a backend that accepts and closes causes a hot loop.
+                    if short_lived && last_was_short_lived {
+                        shared.enter(SubchannelState::Connecting);
                         sleep(backoff.next(random())).await;
                     } else {
                         backoff.reset();
                     }
-                    died_young = young;
+                    last_was_short_lived = short_lived;
                 }
                 Err(error) => {
-                    shared.enter(State::TransientFailure(error));
+                    // gRPC connection backoff: a failed subchannel stays in TRANSIENT_FAILURE for the
+                    // backoff time before it may connect again.
+                    shared.enter(SubchannelState::TransientFailure(error));
                     sleep(backoff.next(random())).await;
                 }
             }
-            shared.enter(State::Idle);
+            shared.enter(SubchannelState::Idle);
         }
     };
-    or_stopped(&mut stopped, life).await;
-    // Lets go of the connections: each closes when its last RPC ends.
-    shared.lock().state = State::Idle;
+    until_stopped(&mut stopped, automaton).await;
+    shared.release_connections();
 }
 
-/// Holds the state `Ready` until the last connection ended.
-async fn ready(shared: &Shared, first: (Arc<Connection>, Driver)) {
-    let (tell, mut ended) = mpsc::unbounded_channel();
+/// Stays in state `Ready` until the last connection ends.
+async fn ready(shared: &SubchannelShared, first: (Arc<Connection>, ConnectionDriver)) {
+    let (ended_sender, mut ended) = mpsc::unbounded_channel();
     let mut open = Connections::new();
-    open.push(drive(first, &tell));
-    shared.enter(State::Ready(open.clone()));
+    open.push(drive(first, &ended_sender));
+    shared.enter(SubchannelState::Ready(open.clone()));
     loop {
         tokio::select! {
             Some(ended) = ended.recv() => {
@@ -68,19 +73,19 @@ async fn ready(shared: &Shared, first: (Arc<Connection>, Driver)) {
                     return;
                 }
             }
-            Some(more) = one_more(shared, &open) => open.push(drive(more, &tell)),
+            Some(more) = one_more(shared, &open) => open.push(drive(more, &ended_sender)),
             else => return,
         }
-        shared.enter(State::Ready(open.clone()));
+        shared.enter(SubchannelState::Ready(open.clone()));
     }
 }
 
-/// Drives a connection in a task of its own, which outlives the subchannel if an RPC does.
+/// Drives a connection in its own task, which outlives the subchannel while an RPC needs it.
 fn drive(
-    (connection, driver): (Arc<Connection>, Driver),
+    (connection, driver): (Arc<Connection>, ConnectionDriver),
     ended: &mpsc::UnboundedSender<Weak<Connection>>,
 ) -> Arc<Connection> {
-    // Not an `Arc`: the socket closes because the last sender was dropped.
+    // Weak, because the socket closes when the last `SendRequest` is dropped: the task holds none.
     let weak = Arc::downgrade(&connection);
     let ended = ended.clone();
     tokio::spawn(async move {
@@ -93,24 +98,28 @@ fn drive(
 }
 
 /// Waits until every open connection is full, then dials another.
-async fn one_more(shared: &Shared, open: &Connections) -> Option<(Arc<Connection>, Driver)> {
+async fn one_more(
+    shared: &SubchannelShared,
+    open: &Connections,
+) -> Option<(Arc<Connection>, ConnectionDriver)> {
     loop {
         shared.grow.notified().await;
+        // gRFC A105: another connection only if all are at MAX_CONCURRENT_STREAMS.
         let full = open.iter().all(|connection| !connection.has_room());
         if full && open.len() < MAX_CONNECTIONS {
             match connection::dial(shared.address, shared.keepalive, &shared.calls).await {
                 Ok(more) => return Some(more),
-                // Those that are open go on; each further attempt keeps its distance.
-                Err(_) => sleep(YOUNG).await,
+                // The subchannel stays ready with the open connections; attempts are a second apart.
+                Err(_) => sleep(SHORT_LIVED).await,
             }
         }
     }
 }
 
-async fn or_stopped(stopped: &mut Stopped, life: impl Future<Output = Infallible>) {
+async fn until_stopped(stopped: &mut Stopped, automaton: impl Future<Output = Infallible>) {
     tokio::select! {
         biased;
         _ = stopped => {}
-        never = life => match never {},
+        never = automaton => match never {},
     }
 }

@@ -1,4 +1,4 @@
-//! Subchannels against real sockets.
+//! Tests of subchannels against real sockets.
 
 use std::time::Duration;
 
@@ -6,6 +6,8 @@ use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
+
+use oxds_client::transport::DialError;
 
 use super::*;
 use crate::body::RequestBody;
@@ -15,15 +17,15 @@ use crate::testing::EchoBackend;
 const SOON: Duration = Duration::from_secs(10);
 
 struct Watched {
-    watch: Watch,
-    changes: UnboundedReceiver<Change>,
+    watch: StateWatch,
+    changes: UnboundedReceiver<StateChanged>,
 }
 
 impl Watched {
     fn new(address: SocketAddr) -> Self {
-        let (tell, changes) = unbounded_channel();
+        let (sender, changes) = unbounded_channel();
         let subchannel = Subchannel::spawn(address, Keepalive::default());
-        let watch = subchannel.watch(7, tell);
+        let watch = subchannel.watch(7, sender);
         Self { watch, changes }
     }
 
@@ -31,7 +33,7 @@ impl Watched {
         self.watch.subchannel()
     }
 
-    async fn until(&mut self, wanted: impl Fn(&State) -> bool) -> State {
+    async fn until(&mut self, wanted: impl Fn(&SubchannelState) -> bool) -> SubchannelState {
         timeout(SOON, async {
             loop {
                 let state = self.subchannel().state();
@@ -47,8 +49,11 @@ impl Watched {
 
     async fn ready(&mut self) -> Connections {
         self.subchannel().connect();
-        match self.until(|state| matches!(state, State::Ready(_))).await {
-            State::Ready(connections) => connections,
+        match self
+            .until(|state| matches!(state, SubchannelState::Ready(_)))
+            .await
+        {
+            SubchannelState::Ready(connections) => connections,
             other => panic!("{other:?}"),
         }
     }
@@ -74,51 +79,61 @@ async fn call(connection: &Arc<Connection>) -> Result<(), hyper::Error> {
 }
 
 #[tokio::test]
-async fn ready_after_the_servers_preface() {
+async fn server_preface_makes_subchannel_ready() {
     let backend = EchoBackend::start().await.unwrap();
     let mut endpoint = Watched::new(backend.address());
-    assert!(matches!(endpoint.subchannel().state(), State::Idle));
+    assert!(matches!(
+        endpoint.subchannel().state(),
+        SubchannelState::Idle
+    ));
     let connections = endpoint.ready().await;
     call(&connections[0]).await.unwrap();
     assert_eq!(backend.calls(), 1);
 }
 
 #[tokio::test]
-async fn a_listener_that_says_nothing_is_not_ready() {
+async fn listener_without_preface_fails_the_attempt() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut endpoint = Watched::new(listener.local_addr().unwrap());
     endpoint.subchannel().connect();
     let (silent, _) = listener.accept().await.unwrap();
-    assert!(matches!(endpoint.subchannel().state(), State::Connecting));
+    assert!(matches!(
+        endpoint.subchannel().state(),
+        SubchannelState::Connecting
+    ));
     drop(silent);
     let state = endpoint
-        .until(|state| matches!(state, State::TransientFailure(_)))
+        .until(|state| matches!(state, SubchannelState::TransientFailure(_)))
         .await;
-    let State::TransientFailure(error) = state else {
+    let SubchannelState::TransientFailure(error) = state else {
         unreachable!()
     };
     assert!(matches!(error, DialError::NoPreface), "{error}");
 }
 
 #[tokio::test]
-async fn a_killed_backend_is_noticed_and_found_again() {
+async fn killed_backend_fails_and_reconnects_after_restart() {
     let backend = EchoBackend::start().await.unwrap();
     let mut endpoint = Watched::new(backend.address());
     endpoint.ready().await;
     backend.kill();
-    endpoint.until(|state| matches!(state, State::Idle)).await;
+    endpoint
+        .until(|state| matches!(state, SubchannelState::Idle))
+        .await;
     endpoint.subchannel().connect();
     endpoint
-        .until(|state| matches!(state, State::TransientFailure(_)))
+        .until(|state| matches!(state, SubchannelState::TransientFailure(_)))
         .await;
     backend.restart().await.unwrap();
-    endpoint.until(|state| matches!(state, State::Idle)).await;
+    endpoint
+        .until(|state| matches!(state, SubchannelState::Idle))
+        .await;
     let connections = endpoint.ready().await;
     call(&connections[0]).await.unwrap();
 }
 
 #[tokio::test]
-async fn an_rpc_under_way_outlives_the_subchannel_but_nothing_else_does() {
+async fn dropped_subchannel_keeps_connection_until_rpc_ends() {
     let backend = EchoBackend::start().await.unwrap();
     backend.set_delay(Duration::from_millis(200));
     let mut endpoint = Watched::new(backend.address());
@@ -131,7 +146,7 @@ async fn an_rpc_under_way_outlives_the_subchannel_but_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn a_full_connection_gets_company() {
+async fn full_connection_opens_another() {
     let backend = EchoBackend::start().await.unwrap();
     backend.set_max_streams(2);
     let mut endpoint = Watched::new(backend.address());
@@ -141,16 +156,16 @@ async fn a_full_connection_gets_company() {
     assert!(!first.has_room());
     endpoint.subchannel().grow();
     endpoint
-        .until(|state| matches!(state, State::Ready(open) if open.len() == 2))
+        .until(|state| matches!(state, SubchannelState::Ready(open) if open.len() == 2))
         .await;
-    // Still room on the second one: no third.
+    // The second connection still has room: no third is opened.
     endpoint.subchannel().grow();
     endpoint.subchannel().connect();
     eventually(|| backend.connections() == 2).await;
 }
 
 #[tokio::test]
-async fn channels_of_a_pool_share_subchannels_while_one_lives() {
+async fn pool_shares_subchannel_until_last_user_drops_it() {
     let backend = EchoBackend::start().await.unwrap();
     let pool = Pool::new();
     let one = pool.subchannel(backend.address(), Security::Plaintext);

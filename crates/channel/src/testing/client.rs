@@ -1,4 +1,4 @@
-//! A unary call without generated code.
+//! A unary gRPC call without generated code.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,21 +10,21 @@ use tonic::Status;
 use tower_service::Service;
 
 use crate::channel::XdsChannel;
-use crate::picker::Picked;
+use crate::endpoint::Picked;
 
-/// Compression flag and length, before every message.
+/// Length of the compression flag and message length before every message, in bytes.
 const PREFIX: usize = 5;
 
-/// What to call.
+/// Method, message and options of a unary call.
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
-    /// As `/pkg.Service/Method`.
+    /// Path of the method, as `/pkg.Service/Method`.
     pub path: &'a str,
     /// The encoded request message.
     pub message: &'a [u8],
-    /// The deadline.
+    /// Time until the deadline; `None` for no deadline.
     pub timeout: Option<Duration>,
-    /// More request headers.
+    /// Additional request headers.
     pub headers: HeaderMap,
 }
 
@@ -39,10 +39,10 @@ impl Default for Call<'_> {
     }
 }
 
-/// Makes the call: the answer's message, and where it came from if the channel reports picks.
+/// Makes the call. Returns the response message, and the endpoint if the channel reports picks.
 ///
 /// # Errors
-/// Any status but OK.
+/// Every status except OK. `INTERNAL` if the response has no status.
 pub async fn call(
     channel: &XdsChannel,
     call: Call<'_>,
@@ -58,7 +58,7 @@ pub async fn call(
     let body = response.into_body().collect().await?;
     let trailers = body.trailers().cloned().unwrap_or_default();
     let status = Status::from_header_map(&trailers)
-        .unwrap_or_else(|| Status::internal("the answer ends without a status"));
+        .unwrap_or_else(|| Status::internal("response ended without a grpc-status"));
     if status.code() != tonic::Code::Ok {
         return Err(status);
     }
@@ -73,7 +73,7 @@ fn request(call: Call<'_>) -> Request<Full<Bytes>> {
     frame.put_slice(call.message);
     let mut request = Request::new(Full::new(frame.freeze()));
     *request.method_mut() = http::Method::POST;
-    // A path that is none is the caller's to see: the server answers it.
+    // An invalid path becomes "/": the server's UNIMPLEMENTED reports it.
     *request.uri_mut() = call.path.parse().unwrap_or_default();
     *request.headers_mut() = call.headers;
     let headers = request.headers_mut();

@@ -1,9 +1,9 @@
-//! What tests of a channel expect of it. A test fails by a panic, so these panic.
+//! Assertions for tests of a channel. They panic, because tests fail by panics.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "a test fails by a panic"
+    reason = "tests fail by panics"
 )]
 
 use std::collections::HashMap;
@@ -15,13 +15,13 @@ use tonic::Status;
 use super::{Call, EchoBackend, call};
 use crate::{Connectivity, XdsChannel};
 
-/// How long a test waits for what must come: long, because machines that run tests are busy.
+/// Time that a test waits for an expected event. Long, because machines that run tests are busy.
 pub const SOON: Duration = Duration::from_secs(20);
 
-/// So many backends.
+/// Starts `N` echo backends.
 ///
 /// # Panics
-/// When a port cannot be bound.
+/// If a port cannot be bound.
 pub async fn backends<const N: usize>() -> [EchoBackend; N] {
     let mut backends = Vec::new();
     for _ in 0..N {
@@ -30,36 +30,39 @@ pub async fn backends<const N: usize>() -> [EchoBackend; N] {
     backends.try_into().unwrap()
 }
 
-/// A call that is expected to be answered [`SOON`], with the address that answered.
+/// Makes a call with a deadline of [`SOON`], and returns the address of the backend.
 ///
 /// # Errors
-/// Any status but OK.
+/// Every status except OK.
+///
+/// # Panics
+/// As [`call_path`].
 pub async fn call_once(channel: &XdsChannel) -> Result<SocketAddr, Status> {
     call_path(channel, "/echo.Echo/Call").await
 }
 
-/// The same for another method.
+/// Makes a call of another method with a deadline of [`SOON`], and returns the address of the backend.
 ///
 /// # Errors
-/// Any status but OK.
+/// Every status except OK.
 ///
 /// # Panics
-/// When the answer is not the question, or the channel does not report picks.
+/// If the response differs from the request, or the channel does not report picks.
 pub async fn call_path(channel: &XdsChannel, path: &str) -> Result<SocketAddr, Status> {
-    let what = Call {
+    let request = Call {
         path,
         timeout: Some(SOON),
         ..Call::default()
     };
-    let (message, picked) = call(channel, what).await?;
+    let (message, picked) = call(channel, request).await?;
     assert_eq!(message, "hello");
     Ok(picked.unwrap().address)
 }
 
-/// How often each backend answered `n` calls.
+/// Makes `n` calls one after the other, and returns the number of responses per backend.
 ///
 /// # Panics
-/// When a call fails.
+/// If a call fails.
 pub async fn spread(channel: &XdsChannel, n: usize) -> HashMap<SocketAddr, usize> {
     let mut counts = HashMap::new();
     for _ in 0..n {
@@ -68,25 +71,25 @@ pub async fn spread(channel: &XdsChannel, n: usize) -> HashMap<SocketAddr, usize
     counts
 }
 
-/// Waits for a condition that nothing announces.
+/// Polls a condition every 2 ms until it is true.
 ///
 /// # Panics
-/// When it does not hold [`SOON`].
-pub async fn eventually(what: impl Fn() -> bool) {
+/// If the condition is not true within [`SOON`].
+pub async fn eventually(condition: impl Fn() -> bool) {
     let wait = async {
-        while !what() {
+        while !condition() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
     tokio::time::timeout(SOON, wait)
         .await
-        .expect("the condition holds in the end");
+        .expect("the condition becomes true in time");
 }
 
-/// Waits until the channel has so many ready endpoints.
+/// Waits until exactly this number of the channel's endpoints is ready.
 ///
 /// # Panics
-/// When that does not come [`SOON`].
+/// If that does not happen within [`SOON`].
 pub async fn ready(channel: &XdsChannel, endpoints: usize) {
     eventually(|| {
         let status = channel.status();
@@ -98,6 +101,6 @@ pub async fn ready(channel: &XdsChannel, endpoints: usize) {
         ready.count() == endpoints
     })
     .await;
-    // The status reads the connections; the picker follows them at once, on the channel's task.
+    // The status reads the subchannels; the channel's task needs a turn to update the picker.
     tokio::task::yield_now().await;
 }

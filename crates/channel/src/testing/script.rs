@@ -1,7 +1,7 @@
-//! Configurations without a control plane.
+//! Scripted configurations, without a control plane.
 //!
-//! [`Script`] stands where the xDS client stands: the resources it is told to [`set`](Script::set) go
-//! through the resolver as if a control plane had sent them.
+//! [`Script`] replaces the xDS client: the resources given to [`set`](Script::set) go through the
+//! resolver as if a control plane had sent them.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -22,34 +22,35 @@ use tokio::sync::mpsc;
 
 use crate::builder::{BuildError, Builder};
 use crate::channel::XdsChannel;
-use crate::driver::Source;
+use crate::driver::XdsConfigSource;
 
 const LISTENER: &str = "scripted";
 
-/// Configures one channel by hand.
+/// Configures one channel. After it is dropped, the last configuration stays in use.
 #[derive(Debug)]
 pub struct Script {
     resources: mpsc::UnboundedSender<Resources>,
 }
 
-/// What a control plane would hold for the channel.
+/// All resources of a channel, by type and name.
 #[derive(Clone, Debug)]
-pub struct Resources(HashMap<(ResourceType, Arc<str>), Held>);
+pub struct Resources(HashMap<(ResourceType, Arc<str>), ScriptedResource>);
 
-type Held = Result<ParsedResource, WatchError>;
+/// A resource, or the error of its watch.
+type ScriptedResource = Result<ParsedResource, WatchError>;
 
-/// A cluster and its endpoints, or why it cannot be used.
+/// A cluster with its endpoints, or with the error of its watch.
 #[derive(Clone, Debug)]
 pub struct ClusterSpec {
     name: Arc<str>,
     endpoints: Result<Assignment, WatchError>,
 }
 
-/// A locality of a priority: name, weight, endpoints.
-pub type Place<'a> = (&'a str, u32, &'a [SocketAddr]);
+/// A locality of a priority: name (its region), weight, endpoints.
+pub type LocalitySpec<'a> = (&'a str, u32, &'a [SocketAddr]);
 
 impl Script {
-    /// A channel, and the script that configures it. Unconfigured at first.
+    /// Builds a channel without a configuration, and the script that configures it.
     ///
     /// # Errors
     /// As [`Builder::build`].
@@ -57,20 +58,20 @@ impl Script {
         let (resources, updates) = mpsc::unbounded_channel();
         let channel = builder.with_source(Scripted {
             updates,
-            held: Resources(HashMap::new()),
+            current: Resources(HashMap::new()),
             watched: HashSet::new(),
             resolver: Resolver::new(LISTENER, "svc"),
         })?;
         Ok((Self { resources }, channel))
     }
 
-    /// Replaces all resources.
+    /// Replaces all resources. Has no effect after the channel was dropped.
     pub fn set(&self, resources: Resources) {
-        // A channel that is gone needs none.
+        // The send fails only if the channel was dropped.
         let _ = self.resources.send(resources);
     }
 
-    /// Says that there is no listener, in these words.
+    /// Makes the listener nonexistent, with this error text.
     pub fn fail(&self, error: &str) {
         let error = WatchError::new(WatchErrorReason::DoesNotExist, error);
         let listener = ((ResourceType::LISTENER, LISTENER.into()), Err(error));
@@ -78,15 +79,15 @@ impl Script {
     }
 }
 
-/// The resolver, and the answers to its watches.
+/// The resolver, and the resources that answer its watches.
 struct Scripted {
     updates: mpsc::UnboundedReceiver<Resources>,
-    held: Resources,
+    current: Resources,
     watched: HashSet<(ResourceType, Arc<str>)>,
     resolver: Resolver,
 }
 
-impl Source for Scripted {
+impl XdsConfigSource for Scripted {
     async fn next(&mut self) -> Resolution {
         loop {
             if let Some(resolution) = self.resolver.poll_config() {
@@ -94,7 +95,7 @@ impl Source for Scripted {
             }
             match self.updates.recv().await {
                 Some(resources) => self.update(resources),
-                // The last one stays in use.
+                // The script was dropped: the last configuration stays in use.
                 None => std::future::pending().await,
             }
         }
@@ -103,8 +104,9 @@ impl Source for Scripted {
 
 impl Scripted {
     fn update(&mut self, resources: Resources) {
-        self.held = resources;
-        // Endpoints and clusters before what refers to them, as an ordered stream sends them.
+        self.current = resources;
+        // xDS protocol, "Eventual consistency considerations": clusters and endpoints before the
+        // resources that refer to them.
         for resource_type in [
             ResourceType::CLUSTER,
             ResourceType::ENDPOINT,
@@ -115,17 +117,17 @@ impl Scripted {
                 .iter()
                 .filter(|(watched, _)| *watched == resource_type);
             for (resource_type, name) in names.cloned().collect::<Vec<_>>() {
-                self.answer(&resource_type, &name);
+                self.deliver(&resource_type, &name);
             }
-            self.obey();
+            self.run_commands();
         }
     }
 
-    fn obey(&mut self) {
+    fn run_commands(&mut self) {
         while let Some(command) = self.resolver.poll_command() {
             match command {
                 WatchCommand::Watch(resource_type, name) => {
-                    self.answer(&resource_type, &name);
+                    self.deliver(&resource_type, &name);
                     self.watched.insert((resource_type, name));
                 }
                 WatchCommand::Unwatch(resource_type, name) => {
@@ -135,19 +137,21 @@ impl Scripted {
         }
     }
 
-    fn answer(&mut self, resource_type: &ResourceType, name: &Arc<str>) {
-        if let Some(resource) = self.held.0.get(&(resource_type.clone(), Arc::clone(name))) {
+    fn deliver(&mut self, resource_type: &ResourceType, name: &Arc<str>) {
+        let key = (resource_type.clone(), Arc::clone(name));
+        if let Some(resource) = self.current.0.get(&key) {
             self.resolver.handle_resource(resource_type, name, resource);
         }
     }
 }
 
-/// Resources: routes by path prefix to weighted clusters, which they name by their index.
+/// Returns the resources of a configuration. Each route is a path prefix, and pairs of a weight and an
+/// index into `clusters`.
 pub fn config(routes: &[(&str, &[(u32, usize)])], clusters: Vec<ClusterSpec>) -> Resources {
     limited(routes, clusters, None)
 }
 
-/// The same, with a bound on every RPC's duration.
+/// Returns the same as [`config`], with `max_stream_duration` of the listener set to `limit`.
 pub fn limited(
     routes: &[(&str, &[(u32, usize)])],
     clusters: Vec<ClusterSpec>,
@@ -186,13 +190,14 @@ pub fn limited(
         }),
     };
     let listener = ParsedResource::of(Arc::new(listener));
-    let mut held = HashMap::from([((ResourceType::LISTENER, LISTENER.into()), Ok(listener))]);
-    held.extend(clusters.into_iter().flat_map(ClusterSpec::into_resources));
-    Resources(held)
+    let mut resources = HashMap::from([((ResourceType::LISTENER, LISTENER.into()), Ok(listener))]);
+    resources.extend(clusters.into_iter().flat_map(ClusterSpec::into_resources));
+    Resources(resources)
 }
 
-/// A cluster with the given priorities, of which a share of `dropped` per million is dropped.
-pub fn cluster(name: &str, priorities: &[&[Place<'_>]], dropped: u32) -> ClusterSpec {
+/// Returns a cluster with these priorities, which drops `dropped` of a million RPCs in the category
+/// `overload`.
+pub fn cluster(name: &str, priorities: &[&[LocalitySpec<'_>]], dropped: u32) -> ClusterSpec {
     let drop = DropCategory {
         category: "overload".into(),
         share: PerMillion::saturating(dropped),
@@ -211,7 +216,7 @@ pub fn cluster(name: &str, priorities: &[&[Place<'_>]], dropped: u32) -> Cluster
     }
 }
 
-/// A cluster that cannot be used.
+/// Returns a cluster whose watch fails with this error text.
 pub fn broken(name: &str, error: &str) -> ClusterSpec {
     ClusterSpec {
         name: name.into(),
@@ -220,7 +225,7 @@ pub fn broken(name: &str, error: &str) -> ClusterSpec {
 }
 
 impl ClusterSpec {
-    fn into_resources(self) -> Vec<((ResourceType, Arc<str>), Held)> {
+    fn into_resources(self) -> Vec<((ResourceType, Arc<str>), ScriptedResource)> {
         let Self { name, endpoints } = self;
         let endpoints = match endpoints {
             Ok(endpoints) => endpoints,
@@ -246,7 +251,7 @@ impl ClusterSpec {
     }
 }
 
-fn locality(&(name, weight, endpoints): &Place<'_>) -> Locality {
+fn locality(&(name, weight, endpoints): &LocalitySpec<'_>) -> Locality {
     let id = LocalityId {
         region: name.to_owned(),
         ..LocalityId::default()

@@ -1,44 +1,62 @@
-//! The service of the echo backend.
+//! The gRPC service of the echo backend, and its settings and counters.
 
 use std::convert::Infallible;
 use std::future::{Future, ready};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
 use hyper::service::Service;
 
-use super::{BACKEND_HEADER, Shared};
+/// The response header that names the backend by its address.
+pub const BACKEND_HEADER: &str = "x-backend";
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
 type Reply = Result<Response<EchoBody>, Infallible>;
 
-#[derive(Clone)]
-pub(super) struct Echo {
-    name: HeaderValue,
-    shared: Arc<Shared>,
+/// Settings and counters that the backend's handle and its connections share.
+#[derive(Debug, Default)]
+pub(super) struct EchoState {
+    /// The gRPC status code of every response; 0 echoes.
+    pub(super) code: AtomicU32,
+    pub(super) delay_micros: AtomicU64,
+    /// Trailers of every echo, in addition to the status.
+    pub(super) trailers: ArcSwap<HeaderMap>,
+    /// `MAX_CONCURRENT_STREAMS` of new connections; 0 for no limit.
+    pub(super) max_streams: AtomicU32,
+    pub(super) calls: AtomicU64,
+    pub(super) connections: AtomicUsize,
+    pub(super) accepted: AtomicU64,
 }
 
-impl Echo {
-    pub(super) fn new(address: SocketAddr, shared: Arc<Shared>) -> Self {
+/// Echoes the messages of every method.
+#[derive(Clone)]
+pub(super) struct EchoService {
+    name: HeaderValue,
+    state: Arc<EchoState>,
+}
+
+impl EchoService {
+    pub(super) fn new(address: SocketAddr, state: Arc<EchoState>) -> Self {
         let name = HeaderValue::try_from(address.to_string());
         let name = name.unwrap_or(HeaderValue::from_static("unknown"));
-        Self { name, shared }
+        Self { name, state }
     }
 
     fn reply(&self, request: Request<Incoming>) -> Response<EchoBody> {
-        let code = self.shared.code.load(Ordering::Relaxed);
+        let code = self.state.code.load(Ordering::Relaxed);
         let body = match code {
-            0 => EchoBody::Frames(request.into_body(), Arc::clone(&self.shared)),
+            0 => EchoBody::Frames(request.into_body(), Arc::clone(&self.state)),
             _ => EchoBody::Ended,
         };
         let mut response = Response::new(body);
@@ -52,45 +70,46 @@ impl Echo {
     }
 }
 
-impl Service<Request<Incoming>> for Echo {
+impl Service<Request<Incoming>> for EchoService {
     type Response = Response<EchoBody>;
     type Error = Infallible;
-    // A backend that is measured against must not itself cost a box per call; a slow one may.
-    type Future = MaybeLater;
+    // Benchmarks use this backend, so a call without delay must not cost a box.
+    type Future = EchoFuture;
 
-    fn call(&self, request: Request<Incoming>) -> MaybeLater {
-        self.shared.calls.fetch_add(1, Ordering::Relaxed);
-        let delay = self.shared.delay_micros.load(Ordering::Relaxed);
+    fn call(&self, request: Request<Incoming>) -> EchoFuture {
+        self.state.calls.fetch_add(1, Ordering::Relaxed);
+        let delay = self.state.delay_micros.load(Ordering::Relaxed);
         if delay == 0 {
-            return MaybeLater::Now(ready(Ok(self.reply(request))));
+            return EchoFuture::Ready(ready(Ok(self.reply(request))));
         }
         let echo = self.clone();
-        MaybeLater::Later(Box::pin(async move {
+        EchoFuture::Delayed(Box::pin(async move {
             tokio::time::sleep(Duration::from_micros(delay)).await;
             Ok(echo.reply(request))
         }))
     }
 }
 
-pub(super) enum MaybeLater {
-    Now(std::future::Ready<Reply>),
-    Later(Pin<Box<dyn Future<Output = Reply> + Send>>),
+/// Reply that is ready at once, or after the delay.
+pub(super) enum EchoFuture {
+    Ready(std::future::Ready<Reply>),
+    Delayed(Pin<Box<dyn Future<Output = Reply> + Send>>),
 }
 
-impl Future for MaybeLater {
+impl Future for EchoFuture {
     type Output = Reply;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
         match &mut *self {
-            Self::Now(now) => Pin::new(now).poll(cx),
-            Self::Later(later) => later.as_mut().poll(cx),
+            Self::Ready(ready) => Pin::new(ready).poll(cx),
+            Self::Delayed(delayed) => delayed.as_mut().poll(cx),
         }
     }
 }
 
 /// The request's messages, then the trailers.
 pub(super) enum EchoBody {
-    Frames(Incoming, Arc<Shared>),
+    Frames(Incoming, Arc<EchoState>),
     Ended,
 }
 
@@ -102,20 +121,20 @@ impl Body for EchoBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Self::Frames(incoming, shared) = &mut *self else {
+        let Self::Frames(incoming, state) = &mut *self else {
             return Poll::Ready(None);
         };
         loop {
             match std::task::ready!(Pin::new(&mut *incoming).poll_frame(cx)) {
-                // The empty frame that ends many a request is not echoed: h2 takes a peer that sends
-                // many of them, other than at the end, for an attacker.
+                // Many requests end with an empty frame, which is not echoed: h2 treats a peer that
+                // sends many of them before the end of a stream as an attacker.
                 Some(Ok(frame)) if frame.data_ref().is_some_and(Bytes::is_empty) => {}
                 Some(Ok(frame)) if frame.is_data() => return Poll::Ready(Some(Ok(frame))),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 Some(Ok(_)) | None => break,
             }
         }
-        let mut trailers = HeaderMap::clone(&shared.trailers.load());
+        let mut trailers = HeaderMap::clone(&state.trailers.load());
         trailers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
         *self = Self::Ended;
         Poll::Ready(Some(Ok(Frame::trailers(trailers))))

@@ -1,4 +1,4 @@
-//! The deadline covers every wait, and says which one it was.
+//! Tests of the deadline: it covers every wait, and the status names the wait.
 
 use std::time::{Duration, Instant};
 
@@ -32,21 +32,21 @@ async fn call_for(channel: &XdsChannel, timeout: Option<Duration>) -> Status {
 }
 
 #[track_caller]
-fn assert_late(status: &Status, while_: &str) {
+fn assert_late(status: &Status, waiting: &str) {
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
-    assert!(status.message().contains(while_), "{status}");
+    assert!(status.message().contains(waiting), "{status}");
 }
 
 #[tokio::test]
-async fn c233_covers_the_wait_for_the_configuration() {
+async fn c233_deadline_covers_wait_for_configuration() {
     let (_script, channel) = channel();
     let status = call_for(&channel, Some(SHORT)).await;
     assert_late(&status, "waiting for the configuration");
 }
 
 #[tokio::test]
-async fn c233_covers_connecting() {
-    // given an endpoint that accepts but never speaks
+async fn c233_deadline_covers_connecting() {
+    // given an endpoint that accepts connections but sends nothing
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
     let (script, channel) = channel();
@@ -59,7 +59,7 @@ async fn c233_covers_connecting() {
 }
 
 #[tokio::test]
-async fn c233_covers_the_answer_and_the_route_may_shorten_it() {
+async fn c233_deadline_covers_response_and_route_limit() {
     let [slow] = backends().await;
     slow.set_delay(SOON);
     let (script, channel) = channel();
@@ -68,29 +68,29 @@ async fn c233_covers_the_answer_and_the_route_may_shorten_it() {
     let status = call_for(&channel, Some(SHORT)).await;
     assert_late(
         &status,
-        &format!("waiting for the answer of {}", slow.address()),
+        &format!("waiting for the response of {}", slow.address()),
     );
     // when the route allows less than the application
     script.set(limited(ALL, one(), Some(SHORT)));
     crate::support::eventually(|| channel.status().revision == 2).await;
     assert_late(
         &call_for(&channel, Some(SOON)).await,
-        "waiting for the answer",
+        "waiting for the response",
     );
-    // or the application says nothing
-    assert_late(&call_for(&channel, None).await, "waiting for the answer");
-    // and when the route allows more, the application's holds
+    // or the application sets no deadline
+    assert_late(&call_for(&channel, None).await, "waiting for the response");
+    // and when the route allows more, the application's deadline applies
     script.set(limited(ALL, one(), Some(SOON)));
     crate::support::eventually(|| channel.status().revision == 3).await;
     assert_late(
         &call_for(&channel, Some(SHORT)).await,
-        "waiting for the answer",
+        "waiting for the response",
     );
 }
 
 #[tokio::test]
-async fn c233_covers_the_rest_of_the_response() {
-    // given an answer whose head comes but whose end does not
+async fn c233_deadline_covers_rest_of_response() {
+    // given a response whose head arrives but whose end does not
     let backend = EchoBackend::start().await.unwrap();
     let (script, channel) = channel();
     let one = cluster("one", &[&[("here", 1, &[backend.address()])]], 0);
@@ -99,9 +99,9 @@ async fn c233_covers_the_rest_of_the_response() {
     let mut client = crate::tonic_client::EchoClient::new(channel.clone());
     let mut request = tonic::Request::new(tokio_stream::pending());
     request.set_timeout(SHORT);
-    let mut answers = client.stream(request).await.unwrap().into_inner();
+    let mut responses = client.stream(request).await.unwrap().into_inner();
     // when it is read
-    let status = answers.message().await.unwrap_err();
-    // then it ends with the deadline
+    let status = responses.message().await.unwrap_err();
+    // then it ends at the deadline
     assert_late(&status, "waiting for the rest of the response");
 }

@@ -1,4 +1,4 @@
-//! Endpoints that fail, drain, and return.
+//! Tests of endpoints that fail, drain and restart.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::support::{backends, call_once, channel, eventually, ready, spread};
 
 const ALL: &[(&str, &[(u32, usize)])] = &[("", &[(1, 0)])];
 
-/// Calls one after the other until stopped; the number of calls, none of which failed.
+/// Makes calls one after the other until stopped. Returns their number; panics if one fails.
 fn traffic(
     channel: &oxds_channel::XdsChannel,
     stop: &Arc<AtomicBool>,
@@ -38,8 +38,8 @@ fn priorities(levels: &[&[SocketAddr]]) -> oxds_channel::testing::Resources {
 }
 
 #[tokio::test]
-async fn c240_c242_a_failed_priority_hands_over_and_takes_back() {
-    // given a first priority that works
+async fn c240_c242_traffic_fails_over_and_returns() {
+    // given a ready first priority
     let [first, second] = backends().await;
     let (script, channel) = channel();
     script.set(priorities(&[&[first.address()], &[second.address()]]));
@@ -47,21 +47,21 @@ async fn c240_c242_a_failed_priority_hands_over_and_takes_back() {
     // then the second is not connected to
     assert_eq!(second.accepted(), 0);
     assert_eq!(channel.status().clusters[0].priority, Some(0));
-    // when the first is killed while nothing is under way
+    // when the first is killed while no call is under way
     first.kill();
     eventually(|| channel.status().clusters[0].priority == Some(1)).await;
-    // then the second serves
+    // then the second gets the calls
     assert_eq!(spread(&channel, 10).await[&second.address()], 10);
-    // when the first returns
+    // when the first restarts
     first.restart().await.unwrap();
     eventually(|| channel.status().clusters[0].priority == Some(0)).await;
-    // then it serves again, and the second is let go
+    // then it gets the calls again, and the connection to the second closes
     assert_eq!(spread(&channel, 10).await[&first.address()], 10);
     eventually(|| second.connections() == 0).await;
 }
 
 #[tokio::test]
-async fn c241_when_every_priority_fails_rpcs_fail_with_an_endpoints_error() {
+async fn c241_all_priorities_failed_rpc_fails_with_endpoint_error() {
     let [first, second] = backends().await;
     first.kill();
     second.kill();
@@ -70,23 +70,23 @@ async fn c241_when_every_priority_fails_rpcs_fail_with_an_endpoints_error() {
     let status = call_once(&channel).await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable);
     let expected = format!(
-        "cluster one: no endpoint can be reached, the last one {}: ",
+        "cluster one: all endpoints unreachable, last error {}: ",
         second.address()
     );
     assert!(status.message().starts_with(&expected), "{status}");
 }
 
 #[tokio::test]
-async fn c216_a_cluster_without_endpoints_fails_at_once() {
+async fn c216_cluster_without_endpoints_fails_rpcs_at_once() {
     let (script, channel) = channel();
     script.set(priorities(&[]));
     let status = call_once(&channel).await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable);
-    assert_eq!(status.message(), "cluster one: it has no usable endpoints");
+    assert_eq!(status.message(), "cluster one: no usable endpoints");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backend_that_drains_loses_no_call() {
+async fn draining_backend_fails_no_call() {
     let [a, b] = backends().await;
     let (script, channel) = channel();
     script.set(priorities(&[&[a.address(), b.address()]]));
@@ -94,7 +94,7 @@ async fn a_backend_that_drains_loses_no_call() {
     // given traffic
     let stop = Arc::new(AtomicBool::new(false));
     let tasks: Vec<_> = (0..16).map(|_| traffic(&channel, &stop)).collect();
-    // when one after the other shuts down in order and returns, again and again
+    // when the backends drain and restart in turn
     for round in 0..6 {
         let (drained, other): (&EchoBackend, _) = if round % 2 == 0 { (&a, &b) } else { (&b, &a) };
         eventually(|| drained.connections() > 0 && other.connections() > 0).await;
@@ -111,19 +111,19 @@ async fn a_backend_that_drains_loses_no_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backend_that_crashes_fails_only_what_it_was_working_on() {
+async fn crashed_backend_fails_only_its_calls_under_way() {
     let [a, b] = backends().await;
     let (script, channel) = channel();
     script.set(priorities(&[&[a.address(), b.address()]]));
     ready(&channel, 2).await;
     a.kill();
-    // A crash is a closed socket: what is not under way there goes elsewhere, from the first call on.
+    // A crash closes the sockets: every later call goes to the other backend.
     eventually(|| a.connections() == 0).await;
     let mut failed = 0;
     for _ in 0..200 {
         match call_once(&channel).await {
             Ok(address) => assert_eq!(address, b.address()),
-            // Written in the instant before the kernel told of the close.
+            // The call was written before the kernel reported the close.
             Err(status) => {
                 assert_eq!(status.code(), Code::Unavailable, "{status}");
                 failed += 1;
@@ -134,7 +134,7 @@ async fn a_backend_that_crashes_fails_only_what_it_was_working_on() {
 }
 
 #[tokio::test]
-async fn a_call_under_way_outlives_its_endpoint_in_the_configuration() {
+async fn removed_endpoint_finishes_its_call_under_way() {
     let [a, b] = backends().await;
     a.set_delay(Duration::from_millis(200));
     let (script, channel) = channel();
@@ -147,13 +147,13 @@ async fn a_call_under_way_outlives_its_endpoint_in_the_configuration() {
     // when its endpoint is removed
     script.set(priorities(&[&[b.address()]]));
     assert_eq!(spread(&channel, 1).await.len(), 1);
-    // then it is answered nevertheless, and the connection closes behind it
+    // then the call still gets its response, and the connection closes afterwards
     assert_eq!(call.await.unwrap().unwrap(), a.address());
     eventually(|| a.connections() == 0).await;
 }
 
 #[tokio::test]
-async fn more_streams_than_a_connection_may_have_open_another() {
+async fn a105_full_connection_opens_another() {
     let [a] = backends().await;
     a.set_max_streams(4);
     a.set_delay(Duration::from_millis(50));
@@ -173,8 +173,8 @@ async fn more_streams_than_a_connection_may_have_open_another() {
 }
 
 #[tokio::test]
-async fn a6_a_request_that_an_endpoint_refuses_goes_to_another() {
-    // given an endpoint that refuses every stream, and one that does not
+async fn a6_refused_stream_goes_to_another_endpoint() {
+    // given an endpoint that refuses every stream, and one that works
     let [good] = backends().await;
     let (refusing, refused) = refusing_backend().await;
     let (script, channel) = channel();
@@ -182,13 +182,13 @@ async fn a6_a_request_that_an_endpoint_refuses_goes_to_another() {
     ready(&channel, 2).await;
     // when calls are made
     let counts = spread(&channel, 40).await;
-    // then all are answered by the one that works, though every other was offered to the first
+    // then the working endpoint answers all calls, and about every second was refused before
     assert_eq!(counts[&good.address()], 40);
     assert!(refused.load(Ordering::Relaxed) >= 15, "{refused:?}");
 }
 
 #[tokio::test]
-async fn a6_a_request_that_everyone_refuses_fails_in_the_end() {
+async fn a6_request_refused_by_all_endpoints_fails() {
     let (refusing, refused) = refusing_backend().await;
     let (script, channel) = channel();
     script.set(priorities(&[&[refusing]]));
@@ -198,7 +198,7 @@ async fn a6_a_request_that_everyone_refuses_fails_in_the_end() {
     assert_eq!(refused.load(Ordering::Relaxed), 6);
 }
 
-/// An HTTP/2 server that answers every stream with `REFUSED_STREAM`, and counts them.
+/// Starts an HTTP/2 server that refuses every stream with `REFUSED_STREAM`, and counts them.
 async fn refusing_backend() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

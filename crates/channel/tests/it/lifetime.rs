@@ -1,4 +1,4 @@
-//! What lives how long.
+//! Tests of lifetimes: tasks, sockets, shared connections; and of targets.
 
 use oxds_channel::testing::{Script, cluster, config};
 use oxds_channel::{BuildError, Pool, XdsChannel};
@@ -8,22 +8,22 @@ use crate::support::{backends, channel, eventually, spread};
 const ALL: &[(&str, &[(u32, usize)])] = &[("", &[(1, 0)])];
 
 #[tokio::test]
-async fn the_last_handle_takes_every_task_and_socket_with_it() {
+async fn dropping_last_clone_ends_tasks_and_sockets() {
     let [a, b] = backends().await;
     let before = tokio::runtime::Handle::current()
         .metrics()
         .num_alive_tasks();
     let (script, channel) = channel();
     let clone = channel.clone();
-    let places: &[_] = &[("here", 1, &[a.address(), b.address()][..])];
-    script.set(config(ALL, vec![cluster("one", &[places], 0)]));
+    let localities: &[_] = &[("here", 1, &[a.address(), b.address()][..])];
+    script.set(config(ALL, vec![cluster("one", &[localities], 0)]));
     crate::support::ready(&channel, 2).await;
     spread(&channel, 10).await;
     drop(channel);
     spread(&clone, 1).await;
-    // when the last clone goes
+    // when the last clone is dropped
     drop(clone);
-    // then the backends see their connections close, and no task is left
+    // then the connections close at the backends, and no task is left
     eventually(|| a.connections() + b.connections() == 0).await;
     eventually(|| {
         tokio::runtime::Handle::current()
@@ -36,7 +36,7 @@ async fn the_last_handle_takes_every_task_and_socket_with_it() {
 }
 
 #[tokio::test]
-async fn channels_of_one_pool_share_connections() {
+async fn channels_of_a_pool_share_connections() {
     let [a] = backends().await;
     let pool = Pool::new();
     let mut channels = Vec::new();
@@ -53,7 +53,7 @@ async fn channels_of_one_pool_share_connections() {
         channels.push((script, channel));
     }
     assert_eq!(a.accepted(), 1);
-    // and the connection stays until the last of them goes
+    // and the connection stays until the last channel is dropped
     channels.truncate(1);
     spread(&channels[0].1, 5).await;
     assert_eq!((a.accepted(), a.connections()), (1, 1));
@@ -62,13 +62,13 @@ async fn channels_of_one_pool_share_connections() {
 }
 
 #[test]
-fn without_a_runtime_building_is_an_error() {
+fn build_outside_runtime_is_an_error() {
     let built = Script::channel(XdsChannel::builder("xds:///svc"));
     assert!(matches!(built, Err(BuildError::NoRuntime)));
 }
 
 #[tokio::test]
-async fn c37_targets_that_are_none_are_errors() {
+async fn c37_malformed_targets_are_errors() {
     for target in [
         "",
         "svc",

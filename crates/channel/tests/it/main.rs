@@ -1,9 +1,9 @@
-//! Channels over real sockets, configured by a script instead of a control plane.
+//! Tests of channels over real sockets, configured by a script instead of a control plane.
 
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "helpers of tests fail by panicking, too"
+    reason = "tests and their helpers fail by panics"
 )]
 
 mod deadline;

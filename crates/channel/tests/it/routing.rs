@@ -1,4 +1,4 @@
-//! From a request to its cluster, and configurations that change or fail.
+//! Tests of route matching, and of configurations that change or fail.
 
 use oxds_channel::testing::{broken, cluster, config};
 use tonic::Code;
@@ -8,7 +8,7 @@ use crate::support::{backends, call_once, call_path, channel, spread};
 const ALL: &[(&str, &[(u32, usize)])] = &[("", &[(1, 0)])];
 
 #[tokio::test]
-async fn c224_the_first_route_that_matches_wins() {
+async fn c224_first_matching_route_wins() {
     let [a, b] = backends().await;
     let (script, channel) = channel();
     let clusters = vec![
@@ -27,14 +27,14 @@ async fn c224_the_first_route_that_matches_wins() {
         call_path(&channel, "/pkg.B/Get").await.unwrap(),
         b.address()
     );
-    // and none for the rest (C-229)
+    // and no route for other methods (C-229)
     let status = call_path(&channel, "/other.C/Get").await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable);
     assert!(status.message().contains("/other.C/Get"), "{status}");
 }
 
 #[tokio::test]
-async fn c219_without_a_listener_rpcs_fail_with_the_cause_and_recover() {
+async fn c219_missing_listener_fails_rpcs_until_it_exists() {
     let [a] = backends().await;
     let (script, channel) = channel();
     // given a call that waits for the configuration
@@ -43,9 +43,9 @@ async fn c219_without_a_listener_rpcs_fail_with_the_cause_and_recover() {
         async move { call_once(&channel).await }
     });
     tokio::task::yield_now().await;
-    // when there is none
+    // when the listener does not exist
     script.fail("listener svc: does not exist");
-    // then it fails, as do new ones
+    // then this call and a new one fail
     for status in [
         waiting.await.unwrap().unwrap_err(),
         call_once(&channel).await.unwrap_err(),
@@ -57,18 +57,18 @@ async fn c219_without_a_listener_rpcs_fail_with_the_cause_and_recover() {
         channel.status().error.unwrap(),
         "listener svc: does not exist"
     );
-    // when there is one
+    // when the listener exists
     script.set(config(
         ALL,
         vec![cluster("a", &[&[("here", 1, &[a.address()])]], 0)],
     ));
-    // then calls arrive
+    // then calls reach the backend
     crate::support::eventually(|| channel.status().error.is_none()).await;
     assert_eq!(call_once(&channel).await.unwrap(), a.address());
 }
 
 #[tokio::test]
-async fn c220_only_the_routes_of_a_broken_cluster_fail() {
+async fn c220_invalid_cluster_fails_only_its_routes() {
     let [a] = backends().await;
     let (script, channel) = channel();
     let clusters = vec![
@@ -86,7 +86,7 @@ async fn c220_only_the_routes_of_a_broken_cluster_fail() {
 }
 
 #[tokio::test]
-async fn c231_an_update_moves_traffic_without_a_failed_call() {
+async fn c231_route_update_moves_traffic_without_failed_call() {
     let [a, b] = backends().await;
     let (script, channel) = channel();
     let to = |name, backend: &oxds_channel::testing::EchoBackend| {
@@ -111,12 +111,12 @@ async fn c231_an_update_moves_traffic_without_a_failed_call() {
             })
         })
         .collect();
-    // when the route changes to and fro
+    // when the route changes from one cluster to the other and back, again and again
     for round in 0..20 {
         let (name, backend) = if round % 2 == 0 { ("b", &b) } else { ("a", &a) };
         let before = backend.calls();
         script.set(to(name, backend));
-        // then traffic follows, and none of it is lost
+        // then traffic follows and no call fails
         crate::support::eventually(|| backend.calls() > before + 10).await;
     }
     stop.cancel();
@@ -126,22 +126,22 @@ async fn c231_an_update_moves_traffic_without_a_failed_call() {
 }
 
 #[tokio::test]
-async fn c243_an_update_that_leaves_an_endpoint_leaves_its_connection() {
+async fn c243_update_that_keeps_endpoint_keeps_connection() {
     let [a, b] = backends().await;
     let (script, channel) = channel();
-    let with = |places: &[(&str, u32, &[std::net::SocketAddr])]| {
-        config(ALL, vec![cluster("one", &[places], 0)])
+    let with = |localities: &[(&str, u32, &[std::net::SocketAddr])]| {
+        config(ALL, vec![cluster("one", &[localities], 0)])
     };
     script.set(with(&[("x", 1, &[a.address()])]));
     spread(&channel, 1).await;
-    // when the endpoint moves to another locality and another one comes
+    // when the endpoint moves to another locality and a second one is added
     script.set(with(&[("y", 1, &[a.address(), b.address()])]));
     crate::support::ready(&channel, 2).await;
     spread(&channel, 10).await;
-    // and when that one goes again
+    // and when the second one is removed
     script.set(with(&[("z", 7, &[a.address()])]));
     crate::support::eventually(|| b.connections() == 0).await;
     spread(&channel, 10).await;
-    // then the first was connected to once
+    // then the channel has connected once to each
     assert_eq!((a.accepted(), b.accepted()), (1, 1));
 }

@@ -1,4 +1,4 @@
-//! What the scenarios share.
+//! Shared helpers of the tests.
 
 use oxds_channel::testing::Script;
 pub(crate) use oxds_channel::testing::expect::{
@@ -6,7 +6,7 @@ pub(crate) use oxds_channel::testing::expect::{
 };
 use oxds_channel::{Pool, XdsChannel};
 
-/// A channel to `xds:///svc` with a pool of its own, which reports its picks.
+/// Returns a channel to `xds:///svc` with its own pool, which reports picks.
 pub(crate) fn channel() -> (Script, XdsChannel) {
     let builder = XdsChannel::builder("xds:///svc")
         .pool(Pool::new())

@@ -1,4 +1,4 @@
-//! A client as tonic-build generates it takes the channel unchanged.
+//! Tests of the channel below a client as tonic-build generates it.
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -17,7 +17,7 @@ pub(crate) struct Text {
     pub(crate) text: String,
 }
 
-/// What tonic-build makes of `service Echo`, bounds and all.
+/// The client that tonic-build generates for `service Echo`, with the same trait bounds.
 #[derive(Clone, Debug)]
 pub(crate) struct EchoClient<T> {
     inner: tonic::client::Grpc<T>,
@@ -70,7 +70,7 @@ fn text(text: &str) -> Text {
 }
 
 #[tokio::test]
-async fn a_tonic_client_calls_and_streams() {
+async fn tonic_client_makes_unary_and_streaming_calls() {
     let [backend] = backends().await;
     let (script, channel) = channel();
     let one = cluster("one", &[&[("here", 1, &[backend.address()])]], 0);
@@ -87,19 +87,19 @@ async fn a_tonic_client_calls_and_streams() {
     assert_eq!(name, backend.address().to_string());
     assert_eq!(answer.into_inner(), text("hello"));
 
-    let (say, said) = tokio::sync::mpsc::channel(1);
-    let said = tokio_stream::wrappers::ReceiverStream::new(said);
-    let mut answers = client.stream(said).await.unwrap().into_inner();
-    for word in ["to", "and", "fro"] {
-        say.send(text(word)).await.unwrap();
-        assert_eq!(answers.message().await.unwrap(), Some(text(word)));
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);
+    let mut responses = client.stream(requests).await.unwrap().into_inner();
+    for word in ["one", "two", "three"] {
+        sender.send(text(word)).await.unwrap();
+        assert_eq!(responses.message().await.unwrap(), Some(text(word)));
     }
-    drop(say);
-    assert_eq!(answers.message().await.unwrap(), None);
+    drop(sender);
+    assert_eq!(responses.message().await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn a_status_of_the_backend_arrives_as_it_is() {
+async fn backend_status_reaches_the_client_unchanged() {
     let [backend] = backends().await;
     backend.set_status(8);
     let (script, channel) = channel();
