@@ -61,20 +61,18 @@
 mod admin;
 mod cache;
 mod csds;
-pub mod dir;
 mod discovery;
 mod files;
 mod hooks;
 mod load;
 mod metrics;
+mod not_representable;
 mod rollback;
 mod security;
 mod server;
-mod store;
-mod withheld;
+pub mod store;
 
 pub use cache::Cache;
-pub use dir::DirStore;
 pub use files::FileSink;
 pub use hooks::{Call, HookFuture, Hooks, Nack, Observer, SentResponse};
 pub use load::{ClusterLoad, Counts, LoadReports, LocalityLoad, Metric};
@@ -83,7 +81,8 @@ pub use rollback::OnNack;
 pub use security::TlsFiles;
 pub use security::{Security, SecurityError};
 pub use server::{BindError, Builder, Limits, Server};
-pub use store::{Finding, Severity, Store, Update};
+pub use store::dir::{self, DirStore};
+pub use store::{Demand, Finding, Origin, Severity, Store, Update, Wanted};
 pub use tonic::{Code, Status};
 
 // What the signatures above are made of: a program needs no other crate of oxds.

@@ -8,6 +8,7 @@ use futures_util::task::AtomicWaker;
 use oxds_core::session::Interest;
 use oxds_core::snapshot::ChangedResource;
 use oxds_types::ResourceType;
+use tokio::sync::Notify;
 
 use super::watchers::{Id, Watched, Watchers};
 
@@ -16,6 +17,8 @@ use super::watchers::{Id, Watched, Watchers};
 pub(super) struct Index {
     entries: Mutex<Entries>,
     wakeups: Arc<Wakeups>,
+    /// Notified when a subscription is added or removed.
+    subscriptions: Arc<Notify>,
 }
 
 /// How often sessions were woken, counted for all indexes of a cache.
@@ -41,10 +44,11 @@ struct Entries {
 }
 
 impl Index {
-    pub(super) fn new(wakeups: Arc<Wakeups>) -> Self {
+    pub(super) fn new(wakeups: Arc<Wakeups>, subscriptions: Arc<Notify>) -> Self {
         Self {
             entries: Mutex::default(),
             wakeups,
+            subscriptions,
         }
     }
 
@@ -70,6 +74,28 @@ impl Index {
             .entry(resource_type.clone())
             .or_default();
         watchers.insert(id, watched, interests, || new_id(&mut entries.next));
+        self.subscriptions.notify_one();
+    }
+
+    /// Wakes a session for every change of a type from now on. This is not a subscription.
+    pub(super) fn observe(&self, id: Id, resource_type: &ResourceType, watched: &mut Watched) {
+        let mut entries = self.lock();
+        let watchers = entries
+            .resource_types
+            .entry(resource_type.clone())
+            .or_default();
+        watchers.observe(id, watched);
+    }
+
+    /// Shows for each resource type whether there is a wildcard subscription, and the names that are subscribed to.
+    pub(super) fn subscriptions(
+        &self,
+        mut show: impl FnMut(&ResourceType, bool, &mut dyn Iterator<Item = &Arc<str>>),
+    ) {
+        let entries = self.lock();
+        for (resource_type, watchers) in &entries.resource_types {
+            show(resource_type, watchers.wildcard(), &mut watchers.names());
+        }
     }
 
     /// Takes a session out of some of what it watches.
@@ -83,6 +109,7 @@ impl Index {
         self.lock().change(resource_type, |watchers| {
             watchers.remove(id, watched, interests);
         });
+        self.subscriptions.notify_one();
     }
 
     /// Forgets a session and all that it was entered under.
@@ -92,6 +119,7 @@ impl Index {
         for (resource_type, watched) in watched {
             entries.change(resource_type, |watchers| watchers.remove_all(id, watched));
         }
+        self.subscriptions.notify_one();
     }
 
     /// Wakes whoever watches any of these, once each.

@@ -27,6 +27,7 @@ use oxds_core::group::{GroupUpdate, Groups, Membership, NodeMatcher};
 use oxds_core::snapshot::{ChangeSet, Limits, Resource, Snapshot};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use index::{Index, Wakeups};
@@ -57,6 +58,8 @@ struct Inner {
     /// Held while the next state is made: updates come one after the other.
     grouped: Mutex<Grouped>,
     wakeups: Arc<Wakeups>,
+    /// Notified when a subscription is added or removed.
+    subscriptions: Arc<Notify>,
     node_registry: Arc<NodeRegistry>,
     /// Grows when nodes may be in other groups than before.
     memberships: AtomicU64,
@@ -83,11 +86,13 @@ impl Cache {
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
         let wakeups = Arc::new(Wakeups::default());
-        let index = Index::new(Arc::clone(&wakeups));
+        let subscriptions = Arc::new(Notify::new());
+        let index = Index::new(Arc::clone(&wakeups), Arc::clone(&subscriptions));
         Self(Arc::new(Inner {
             root: View::new(Membership::default(), Snapshot::with_limits(limits), index),
             grouped: Mutex::default(),
             wakeups,
+            subscriptions,
             node_registry: Arc::default(),
             memberships: AtomicU64::new(0),
             loaded: CancellationToken::new(),
@@ -257,7 +262,8 @@ impl Cache {
         if snapshot.is_loaded() {
             snapshot = snapshot.overlaid(groups.overlay(&members));
         }
-        let index = Index::new(Arc::clone(&self.0.wakeups));
+        let wakeups = Arc::clone(&self.0.wakeups);
+        let index = Index::new(wakeups, Arc::clone(&self.0.subscriptions));
         let view = View::new(Arc::clone(&members), snapshot, index);
         views.insert(members, Arc::downgrade(&view));
         view
@@ -285,6 +291,11 @@ impl Cache {
     /// What nodes look at that are in no group.
     pub(crate) fn root(&self) -> &Arc<View> {
         &self.0.root
+    }
+
+    /// Waits until a subscription was added or removed since the last call returned. There may be one caller at a time.
+    pub(crate) async fn subscriptions_changed(&self) {
+        self.0.subscriptions.notified().await;
     }
 
     /// Waits until something, be it an empty configuration, has been loaded.

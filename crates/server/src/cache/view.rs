@@ -71,6 +71,14 @@ impl View {
         self.index.wake_all();
     }
 
+    /// Shows for each resource type whether there is a wildcard subscription, and the names that are subscribed to.
+    pub(crate) fn subscriptions(
+        &self,
+        show: impl FnMut(&ResourceType, bool, &mut dyn Iterator<Item = &Arc<str>>),
+    ) {
+        self.index.subscriptions(show);
+    }
+
     /// Enrols a session, which is woken from now on for what it watches.
     pub(crate) fn register_session(self: &Arc<Self>) -> Watcher {
         let (id, waker) = self.index.register_session();
@@ -138,10 +146,19 @@ impl Watcher {
         index.insert(self.id, resource_type, watched, interests);
     }
 
+    /// Wakes the session for every change of a type from now on. This is not a subscription.
+    pub(crate) fn observe(&mut self, resource_type: &ResourceType) {
+        let watched = self.watched.entry(resource_type.clone()).or_default();
+        self.view.index.observe(self.id, resource_type, watched);
+    }
+
     /// Goes on in another place, with what it watches.
     pub(crate) fn move_to(&mut self, mut next: Self) {
         for (resource_type, watched) in &self.watched {
             next.watch(resource_type, watched.interests());
+            if watched.observes() {
+                next.observe(resource_type);
+            }
         }
         *self = next;
     }

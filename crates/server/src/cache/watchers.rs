@@ -26,6 +26,8 @@ const MANY: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Watchers {
     all: Ids,
+    /// Sessions that are woken for every change, but subscribe to nothing.
+    observers: Ids,
     /// Sessions and sets.
     names: HashMap<Arc<str>, Ids>,
     sets: HashMap<Id, Set>,
@@ -42,6 +44,7 @@ struct Set {
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     all: bool,
+    observes: bool,
     names: BTreeSet<Arc<str>>,
     sets: Vec<(Id, Together)>,
 }
@@ -66,6 +69,11 @@ impl Ids {
 }
 
 impl Watched {
+    /// Whether the session is woken for every change, without a subscription.
+    pub(super) fn observes(&self) -> bool {
+        self.observes
+    }
+
     /// All of it.
     pub(super) fn interests(&self) -> Vec<Interest> {
         let together = self.sets.iter().flat_map(|(_, names)| names.iter());
@@ -77,7 +85,23 @@ impl Watched {
 
 impl Watchers {
     pub(super) fn is_empty(&self) -> bool {
-        self.all.0.is_empty() && self.names.is_empty()
+        self.all.0.is_empty() && self.observers.0.is_empty() && self.names.is_empty()
+    }
+
+    /// Whether a session subscribes to all resources of the type.
+    pub(super) fn wildcard(&self) -> bool {
+        !self.all.0.is_empty()
+    }
+
+    /// Returns the names that sessions subscribe to.
+    pub(super) fn names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.names.keys()
+    }
+
+    /// Wakes a session for every change of the type from now on. This is not a subscription.
+    pub(super) fn observe(&mut self, id: Id, watched: &mut Watched) {
+        self.observers.insert(id);
+        watched.observes = true;
     }
 
     /// Enters a session, which has not watched these before; `new_id` names a set that there has not been.
@@ -137,6 +161,7 @@ impl Watchers {
     /// Takes a session out of everything.
     pub(super) fn remove_all(&mut self, id: Id, watched: &Watched) {
         self.all.remove(id);
+        self.observers.remove(id);
         watched
             .names
             .iter()
@@ -149,7 +174,7 @@ impl Watchers {
 
     /// The sessions that watch everything.
     pub(super) fn of_all(&self) -> impl Iterator<Item = Id> {
-        self.all.0.iter().copied()
+        self.all.0.iter().chain(&self.observers.0).copied()
     }
 
     /// The sessions that watch a name.

@@ -13,7 +13,7 @@ use oxds_types::ResourceType;
 use tracing::{error, info, warn};
 
 use crate::discovery::Context;
-use crate::store::{Finding, Health, Severity, Store, Update};
+use crate::store::{Demand, Finding, Health, Severity, Store, Update};
 
 /// A future that feeds the cache until the store ends.
 pub(super) type Feed = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -27,6 +27,7 @@ pub(super) fn of(store: impl Store) -> Box<StartFeed> {
 }
 
 async fn run(mut store: impl Store, context: Arc<Context>, health: Arc<Health>) {
+    store.watch_demand(Demand::new(context.cache.clone()));
     while let Some(update) = store.next().await {
         apply(update, &context, &health);
     }
@@ -57,7 +58,7 @@ fn log_changes(update: &Update) {
     let changed: usize = all().map(|changes| changes.upserts.len()).sum();
     let removed: usize = all().map(|changes| changes.removals.len()).sum();
     if changed + removed > 0 || !update.groups.is_empty() {
-        info!(changed, removed, took = ?update.took, "config updated");
+        info!(changed, removed, origin = %update.origin, took = ?update.took, "config updated");
     }
 }
 

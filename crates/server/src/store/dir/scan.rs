@@ -1,4 +1,4 @@
-//! A walk over the folder: which files there are, and whether they changed.
+//! A walk over a folder: the resource files in it, with a stamp for each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,41 +6,41 @@ use std::path::{Path, PathBuf};
 use oxds_types::codec::Format;
 use oxds_types::file::Stamp;
 
-use super::file::finding;
-use crate::store::Finding;
+use crate::store::finding::Finding;
 
-/// How deep folders may lie in each other. Nobody nests configuration this deep; a tangle of links may.
-const DEPTH: usize = 64;
+/// The largest depth of folders. No real configuration is this deep, but links can make a tree that is.
+const MAX_DEPTH: usize = 64;
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// Resource files, readable or not.
+    /// The resource files, readable or not.
     pub(super) files: BTreeMap<PathBuf, Stamp>,
-    /// What could not be walked.
+    /// Errors about folders that could not be read.
     pub(super) findings: Vec<Finding>,
 }
 
 impl Scan {
-    /// Walks `root`. Links are followed, but not in circles.
+    /// Walks over `root`. The walk follows links, but enters no folder within itself.
     pub(super) fn of(root: &Path) -> Self {
         let mut scan = Self::default();
         match root.canonicalize() {
             Ok(canonical) => scan.folder(root, &mut vec![canonical]),
-            Err(error) => scan
-                .findings
-                .push(finding(root, "unreadable", &error.to_string())),
+            Err(error) => {
+                scan.findings
+                    .push(Finding::of_rule(root, "unreadable", &error.to_string()))
+            }
         }
         scan
     }
 
-    /// Walks one folder. `above` holds where it and the folders it was reached by really are.
+    /// Walks over one folder. `above` holds the canonical paths of this folder and of those that led to it.
     fn folder(&mut self, folder: &Path, above: &mut Vec<PathBuf>) {
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) => {
                 self.findings
-                    .push(finding(folder, "unreadable", &error.to_string()));
+                    .push(Finding::of_rule(folder, "unreadable", &error.to_string()));
                 return;
             }
         };
@@ -50,7 +50,7 @@ impl Scan {
                 Ok(entry) => self.entry(&entry, above),
                 Err(error) => {
                     self.findings
-                        .push(finding(folder, "unreadable", &error.to_string()));
+                        .push(Finding::of_rule(folder, "unreadable", &error.to_string()));
                 }
             }
         }
@@ -63,7 +63,7 @@ impl Scan {
             self.files.insert(path, stamp);
             return;
         }
-        // What else cannot be followed is no resource file and no folder: none of our business.
+        // Other files are not resource files. A link that leads nowhere is not a folder, so it is ignored as well.
         if !std::fs::metadata(&path).is_ok_and(|metadata| metadata.is_dir()) {
             return;
         }
@@ -71,11 +71,13 @@ impl Scan {
             return;
         };
         if above.contains(&canonical) {
-            let message = format!("leads back to {}, where it is", canonical.display());
-            self.findings.push(finding(&path, "loop", &message));
-        } else if above.len() >= DEPTH {
-            let message = format!("more than {DEPTH} folders deep");
-            self.findings.push(finding(&path, "too-deep", &message));
+            let message = format!("link to {}, which contains it", canonical.display());
+            self.findings
+                .push(Finding::of_rule(&path, "loop", &message));
+        } else if above.len() >= MAX_DEPTH {
+            let message = format!("folder nested too deep: expected at most {MAX_DEPTH} levels");
+            self.findings
+                .push(Finding::of_rule(&path, "too-deep", &message));
         } else {
             above.push(canonical);
             self.folder(&path, above);
@@ -84,7 +86,7 @@ impl Scan {
     }
 }
 
-/// Editors' and Kubernetes' own files.
+/// Whether a file or folder is hidden. Editors and Kubernetes keep their own files in hidden ones.
 pub(super) fn is_hidden(path: &Path) -> bool {
     path.file_name()
         .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))

@@ -1,0 +1,173 @@
+//! One document: from its bytes to resources, to the definition of a group, or to findings.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use oxds_core::group::NodeMatcher;
+use oxds_core::snapshot::{Resource, ResourceKey};
+use oxds_types::codec::{self, Format, LoadedResource};
+use oxds_types::error::Reason;
+use oxds_types::{Error, Position};
+
+use super::group;
+use crate::store::finding::{Finding, Severity};
+
+/// The id of a document: the path of a file or the key of a value, as the operator knows it.
+pub type DocumentId = Arc<Path>;
+
+/// A resource and its place in its document.
+#[derive(Debug, Clone)]
+pub(super) struct PlacedResource {
+    pub(super) resource: Arc<Resource>,
+    pub(super) position: Option<Position>,
+}
+
+impl PlacedResource {
+    /// Returns the type and the name of the resource.
+    pub(super) fn key(&self) -> ResourceKey {
+        (
+            self.resource.resource_type().clone(),
+            Arc::clone(self.resource.name()),
+        )
+    }
+}
+
+impl From<LoadedResource> for PlacedResource {
+    fn from(loaded: LoadedResource) -> Self {
+        Self {
+            position: loaded.position,
+            resource: Arc::new(loaded.into()),
+        }
+    }
+}
+
+/// A decoded document, ready for [`Edits::put`](super::Edits::put).
+#[derive(Debug)]
+pub struct Document {
+    pub(super) id: DocumentId,
+    pub(super) content: Content,
+}
+
+/// The content of a document.
+#[derive(Debug)]
+pub(super) enum Content {
+    Resources {
+        resources: Vec<PlacedResource>,
+        warnings: Vec<Finding>,
+    },
+    /// The nodes of a group: `groups/<name>/group.yaml`.
+    Group {
+        name: Arc<str>,
+        matcher: Box<NodeMatcher>,
+    },
+    /// At least one error.
+    Invalid(Vec<Finding>),
+}
+
+impl Document {
+    /// A document that exists but could not be read. Its last valid resources stay served, as after a decoding error.
+    #[must_use]
+    pub fn unreadable(id: impl Into<DocumentId>, finding: Finding) -> Self {
+        Self {
+            id: id.into(),
+            content: Content::Invalid(vec![finding]),
+        }
+    }
+}
+
+/// Decodes documents. Cheap to share between threads: decoding has no other state.
+#[derive(Debug)]
+pub struct Decoder {
+    root: PathBuf,
+    options: codec::Options,
+}
+
+impl Decoder {
+    pub(super) fn new(root: &Path, options: codec::Options) -> Self {
+        Self {
+            root: root.into(),
+            options,
+        }
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the largest size in bytes that a document may have.
+    #[must_use]
+    pub fn max_bytes(&self) -> usize {
+        self.options.max_bytes
+    }
+
+    /// Decodes and checks one document. Errors become findings of the document.
+    #[must_use]
+    pub fn decode(&self, id: impl Into<DocumentId>, bytes: &[u8]) -> Document {
+        let id = id.into();
+        let content = match group::defined_by(&self.root, &id) {
+            Some(name) => group::parse(&id, bytes).map(|matcher| Content::Group {
+                name,
+                matcher: Box::new(matcher),
+            }),
+            None => resources(&id, bytes, &self.options),
+        };
+        Document {
+            content: content.unwrap_or_else(Content::Invalid),
+            id,
+        }
+    }
+}
+
+fn resources(id: &Path, bytes: &[u8], options: &codec::Options) -> Result<Content, Vec<Finding>> {
+    let format = Format::from_path(id)
+        .ok_or_else(|| vec![Finding::of_rule(id, "unreadable", "not a resource file")])?;
+    let loaded = codec::decode(id, format, bytes, options).map_err(|errors| {
+        let findings = errors.iter().map(|error| translate(id, error));
+        findings.collect::<Vec<_>>()
+    })?;
+    let warnings = loaded
+        .iter()
+        .flat_map(|resource| &resource.warnings)
+        .map(|warning| Finding {
+            severity: Severity::Warning,
+            ..translate(id, warning)
+        })
+        .collect();
+    Ok(Content::Resources {
+        resources: loaded.into_iter().map(PlacedResource::from).collect(),
+        warnings,
+    })
+}
+
+fn translate(id: &Path, error: &Error) -> Finding {
+    Finding {
+        severity: if error.is_warning() {
+            Severity::Warning
+        } else {
+            Severity::Error
+        },
+        file: PathBuf::from(id),
+        position: error.position,
+        resource_type: error.resource_type.clone(),
+        resource: error.resource.clone(),
+        path: error.path.clone(),
+        rule: rule(&error.reason),
+        message: error.reason.to_string(),
+        snippet: error.snippet().map(str::to_owned),
+    }
+}
+
+fn rule(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Syntax(_) => "syntax",
+        Reason::TooLarge(_) => "too-large",
+        Reason::Value(_) => "value",
+        Reason::UnknownField { .. } => "unknown-field",
+        Reason::NoType => "no-type",
+        Reason::UnknownType(_) => "unknown-type",
+        Reason::NoName(_) => "no-name",
+        Reason::Rule { .. } => "rule",
+        Reason::Deprecated => "deprecated",
+        _ => "other",
+    }
+}

@@ -1,0 +1,207 @@
+//! Tests of merging without files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use oxds_core::group::Definition;
+
+use super::{Document, DocumentOptions, Documents, Edits};
+use crate::store::{Finding, Severity, Update};
+
+/// Documents below the root `/shop`, which need not exist.
+struct Fixture(Documents);
+
+impl Fixture {
+    fn new() -> Self {
+        Self::with(DocumentOptions::default())
+    }
+
+    fn with(options: DocumentOptions) -> Self {
+        Self(Documents::new(Path::new("/shop"), options))
+    }
+
+    fn document(&self, id: &str, text: &str) -> Document {
+        let id: Arc<Path> = Path::new("/shop").join(id).into();
+        self.0.decoder().decode(id, text.as_bytes())
+    }
+
+    fn put(&mut self, documents: &[(&str, &str)]) -> Update {
+        let mut edits = Edits::default();
+        for (id, text) in documents {
+            edits = edits.put(self.document(id, text));
+        }
+        self.0.apply(edits)
+    }
+
+    fn delete(&mut self, id: &str) -> Update {
+        self.0
+            .apply(Edits::default().delete(Path::new("/shop").join(id)))
+    }
+}
+
+fn cluster(name: &str) -> String {
+    format!("\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: {name}\n")
+}
+
+fn route(cluster: &str) -> String {
+    format!(
+        "\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\nname: r\n\
+         virtual_hosts: [{{name: v, domains: [\"*\"], routes: [{{match: {{prefix: /}}, route: {{cluster: {cluster}}}}}]}}]\n"
+    )
+}
+
+fn upserts(update: &Update) -> Vec<&str> {
+    let upserts = update.changes.upserts.iter();
+    upserts.map(|resource| &**resource.name()).collect()
+}
+
+fn removals(update: &Update) -> Vec<&str> {
+    let removals = update.changes.removals.iter();
+    removals.map(|(_, name)| &**name).collect()
+}
+
+fn rules(update: &Update) -> Vec<(&str, &str)> {
+    let findings = update.findings.iter();
+    let rule = findings.map(|f| {
+        (
+            f.file.strip_prefix("/shop").unwrap().to_str().unwrap(),
+            f.rule,
+        )
+    });
+    rule.collect()
+}
+
+#[test]
+fn s69_update_names_the_documents_that_changed() {
+    let mut documents = Fixture::new();
+    documents.put(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
+    let edits = Edits::default().put(documents.document("b.yaml", &cluster("c")));
+    let update = documents.0.apply(edits.delete(Path::new("/shop/a.yaml")));
+    assert_eq!(
+        update.origin.to_string(),
+        "unnamed store: /shop/a.yaml, /shop/b.yaml"
+    );
+    assert_eq!(documents.0.ids().len(), 1);
+}
+
+/// Given a served document, when its new content is invalid, then the last valid content stays and the error is
+/// reported; a valid document of the same edits applies.
+#[test]
+fn s73_invalid_document_keeps_its_last_content() {
+    let mut documents = Fixture::new();
+    documents.put(&[("a.yaml", &cluster("a"))]);
+    let update = documents.put(&[("a.yaml", "name: [unclosed\n"), ("b.yaml", &cluster("b"))]);
+    assert_eq!((upserts(&update), removals(&update)), (vec!["b"], vec![]));
+    assert_eq!(rules(&update), [("a.yaml", "syntax")]);
+
+    let update = documents.delete("a.yaml");
+    assert_eq!(removals(&update), ["a"]);
+    assert!(update.findings.is_empty());
+}
+
+#[test]
+fn s73_unreadable_document_keeps_its_last_content() {
+    let mut documents = Fixture::new();
+    documents.put(&[("a.yaml", &cluster("a"))]);
+    let id = Path::new("/shop/a.yaml");
+    let unreadable =
+        Document::unreadable(id, Finding::of_rule(id, "unreadable", "permission denied"));
+    let update = documents.0.apply(Edits::default().put(unreadable));
+    assert!(update.changes.is_empty());
+    assert_eq!(rules(&update), [("a.yaml", "unreadable")]);
+}
+
+/// Given a name that a second document takes, then it stays with the first; when the first is deleted, the second is
+/// served without being read again.
+#[test]
+fn s71_name_has_one_owner_and_passes_on_deletion() {
+    let mut documents = Fixture::new();
+    documents.put(&[("b.yaml", &cluster("x"))]);
+    let update = documents.put(&[("a.yaml", &cluster("x"))]);
+    assert!(update.changes.is_empty());
+    assert_eq!(rules(&update), [("a.yaml", "duplicate")]);
+
+    let update = documents.delete("b.yaml");
+    assert_eq!((upserts(&update), rules(&update)), (vec!["x"], vec![]));
+}
+
+#[test]
+fn s71_two_names_are_swapped_between_documents_at_once() {
+    let mut documents = Fixture::new();
+    documents.put(&[("a.yaml", &cluster("x")), ("b.yaml", &cluster("y"))]);
+    let update = documents.put(&[("a.yaml", &cluster("y")), ("b.yaml", &cluster("x"))]);
+    assert_eq!(upserts(&update), ["y", "x"]);
+    assert!(update.findings.is_empty());
+}
+
+/// Given a route to a cluster that does not exist, then there is a warning, or an error with `strict`; when the cluster
+/// is added, then the finding goes, though the document with the route did not change.
+#[test]
+fn s70_dangling_reference_follows_its_target() {
+    for (strict, severity) in [(false, Severity::Warning), (true, Severity::Error)] {
+        let mut documents = Fixture::with(DocumentOptions {
+            strict,
+            ..DocumentOptions::default()
+        });
+        let update = documents.put(&[("r.yaml", &route("a"))]);
+        assert_eq!(rules(&update), [("r.yaml", "dangling")]);
+        assert_eq!(update.findings[0].severity, severity);
+        assert_eq!(
+            update.findings[0].message,
+            "rds \"r\" refers to cds \"a\", which does not exist"
+        );
+        let update = documents.put(&[("a.yaml", &cluster("a"))]);
+        assert!(update.findings.is_empty());
+    }
+}
+
+/// Given a document of a group without a definition, then that is an error; the definition can come later, and be
+/// deleted.
+#[test]
+fn s74_group_needs_a_definition() {
+    let mut documents = Fixture::new();
+    let update = documents.put(&[("groups/edge/a.yaml", &cluster("a"))]);
+    assert_eq!(rules(&update), [("groups/edge/group.yaml", "group")]);
+    let group = &update.groups[0];
+    assert_eq!((&*group.name, group.changes.upserts.len()), ("edge", 1));
+
+    let update = documents.put(&[("groups/edge/group.yaml", "match: {id: edge-*}\n")]);
+    assert!(update.findings.is_empty());
+    assert!(matches!(update.groups[0].definition, Definition::Set(_)));
+
+    let update = documents.delete("groups/edge/group.yaml");
+    assert!(matches!(update.groups[0].definition, Definition::Unset));
+    assert_eq!(rules(&update), [("groups/edge/group.yaml", "group")]);
+}
+
+#[test]
+fn s74_equally_specific_groups_cannot_share_a_name() {
+    let mut documents = Fixture::new();
+    let update = documents.put(&[
+        ("groups/a/group.yaml", "match: {id: a-*}\n"),
+        ("groups/b/group.yaml", "match: {id: \"*-b\"}\n"),
+        ("groups/a/x.yaml", &cluster("x")),
+        ("groups/b/x.yaml", &cluster("x")),
+    ]);
+    assert_eq!(rules(&update), [("groups/b/x.yaml", "duplicate")]);
+}
+
+#[test]
+fn s73_source_findings_are_in_each_update() {
+    let mut documents = Fixture::new();
+    let lost = Finding::of_rule(Path::new("/shop/sub"), "unreadable", "permission denied");
+    documents.0.set_source_findings(vec![lost]);
+    for _ in 0..2 {
+        let update = documents.put(&[("a.yaml", &cluster("a"))]);
+        assert_eq!(rules(&update), [("sub", "unreadable")]);
+    }
+    documents.0.set_source_findings(Vec::new());
+    assert!(documents.put(&[]).findings.is_empty());
+}
+
+#[test]
+fn s72_no_documents_is_a_warning() {
+    let update = Fixture::new().put(&[]);
+    assert_eq!(rules(&update), [("", "empty")]);
+    assert_eq!(update.findings[0].severity, Severity::Warning);
+}

@@ -1,0 +1,29 @@
+//! Stores: where the resources of a server come from.
+//!
+//! ```text
+//!  files, keys, …             documents                                              cache
+//!  ┌────────────┐ id, bytes ┌───────────────────────────────────────────┐  Update  ┌───────┐
+//!  │ watch loop │ ────────▶ │ decode → ownership of names → references  │ ───────▶ │ serve │
+//!  └────────────┘           └───────────────────────────────────────────┘          └───────┘
+//!        ▲ Demand: the resources that clients ask for (optional)                       │
+//!        └─────────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! - [`Store`] is the contract: a source of [`Update`]s. `Update::origin` names the source of each.
+//! - [`documents`] is the pure part of a store of YAML, JSON or binary documents. It uses no file system, clock or task.
+//! - [`dir`] is the store for a folder: a scan and a watch around [`documents`].
+//!
+//! A store for another source of documents (a key-value store, a Git repository) is a watch loop of its own around
+//! [`Documents`](documents::Documents).
+
+mod demand;
+pub mod dir;
+pub mod documents;
+mod finding;
+mod health;
+mod update;
+
+pub use demand::{Demand, Wanted};
+pub use finding::{Finding, Severity};
+pub(crate) use health::Health;
+pub use update::{Origin, Store, Update};
