@@ -1,13 +1,13 @@
-//! The file sink: what is served, as files, for clients that read files (S-57).
+//! The file sink: the served resources as files, for clients that read files (S-57).
 //!
 //! ```text
-//!  OUT/cds.json, lds.json, …        all of a resource_type whose responses are full states
-//!  OUT/eds/NAME.json, rds/…         one resource each, as Envoy's `path_config_source` wants it
+//!  OUT/cds.json, lds.json, …        all resources of a type whose SotW responses have all resources
+//!  OUT/eds/NAME.json, rds/…         one resource each, as Envoy's `path_config_source` expects
 //! ```
 //!
-//! Each file is a `DiscoveryResponse` in canonical JSON, written beside its place and renamed into it: a reader sees the
-//! old one or the new one, whole. What is referred to is written before what refers to it; what nothing refers to any
-//! more goes last, after readers had time to follow, as they acknowledge nothing.
+//! Each file is a `DiscoveryResponse` in canonical JSON. It is written under a temporary name and then renamed, so a reader
+//! sees the complete old file or the complete new file. Resources are written before those that refer to them. Removed
+//! resources are deleted last, after a delay: readers of files send no ACK, so they get time to follow instead.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -24,25 +24,25 @@ use tracing::{error, info};
 
 use crate::cache::Cache;
 
-/// How long readers may take to follow before what they used to need goes.
-const SETTLE: Duration = Duration::from_secs(1);
-/// A folder that cannot be written to may be mended: it is tried again this much later.
-const AGAIN: Duration = Duration::from_secs(1);
+/// The time that readers have to follow before removed resources are deleted.
+const REMOVAL_DELAY: Duration = Duration::from_secs(1);
+/// The time between two attempts to write after an error.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Writes what a node sees into a folder, and follows.
+/// Writes the resources that a node sees into a folder, and keeps the files up to date.
 #[derive(Debug)]
 pub struct FileSink {
     cache: Cache,
     node: Node,
     folder: PathBuf,
-    /// What the files hold.
+    /// The content of the files.
     written: HashMap<ResourceType, Arc<ResourceSet>>,
-    /// Kinds of which the folder was looked through for what an earlier run left.
+    /// The types for which files of an earlier run were deleted.
     swept: BTreeSet<ResourceType>,
 }
 
 impl FileSink {
-    /// Writes what nodes see that are in no group.
+    /// Creates a sink for the resources that all nodes see.
     pub fn new(cache: Cache, folder: impl Into<PathBuf>) -> Self {
         Self {
             cache,
@@ -53,16 +53,16 @@ impl FileSink {
         }
     }
 
-    /// Writes what this node sees instead.
+    /// Writes the resources that this node sees, including those of its groups.
     #[must_use]
     pub fn for_node(self, node: Node) -> Self {
         Self { node, ..self }
     }
 
-    /// Writes what is served, and then each change of it, until it is dropped. Nothing is written before something is
-    /// loaded. A failure is logged, and what failed is tried again.
+    /// Writes the served resources, then each change, until the future is dropped. Waits for the first load. After an
+    /// error, logs it and tries again.
     ///
-    /// Cancel-safe: every file is whole at any time.
+    /// Cancel-safe: every file is complete at any time.
     pub async fn run(mut self) {
         self.cache.loaded().await;
         let mut watcher = self.cache.view(&self.node).register_session();
@@ -74,8 +74,8 @@ impl FileSink {
             match self.write(&snapshot).await {
                 Ok(()) => watcher.changed(snapshot.revision()).await,
                 Err(error) => {
-                    error!(folder = %self.folder.display(), %error, "cannot write files");
-                    tokio::time::sleep(AGAIN).await;
+                    error!(folder = %self.folder.display(), %error, "writing files failed");
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
             }
         }
@@ -84,7 +84,7 @@ impl FileSink {
     async fn write(&mut self, snapshot: &Snapshot) -> io::Result<()> {
         let mut resource_types: Vec<_> = snapshot.types().collect();
         resource_types.sort_by_key(|(resource_type, _)| rank(resource_type));
-        let mut leaving = Vec::new();
+        let mut removals = Vec::new();
         for (resource_type, published) in resource_types {
             let now = published.collection();
             let before = self.written.get(resource_type);
@@ -93,20 +93,20 @@ impl FileSink {
             }
             let gone = gone(before, now);
             if resource_type.all_resources_required_in_sotw() {
-                // Those that leave stay until whatever refers to them has changed.
+                // Removed resources stay until their referrers are written.
                 let resources = now.iter().chain(&gone);
                 self.put(&self.whole(resource_type), resource_type, now, resources)?;
             } else {
                 self.write_each(resource_type, before, now)?;
             }
-            leaving.push((resource_type.clone(), Arc::clone(now), gone));
+            removals.push((resource_type.clone(), Arc::clone(now), gone));
         }
-        if leaving.iter().any(|(_, _, gone)| !gone.is_empty()) {
-            tokio::time::sleep(SETTLE).await;
+        if removals.iter().any(|(_, _, gone)| !gone.is_empty()) {
+            tokio::time::sleep(REMOVAL_DELAY).await;
         }
-        for (resource_type, now, gone) in leaving.into_iter().rev() {
-            self.take_away(&resource_type, &now, &gone)?;
-            info!(%resource_type, version = %now.version(), resources = now.len(), "written to files");
+        for (resource_type, now, gone) in removals.into_iter().rev() {
+            self.delete(&resource_type, &now, &gone)?;
+            info!(%resource_type, version = %now.version(), resources = now.len(), "files written");
             self.written.insert(resource_type, now);
         }
         Ok(())
@@ -129,8 +129,8 @@ impl FileSink {
         Ok(())
     }
 
-    /// Takes what left out of the files, and, the first time, what an earlier run left there.
-    fn take_away(
+    /// Deletes removed resources from the files. The first time, also deletes files of an earlier run.
+    fn delete(
         &mut self,
         resource_type: &ResourceType,
         now: &ResourceSet,
@@ -180,14 +180,14 @@ impl FileSink {
         };
         let json = response_to_json(&response).map_err(io::Error::other)?;
         std::fs::create_dir_all(path.parent().unwrap_or(&self.folder))?;
-        // Hidden, so that nobody takes it for a resource.
+        // A hidden name, so that no reader takes it for a resource.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let beside = path.with_file_name(format!(".{name}.new"));
-        std::fs::write(&beside, json)?;
+        let temporary = path.with_file_name(format!(".{name}.new"));
+        std::fs::write(&temporary, json)?;
         if *resource_type == ResourceType::SECRET {
-            for_the_owner_only(&beside)?;
+            restrict_to_owner(&temporary)?;
         }
-        std::fs::rename(&beside, path)
+        std::fs::rename(&temporary, path)
     }
 
     fn whole(&self, resource_type: &ResourceType) -> PathBuf {
@@ -200,10 +200,10 @@ impl FileSink {
     }
 }
 
-/// What refers to others comes after them: listeners to routes, those to clusters, those to endpoints.
+/// Returns the position of a type in the order of writing: referrers come after the types that they refer to.
 fn rank(resource_type: &ResourceType) -> u8 {
     match resource_type {
-        resource_type if *resource_type == ResourceType::CLUSTER => 1,
+        cluster if *cluster == ResourceType::CLUSTER => 1,
         resource_type
             if [
                 ResourceType::ROUTE,
@@ -214,7 +214,7 @@ fn rank(resource_type: &ResourceType) -> u8 {
         {
             2
         }
-        resource_type if *resource_type == ResourceType::LISTENER => 3,
+        listener if *listener == ResourceType::LISTENER => 3,
         _ => 0,
     }
 }
@@ -231,7 +231,7 @@ fn short(resource_type: &ResourceType) -> &str {
         .unwrap_or(resource_type.message())
 }
 
-/// A name as a file: letters, digits, `-`, `_` and inner dots stay; other bytes become `%2F`.
+/// Returns the file name for a resource name: letters, digits, `-`, `_` and inner dots stay, other bytes become `%XX`.
 fn file_name(name: &str) -> String {
     let mut file = String::with_capacity(name.len());
     for (at, byte) in name.bytes().enumerate() {
@@ -254,12 +254,12 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn for_the_owner_only(path: &Path) -> io::Result<()> {
+fn restrict_to_owner(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
 }
 
 #[cfg(not(unix))]
-fn for_the_owner_only(_: &Path) -> io::Result<()> {
+fn restrict_to_owner(_: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Which nodes a request is about.
+//! Node matchers: the nodes that a request selects.
 
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::envoy::r#type::matcher::v3 as proto;
@@ -8,26 +8,26 @@ use envoy_types::pb::envoy::r#type::matcher::v3::{
 use envoy_types::pb::google::protobuf::{Value, value};
 use regex::Regex;
 
-/// Matchers nest in `or` and in lists; deeper than anybody writes them they are refused.
+/// The largest depth of matchers in `or` and lists. Real matchers are not this deep; a request could overflow the stack.
 const MAX_DEPTH: usize = 16;
 
-/// A matcher that says nothing that can be obeyed.
+/// A node matcher that is malformed or not supported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Invalid {
-    #[error("node_matchers: no pattern is set")]
+pub(super) enum InvalidMatcher {
+    #[error("node_matchers: empty matcher: expected a pattern")]
     NoPattern,
     #[error("node_matchers: custom matchers are not supported")]
     Custom,
     #[error("node_matchers: safe_regex: {0}")]
     Regex(String),
-    #[error("node_matchers: nested deeper than {MAX_DEPTH}")]
+    #[error("node_matchers: nested too deep: expected at most {MAX_DEPTH} levels")]
     TooDeep,
 }
 
-/// `NodeMatcher`: the id, and every one of the metadata matchers.
+/// A `NodeMatcher`: the id and all metadata matchers must match.
 #[derive(Debug)]
 pub(super) struct NodeMatcher {
-    id: Option<Text>,
+    id: Option<TextMatcher>,
     metadata: Vec<(Vec<String>, ValueMatcher)>,
 }
 
@@ -35,9 +35,9 @@ pub(super) struct NodeMatcher {
 enum ValueMatcher {
     Null,
     Exactly(f64),
-    /// From the first on, before the second.
+    /// At least the first number and less than the second.
     Between(f64, f64),
-    Text(Text),
+    Text(TextMatcher),
     Bool(bool),
     Present(bool),
     OneOf(Box<ValueMatcher>),
@@ -45,7 +45,7 @@ enum ValueMatcher {
 }
 
 #[derive(Debug)]
-struct Text {
+struct TextMatcher {
     pattern: Pattern,
     ignore_case: bool,
 }
@@ -60,20 +60,20 @@ enum Pattern {
 }
 
 impl NodeMatcher {
-    pub(super) fn new(proto: &proto::NodeMatcher) -> Result<Self, Invalid> {
+    pub(super) fn new(proto: &proto::NodeMatcher) -> Result<Self, InvalidMatcher> {
         let metadata = proto.node_metadatas.iter().map(|matcher| {
             let segments = matcher.path.iter().map(|segment| match &segment.segment {
                 Some(struct_matcher::path_segment::Segment::Key(key)) => Ok(key.clone()),
-                None => Err(Invalid::NoPattern),
+                None => Err(InvalidMatcher::NoPattern),
             });
-            let value = matcher.value.as_ref().ok_or(Invalid::NoPattern)?;
+            let value = matcher.value.as_ref().ok_or(InvalidMatcher::NoPattern)?;
             Ok((
                 segments.collect::<Result<_, _>>()?,
                 ValueMatcher::new(value, 0)?,
             ))
         });
         Ok(Self {
-            id: proto.node_id.as_ref().map(Text::new).transpose()?,
+            id: proto.node_id.as_ref().map(TextMatcher::new).transpose()?,
             metadata: metadata.collect::<Result<_, _>>()?,
         })
     }
@@ -87,7 +87,7 @@ impl NodeMatcher {
     }
 }
 
-/// The value at a path of the node's metadata.
+/// Returns the value at a path of the node's metadata.
 fn find<'a>(node: &'a Node, path: &[String]) -> Option<&'a Value> {
     let (last, way) = path.split_last()?;
     let mut fields = &node.metadata.as_ref()?.fields;
@@ -101,29 +101,33 @@ fn find<'a>(node: &'a Node, path: &[String]) -> Option<&'a Value> {
 }
 
 impl ValueMatcher {
-    fn new(proto: &proto::ValueMatcher, depth: usize) -> Result<Self, Invalid> {
+    fn new(proto: &proto::ValueMatcher, depth: usize) -> Result<Self, InvalidMatcher> {
         use value_matcher::MatchPattern;
         if depth >= MAX_DEPTH {
-            return Err(Invalid::TooDeep);
+            return Err(InvalidMatcher::TooDeep);
         }
         Ok(
-            match proto.match_pattern.as_ref().ok_or(Invalid::NoPattern)? {
+            match proto
+                .match_pattern
+                .as_ref()
+                .ok_or(InvalidMatcher::NoPattern)?
+            {
                 MatchPattern::NullMatch(_) => Self::Null,
                 MatchPattern::DoubleMatch(double) => match &double.match_pattern {
                     Some(double_matcher::MatchPattern::Exact(number)) => Self::Exactly(*number),
                     Some(double_matcher::MatchPattern::Range(range)) => {
                         Self::Between(range.start, range.end)
                     }
-                    None => return Err(Invalid::NoPattern),
+                    None => return Err(InvalidMatcher::NoPattern),
                 },
-                MatchPattern::StringMatch(text) => Self::Text(Text::new(text)?),
+                MatchPattern::StringMatch(text) => Self::Text(TextMatcher::new(text)?),
                 MatchPattern::BoolMatch(expected) => Self::Bool(*expected),
                 MatchPattern::PresentMatch(expected) => Self::Present(*expected),
                 MatchPattern::ListMatch(list) => match &list.match_pattern {
                     Some(list_matcher::MatchPattern::OneOf(element)) => {
                         Self::OneOf(Box::new(Self::new(element, depth + 1)?))
                     }
-                    None => return Err(Invalid::NoPattern),
+                    None => return Err(InvalidMatcher::NoPattern),
                 },
                 MatchPattern::OrMatch(or) => {
                     let matchers = or.value_matchers.iter();
@@ -158,27 +162,30 @@ impl ValueMatcher {
     }
 }
 
-impl Text {
-    fn new(proto: &proto::StringMatcher) -> Result<Self, Invalid> {
+impl TextMatcher {
+    fn new(proto: &proto::StringMatcher) -> Result<Self, InvalidMatcher> {
         use string_matcher::MatchPattern;
         let ignore_case = proto.ignore_case;
-        // Case is ignored as ASCII has it (`string.proto`), by comparing in lower case. Regular expressions say it
-        // themselves.
+        // `string.proto`: `ignore_case` is about ASCII, and has no effect on regular expressions.
         let folded = |text: &String| match ignore_case {
             true => text.to_ascii_lowercase(),
             false => text.clone(),
         };
-        let pattern = match proto.match_pattern.as_ref().ok_or(Invalid::NoPattern)? {
+        let pattern = match proto
+            .match_pattern
+            .as_ref()
+            .ok_or(InvalidMatcher::NoPattern)?
+        {
             MatchPattern::Exact(text) => Pattern::Exact(folded(text)),
             MatchPattern::Prefix(text) => Pattern::Prefix(folded(text)),
             MatchPattern::Suffix(text) => Pattern::Suffix(folded(text)),
             MatchPattern::Contains(text) => Pattern::Contains(folded(text)),
             MatchPattern::SafeRegex(matcher) => {
-                // The whole text has to match (`regex.proto`).
+                // `regex.proto`: the whole text has to match.
                 let regex = Regex::new(&format!("^(?:{})$", matcher.regex));
-                Pattern::Regex(regex.map_err(|error| Invalid::Regex(error.to_string()))?)
+                Pattern::Regex(regex.map_err(|error| InvalidMatcher::Regex(error.to_string()))?)
             }
-            MatchPattern::Custom(_) => return Err(Invalid::Custom),
+            MatchPattern::Custom(_) => return Err(InvalidMatcher::Custom),
         };
         Ok(Self {
             pattern,
@@ -297,9 +304,9 @@ mod tests {
         assert!(!matcher("tier", present(false)).matches(&node("a")));
     }
 
-    /// Each kind of value matcher, with a value that it matches and one that it does not.
+    /// Each value matcher, with a value that it matches and one that it does not match.
     #[test]
-    fn s68_every_kind_of_value_is_matched() {
+    fn s68_every_value_matcher_matches() {
         use value::Kind as V;
         use value_matcher::MatchPattern as M;
         let of = |kind| Value { kind: Some(kind) };
@@ -348,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn s68_matchers_that_say_nothing_are_refused() {
+    fn s68_empty_matchers_are_invalid() {
         let bad = proto::RegexMatcher {
             regex: "(".into(),
             ..proto::RegexMatcher::default()
@@ -371,6 +378,9 @@ mod tests {
                 })),
             };
         }
-        assert_eq!(ValueMatcher::new(&nested, 0).unwrap_err(), Invalid::TooDeep);
+        assert_eq!(
+            ValueMatcher::new(&nested, 0).unwrap_err(),
+            InvalidMatcher::TooDeep
+        );
     }
 }

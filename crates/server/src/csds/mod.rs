@@ -1,17 +1,17 @@
-//! CSDS: what every client has, as seen from here (S-68).
+//! CSDS: the resources of each client, as this server knows them (S-68).
 //!
-//! The same state as `/status.json`, by resource, for tools that speak the standard service. Whoever shares a connection
-//! and a node id is one client here, whether it uses one stream or a stream for each kind.
+//! The service shows the same state as `/status.json`, by resource, for tools that use the standard API. Streams with the
+//! same connection and node id are one client, whether it uses ADS or a stream per resource type.
 //!
 //! | `config_status` | `client_status` | when |
 //! |---|---|---|
-//! | `SYNCED` | `ACKED` | the client accepted what is served now |
-//! | `STALE` | `ACKED`, `REQUESTED` | it has, or was sent, something else; `ACKED` if it accepted some version |
-//! | `NOT_SENT` | `REQUESTED`, `DOES_NOT_EXIST` | it asked, and was sent nothing: not yet, or there is nothing of that name |
-//! | `ERROR` | `NACKED` | it refused what it was sent last; `error_state` has its words |
-//! | `ERROR` | any | clients refused what the store has, and something else is served (S-80): `error_state` says what |
+//! | `SYNCED` | `ACKED` | the client accepted the served version |
+//! | `STALE` | `ACKED`, `REQUESTED` | the client has, or was sent, another version; `ACKED` if it accepted any version |
+//! | `NOT_SENT` | `REQUESTED`, `DOES_NOT_EXIST` | the client subscribed, but nothing was sent: not yet, or the resource does not exist |
+//! | `ERROR` | `NACKED` | the client NACKed the latest version; `error_state` has its reason |
+//! | `ERROR` | any | the store's version was rolled back after NACKs (S-80); `error_state` has it and the reason |
 //!
-//! Contents are shown only where the client is known to have just those, and those of secrets never.
+//! Contents are shown only if the client is known to have exactly these, and never for secrets.
 
 mod matcher;
 mod service;

@@ -1,4 +1,4 @@
-//! The gRPC service: each request has one response.
+//! The gRPC service of CSDS: each request has one response.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::matcher::NodeMatcher;
-use super::state::{View, clients};
+use super::state::{Selection, clients};
 use crate::discovery::{CallError, Context};
 use crate::server::Peer;
 
@@ -20,37 +20,37 @@ use crate::server::Peer;
 pub(crate) struct StatusService(pub(crate) Arc<Context>);
 
 impl StatusService {
-    fn answer(&self, request: &ClientStatusRequest) -> Result<ClientStatusResponse, Status> {
+    fn respond(&self, request: &ClientStatusRequest) -> Result<ClientStatusResponse, Status> {
         let matchers = request.node_matchers.iter().map(NodeMatcher::new);
-        let view = View {
+        let selection = Selection {
             matchers: matchers
                 .collect::<Result<_, _>>()
                 .map_err(|invalid| Status::invalid_argument(invalid.to_string()))?,
             with_contents: !request.exclude_resource_contents,
         };
         Ok(ClientStatusResponse {
-            config: clients(&self.0, &view),
+            config: clients(&self.0, &selection),
         })
     }
 
-    /// Whether the client may know what others have (S-78).
+    /// Checks that the client may see the state of other clients (S-78).
     fn may_ask(&self, peer: &Peer) -> Result<(), Status> {
-        let may = self.0.may_inspect(peer);
-        may.map_err(|denied| Status::permission_denied(denied.to_string()))
+        let allowed = self.0.may_inspect(peer);
+        allowed.map_err(|denied| Status::permission_denied(denied.to_string()))
     }
 }
 
-/// A stream of questions.
-struct Inquiry {
+/// The state of one `StreamClientStatus` call.
+struct StatusStream {
     service: StatusService,
     peer: Peer,
     requests: Streaming<ClientStatusRequest>,
-    /// Until the first question: when patience ends.
+    /// The time by which the first request must arrive. `None` after it.
     deadline: Option<Instant>,
 }
 
-impl Inquiry {
-    /// The answer to the next request; `None` when there is none any more, or the server shuts down.
+impl StatusStream {
+    /// Returns the response to the next request, or `None` when the client has no more or the server shuts down.
     async fn next(&mut self) -> Option<Result<ClientStatusResponse, Status>> {
         let context = &self.service.0;
         let deadline = self.deadline.take();
@@ -61,9 +61,10 @@ impl Inquiry {
                 Err(CallError::NoRequest.status(&context.server.metrics))
             }
         };
-        // Each time, as rules change.
-        let may = request.and_then(|request| self.service.may_ask(&self.peer).map(|()| request));
-        Some(may.and_then(|request| self.service.answer(&request)))
+        // Checked for each request: authorization rules may change meanwhile.
+        let allowed =
+            request.and_then(|request| self.service.may_ask(&self.peer).map(|()| request));
+        Some(allowed.and_then(|request| self.service.respond(&request)))
     }
 }
 
@@ -78,15 +79,15 @@ impl ClientStatusDiscoveryService for StatusService {
     ) -> Result<Response<Self::StreamClientStatusStream>, Status> {
         let peer = Peer::of(request.extensions())?;
         self.may_ask(&peer)?;
-        let inquiry = Inquiry {
+        let stream = StatusStream {
             service: self.clone(),
             peer,
             requests: request.into_inner(),
             deadline: Some(Instant::now() + self.0.server.limits.first_request),
         };
-        let responses = unfold(inquiry, |mut inquiry| async move {
-            let response = inquiry.next().await?;
-            Some((response, inquiry))
+        let responses = unfold(stream, |mut stream| async move {
+            let response = stream.next().await?;
+            Some((response, stream))
         });
         Ok(Response::new(Box::pin(responses)))
     }
@@ -96,6 +97,6 @@ impl ClientStatusDiscoveryService for StatusService {
         request: Request<ClientStatusRequest>,
     ) -> Result<Response<ClientStatusResponse>, Status> {
         self.may_ask(&Peer::of(request.extensions())?)?;
-        self.answer(request.get_ref()).map(Response::new)
+        self.respond(request.get_ref()).map(Response::new)
     }
 }

@@ -1,4 +1,4 @@
-//! From sessions to `ClientConfig`s.
+//! The conversion of client state to `ClientConfig`s.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -19,30 +19,30 @@ use super::matcher::NodeMatcher;
 use crate::discovery::Context;
 use crate::discovery::clients::Subscriber;
 
-/// What is shown, and of whom.
+/// The selection of a request: the clients, and whether to show contents.
 #[derive(Debug)]
-pub(super) struct View {
-    /// Any of these; none: everybody.
+pub(super) struct Selection {
+    /// At least one of these must match. Empty: all clients.
     pub(super) matchers: Vec<NodeMatcher>,
     pub(super) with_contents: bool,
 }
 
-/// One client: the streams of one node on one connection, or its polls.
-type Client = (String, Option<SocketAddr>);
+/// The key of a client: its node id, and its address unless it polls.
+type ClientKey = (String, Option<SocketAddr>);
 
-/// Every client that the view is about, by node id.
-pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
-    let mut clients: BTreeMap<Client, ClientConfig> = BTreeMap::new();
+/// Returns every selected client, by node id.
+pub(super) fn clients(context: &Context, selection: &Selection) -> Vec<ClientConfig> {
+    let mut clients: BTreeMap<ClientKey, ClientConfig> = BTreeMap::new();
     let now = context.server.clock.now();
-    let withdrawn = context.rollback.rolled_back();
+    let rolled_back = context.rollback.rolled_back();
     context
         .clients
         .each(&context.cache, |about, subscriber, snapshot| {
             let Some(node) = subscriber.node() else {
                 return;
             };
-            let shown = view.matchers.is_empty() || view.matchers.iter().any(|m| m.matches(node));
-            if !shown {
+            let matchers = &selection.matchers;
+            if !matchers.is_empty() && !matchers.iter().any(|m| m.matches(node)) {
                 return;
             }
             let client = clients
@@ -51,34 +51,34 @@ pub(super) fn clients(context: &Context, view: &View) -> Vec<ClientConfig> {
                     node: Some(node.clone()),
                     ..ClientConfig::default()
                 });
-            let shot = Shot {
+            let state = ClientState {
                 subscriber,
                 snapshot,
-                withdrawn: &withdrawn,
+                rolled_back: &rolled_back,
                 now,
-                with_contents: view.with_contents,
+                with_contents: selection.with_contents,
             };
             let resource_types = subscriber.resource_types();
             client.generic_xds_configs.extend(
                 resource_types
                     .iter()
-                    .flat_map(|resource_type| shot.resource_type(resource_type)),
+                    .flat_map(|resource_type| state.resource_type(resource_type)),
             );
         });
     clients.into_values().collect()
 }
 
-/// A client and what is served, at one moment.
-struct Shot<'a> {
+/// A client, the snapshot served to it, and the rollbacks, at one moment.
+struct ClientState<'a> {
     subscriber: &'a dyn Subscriber,
     snapshot: &'a Snapshot,
-    withdrawn: &'a [RolledBack],
+    rolled_back: &'a [RolledBack],
     now: Instant,
     with_contents: bool,
 }
 
-impl Shot<'_> {
-    /// Whatever of a kind is served to the client or was asked for by it.
+impl ClientState<'_> {
+    /// Returns the resources of a type that are served to the client or that it subscribes to.
     fn resource_type(&self, status: &TypeStatus) -> Vec<GenericXdsConfig> {
         let served = self.snapshot.of_type_in(&status.resource_type, status.api);
         let collection = served.collection();
@@ -107,21 +107,21 @@ impl Shot<'_> {
         let status = self
             .subscriber
             .resource(&resource_type.resource_type, name)?;
-        let (mut config_status, client_status) = verdict(&status, served.map(|r| r.version()));
+        let (mut config_status, client_status) = statuses(&status, served.map(|r| r.version()));
         let shown = self.with_contents && resource_type.resource_type != ResourceType::SECRET;
         let contents = served.filter(|r| shown && status.acked == Some(r.version()));
-        let mut error_state = status.nacked.as_ref().map(|rejection| UpdateFailureState {
+        let mut error_state = status.nacked.as_ref().map(|nacked| UpdateFailureState {
             failed_configuration: served
-                .filter(|r| shown && r.version() == rejection.version)
+                .filter(|r| shown && r.version() == nacked.version)
                 .map(|r| any(r)),
-            last_update_attempt: Some(wall_clock(self.now, rejection.at)),
-            details: rejection.reason.to_string(),
-            version_info: rejection.version.to_string(),
+            last_update_attempt: Some(wall_clock(self.now, nacked.at)),
+            details: nacked.reason.to_string(),
+            version_info: nacked.version.to_string(),
         });
-        // The client may well have what is served: it is not what the store has.
-        if let Some(withdrawn) = self.withdrawn(resource_type, name, served) {
+        // The client may have accepted the served version, but the store's version was rolled back.
+        if let Some(rollback) = self.rollback(resource_type, name, served) {
             config_status = ConfigStatus::Error;
-            error_state = Some(self.taken_back(withdrawn, shown));
+            error_state = Some(rollback_state(rollback, shown, self.now));
         }
         Some(GenericXdsConfig {
             type_url: resource_type.resource_type.type_url().to_owned(),
@@ -134,43 +134,38 @@ impl Shot<'_> {
             ..GenericXdsConfig::default()
         })
     }
-}
 
-impl Shot<'_> {
-    /// Why something else is served than what the store has.
-    fn withdrawn(
+    /// Returns the rollback that explains why another version than the store's is served.
+    fn rollback(
         &self,
         resource_type: &TypeStatus,
         name: &str,
         served: Option<&Arc<Resource>>,
     ) -> Option<&RolledBack> {
-        self.withdrawn.iter().find(|withdrawn| {
-            let place = &withdrawn.key;
-            place.resource_type == resource_type.resource_type
-                && *place.name == *name
-                && served == Some(&withdrawn.last_good)
+        self.rolled_back.iter().find(|rollback| {
+            let key = &rollback.key;
+            key.resource_type == resource_type.resource_type
+                && *key.name == *name
+                && served == Some(&rollback.last_good)
         })
-    }
-
-    fn taken_back(&self, withdrawn: &RolledBack, shown: bool) -> UpdateFailureState {
-        let (good, nodes) = (
-            withdrawn.last_good.version(),
-            withdrawn.nacked_by.join(", "),
-        );
-        UpdateFailureState {
-            failed_configuration: shown.then(|| any(&withdrawn.nacked)),
-            last_update_attempt: Some(wall_clock(self.now, withdrawn.at)),
-            details: format!(
-                "returned to {good}, refused by {nodes}: {}",
-                withdrawn.reason
-            ),
-            version_info: withdrawn.nacked.version().to_string(),
-        }
     }
 }
 
-/// The two words for what a client has, given what is served.
-fn verdict(
+fn rollback_state(rollback: &RolledBack, shown: bool, now: Instant) -> UpdateFailureState {
+    let (good, nodes) = (rollback.last_good.version(), rollback.nacked_by.join(", "));
+    UpdateFailureState {
+        failed_configuration: shown.then(|| any(&rollback.nacked)),
+        last_update_attempt: Some(wall_clock(now, rollback.at)),
+        details: format!(
+            "rolled back to {good}, NACKed by {nodes}: {}",
+            rollback.reason
+        ),
+        version_info: rollback.nacked.version().to_string(),
+    }
+}
+
+/// Returns the two statuses of a resource, given the served version.
+fn statuses(
     status: &ResourceStatus,
     served: Option<Version>,
 ) -> (ConfigStatus, ClientResourceStatus) {
@@ -192,7 +187,7 @@ fn any(resource: &Resource) -> Any {
     }
 }
 
-/// When it was by the clock on the wall.
+/// Converts a time of the server's clock to wall-clock time.
 fn wall_clock(now: Instant, at: Instant) -> Timestamp {
     let since = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -200,7 +195,7 @@ fn wall_clock(now: Instant, at: Instant) -> Timestamp {
         .saturating_sub(now.saturating_since(at));
     Timestamp {
         seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-        // Below a thousand million.
+        // Below 1,000,000,000, so the cast does not truncate.
         nanos: since.subsec_nanos() as i32,
     }
 }

@@ -7,9 +7,9 @@ use oxds_core::session::Config;
 
 use super::clients::Clients;
 use crate::cache::Cache;
+use crate::not_representable::NotRepresentableLog;
 use crate::rollback::RollbackDriver;
 use crate::server::Shared;
-use crate::withheld::Withheld;
 
 /// State that a discovery call needs.
 pub(crate) struct Context {
@@ -20,7 +20,7 @@ pub(crate) struct Context {
     /// Streams and poll clients.
     pub(crate) clients: Clients,
     pub(crate) rollback: RollbackDriver,
-    pub(crate) withheld: Withheld,
+    pub(crate) not_representable: NotRepresentableLog,
 }
 
 impl fmt::Debug for Context {

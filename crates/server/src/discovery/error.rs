@@ -75,7 +75,7 @@ impl CallError {
             | Self::Question(_)
             | Self::ReportedNameTooLong(_) => Code::InvalidArgument,
             Self::Denied(Denied::Changed) => Code::Unavailable,
-            Self::Denied(Denied::Nobody) => Code::Unauthenticated,
+            Self::Denied(Denied::NoCertificate) => Code::Unauthenticated,
             Self::Denied(_) => Code::PermissionDenied,
             // A hook that ends a call with OK would hide the denial from the client.
             Self::Hook { code: Code::Ok, .. } => Code::Unknown,

@@ -247,7 +247,9 @@ pub(crate) async fn fetch(context: &Context, question: &Question, hold: Duration
         }
         let told = question.content(&snapshot);
         if question.api == ApiVersion::V2 {
-            context.withheld.tell(&snapshot, &question.resource_type);
+            context
+                .not_representable
+                .log(&snapshot, &question.resource_type);
         }
         if question.lacks(&told) {
             return Poll::Ready(told);

@@ -1,17 +1,17 @@
-//! LRS: what clients report about the load they carry to each cluster (S-66, S-67).
+//! LRS: the loads that clients report for each cluster (S-66, S-67).
 //!
 //! ```text
 //!  client ──node──▶ ┌─────────┐ ──clusters, interval──▶ client
-//!         ──loads─▶ │ service │ ──▶ ledger ──▶ LoadReports, /status.json
+//!         ──loads─▶ │ service │ ──▶ totals ──▶ LoadReports, /status.json
 //!                   └─────────┘
 //! ```
 //!
-//! The first answer says what to report and how often; another follows when either changes. A client that understands
-//! `send_all_clusters` is told that; any other the names of the clusters that are served.
+//! The first response has the clusters to report and the interval; another response follows when one of them changes. A
+//! client with `send_all_clusters` support gets that flag, any other client the names of the clusters served to it.
 
-mod ledger;
-mod room;
+mod budget;
 mod service;
+mod totals;
 mod v2;
 
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use oxds_core::time::Instant;
 use tokio::sync::watch;
 
 use crate::server::Clock;
-use ledger::Ledger;
-pub use ledger::{ClusterLoad, Counts, LocalityLoad, Metric};
 pub(crate) use service::LoadService;
+use totals::LoadTotals;
+pub use totals::{ClusterLoad, Counts, LocalityLoad, Metric};
 pub(crate) use v2::{LoadServiceV2, V2_PATH};
 
-/// What gRPC's and Envoy's own examples ask for: often enough for a rate over ten seconds.
+/// The default interval. It is that of gRPC's and Envoy's examples, and short enough for a rate over ten seconds.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Envoy takes the interval at its word, and with none would do nothing but report.
-const SHORTEST: Duration = Duration::from_millis(100);
+/// The shortest interval. Envoy obeys any interval, and with zero it would report all the time.
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The loads that clients report. A handle: clones share one state.
 ///
@@ -40,31 +40,31 @@ pub struct LoadReports(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    ledger: Ledger,
+    totals: LoadTotals,
     interval: watch::Sender<Duration>,
     clock: Clock,
 }
 
 impl LoadReports {
-    /// Asks clients to report at this interval, and not more often than ten times per second.
+    /// Asks clients to report at this interval, but at most ten times per second.
     #[must_use]
     pub fn every(interval: Duration) -> Self {
         Self(Arc::new(Inner {
-            ledger: Ledger::default(),
-            interval: watch::Sender::new(interval.max(SHORTEST)),
+            totals: LoadTotals::default(),
+            interval: watch::Sender::new(interval.max(MIN_INTERVAL)),
             clock: Clock::start(),
         }))
     }
 
-    /// Asks clients to report at another interval from now on; those that are connected are told (S-67).
+    /// Changes the interval. Clients that are connected get a new response at once (S-67).
     pub fn set_interval(&self, interval: Duration) {
-        self.0.interval.send_replace(interval.max(SHORTEST));
+        self.0.interval.send_replace(interval.max(MIN_INTERVAL));
     }
 
-    /// The loads of all clients, by node and cluster. What was not heard of for a minute is gone.
+    /// Returns the loads of all clients, by node and cluster. A row without a report for one minute is absent.
     #[must_use]
     pub fn loads(&self) -> Vec<ClusterLoad> {
-        self.0.ledger.loads(self.now())
+        self.0.totals.loads(self.now())
     }
 
     fn now(&self) -> Instant {

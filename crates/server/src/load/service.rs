@@ -1,4 +1,4 @@
-//! The gRPC service: one loop per stream.
+//! The gRPC service of LRS: one loop per stream.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,7 +10,6 @@ use envoy_types::pb::envoy::service::load_stats::v3::load_reporting_service_serv
 use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStatsResponse};
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use oxds_core::session::Interest;
 use oxds_core::snapshot::Revision;
 use oxds_types::ResourceType;
 use oxds_types::discovery::{Duration as ProtoDuration, Node};
@@ -24,7 +23,7 @@ use crate::cache::{Cache, Watcher};
 use crate::discovery::{CallError, Context};
 use crate::server::Peer;
 
-/// The client feature that says: `send_all_clusters` is understood.
+/// The client feature for `send_all_clusters` support.
 const SEND_ALL: &str = "envoy.lrs.supports_send_all_clusters";
 
 /// `envoy.service.load_stats.v3.LoadReportingService`.
@@ -44,7 +43,7 @@ impl LoadReportingService for LoadService {
         request: Request<Streaming<LoadStatsRequest>>,
     ) -> Result<Response<Self::StreamLoadStatsStream>, Status> {
         let peer = Peer::of(request.extensions())?;
-        let conversation = Conversation {
+        let stream = LoadStream {
             context: Arc::clone(&self.context),
             peer,
             requests: request.into_inner(),
@@ -54,65 +53,66 @@ impl LoadReportingService for LoadService {
             reports: self.reports.clone(),
             node: None,
             deadline: Instant::now() + self.context.server.limits.first_request,
-            told: None,
+            sent: None,
             ended: false,
         };
-        let responses = unfold(conversation, |mut conversation| async move {
-            let response = conversation.next().await?;
-            Some((response, conversation))
+        let responses = unfold(stream, |mut stream| async move {
+            let response = stream.next().await?;
+            Some((response, stream))
         });
         Ok(Response::new(Box::pin(responses)))
     }
 }
 
-/// What a client was told to report.
+/// The content of an LRS response: the clusters to report, and how often.
 #[derive(Clone, Debug, PartialEq)]
-struct Orders {
+struct ReportRequest {
     interval: Duration,
-    /// `None`: all that there are.
+    /// `None`: all clusters.
     clusters: Option<Vec<String>>,
 }
 
-struct Conversation {
+/// The state of one LRS stream.
+struct LoadStream {
     context: Arc<Context>,
     peer: Peer,
     requests: Streaming<LoadStatsRequest>,
-    /// Of what the node sees; none before it says who it is.
+    /// The watcher of the node's view. `None` before the first request.
     watcher: Option<Watcher>,
-    /// The state of who is in which group that `watcher` was chosen by.
+    /// The revision of group memberships for which `watcher` was chosen.
     memberships: Option<u64>,
     interval: watch::Receiver<Duration>,
     reports: LoadReports,
     node: Option<Node>,
-    /// When it has to have said who it is.
+    /// The time by which the first request must arrive.
     deadline: Instant,
-    told: Option<Orders>,
+    sent: Option<ReportRequest>,
     ended: bool,
 }
 
-impl Conversation {
-    /// The next response, once there is something to say; records what is reported meanwhile.
+impl LoadStream {
+    /// Returns the next response when its content changes. Records reports meanwhile.
     async fn next(&mut self) -> Option<Result<LoadStatsResponse, Status>> {
         let closing = self.context.server.closing.clone();
         while !self.ended {
-            self.look();
+            self.follow_groups();
             let seen = self
                 .watcher
                 .as_ref()
                 .map(|watcher| watcher.view().load().revision());
-            if let Some(orders) = self
-                .orders()
-                .filter(|orders| self.told.as_ref() != Some(orders))
+            if let Some(next) = self
+                .report_request()
+                .filter(|next| self.sent.as_ref() != Some(next))
             {
-                self.told = Some(orders.clone());
-                return Some(Ok(orders.into()));
+                self.sent = Some(next.clone());
+                return Some(Ok(next.into()));
             }
             let request = tokio::select! {
                 request = self.requests.message() => request,
                 () = changed(&self.context.cache, self.watcher.as_ref(), seen, self.memberships) => continue,
                 changed = self.interval.changed() => match changed {
                     Ok(()) => continue,
-                    // The sender lives as long as the reports, and those as long as this.
+                    // Cannot happen: this stream holds the reports, and they hold the sender.
                     Err(_) => Ok(None),
                 },
                 () = closing.cancelled() => Err(Status::unavailable("the server is shutting down")),
@@ -137,13 +137,13 @@ impl Conversation {
     }
 
     fn handle(&mut self, request: LoadStatsRequest) -> Result<(), Status> {
-        // Only the first request has to say who speaks; whether it may is asked each time, as rules change.
+        // Only the first request has a node. Authorization is checked for each request, because rules may change.
         let is_first = self.node.is_none();
         let node = self.node.get_or_insert(request.node.unwrap_or_default());
         let admitted = self.context.admit(&self.peer, Some(node));
         admitted.map_err(|denied| self.context.denied(denied))?;
         if is_first {
-            debug!(node = node.id, "reports loads");
+            debug!(node = node.id, "LRS stream opened");
             self.watcher = Some(self.context.cache.register_session(node));
         }
         let node = &node.id;
@@ -151,22 +151,22 @@ impl Conversation {
         if names(&request.cluster_stats).any(|name| name.len() > limit) {
             return Err(CallError::ReportedNameTooLong(limit).status(&self.context.server.metrics));
         }
-        let ledger = &self.reports.0.ledger;
+        let totals = &self.reports.0.totals;
         let now = self.reports.now();
         for report in &request.cluster_stats {
-            if !ledger.record(now, node, report) {
+            if !totals.record(now, node, report) {
                 warn!(
                     node,
                     cluster = report.cluster_name,
-                    "too many clusters are reported"
+                    "load report dropped: too many clusters and names are reported"
                 );
             }
         }
         Ok(())
     }
 
-    /// Watches what the node sees now: its groups may be others than before.
-    fn look(&mut self) {
+    /// Watches the view that the node has now. Its groups may have changed.
+    fn follow_groups(&mut self) {
         let Some((node, watcher)) = self.node.as_ref().zip(self.watcher.as_mut()) else {
             return;
         };
@@ -176,11 +176,12 @@ impl Conversation {
         }
         self.memberships = Some(memberships);
         *watcher = self.context.cache.register_session(node);
-        watcher.watch(&ResourceType::CLUSTER, vec![Interest::All]);
+        // Not a subscription: a client that only reports loads asks for no clusters.
+        watcher.observe(&ResourceType::CLUSTER);
     }
 
-    /// What the client should report; `None` as long as it has not said who it is, or nothing is loaded.
-    fn orders(&mut self) -> Option<Orders> {
+    /// Returns what the client should report, or `None` before its first request and before the first load.
+    fn report_request(&mut self) -> Option<ReportRequest> {
         let node = self.node.as_ref()?;
         let interval = *self.interval.borrow_and_update();
         if node
@@ -188,7 +189,7 @@ impl Conversation {
             .iter()
             .any(|feature| feature == SEND_ALL)
         {
-            return Some(Orders {
+            return Some(ReportRequest {
                 interval,
                 clusters: None,
             });
@@ -196,14 +197,14 @@ impl Conversation {
         let snapshot = self.watcher.as_ref()?.view().load();
         let clusters = snapshot.of_type(&ResourceType::CLUSTER).collection();
         let names = clusters.iter().map(|cluster| cluster.name().to_string());
-        snapshot.is_loaded().then(|| Orders {
+        snapshot.is_loaded().then(|| ReportRequest {
             interval,
             clusters: Some(names.collect()),
         })
     }
 }
 
-/// What a client names in its reports.
+/// Returns all names that a client chooses in its reports.
 fn names(reports: &[ClusterStats]) -> impl Iterator<Item = &str> {
     reports.iter().flat_map(|report| {
         let drops = report.dropped_requests.iter().map(|drop| &drop.category);
@@ -220,7 +221,7 @@ fn names(reports: &[ClusterStats]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Waits for the next change of what a node sees, or of who sees what; for ever, as long as there is no node.
+/// Waits until the snapshot of a view or the group memberships change. Without a watcher it never returns.
 async fn changed(
     cache: &Cache,
     watcher: Option<&Watcher>,
@@ -239,15 +240,15 @@ async fn changed(
     .await;
 }
 
-impl From<Orders> for LoadStatsResponse {
-    fn from(orders: Orders) -> Self {
+impl From<ReportRequest> for LoadStatsResponse {
+    fn from(request: ReportRequest) -> Self {
         Self {
-            send_all_clusters: orders.clusters.is_none(),
-            clusters: orders.clusters.unwrap_or_default(),
+            send_all_clusters: request.clusters.is_none(),
+            clusters: request.clusters.unwrap_or_default(),
             load_reporting_interval: Some(ProtoDuration {
-                seconds: i64::try_from(orders.interval.as_secs()).unwrap_or(i64::MAX),
-                // Below a thousand million.
-                nanos: orders.interval.subsec_nanos() as i32,
+                seconds: i64::try_from(request.interval.as_secs()).unwrap_or(i64::MAX),
+                // Below 1,000,000,000, so the cast does not truncate.
+                nanos: request.interval.subsec_nanos() as i32,
             }),
             report_endpoint_granularity: false,
         }

@@ -1,4 +1,4 @@
-//! Load reports of clients of API v2.
+//! The LRS service under its v2 name.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -11,12 +11,12 @@ use tower_service::Service;
 
 use super::LoadService;
 
-/// Where clients of v2 report.
+/// The path of the v2 method.
 pub(crate) const V2_PATH: &str =
     "/envoy.service.load_stats.v2.LoadReportingService/StreamLoadStats";
 const V3_PATH: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
 
-/// The v3 service under the name it had in v2: the messages have the same fields, by the same numbers.
+/// The v3 service under its v2 name. The messages have the same fields with the same numbers in both versions.
 #[derive(Debug, Clone)]
 pub(crate) struct LoadServiceV2(pub(crate) LoadReportingServiceServer<LoadService>);
 
@@ -33,7 +33,7 @@ impl Service<Request<axum::body::Body>> for LoadServiceV2 {
     fn call(&mut self, mut request: Request<axum::body::Body>) -> Self::Future {
         let mut parts = std::mem::take(request.uri_mut()).into_parts();
         parts.path_and_query = Some(PathAndQuery::from_static(V3_PATH));
-        // Another path makes no invalid URI of a valid one; if it did, the service would not know the path.
+        // A valid URI stays valid with another valid path. If it did not, the service would answer UNIMPLEMENTED.
         *request.uri_mut() = parts.try_into().unwrap_or_default();
         self.0.call(request)
     }
@@ -44,17 +44,17 @@ mod tests {
     use oxds_types::descriptor::{message, v2_pool};
     use oxds_types::version_map::v2_name;
 
-    /// All that this server says, v2 can say, and in the same way.
+    /// Given the fields that this server sets, then v2 and v3 have them with equal numbers.
     #[test]
-    fn s62_load_reports_are_the_same_in_both_versions() {
+    fn s62_load_reports_have_equal_fields_in_v2_and_v3() {
         let response = "envoy.service.load_stats.v3.LoadStatsResponse";
         let new = message(response).unwrap();
         let old = v2_pool()
             .get_message_by_name(v2_name(response).unwrap())
             .unwrap();
-        for said in ["clusters", "load_reporting_interval", "send_all_clusters"] {
-            let numbers = [&new, &old].map(|m| m.get_field_by_name(said).unwrap().number());
-            assert_eq!(numbers[0], numbers[1], "{said}");
+        for field in ["clusters", "load_reporting_interval", "send_all_clusters"] {
+            let numbers = [&new, &old].map(|m| m.get_field_by_name(field).unwrap().number());
+            assert_eq!(numbers[0], numbers[1], "{field}");
         }
     }
 }

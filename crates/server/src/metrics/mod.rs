@@ -1,4 +1,4 @@
-//! What the server counts, for Prometheus.
+//! Metrics of the server, for Prometheus.
 
 mod scrape;
 
@@ -41,9 +41,10 @@ struct ByProtocol {
     protocol: &'static str,
 }
 
+/// The label of metrics per resource type. The name of the field is the name of the label.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByType {
-    resource_type: Cow<'static, str>,
+    kind: Cow<'static, str>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -51,7 +52,7 @@ struct ByReason {
     reason: &'static str,
 }
 
-/// How metrics and status name a protocol variant.
+/// Returns the name of a protocol variant in metrics and status.
 pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Sotw => "sotw",
@@ -60,7 +61,7 @@ pub(crate) fn protocol_name(protocol: Protocol) -> &'static str {
 }
 
 impl Metrics {
-    /// Nothing was counted yet.
+    /// Creates metrics at zero. Custom types that are registered get their own label; unknown types share one.
     pub(crate) fn new(own_types: BTreeSet<ResourceType>) -> Self {
         Self {
             own_types,
@@ -68,16 +69,17 @@ impl Metrics {
         }
     }
 
-    /// A client may make up kinds; it may not make up time series.
+    /// Returns the label of a resource type. Unknown types share the label `other`: a client that invents types must not
+    /// create time series.
     fn by_type(&self, resource_type: &ResourceType) -> ByType {
-        let resource_type = match resource_type.short_name() {
+        let kind = match resource_type.short_name() {
             Some(short) => short.into(),
             None if self.own_types.contains(resource_type) => {
                 resource_type.message().to_owned().into()
             }
             None => "other".into(),
         };
-        ByType { resource_type }
+        ByType { kind }
     }
 
     pub(crate) fn stream_opened(&self, protocol: Protocol) {
@@ -100,12 +102,12 @@ impl Metrics {
         self.requests.inc();
     }
 
-    /// Something was refused to a client: by a limit, a rule, or because it was nonsense.
+    /// Counts a refused connection, stream or request: by a limit, an authorization rule, a hook, or as malformed.
     pub(crate) fn refused(&self, reason: &'static str) {
         self.refusals.get_or_create(&ByReason { reason }).inc();
     }
 
-    /// A stream has to wait, because its requests come too fast.
+    /// Counts a stream that waits because its requests come too fast.
     pub(crate) fn throttled(&self) {
         self.throttled.inc();
     }
@@ -133,20 +135,20 @@ impl Metrics {
         family.get_or_create(&self.by_type(resource_type)).inc();
     }
 
-    /// Counts a rollback.
+    /// Counts a change that was rolled back.
     pub(crate) fn rolled_back(&self, resource_type: &ResourceType) {
         self.rollbacks
             .get_or_create(&self.by_type(resource_type))
             .inc();
     }
 
-    /// Counts an ACK of a poll client, or a NACK.
+    /// Counts the ACK or NACK that a request of a poll client carries.
     pub(crate) fn poll_answered(&self, resource_type: &ResourceType, accepted: bool) {
         let family = if accepted { &self.acks } else { &self.nacks };
         family.get_or_create(&self.by_type(resource_type)).inc();
     }
 
-    /// Returns a registry with all counters. [`Scrape`] adds what is read at each scrape.
+    /// Returns a registry with all counters. [`Scrape`] adds the metrics that are read at each scrape.
     pub(crate) fn registry(&self) -> Registry {
         let mut registry = Registry::with_prefix("oxds");
         registry.register("streams", "Open ADS streams", self.streams.clone());
@@ -169,21 +171,21 @@ impl Metrics {
         registry.register("nacks", "Responses rejected by clients", self.nacks.clone());
         let help = "Requests that answered an older response";
         registry.register("stale_nonces", help, self.stale_nonces.clone());
-        let help = "Requests for types that are not known here";
+        let help = "Requests for unknown resource types";
         registry.register("unknown_kinds", help, self.unknown_types.clone());
         let help = "Changes sent although the client was not ready for them";
         registry.register("held_too_long", help, self.held_too_long.clone());
-        let help = "What was refused to clients";
+        let help = "Refused connections, streams and requests";
         registry.register("refusals", help, self.refusals.clone());
         let help = "Times a stream waited because its requests came too fast";
         registry.register("throttled", help, self.throttled.clone());
-        let help = "Changes taken back, as clients refused them";
+        let help = "Changes rolled back after NACKs";
         registry.register("rollbacks", help, self.rollbacks.clone());
         registry
     }
 }
 
-/// A registry in the text format of Prometheus.
+/// Writes a registry in the text format of Prometheus.
 pub(crate) fn render(registry: &Registry) -> Result<String, fmt::Error> {
     let mut out = String::new();
     text::encode(&mut out, registry)?;

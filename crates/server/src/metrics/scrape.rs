@@ -1,4 +1,4 @@
-//! What is asked of others when the metrics are read.
+//! Metrics that are read from the cache and the store at each scrape.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,10 +11,10 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::discovery::Context;
+use crate::not_representable;
 use crate::store::Health;
-use crate::withheld;
 
-/// Numbers that others keep.
+/// The sources of the metrics.
 #[derive(Debug)]
 pub(crate) struct Scrape {
     pub(crate) context: Arc<Context>,
@@ -61,27 +61,27 @@ impl Scrape {
         let gauges = [
             (
                 "pollers",
-                "Clients that poll, by Fetch or REST",
+                "Poll clients (Fetch and REST)",
                 clients.polls.len(server.clock.now()) as u64,
             ),
             (
                 "withdrawn",
-                "Resources that are not served as the store has them, as clients refused that",
+                "Resources that are rolled back at present",
                 rollback.rolled_back().len() as u64,
             ),
             (
                 "snapshot_revision",
-                "Number of the served snapshot",
+                "Revision of the served snapshot",
                 cache.snapshot().revision().get(),
             ),
             (
                 "store_errors",
-                "Findings that keep files from being served",
+                "Findings that keep store content from being served",
                 errors as u64,
             ),
             (
                 "store_warnings",
-                "Findings that are only warned of",
+                "Findings that are only warnings",
                 warnings as u64,
             ),
         ];
@@ -105,15 +105,15 @@ impl Scrape {
         });
         encode_by_type(encoder, "resources", "Resources served", served)?;
 
-        let unsaid = withheld::everywhere(&self.context.cache);
+        let not_representable = not_representable::all(&self.context.cache);
         let mut withheld: BTreeMap<&ResourceType, u64> = snapshot
             .types()
             .map(|(resource_type, _)| (resource_type, 0))
             .collect();
-        for one in &unsaid {
-            *withheld.entry(&one.resource_type).or_default() += 1;
+        for resource in &not_representable {
+            *withheld.entry(&resource.resource_type).or_default() += 1;
         }
-        let help = "Resources that clients of API v2 do not get, as they say what v2 cannot";
+        let help = "Resources that clients of API v2 do not get, because v2 cannot express them";
         encode_by_type(encoder, "withheld", help, withheld)
     }
 }
@@ -127,7 +127,7 @@ fn encode(
     metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
 }
 
-/// A gauge with a number for each kind.
+/// Encodes a gauge with one number per resource type.
 fn encode_by_type<'a>(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,

@@ -1,19 +1,19 @@
-//! Rules that bind the identity of a client to what it may say it is, and to what it is told.
+//! Authorization rules: the node ids that a client may claim, and the resources that it may receive.
 //!
 //! ```yaml
 //! rules:
 //! - identity: spiffe://prod/ns/shop/sa/*     # the URIs and DNS names of the client's certificate
 //!   nodes: ["shop-*"]                        # the node ids that it may claim
 //!   groups: [shop]                           # the node groups that such a node may be in
-//!   secrets: [shop-certificate, ca]          # the SDS secrets that such a node may have
+//!   secrets: [shop-certificate, ca]          # the SDS secrets that such a node may receive
 //! - identity: spiffe://prod/ns/ops/sa/admin
 //!   nodes: ["**"]
 //!   groups: ["**"]
-//!   inspect: true                            # CSDS: what all clients have
+//!   inspect: true                            # CSDS and status: the state of all clients
 //! ```
 //!
-//! All patterns are [`Glob`]s. A rule grants what it names and nothing else; of several rules that fit, each grants
-//! its own. Nobody who fits no rule is told anything.
+//! All patterns are [`Glob`]s. A rule grants only what it names. If several rules apply, their grants add up. A client to
+//! which no rule applies is denied.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,15 +24,16 @@ use oxds_types::settings::{self, SettingsError};
 use oxds_types::{Glob, Position};
 use serde::Deserialize;
 
-use super::{Identity, SecurityError};
+use super::error::SecurityError;
+use super::identity::Identity;
 
-/// All rules. Those of an identity are shared by its streams.
+/// All rules. Streams of one identity share them.
 #[derive(Debug)]
 pub(super) struct Authorization(Vec<Arc<Rule>>);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct RulesFile {
     rules: Vec<Rule>,
 }
 
@@ -49,68 +50,69 @@ pub(crate) struct Rule {
     inspect: bool,
 }
 
-/// Why a client is told nothing. It says no more than the client knows.
+/// A denial by authorization. Its message reveals nothing that the client does not know.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Denied {
-    #[error("clients need a certificate here")]
-    Nobody,
+    #[error("a client certificate is required")]
+    NoCertificate,
     #[error("{identity} may not be node {node:?}")]
     Node { identity: String, node: String },
     #[error("{identity} may not be in group {group:?}, to which its node belongs")]
     Group { identity: String, group: String },
-    #[error("{0} may not ask what others have")]
+    #[error("{0} may not inspect other clients")]
     Inspect(String),
-    #[error("what was granted has changed: connect again")]
+    #[error("the authorization of this client has changed: reconnect")]
     Changed,
 }
 
-/// What a client may be told.
+/// The resources that a client may receive.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Grant {
-    /// There are no rules.
+    /// All resources: there are no rules.
     Everything,
-    /// What each of these grants: they fit both the client and its node.
+    /// The sum of these rules, which apply to both the client and its node.
     Rules(Vec<Arc<Rule>>),
 }
 
 impl Authorization {
-    /// Reads the one file.
+    /// Parses the one file.
     pub(super) fn read(paths: &[PathBuf], contents: &Contents) -> Result<Self, SecurityError> {
         let path = paths.first().cloned().unwrap_or_default();
         let text = contents.first().map_or(&[][..], Vec::as_slice);
-        let file: File = settings::read(text).map_err(|SettingsError { position, reason }| {
-            let at = position.unwrap_or(Position { line: 1, column: 1 });
-            SecurityError::Rules {
-                path,
-                line: at.line,
-                column: at.column,
-                reason,
-            }
-        })?;
+        let file: RulesFile =
+            settings::read(text).map_err(|SettingsError { position, reason }| {
+                let at = position.unwrap_or(Position { line: 1, column: 1 });
+                SecurityError::Rules {
+                    path,
+                    line: at.line,
+                    column: at.column,
+                    reason,
+                }
+            })?;
         Ok(Self(file.rules.into_iter().map(Arc::new).collect()))
     }
 
-    /// What this client may be told as this node, which is in these groups. A client that does not say which node it is
-    /// has the empty id.
+    /// Returns what this client may receive as this node, which is in these groups. A client without a node has the empty
+    /// id.
     pub(super) fn admit(
         &self,
         identity: Option<&Identity>,
         node: Option<&Node>,
         groups: &[Arc<str>],
     ) -> Result<Grant, Denied> {
-        let identity = identity.ok_or(Denied::Nobody)?;
+        let identity = identity.ok_or(Denied::NoCertificate)?;
         let id = node.map_or("", |node| &node.id);
-        let fitting = self
+        let applicable = self
             .of(identity)
             .filter(|rule| rule.nodes.iter().any(|node| node.matches(id)));
-        let fitting: Vec<_> = fitting.cloned().collect();
-        if fitting.is_empty() {
+        let applicable: Vec<_> = applicable.cloned().collect();
+        if applicable.is_empty() {
             return Err(Denied::Node {
                 identity: identity.to_string(),
                 node: id.chars().take(128).collect(),
             });
         }
-        let grant = Grant::Rules(fitting);
+        let grant = Grant::Rules(applicable);
         match groups.iter().find(|group| !grant.allows_group(group)) {
             None => Ok(grant),
             Some(group) => Err(Denied::Group {
@@ -121,7 +123,7 @@ impl Authorization {
     }
 
     pub(super) fn may_inspect(&self, identity: Option<&Identity>) -> Result<(), Denied> {
-        let identity = identity.ok_or(Denied::Nobody)?;
+        let identity = identity.ok_or(Denied::NoCertificate)?;
         if self.of(identity).any(|rule| rule.inspect) {
             Ok(())
         } else {
@@ -137,7 +139,7 @@ impl Authorization {
 }
 
 impl Grant {
-    /// Whether the client may have this secret; `*` stands for all of them.
+    /// Whether the client may receive this secret. `*` stands for all secrets.
     pub(crate) fn allows_secret(&self, name: &str) -> bool {
         self.allows(|rule| &rule.secrets, name)
     }
@@ -146,12 +148,12 @@ impl Grant {
         self.allows(|rule| &rule.groups, name)
     }
 
-    fn allows(&self, what: impl Fn(&Rule) -> &Vec<Glob>, name: &str) -> bool {
+    fn allows(&self, globs: impl Fn(&Rule) -> &Vec<Glob>, name: &str) -> bool {
         match self {
             Self::Everything => true,
-            // A subscription to `*` must be granted by `**`: `*` does not reach names with a slash.
+            // A wildcard subscription needs the grant `**`: the glob `*` does not match names with a slash.
             Self::Rules(rules) => rules.iter().any(|rule| {
-                let mut globs = what(rule).iter();
+                let mut globs = globs(rule).iter();
                 globs.any(|glob| glob.as_str() == "**" || name != "*" && glob.matches(name))
             }),
         }
@@ -200,23 +202,23 @@ rules:
     }
 
     #[test]
-    fn s78_a_node_belongs_to_whom_a_rule_gives_it() {
+    fn s78_rule_grants_node_ids() {
         let shop = &["spiffe://prod/ns/shop/sa/web"];
         assert!(admit(shop, "shop-1").is_ok());
         let denied = admit(shop, "pay-1").unwrap_err();
         let text = r#"spiffe://prod/ns/shop/sa/web may not be node "pay-1""#;
         assert_eq!(denied.to_string(), text);
-        assert!(admit(shop, "").is_err(), "nameless");
+        assert!(admit(shop, "").is_err(), "without an id");
         assert!(admit(&["spiffe://prod/ns/pay/sa/web"], "shop-1").is_err());
         assert!(admit(&[], "shop-1").is_err());
-        // Any name of a certificate will do.
+        // Each name of a certificate counts.
         assert!(admit(&["spiffe://else", "a.ops.example.com"], "x/y").is_ok());
         let rules = parse(RULES).unwrap();
-        assert_eq!(rules.admit(None, None, &[]), Err(Denied::Nobody));
+        assert_eq!(rules.admit(None, None, &[]), Err(Denied::NoCertificate));
     }
 
     #[test]
-    fn s78_a_node_is_in_no_group_that_its_rule_does_not_give_it() {
+    fn s78_node_in_a_group_without_a_grant_is_denied() {
         let shop = &["spiffe://prod/ns/shop/sa/web"];
         assert!(admit_in(&["shop"], shop, "shop-1").is_ok());
         let denied = admit_in(&["shop", "pay"], shop, "shop-1").unwrap_err();
@@ -226,14 +228,14 @@ rules:
     }
 
     #[test]
-    fn s78_a_secret_goes_to_whom_a_rule_gives_it() {
+    fn s78_rule_grants_secrets() {
         let web = admit(&["spiffe://prod/ns/shop/sa/web"], "shop-1").unwrap();
         assert!(web.allows_secret("shop/cert"));
         assert!(!web.allows_secret("root") && !web.allows_secret("*"));
-        // All secrets are not one without a slash.
+        // The glob `*` does not grant the wildcard.
         let slashless = admit(&["spiffe://prod/ns/shop/sa/any"], "any-1").unwrap();
         assert!(slashless.allows_secret("root") && !slashless.allows_secret("*"));
-        // The rule of the node that is claimed grants, not that of another which could have been.
+        // Only rules for the claimed node id apply, not all rules of the identity.
         let admin = admit(&["spiffe://prod/ns/shop/sa/admin"], "admin").unwrap();
         assert!(admin.allows_secret("root") && !admin.allows_secret("shop/cert"));
         let ops = admit(&["a.ops.example.com"], "x").unwrap();
@@ -242,7 +244,7 @@ rules:
     }
 
     #[test]
-    fn s78_csds_is_for_those_who_may_inspect() {
+    fn s78_csds_needs_the_inspect_grant() {
         let rules = parse(RULES).unwrap();
         let ops = Identity::named(&["a.ops.example.com"]);
         assert_eq!(rules.may_inspect(Some(&ops)), Ok(()));
@@ -252,7 +254,7 @@ rules:
     }
 
     #[test]
-    fn s78_rules_that_say_something_else_are_refused_with_their_place() {
+    fn s78_invalid_rules_are_reported_with_their_position() {
         let cases = [
             (
                 "rules:\n- identity: a\n  node: [b]\n",

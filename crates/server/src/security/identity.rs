@@ -1,16 +1,16 @@
-//! Who a client is, by its certificate.
+//! The identity of a client, from its certificate.
 
 use std::fmt;
 
-/// The names that an authority vouches for: the URIs (SPIFFE IDs) and DNS names of a certificate's subject
-/// alternative names. The common name is not one (RFC 6125, 6.4.4).
+/// The verified names of a client: the URIs (SPIFFE IDs) and DNS names in the subject alternative names of its
+/// certificate. The common name is not used (RFC 6125, 6.4.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     names: Vec<String>,
 }
 
 impl Identity {
-    /// The names in a certificate that was verified.
+    /// Reads the names of a verified certificate.
     #[cfg(feature = "tls")]
     pub(super) fn of(certificate: &tokio_rustls::rustls::pki_types::CertificateDer<'_>) -> Self {
         let names = webpki::EndEntityCert::try_from(certificate)
@@ -19,7 +19,7 @@ impl Identity {
                 let names = uris.chain(certificate.valid_dns_names());
                 names.map(str::to_owned).collect()
             })
-            // Verified, hence readable; who has no name is nobody.
+            // A verified certificate can be parsed. Without names no rule applies.
             .unwrap_or_default();
         Self { names }
     }
@@ -29,10 +29,14 @@ impl Identity {
     }
 }
 
-/// The first of the names: that is, the SPIFFE ID if there is one.
+/// Writes the first name, which is the SPIFFE ID if there is one.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.names.first().map_or("a nameless client", |name| name))
+        f.write_str(
+            self.names
+                .first()
+                .map_or("a client without a name", |name| name),
+        )
     }
 }
 

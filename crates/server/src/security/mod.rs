@@ -1,4 +1,4 @@
-//! Who may connect, as whom, and what they are told (S-78).
+//! Authentication and authorization of clients (S-78).
 //!
 //! ```text
 //!   certificate, key, CA ──▶ Reloadable ──▶ handshake ──▶ Identity ──┐
@@ -8,122 +8,103 @@
 //!                                                                    └──▶ Denied ──▶ PERMISSION_DENIED
 //! ```
 //!
-//! Files are read again when they change: by looking, as this also sees what is swapped by a symbolic link far above.
-//! What cannot be read then is logged, and what was read last holds on. Connections that are open keep the certificate
-//! they began with; streams whose grant changed are ended, and their clients come back under the new one.
+//! Files are read again when they change. They are polled, because this also sees a symbolic link that is replaced in a
+//! folder far above. If a file cannot be read, the error is logged and the last valid content stays in use. Open
+//! connections keep their certificate. Streams whose grant changed are ended, so that clients reconnect under the new one.
 
 mod authorize;
+mod error;
 mod identity;
 #[cfg(feature = "tls")]
 mod tls;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_types::discovery::Node;
-use oxds_types::file::FileError;
 use oxds_types::reload::Reloadable;
 use tokio::sync::Notify;
 use tracing::{error, info};
 
 use authorize::Authorization;
 pub(crate) use authorize::{Denied, Grant};
+pub use error::SecurityError;
 pub(crate) use identity::Identity;
 #[cfg(feature = "tls")]
 pub use tls::TlsFiles;
 #[cfg(feature = "tls")]
 pub(crate) use tls::speaks_http_1;
 
-/// How often files are looked at. Rotations overlap by minutes at the least.
-const LOOK: Duration = Duration::from_secs(10);
+/// The time between two checks of the files. Old and new certificates overlap by minutes at least.
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// A file that security depends on is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SecurityError {
-    /// It cannot be read, or is not what it should be: no certificate, no key, or not the key of the certificate.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The rules are not as they are written.
-    #[error("{}:{line}:{column}: {reason}", path.display())]
-    Rules {
-        /// The file.
-        path: PathBuf,
-        /// Line, from 1.
-        line: u32,
-        /// Column, from 1.
-        column: u32,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-/// How a server tells its clients apart. Without anything it does not: then bind it where only they can reach it.
+/// The TLS settings and authorization rules of a server. The default has neither: then bind the server to an address that
+/// only its clients can reach.
 ///
 /// Clones share one state.
 #[derive(Debug, Clone, Default)]
-pub struct Security(Arc<Parts>);
+pub struct Security(Arc<SecurityState>);
 
 #[derive(Debug, Default)]
-struct Parts {
+struct SecurityState {
     #[cfg(feature = "tls")]
     tls: Option<Reloadable<tls::ServerConfig, SecurityError>>,
     rules: Option<Reloadable<Authorization, SecurityError>>,
-    /// Every client has to show a certificate.
-    asks_for_certificates: bool,
-    /// Says: look at the files now.
-    nudge: Notify,
+    /// Whether every client must have a certificate.
+    requires_certificates: bool,
+    /// Notified when the files should be checked now.
+    reload: Notify,
 }
 
 impl Security {
-    /// Serves over TLS 1.2 or 1.3.
+    /// Serves over TLS 1.2 or 1.3 with these files. They are read again when they change.
     ///
     /// # Errors
-    /// When a file cannot be read, or is no certificate or key.
+    /// When a file cannot be read, or has no valid certificate or key.
     #[cfg(feature = "tls")]
     pub fn tls(self, files: &TlsFiles) -> Result<Self, SecurityError> {
         let tls = Some(tls::open(files)?);
-        Ok(Self(Arc::new(Parts {
+        Ok(Self(Arc::new(SecurityState {
             tls,
-            asks_for_certificates: files.client_ca.is_some(),
+            requires_certificates: files.client_ca.is_some(),
             ..self.into_parts()
         })))
     }
 
-    /// Binds clients to nodes by the rules in this file. Then whoever has no certificate is told nothing.
+    /// Authorizes clients by the rules in this file. Clients without a certificate are then denied.
     ///
     /// # Errors
-    /// When the file cannot be read, or says something that is no rule.
+    /// When the file cannot be read, or a rule is malformed.
     pub fn authorize(self, rules: &Path) -> Result<Self, SecurityError> {
         let rules = Reloadable::open(vec![rules.to_owned()], Authorization::read)?;
-        Ok(Self(Arc::new(Parts {
+        Ok(Self(Arc::new(SecurityState {
             rules: Some(rules),
             ..self.into_parts()
         })))
     }
 
-    fn into_parts(self) -> Parts {
-        // Still being built, hence not shared yet.
+    fn into_parts(self) -> SecurityState {
+        // Not shared yet: `self` is still being built.
         Arc::into_inner(self.0).unwrap_or_default()
     }
 
-    /// Looks at the files now, not only within ten seconds.
+    /// Checks the files now, instead of within ten seconds. Does not wait for it.
     pub fn reload(&self) {
-        self.0.nudge.notify_one();
+        self.0.reload.notify_one();
     }
 
-    /// Whether clients are bound to nodes.
+    /// Whether there are authorization rules.
     pub(crate) fn is_authorizing(&self) -> bool {
         self.0.rules.is_some()
     }
 
-    /// Whether clients are told apart by certificates, so that who shows none is told nothing.
+    /// Whether clients are told apart by certificates, so that a client without one is denied.
     pub(crate) fn tells_clients_apart(&self) -> bool {
-        self.0.asks_for_certificates || self.is_authorizing()
+        self.0.requires_certificates || self.is_authorizing()
     }
 
-    /// What a client may be told if it says it is this node, which is in these groups.
+    /// Returns what a client may receive as this node, which is in these groups.
     pub(crate) fn admit(
         &self,
         identity: Option<&Identity>,
@@ -136,7 +117,7 @@ impl Security {
         }
     }
 
-    /// Whether a client may be told what others have.
+    /// Checks that a client may see the state of other clients.
     pub(crate) fn may_inspect(&self, identity: Option<&Identity>) -> Result<(), Denied> {
         match &self.0.rules {
             Some(rules) => rules.load().may_inspect(identity),
@@ -144,34 +125,34 @@ impl Security {
         }
     }
 
-    /// The settings of the next handshake; `None` where there is none to make.
+    /// Returns the acceptor for the next handshake, or `None` without TLS.
     #[cfg(feature = "tls")]
     pub(crate) fn acceptor(&self) -> Option<tokio_rustls::TlsAcceptor> {
         Some(self.0.tls.as_ref()?.load().into())
     }
 
-    /// Waits until it is time to look at the files.
+    /// Waits until the files should be checked again.
     pub(crate) async fn due(&self) {
-        // Not to be late is all that matters: the clock may be the one thing that wakes it.
-        let _ = tokio::time::timeout(LOOK, self.0.nudge.notified()).await;
+        // Either outcome means that a check is due.
+        let _ = tokio::time::timeout(POLL_INTERVAL, self.0.reload.notified()).await;
     }
 
-    /// Looks at the files; whether grants may have changed.
+    /// Checks the files. Returns whether grants may have changed.
     pub(crate) fn refresh(&self) -> bool {
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.0.tls {
             log(tls.refresh(), "certificates");
         }
         let rules = self.0.rules.as_ref();
-        rules.is_some_and(|rules| log(rules.refresh(), "rules of authorization"))
+        rules.is_some_and(|rules| log(rules.refresh(), "authorization rules"))
     }
 }
 
 fn log(refreshed: Result<bool, SecurityError>, what: &str) -> bool {
     match &refreshed {
-        Ok(true) => info!("new {what}"),
+        Ok(true) => info!("{what} reloaded"),
         Ok(false) => {}
-        Err(error) => error!("{error}: {what} stay as they were"),
+        Err(error) => error!(%error, "reload of {what} failed, keeping the previous ones"),
     }
     refreshed.unwrap_or(false)
 }

@@ -1,4 +1,4 @@
-//! TLS with certificates that follow their files.
+//! TLS settings, reloaded when certificate files change.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,19 +19,20 @@ use tokio_rustls::rustls::{Error, RootCertStore, ServerConnection};
 use tracing::warn;
 use webpki::{EndEntityCert, KeyUsage};
 
-use super::{Identity, SecurityError};
+use super::error::SecurityError;
+use super::identity::Identity;
 
-/// What those agree to who poll, and do not speak HTTP/2 (RFC 7301).
+/// The ALPN protocol of poll clients without HTTP/2 (RFC 7301).
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// The files of a server's TLS, all in PEM.
+/// The TLS files of a server, all in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The server's certificate, and those between it and its authority.
+    /// The server's certificate, followed by the intermediate certificates.
     pub certificate: PathBuf,
-    /// Its private key: PKCS #8, PKCS #1 or SEC 1.
+    /// The private key of the certificate: PKCS #8, PKCS #1 or SEC 1.
     pub key: PathBuf,
-    /// The authorities of clients. With them every client has to show a certificate; without, none is asked to.
+    /// The certificate authorities of clients. If set, every client must have a certificate; if not, none is requested.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -44,10 +45,10 @@ pub(super) fn open(
 }
 
 fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, SecurityError> {
-    // As `open` named them.
+    // In the order of `open`.
     let ([chain_path, key_path, ca_path @ ..], [chain, key, ca @ ..]) = (paths, contents) else {
-        let nameless = Path::new("");
-        return Err(FileError::new(nameless, "certificate and key are both needed").into());
+        let no_path = Path::new("");
+        return Err(FileError::new(no_path, "certificate and key are both required").into());
     };
     let provider = Arc::new(ring::default_provider());
     let verifier: Arc<dyn ClientCertVerifier> = match (ca_path, ca) {
@@ -64,16 +65,13 @@ fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, Securi
         _ => Arc::new(NoClientAuth),
     };
     let chain = pem::certificates(chain_path, chain)?;
-    if let Some(untimely) = chain.first().and_then(untimely) {
-        warn!(
-            "{}: {untimely}, so that clients refuse it",
-            chain_path.display()
-        );
+    if let Some(reason) = chain.first().and_then(not_valid_today) {
+        warn!(certificate = %chain_path.display(), %reason, "certificate is not valid today, clients will reject it");
     }
-    let unfit = |error| FileError::new(chain_path, error);
+    let invalid = |error| FileError::new(chain_path, error);
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13, &TLS12])
-        .map_err(unfit)?
+        .map_err(invalid)?
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain, pem::key(key_path, key)?)
         .map_err(|error| match error {
@@ -82,18 +80,18 @@ fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, Securi
                     format_args!("not the key of the certificate in {}", chain_path.display());
                 FileError::new(key_path, reason)
             }
-            error => unfit(error),
+            error => invalid(error),
         })?;
     config.alpn_protocols = vec![b"h2".to_vec(), HTTP_1.to_vec()];
     Ok(config)
 }
 
-/// Why a certificate is none today. It is served all the same: this clock may be the one that is wrong, and its successor
-/// is taken up when it comes.
-fn untimely(certificate: &CertificateDer<'_>) -> Option<String> {
+/// Returns why a certificate is not valid today. The server uses it anyway: its own clock may be wrong, and it loads the
+/// next certificate when the file changes.
+fn not_valid_today(certificate: &CertificateDer<'_>) -> Option<String> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     let (now, usage) = (UnixTime::now(), KeyUsage::server_auth());
-    // By nobody's authority: what concerns the certificate alone is looked at before that is missed.
+    // Without trust anchors: the checks of the certificate alone come before the search for its issuer, which fails.
     let verified = certificate.verify_for_usage(&[], &[], &[], now, usage, None, None);
     let days = |from: UnixTime, to: UnixTime| to.as_secs().saturating_sub(from.as_secs()) / 86_400;
     match verified.err()? {
@@ -108,13 +106,13 @@ fn untimely(certificate: &CertificateDer<'_>) -> Option<String> {
     }
 }
 
-/// Whether HTTP/1.1 was agreed to. Who agrees to nothing is taken for a gRPC client of old.
+/// Whether ALPN selected HTTP/1.1. A client without ALPN is taken for an old gRPC client.
 pub(crate) fn speaks_http_1(connection: &ServerConnection) -> bool {
     connection.alpn_protocol() == Some(HTTP_1)
 }
 
 impl Identity {
-    /// Who is at the other end; `None` if it did not have to say.
+    /// Returns the identity of the peer, or `None` if no certificate was requested.
     pub(crate) fn of_peer(connection: &ServerConnection) -> Option<Self> {
         connection.peer_certificates()?.first().map(Self::of)
     }

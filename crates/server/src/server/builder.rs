@@ -19,10 +19,10 @@ use crate::discovery::{Clients, Context};
 use crate::hooks::{AnyHooks, Hooks};
 use crate::load::LoadReports;
 use crate::metrics::Metrics;
+use crate::not_representable::NotRepresentableLog;
 use crate::rollback::{OnNack, RollbackDriver};
 use crate::security::Security;
 use crate::store::{Health, Store};
-use crate::withheld::Withheld;
 
 /// Configuration of a server. Start with [`Server::builder`].
 #[must_use = "a builder does nothing until it is bound"]
@@ -137,7 +137,7 @@ impl Builder {
             cache: self.cache,
             config: Arc::new(self.config),
             rollback,
-            withheld: Withheld::default(),
+            not_representable: NotRepresentableLog::default(),
             server: Arc::new(Shared {
                 limits: self.limits,
                 security: self.security,

@@ -1,4 +1,4 @@
-//! `/status.json`: everything that is known, in a shape that stays. Described in `docs/status-json.md`.
+//! `/status.json`: the state of the server, in a stable format. `docs/status-json.md` describes it.
 
 mod node;
 
@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::state::Admin;
 use crate::cache::Cache;
 use crate::load::ClusterLoad;
+use crate::not_representable::{self, NotRepresentableResource};
 use crate::store::Finding;
-use crate::withheld::{self, Unsaid};
 use node::{NodeStatus, seconds};
 
 #[derive(Serialize)]
@@ -51,23 +51,23 @@ struct SnapshotKind {
     withheld: Vec<WithheldResource>,
 }
 
-/// A resource that clients of API v2 do not get.
+/// A resource that v2 clients do not get, because v2 cannot express it.
 #[derive(Serialize)]
 struct WithheldResource {
     name: String,
     reasons: Vec<String>,
 }
 
-impl From<&Unsaid> for WithheldResource {
-    fn from(unsaid: &Unsaid) -> Self {
+impl From<&NotRepresentableResource> for WithheldResource {
+    fn from(resource: &NotRepresentableResource) -> Self {
         Self {
-            name: unsaid.name.to_string(),
-            reasons: unsaid.reasons.clone(),
+            name: resource.name.to_string(),
+            reasons: resource.reasons.clone(),
         }
     }
 }
 
-/// One that is of a group.
+/// A withheld resource of a group.
 #[derive(Serialize)]
 struct WithheldOfGroup {
     kind: String,
@@ -119,7 +119,7 @@ impl Status {
         let context = &admin.context;
         let now = context.server.clock.now();
         let snapshot = context.cache.snapshot();
-        let withheld = withheld::everywhere(&context.cache);
+        let withheld = not_representable::all(&context.cache);
         let mut nodes = Vec::new();
         context
             .clients
@@ -148,7 +148,7 @@ impl Status {
                 .rollback
                 .rolled_back()
                 .iter()
-                .map(|withdrawn| rollback(withdrawn, now))
+                .map(|rolled_back| rollback(rolled_back, now))
                 .collect(),
             nodes,
             loads: admin.load_reports.loads(),
@@ -157,13 +157,13 @@ impl Status {
     }
 }
 
-fn groups(cache: &Cache, withheld: &[Unsaid]) -> Vec<GroupStatus> {
+fn groups(cache: &Cache, withheld: &[NotRepresentableResource]) -> Vec<GroupStatus> {
     let of_group = |name: &Arc<str>| {
         let withheld = withheld.iter();
-        let withheld = withheld.filter(|unsaid| unsaid.group.as_ref() == Some(name));
-        let withheld = withheld.map(|unsaid| WithheldOfGroup {
-            kind: unsaid.resource_type.to_string(),
-            resource: unsaid.into(),
+        let withheld = withheld.filter(|resource| resource.group.as_ref() == Some(name));
+        let withheld = withheld.map(|resource| WithheldOfGroup {
+            kind: resource.resource_type.to_string(),
+            resource: resource.into(),
         });
         withheld.collect()
     };
@@ -177,7 +177,7 @@ fn groups(cache: &Cache, withheld: &[Unsaid]) -> Vec<GroupStatus> {
 }
 
 impl SnapshotStatus {
-    fn of(snapshot: &Snapshot, withheld: &[Unsaid]) -> Self {
+    fn of(snapshot: &Snapshot, withheld: &[NotRepresentableResource]) -> Self {
         let of_type = |kind: &ResourceType| {
             let withheld = withheld.iter();
             let withheld = withheld.filter(|u| u.group.is_none() && u.resource_type == *kind);
@@ -213,20 +213,17 @@ impl From<&Finding> for StoreFinding {
     }
 }
 
-fn rollback(withdrawn: &RolledBack, now: Instant) -> RollbackStatus {
-    let place = &withdrawn.key;
+fn rollback(rolled_back: &RolledBack, now: Instant) -> RollbackStatus {
+    let key = &rolled_back.key;
+    let nacked_by = rolled_back.nacked_by.iter();
     RollbackStatus {
-        kind: place.resource_type.to_string(),
-        name: place.name.to_string(),
-        group: place.group.as_ref().map(ToString::to_string),
-        version: withdrawn.nacked.version().to_string(),
-        returned_to: withdrawn.last_good.version().to_string(),
-        refused_by: withdrawn
-            .nacked_by
-            .iter()
-            .map(ToString::to_string)
-            .collect(),
-        reason: withdrawn.reason.to_string(),
-        seconds_ago: seconds(now - withdrawn.at),
+        kind: key.resource_type.to_string(),
+        name: key.name.to_string(),
+        group: key.group.as_ref().map(ToString::to_string),
+        version: rolled_back.nacked.version().to_string(),
+        returned_to: rolled_back.last_good.version().to_string(),
+        refused_by: nacked_by.map(ToString::to_string).collect(),
+        reason: rolled_back.reason.to_string(),
+        seconds_ago: seconds(now - rolled_back.at),
     }
 }

@@ -1,4 +1,4 @@
-//! A client: who it is, and what it has of each kind.
+//! The status of one client: its node, and its state for each resource type.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ struct NodeKind {
     kind: String,
     state: &'static str,
     since_seconds: Option<f64>,
-    /// The version of the API in which the client asks.
+    /// The API version of the client's requests.
     api: &'static str,
     wildcard: bool,
     names: usize,
@@ -47,7 +47,7 @@ struct NodeKind {
     rejected: Vec<RejectedResource>,
 }
 
-/// What the client is not told yet.
+/// A change that is not sent to the client yet (make-before-break).
 #[derive(Serialize)]
 struct HeldStatus {
     change: &'static str,
@@ -172,7 +172,7 @@ fn rejected(name: &Arc<str>, rejection: &NackedResource, now: Instant) -> Reject
     }
 }
 
-/// As `envoy 1.40.0`, in whichever of its three ways the client says it.
+/// Returns the name and version of the client, like `envoy 1.40.0`. A client may send the version as text or as numbers.
 fn user_agent(node: &Node) -> String {
     use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
     let version = match &node.user_agent_version_type {

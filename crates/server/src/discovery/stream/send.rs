@@ -40,7 +40,7 @@ impl Stream {
                     return;
                 }
                 if out.api == ApiVersion::V2 {
-                    self.context.withheld.tell(&snapshot, resource_type);
+                    self.context.not_representable.log(&snapshot, resource_type);
                 }
                 transmit(out.frame);
                 sent_any = true;

@@ -1,4 +1,4 @@
-//! Reports added up by (node, cluster, service name, locality), and how fast they come.
+//! Totals of load reports by (node, cluster, service name, locality), and request rates.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,83 +9,83 @@ use envoy_types::pb::envoy::config::endpoint::v3::{ClusterStats, UpstreamLocalit
 use oxds_core::time::Instant;
 use serde::Serialize;
 
-use super::room::{Names, Room, cost};
+use super::budget::{Budget, NameBytes, cost};
 
-/// What was not reported for this long has no client any more: a dozen of missed reports.
-const AGE: Duration = Duration::from_secs(60);
-/// The longest time over which a rate is told; single seconds are kept for as long.
+/// The time after which a row without a report is deleted: twelve reports at the default interval.
+const MAX_AGE: Duration = Duration::from_secs(60);
+/// The longest window of a rate, in seconds. The counts of single seconds are kept for as long.
 const WINDOW: u64 = 60;
-/// Localities, categories of drops and metrics that a row may have of each: far more than any client has.
+/// The largest number of localities, drop categories and metrics in a row, each. Real clients have far fewer.
 const MAX_NAMES: usize = 256;
 
-/// Requests, since the client's first report.
+/// Numbers of requests, since the client's first report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Begun.
+    /// Requests that were started.
     pub issued: u64,
-    /// Ended well.
+    /// Requests that ended with success.
     pub succeeded: u64,
-    /// Ended with an error.
+    /// Requests that ended with an error.
     pub errors: u64,
 }
 
 /// A metric that backends report about themselves (ORCA), by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Metric {
-    /// Requests that ended with it.
+    /// The requests that ended with this metric.
     pub requests: u64,
-    /// The sum of what they said.
+    /// The sum of the values.
     pub total: f64,
 }
 
-/// What one node reported about one locality of a cluster.
+/// The load of one locality of a cluster, as one node reported it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LocalityLoad {
     /// Region, zone and sub-zone.
     pub locality: [String; 3],
-    /// All requests.
+    /// The requests since the first report.
     pub requests: Counts,
-    /// Requests that were in progress at the latest report.
+    /// The requests that were in progress at the latest report.
     pub in_progress: u64,
     /// Requests issued per second, over the last ten seconds.
     pub rate_10s: f64,
     /// Requests issued per second, over the last minute.
     pub rate_60s: f64,
-    /// Metrics: named ones, and the utilizations of gRFC A85.
+    /// Metrics of backends by name, including the utilizations of gRFC A85.
     pub metrics: BTreeMap<String, Metric>,
 }
 
-/// What one node reported about one cluster.
+/// The load of one cluster, as one node reported it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClusterLoad {
     /// `node.id` of the client.
     pub node: String,
-    /// The cluster.
+    /// The name of the cluster.
     pub cluster: String,
-    /// Its `eds_service_name`, if it has one.
+    /// The `eds_service_name` of the cluster; empty if it has none.
     pub service: String,
-    /// Requests dropped by intent, in all …
+    /// The requests that the client dropped on purpose, since its first report.
     pub dropped: u64,
-    /// … and by category.
+    /// Those of `dropped` that have a category, by category.
     pub drops: BTreeMap<String, u64>,
-    /// By locality.
+    /// The load of each locality.
     pub localities: Vec<LocalityLoad>,
 }
 
-/// All rows.
+/// The totals of all clients.
 #[derive(Debug, Default)]
-pub(super) struct Ledger(Mutex<Rows>);
+pub(super) struct LoadTotals(Mutex<Rows>);
 
 #[derive(Debug, Default)]
 struct Rows {
-    rows: BTreeMap<Key, Row>,
-    room: Room,
-    /// When it was last looked what can be forgotten.
+    rows: BTreeMap<RowKey, Row>,
+    budget: Budget,
+    /// The time of the latest search for expired rows.
     swept: Instant,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+struct RowKey {
     node: String,
     cluster: String,
     service: String,
@@ -93,44 +93,45 @@ struct Key {
 
 #[derive(Debug, Default)]
 struct Row {
-    heard: Instant,
-    /// What its entries take.
+    /// The time of the latest report.
+    reported: Instant,
+    /// The part of the budget that the row's entries take.
     bytes: usize,
     dropped: u64,
     drops: BTreeMap<String, u64>,
-    localities: BTreeMap<[String; 3], Cell>,
+    localities: BTreeMap<[String; 3], LocalityTotals>,
 }
 
 #[derive(Debug, Default)]
-struct Cell {
+struct LocalityTotals {
     requests: Counts,
     in_progress: u64,
     metrics: BTreeMap<String, Metric>,
-    /// Requests issued, by the second in which they were reported; oldest first, none older than the window.
+    /// Issued requests by the second of their report. Oldest first, none older than `WINDOW`.
     issued: VecDeque<(u64, u64)>,
 }
 
-impl Ledger {
-    /// Adds a report to what the node reported before. False: there is no room for it.
+impl LoadTotals {
+    /// Adds a report. Returns `false` if the budget has no room for it.
     pub(super) fn record(&self, now: Instant, node: &str, report: &ClusterStats) -> bool {
-        let key = Key {
+        let key = RowKey {
             node: node.to_owned(),
             cluster: report.cluster_name.clone(),
             service: report.cluster_service_name.clone(),
         };
         let mut all = self.lock();
-        if !all.rows.contains_key(&key) && !all.room_for(&key, now) {
+        if !all.rows.contains_key(&key) && !all.make_room(&key, now) {
             return false;
         }
-        let Rows { rows, room, .. } = &mut *all;
-        rows.entry(key).or_default().add(now, report, room);
+        let Rows { rows, budget, .. } = &mut *all;
+        rows.entry(key).or_default().add(now, report, budget);
         true
     }
 
-    /// All that is known, after what has aged out was forgotten.
+    /// Returns all rows that have not expired, and deletes the others.
     pub(super) fn loads(&self, now: Instant) -> Vec<ClusterLoad> {
         let mut all = self.lock();
-        all.forget(now);
+        all.expire(now);
         let rows = all.rows.iter();
         rows.map(|(key, row)| row.load(key, now)).collect()
     }
@@ -141,27 +142,27 @@ impl Ledger {
 }
 
 impl Rows {
-    /// Takes the room for one more row. It is not looked for more often than once per second: that takes as long as
-    /// there are rows.
-    fn room_for(&mut self, key: &Key, now: Instant) -> bool {
-        let cost = cost::<Key, Row>(key, 0);
-        if self.room.take(cost) {
+    /// Takes the budget for one more row, and deletes expired rows if it is spent. Such a search costs O(rows), so there is
+    /// at most one per second.
+    fn make_room(&mut self, key: &RowKey, now: Instant) -> bool {
+        let cost = cost::<RowKey, Row>(key, 0);
+        if self.budget.take(cost) {
             return true;
         }
         if now.saturating_since(self.swept) < Duration::from_secs(1) {
             return false;
         }
         self.swept = now;
-        self.forget(now);
-        self.room.take(cost)
+        self.expire(now);
+        self.budget.take(cost)
     }
 
-    fn forget(&mut self, now: Instant) {
-        let Self { rows, room, .. } = self;
+    fn expire(&mut self, now: Instant) {
+        let Self { rows, budget, .. } = self;
         rows.retain(|key, row| {
-            let stays = now.saturating_since(row.heard) < AGE;
+            let stays = now.saturating_since(row.reported) < MAX_AGE;
             if !stays {
-                room.give_back(cost::<Key, Row>(key, 0) + row.bytes);
+                budget.give_back(cost::<RowKey, Row>(key, 0) + row.bytes);
             }
             stays
         });
@@ -169,12 +170,12 @@ impl Rows {
 }
 
 impl Row {
-    fn add(&mut self, now: Instant, report: &ClusterStats, room: &mut Room) {
-        let free = room.free();
-        self.heard = now;
+    fn add(&mut self, now: Instant, report: &ClusterStats, budget: &mut Budget) {
+        let free = budget.free();
+        self.reported = now;
         self.dropped = self.dropped.saturating_add(report.total_dropped_requests);
         for drop in &report.dropped_requests {
-            if let Some(sum) = slot(&mut self.drops, &drop.category, room) {
+            if let Some(sum) = entry(&mut self.drops, &drop.category, budget) {
                 *sum = sum.saturating_add(drop.dropped_count);
             }
         }
@@ -185,21 +186,21 @@ impl Row {
                 zone,
                 sub_zone,
             } = locality;
-            if let Some(cell) = slot(&mut self.localities, &[region, zone, sub_zone], room) {
-                cell.add(now, stats, room);
+            if let Some(totals) = entry(&mut self.localities, &[region, zone, sub_zone], budget) {
+                totals.add(now, stats, budget);
             }
         }
-        self.bytes += free - room.free();
+        self.bytes += free - budget.free();
     }
 
-    fn load(&self, key: &Key, now: Instant) -> ClusterLoad {
-        let locality = |(locality, cell): (&[String; 3], &Cell)| LocalityLoad {
+    fn load(&self, key: &RowKey, now: Instant) -> ClusterLoad {
+        let locality = |(locality, totals): (&[String; 3], &LocalityTotals)| LocalityLoad {
             locality: locality.clone(),
-            requests: cell.requests,
-            in_progress: cell.in_progress,
-            rate_10s: cell.rate(now, 10),
-            rate_60s: cell.rate(now, WINDOW),
-            metrics: cell.metrics.clone(),
+            requests: totals.requests,
+            in_progress: totals.in_progress,
+            rate_10s: totals.rate(now, 10),
+            rate_60s: totals.rate(now, WINDOW),
+            metrics: totals.metrics.clone(),
         };
         ClusterLoad {
             node: key.node.clone(),
@@ -212,9 +213,10 @@ impl Row {
     }
 }
 
-impl Cell {
-    /// Counts are since the last report, but for those in progress, which are as of now (`load_report.proto`).
-    fn add(&mut self, now: Instant, stats: &UpstreamLocalityStats, room: &mut Room) {
+impl LocalityTotals {
+    /// Adds a report. `load_report.proto`: counts are since the last report, except for requests in progress, which are
+    /// those at present.
+    fn add(&mut self, now: Instant, stats: &UpstreamLocalityStats, budget: &mut Budget) {
         let sum = &mut self.requests;
         sum.issued = sum.issued.saturating_add(stats.total_issued_requests);
         sum.succeeded = sum
@@ -225,7 +227,7 @@ impl Cell {
         for metric in &stats.load_metric_stats {
             let finished = metric.num_requests_finished_with_metric;
             let total = metric.total_metric_value;
-            self.add_metric(&metric.metric_name, finished, total, room);
+            self.add_metric(&metric.metric_name, finished, total, budget);
         }
         for (name, metric) in [
             ("cpu_utilization", &stats.cpu_utilization),
@@ -234,7 +236,7 @@ impl Cell {
         ] {
             if let Some(metric) = metric {
                 let finished = metric.num_requests_finished_with_metric;
-                self.add_metric(name, finished, metric.total_metric_value, room);
+                self.add_metric(name, finished, metric.total_metric_value, budget);
             }
         }
         let second = now.since_epoch().as_secs();
@@ -247,18 +249,18 @@ impl Cell {
         }
     }
 
-    /// What is no number is passed over: a sum would never be one again.
-    fn add_metric(&mut self, name: &str, finished: u64, total: f64, room: &mut Room) {
+    fn add_metric(&mut self, name: &str, finished: u64, total: f64, budget: &mut Budget) {
+        // With NaN or infinity the sum would never be a number again.
         if !total.is_finite() {
             return;
         }
-        if let Some(metric) = slot(&mut self.metrics, &name.to_owned(), room) {
+        if let Some(metric) = entry(&mut self.metrics, &name.to_owned(), budget) {
             metric.requests = metric.requests.saturating_add(finished);
             metric.total = (metric.total + total).clamp(f64::MIN, f64::MAX);
         }
     }
 
-    /// Requests issued per second, over the last `seconds`.
+    /// Returns the issued requests per second, over the last `seconds`.
     fn rate(&self, now: Instant, seconds: u64) -> f64 {
         let second = now.since_epoch().as_secs();
         let recent = self.issued.iter().filter(|(at, _)| at + seconds > second);
@@ -267,20 +269,21 @@ impl Cell {
     }
 }
 
-/// The entry under a key; a new one if there is room.
-fn slot<'a, K: Names + Ord + Clone, V: Default>(
+/// Returns the entry of a key. Creates it if the map and the budget have room, else returns `None`.
+fn entry<'a, K: NameBytes + Ord + Clone, V: Default>(
     map: &'a mut BTreeMap<K, V>,
     key: &K,
-    room: &mut Room,
+    budget: &mut Budget,
 ) -> Option<&'a mut V> {
-    if !map.contains_key(key) && (map.len() >= MAX_NAMES || !room.take(cost::<K, V>(key, WINDOW))) {
+    let is_full = map.len() >= MAX_NAMES;
+    if !map.contains_key(key) && (is_full || !budget.take(cost::<K, V>(key, WINDOW))) {
         return None;
     }
     Some(map.entry(key.clone()).or_default())
 }
 
-impl Names for Key {
-    fn bytes(&self) -> usize {
+impl NameBytes for RowKey {
+    fn name_bytes(&self) -> usize {
         self.node.len() + self.cluster.len() + self.service.len()
     }
 }
@@ -331,19 +334,19 @@ mod tests {
         }
     }
 
-    /// Given reports of two nodes and two localities, counts add up by each; what is in progress does not add up.
+    /// Given reports of two nodes and two localities, then counts are added up for each, but not requests in progress.
     #[test]
     fn s66_reports_add_up_by_node_cluster_and_locality() {
-        let ledger = Ledger::default();
+        let totals = LoadTotals::default();
         for (second, node, zone, issued) in [
             (1, "a", "x", 10),
             (6, "a", "x", 30),
             (6, "a", "y", 5),
             (6, "b", "x", 1),
         ] {
-            assert!(ledger.record(at(second), node, &report(zone, issued)));
+            assert!(totals.record(at(second), node, &report(zone, issued)));
         }
-        let loads = ledger.loads(at(7));
+        let loads = totals.loads(at(7));
         assert_eq!(loads.len(), 2);
         assert_eq!((&*loads[0].node, &*loads[0].service), ("a", "shop-eds"));
         assert_eq!((loads[0].dropped, loads[0].drops["lb"]), (9, 6));
@@ -363,16 +366,16 @@ mod tests {
         assert_eq!(loads[1].localities[0].requests.issued, 1);
     }
 
-    /// Given 100 requests reported every five seconds for two minutes, the rate is 20/s over both windows; ten seconds
-    /// later, nothing came within the short one.
+    /// Given 100 requests reported every five seconds for two minutes, then the rate is 20/s over both windows. Ten
+    /// seconds later, the rate over ten seconds is zero.
     #[test]
-    fn s66_rates_cover_ten_seconds_and_a_minute() {
-        let ledger = Ledger::default();
+    fn s66_rates_cover_10_and_60_seconds() {
+        let totals = LoadTotals::default();
         for second in (5..=120).step_by(5) {
-            ledger.record(at(second), "a", &report("x", 100));
+            totals.record(at(second), "a", &report("x", 100));
         }
         let rates = |second| {
-            let load = ledger.loads(at(second)).remove(0).localities.remove(0);
+            let load = totals.loads(at(second)).remove(0).localities.remove(0);
             (load.rate_10s, load.rate_60s)
         };
         assert_eq!(rates(121), (20.0, 20.0));
@@ -380,43 +383,43 @@ mod tests {
     }
 
     #[test]
-    fn s67_a_client_that_vanished_ages_out() {
-        let ledger = Ledger::default();
-        ledger.record(at(1), "gone", &report("x", 1));
-        ledger.record(at(30), "here", &report("x", 1));
-        assert_eq!(ledger.loads(at(60)).len(), 2);
-        assert_eq!(ledger.loads(at(61)).len(), 1);
+    fn s67_rows_of_a_vanished_client_expire() {
+        let totals = LoadTotals::default();
+        totals.record(at(1), "gone", &report("x", 1));
+        totals.record(at(30), "here", &report("x", 1));
+        assert_eq!(totals.loads(at(60)).len(), 2);
+        assert_eq!(totals.loads(at(61)).len(), 1);
     }
 
-    /// Given a client that makes up names, its rows are bounded.
+    /// Given a client that invents localities, then their number is bounded.
     #[test]
-    fn s60_made_up_names_are_bounded() {
-        let ledger = Ledger::default();
+    fn s60_invented_names_are_bounded() {
+        let totals = LoadTotals::default();
         for zone in 0..2 * MAX_NAMES {
-            ledger.record(at(1), "a", &report(&zone.to_string(), 1));
+            totals.record(at(1), "a", &report(&zone.to_string(), 1));
         }
-        assert_eq!(ledger.loads(at(1))[0].localities.len(), MAX_NAMES);
+        assert_eq!(totals.loads(at(1))[0].localities.len(), MAX_NAMES);
     }
 
-    /// Given clients that make up clusters with long names, all that they name fits what all may take; when they are gone,
-    /// there is room again.
+    /// Given clients that invent clusters with long names, then all names fit the budget. When the rows expire, then the
+    /// budget is free again.
     #[test]
-    fn s60_made_up_clusters_are_bounded() {
-        let ledger = Ledger::default();
+    fn s60_invented_clusters_are_bounded() {
+        let totals = LoadTotals::default();
         let name = |i: usize| format!("{i}{}", "x".repeat(4 << 20));
         let mut clusters = 0;
         let mut record = |second| {
             clusters += 1;
             let mut report = report("", 1);
             report.cluster_name = name(clusters);
-            ledger.record(at(second), "a", &report)
+            totals.record(at(second), "a", &report)
         };
         let fitting = (0..200).take_while(|_| record(1)).count();
         assert!((100..=128).contains(&fitting), "{fitting}");
         assert!(!record(50));
         assert!(record(61));
-        assert_eq!(ledger.loads(at(61)).len(), 1);
-        drop(ledger.loads(at(200)));
-        assert_eq!(ledger.lock().room.free(), Room::default().free());
+        assert_eq!(totals.loads(at(61)).len(), 1);
+        drop(totals.loads(at(200)));
+        assert_eq!(totals.lock().budget.free(), Budget::default().free());
     }
 }

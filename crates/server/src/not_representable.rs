@@ -1,4 +1,4 @@
-//! Resources that clients of v2 do not get, since they say what v2 cannot (S-63).
+//! Resources that API v2 cannot express: they are served to v3 clients only, and reported (S-63).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,52 +9,51 @@ use tracing::warn;
 
 use crate::cache::Cache;
 
-/// So many resources are remembered as told; then all are told again. A server that withholds more has one trouble, not
-/// many.
-const REMEMBERED: usize = 10_000;
+/// The number of logged resources to remember. Beyond it the memory is cleared, and each resource is logged once more.
+const MAX_LOGGED: usize = 10_000;
 
-/// Logs each of them once.
+/// Logs each resource version that v2 cannot express once.
 #[derive(Debug, Default)]
-pub(crate) struct Withheld(Mutex<HashSet<(ResourceType, Arc<str>, Version)>>);
+pub(crate) struct NotRepresentableLog(Mutex<HashSet<(ResourceType, Arc<str>, Version)>>);
 
-impl Withheld {
-    /// A client of v2 was told of this kind.
-    pub(crate) fn tell(&self, snapshot: &Snapshot, resource_type: &ResourceType) {
+impl NotRepresentableLog {
+    /// Logs the resources of a type that a v2 client has subscribed to and does not get.
+    pub(crate) fn log(&self, snapshot: &Snapshot, resource_type: &ResourceType) {
         let published = snapshot.of_type(resource_type);
         let mut withheld = published.withheld().peekable();
         if withheld.peek().is_none() {
             return;
         }
-        // A set that a panic left is a set still.
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each insertion is complete in itself, so the set stays valid after a panic.
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (name, obstacles) in withheld {
             let Some(resource) = published.collection().get(name) else {
                 continue;
             };
-            if told.len() >= REMEMBERED {
-                told.clear();
+            if logged.len() >= MAX_LOGGED {
+                logged.clear();
             }
-            if told.insert((resource_type.clone(), Arc::clone(name), resource.version())) {
-                let why = reasons(obstacles).collect::<Vec<_>>().join("; ");
-                warn!(%resource_type, %name, %why, "withheld from clients of API v2");
+            if logged.insert((resource_type.clone(), Arc::clone(name), resource.version())) {
+                let reasons = reasons(obstacles).collect::<Vec<_>>().join("; ");
+                warn!(%resource_type, %name, %reasons, "resource withheld from v2 clients: not representable in v2");
             }
         }
     }
 }
 
-/// A resource that is served, and not to clients of v2.
+/// A resource that v2 cannot express.
 #[derive(Debug)]
-pub(crate) struct Unsaid {
-    /// Whose it is, if not everybody's.
+pub(crate) struct NotRepresentableResource {
+    /// The group that has the resource, unless it is for all nodes.
     pub(crate) group: Option<Arc<str>>,
     pub(crate) resource_type: ResourceType,
     pub(crate) name: Arc<str>,
-    /// What v2 lacks.
+    /// The field paths that v2 lacks.
     pub(crate) reasons: Vec<String>,
 }
 
-/// Those that are withheld from anybody who is connected, whatever groups they are in: each once.
-pub(crate) fn everywhere(cache: &Cache) -> Vec<Unsaid> {
+/// Returns the resources that v2 cannot express and that connected clients could see, each once.
+pub(crate) fn all(cache: &Cache) -> Vec<NotRepresentableResource> {
     let mut known = HashSet::new();
     let mut all = Vec::new();
     for view in cache.views() {
@@ -71,7 +70,7 @@ pub(crate) fn everywhere(cache: &Cache) -> Vec<Unsaid> {
                 });
                 let group = group.cloned();
                 if known.insert((group.clone(), resource_type.clone(), Arc::clone(name))) {
-                    all.push(Unsaid {
+                    all.push(NotRepresentableResource {
                         group,
                         resource_type: resource_type.clone(),
                         name: Arc::clone(name),
@@ -84,7 +83,7 @@ pub(crate) fn everywhere(cache: &Cache) -> Vec<Unsaid> {
     all
 }
 
-/// What v2 lacks, each with its field path.
+/// Returns what v2 lacks, each with its field path.
 fn reasons(obstacles: &Obstacles) -> impl Iterator<Item = String> {
     obstacles.iter().map(ToString::to_string)
 }
