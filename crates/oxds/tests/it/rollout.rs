@@ -140,7 +140,7 @@ async fn s80_a_refused_file_is_taken_back_until_it_is_mended() {
     server.shows("/status.json", "\"refused_by\":[\"checkout-1\"]");
     let said = ["cds shop returned to ", "checkout-1 refused "];
     ask(&server, &["status"]).expect(1, &said);
-    let said = ["checkout-1 cds shop NACKED: returned to "];
+    let said = ["checkout-1 cds shop NACKED: rolled back to "];
     ask(&server, &["wait", "shop", "--timeout", "1s"]).expect(1, &said);
 
     let mended = eds_cluster("shop").replace("1s", "2s");

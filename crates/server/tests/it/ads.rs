@@ -1,4 +1,4 @@
-//! What a well-behaved client sees.
+//! ADS streams of clients that follow the protocol.
 
 use oxds_server::Server;
 
@@ -7,7 +7,7 @@ use crate::{Running, cluster, until, upsert};
 use oxds_types::discovery::DiscoveryResponse;
 
 fn names(response: &DiscoveryResponse) -> Vec<String> {
-    // The name is field 1, and short: key, length, bytes.
+    // The name is field 1 and shorter than 128 bytes: key, length, bytes.
     let name =
         |value: &[u8]| String::from_utf8(value[2..2 + usize::from(value[1])].into()).unwrap();
     let mut names: Vec<_> = response
@@ -19,10 +19,10 @@ fn names(response: &DiscoveryResponse) -> Vec<String> {
     names
 }
 
-/// Given a server into which nothing was loaded; when a client asks; then it waits; when an empty configuration is
-/// loaded, it is told that there is nothing (S-26, S-27).
+/// Given a server without configuration, when a client subscribes, then it waits. When an empty configuration is loaded,
+/// then the client gets an empty response (S-26, S-27).
 #[tokio::test]
-async fn s26_s27_a_client_waits_for_the_first_load() {
+async fn s26_s27_client_waits_for_the_first_load() {
     let server = Running::start(Server::builder()).await;
     let mut stream = Stream::open(server.grpc, SOTW).await;
     stream.send(&ask(CDS, &[]));
@@ -35,12 +35,13 @@ async fn s26_s27_a_client_waits_for_the_first_load() {
     assert_eq!(names(&stream.sotw().await), [""; 0]);
 }
 
-/// Given a large state; when it is sent; then it arrives whole though it is sent in shared parts.
+/// Given 50 resources of 100 KB, when a client subscribes, then the response is complete although its body is sent in
+/// shared parts.
 #[tokio::test]
-async fn a_large_response_arrives_whole() {
+async fn large_response_arrives_whole() {
     let server = Running::start(Server::builder()).await;
     let mut changes = upsert(&[]);
-    // Field 15, of 100 KB: some field the server need not know.
+    // Field 15, of 100 KB: a field that the server does not know.
     let mut rest = vec![0x7a, 0xa0, 0x8d, 0x06];
     rest.extend(vec![b'x'; 100_000]);
     changes
@@ -59,9 +60,9 @@ async fn a_large_response_arrives_whole() {
     );
 }
 
-/// Given two streams on one connection; when one breaks the protocol, the other goes on (S-58).
+/// Given two streams on one connection, when one sends a request without a type URL, then only that stream ends (S-58).
 #[tokio::test]
-async fn s58_a_missing_type_url_ends_only_its_own_stream() {
+async fn s58_missing_type_url_ends_only_its_own_stream() {
     let server = Running::with_clusters(&["a"]).await;
     let mut client = Client::connect(server.grpc).await;
     let (mut good, mut bad) = (client.open(SOTW).await, client.open(SOTW).await);
@@ -73,10 +74,10 @@ async fn s58_a_missing_type_url_ends_only_its_own_stream() {
     assert_eq!(names(&good.sotw().await), ["a"]);
 }
 
-/// Given an ADS stream; when it asks for a type that is not known; then it gets an empty answer, which is counted, and the
-/// rest of the stream works (S-59).
+/// Given an ADS stream, when it asks for an unknown type, then it gets an empty response, the metrics count it, and other
+/// types work on the same stream (S-59).
 #[tokio::test]
-async fn s59_an_unknown_type_is_answered() {
+async fn s59_unknown_type_gets_an_empty_response() {
     let server = Running::with_clusters(&["a"]).await;
     let mut stream = Stream::open(server.grpc, SOTW).await;
     stream.send(&ask("type.googleapis.com/nobody.knows.This", &[]));
@@ -88,9 +89,9 @@ async fn s59_an_unknown_type_is_answered() {
     server.counts("oxds_unknown_kinds_total 1").await;
 }
 
-/// Given a client that half-closes its stream; then the server ends it well.
+/// Given a client that half-closes its stream, then the server ends the stream with OK.
 #[tokio::test]
-async fn a_half_closed_stream_ends_with_ok() {
+async fn half_closed_stream_ends_with_ok() {
     let server = Running::with_clusters(&["a"]).await;
     let mut stream = Stream::open(server.grpc, SOTW).await;
     stream.send(&ask(CDS, &[]));
@@ -99,20 +100,19 @@ async fn a_half_closed_stream_ends_with_ok() {
     assert_eq!(stream.status().await.0, 0);
 }
 
-/// Given a client that asks and half-closes at once, as `grpcurl -d` does; then it gets one answer, and the stream
-/// ends well.
+/// Given a client that sends one request and half-closes at once, as `grpcurl -d` does, then it gets one response.
 #[tokio::test]
-async fn a_request_followed_by_a_half_close_is_answered() {
+async fn request_before_half_close_is_answered() {
     let server = Running::with_clusters(&["a"]).await;
     let mut client = Client::connect(server.grpc).await;
     let response: DiscoveryResponse = client.unary(SOTW, &ask(CDS, &[])).await;
     assert_eq!(names(&response), ["a"]);
 }
 
-/// Given a client that never reads; when the state changes many times; then others get every change at once, and
-/// what the stalled one gets in the end is the present state, not the history (S-76).
+/// Given a client that does not read, when a resource changes 200 times, then another client gets each change at once.
+/// The stalled client gets the latest state later, not every change (S-76).
 #[tokio::test]
-async fn s76_a_stalled_reader_delays_nobody() {
+async fn s76_stalled_reader_does_not_delay_other_clients() {
     let server = Running::with_clusters(&["a"]).await;
     let mut stalled = Stream::open(server.grpc, SOTW).await;
     let mut reader = Stream::open(server.grpc, SOTW).await;
@@ -132,7 +132,7 @@ async fn s76_a_stalled_reader_delays_nobody() {
         assert!(response.resources[0].value.ends_with(&[round; 1000]));
         reader.send(&ack(&response));
     }
-    // Whatever it is sent first, after one acknowledgement it is up to date.
+    // The first response may be an old one. After its ACK the next one has the latest state.
     let first = stalled.sotw().await;
     if !first.resources[0].value.ends_with(&[199; 1000]) {
         stalled.send(&ack(&first));
@@ -144,10 +144,10 @@ async fn s76_a_stalled_reader_delays_nobody() {
     }
 }
 
-/// Given open streams; when the server shuts down; then they end with a status, new connections are refused, and
-/// `run` returns well before its deadline (S-79).
+/// Given an open stream, when the server shuts down, then the stream ends with a status, the port is closed, and `run`
+/// returns before its deadline (S-79).
 #[tokio::test]
-async fn s79_shutdown_ends_streams_and_returns() {
+async fn s79_shutdown_ends_streams_and_run_returns() {
     let mut server = Running::with_clusters(&["a"]).await;
     let mut stream = Stream::open(server.grpc, SOTW).await;
     stream.send(&ask(CDS, &[]));
@@ -163,9 +163,10 @@ async fn s79_shutdown_ends_streams_and_returns() {
     assert!(tokio::net::TcpStream::connect(server.grpc).await.is_err());
 }
 
-/// Given two wildcard clients of clusters and one of a listener; when a cluster changes; then two are woken.
+/// Given two clients with a wildcard for clusters and one with a wildcard for listeners, when a cluster is added, then
+/// only the first two are woken.
 #[tokio::test]
-async fn only_those_whom_a_change_concerns_are_woken() {
+async fn change_wakes_only_sessions_that_watch_it() {
     let server = Running::with_clusters(&["a"]).await;
     let mut streams = Vec::new();
     for resource_type in [

@@ -1,4 +1,4 @@
-//! A client of bare hyper: what goes over the wire is written here byte by byte.
+//! A gRPC client on bare hyper, which writes the bytes of each message itself.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub(crate) const DELTA: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 pub(crate) const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 
-/// A request body that is fed by hand.
+/// A request body whose frames come from a channel.
 pub(crate) struct Feed(mpsc::UnboundedReceiver<Bytes>);
 
 impl Body for Feed {
@@ -46,7 +46,7 @@ impl Body for Feed {
     }
 }
 
-/// A connection, on which streams can be opened.
+/// A connection for several calls.
 pub(crate) struct Client(SendRequest<Feed>);
 
 impl Client {
@@ -55,7 +55,7 @@ impl Client {
         Self::over(socket).await.unwrap()
     }
 
-    /// Speaks HTTP/2 over whatever this is.
+    /// Starts HTTP/2 on this socket.
     pub(crate) async fn over<S>(socket: S) -> hyper::Result<Self>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -66,19 +66,19 @@ impl Client {
         Ok(Self(sender))
     }
 
-    /// Opens a call. The response's headers must come without a request having been sent (C-64).
+    /// Opens a call. The server must send response headers before the first request (C-64).
     pub(crate) async fn open(&mut self, path: &str) -> Stream {
         self.try_open(path).await.unwrap()
     }
 
-    /// Opens a call, on a connection that may have ended.
+    /// Opens a call on a connection that may have ended.
     pub(crate) async fn try_open(&mut self, path: &str) -> hyper::Result<Stream> {
         let (feed, body) = mpsc::unbounded_channel();
         let response = self.call(path, Feed(body)).await?;
         Ok(Stream::new(Some(feed), response))
     }
 
-    /// Opens a call with its only request.
+    /// Opens a call with one request and half-closes it.
     pub(crate) async fn open_with(&mut self, path: &str, request: &impl Message) -> Stream {
         let (feed, body) = mpsc::unbounded_channel();
         feed.send(framed(request)).unwrap();
@@ -105,7 +105,7 @@ impl Client {
         M::decode(&bytes[5..]).unwrap()
     }
 
-    /// The status of a page.
+    /// Returns the HTTP status of a GET request.
     pub(crate) async fn get(&mut self, path: &str) -> http::StatusCode {
         let (feed, body) = mpsc::unbounded_channel();
         drop(feed);
@@ -126,7 +126,7 @@ impl Client {
     }
 }
 
-/// A message with gRPC's prefix.
+/// Encodes a message with its gRPC prefix.
 fn framed(message: &impl Message) -> Bytes {
     let mut bytes = BytesMut::new();
     bytes.put_u8(0);
@@ -135,7 +135,7 @@ fn framed(message: &impl Message) -> Bytes {
     bytes.freeze()
 }
 
-/// One call.
+/// One gRPC call, with the response headers received.
 pub(crate) struct Stream {
     feed: Option<mpsc::UnboundedSender<Bytes>>,
     body: Incoming,
@@ -153,14 +153,14 @@ impl Stream {
         }
     }
 
-    /// A stream on a connection of its own.
+    /// Opens a call on its own connection.
     pub(crate) async fn open(address: SocketAddr, path: &str) -> Self {
         Client::connect(address).await.open(path).await
     }
 
-    /// Sends bytes that need not be a message.
+    /// Sends bytes, which need not be a valid message.
     pub(crate) fn send_raw(&self, bytes: impl Into<Bytes>) {
-        // The server may have ended the call, which the test will see.
+        // The server may have ended the call. The test sees that elsewhere.
         let _ = self.feed.as_ref().unwrap().send(bytes.into());
     }
 
@@ -168,7 +168,7 @@ impl Stream {
         self.send_raw(framed(message));
     }
 
-    /// Says that no request will follow.
+    /// Half-closes the call: no request follows.
     pub(crate) fn half_close(&mut self) {
         self.feed = None;
     }
@@ -177,7 +177,7 @@ impl Stream {
         self.message().await
     }
 
-    /// The next response, acknowledged.
+    /// Returns the next response after acknowledging it.
     pub(crate) async fn sotw_acked(&mut self) -> DiscoveryResponse {
         let response = self.sotw().await;
         self.send(&ack(&response));
@@ -188,7 +188,7 @@ impl Stream {
         self.message().await
     }
 
-    /// The next message.
+    /// Returns the next message of the stream.
     pub(crate) async fn message<M: Message + Default>(&mut self) -> M {
         timeout(SOON, async {
             loop {
@@ -225,13 +225,13 @@ impl Stream {
         Some(M::decode(self.buffer.split_to(length)).unwrap())
     }
 
-    /// Waits until nothing comes any more, be it in order or not.
+    /// Waits for the end of the stream, with or without an error.
     pub(crate) async fn is_over(&mut self) {
         let over = async { while let Some(Ok(_)) = self.body.frame().await {} };
         timeout(SOON, over).await.expect("the stream does not end");
     }
 
-    /// The gRPC status and message with which the call ends.
+    /// Waits for the end of the call. Returns its gRPC status code and message.
     pub(crate) async fn status(&mut self) -> (u32, String) {
         timeout(SOON, async {
             let mut found = self.headers.clone();
@@ -259,7 +259,7 @@ pub(crate) fn node() -> Option<Node> {
     })
 }
 
-/// A first SotW request.
+/// Creates a first SotW request.
 pub(crate) fn ask(type_url: &str, names: &[&str]) -> DiscoveryRequest {
     DiscoveryRequest {
         node: node(),
@@ -269,7 +269,7 @@ pub(crate) fn ask(type_url: &str, names: &[&str]) -> DiscoveryRequest {
     }
 }
 
-/// The acknowledgement of a SotW response.
+/// Creates the ACK of a SotW response.
 pub(crate) fn ack(response: &DiscoveryResponse) -> DiscoveryRequest {
     DiscoveryRequest {
         type_url: response.type_url.clone(),
@@ -279,7 +279,7 @@ pub(crate) fn ack(response: &DiscoveryResponse) -> DiscoveryRequest {
     }
 }
 
-/// A first delta request.
+/// Creates a first delta request.
 pub(crate) fn subscribe(type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
         node: node(),
@@ -289,7 +289,7 @@ pub(crate) fn subscribe(type_url: &str, names: &[&str]) -> DeltaDiscoveryRequest
     }
 }
 
-/// The acknowledgement of a delta response.
+/// Creates the ACK of a delta response.
 pub(crate) fn ack_delta(response: &DeltaDiscoveryResponse) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
         type_url: response.type_url.clone(),

@@ -1,4 +1,4 @@
-//! What changes cost the whole server, as `/metrics` counts it: P-2, P-4, P-13. `bench/run` measures the times.
+//! The cost of a change for the whole server, as `/metrics` counts it: P-2, P-4, P-13. `bench/run` measures times.
 
 use oxds_server::Server;
 use oxds_types::discovery::Status;
@@ -6,7 +6,7 @@ use oxds_types::discovery::Status;
 use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
 use crate::{Running, cluster, pages, upsert};
 
-/// Reads a counter.
+/// Reads a counter from the metrics page.
 async fn counter(server: &Running, name: &str) -> u64 {
     let (_, text) = pages::get(server.http, "/metrics").await;
     let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -16,7 +16,7 @@ async fn counter(server: &Running, name: &str) -> u64 {
         .unwrap()
 }
 
-/// Delta clients, each on a connection of its own, that have acknowledged what they asked for.
+/// Returns delta clients, each on its own connection, that acknowledged these resources.
 async fn in_sync(server: &Running, clients: usize, names: &[&str]) -> Vec<Stream> {
     let mut streams = Vec::new();
     for _ in 0..clients {
@@ -29,7 +29,7 @@ async fn in_sync(server: &Running, clients: usize, names: &[&str]) -> Vec<Stream
     streams
 }
 
-/// Given fifty clients of everything; when a cluster changes; then it is hashed once and encoded once, for all of them.
+/// Given 50 wildcard clients, when a cluster changes, then it is hashed once and encoded once for all of them.
 #[tokio::test]
 async fn p2_one_hash_and_one_encoding_for_all_clients() {
     let server = Running::with_clusters(&["a", "b", "c"]).await;
@@ -53,7 +53,7 @@ async fn p2_one_hash_and_one_encoding_for_all_clients() {
     }
 }
 
-/// Given ten clients of one cluster and twenty of others; when that cluster changes; then ten are woken.
+/// Given ten clients that watch cluster a and twenty that watch others, when a changes, then ten sessions are woken.
 #[tokio::test]
 async fn p4_only_the_watchers_of_a_name_are_woken() {
     let server = Running::with_clusters(&["a", "b", "c"]).await;
@@ -69,9 +69,9 @@ async fn p4_only_the_watchers_of_a_name_are_woken() {
     assert_eq!(counter(&server, "oxds_wakeups_total").await - before, 10);
 }
 
-/// Given twenty clients that refuse a cluster; when others change; then none is sent the refused one again.
+/// Given 20 clients that NACK cluster a, when cluster b changes, then a is not sent again to any of them.
 #[tokio::test]
-async fn p13_a_poisoned_resource_is_sent_once_to_each_client() {
+async fn p13_invalid_resource_is_sent_once_to_each_client() {
     const SENT: &str = "oxds_responses_total{kind=\"cds\"}";
     let server = Running::start(Server::builder()).await;
     server.cache.apply(upsert(&["a", "b"]));

@@ -1,4 +1,4 @@
-//! CSDS, over a real socket.
+//! CSDS over a real socket (S-68).
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn by_id(pattern: MatchPattern) -> ClientStatusRequest {
     }
 }
 
-/// What is said of one resource of the only client, once the word is this.
+/// Waits until CSDS reports this status for a resource of the only client, and returns the entry.
 async fn resource(server: &Running, name: &str, expected: ConfigStatus) -> GenericXdsConfig {
     until(name, async || {
         let response = fetch(server, &ClientStatusRequest::default()).await;
@@ -50,8 +50,8 @@ async fn resource(server: &Running, name: &str, expected: ConfigStatus) -> Gener
     .await
 }
 
-/// Given a client that accepted clusters a and b; then both are SYNCED, with their contents; when a changes and is
-/// refused; then a is ERROR, with the client's words and the refused contents, and the version it still has.
+/// Given a client that accepted clusters a and b, then both are SYNCED, with their contents. When a changes and the
+/// client NACKs it, then a is ERROR, with the client's reason, the rejected contents and the version that it still has.
 #[tokio::test]
 async fn s68_each_resource_is_synced_or_in_error() {
     let server = Running::with_clusters(&["a", "b"]).await;
@@ -59,7 +59,7 @@ async fn s68_each_resource_is_synced_or_in_error() {
     stream.send(&subscribe(CDS, &[]));
     let first = stream.delta().await;
     let sent = resource(&server, "a", ConfigStatus::Stale).await;
-    assert_eq!(sent.xds_config, None, "nobody knows yet whether it has it");
+    assert_eq!(sent.xds_config, None, "sent, but not acknowledged yet");
     stream.send(&ack_delta(&first));
     let synced = resource(&server, "a", ConfigStatus::Synced).await;
     assert_eq!(synced.client_status(), ClientResourceStatus::Acked);
@@ -77,10 +77,10 @@ async fn s68_each_resource_is_synced_or_in_error() {
         ..Status::default()
     });
     stream.send(&nack);
-    let refused = resource(&server, "a", ConfigStatus::Error).await;
-    assert_eq!(refused.client_status(), ClientResourceStatus::Nacked);
-    assert_eq!(refused.version_info, synced.version_info);
-    let error = refused.error_state.unwrap();
+    let nacked = resource(&server, "a", ConfigStatus::Error).await;
+    assert_eq!(nacked.client_status(), ClientResourceStatus::Nacked);
+    assert_eq!(nacked.version_info, synced.version_info);
+    let error = nacked.error_state.unwrap();
     assert_eq!(
         (&*error.details, &error.version_info),
         ("a: no", &bad.resources[0].version)
@@ -93,9 +93,9 @@ async fn s68_each_resource_is_synced_or_in_error() {
     resource(&server, "b", ConfigStatus::Synced).await;
 }
 
-/// Given a client that asks for a name which does not exist; then it is NOT_SENT and does not exist.
+/// Given a client that subscribes to a missing name, then CSDS reports NOT_SENT and DOES_NOT_EXIST.
 #[tokio::test]
-async fn s68_what_does_not_exist_is_not_sent() {
+async fn s68_missing_resource_is_reported_as_not_sent() {
     let server = Running::with_clusters(&["a"]).await;
     let stream = Stream::open(server.grpc, SOTW).await;
     stream.send(&ask(CDS, &["a", "z"]));
@@ -103,8 +103,8 @@ async fn s68_what_does_not_exist_is_not_sent() {
     assert_eq!(missing.client_status(), ClientResourceStatus::DoesNotExist);
 }
 
-/// Given a secret that a client accepted; then it is SYNCED, and its contents are not shown; nor are those of others
-/// to who asks without contents.
+/// Given a secret that a client accepted, then it is SYNCED without contents. With `exclude_resource_contents`, CSDS shows
+/// no contents at all.
 #[tokio::test]
 async fn s68_secrets_are_not_shown() {
     let server = Running::with_clusters(&["a"]).await;
@@ -139,9 +139,9 @@ async fn s68_secrets_are_not_shown() {
     assert!(all.len() == 2 && all.iter().all(|config| config.xds_config.is_none()));
 }
 
-/// Given one node with a stream for each of two kinds on one connection, and another node; then they are two clients, and
-/// one more of the same name on a connection of its own is a third;
-/// node matchers choose among them, on the stream too; and one that says nothing is refused.
+/// Given one node with two streams on one connection, and another node, then CSDS shows two clients. A stream of the first
+/// node on its own connection is a third client. Node matchers select clients, also over `StreamClientStatus`; an empty
+/// matcher is invalid.
 #[tokio::test]
 async fn s68_node_matchers_filter_clients() {
     let server = Running::with_clusters(&["a"]).await;
@@ -162,22 +162,22 @@ async fn s68_node_matchers_filter_clients() {
     other.send(&request);
     other.sotw_acked().await;
 
-    let everybody = fetch(&server, &ClientStatusRequest::default()).await;
+    let all = fetch(&server, &ClientStatusRequest::default()).await;
     let ids = |response: &ClientStatusResponse| -> Vec<String> {
         let nodes = response.config.iter().map(|config| config.node.clone());
         nodes.map(|node| node.unwrap().id).collect()
     };
-    assert_eq!(ids(&everybody), ["other", "test-1"]);
+    assert_eq!(ids(&all), ["other", "test-1"]);
 
     let mut namesake = Stream::open(server.grpc, SOTW).await;
     namesake.send(&ask(CDS, &[]));
     namesake.sotw_acked().await;
-    let everybody = fetch(&server, &ClientStatusRequest::default()).await;
-    assert_eq!(ids(&everybody), ["other", "test-1", "test-1"]);
+    let all = fetch(&server, &ClientStatusRequest::default()).await;
+    assert_eq!(ids(&all), ["other", "test-1", "test-1"]);
     drop(namesake);
-    until("it is gone", async || {
-        let everybody = fetch(&server, &ClientStatusRequest::default()).await;
-        (everybody.config.len() == 2).then_some(())
+    until("the third client is gone", async || {
+        let all = fetch(&server, &ClientStatusRequest::default()).await;
+        (all.config.len() == 2).then_some(())
     })
     .await;
 

@@ -1,4 +1,4 @@
-//! The file sink (S-57): what is served, as files.
+//! The file sink: the served resources as files (S-57).
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ fn changes(upserts: &[(&ResourceType, &str)], removals: &[(&ResourceType, &str)]
     }
 }
 
-/// The names of the resources in a file; none if there is no such file. It is never half there.
+/// Returns the names of the resources in a file, or `None` if there is no such file. A file is always complete.
 fn names(folder: &Path, file: &str) -> Option<Vec<String>> {
     let text = fs::read_to_string(folder.join(file)).ok()?;
     let response: Value = serde_json::from_str(&text).unwrap();
@@ -55,7 +55,7 @@ async fn holds(folder: &Path, file: &str, expected: Option<&[&str]>) {
 }
 
 #[tokio::test]
-async fn s57_files_follow_what_is_served_and_are_written_by_rename() {
+async fn s57_files_follow_the_snapshot_and_are_renamed_into_place() {
     let dir = TempDir::new().unwrap();
     let folder = dir.path().join("out");
     fs::create_dir_all(folder.join("eds")).unwrap();
@@ -67,15 +67,15 @@ async fn s57_files_follow_what_is_served_and_are_written_by_rename() {
     cache.apply(changes(&[(&cds, "a"), (&cds, "b"), (&eds, "shop/a")], &[]));
     holds(&folder, "cds.json", Some(&["a", "b"])).await;
     holds(&folder, "eds/shop%2Fa.json", Some(&["shop/a"])).await;
-    until("what an earlier run left is gone", async || {
+    until("the file of an earlier run is deleted", async || {
         (!folder.join("eds/old.json").exists()).then_some(())
     })
     .await;
 
-    // A reader that has it open still reads the old one, whole.
+    // A reader that has the old file open still reads the complete old content.
     let before = folder.join("before");
     fs::hard_link(folder.join("cds.json"), &before).unwrap();
-    // What leaves is there for a moment more than what it is replaced by.
+    // Removed resources stay for a moment beside the new ones, until readers have followed.
     cache.apply(changes(&[(&cds, "c")], &[(&cds, "a"), (&eds, "shop/a")]));
     holds(&folder, "cds.json", Some(&["b", "c", "a"])).await;
     holds(&folder, "cds.json", Some(&["b", "c"])).await;
@@ -89,9 +89,10 @@ async fn s57_files_follow_what_is_served_and_are_written_by_rename() {
     sink.abort();
 }
 
-/// Given a file that cannot be written; then nothing is written that refers to what it would have held, until it can be.
+/// Given a cluster file that cannot be written, then listeners, which may refer to clusters, are not written until it can
+/// be.
 #[tokio::test]
-async fn s57_files_come_before_what_refers_to_them() {
+async fn s57_files_are_written_before_their_referrers() {
     let dir = TempDir::new().unwrap();
     let in_the_way = dir.path().join("cds.json");
     fs::create_dir(&in_the_way).unwrap();
@@ -104,7 +105,7 @@ async fn s57_files_come_before_what_refers_to_them() {
         ],
         &[],
     ));
-    until("it is tried", async || {
+    until("the sink tried to write", async || {
         dir.path().join(".cds.json.new").exists().then_some(())
     })
     .await;
@@ -118,7 +119,7 @@ async fn s57_files_come_before_what_refers_to_them() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn s57_secrets_are_for_the_owner_of_the_process_only() {
+async fn s57_secret_files_are_readable_by_the_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = TempDir::new().unwrap();
     let cache = Cache::new();

@@ -1,4 +1,4 @@
-//! What make-before-break holds back from a client, as the status page tells it.
+//! Make-before-break: the pending changes of a client, as the status page shows them (S-53).
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{Running, cluster, pages, until};
 
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
-/// A route that leads to this cluster.
+/// Creates a route configuration that refers to this cluster.
 fn route(to: &str) -> Arc<Resource> {
     let reference = Reference {
         resource_type: ResourceType::CLUSTER,
@@ -26,7 +26,7 @@ fn route(to: &str) -> Arc<Resource> {
     Arc::new(route.with_references(vec![reference]))
 }
 
-/// What is held back of a kind: without the time, which has to be there.
+/// Returns the changes of a resource type that are held back, without their times, which must be present.
 async fn held(server: &Running, resource_type: &str) -> Value {
     let status = pages::json(server.http).await;
     let resource_types = status["nodes"][0]["kinds"].as_array().unwrap();
@@ -43,11 +43,11 @@ async fn held(server: &Running, resource_type: &str) -> Value {
     held
 }
 
-/// Given a client whose route leads to a cluster; when the route moves to another and the cluster is deleted, and the
-/// client answers nothing; then the status says that the route waits for the new cluster, and the deletion for the
-/// route; when it answers, then nothing is held any more.
+/// Given a client with a route to an old cluster, when the route moves to a new cluster and the old one is deleted, and
+/// the client does not answer, then the status shows that the route waits for the new cluster and the deletion for the
+/// route. When the client acknowledges, then no change is pending.
 #[tokio::test]
-async fn s53_the_status_says_what_is_held_back_and_why() {
+async fn s53_status_shows_pending_changes_and_their_reasons() {
     let server = Running::start(Server::builder()).await;
     server.cache.apply(ChangeSet {
         upserts: vec![cluster("old", b"").into(), route("old")],
@@ -59,7 +59,7 @@ async fn s53_the_status_says_what_is_held_back_and_why() {
         let response = stream.delta().await;
         stream.send(&ack_delta(&response));
     }
-    until("the client in sync", async || {
+    until("the client is in sync", async || {
         let status = pages::json(server.http).await;
         (status["nodes"][0]["in_sync"] == true).then_some(())
     })

@@ -1,4 +1,4 @@
-//! Groups of nodes (S-74): from a folder, and as clients see them.
+//! Groups of nodes (S-74): in a folder, and as clients see them.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +37,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     dir
 }
 
-/// What is wrong with a folder, without its own path.
+/// Returns the findings about a folder as lines, without its own path.
 fn findings(dir: &TempDir) -> Vec<String> {
     let report = dir::load(dir.path(), &Options::default()).unwrap();
     let root = format!("{}/", dir.path().display());
@@ -52,7 +52,7 @@ async fn next(store: &mut DirStore) -> Update {
 }
 
 #[tokio::test]
-async fn s74_a_folder_has_groups_beside_what_all_nodes_see() {
+async fn s74_folder_serves_groups_beside_the_root() {
     let dir = folder(&[
         ("a.yaml", &yaml("a", 1)),
         ("groups/edge/group.yaml", EDGE),
@@ -62,7 +62,7 @@ async fn s74_a_folder_has_groups_beside_what_all_nodes_see() {
     assert_eq!(findings(&dir), [""; 0]);
     let mut store = DirStore::open(dir.path(), Options::default()).unwrap();
     let update = next(&mut store).await;
-    assert_eq!(update.changes.upserts.len(), 2, "a, and the loose one");
+    assert_eq!(update.changes.upserts.len(), 2, "a and loose");
     let [edge] = &*update.groups else {
         panic!("{update:?}")
     };
@@ -74,7 +74,7 @@ async fn s74_a_folder_has_groups_beside_what_all_nodes_see() {
     assert_eq!(edge.definition, Definition::Set(Box::new(matcher)));
     assert_eq!(edge.changes.upserts.len(), 1);
 
-    // A change of the group's file is one of the group; the definition, taken away, leaves the group to nobody.
+    // A change of a file of the group changes only the group. Without its definition the group has no nodes.
     write(dir.path(), "groups/edge/deep/a.yaml", &yaml("a", 3));
     let update = next(&mut store).await;
     assert!(update.changes.is_empty());
@@ -86,7 +86,7 @@ async fn s74_a_folder_has_groups_beside_what_all_nodes_see() {
     assert_eq!(update.findings.len(), 1, "{:?}", update.findings);
 }
 
-/// What nodes of a cluster see: names and versions of clusters, and the version of all.
+/// Returns the clusters that nodes of this `node.cluster` see: each name and version, and the version of all.
 fn seen(cache: &Cache, cluster: &str) -> (Vec<(String, Version)>, Version) {
     let node = Node {
         cluster: cluster.into(),
@@ -98,10 +98,10 @@ fn seen(cache: &Cache, cluster: &str) -> (Vec<(String, Version)>, Version) {
     (each.collect(), clusters.version())
 }
 
-/// Given a folder with a group; when one replica followed its changes, and another reads it afterwards, as after a
-/// restart; then nodes in and outside of the group see equal content with equal versions from both.
+/// Given a folder with a group, when one replica follows its changes and another reads it afterwards, as after a restart,
+/// then both serve equal content with equal versions, in and outside of the group.
 #[tokio::test]
-async fn s29_replicas_of_a_folder_with_groups_agree() {
+async fn s29_replicas_of_a_folder_with_groups_have_equal_versions() {
     let dir = folder(&[
         ("a.yaml", &yaml("a", 1)),
         ("groups/edge/group.yaml", EDGE),
@@ -127,10 +127,11 @@ async fn s29_replicas_of_a_folder_with_groups_agree() {
     assert_ne!(seen(&read, "edge").1, seen(&read, "inner").1);
 }
 
-/// Given a group with two files; when one of them breaks, and the other changes at once; then what the first held stays
-/// served to the group, the error names the file, and the other applies; when the first is deleted, so is what it held.
+/// Given a group with two files, when one becomes invalid while the other changes, then the last content of the first
+/// stays served to the group, the error names the file, and the other change applies. When the first file is deleted,
+/// its resources are removed.
 #[tokio::test]
-async fn s73_a_broken_file_of_a_group_keeps_what_it_held() {
+async fn s73_invalid_file_of_a_group_keeps_its_last_content() {
     let dir = folder(&[
         ("groups/edge/group.yaml", EDGE),
         ("groups/edge/a.yaml", &yaml("a", 1)),
@@ -160,10 +161,10 @@ async fn s73_a_broken_file_of_a_group_keeps_what_it_held() {
     assert!(names().eq(["b"]));
 }
 
-/// Given changes of what all see and of a group, saved together; then they are one update (S-72), of which a client in
-/// the group sees all at once.
+/// Given a change for all nodes and one of a group, saved together, then they are one update (S-72), and a client in the
+/// group gets both in one response.
 #[tokio::test]
-async fn s69_root_and_group_change_as_one() {
+async fn s69_root_and_group_change_atomically() {
     let dir = folder(&[
         ("a.yaml", &yaml("a", 1)),
         ("groups/edge/group.yaml", EDGE),
@@ -171,7 +172,7 @@ async fn s69_root_and_group_change_as_one() {
     ]);
     let store = DirStore::open(dir.path(), Options::default()).unwrap();
     let server = Running::start(Server::builder().store(store)).await;
-    // It comes before the folder is loaded, or after that: it is told of its group, and not sent away.
+    // The client may connect before or after the folder is loaded. Either way its stream stays open.
     let (mut stream, first) = synced(&server, "edge").await;
     assert_eq!(got(&first).len(), 2);
     write(dir.path(), "a.yaml", &yaml("a", 2));
@@ -181,13 +182,13 @@ async fn s69_root_and_group_change_as_one() {
 }
 
 #[test]
-fn s74_a_bad_definition_is_named_with_its_place() {
+fn s74_invalid_definition_is_reported_with_its_position() {
     for (text, finding) in [
         (
             "match: {id: a, is: b}\n",
             "group.yaml:1:16: error: unknown field `is`",
         ),
-        ("match: {}\n", "group.yaml: error: match says nothing"),
+        ("match: {}\n", "group.yaml: error: match is empty"),
         ("match: {id: ''}\n", "an empty pattern matches nothing"),
         ("id: a\n", "group.yaml:1:1: error: unknown field `id`"),
         ("match: [\n", "group.yaml:"),
@@ -201,13 +202,12 @@ fn s74_a_bad_definition_is_named_with_its_place() {
         assert!(findings[0].contains(finding), "{text}: {findings:?}");
     }
     let dir = folder(&[("groups/edge/a.yaml", &yaml("a", 1))]);
-    let nobody =
-        "groups/edge/group.yaml: error: there is no such file: nobody sees what is in this group";
-    assert_eq!(findings(&dir), [nobody]);
+    let undefined = "groups/edge/group.yaml: error: no such file: the group has no nodes, so its resources are not served";
+    assert_eq!(findings(&dir), [undefined]);
 }
 
 #[test]
-fn s74_two_groups_that_are_equally_specific_cannot_have_one_name() {
+fn s74_equally_specific_groups_cannot_share_a_name() {
     let with = |one: &str, two: &str| {
         folder(&[
             ("groups/one/group.yaml", one),
@@ -239,7 +239,7 @@ fn s74_two_groups_that_are_equally_specific_cannot_have_one_name() {
 }
 
 #[tokio::test]
-async fn s74_a_definition_that_would_make_a_tie_is_refused_and_the_old_one_stays() {
+async fn s74_conflicting_definition_is_refused_and_the_old_one_stays() {
     let dir = folder(&[
         ("groups/one/group.yaml", "match: {cluster: one}\n"),
         ("groups/one/a.yaml", &yaml("a", 1)),
@@ -258,7 +258,7 @@ async fn s74_a_definition_that_would_make_a_tie_is_refused_and_the_old_one_stays
     let finding = update.findings[0].to_string();
     assert!(finding.contains("two/group.yaml: error: "), "{finding}");
     assert!(
-        finding.contains("\"a\" is in group \"one\" too"),
+        finding.contains("\"a\" is also in group \"one\""),
         "{finding}"
     );
     write(
@@ -273,7 +273,7 @@ async fn s74_a_definition_that_would_make_a_tie_is_refused_and_the_old_one_stays
     );
 }
 
-/// A request of a node of that cluster for all clusters.
+/// Creates a wildcard request for clusters of a node of this `node.cluster`.
 fn of_cluster(cluster: &str) -> DeltaDiscoveryRequest {
     DeltaDiscoveryRequest {
         node: Some(Node {
@@ -328,7 +328,7 @@ async fn synced(server: &Running, cluster: &str) -> (Stream, DeltaDiscoveryRespo
 }
 
 #[tokio::test]
-async fn s74_a_change_in_one_group_wakes_only_its_sessions() {
+async fn s74_change_in_a_group_wakes_only_its_sessions() {
     let server = Running::start(Server::builder()).await;
     let edge = group("edge", matcher("edge"), &[("b", b"\x10\x01"), ("e", b"")]);
     let shop = group("shop", matcher("shop"), &[("s", b"")]);
@@ -349,7 +349,7 @@ async fn s74_a_change_in_one_group_wakes_only_its_sessions() {
     edge.send(&ack_delta(&response));
     assert_eq!(server.cache.wakeups() - before, 1);
 
-    // What the group has is not for it to see; what it has not, all see.
+    // The group has its own b, so its nodes do not see the change of the root's b.
     let mut changes = upsert(&[]);
     changes
         .upserts
@@ -360,7 +360,11 @@ async fn s74_a_change_in_one_group_wakes_only_its_sessions() {
         assert_eq!(got(&response), [("b", 9)]);
         stream.send(&ack_delta(&response));
     }
-    assert_eq!(server.cache.wakeups() - before, 3, "edge slept");
+    assert_eq!(
+        server.cache.wakeups() - before,
+        3,
+        "the session of edge is not woken"
+    );
     server.cache.apply(upsert(&["z"]));
     for stream in [&mut plain, &mut shop, &mut edge] {
         assert_eq!(got(&stream.delta().await), [("z", 3)]);
@@ -368,7 +372,7 @@ async fn s74_a_change_in_one_group_wakes_only_its_sessions() {
 }
 
 #[tokio::test]
-async fn s74_who_is_in_another_group_connects_again() {
+async fn s74_client_whose_groups_change_reconnects() {
     let server = Running::start(Server::builder()).await;
     let edge = group("edge", matcher("edge"), &[("e", b"")]);
     server.cache.update(upsert(&["a"]), vec![edge]);
@@ -382,13 +386,13 @@ async fn s74_who_is_in_another_group_connects_again() {
     assert!(text.contains("other%20groups"), "{text}");
     let (_plain, response) = synced(&server, "plain").await;
     assert_eq!(got(&response), [("a", 3), ("e", 3)]);
-    // Those who were in it stay.
+    // The stream of a node that was in the group before stays open.
     server.cache.apply(upsert(&["b"]));
     assert_eq!(got(&edge.delta().await), [("b", 3)]);
 }
 
 #[tokio::test]
-async fn s74_the_status_names_groups() {
+async fn s74_status_lists_groups() {
     let server = Running::start(Server::builder()).await;
     let edge = group("edge", matcher("edge"), &[("e", b"")]);
     server.cache.update(upsert(&["a"]), vec![edge]);

@@ -1,4 +1,4 @@
-//! What a program is told of calls, and refuses.
+//! Hooks: the events of calls that a program sees, and the calls that it refuses.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,11 +18,11 @@ use crate::{Running, cluster, removal, until, upsert};
 
 const FETCH: &str = "/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters";
 
-/// What was told, in order, and what is not to pass.
+/// Hooks that record their events in order, and refuse some of them.
 #[derive(Clone, Default)]
 struct Diary {
     entries: Arc<Mutex<Vec<String>>>,
-    /// Refused is what begins with this.
+    /// The prefix of the events to refuse. Empty: none.
     refuses: &'static str,
 }
 
@@ -69,8 +69,8 @@ impl Diary {
 
 impl Observer for Diary {
     fn node(&mut self, node: Node) -> HookFuture<'static, Node> {
-        let passes = self.note(format!("node {}", node.id)).map(|()| node);
-        Box::pin(std::future::ready(passes))
+        let result = self.note(format!("node {}", node.id)).map(|()| node);
+        Box::pin(std::future::ready(result))
     }
 
     fn request(&mut self, request: &Request) -> Result<(), Status> {
@@ -102,10 +102,10 @@ impl Observer for Diary {
     }
 }
 
-/// Given a program that looks; when a SotW client gets, accepts and rejects; then it is told of each in the order in
-/// which it happens, and of the end once.
+/// Given hooks, when a SotW client receives, accepts and rejects resources, then the hooks see each event in order, and
+/// the end once.
 #[tokio::test]
-async fn a_stream_is_told_from_its_opening_to_its_end() {
+async fn hooks_see_a_sotw_stream_from_open_to_end() {
     let diary = Diary::default();
     let server = diary.serve().await;
     let mut stream = Stream::open(server.grpc, SOTW).await;
@@ -138,9 +138,9 @@ async fn a_stream_is_told_from_its_opening_to_its_end() {
     assert_eq!(diary.take(), expected);
 }
 
-/// The same of a delta client, whose names are those it asks for besides; and of a server that shuts down.
+/// As above for a delta client, whose requests have only the added names, and for a server that shuts down.
 #[tokio::test]
-async fn a_delta_stream_is_told_alike() {
+async fn hooks_see_a_delta_stream_from_open_to_end() {
     let diary = Diary::default();
     let mut server = diary.serve().await;
     let mut stream = Stream::open(server.grpc, DELTA).await;
@@ -165,10 +165,10 @@ async fn a_delta_stream_is_told_alike() {
     assert_eq!(diary.take(), expected);
 }
 
-/// Given a program that refuses at one of the places where it may; then the call ends there with its status, what it
-/// was told of did not happen, and it is counted.
+/// Given hooks that refuse at one point, then the call ends there with their status, the refused action does not happen,
+/// and the metrics count the refusal.
 #[tokio::test]
-async fn a_call_can_be_refused_anywhere() {
+async fn hooks_can_refuse_a_call_at_each_point() {
     for refuses in ["open", "node", "request", "response", "acked", "nacked"] {
         let diary = Diary::refusing(refuses);
         let server = diary.serve().await;
@@ -181,13 +181,13 @@ async fn a_call_can_be_refused_anywhere() {
             }
             stream.send(&answer);
         }
-        // Where it was refused before, no response comes: a message would not be a status.
+        // If an earlier point refused, no response comes: `status` fails on a message.
         let (code, message) = stream.status().await;
         assert_eq!((code, &*message), (9, "not%20today"), "{refuses}");
         let entries = diary.take();
         let ends: Vec<_> = entries.iter().filter(|e| e.starts_with("closed")).collect();
         let expected: &[&str] = match refuses {
-            // There is nobody to be told.
+            // There is no observer yet.
             "open" => &[],
             _ => &["closed FailedPrecondition"],
         };
@@ -198,14 +198,14 @@ async fn a_call_can_be_refused_anywhere() {
     }
 }
 
-/// Given a program that looks; when clients without a stream ask; then it is told of them in the same words.
+/// Given hooks, when clients call `Fetch` and REST, then the hooks see the same events as for a stream.
 #[tokio::test]
-async fn fetch_and_rest_are_told_alike() {
+async fn hooks_see_fetch_and_rest_calls() {
     let diary = Diary::default();
     let server = diary.serve().await;
     let mut client = Client::connect(server.grpc).await;
     let _: DiscoveryResponse = client.unary(FETCH, &ask(CDS, &[])).await;
-    let told = |method: &str, node: &str| {
+    let expected = |method: &str, node: &str| {
         [
             format!("open {method}"),
             format!("node {node}"),
@@ -214,17 +214,17 @@ async fn fetch_and_rest_are_told_alike() {
             "closed Ok".to_owned(),
         ]
     };
-    assert_eq!(diary.take(), told("FetchClusters", "test-1"));
+    assert_eq!(diary.take(), expected("FetchClusters", "test-1"));
     let body = r#"{"node": {"id": "n"}}"#;
     let (status, _) = post(server.http, "/v3/discovery:clusters", body, None).await;
     assert_eq!(status, StatusCode::OK);
-    assert_eq!(diary.take(), told("discovery:clusters", "n"));
+    assert_eq!(diary.take(), expected("discovery:clusters", "n"));
 }
 
-/// Given a program that decides by what is asked for; when clients leave the type URL out, as services for one kind let
-/// them; then it is told of it all the same, in the version of the API that they ask in.
+/// Given hooks that decide by type URL, when clients of single-type services leave the type URL out, then the hooks still
+/// see it, in the API version of the request.
 #[tokio::test]
-async fn s58_what_is_asked_for_is_told_even_if_the_client_need_not_say_it() {
+async fn s58_hooks_see_the_type_url_of_single_type_services() {
     struct Types;
     impl Observer for Types {
         fn request(&mut self, request: &Request) -> Result<(), Status> {
@@ -247,9 +247,9 @@ async fn s58_what_is_asked_for_is_told_even_if_the_client_need_not_say_it() {
     assert_eq!(text, "type.googleapis.com/envoy.api.v2.Cluster");
 }
 
-/// Given a program that refuses; then REST says so with the code of HTTP that stands for its own.
+/// Given hooks that refuse with a gRPC status, then REST answers with the corresponding HTTP status.
 #[tokio::test]
-async fn rest_is_refused_in_the_words_of_http() {
+async fn hooks_refuse_rest_with_an_http_status() {
     let hooks = |call: &Call| match call.headers.contains_key("authorization") {
         true => Ok(()),
         false => Err(Status::unauthenticated("no token")),
@@ -260,7 +260,7 @@ async fn rest_is_refused_in_the_words_of_http() {
     assert_eq!((status, &*text), (StatusCode::UNAUTHORIZED, "no token"));
 }
 
-/// Knows the gateway of a stream otherwise than from the client, and makes what it is to see in its own time.
+/// Hooks that set the cluster of a node themselves, and create its group when `ready` is notified.
 struct Gateways {
     cache: Cache,
     ready: Arc<Notify>,
@@ -292,10 +292,10 @@ impl Observer for Gateways {
     }
 }
 
-/// Given a program that makes a node's resources when it comes; when a client asks, and asks for more meanwhile; then
-/// it is answered once they are there, with all of them, and known under the name that the program gave it.
+/// Given a node hook that creates the resources of a node, when a client sends two requests meanwhile, then it is answered
+/// once the hook returns, with all resources, and the status shows the node as the hook returned it.
 #[tokio::test]
-async fn a_client_waits_until_what_it_is_to_see_is_ready() {
+async fn client_waits_until_the_node_hook_returns() {
     let (cache, ready) = (Cache::new(), Arc::new(Notify::new()));
     let gateways = Gateways {
         cache: cache.clone(),
@@ -307,7 +307,7 @@ async fn a_client_waits_until_what_it_is_to_see_is_ready() {
     stream.send(&subscribe(CDS, &[]));
     let listeners = "type.googleapis.com/envoy.config.listener.v3.Listener";
     stream.send(&subscribe(listeners, &[]));
-    until("it waits", async || {
+    until("the client waits", async || {
         let status = json(server.http).await;
         (status["nodes"][0]["kinds"].as_array()?.is_empty()).then_some(())
     })
@@ -322,9 +322,9 @@ async fn a_client_waits_until_what_it_is_to_see_is_ready() {
     assert_eq!(status["nodes"][0]["id"], "test-1");
 }
 
-/// Given a client that goes away while it is found out who it is; then that ends, and the program is told.
+/// Given a node hook that waits, when the client disconnects, then the hook is dropped and `closed` is called.
 #[tokio::test]
-async fn a_client_that_does_not_wait_is_forgotten() {
+async fn client_that_leaves_during_a_hook_is_forgotten() {
     let (diary, ready) = (Diary::default(), Arc::new(Notify::new()));
     struct Slow(Diary, Arc<Notify>);
     impl Observer for Slow {
@@ -340,8 +340,8 @@ async fn a_client_that_does_not_wait_is_forgotten() {
             self.0.closed(status);
         }
     }
-    let told = diary.clone();
-    let hooks = move |_: &Call| Ok(Slow(told.clone(), Arc::clone(&ready)));
+    let observed = diary.clone();
+    let hooks = move |_: &Call| Ok(Slow(observed.clone(), Arc::clone(&ready)));
     let server = Running::start(Server::builder().hooks(hooks)).await;
     let stream = Stream::open(server.grpc, DELTA).await;
     stream.send(&subscribe(CDS, &[]));
@@ -350,11 +350,10 @@ async fn a_client_that_does_not_wait_is_forgotten() {
     diary.until("closed Cancelled").await;
 }
 
-/// Given a program that refuses whoever has no token; when such a client asks CSDS, reports loads, or looks at the
-/// status on the port of clients; then it is refused in the words of its protocol, and counted, and probes of health
-/// are not.
+/// Given hooks that refuse clients without a token, when such a client calls CSDS or LRS, or gets the status on the gRPC
+/// port, then it is refused with the status of its protocol, and the metrics count it. Health checks are not refused.
 #[tokio::test]
-async fn s66_s68_what_is_beside_discovery_asks_the_program_too() {
+async fn s66_s68_hooks_can_refuse_lrs_csds_and_status() {
     let hooks = |call: &Call| match call.headers.contains_key("authorization") {
         true => Ok(()),
         false => Err(Status::unauthenticated("no token")),
@@ -377,9 +376,9 @@ async fn s66_s68_what_is_beside_discovery_asks_the_program_too() {
     assert_eq!(probe.status().await.0, 0);
 }
 
-/// Given a program that looks; when CSDS is asked, and loads are reported; then it is told of the call and its end.
+/// Given hooks, when a client calls CSDS and LRS, then the hooks see each call and its end.
 #[tokio::test]
-async fn s66_s68_what_is_beside_discovery_is_told() {
+async fn s66_s68_hooks_see_lrs_csds_and_status() {
     let diary = Diary::default();
     let server = diary.serve().await;
     let mut client = Client::connect(server.grpc).await;
@@ -393,14 +392,14 @@ async fn s66_s68_what_is_beside_discovery_is_told() {
     assert_eq!(diary.take(), ["open StreamLoadStats", "closed Cancelled"]);
 }
 
-/// Given a program with several sorts of observers; then it returns them in boxes.
+/// Given hooks with several observer types, then they return boxed observers.
 #[tokio::test]
-async fn observers_may_differ_from_call_to_call() {
+async fn each_call_may_have_another_observer() {
     let diary = Diary::default();
-    let told = diary.clone();
+    let observed = diary.clone();
     let hooks = move |call: &Call| -> Result<Box<dyn Observer>, Status> {
         Ok(match call.method.contains("Delta") {
-            true => Box::new(told.clone()),
+            true => Box::new(observed.clone()),
             false => Box::new(()),
         })
     };
@@ -416,9 +415,10 @@ async fn observers_may_differ_from_call_to_call() {
     diary.until("acked cds").await;
     drop(stream);
     diary.until("closed Cancelled").await;
-    let told = diary.take();
+    let entries = diary.take();
     assert_eq!(
-        told.iter()
+        entries
+            .iter()
             .filter(|entry| entry.starts_with("node"))
             .count(),
         1

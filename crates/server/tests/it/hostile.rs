@@ -1,4 +1,4 @@
-//! What clients that mean no good, or know no better, can do: end their own stream.
+//! Malformed and abusive requests: the worst that a client can do is to end its own stream.
 
 use std::time::Duration;
 
@@ -20,20 +20,20 @@ async fn serves(server: &Running) {
     assert_eq!(stream.sotw().await.resources.len(), 1);
 }
 
-/// Given bytes that are no request, whole or torn; then the stream ends with a status that says so, and the server
-/// serves on.
+/// Given bytes that are not a request, or an incomplete message, then the stream ends with a status that explains it, and
+/// the server goes on.
 #[tokio::test]
-async fn s60_garbage_ends_its_stream() {
+async fn s60_malformed_bytes_end_only_their_stream() {
     let server = Running::with_clusters(&["a"]).await;
     let cases: [(&[u8], u32); 5] = [
-        // A field that claims more bytes than there are.
+        // A field with a length beyond the end of the message.
         (b"\0\0\0\0\x02\x0a\x7f", INVALID_ARGUMENT),
-        // Text that is not UTF-8 in a string.
+        // A string that is not UTF-8.
         (b"\0\0\0\0\x04\x22\x02\xff\xfe", INVALID_ARGUMENT),
-        // Not a type URL.
+        // A malformed type URL.
         (b"\0\0\0\0\x05\x22\x03abc", INVALID_ARGUMENT),
         (b"\x01\0\0\0\0", UNIMPLEMENTED),
-        // Longer than any message may be.
+        // A message longer than the limit.
         (b"\0\xff\xff\xff\xff", RESOURCE_EXHAUSTED),
     ];
     for (bytes, expected) in cases {
@@ -50,9 +50,9 @@ async fn s60_garbage_ends_its_stream() {
     serves(&server).await;
 }
 
-/// Given a method that does not exist; then its call is answered with UNIMPLEMENTED.
+/// Given a method that does not exist, then the call ends with UNIMPLEMENTED.
 #[tokio::test]
-async fn s59_an_unknown_method_is_refused() {
+async fn s59_unknown_method_is_unimplemented() {
     let server = Running::with_clusters(&["a"]).await;
     for path in [
         "/envoy.service.discovery.v3.AggregatedDiscoveryService/Fetch",
@@ -65,9 +65,9 @@ async fn s59_an_unknown_method_is_refused() {
     serves(&server).await;
 }
 
-/// Given a name of 1 MB, or a million names; then the stream ends with a status, in bounded memory.
+/// Given a name of 1 MB, or a million names, then the stream ends with a status.
 #[tokio::test]
-async fn s60_names_are_limited() {
+async fn s60_number_and_length_of_names_are_limited() {
     let server = Running::with_clusters(&["a"]).await;
     let long = "x".repeat(1 << 20);
     let mut stream = Stream::open(server.grpc, SOTW).await;
@@ -82,9 +82,9 @@ async fn s60_names_are_limited() {
     serves(&server).await;
 }
 
-/// Given a client that never asks; then its stream ends when the patience does.
+/// Given a stream without a request, then it ends after `first_request`.
 #[tokio::test]
-async fn s77_a_stream_that_never_asks_is_ended() {
+async fn s77_stream_without_a_request_is_ended() {
     let mut limits = Limits::default();
     limits.first_request = Duration::from_millis(100);
     let server = Running::start(Server::builder().limits(limits)).await;
@@ -95,7 +95,7 @@ async fn s77_a_stream_that_never_asks_is_ended() {
         crate::load::LRS,
         crate::csds::STREAM,
     ] {
-        // On a busy machine the connection itself may be closed before, as it says nothing: then there is another.
+        // On a busy machine the connection itself may be closed first, because it sends nothing. Then try another one.
         until(path, async || {
             let mut client = Rude::connect(server.grpc, 65_535).await.ok()?;
             let ended = client.call(path).await.ok()?.ended().await;
@@ -105,9 +105,9 @@ async fn s77_a_stream_that_never_asks_is_ended() {
     }
 }
 
-/// Given as many streams as are allowed; when one more is opened, it is refused; when one ends, there is room again.
+/// Given the maximum number of streams, when one more is opened, then it is refused. When one ends, the next is accepted.
 #[tokio::test]
-async fn s77_streams_are_limited() {
+async fn s77_number_of_streams_is_limited() {
     let mut limits = Limits::default();
     limits.streams = 2;
     let server = Running::start(Server::builder().limits(limits)).await;
@@ -122,7 +122,7 @@ async fn s77_streams_are_limited() {
         .counts("oxds_refusals_total{reason=\"streams\"} 1")
         .await;
     drop(first);
-    until("a place is free", async || {
+    until("a stream has ended", async || {
         let status = crate::pages::json(server.http).await;
         (status["nodes"].as_array().unwrap().len() < 2).then_some(())
     })
@@ -130,9 +130,9 @@ async fn s77_streams_are_limited() {
     serves(&server).await;
 }
 
-/// Given a request flood on one stream; then another stream is served meanwhile.
+/// Given a flood of requests on one stream, then another stream is served meanwhile.
 #[tokio::test]
-async fn s60_a_flood_does_not_starve_others() {
+async fn s60_request_flood_does_not_starve_other_clients() {
     let server = Running::with_clusters(&["a"]).await;
     let flood = Stream::open(server.grpc, SOTW).await;
     for _ in 0..20_000 {

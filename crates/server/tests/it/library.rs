@@ -1,4 +1,4 @@
-//! The cache as a program uses it that makes its resources itself.
+//! The cache in a program that makes its own resources.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -38,10 +38,10 @@ async fn names(stream: &mut Stream) -> Vec<String> {
     names
 }
 
-/// Given a client that has a, b; when the whole state is handed over anew; then the client is told what differs, and
-/// is not even woken if nothing does (P-11).
+/// Given a client with a and b, when the program replaces the whole state, then the client gets only the difference. It is
+/// not woken if nothing differs (P-11).
 #[tokio::test]
-async fn a_state_that_is_replaced_costs_what_differs() {
+async fn replace_sends_only_the_difference() {
     let server = Running::with_clusters(&["a", "b"]).await;
     let mut stream = Stream::open(server.grpc, DELTA).await;
     stream.send(&ask(""));
@@ -54,10 +54,9 @@ async fn a_state_that_is_replaced_costs_what_differs() {
     assert_eq!(names(&mut stream).await, ["a", "c"]);
 }
 
-/// Given a source of clusters and one of listeners; when each hands over all it has; then neither touches what the
-/// other has.
+/// Given a source of clusters and one of listeners, when each replaces its type, then the other type does not change.
 #[test]
-fn a_source_may_own_a_type() {
+fn replace_type_leaves_other_types_alone() {
     let cache = Cache::new();
     cache.replace_type(&ResourceType::CLUSTER, [cluster("a", b"")]);
     let listener = Resource::new(ResourceType::LISTENER, "l", b"");
@@ -71,10 +70,10 @@ fn a_source_may_own_a_type() {
     );
 }
 
-/// Given groups, but nothing yet that all nodes see; when clients ask; then they wait, as an answer would take from
-/// them what they had from another replica; when that is loaded, they get both at once.
+/// Given groups but no configuration for all nodes yet, when clients subscribe, then they wait: a response would remove
+/// resources that they have from another replica. When that configuration is loaded, they get both at once.
 #[tokio::test]
-async fn s26_s74_groups_alone_are_not_a_configuration() {
+async fn s26_s74_clients_wait_while_only_groups_are_loaded() {
     let server = Running::start(Server::builder()).await;
     let cache = &server.cache;
     cache.replace_group("edge", edge(), [cluster("e", b"")]);
@@ -84,7 +83,7 @@ async fn s26_s74_groups_alone_are_not_a_configuration() {
         stream.send(&ask(node));
         streams.push(stream);
     }
-    until("both are known", async || {
+    until("both clients are known", async || {
         let status = crate::pages::json(server.http).await;
         (status["nodes"].as_array()?.len() == 2 && status["nodes"][1]["cluster"] != "")
             .then_some(())
@@ -98,10 +97,10 @@ async fn s26_s74_groups_alone_are_not_a_configuration() {
     assert_eq!(names(&mut streams[1]).await, ["a"]);
 }
 
-/// Given a group with a client; when the group's state is replaced, then the client is told what differs; when the
-/// group is removed, the client is sent away, and finds what all see.
+/// Given a group with a client, when the group is replaced, then the client gets the difference. When the group is
+/// removed, the stream ends, so that the client reconnects and gets the resources of all nodes.
 #[tokio::test]
-async fn s74_a_group_is_replaced_and_removed() {
+async fn s74_group_is_replaced_and_removed() {
     let server = Running::with_clusters(&["a"]).await;
     let cache = &server.cache;
     cache.replace_group("edge", edge(), [cluster("e", b"")]);
@@ -120,10 +119,10 @@ async fn s74_a_group_is_replaced_and_removed() {
     assert!(cache.groups_of(&node).is_empty());
 }
 
-/// Given clients of two gateways; when a group comes for a third one, then nobody is woken; when one comes for the
-/// first, then its client alone is, and connects again. So a group for each client is affordable.
+/// Given clients of two gateways, when a group for a third gateway is added, then no session is woken. When one for the
+/// first is added, then only that session is woken, and reconnects. So a group for each client is affordable.
 #[tokio::test]
-async fn s74_a_new_group_wakes_only_those_whom_it_may_be_for() {
+async fn s74_new_group_wakes_only_nodes_that_may_match() {
     let server = Running::with_clusters(&["a"]).await;
     let mut streams = Vec::new();
     for node in ["gateway-1", "gateway-2"] {
@@ -150,9 +149,9 @@ async fn s74_a_new_group_wakes_only_those_whom_it_may_be_for() {
     assert_eq!(names(&mut streams[1]).await, ["d"]);
 }
 
-/// Given a kind that no descriptor knows; when clients of either variant ask for it over ADS; then they get it.
+/// Given a resource type without a descriptor, when clients subscribe to it over SotW and delta, then they get it.
 #[tokio::test]
-async fn s61_a_type_of_ones_own_is_served_without_code() {
+async fn s61_custom_type_is_served_without_registration() {
     let server = Running::with_clusters(&["a"]).await;
     let (resource_type, _) = ResourceType::from_message("acme.mesh.v1.Quota");
     let quota = Resource::new(resource_type.clone(), "gold", b"\x08\x64");
@@ -179,7 +178,7 @@ async fn s61_a_type_of_ones_own_is_served_without_code() {
     assert_eq!(&*sotw.sotw().await.resources[0].value, b"\x08\x65");
 }
 
-/// A message of one's own.
+/// A message that is not part of the xDS API.
 #[derive(Clone, PartialEq, prost::Message)]
 struct Quota {
     #[prost(uint64, tag = "1")]
@@ -191,10 +190,10 @@ impl prost::Name for Quota {
     const PACKAGE: &'static str = "acme.mesh.v1";
 }
 
-/// Given a kind of one's own that the server was told of; when clients ask before there is any, then nobody calls it
-/// unknown and a SotW client waits for it; when there is, they get it, and metrics name it.
+/// Given a registered custom type, when a client subscribes before there is a resource, then the type is not unknown and a
+/// SotW client waits. When there is a resource, then the client gets it, and the metrics name the type.
 #[tokio::test]
-async fn s59_s61_a_type_of_ones_own_is_waited_for() {
+async fn s59_s61_client_waits_for_a_registered_custom_type() {
     let resource_type = ResourceType::of::<Quota>();
     let server = Running::start(Server::builder().resource_type(resource_type.clone())).await;
     server.cache.apply(ChangeSet::default());
@@ -210,10 +209,9 @@ async fn s59_s61_a_type_of_ones_own_is_waited_for() {
     server.counts("oxds_unknown_kinds_total 0").await;
 }
 
-/// Given a server that runs; when the future that runs it is dropped; then nobody listens at its addresses any more,
-/// and its clients are cut off.
+/// Given a running server, when its future is dropped, then its ports and streams are closed.
 #[tokio::test]
-async fn a_server_that_is_dropped_lets_go_of_all_it_has() {
+async fn dropped_server_closes_its_ports_and_streams() {
     let server = Running::with_clusters(&["a"]).await;
     let (grpc, http) = (server.grpc, server.http);
     let mut stream = Stream::open(grpc, DELTA).await;
@@ -221,7 +219,7 @@ async fn a_server_that_is_dropped_lets_go_of_all_it_has() {
     assert_eq!(names(&mut stream).await, ["a"]);
     drop(server);
     for address in [grpc, http] {
-        until("nobody listens", async || {
+        until("the port is free", async || {
             let again = Server::builder().grpc(address).bind().await;
             again.is_ok().then_some(())
         })
@@ -230,9 +228,9 @@ async fn a_server_that_is_dropped_lets_go_of_all_it_has() {
     stream.is_over().await;
 }
 
-/// Handles may be kept and called anywhere, servers and what they are made of be moved to where they run.
+/// Handles are shared between threads; servers and their parts can be moved to another thread.
 #[test]
-fn what_a_program_holds_is_send_and_sync() {
+fn public_handles_are_send_and_sync() {
     fn shared<T: Send + Sync + Clone>() {}
     fn moved<T: Send>() {}
     shared::<Cache>();
@@ -248,9 +246,9 @@ fn what_a_program_holds_is_send_and_sync() {
     moved::<Update>();
 }
 
-/// Given an address that somebody else has; then the error says so, and where.
+/// Given an address in use, then the error has the address and `AddrInUse`.
 #[tokio::test]
-async fn an_address_in_use_is_told_by_its_type() {
+async fn address_in_use_is_a_typed_error() {
     let one = Server::builder().bind().await.unwrap();
     let error = Server::builder().grpc(one.grpc_addr()).bind().await;
     let error = error.unwrap_err();
@@ -258,21 +256,21 @@ async fn an_address_in_use_is_told_by_its_type() {
         (error.address, error.kind),
         (one.grpc_addr(), ErrorKind::AddrInUse)
     );
-    let told = format!(
+    let expected = format!(
         "cannot listen on {}: Address already in use",
         one.grpc_addr()
     );
-    assert!(error.to_string().starts_with(&told), "{error}");
+    assert!(error.to_string().starts_with(&expected), "{error}");
 }
 
-/// Given a client that waits for the first load; when that brings a group for it; then it gets what the group has on
-/// the stream that it has, and changes of names that it asked for before reach it there.
+/// Given a client that waits for the first load, when the load has a group that matches it, then the client gets the
+/// resources of the group on the same stream, and later changes, too.
 #[tokio::test]
-async fn s26_s74_who_was_told_nothing_is_not_sent_away() {
+async fn s26_s74_waiting_client_keeps_its_stream_on_first_load() {
     let server = Running::start(Server::builder()).await;
     let mut stream = Stream::open(server.grpc, DELTA).await;
     stream.send(&ask("edge"));
-    until("it waits", async || {
+    until("the client waits", async || {
         let status = crate::pages::json(server.http).await;
         (status["nodes"][0]["kinds"][0]["kind"] == "cds").then_some(())
     })

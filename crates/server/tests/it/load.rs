@@ -1,4 +1,4 @@
-//! LRS, over a real socket.
+//! LRS over a real socket (S-66, S-67).
 
 use std::time::Duration;
 
@@ -44,16 +44,16 @@ pub(crate) fn report(issued: u64) -> LoadStatsRequest {
     }
 }
 
-/// Given clusters a, b; when a client that understands `send_all_clusters` says who it is; then it is told to report
-/// everything every five seconds; when it reports; then the load is shown in the status.
+/// Given clusters a and b, when a client with `send_all_clusters` support sends its node, then the response asks for all
+/// clusters every five seconds. When the client reports, then the status shows the load.
 #[tokio::test]
-async fn s66_reported_loads_are_shown() {
+async fn s66_reported_loads_are_in_the_status() {
     let server = Running::with_clusters(&["a", "b"]).await;
     let mut stream = Stream::open(server.grpc, LRS).await;
     stream.send(&hello(&["envoy.lrs.supports_send_all_clusters"]));
-    let orders: LoadStatsResponse = stream.message().await;
-    assert!(orders.send_all_clusters && orders.clusters.is_empty());
-    assert_eq!(orders.load_reporting_interval.unwrap().seconds, 5);
+    let response: LoadStatsResponse = stream.message().await;
+    assert!(response.send_all_clusters && response.clusters.is_empty());
+    assert_eq!(response.load_reporting_interval.unwrap().seconds, 5);
 
     stream.send(&report(30));
     stream.send(&report(20));
@@ -70,35 +70,35 @@ async fn s66_reported_loads_are_shown() {
     assert_eq!(load["localities"][0]["rate_10s"], 5.0);
 }
 
-/// Given a client that must be told names; when a cluster comes, when one goes, when the interval changes; then each
-/// time it is told anew; when only the content of a cluster changes; then it is not.
+/// Given a client without `send_all_clusters` support, when a cluster is added or removed, or the interval changes, then
+/// the client gets a new response. When only the content of a cluster changes, then it does not.
 #[tokio::test]
-async fn s67_new_orders_follow_the_clusters_and_the_interval() {
+async fn s67_lrs_response_follows_clusters_and_interval() {
     let reports = LoadReports::every(Duration::from_secs(1));
     let server = Running::start(Server::builder().load_reports(reports.clone())).await;
     let mut stream = Stream::open(server.grpc, LRS).await;
     stream.send(&hello(&["something.else"]));
     server.cache.apply(upsert(&["a"]));
-    let orders: LoadStatsResponse = stream.message().await;
-    assert_eq!(orders.clusters, ["a"]);
+    let response: LoadStatsResponse = stream.message().await;
+    assert_eq!(response.clusters, ["a"]);
 
     server.cache.apply(upsert(&["b"]));
-    let orders: LoadStatsResponse = stream.message().await;
-    assert_eq!(orders.clusters, ["a", "b"]);
+    let response: LoadStatsResponse = stream.message().await;
+    assert_eq!(response.clusters, ["a", "b"]);
     let mut changed = upsert(&[]);
     changed.upserts.push(cluster("a", b"\x10\x03").into());
     server.cache.apply(changed);
     server.cache.apply(removal(&["b"]));
-    let orders: LoadStatsResponse = stream.message().await;
-    assert_eq!(orders.clusters, ["a"]);
+    let response: LoadStatsResponse = stream.message().await;
+    assert_eq!(response.clusters, ["a"]);
 
     reports.set_interval(Duration::from_millis(2500));
-    let orders: LoadStatsResponse = stream.message().await;
-    let interval = orders.load_reporting_interval.unwrap();
+    let response: LoadStatsResponse = stream.message().await;
+    let interval = response.load_reporting_interval.unwrap();
     assert_eq!((interval.seconds, interval.nanos), (2, 500_000_000));
 }
 
-/// Given an open LRS stream; when the server shuts down; then the stream ends with UNAVAILABLE.
+/// Given an open LRS stream, when the server shuts down, then the stream ends with UNAVAILABLE.
 #[tokio::test]
 async fn s79_shutdown_ends_load_reporting() {
     let mut server = Running::with_clusters(&["a"]).await;
@@ -109,10 +109,10 @@ async fn s79_shutdown_ends_load_reporting() {
     assert_eq!(stream.status().await.0, 14);
 }
 
-/// Given numbers that no client can mean; then sums stay numbers; given a cluster that is not served, then its load is
-/// shown all the same; given names longer than any, then the stream is refused.
+/// Given impossible numbers in reports, then all sums stay finite. Given a report for a cluster that is not served, then
+/// the status shows it. Given names over the limit, then the stream is refused.
 #[tokio::test]
-async fn s66_nonsense_in_reports_harms_nobody() {
+async fn s66_nonsense_in_reports_is_harmless() {
     let server = Running::with_clusters(&["a"]).await;
     let mut stream = Stream::open(server.grpc, LRS).await;
     stream.send(&hello(&[]));
@@ -140,11 +140,11 @@ async fn s66_nonsense_in_reports_harms_nobody() {
         stream.send(&nonsense);
     }
     let mut named = report(1);
-    named.cluster_stats[0].cluster_name = "nobody has this one".into();
+    named.cluster_stats[0].cluster_name = "unknown cluster".into();
     stream.send(&named);
     let page = until("all reports", async || {
         let (_, page) = crate::pages::get(server.http, "/status.json").await;
-        page.contains("nobody has this one").then_some(page)
+        page.contains("unknown cluster").then_some(page)
     })
     .await;
     let page: serde_json::Value = serde_json::from_str(&page).unwrap();
@@ -167,34 +167,35 @@ async fn s66_nonsense_in_reports_harms_nobody() {
     }
 }
 
-/// Given a client that reports more than gRPC's usual 4 MiB at once, as one with many clusters does; then it is heard.
+/// Given a client with many clusters, when it sends a report over the usual 4 MiB of gRPC, then the report is accepted.
 #[tokio::test]
-async fn s77_a_report_may_be_as_long_as_a_request() {
+async fn s77_load_report_has_the_size_limit_of_requests() {
     let server = Running::with_clusters(&["a"]).await;
     let mut stream = Stream::open(server.grpc, LRS).await;
     let mut hello = hello(&[]);
     for i in 0..60_000 {
         let mut stats = report(1).cluster_stats.remove(0);
         stats.cluster_name = format!(
-            "a cluster with a name of some eighty bytes, as there are in large fleets, {i:06}"
+            "a cluster with a name of about eighty bytes, as is common in large fleets, {i:06}"
         );
         hello.cluster_stats.push(stats);
     }
     stream.send(&hello);
-    let orders: LoadStatsResponse = stream.message().await;
-    assert_eq!(orders.clusters, ["a"]);
+    let response: LoadStatsResponse = stream.message().await;
+    assert_eq!(response.clusters, ["a"]);
 }
 
-/// Given a client that must be told names; when its node comes to be in a group; then it is told of the group's clusters.
+/// Given a client without `send_all_clusters` support, when a group begins to match its node, then the response lists the
+/// clusters of the group, too.
 #[tokio::test]
-async fn s67_new_orders_follow_the_groups_of_the_node() {
+async fn s67_lrs_response_follows_the_groups_of_the_node() {
     let server = Running::with_clusters(&["a"]).await;
     let mut stream = Stream::open(server.grpc, LRS).await;
     stream.send(&hello(&[]));
-    let orders: LoadStatsResponse = stream.message().await;
-    assert_eq!(orders.clusters, ["a"]);
+    let response: LoadStatsResponse = stream.message().await;
+    assert_eq!(response.clusters, ["a"]);
     let group = crate::groups::group("g", crate::groups::matcher("tests"), &[("b", b"")]);
     server.cache.update(upsert(&[]), vec![group]);
-    let orders: LoadStatsResponse = stream.message().await;
-    assert_eq!(orders.clusters, ["a", "b"]);
+    let response: LoadStatsResponse = stream.message().await;
+    assert_eq!(response.clusters, ["a", "b"]);
 }

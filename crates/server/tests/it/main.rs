@@ -1,4 +1,4 @@
-//! The server over real sockets, asked by a client that is not ours: hyper, and messages cut by hand.
+//! The server over real sockets, with an independent client: bare hyper, and hand-made messages.
 
 // `allow-unwrap-in-tests` does not reach the helpers of an integration test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -28,6 +28,7 @@ mod security;
 #[cfg(feature = "tls")]
 mod security_polls;
 mod services;
+mod store;
 mod versions;
 
 use std::net::SocketAddr;
@@ -40,10 +41,10 @@ use oxds_types::ResourceType;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Anything that happens at all happens within this.
+/// The longest time that an expected event may take.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 
-/// A server that runs until it is dropped.
+/// A running server. Dropping it stops the server.
 pub(crate) struct Running {
     pub(crate) grpc: SocketAddr,
     pub(crate) http: SocketAddr,
@@ -68,7 +69,7 @@ impl Running {
         }
     }
 
-    /// A server over a cache with these clusters.
+    /// Starts a server with these clusters.
     pub(crate) async fn with_clusters(clusters: &[&str]) -> Self {
         let running = Self::start(Server::builder()).await;
         running.cache.apply(upsert(clusters));
@@ -84,7 +85,7 @@ impl Running {
         .await;
     }
 
-    /// The sum of the metrics whose lines begin like this.
+    /// Returns the sum of the metrics whose lines begin with `name`.
     pub(crate) async fn metric(&self, name: &str) -> u64 {
         let (_, metrics) = pages::get(self.http, "/metrics").await;
         let lines = metrics.lines().filter(|line| line.starts_with(name));
@@ -105,7 +106,7 @@ impl Drop for Running {
     }
 }
 
-/// A change set that adds clusters, named as they are encoded: field 1 is the name.
+/// Creates a change set that adds clusters with these names.
 pub(crate) fn upsert(clusters: &[&str]) -> ChangeSet {
     let upserts = clusters
         .iter()
@@ -135,7 +136,7 @@ pub(crate) fn removal(clusters: &[&str]) -> ChangeSet {
     }
 }
 
-/// Looks until `probe` yields something.
+/// Calls `probe` until it returns a value.
 pub(crate) async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
     let deadline = tokio::time::Instant::now() + SOON;
     loop {

@@ -1,4 +1,4 @@
-//! Changes that clients refuse, over real sockets.
+//! Rollback of changes that clients NACK, over real sockets (S-80).
 
 use envoy_types::pb::envoy::service::status::v3::{
     ClientStatusRequest, ClientStatusResponse, ConfigStatus,
@@ -13,10 +13,10 @@ use crate::client::{CDS, Client, DELTA, Stream, ack_delta, subscribe};
 use crate::pages::{get, json};
 use crate::{Running, cluster, until};
 
-/// A store that yields what the test sends.
-struct Fed(mpsc::UnboundedReceiver<ChangeSet>);
+/// A store that yields the change sets that the test sends.
+struct TestStore(mpsc::UnboundedReceiver<ChangeSet>);
 
-impl Store for Fed {
+impl Store for TestStore {
     async fn next(&mut self) -> Option<Update> {
         let changes = self.0.recv().await?;
         Some(changes.into())
@@ -29,10 +29,10 @@ struct Rollout {
 }
 
 impl Rollout {
-    /// A server whose store has the cluster in its first version.
+    /// Starts a server whose store has version 1 of the cluster.
     async fn begin(policy: OnNack) -> Self {
-        let (store, fed) = mpsc::unbounded_channel();
-        let builder = Server::builder().store(Fed(fed)).on_nack(policy);
+        let (store, changes) = mpsc::unbounded_channel();
+        let builder = Server::builder().store(TestStore(changes)).on_nack(policy);
         let server = Running::start(builder).await;
         let rollout = Self { server, store };
         rollout.change(1);
@@ -44,7 +44,7 @@ impl Rollout {
         self.store.send(changes).unwrap();
     }
 
-    /// A client that has accepted the first version.
+    /// Connects a client that accepted version 1.
     async fn client(&self, id: &str) -> Stream {
         let mut stream = Stream::open(self.server.grpc, DELTA).await;
         let mut request = subscribe(CDS, &[]);
@@ -54,7 +54,7 @@ impl Rollout {
         stream
     }
 
-    /// Waits until all that was sent is answered.
+    /// Waits until every client acknowledged everything.
     async fn settled(&self) {
         until("all in sync", async || {
             let nodes = json(self.server.http).await["nodes"].clone();
@@ -71,7 +71,7 @@ impl Rollout {
     }
 }
 
-/// The next response, which has this content.
+/// Returns the next response, and checks its content.
 async fn next(stream: &mut Stream, content: u8) -> DeltaDiscoveryResponse {
     let response = stream.delta().await;
     let body = response.resources[0].resource.clone().unwrap();
@@ -84,28 +84,28 @@ async fn accept(stream: &mut Stream, content: u8) {
     stream.send(&ack_delta(&response));
 }
 
-async fn refuse(stream: &mut Stream, content: u8) {
-    let mut nack = ack_delta(&next(stream, content).await);
-    nack.error_detail = Some(Status {
+async fn nack(stream: &mut Stream, content: u8) {
+    let mut request = ack_delta(&next(stream, content).await);
+    request.error_detail = Some(Status {
         message: "a: no such policy".into(),
         ..Status::default()
     });
-    stream.send(&nack);
+    stream.send(&request);
 }
 
-/// Given two clients that accepted version 1; when the store changes it and one refuses that; then version 1 is served
-/// again, the other client gets it, and status, CSDS and metrics say what was taken back and why; when the store
-/// changes it once more; then that is tried anew, and nothing is withdrawn any more.
+/// Given two clients that accepted version 1, when the store yields version 2 and one client NACKs it, then version 1 is
+/// served again to both, and status, CSDS and metrics show the rollback and its reason. When the store yields version 3,
+/// then it is served, and no rollback is shown.
 #[tokio::test]
-async fn s80_a_change_that_is_refused_is_taken_back() {
+async fn s80_nacked_change_is_rolled_back() {
     let rollout = Rollout::begin(OnNack::Rollback { threshold: 0 }).await;
     let mut good = rollout.client("good").await;
     let mut bad = rollout.client("bad").await;
     rollout.settled().await;
     rollout.change(2);
     accept(&mut good, 2).await;
-    refuse(&mut bad, 2).await;
-    // To the one that refused, too: it was sent version 2 last.
+    nack(&mut bad, 2).await;
+    // The client that NACKed gets version 1, too: version 2 was sent to it last.
     accept(&mut good, 1).await;
     accept(&mut bad, 1).await;
     assert_eq!(rollout.served(), 1);
@@ -132,7 +132,7 @@ async fn s80_a_change_that_is_refused_is_taken_back() {
             Some(&2)
         );
         assert!(
-            error.details.contains("refused by bad: a: no such policy"),
+            error.details.contains("NACKed by bad: a: no such policy"),
             "{error:?}"
         );
     }
@@ -151,18 +151,18 @@ async fn s80_a_change_that_is_refused_is_taken_back() {
     );
 }
 
-/// Given the default policy, or a threshold of one node; when one node refuses a change; then the change stays; under
-/// the threshold, the second node's refusal takes it back.
+/// Given the default policy, or a threshold of one node, when one node NACKs a change, then the change stays. With the
+/// threshold, the NACK of a second node rolls it back.
 #[tokio::test]
-async fn s80_below_the_threshold_a_change_stays() {
+async fn s80_change_stays_below_the_nack_threshold() {
     for policy in [OnNack::Keep, OnNack::Rollback { threshold: 1 }] {
         let rollout = Rollout::begin(policy).await;
         let mut first = rollout.client("first").await;
         let mut second = rollout.client("second").await;
         rollout.settled().await;
         rollout.change(2);
-        refuse(&mut first, 2).await;
-        until("the refusal", async || {
+        nack(&mut first, 2).await;
+        until("the first NACK", async || {
             let (_, metrics) = get(rollout.server.http, "/metrics").await;
             metrics
                 .contains(r#"oxds_nacks_total{kind="cds"} 1"#)
@@ -170,8 +170,8 @@ async fn s80_below_the_threshold_a_change_stays() {
         })
         .await;
         assert_eq!(rollout.served(), 2);
-        refuse(&mut second, 2).await;
-        until("the second refusal", async || {
+        nack(&mut second, 2).await;
+        until("the second NACK", async || {
             let (_, metrics) = get(rollout.server.http, "/metrics").await;
             metrics
                 .contains(r#"oxds_nacks_total{kind="cds"} 2"#)
@@ -179,16 +179,16 @@ async fn s80_below_the_threshold_a_change_stays() {
         })
         .await;
         let expected = if policy == OnNack::Keep { 2 } else { 1 };
-        until("what is served", async || {
+        until("the expected version", async || {
             (rollout.served() == expected).then_some(())
         })
         .await;
     }
 }
 
-/// Given a client that polls; when it refuses a change with its next question; then that is taken back as well.
+/// Given a poll client, when it NACKs a change with its next request, then the change is rolled back.
 #[tokio::test]
-async fn s80_clients_that_poll_are_heard_too() {
+async fn s80_nacks_of_poll_clients_count() {
     let rollout = Rollout::begin(OnNack::Rollback { threshold: 0 }).await;
     let http = rollout.server.http;
     let mut request = serde_json::json!({"node": {"id": "rest-1"}});

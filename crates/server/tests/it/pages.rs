@@ -1,4 +1,4 @@
-//! The HTTP port.
+//! The admin HTTP port: status, metrics, health.
 
 use std::net::SocketAddr;
 
@@ -36,7 +36,7 @@ pub(crate) async fn json(address: SocketAddr) -> Value {
     serde_json::from_str(&body).unwrap()
 }
 
-/// Asks for the status as one who knows it by this tag and wants to wait: the HTTP status, and the tag of what came.
+/// Requests the status page with this `If-None-Match` and `Prefer: wait`. Returns the HTTP status and the new ETag.
 async fn status_after(address: SocketAddr, tag: &str, seconds: u64) -> (StatusCode, String) {
     let socket = TcpStream::connect(address).await.unwrap();
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await;
@@ -54,10 +54,10 @@ async fn status_after(address: SocketAddr, tag: &str, seconds: u64) -> (StatusCo
     (response.status(), tag)
 }
 
-/// Given somebody who knows the status; then it is told of the next one when a client comes, is sent something, accepts
-/// it, and goes, and when something else is served; and that there is none (304) as long as nothing happens.
+/// Given a long poll for the status, then it returns when a client connects, receives a response, acknowledges it and
+/// disconnects, and when the configuration changes. It returns 304 if nothing happens.
 #[tokio::test]
-async fn s68_a_status_that_is_known_is_told_when_it_changes() {
+async fn s68_status_long_poll_returns_on_change() {
     let server = Running::with_clusters(&["a"]).await;
     let (status, tag) = status_after(server.http, "\"\"", 60).await;
     assert_eq!(status, StatusCode::OK);
@@ -70,7 +70,7 @@ async fn s68_a_status_that_is_known_is_told_when_it_changes() {
     let response = stream.sotw().await;
     tag = next_status(&server, &tag).await;
     stream.send(&ack(&response));
-    until("it is in sync", async || {
+    until("the client is in sync", async || {
         tag = next_status(&server, &tag).await;
         let status = json(server.http).await;
         (status["nodes"][0]["in_sync"] == true).then_some(())
@@ -91,7 +91,7 @@ async fn next_status(server: &Running, tag: &str) -> String {
     next
 }
 
-/// Given a server; before the first load it is alive and not ready; then it is ready.
+/// Given a server before the first load, then it is alive but not ready. After the first load it is ready.
 #[tokio::test]
 async fn readiness_follows_the_first_load() {
     let server = Running::start(Server::builder()).await;
@@ -104,10 +104,10 @@ async fn readiness_follows_the_first_load() {
     assert_eq!(get(server.http, "/readyz").await.0, StatusCode::OK);
 }
 
-/// Given a client that accepted clusters, and rejects the next; then the status shows who it is, what it has and
-/// what it rejected, with its own words; and the metrics count it.
+/// Given a client that accepted a cluster, when it NACKs the next version, then the status shows the client, its version
+/// and the NACK with the client's reason, and the metrics count it.
 #[tokio::test]
-async fn s17_a_rejection_is_shown_with_its_reason() {
+async fn s17_nack_is_shown_with_its_reason() {
     let server = Running::start(Server::builder().identifier("replica-1")).await;
     server.cache.apply(upsert(&["a"]));
     let mut stream = Stream::open(server.grpc, SOTW).await;
@@ -165,9 +165,9 @@ async fn s17_a_rejection_is_shown_with_its_reason() {
     }
 }
 
-/// Given a client that went; then it is not shown any more, and its streams are not counted.
+/// Given a client, when it disconnects, then the status does not show it and the metrics do not count its stream.
 #[tokio::test]
-async fn a_client_that_went_is_not_shown() {
+async fn disconnected_client_is_not_shown() {
     let server = Running::with_clusters(&["a"]).await;
     let stream = Stream::open(server.grpc, SOTW).await;
     assert_eq!(

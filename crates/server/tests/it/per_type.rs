@@ -1,4 +1,4 @@
-//! The services of single kinds, and both API versions.
+//! The services of single resource types, and both API versions.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{Running, cluster};
 const LDS: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
 const V2_CDS: &str = "type.googleapis.com/envoy.api.v2.Cluster";
 
-/// A server with one resource, named `a`, of every kind.
+/// Starts a server with one resource of every type, each named `a`.
 pub(crate) async fn with_every_type() -> Running {
     let server = Running::start(Server::builder().identifier("replica-1")).await;
     let one = |resource_type| Arc::new(Resource::new(resource_type, "a", b"\x0a\x01a"));
@@ -24,8 +24,8 @@ pub(crate) async fn with_every_type() -> Running {
     server
 }
 
-/// Given a resource of every kind; when a client asks each service of the table for it, without saying a type URL, by
-/// each streaming method of each API version; then it is answered with the type URL of that version.
+/// Given a resource of every type, when a client calls each streaming method of each service and API version without a
+/// type URL, then the response has the type URL of that version.
 #[tokio::test]
 async fn s61_every_service_streams_its_type() {
     let server = with_every_type().await;
@@ -56,14 +56,14 @@ async fn s61_every_service_streams_its_type() {
             }
         }
     }
-    // v3: eleven services, eight of them with both methods. v2: eight, seven of them with both.
+    // v3: eleven services, eight of them with both methods. v2: eight services, seven of them with both methods.
     assert_eq!(asked, 8 * 2 + 3 + 7 * 2 + 1);
 }
 
-/// Given a stream of the cluster service; when listeners are asked for on it; then it ends with INVALID_ARGUMENT, and
-/// another stream lives on.
+/// Given a stream of the cluster service, when a client subscribes to listeners on it, then it ends with
+/// INVALID_ARGUMENT. Another stream goes on.
 #[tokio::test]
-async fn s58_a_single_type_service_refuses_other_types() {
+async fn s58_single_type_service_refuses_other_types() {
     let server = with_every_type().await;
     let path = "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters";
     let mut good = Stream::open(server.grpc, path).await;
@@ -80,9 +80,9 @@ async fn s58_a_single_type_service_refuses_other_types() {
     assert_eq!(good.sotw().await.resources.len(), 2);
 }
 
-/// Given a method that a service of the table does not have, and a service that is not there; then UNIMPLEMENTED.
+/// Given a method that a service does not have, or an unknown service, then the call ends with UNIMPLEMENTED.
 #[tokio::test]
-async fn s59_methods_that_are_not_served_are_refused() {
+async fn s59_methods_not_served_are_unimplemented() {
     let server = with_every_type().await;
     for path in [
         "/envoy.service.route.v3.VirtualHostDiscoveryService/StreamVirtualHosts",
@@ -94,8 +94,8 @@ async fn s59_methods_that_are_not_served_are_refused() {
     }
 }
 
-/// Given a v2 and a v3 client of ADS; then both see equal content at equal versions, each under its own type URL, and
-/// both see the change.
+/// Given a v2 and a v3 client of ADS, then both get equal content with equal versions, each with its own type URL, before
+/// and after a change.
 #[tokio::test]
 async fn s62_v2_and_v3_streams_stand_side_by_side() {
     let server = with_every_type().await;

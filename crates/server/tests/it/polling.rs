@@ -1,4 +1,4 @@
-//! Clients without a stream: `Fetch*` and REST.
+//! Poll clients: `Fetch*` and REST (S-56, S-57).
 
 use std::net::SocketAddr;
 
@@ -18,7 +18,7 @@ use crate::{Running, upsert};
 
 const CLUSTERS: &str = "/v3/discovery:clusters";
 
-/// Posts a body, with as much patience as a client may have.
+/// Posts a body, with `Prefer: wait` if `wait` has a number of seconds.
 pub(crate) async fn post(
     address: SocketAddr,
     path: &str,
@@ -51,10 +51,10 @@ pub(crate) async fn poll(
     (status, serde_json::from_str(&body).unwrap_or(Value::Null))
 }
 
-/// Given clusters a, b; when a client without a version asks; then 200 with both, in canonical JSON; when it asks
-/// with that version; then 304.
+/// Given clusters a and b, when a client polls without a version, then it gets 200 with both, in canonical JSON. When it
+/// polls with that version, then it gets 304.
 #[tokio::test]
-async fn s56_a_poll_is_answered_with_what_the_client_lacks() {
+async fn s56_poll_is_answered_if_the_version_differs() {
     let server = Running::with_clusters(&["a", "b"]).await;
     let (status, response) = poll(&server, &json!({"node": {"id": "n"}}), None).await;
     assert_eq!(status, StatusCode::OK);
@@ -70,10 +70,10 @@ async fn s56_a_poll_is_answered_with_what_the_client_lacks() {
     assert_eq!(response["resources"], json!([cluster("b")]));
 }
 
-/// Given a client with the current version that waits for a minute; when something it asked for changes; then it is
-/// answered at once; a change of what it did not ask for is nothing to it.
+/// Given a long poll of a client with the current version, when a resource that it named changes, then it is answered at
+/// once. A change of another resource does not end the poll.
 #[tokio::test]
-async fn s56_a_poll_is_held_until_something_changes() {
+async fn s56_long_poll_is_answered_on_change() {
     let server = Running::with_clusters(&["a"]).await;
     let request = json!({"resourceNames": ["a", "z"]});
     let (_, first) = poll(&server, &request, None).await;
@@ -82,7 +82,7 @@ async fn s56_a_poll_is_held_until_something_changes() {
     let changing = async {
         server.counts("oxds_requests_total 2").await;
         server.cache.apply(upsert(&["b"]));
-        // Somebody else hears of it meanwhile.
+        // Another client sees the change meanwhile.
         let (_, all) = poll(&server, &json!({}), None).await;
         assert_eq!(all["resources"].as_array().unwrap().len(), 2);
         server.cache.apply(upsert(&["z"]));
@@ -95,10 +95,10 @@ async fn s56_a_poll_is_held_until_something_changes() {
     assert_eq!(response["resources"].as_array().unwrap().len(), 2);
 }
 
-/// Given a server with nothing loaded: 404. Then: an unknown path, a wrong method, no JSON, another kind, too long a
-/// name; each has its status, and none is the server's fault.
+/// Given a server without configuration, then a poll gets 404. Given an unknown path, a wrong method, malformed JSON,
+/// another resource type or a name over the limit, then each gets its own 4xx status.
 #[tokio::test]
-async fn s57_faults_of_the_client_have_their_status() {
+async fn s57_client_errors_have_their_http_status() {
     let server = Running::start(Server::builder()).await;
     let (status, _) = poll(&server, &json!({}), Some(0)).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
@@ -121,7 +121,7 @@ async fn s57_faults_of_the_client_have_their_status() {
 }
 
 #[tokio::test]
-async fn s57_a_body_beyond_the_limit_is_refused() {
+async fn s57_body_over_the_limit_is_refused() {
     let limits = {
         let mut limits = oxds_server::Limits::default();
         limits.message_bytes = 100;
@@ -132,8 +132,8 @@ async fn s57_a_body_beyond_the_limit_is_refused() {
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
 }
 
-/// Given clusters a, b; when a client calls `FetchClusters`; then one response has them; when it has them already;
-/// then it is told the same again, since nothing else would leave it what it has.
+/// Given clusters a and b, when a client calls `FetchClusters`, then one response has both. When it calls again with that
+/// version, then it gets the same response: gRPC has no "not modified", and an empty response would remove them.
 #[tokio::test]
 async fn s56_fetch_is_answered_over_grpc() {
     let server = Running::with_clusters(&["a", "b"]).await;
@@ -147,10 +147,10 @@ async fn s56_fetch_is_answered_over_grpc() {
     assert_eq!(first, second);
 }
 
-/// Given a REST client and one that fetches; then CSDS and the status page show both as they show streams: what they
-/// were sent is STALE until their next question acknowledges it; a refusal is shown in the client's words.
+/// Given a REST client and a `Fetch` client, then CSDS and the status page show both as they show streams: resources are
+/// STALE until the next request acknowledges them, and a NACK is shown with the client's reason.
 #[tokio::test]
-async fn s68_clients_that_poll_are_shown() {
+async fn s68_poll_clients_are_shown() {
     let server = Running::with_clusters(&["a"]).await;
     let (_, first) = poll(&server, &json!({"node": {"id": "rest-1"}}), None).await;
     let mut client = Client::connect(server.grpc).await;
@@ -202,10 +202,10 @@ async fn s68_clients_that_poll_are_shown() {
     let response: ClientStatusResponse = client
         .unary(crate::csds::FETCH, &ClientStatusRequest::default())
         .await;
-    let refused = &response.config[0].generic_xds_configs[0];
-    assert_eq!(refused.config_status(), ConfigStatus::Error);
+    let nacked = &response.config[0].generic_xds_configs[0];
+    assert_eq!(nacked.config_status(), ConfigStatus::Error);
     assert_eq!(
-        refused.error_state.as_ref().unwrap().details,
+        nacked.error_state.as_ref().unwrap().details,
         "a: no such thing"
     );
     let (_, metrics) = crate::pages::get(server.http, "/metrics").await;

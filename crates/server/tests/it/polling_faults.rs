@@ -1,4 +1,4 @@
-//! Polls that no client should send: each is the client's fault, is told so, and costs little (S-57).
+//! Malformed and abusive polls: each gets a client error, and costs little (S-57).
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -20,19 +20,19 @@ use crate::{Running, SOON};
 
 const CLUSTERS: &str = "/v3/discovery:clusters";
 
-/// Objects in each other, so many deep, as a node's metadata.
+/// Returns a request whose node metadata are `depth` nested objects.
 fn nested(depth: usize) -> String {
     let (open, close) = ("{\"a\":".repeat(depth), "}".repeat(depth));
     format!("{{\"node\":{{\"metadata\":{open}1{close}}}}}")
 }
 
-/// What a client may well say, and it is answered; what it may not, and it is told so: never is the server at fault.
+/// Given valid and malformed bodies, then each gets 200 or 400, and none a server error.
 #[tokio::test]
-async fn s57_whatever_is_posted_the_server_is_not_at_fault() {
+async fn s57_arbitrary_bodies_never_cause_a_server_error() {
     let server = Running::with_clusters(&["a"]).await;
     let lists = "[".repeat(1_000_000);
     let cases = [
-        // An acknowledgement as Envoy writes it, and what a client of tomorrow may add.
+        // An ACK as Envoy writes it, with a field that this server does not know.
         (
             json!({"response_nonce": "1", "version_info": "x", "tomorrow": [{}]}).to_string(),
             200,
@@ -52,9 +52,9 @@ async fn s57_whatever_is_posted_the_server_is_not_at_fault() {
         ("\u{feff}{}".into(), 400),
     ];
     for (body, expected) in cases {
-        let what: String = body.chars().take(60).collect();
+        let shown: String = body.chars().take(60).collect();
         let (status, text) = post(server.http, CLUSTERS, body, Some(0)).await;
-        assert_eq!(status, expected, "{what}: {text}");
+        assert_eq!(status, expected, "{shown}: {text}");
     }
 }
 
@@ -69,9 +69,9 @@ async fn send(server: SocketAddr, request: Request<Full<bytes::Bytes>>) -> (Stat
     (status, String::from_utf8_lossy(&body).into())
 }
 
-/// Every method but POST is a wrong one; a header that says nonsense is no reason to fail.
+/// Given methods other than POST, then each gets 405. Given unknown or malformed headers, then the poll is answered.
 #[tokio::test]
-async fn s57_methods_and_headers_are_told_apart() {
+async fn s57_wrong_methods_and_headers_have_their_status() {
     let server = Running::with_clusters(&["a"]).await;
     let with = |method: Method, header: (&str, &str)| {
         let request = Request::builder().method(method).uri(CLUSTERS);
@@ -101,10 +101,10 @@ async fn s57_methods_and_headers_are_told_apart() {
     }
 }
 
-/// Given a resource of every kind; when each path of REST is polled and each `Fetch*` method is called, in both versions
-/// of the API; then each answers with its kind.
+/// Given a resource of every type, when each REST path is polled and each `Fetch*` method is called, in both API versions,
+/// then each response has its type URL.
 #[tokio::test]
-async fn s61_every_type_that_can_be_fetched_or_polled_is() {
+async fn s61_every_type_is_served_by_fetch_and_rest() {
     let server = with_every_type().await;
     let mut client = Client::connect(server.grpc).await;
     let (mut fetched, mut polled) = (0, 0);
@@ -136,24 +136,24 @@ async fn s61_every_type_that_can_be_fetched_or_polled_is() {
             }
         }
     }
-    // Those of virtual hosts and of locality endpoints are of differences only, and REST has no path for rate limits.
+    // Virtual hosts and locality endpoints exist over delta only, and REST has no path for rate limits.
     assert_eq!((fetched, polled), (9 + 7, 8 + 7));
 }
 
-/// Given connections to the HTTP port that say nothing, half a head, or half a body; then they are closed when patience
-/// ends.
+/// Given connections to the HTTP port that send nothing, half of the headers, or half of a body, then they are closed after
+/// `first_request`.
 #[tokio::test]
-async fn s77_the_http_port_waits_no_longer_for_half_a_request() {
+async fn s77_incomplete_http_request_times_out() {
     let mut limits = Limits::default();
     limits.first_request = Duration::from_millis(100);
     let server = Running::start(Server::builder().limits(limits)).await;
     let half = format!("POST {CLUSTERS} HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{{");
-    for said in ["", "POST /v3/disc", &half] {
+    for bytes in ["", "POST /v3/disc", &half] {
         let mut socket = TcpStream::connect(server.http).await.unwrap();
-        socket.write_all(said.as_bytes()).await.unwrap();
+        socket.write_all(bytes.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         let closed = timeout(SOON, socket.read_to_end(&mut answer)).await;
-        assert!(closed.is_ok(), "{said:?}");
+        assert!(closed.is_ok(), "{bytes:?}");
         let answer = String::from_utf8(answer).unwrap();
         assert!(
             answer.is_empty() || answer.starts_with("HTTP/1.1 408"),
@@ -162,7 +162,7 @@ async fn s77_the_http_port_waits_no_longer_for_half_a_request() {
     }
 }
 
-/// Given as many connections to the HTTP port as are allowed; then one more is closed.
+/// Given the maximum number of connections to the HTTP port, then one more is closed.
 #[tokio::test]
 async fn s77_connections_to_the_http_port_are_limited() {
     let mut limits = Limits::default();
@@ -188,7 +188,7 @@ async fn s77_connections_to_the_http_port_are_limited() {
     drop(held);
 }
 
-/// Given a poll that is held for a minute; when the server shuts down; then it is answered, and nobody is waited for.
+/// Given a waiting long poll, when the server shuts down, then the poll is answered and the shutdown does not wait for it.
 #[tokio::test]
 async fn s79_shutdown_ends_polls() {
     let mut server = Running::with_clusters(&["a"]).await;

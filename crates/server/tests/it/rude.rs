@@ -1,5 +1,5 @@
-//! Clients that are ruder than HTTP/2 libraries let one be. Each costs the server little, is told why it is ended, if at
-//! all it still listens, and disturbs nobody.
+//! Clients that break HTTP/2 in ways that libraries do not allow. Each costs the server little, gets a reason when its
+//! stream ends, and does not disturb other clients.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,12 @@ use crate::client::{CDS, DELTA, SOTW, Stream, ack, ask, subscribe};
 use crate::{Running, cluster, until, upsert};
 
 const RESOURCE_EXHAUSTED: u32 = 8;
-/// HTTP/2's window for streams, unless told otherwise.
+/// The default flow-control window of a stream (RFC 9113, 6.9.2), in bytes.
 const WINDOW: u32 = 65_535;
-/// HTTP/2's error codes (RFC 9113, 7).
+/// An error code of HTTP/2 (RFC 9113, 7).
 const FRAME_SIZE_ERROR: u32 = 6;
 
-/// A server that is impatient enough for tests, with one cluster.
+/// Starts a server with one cluster and changed limits.
 async fn start(change: impl FnOnce(&mut Limits)) -> Running {
     let mut limits = Limits::default();
     change(&mut limits);
@@ -32,7 +32,7 @@ async fn open(server: &Running, path: &str) -> Call {
     client.call(path).await.unwrap()
 }
 
-/// A stream that everybody else stands for: what it is told of the rude it shares the server with is nothing.
+/// A stream of a client that follows the protocol, on the same server. It must not notice the others.
 struct Bystander(Stream);
 
 impl Bystander {
@@ -43,28 +43,28 @@ impl Bystander {
         Self(stream)
     }
 
-    /// It is still told of changes.
-    async fn lives(&mut self, server: &Running) {
+    /// Checks that the stream still gets changes.
+    async fn gets_changes(&mut self, server: &Running) {
         server.cache.apply(upsert(&["bystander"]));
         let response = self.0.sotw_acked().await;
-        let told = |value: &[u8]| value.ends_with(b"bystander");
-        assert!(response.resources.iter().any(|any| told(&any.value)));
+        let mut values = response.resources.iter().map(|any| &any.value);
+        assert!(values.any(|value| value.ends_with(b"bystander")));
     }
 }
 
-/// Given requests without end on one stream; then they are read at the rate that is allowed, what is not read stays in
-/// the client, and nobody else waits.
+/// Given endless requests on one stream, then the server reads them at the configured rate, the rest stays in the client,
+/// and no other client waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s77_a_flood_is_read_no_faster_than_the_rate() {
+async fn s77_flood_is_read_at_the_request_rate() {
     let server = start(|limits| (limits.request_rate, limits.request_burst) = (50, 100)).await;
     let mut bystander = Bystander::of(&server).await;
     let begun = Instant::now();
     let mut call = open(&server, SOTW).await;
     let request = framed(&ask(CDS, &[&"x".repeat(4000)]));
-    // Until the windows are full: then the next byte leaves when one is read.
+    // Until the flow-control windows are full: after that, each byte waits for a read.
     let sent = call.flood(&request, Duration::from_millis(10)).await;
     let read = server.metric("oxds_requests_total").await;
-    bystander.lives(&server).await;
+    bystander.gets_changes(&server).await;
     let allowed = 100 + 50 * (begun.elapsed().as_secs() + 1) + 5;
     assert!(read <= allowed, "{read} requests read, {allowed} allowed");
     let waiting = (sent as u64 - (read - 2)) * request.len() as u64;
@@ -72,10 +72,10 @@ async fn s77_a_flood_is_read_no_faster_than_the_rate() {
     assert!(server.metric("oxds_throttled_total").await > 0);
 }
 
-/// Given readers that never read, and a cluster that changes a thousand times; then each costs the one response that it
-/// does not take, and a reader that reads is told of the last change at once.
+/// Given 20 clients that do not read, when a cluster changes 1,000 times, then each of them costs only one response, and
+/// another client gets the last change at once.
 #[tokio::test]
-async fn s76_readers_that_never_read_delay_nobody() {
+async fn s76_stalled_readers_do_not_delay_other_clients() {
     let server = start(|_| {}).await;
     let mut bystander = Bystander::of(&server).await;
     let mut stalled = Vec::new();
@@ -89,7 +89,7 @@ async fn s76_readers_that_never_read_delay_nobody() {
         stalled.push((client, call));
     }
     let responses = "oxds_responses_total{kind=\"cds\"}";
-    until("all are answered", async || {
+    until("one response for each client", async || {
         (server.metric(responses).await == 1 + 20).then_some(())
     })
     .await;
@@ -102,17 +102,18 @@ async fn s76_readers_that_never_read_delay_nobody() {
             .push(cluster("a", &[0x1a, 2, a & 0x7f, b]).into());
         server.cache.apply(changes);
     }
-    bystander.lives(&server).await;
+    bystander.gets_changes(&server).await;
     let sent = server.metric(responses).await;
     assert!(
         sent <= 1 + 20 + 2,
-        "{sent}: nothing is made for who does not read"
+        "{sent}: no response is made for a client that does not read"
     );
     let made = server.metric("oxds_encodes_total").await - before;
-    assert!(made <= 4, "{made} bodies for the one who reads");
+    assert!(made <= 4, "{made} bodies for the client that reads");
 }
 
-/// Given connections that say nothing, or "hello" in HTTP/2 and no more; then they are closed when patience ends.
+/// Given connections without a byte, with half of the HTTP/2 preface, or with the preface and nothing more, then they are
+/// closed after `first_request`.
 #[tokio::test]
 async fn s77_half_open_connections_are_closed() {
     let server = start(|limits| limits.first_request = Duration::from_millis(50)).await;
@@ -129,9 +130,9 @@ async fn s77_half_open_connections_are_closed() {
         .await;
 }
 
-/// Given a client that vanishes without a word; then its stream ends when it answers no ping.
+/// Given a client that vanishes without closing its connection, then its stream ends when it does not answer a PING.
 #[tokio::test]
-async fn s77_a_client_that_vanished_is_forgotten() {
+async fn s77_vanished_client_is_forgotten() {
     let server = start(|limits| {
         limits.keepalive = Duration::from_millis(50);
         limits.keepalive_timeout = Duration::from_millis(50);
@@ -146,7 +147,7 @@ async fn s77_a_client_that_vanished_is_forgotten() {
     server.counts("oxds_streams{protocol=\"sotw\"} 0").await;
 }
 
-/// Given more connections, or more streams of one address, than are allowed; then those beyond are refused.
+/// Given more connections, or more streams of one address, than the limit, then the extra ones are refused.
 #[tokio::test]
 async fn s77_connections_and_the_streams_of_a_peer_are_limited() {
     let server = start(|limits| limits.connections = 1).await;
@@ -171,7 +172,7 @@ async fn s77_connections_and_the_streams_of_a_peer_are_limited() {
     let refused = Ended::Status(RESOURCE_EXHAUSTED, text.into());
     assert_eq!(open(&server, SOTW).await.ended().await, refused);
     first.reset();
-    until("a place is free", async || {
+    until("a stream is accepted again", async || {
         let mut call = open(&server, SOTW).await;
         call.send(framed(&ask(CDS, &[])));
         call.message().await.ok()
@@ -179,9 +180,9 @@ async fn s77_connections_and_the_streams_of_a_peer_are_limited() {
     .await;
 }
 
-/// Given a million names, in one request or in many; then the stream is ended, SotW and delta, and the names are gone.
+/// Given a million names in one SotW request or in ten delta requests, then the stream ends with RESOURCE_EXHAUSTED.
 #[tokio::test]
-async fn s60_a_million_names_are_too_many() {
+async fn s60_million_names_are_refused() {
     let server = start(|_| {}).await;
     let mut bystander = Bystander::of(&server).await;
     let names = |from: usize, count: usize| -> Vec<String> {
@@ -211,12 +212,12 @@ async fn s60_a_million_names_are_too_many() {
     server
         .counts("oxds_refusals_total{reason=\"names\"} 2")
         .await;
-    bystander.lives(&server).await;
+    bystander.gets_changes(&server).await;
 }
 
-/// Given a node that changes in mid-stream; then the stream stays that of the first.
+/// Given a request with another node on an open stream, then the stream keeps the first node.
 #[tokio::test]
-async fn s60_a_node_does_not_change() {
+async fn s60_node_of_a_stream_cannot_change() {
     let server = start(|_| {}).await;
     let mut call = open(&server, SOTW).await;
     call.send(framed(&ask(CDS, &[])));
@@ -236,9 +237,9 @@ async fn s60_a_node_does_not_change() {
     assert_eq!(status["nodes"][0]["id"], "test-1");
 }
 
-/// Given nonces that are made up, or old; then they acknowledge nothing, are answered by nothing, and the stream goes on.
+/// Given invented or old nonces, then they are no ACK, get no response, and the stream goes on.
 #[tokio::test]
-async fn s60_invented_nonces_are_counted_and_no_more() {
+async fn s60_unknown_nonces_are_only_counted() {
     let server = start(|_| {}).await;
     let mut call = open(&server, SOTW).await;
     call.send(framed(&ask(CDS, &[])));
@@ -263,25 +264,25 @@ async fn s60_invented_nonces_are_counted_and_no_more() {
     server.cache.apply(upsert(&["b"]));
     let second = DiscoveryResponse::decode(call.message().await.unwrap()).unwrap();
     assert_eq!(second.resources.len(), 2);
-    // An old one, after which the new one still counts.
+    // A stale nonce first; the current nonce after it still counts.
     call.send(framed(&ack(&first)));
     call.send(framed(&ack(&second)));
     server.counts("oxds_acks_total{kind=\"cds\"} 2").await;
 }
 
-/// Given frames beyond what HTTP/2 allows; then the connection ends with the error that says so, and no other.
+/// Given frames that HTTP/2 does not allow, then their connection ends with the proper error. Other connections go on.
 #[tokio::test]
 async fn s77_frames_over_the_limit_end_their_connection() {
     let server = start(|_| {}).await;
     let mut bystander = Bystander::of(&server).await;
     let mut wire = Wire::connect(server.grpc).await.unwrap();
     wire.greet().await.unwrap();
-    // DATA of one byte more than the largest frame.
+    // A DATA frame that is one byte too long.
     wire.send(&frame(0, 0, 1, &vec![0; (16 << 10) + 1]))
         .await
         .unwrap();
     assert_eq!(wire.closed().await.unwrap(), Some(FRAME_SIZE_ERROR));
-    // SETTINGS that are no multiple of six bytes.
+    // A SETTINGS frame whose length is not a multiple of six.
     let mut wire = Wire::connect(server.grpc).await.unwrap();
     wire.greet().await.unwrap();
     wire.send(&frame(4, 0, 0, b"four")).await.unwrap();
@@ -293,10 +294,10 @@ async fn s77_frames_over_the_limit_end_their_connection() {
         .await
         .unwrap();
     wire.closed().await.unwrap();
-    bystander.lives(&server).await;
+    bystander.gets_changes(&server).await;
 }
 
-/// Given headers of a megabyte; then the call is refused.
+/// Given headers of 1 MB, then the call is refused.
 #[tokio::test]
 async fn s77_giant_headers_are_refused() {
     let server = start(|_| {}).await;
@@ -308,15 +309,15 @@ async fn s77_giant_headers_are_refused() {
         Err(_) => Ended::Reset(None),
     };
     assert!(!matches!(ended, Ended::Status(0, _)), "{ended:?}");
-    // Its own: the question and the acknowledgement.
+    // Only the request and the ACK of the bystander.
     assert_eq!(server.metric("oxds_requests_total").await, 2);
-    bystander.lives(&server).await;
+    bystander.gets_changes(&server).await;
 }
 
-/// Given a client that opens calls and takes them back, thousands of times (CVE-2023-44487); then no call of its remains,
-/// whether its connection was ended or not.
+/// Given a client that opens and resets thousands of calls (CVE-2023-44487), then none of its calls remains, whether or
+/// not the server ended its connection.
 #[tokio::test]
-async fn s77_rapid_resets_leave_nothing_behind() {
+async fn s77_rapid_resets_leave_no_state() {
     let server = start(|_| {}).await;
     let mut bystander = Bystander::of(&server).await;
     let mut client = Rude::connect(server.grpc, WINDOW).await.unwrap();
@@ -326,14 +327,13 @@ async fn s77_rapid_resets_leave_nothing_behind() {
             Err(_) => break,
         }
     }
-    bystander.lives(&server).await;
+    bystander.gets_changes(&server).await;
     server.counts("oxds_streams{protocol=\"sotw\"} 1").await;
 }
 
-/// Given messages torn by the end of the stream, or compressed, or of other bytes, many times over; then each stream has
-/// its status, and the count of streams is what it was.
+/// Given 300 messages of random bytes, then each stream ends with a status, and no stream remains.
 #[tokio::test]
-async fn s60_nonsense_leaves_nothing_behind() {
+async fn s60_nonsense_leaves_no_state() {
     let server = start(|_| {}).await;
     let mut client = Rude::connect(server.grpc, WINDOW).await.unwrap();
     for i in 0..300_u32 {
@@ -353,26 +353,26 @@ async fn s60_nonsense_leaves_nothing_behind() {
     assert_eq!(server.metric("oxds_refusals_total").await, 300);
 }
 
-/// Given a fleet that connects at once, faster than anybody is accepted, then nobody is turned away to try again.
+/// Given 500 clients that connect at once to a server that does not accept yet, then no connection is refused.
 #[tokio::test]
-async fn p6_a_fleet_that_connects_at_once_finds_room() {
+async fn p6_simultaneous_connections_are_all_accepted() {
     let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-    // Bound, and not run: nobody is accepted.
+    // Bound but not run: the server accepts no connection.
     let server = Server::builder().grpc(any).bind().await;
     let server = server.unwrap();
     let mut fleet = Vec::new();
     for client in 0..500 {
-        // Who is turned away tries again after a second.
+        // A refused SYN is sent again after one second.
         let connected = tokio::net::TcpStream::connect(server.grpc_addr());
         let connected = tokio::time::timeout(Duration::from_millis(800), connected).await;
-        fleet.push(connected.unwrap_or_else(|_| panic!("client {client} found no room")));
+        fleet.push(connected.unwrap_or_else(|_| panic!("client {client} was refused")));
     }
 }
 
-/// Given SETTINGS or PINGs without end from one who reads no answer; then it is left to wait, or sent away, and nobody
-/// else waits.
+/// Given endless SETTINGS or PING frames from a client that does not read, then the server stops reading or closes the
+/// connection, and no other client waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s60_a_flood_of_settings_or_pings_is_left_unread() {
+async fn s60_flood_of_settings_or_pings_is_not_read() {
     for flood in [
         frame(4, 0, 0, &[0, 4, 0, 0, 1, 0]),
         frame(6, 0, 0, b"whatever"),
@@ -389,13 +389,13 @@ async fn s60_a_flood_of_settings_or_pings_is_left_unread() {
             sent += flood.len();
             assert!(sent < 64 << 20, "{sent} bytes read of a flood");
         }
-        bystander.lives(&server).await;
+        bystander.gets_changes(&server).await;
     }
 }
 
-/// Given a request in as many DATA frames as it has bytes, and one of no bytes at all; then each is one request.
+/// Given a request in DATA frames of one byte each, and an empty request, then each is one request.
 #[tokio::test]
-async fn s60_a_request_is_one_however_it_is_cut() {
+async fn s60_request_may_arrive_in_any_fragments() {
     let server = start(|_| {}).await;
     let mut call = open(&server, SOTW).await;
     for byte in framed(&ask(CDS, &[])) {
@@ -414,7 +414,7 @@ async fn s60_a_request_is_one_however_it_is_cut() {
     assert_eq!(
         response.resources.len(),
         1,
-        "all clusters, of a nameless node"
+        "all clusters, for a node without an id"
     );
     for path in [SOTW, DELTA] {
         let mut call = open(&server, path).await;
@@ -427,9 +427,9 @@ async fn s60_a_request_is_one_however_it_is_cut() {
     }
 }
 
-/// Given a type URL of a megabyte, of one form or another; then the stream ends with a status that a client can read.
+/// Given a type URL of 1 MB, well-formed or not, then the stream ends with a short status message.
 #[tokio::test]
-async fn s60_a_giant_type_url_is_refused_in_few_words() {
+async fn s60_giant_type_url_gets_a_short_error() {
     let server = start(|_| {}).await;
     let giant = "x".repeat(1 << 20);
     let cds = "/envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters";
@@ -458,9 +458,9 @@ async fn s60_a_giant_type_url_is_refused_in_few_words() {
     );
 }
 
-/// Given clients that do not say who they are; then they are told what all are told, and no two are taken for one.
+/// Given clients without a node or with an empty node id, then they get the resources of all nodes.
 #[tokio::test]
-async fn s60_a_node_without_a_name_is_served_as_nobody_in_particular() {
+async fn s60_node_without_an_id_is_served_as_ungrouped() {
     let server = start(|_| {}).await;
     for node in [None, Some(Node::default())] {
         let mut call = open(&server, SOTW).await;
@@ -481,9 +481,9 @@ async fn s60_a_node_without_a_name_is_served_as_nobody_in_particular() {
     assert_eq!(status["nodes"][0]["id"], "");
 }
 
-/// Given a call of discovery that is no call of gRPC; then it is told so, and opens no stream.
+/// Given a request to a discovery method that is not gRPC, then it gets an HTTP error and opens no stream.
 #[tokio::test]
-async fn s59_what_is_not_grpc_opens_no_stream() {
+async fn s59_requests_other_than_grpc_open_no_stream() {
     let server = start(|_| {}).await;
     let mut client = Rude::connect(server.grpc, WINDOW).await.unwrap();
     let call = client

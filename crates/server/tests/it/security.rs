@@ -1,4 +1,4 @@
-//! TLS, and who may be whom (S-78).
+//! TLS and authorization (S-78).
 
 use std::io;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ rules:
   inspect: true
 ";
 
-/// A server with a cluster and two secrets, and an authority that it trusts.
+/// A server with a cluster and two secrets, and the certificate authority that it trusts.
 pub(crate) struct Secured {
     pub(crate) running: Running,
     security: Security,
@@ -80,7 +80,7 @@ impl Secured {
         }
     }
 
-    /// By the same certificate, which asks nobody for one.
+    /// Returns security with the same server certificate, but without client certificates.
     pub(crate) fn without_client_ca(&self) -> Security {
         let path = |name: &str| self.folder.path().join(name);
         let files = TlsFiles {
@@ -95,7 +95,7 @@ impl Secured {
         self.folder.path().join("rules.yaml")
     }
 
-    /// A client with these names in its certificate.
+    /// Connects a client with these names in its certificate.
     async fn client(&self, names: &[&str]) -> Client {
         let certificate = self.authority.issue(names).unwrap();
         connect(&self.authority, self.running.grpc, Some(&certificate))
@@ -104,7 +104,8 @@ impl Secured {
     }
 }
 
-/// In TLS 1.3 a server refuses a client after the handshake is over for the client: then the first call fails.
+/// Connects over TLS. In TLS 1.3 the handshake ends for the client before the server rejects its certificate: then the
+/// first call fails instead.
 async fn connect(
     authority: &Authority,
     address: SocketAddr,
@@ -131,8 +132,8 @@ fn ask_as(id: &str, type_url: &str, names: &[&str]) -> DiscoveryRequest {
     }
 }
 
-/// Given a server that asks for certificates; then a client with one of its authority is served; one without, one of
-/// another authority, and one that speaks no TLS are not.
+/// Given a server that requires client certificates, then it serves a client with a certificate of its authority. It
+/// refuses clients without a certificate, with one of another authority, and without TLS.
 #[tokio::test]
 async fn s78_clients_need_a_certificate() {
     let server = Secured::start(None).await;
@@ -152,10 +153,10 @@ async fn s78_clients_need_a_certificate() {
     server.running.counts(refused).await;
 }
 
-/// Given certificate and key replaced on disk; then new connections see the new certificate, the old ones live on, and
-/// a certificate without its key changes nothing.
+/// Given a certificate and key that are replaced on disk, then new connections get the new certificate and old connections
+/// stay open. A certificate without its key changes nothing.
 #[tokio::test]
-async fn s78_certificates_are_read_again_when_they_change() {
+async fn s78_changed_certificates_are_reloaded() {
     let server = Secured::start(None).await;
     let mut old = server.client(&[WEB]).await.open(SOTW).await;
     old.send(&ask(CDS, &[]));
@@ -167,7 +168,7 @@ async fn s78_certificates_are_read_again_when_they_change() {
     let client = server.authority.issue(&[WEB]).unwrap();
     replace(&folder.join("server.pem"), &issued.certificate).unwrap();
     server.security.reload();
-    // Looked at, and left alone: what the clients of the old authority see is still the old certificate.
+    // The new certificate does not fit the old key, so the server keeps the old certificate.
     let address = server.running.grpc;
     connect(&server.authority, address, Some(&client))
         .await
@@ -188,10 +189,10 @@ async fn s78_certificates_are_read_again_when_they_change() {
     assert_eq!(old.sotw().await.resources.len(), 2);
 }
 
-/// Given rules; when a client says that it is a node of others, or does not say, or is in no rule; then its stream ends
-/// with a status that says why, SotW, delta and Fetch alike; others are served.
+/// Given rules, when a client claims a node id that its rule does not grant, sends no node id, or has no rule, then SotW,
+/// delta and `Fetch` calls end with a status that explains it. Other clients are served.
 #[tokio::test]
-async fn s78_a_node_that_claims_anothers_identity_is_refused() {
+async fn s78_node_id_of_another_identity_is_denied() {
     let server = Secured::start(Some(RULES)).await;
     let mut client = server.client(&[WEB]).await;
     let mut good = client.open(SOTW).await;
@@ -215,7 +216,7 @@ async fn s78_a_node_that_claims_anothers_identity_is_refused() {
         assert_eq!(stream.status().await.0, PERMISSION_DENIED);
     }
     let mut stream = server
-        .client(&["nobody.example.com"])
+        .client(&["unknown.example.com"])
         .await
         .open(SOTW)
         .await;
@@ -230,16 +231,16 @@ async fn s78_a_node_that_claims_anothers_identity_is_refused() {
     assert_eq!(
         good.sotw().await.resources.len(),
         2,
-        "S-60: a node does not change"
+        "S-60: the node of a stream does not change"
     );
     let refused = "oxds_refusals_total{reason=\"authorization\"} 7";
     server.running.counts(refused).await;
 }
 
-/// Given rules; when a client asks for secrets of others, by name or by `*`; then it gets its own and no other, on every
-/// kind of stream.
+/// Given rules, when a client subscribes to secrets of others, by name or by `*`, then it gets only its own secrets, on
+/// each type of stream and call.
 #[tokio::test]
-async fn s78_a_secret_goes_only_to_those_allowed() {
+async fn s78_secret_is_sent_only_to_authorized_clients() {
     let server = Secured::start(Some(RULES)).await;
     let mut client = server.client(&[WEB]).await;
     let service = "/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets";
@@ -258,7 +259,7 @@ async fn s78_a_secret_goes_only_to_those_allowed() {
     let response = stream.delta().await;
     let names: Vec<_> = response.resources.iter().map(|r| &*r.name).collect();
     assert_eq!(names, ["shop-cert"]);
-    // A client that asks for nothing that it may have is told, in the words it understands.
+    // If every subscribed secret is denied, the client gets a resource error, or a removal if it does not support errors.
     for features in [&[][..], &["xds.config.supports-resource-errors"]] {
         let mut stream = client.open(DELTA).await;
         let features = features.iter().map(|feature| (*feature).to_owned());
@@ -291,10 +292,10 @@ async fn s78_a_secret_goes_only_to_those_allowed() {
         .await;
 }
 
-/// Given a rule with a secret's canonical `xdstp` name; when it is asked for in another order of parameters, by name and by
-/// locator; then it comes, and what the rule does not name does not.
+/// Given a rule with the canonical `xdstp` name of a secret, when a client subscribes with the parameters in another
+/// order, by name or by locator, then it gets the secret, and no other.
 #[tokio::test]
-async fn s78_a_secret_is_the_same_however_it_is_named() {
+async fn s78_secret_rule_matches_every_spelling_of_a_name() {
     let xdstp = "xdstp://shop/envoy.extensions.transport_sockets.tls.v3.Secret/cert";
     let rules = RULES.replace("[shop-cert]", &format!("['{xdstp}?a=1&b=2']"));
     let server = Secured::start(Some(&rules)).await;
@@ -328,22 +329,22 @@ async fn s78_a_secret_is_the_same_however_it_is_named() {
         let mut stream = client.open(DELTA).await;
         stream.send(&ask_for(names, located));
         let response = stream.delta().await;
-        let told = response.resources.iter().map(|r| {
+        let received = response.resources.iter().map(|r| {
             let located = r.resource_name.as_ref().map(|name| &name.name);
             located.unwrap_or(&r.name).clone()
         });
         assert_eq!(
-            told.collect::<Vec<_>>(),
+            received.collect::<Vec<_>>(),
             [&*canonical],
             "{names:?} {located:?}"
         );
     }
 }
 
-/// Given a group that is told by the cluster that a node claims; then only a client whose rule has the group may claim
-/// it, and one that is not in it is served as before.
+/// Given a group that matches `node.cluster`, then only a client whose rule grants the group may claim that cluster. A
+/// client with another cluster is served as before.
 #[tokio::test]
-async fn s78_a_node_is_in_no_group_of_others() {
+async fn s78_node_in_the_group_of_another_identity_is_denied() {
     let rules = RULES.replace("nodes: ['**']", "nodes: ['**']\n  groups: [pay]");
     let server = Secured::start(Some(&rules)).await;
     let group = group("pay", matcher("payments"), &[("in-pay", b"")]);
@@ -371,9 +372,10 @@ async fn s78_a_node_is_in_no_group_of_others() {
     assert_eq!(stream.sotw().await.resources.len(), 2);
 }
 
-/// Given rules; then REST, which knows no identities, is closed, and CSDS is for those who may inspect.
+/// Given rules, then plaintext REST, which has no identities, is denied. CSDS and the status page need the `inspect`
+/// grant, and LRS needs a granted node id.
 #[tokio::test]
-async fn s78_no_other_door_is_open() {
+async fn s78_every_other_endpoint_is_authorized() {
     let server = Secured::start(Some(RULES)).await;
     let (status, text) =
         crate::polling::post(server.running.http, "/v3/discovery:secrets", "{}", None).await;
@@ -389,7 +391,7 @@ async fn s78_no_other_door_is_open() {
         .open_with(csds, &nothing)
         .await;
     assert_eq!(stream.status().await.0, 0);
-    // The page that operators' tools read, on this port.
+    // The status page on the gRPC port.
     let page = "/status.json";
     assert_eq!(
         server.client(&[WEB]).await.get(page).await,
@@ -405,9 +407,9 @@ async fn s78_no_other_door_is_open() {
     assert_eq!(stream.status().await.0, PERMISSION_DENIED);
 }
 
-/// Given rules without TLS, so that nobody has a certificate; then nobody is told anything.
+/// Given rules without TLS, so that no client has a certificate, then every client is denied.
 #[tokio::test]
-async fn s78_rules_without_certificates_let_nobody_in() {
+async fn s78_rules_without_certificates_deny_everyone() {
     let folder = tempfile::tempdir().unwrap();
     let rules = folder.path().join("rules.yaml");
     replace(&rules, RULES).unwrap();
@@ -418,9 +420,9 @@ async fn s78_rules_without_certificates_let_nobody_in() {
     assert_eq!(stream.status().await.0, UNAUTHENTICATED);
 }
 
-/// Given rules that change; then the streams whose grant changed are ended, and no others.
+/// Given rules that change, then the streams whose grant changed end, and no others.
 #[tokio::test]
-async fn s78_new_rules_hold_for_open_streams() {
+async fn s78_new_rules_apply_to_open_streams() {
     let server = Secured::start(Some(RULES)).await;
     let mut web = server.client(&[WEB]).await.open(SOTW).await;
     web.send(&ask_as("shop-1", CDS, &[]));
@@ -444,15 +446,15 @@ async fn s78_new_rules_hold_for_open_streams() {
     assert_eq!(admin.sotw().await.resources.len(), 2);
 }
 
-/// Given rules that change; then a client that may not inspect any more is told nothing by the CSDS stream that it has, one
-/// that may not be its node any more reports no loads, and a poll that waits is not answered by the rules of before.
+/// Given rules that change, then the next request on an open CSDS stream is denied without the `inspect` grant, the next
+/// load report is denied without the node id, and a waiting long poll is not answered under the old rules.
 #[tokio::test]
-async fn s78_new_rules_hold_for_whoever_asks_again() {
+async fn s78_new_rules_apply_to_the_next_request() {
     let server = Secured::start(Some(RULES)).await;
     let mut admin = server.client(&["spiffe://prod/ns/ops/sa/admin"]).await;
     let mut csds = admin.open(crate::csds::STREAM).await;
-    let question = ClientStatusRequest::default();
-    csds.send(&question);
+    let request = ClientStatusRequest::default();
+    csds.send(&request);
     let _: ClientStatusResponse = csds.message().await;
     let mut web = server.client(&[WEB]).await;
     let mut loads = web.open(crate::load::LRS).await;
@@ -462,9 +464,9 @@ async fn s78_new_rules_hold_for_whoever_asks_again() {
     let _: LoadStatsResponse = loads.message().await;
     let held = server.held_poll(WEB, "shop-cert").await;
 
-    let nobody = RULES.replace("inspect: true", "inspect: false");
-    let nobody = nobody.replace("[shop-*]", "[other-*]");
-    replace(&server.rules(), &nobody).unwrap();
+    let stricter = RULES.replace("inspect: true", "inspect: false");
+    let stricter = stricter.replace("[shop-*]", "[other-*]");
+    replace(&server.rules(), &stricter).unwrap();
     server.security.reload();
     until("the new rules", async || {
         let mut stream = web.open(SOTW).await;
@@ -472,7 +474,7 @@ async fn s78_new_rules_hold_for_whoever_asks_again() {
         (stream.status().await.0 == PERMISSION_DENIED).then_some(())
     })
     .await;
-    csds.send(&question);
+    csds.send(&request);
     assert_eq!(csds.status().await.0, PERMISSION_DENIED);
     loads.send(&crate::load::report(1));
     assert_eq!(loads.status().await.0, PERMISSION_DENIED);
@@ -489,7 +491,7 @@ async fn s78_new_rules_hold_for_whoever_asks_again() {
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{answer}");
 }
 
-/// gRPC writes some characters of a message as `%XX`.
+/// Decodes spaces and quotes of a status message, which gRPC percent-encodes.
 fn percent_decoded((code, text): (u32, String)) -> (u32, String) {
     (code, text.replace("%20", " ").replace("%22", "\""))
 }

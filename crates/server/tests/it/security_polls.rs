@@ -1,4 +1,4 @@
-//! Polls over TLS: they come in by the gRPC port, which knows who polls (S-56, S-78).
+//! Polls over TLS: they use the gRPC port, which knows the identity of the client (S-56, S-78).
 
 use http::{Request, Response, StatusCode, Version};
 use http_body_util::{BodyExt as _, Full};
@@ -31,7 +31,7 @@ impl Secured {
         Ok(connector.connect(localhost, socket).await?)
     }
 
-    /// Polls for a secret, as `shop-1`, and then for a version that it has: what that is answered with.
+    /// Polls for a secret as `shop-1`, then starts a long poll with the received version. Returns the task of the latter.
     pub(crate) async fn held_poll(
         &self,
         name: &str,
@@ -54,12 +54,12 @@ impl Secured {
             let body = response.into_body().collect().await.unwrap().to_bytes();
             (status, String::from_utf8_lossy(&body).into_owned())
         });
-        // The first question, and this one, which waits.
+        // The first request, and this one, which waits.
         self.running.counts("oxds_requests_total 2").await;
         held
     }
 
-    /// Posts a body over TLS, in this version of HTTP, as whom the certificate says.
+    /// Posts a body over TLS in this version of HTTP, with this client certificate.
     async fn post(
         &self,
         version: Version,
@@ -109,10 +109,10 @@ fn names(response: &Value) -> Vec<&str> {
     resources.filter_map(|r| r["name"].as_str()).collect()
 }
 
-/// Given a server that lets nobody in without a certificate; when it is polled over TLS, by HTTP/1.1 or HTTP/2, with one;
-/// then it answers; without one the connection ends.
+/// Given a server that requires client certificates, when a client polls over TLS with a certificate, by HTTP/1.1 or
+/// HTTP/2, then it is served. Without a certificate the connection ends.
 #[tokio::test]
-async fn s56_s78_polls_come_in_over_tls() {
+async fn s56_s78_polls_are_served_over_tls() {
     let server = Secured::start(None).await;
     let certificate = server.authority.issue(&[WEB]).unwrap();
     for version in [Version::HTTP_11, Version::HTTP_2] {
@@ -125,15 +125,15 @@ async fn s56_s78_polls_come_in_over_tls() {
             (StatusCode::OK, &CDS.into())
         );
         assert_eq!(names(&response), ["a"]);
-        let nobody = server.post(version, None, CLUSTERS, &json!({})).await;
-        nobody.unwrap_err();
+        let without = server.post(version, None, CLUSTERS, &json!({})).await;
+        without.unwrap_err();
     }
 }
 
-/// Given the same, without rules; then polls in plaintext are refused, as nobody shows a certificate there; given a server
-/// that asks for none, they are not.
+/// Given a server that requires client certificates, then plaintext polls are denied, because they have no certificate.
+/// Given a server without client certificates, they are served.
 #[tokio::test]
-async fn s78_where_certificates_are_asked_for_nobody_polls_in_plaintext() {
+async fn s78_plaintext_polls_are_denied_with_client_certificates() {
     let server = Secured::start(None).await;
     let (status, text) = crate::polling::post(server.running.http, SECRETS, "{}", None).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
@@ -149,10 +149,10 @@ async fn s78_where_certificates_are_asked_for_nobody_polls_in_plaintext() {
     assert_eq!(status, StatusCode::OK);
 }
 
-/// Given rules; when clients poll as nodes that are theirs and that are not, and for secrets that are theirs and that are
-/// not; then each is told what its rule grants, and no more.
+/// Given rules, when clients poll with granted and other node ids, and for granted and other secrets, then each gets only
+/// the resources that its rule grants.
 #[tokio::test]
-async fn s78_rules_hold_for_polls() {
+async fn s78_rules_apply_to_polls() {
     let server = Secured::start(Some(RULES)).await;
     let as_node = |id: &str| json!({"node": {"id": id}});
     let (status, response) = server.polled(&[WEB], CLUSTERS, &as_node("shop-1")).await;

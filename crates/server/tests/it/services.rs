@@ -19,7 +19,8 @@ async fn health(server: &Running, service: &str) -> i32 {
     response.status
 }
 
-/// Given a server; before the first load it is not serving, then it is: as a whole, and its ADS.
+/// Given a server before the first load, then its health is NOT_SERVING. After the first load it is SERVING, for the
+/// server as a whole and for ADS.
 #[tokio::test]
 async fn s65_health_follows_the_first_load() {
     let server = Running::start(Server::builder()).await;
@@ -33,9 +34,10 @@ async fn s65_health_follows_the_first_load() {
     }
 }
 
-/// Given one who watches the health of the server; when that shuts down; then it is told so before its stream ends.
+/// Given a client that watches the health of the server, when the server shuts down, then the client gets NOT_SERVING
+/// before its stream ends.
 #[tokio::test]
-async fn s65_health_tells_of_a_shutdown() {
+async fn s65_health_reports_shutdown() {
     let mut server = Running::with_clusters(&["a"]).await;
     for service in ["", ADS] {
         until("serving", async || {
@@ -66,10 +68,10 @@ async fn reflect(stream: &mut Stream, request: MessageRequest) -> MessageRespons
         .unwrap()
 }
 
-/// Given a server; when a tool asks by reflection; then it is told of the services, and of the messages that a
-/// resource is made of.
+/// Given a server, when a tool calls the reflection service, then it gets the services, and the descriptors of services
+/// and resources.
 #[tokio::test]
-async fn s65_reflection_knows_services_and_resources() {
+async fn s65_reflection_lists_services_and_resources() {
     let server = Running::start(Server::builder()).await;
     let path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
     let mut stream = Stream::open(server.grpc, path).await;

@@ -1,4 +1,4 @@
-//! Clients of API v2, over a real socket.
+//! Clients of API v2 over a real socket (S-62, S-63).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ async fn shop() -> Running {
     server
 }
 
-/// What a client of those days reads in the bytes: with the descriptors of v2, and nothing unknown.
+/// Decodes a resource as a v2 client does: with the descriptors of v2. There must be no unknown field.
 fn read(type_url: &str, value: &[u8]) -> Value {
     let (_, name) = type_url.rsplit_once('/').unwrap();
     let descriptor = v2_pool().get_message_by_name(name).unwrap();
@@ -83,10 +83,10 @@ fn read(type_url: &str, value: &[u8]) -> Value {
         .unwrap()
 }
 
-/// Given a listener with a connection manager with a filter, a type URL inside the other; when a client of v2 asks for
-/// it, SotW and delta; then each of them is that of v2.
+/// Given a listener with a connection manager with a filter, when a v2 client subscribes to it over SotW or delta, then
+/// each nested type URL is that of v2.
 #[tokio::test]
-async fn s62_every_type_url_inside_is_of_v2() {
+async fn s62_nested_type_urls_are_v2() {
     let server = shop().await;
     let service = &ADS[1];
     let path = |method: Option<&str>| format!("/{}/{}", service.name, method.unwrap());
@@ -94,10 +94,10 @@ async fn s62_every_type_url_inside_is_of_v2() {
     sotw.send(&ask(V2_LDS, &[]));
     let mut delta = Stream::open(server.grpc, &path(service.delta)).await;
     delta.send(&subscribe(V2_LDS, &[]));
-    let full = sotw.sotw().await.resources.remove(0);
-    let step = delta.delta().await.resources.remove(0).resource.unwrap();
-    assert_eq!(full, step);
-    let listener = read(&full.type_url, &full.value);
+    let by_sotw = sotw.sotw().await.resources.remove(0);
+    let by_delta = delta.delta().await.resources.remove(0).resource.unwrap();
+    assert_eq!(by_sotw, by_delta);
+    let listener = read(&by_sotw.type_url, &by_sotw.value);
     let manager = &listener["apiListener"]["apiListener"];
     assert_eq!(
         manager["@type"],
@@ -110,10 +110,10 @@ async fn s62_every_type_url_inside_is_of_v2() {
     assert_eq!(manager["rds"]["routeConfigName"], "shop");
 }
 
-/// Given a cluster that v2 can say and one that it cannot; when clients of v2 ask, by stream and by REST; then they have
-/// the one, and status and metrics tell why not the other; when it is mended, then they have both.
+/// Given a cluster that v2 can express and one that it cannot, when v2 clients subscribe by stream and REST, then they get
+/// the first, and status and metrics report the other with the reason. When the cluster is fixed, then they get both.
 #[tokio::test]
-async fn s63_what_is_withheld_is_told() {
+async fn s63_resource_v2_cannot_express_is_reported() {
     let server = shop().await;
     server.counts("oxds_withheld{kind=\"cds\"} 0").await;
     let path = format!("/{}/{}", ADS[1].name, ADS[1].stream.unwrap());
@@ -139,7 +139,7 @@ async fn s63_what_is_withheld_is_told() {
                          envoy.api.v2.LoadBalancingPolicy.Policy has no such field"],
         }])
     );
-    until("the client in sync", async || {
+    until("the client is in sync", async || {
         let status = pages::json(server.http).await;
         (status["nodes"][0]["in_sync"] == true).then_some(())
     })
@@ -154,16 +154,16 @@ async fn s63_what_is_withheld_is_told() {
         json!([{"@type": V2_CDS, "name": "plain"}])
     );
 
-    let mended = "{ '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: modern }";
-    server.cache.apply(load(mended));
+    let fixed = "{ '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: modern }";
+    server.cache.apply(load(fixed));
     assert_eq!(names(&stream.sotw_acked().await), ["modern", "plain"]);
     server.counts("oxds_withheld{kind=\"cds\"} 0").await;
 }
 
-/// Given a group with a cluster that v2 cannot say, and one that all nodes have; when a node of the group asks in v2;
-/// then the status tells both, each where it comes from, and the metric counts them.
+/// Given a cluster of a group and a cluster of all nodes that v2 cannot express, when a v2 client of the group connects,
+/// then the status reports each where it comes from, and the metric counts both.
 #[tokio::test]
-async fn s63_what_is_withheld_from_a_group_is_told_too() {
+async fn s63_group_resource_v2_cannot_express_is_reported() {
     let server = shop().await;
     let modern = RESOURCES.rsplit_once("\n- ").unwrap().1;
     let special = format!("- {}", modern.replace("name: modern", "name: special"));
@@ -179,13 +179,13 @@ async fn s63_what_is_withheld_from_a_group_is_told_too() {
     stream.sotw_acked().await;
 
     let status = pages::json(server.http).await;
-    let told = &status["groups"][0]["withheld"];
-    assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+    let withheld = &status["groups"][0]["withheld"];
+    assert_eq!(withheld.as_array().unwrap().len(), 1, "{withheld}");
     assert_eq!(
-        (&told[0]["kind"], &told[0]["name"]),
+        (&withheld[0]["kind"], &withheld[0]["name"]),
         (&json!("cds"), &json!("special"))
     );
-    let reason = told[0]["reasons"][0].as_str().unwrap();
+    let reason = withheld[0]["reasons"][0].as_str().unwrap();
     assert!(
         reason.starts_with("load_balancing_policy.policies[0]"),
         "{reason}"
@@ -193,9 +193,9 @@ async fn s63_what_is_withheld_from_a_group_is_told_too() {
     server.counts("oxds_withheld{kind=\"cds\"} 2").await;
 }
 
-/// Given a listener with type URLs in it; when a client polls it in v2, then the JSON is of v2 to the bottom.
+/// Given a listener with nested type URLs, when a client polls it over v2 REST, then every nested type URL is of v2.
 #[tokio::test]
-async fn s62_rest_speaks_v2_too() {
+async fn s62_rest_supports_v2() {
     let server = shop().await;
     let (_, body) = post(server.http, "/v2/discovery:listeners", "{}", None).await;
     let response: Value = serde_json::from_str(&body).unwrap();
@@ -213,15 +213,15 @@ async fn s62_rest_speaks_v2_too() {
     );
 }
 
-/// Given a client of v2 that reports loads, then it is told what to report, and the load is shown, as from v3.
+/// Given a client that reports loads over v2, then it gets a response and the status shows the load, as for v3.
 #[tokio::test]
-async fn s62_s66_loads_may_be_reported_in_v2() {
+async fn s62_s66_loads_are_accepted_over_v2() {
     let server = Running::with_clusters(&["a"]).await;
     let path = "/envoy.service.load_stats.v2.LoadReportingService/StreamLoadStats";
     let mut stream = Stream::open(server.grpc, path).await;
     stream.send(&hello(&[]));
-    let orders: LoadStatsResponse = stream.message().await;
-    assert_eq!(orders.clusters, ["a"]);
+    let response: LoadStatsResponse = stream.message().await;
+    assert_eq!(response.clusters, ["a"]);
     stream.send(&report(7));
     until("the load", async || {
         let load = pages::json(server.http).await["loads"][0].clone();

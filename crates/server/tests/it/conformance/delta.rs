@@ -1,4 +1,4 @@
-//! Incremental: S-30 … S-48.
+//! Incremental xDS (delta): S-30 … S-48.
 
 use oxds_core::snapshot::Protocol;
 
@@ -9,7 +9,7 @@ async fn delta(script: &str) {
 }
 
 #[tokio::test]
-async fn s30_s31_s32_s33_a_wildcard_is_told_what_changes() {
+async fn s30_s31_s32_s33_wildcard_gets_changes() {
     for ask in ["ask C", "ask C*"] {
         let script = "serve C1=1 C2=1 C3=1; ask C; takes C1=1 C2=1 C3=1; silent; serve C1=2; takes C1=2; \
                       serve -C2; takes -C2; serve C2=1 C3=2; takes C2=1 C3=2; silent";
@@ -20,7 +20,7 @@ async fn s30_s31_s32_s33_a_wildcard_is_told_what_changes() {
 }
 
 #[tokio::test]
-async fn s34_s35_s37_s38_names_come_and_go() {
+async fn s34_s35_s37_s38_names_are_subscribed_and_unsubscribed() {
     for resource_type in ["C", "E", "L", "R"] {
         let script = "serve E1=1 E2=1; ask E1 E9; takes E1=1 -E9; serve E9=1; takes E9=1; ask E1; takes E1=1; \
                       ask E2; takes E2=1; drop E2; silent; serve E2=2; silent; drop E7; silent; serve -E1; takes -E1; \
@@ -30,7 +30,7 @@ async fn s34_s35_s37_s38_names_come_and_go() {
 }
 
 #[tokio::test]
-async fn s35_s36_s39_s40_s41_names_beside_everything() {
+async fn s35_s36_s39_s40_s41_names_beside_a_wildcard() {
     delta(
         "serve C1=1 C2=1; ask C; takes C1=1 C2=1; ask C*; takes C1=1 C2=1; ask C1 C9; takes C1=1 -C9; drop C1; \
          takes C1=1; drop C9; takes -C9; silent",
@@ -45,7 +45,7 @@ async fn s35_s36_s39_s40_s41_names_beside_everything() {
 }
 
 #[tokio::test]
-async fn s42_s43_a_client_comes_back_with_what_it_has() {
+async fn s42_s43_client_reconnects_with_initial_versions() {
     delta(
         "serve C1=1 C2=1; ask C; takes C1=1 C2=1; again; serve C2=2 C3=1; ask C; takes C2=2 C3=1; silent; \
          serve C1=2; takes C1=2",
@@ -56,12 +56,12 @@ async fn s42_s43_a_client_comes_back_with_what_it_has() {
          takes E2=2 -E3; silent",
     )
     .await;
-    // What it has, it does not ask for.
+    // `initial_resource_versions` is not a subscription.
     delta("serve E1=1; ask E1; takes E1=1; again; serve E1=2; ask E; silent").await;
 }
 
 #[tokio::test]
-async fn s44_s47_s48_a_nonce_gates_nothing() {
+async fn s44_s47_s48_stale_nonce_does_not_block_subscriptions() {
     delta(
         "serve E1=1 E2=1 E3=1; ask E1; takes E1=1; serve E1=2; gets E1=2; stale E2; takes E2=1; ask E3; takes E3=1; \
          stale E; silent; serve E1=3; takes E1=3; silent",
@@ -70,7 +70,7 @@ async fn s44_s47_s48_a_nonce_gates_nothing() {
 }
 
 #[tokio::test]
-async fn s45_s46_what_was_refused_waits_for_a_change() {
+async fn s45_s46_nacked_resource_is_sent_again_only_after_change() {
     for first in ["ask C", "ask C1 C2"] {
         let script = "serve C1=1 C2=1; ask C; takes C1=1 C2=1; serve C1=bad; gets C1=bad; nack C4; takes C4=1; silent; \
                       serve C2=2; takes C2=2; silent; serve C1=2; takes C1=2; silent";

@@ -1,4 +1,4 @@
-//! The protocol, item by item, over real gRPC: what a public conformance harness would ask, and the rest of it.
+//! The xDS protocol, item by item, over real gRPC: the cases of a public conformance harness, and the other items.
 
 mod delta;
 mod notation;

@@ -1,11 +1,11 @@
-//! Resources as words: `R1=1>C1` is route 1, with content 1, and needs cluster 1. The letter is the kind.
+//! Resources as words: `R1=1>C1` is route 1 with content 1, and refers to cluster 1. The letter is the resource type.
 
 use std::sync::Arc;
 
 use oxds_core::snapshot::Resource;
 use oxds_types::{Reference, ResourceType};
 
-/// The kind that a word is about.
+/// Returns the resource type of a word.
 pub(super) fn type_of(word: &str) -> ResourceType {
     match word.trim_start_matches('-').chars().next() {
         Some('C') => ResourceType::CLUSTER,
@@ -13,18 +13,18 @@ pub(super) fn type_of(word: &str) -> ResourceType {
         Some('L') => ResourceType::LISTENER,
         Some('R') => ResourceType::ROUTE,
         Some('V') => ResourceType::VIRTUAL_HOST,
-        _ => panic!("{word:?} is of no kind"),
+        _ => panic!("{word:?}: no such resource type"),
     }
 }
 
-/// The names that words stand for: `C` for none, `C*` for all.
+/// Returns the names in words: `C` is no name, `C*` is the wildcard.
 pub(super) fn names(words: &[&str]) -> Vec<String> {
     let words = words.iter().filter(|word| word.len() > 1);
     let name = |word: &&str| if word.ends_with('*') { "*" } else { *word }.to_owned();
     words.map(name).collect()
 }
 
-/// The resource of `R1=1>C1`.
+/// Creates the resource of a word like `R1=1>C1`.
 pub(super) fn resource(text: &str) -> Resource {
     let name = text.split('=').next().unwrap_or(text);
     let needs = text.split_once('>').into_iter();

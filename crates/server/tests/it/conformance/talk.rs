@@ -2,15 +2,15 @@
 //!
 //! | step | |
 //! |---|---|
-//! | `serve C1=1 R1=1>C1 -E1` | one change set: what is set, what it needs, what is removed. The letter is the kind |
-//! | `ask C`, `ask C*`, `ask E1 E2` | SotW: all that is asked for from now on; delta: what is asked for besides |
-//! | `drop E1` | delta: what is asked for no more |
+//! | `serve C1=1 R1=1>C1 -E1` | apply one change set: upserts with references, and removals. The letter is the type |
+//! | `ask C`, `ask C*`, `ask E1 E2` | subscribe; SotW: these names replace the earlier ones; delta: these are added |
+//! | `drop E1` | delta: unsubscribe |
 //! | `stale E1 E2` | as `ask`, with the nonce of the response before the latest |
-//! | `gets C1=1 -C2`, `gets C` | the next response has these, and nothing else; nothing at all |
-//! | `ack`, `nack`, `nack E1 E2` | answers it, as `ask` does at the same time |
-//! | `takes C1=1` | `gets`, and `ack` |
-//! | `silent` | all that was sent so far is answered, and there is no more to come |
-//! | `again` | a new stream, with what the client has |
+//! | `gets C1=1 -C2`, `gets C` | expect that the next response has exactly these; that it is empty |
+//! | `ack`, `nack`, `nack E1 E2` | answer the response, and subscribe as `ask` does |
+//! | `takes C1=1` | `gets`, then `ack` |
+//! | `silent` | expect that no response is pending |
+//! | `again` | open a new stream; the client keeps its resources |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ use super::notation::{names, resource, text, type_of};
 use crate::Running;
 use crate::client::{DELTA, SOTW, Stream, ask, subscribe};
 
-/// Plays a script over a socket.
+/// Plays a script over one protocol variant.
 pub(super) async fn play(protocol: Protocol, script: &str) {
     let mut talk = Talk::start(protocol).await;
     for step in script.split(';').map(str::trim) {
@@ -33,7 +33,7 @@ pub(super) async fn play(protocol: Protocol, script: &str) {
     }
 }
 
-/// Plays a script over SotW and over delta: what is told is the same.
+/// Plays a script over SotW and over delta: both must get the same responses.
 pub(super) async fn play_both(script: &str) {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         play(protocol, script).await;
@@ -44,37 +44,37 @@ struct Talk {
     protocol: Protocol,
     server: Running,
     stream: Stream,
-    /// Whether the stream has said who asks.
-    introduced: bool,
-    of_types: BTreeMap<ResourceType, OfType>,
-    last: Heard,
-    /// Of this stream.
+    /// Whether a request with a node was sent on this stream.
+    node_sent: bool,
+    of_types: BTreeMap<ResourceType, TypeState>,
+    last: Received,
+    /// The nonces of this stream.
     nonces: BTreeSet<String>,
     fences: usize,
 }
 
-/// What the client says of one kind.
+/// The client's state for one resource type.
 #[derive(Default)]
-struct OfType {
+struct TypeState {
     /// Whether there was a request on this stream.
     is_open: bool,
-    // SotW.
+    // SotW only: names, version, nonce.
     names: Vec<String>,
     version: String,
     nonce: String,
-    /// Of the response before.
+    /// The nonce of the response before the latest.
     stale: String,
-    // Delta.
+    // Delta only: name to version.
     has: BTreeMap<String, String>,
 }
 
-/// A response.
+/// A response, in the notation of scripts.
 #[derive(Default)]
-struct Heard {
+struct Received {
     type_url: String,
     version: String,
     nonce: String,
-    /// `C1=1`, and `-C2` for what is removed.
+    /// Words like `C1=1`, and `-C2` for a removal.
     texts: BTreeSet<String>,
     /// Delta: names and versions.
     versions: Vec<(String, String)>,
@@ -88,9 +88,9 @@ impl Talk {
             protocol,
             server,
             stream,
-            introduced: false,
+            node_sent: false,
             of_types: BTreeMap::new(),
-            last: Heard::default(),
+            last: Received::default(),
             nonces: BTreeSet::new(),
             fences: 0,
         }
@@ -118,7 +118,7 @@ impl Talk {
                 self.answer(&[], None);
             }
             "ack" => self.answer(words, None),
-            "nack" => self.answer(words, Some(self.complaint())),
+            "nack" => self.answer(words, Some(self.error_detail())),
             "silent" => self.silent(step).await,
             "again" => self.again().await,
             _ => panic!("no such step: {step:?}"),
@@ -177,8 +177,8 @@ impl Talk {
         self.send(&resource_type, &names(words), &[], nonce, error);
     }
 
-    /// What is bad in the last response.
-    fn complaint(&self) -> Status {
+    /// Returns an error that names the resources of the last response whose content is `bad`.
+    fn error_detail(&self) -> Status {
         let bad = self.last.texts.iter().filter(|text| text.contains("bad"));
         let names = bad.map(|text| text.split('=').next().unwrap_or_default());
         Status {
@@ -198,7 +198,7 @@ impl Talk {
     ) {
         let of_type = self.of_types.entry(resource_type.clone()).or_default();
         let first = !std::mem::replace(&mut of_type.is_open, true);
-        let node = |node: Option<Node>| node.filter(|_| !self.introduced);
+        let node = |node: Option<Node>| node.filter(|_| !self.node_sent);
         match self.protocol {
             Protocol::Sotw => {
                 let request = ask(resource_type.type_url(), &[]);
@@ -225,32 +225,36 @@ impl Talk {
                 });
             }
         }
-        self.introduced = true;
+        self.node_sent = true;
     }
 
-    async fn hear(&mut self) -> Heard {
+    async fn receive(&mut self) -> Received {
         match self.protocol {
             Protocol::Sotw => {
-                let heard: DiscoveryResponse = self.stream.sotw().await;
-                let inside = heard.resources.iter().map(|any| &any.type_url);
-                inside.for_each(|type_url| assert_eq!(*type_url, heard.type_url));
-                Heard {
-                    texts: heard.resources.iter().map(|any| text(&any.value)).collect(),
-                    type_url: heard.type_url,
-                    version: heard.version_info,
-                    nonce: heard.nonce,
+                let response: DiscoveryResponse = self.stream.sotw().await;
+                let inside = response.resources.iter().map(|any| &any.type_url);
+                inside.for_each(|type_url| assert_eq!(*type_url, response.type_url));
+                Received {
+                    texts: response
+                        .resources
+                        .iter()
+                        .map(|any| text(&any.value))
+                        .collect(),
+                    type_url: response.type_url,
+                    version: response.version_info,
+                    nonce: response.nonce,
                     versions: Vec::new(),
                 }
             }
             Protocol::Delta => {
-                let heard = self.stream.delta().await;
-                let versions = heard
+                let response = self.stream.delta().await;
+                let versions = response
                     .resources
                     .iter()
                     .map(|r| (r.name.clone(), r.version.clone()));
                 let versions = versions.collect();
-                let bodies = heard.resources.into_iter().map(|one| {
-                    // An alias of nothing has neither version nor body.
+                let bodies = response.resources.into_iter().map(|one| {
+                    // An alias without a resource has neither version nor body.
                     let body = one.resource.map(|body| text(body.value));
                     assert_eq!(one.version.is_empty(), body.is_none());
                     let body = body.unwrap_or_else(|| one.name.clone());
@@ -261,15 +265,15 @@ impl Talk {
                     );
                     body
                 });
-                let removed = heard
+                let removed = response
                     .removed_resources
                     .iter()
                     .map(|name| format!("-{name}"));
-                Heard {
+                Received {
                     texts: bodies.chain(removed).collect(),
-                    type_url: heard.type_url,
-                    version: heard.system_version_info,
-                    nonce: heard.nonce,
+                    type_url: response.type_url,
+                    version: response.system_version_info,
+                    nonce: response.nonce,
                     versions,
                 }
             }
@@ -277,28 +281,28 @@ impl Talk {
     }
 
     async fn gets(&mut self, step: &str, words: &[&str]) {
-        let heard = self.hear().await;
+        let received = self.receive().await;
         assert_eq!(
-            heard.type_url,
+            received.type_url,
             type_of(words[0]).type_url(),
             "{step}: {:?}",
-            heard.texts
+            received.texts
         );
         let expected = words.iter().filter(|word| word.len() > 1);
         let expected: BTreeSet<String> = expected.map(|&word| word.to_owned()).collect();
-        assert_eq!(heard.texts, expected, "{step}, {:?}", self.protocol);
-        assert!(!heard.version.is_empty() && heard.version.len() <= 16);
+        assert_eq!(received.texts, expected, "{step}, {:?}", self.protocol);
+        assert!(!received.version.is_empty() && received.version.len() <= 16);
         assert!(
-            self.nonces.insert(heard.nonce.clone()),
-            "a nonce twice (S-28)"
+            self.nonces.insert(received.nonce.clone()),
+            "the nonce was used before (S-28)"
         );
         let of_type = self.of_types.entry(type_of(words[0])).or_default();
-        of_type.stale = std::mem::replace(&mut of_type.nonce, heard.nonce.clone());
-        self.last = heard;
+        of_type.stale = std::mem::replace(&mut of_type.nonce, received.nonce.clone());
+        self.last = received;
     }
 
-    /// A kind that nobody knows is answered at once and with nothing, and comes after all others. Of a name, so that
-    /// nothing has to be acknowledged for others to go on.
+    /// Subscribes to an unknown type, whose empty response comes after all others. The subscription has a name, so that
+    /// the response needs no ACK for others to go on.
     async fn silent(&mut self, step: &str) {
         self.fences += 1;
         let url = format!("type.googleapis.com/nobody.knows.This{}", self.fences);
@@ -306,13 +310,13 @@ impl Talk {
             Protocol::Sotw => self.stream.send(&ask(&url, &["none"])),
             Protocol::Delta => self.stream.send(&subscribe(&url, &["none"])),
         }
-        let heard = self.hear().await;
-        assert_eq!(heard.type_url, url, "{step}: {:?}", heard.texts);
+        let received = self.receive().await;
+        assert_eq!(received.type_url, url, "{step}: {:?}", received.texts);
     }
 
     async fn again(&mut self) {
         self.stream = Self::connect(self.protocol, &self.server).await;
-        self.introduced = false;
+        self.node_sent = false;
         self.nonces.clear();
         for of_type in self.of_types.values_mut() {
             of_type.is_open = false;

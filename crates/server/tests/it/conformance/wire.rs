@@ -1,4 +1,4 @@
-//! What is of the wire: signs of life (S-49), and responses that are split (S-50).
+//! Heartbeats (S-49) and split responses (S-50) on the wire.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const EDS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssig
 const WRAPPER: &str = "type.googleapis.com/envoy.service.discovery.v3.Resource";
 const TTL: Duration = Duration::from_secs(1);
 
-/// Assignment `a`, which lives a second, and `b`, which lives on.
+/// Starts a server with assignment `a`, which has a TTL of one second, and `b`, which has none.
 async fn with_a_ttl() -> Running {
     let server = Running::with_clusters(&[]).await;
     let one = |name| Resource::new(ResourceType::ENDPOINT, name, b"content");
@@ -35,7 +35,7 @@ fn seconds(of: &discovery::Resource) -> Option<i64> {
 }
 
 #[tokio::test]
-async fn s49_over_delta_a_sign_of_life_has_name_version_and_ttl_and_no_body() {
+async fn s49_delta_heartbeat_has_name_version_and_ttl_only() {
     let server = with_a_ttl().await;
     let mut stream = Stream::open(server.grpc, DELTA).await;
     stream.send(&discovery::DeltaDiscoveryRequest {
@@ -43,27 +43,30 @@ async fn s49_over_delta_a_sign_of_life_has_name_version_and_ttl_and_no_body() {
         ..subscribe(EDS, &["a", "b"])
     });
     let first = stream.delta().await;
-    let told: Vec<_> = first
+    let received: Vec<_> = first
         .resources
         .iter()
         .map(|one| (&*one.name, seconds(one)))
         .collect();
-    assert_eq!(told, [("a", Some(1)), ("b", None)]);
+    assert_eq!(received, [("a", Some(1)), ("b", None)]);
     stream.send(&ack_delta(&first));
     for _ in 0..3 {
-        let sign = stream.delta().await;
-        let [alive] = &sign.resources[..] else {
-            panic!("of one resource: {sign:?}");
+        let heartbeat = stream.delta().await;
+        let [alive] = &heartbeat.resources[..] else {
+            panic!("expected one resource: {heartbeat:?}");
         };
         assert_eq!((&*alive.name, seconds(alive)), ("a", Some(1)));
         assert_eq!(alive.version, first.resources[0].version);
-        assert_eq!((&alive.resource, sign.removed_resources.len()), (&None, 0));
-        stream.send(&ack_delta(&sign));
+        assert_eq!(
+            (&alive.resource, heartbeat.removed_resources.len()),
+            (&None, 0)
+        );
+        stream.send(&ack_delta(&heartbeat));
     }
 }
 
 #[tokio::test]
-async fn s49_over_sotw_it_is_wrapped() {
+async fn s49_sotw_heartbeat_is_wrapped_in_resource() {
     let server = with_a_ttl().await;
     let mut stream = Stream::open(server.grpc, SOTW).await;
     let features = [
@@ -80,28 +83,28 @@ async fn s49_over_sotw_it_is_wrapped() {
     };
     let first = stream.sotw().await;
     let [wrapped, bare] = &first.resources[..] else {
-        panic!("of two resources: {first:?}");
+        panic!("expected two resources: {first:?}");
     };
     assert_eq!((&*wrapped.type_url, &*bare.type_url), (WRAPPER, EDS));
     let inside = discovery::Resource::decode(wrapped.value.clone()).unwrap();
     assert_eq!((&*inside.name, seconds(&inside)), ("a", Some(1)));
     assert_eq!(inside.resource.unwrap().type_url, EDS);
     stream.send(&names(ack(&first)));
-    let sign = stream.sotw().await;
-    let [alive] = &sign.resources[..] else {
-        panic!("of one resource: {sign:?}");
+    let heartbeat = stream.sotw().await;
+    let [alive] = &heartbeat.resources[..] else {
+        panic!("expected one resource: {heartbeat:?}");
     };
     assert_eq!(
-        (&*alive.type_url, &sign.version_info),
+        (&*alive.type_url, &heartbeat.version_info),
         (WRAPPER, &first.version_info)
     );
     let alive = discovery::Resource::decode(alive.value.clone()).unwrap();
     assert_eq!((&*alive.name, alive.resource), ("a", None));
 }
 
-/// A client that says nothing of TTLs is told nothing of them.
+/// A client without the client feature gets neither TTLs nor heartbeats.
 #[tokio::test]
-async fn s49_without_the_feature_there_is_none() {
+async fn s49_no_heartbeat_without_the_client_feature() {
     let server = with_a_ttl().await;
     for features in [&[][..], &["xds.config.supports-resource-ttl"]] {
         let mut stream = Stream::open(server.grpc, SOTW).await;
@@ -109,18 +112,18 @@ async fn s49_without_the_feature_there_is_none() {
             node: node(features),
             ..ask(EDS, &["a"])
         });
-        let told = stream.sotw().await;
-        assert_eq!(told.resources[0].type_url, EDS);
+        let response = stream.sotw().await;
+        assert_eq!(response.resources[0].type_url, EDS);
     }
     let mut stream = Stream::open(server.grpc, DELTA).await;
     stream.send(&subscribe(EDS, &["a"]));
-    let told = stream.delta().await;
-    assert_eq!(seconds(&told.resources[0]), None);
+    let response = stream.delta().await;
+    assert_eq!(seconds(&response.resources[0]), None);
 }
 
-/// Eight megabytes, to a client that takes four at once, which is what gRPC takes by default.
+/// Given 8 MB of clusters, then each response stays below 4 MiB, the default limit of gRPC.
 #[tokio::test]
-async fn s50_what_is_more_than_grpc_takes_at_once_comes_in_parts() {
+async fn s50_large_response_is_split_below_the_grpc_limit() {
     let server = Running::with_clusters(&[]).await;
     // Field 15, of 100 KB.
     let mut rest = vec![0x7a, 0xa0, 0x8d, 0x06];
@@ -140,7 +143,7 @@ async fn s50_what_is_more_than_grpc_takes_at_once_comes_in_parts() {
             got.extend(part.resources.into_iter().map(|one| one.name));
             nonces.push(part.nonce);
         }
-        assert_eq!(got, names, "none twice, none forgotten");
+        assert_eq!(got, names, "each exactly once");
         nonces.dedup();
         assert_eq!(nonces.len(), 3);
     }

@@ -1,4 +1,4 @@
-//! A folder that changes under a store.
+//! A folder whose files change while a store watches it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use super::{changed, cluster, folder, lines, write};
 use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
 use crate::{Running, SOON};
 
-/// A store and what it served so far.
+/// A folder store, with the names served so far and the latest findings.
 struct Watched {
     dir: TempDir,
     store: DirStore,
@@ -45,16 +45,16 @@ impl Watched {
         write(self.path(), name, text);
     }
 
-    /// The next update, kept account of. Returns what it added or changed, and removed, by name.
+    /// Waits for the next update and applies it. Returns the names that it added or changed, and those that it removed.
     async fn next(&mut self) -> (Vec<String>, Vec<String>) {
         let update = timeout(SOON, self.store.next())
             .await
             .expect("no update came")
             .unwrap();
-        self.account(&update)
+        self.apply(&update)
     }
 
-    fn account(&mut self, update: &Update) -> (Vec<String>, Vec<String>) {
+    fn apply(&mut self, update: &Update) -> (Vec<String>, Vec<String>) {
         self.findings = lines(&self.dir, &update.findings);
         let upserts: Vec<_> = update
             .changes
@@ -76,9 +76,9 @@ impl Watched {
         (upserts, removals)
     }
 
-    /// Asserts that no update comes that changes anything: the save before was one change set, not two.
+    /// Asserts that no further update changes anything: the previous save was one change set, not two.
     async fn assert_quiet(&mut self) {
-        // Ten times the quiet period after which a second change set would come.
+        // Ten times the quiet period.
         if let Ok(Some(update)) = timeout(Duration::from_millis(500), self.store.next()).await {
             assert!(update.changes.is_empty(), "{update:?}");
         }
@@ -92,10 +92,10 @@ impl Watched {
     }
 }
 
-/// Given a watched route to a cluster of another file; when that file comes and goes; then so does the warning,
-/// though the route's file is not read again.
+/// Given a route to a cluster of another file, when that file is added and deleted, then the warning goes and comes back,
+/// although the file of the route is not read again.
 #[tokio::test]
-async fn s70_a_warning_follows_the_file_that_is_referred_to() {
+async fn s70_dangling_warning_follows_the_referenced_file() {
     let route = r#""@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
 name: r
 virtual_hosts:
@@ -116,8 +116,8 @@ virtual_hosts:
     );
 }
 
-/// Given a served file; when it is saved in each of the ways in which editors save; then each save is exactly one
-/// change set with the one resource.
+/// Given a served file, when it is saved in each way that editors use, then each save is exactly one change set with the
+/// one resource.
 #[tokio::test]
 async fn s72_each_save_pattern_is_one_change_set() {
     let mut watched = Watched::start(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]).await;
@@ -159,11 +159,11 @@ async fn s72_each_save_pattern_is_one_change_set() {
     watched.serves(&["a", "b"]);
 }
 
-/// Given a served file; when it is broken, its resources stay served and the error is told, while another file's
-/// change applies; when it is mended, its change applies and the error is gone; when it is deleted, so are its
-/// resources (S-73).
+/// Given a served file, when it becomes invalid, then its resources stay served, the error is reported, and the change of
+/// another file applies. When it is fixed, its change applies and the error is gone. When it is deleted, its resources are
+/// removed (S-73).
 #[tokio::test]
-async fn s73_a_broken_file_keeps_what_it_held() {
+async fn s73_invalid_file_keeps_its_last_content() {
     let mut watched = Watched::start(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]).await;
     watched.write("a.yaml", "name: [unclosed\n");
     watched.write("c.yaml", &cluster("c"));
@@ -184,10 +184,10 @@ async fn s73_a_broken_file_keeps_what_it_held() {
     watched.serves(&["b", "c"]);
 }
 
-/// Given a file that says what no cluster has, when a client asks for its cluster, it hears what is wrong, and gets the
-/// cluster when that is mended. One that is not there is said to be missing as ever.
+/// Given a file with an unknown field, when a client subscribes to its cluster, then it gets a resource error with the
+/// reason, and the cluster when the file is fixed. A name that is in no file is a removed resource, as usual.
 #[tokio::test]
-async fn s73_a_client_hears_why_a_name_is_not_served() {
+async fn s73_resource_error_explains_an_invalid_file() {
     let broken = format!("{}connect_timeout: 3s\nno_such_field: 1\n", cluster("b"));
     let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &broken)]);
     let store = DirStore::open(dir.path(), Options::default()).unwrap();
@@ -204,7 +204,10 @@ async fn s73_a_client_hears_why_a_name_is_not_served() {
     let error = &response.resource_errors[0];
     assert_eq!(error.resource_name.as_ref().unwrap().name, "b");
     let detail = error.error_detail.as_ref().unwrap();
-    assert_eq!(detail.code, 13, "internal: what the client has, it keeps");
+    assert_eq!(
+        detail.code, 13,
+        "INTERNAL: the client keeps its cached resource"
+    );
     let message = &detail.message;
     assert!(
         message.contains("b.yaml:5:1: error: ") && message.contains("no_such_field"),
@@ -216,10 +219,10 @@ async fn s73_a_client_hears_why_a_name_is_not_served() {
     assert_eq!(stream.delta().await.resources[0].name, "b");
 }
 
-/// Given a name that another file takes; then it stays with the file that had it, and goes over when that file lets
-/// go of it; a move within one save is no gap.
+/// Given a name that a second file takes, then it stays with the first file, and passes to the second when the first is
+/// deleted. A rename of a file causes no removal.
 #[tokio::test]
-async fn s72_a_name_moves_between_files() {
+async fn s72_name_moves_between_files() {
     let mut watched = Watched::start(&[("b.yaml", &cluster("x"))]).await;
     watched.write("a.yaml", &changed("x"));
     assert_eq!(watched.next().await, (vec![], vec![]));
@@ -238,16 +241,15 @@ async fn s72_a_name_moves_between_files() {
     watched.serves(&["x"]);
 }
 
-/// Given a folder that is watched; when folders below it come, are filled, are renamed and go; then what is served
-/// follows.
+/// Given a watched folder, when folders below it are created, filled and moved away, then the served resources follow.
 #[tokio::test]
-async fn s72_folders_come_and_go() {
+async fn s72_new_and_deleted_folders_are_followed() {
     let mut watched = Watched::start(&[("a.yaml", &cluster("a"))]).await;
     watched.write("new.d/deep/b.yaml", &cluster("b"));
     while !watched.served.contains("b") {
         watched.next().await;
     }
-    // The new folder is watched, too.
+    // The store watches the new folder, too.
     watched.write("new.d/deep/c.yaml", &cluster("c"));
     while !watched.served.contains("c") {
         watched.next().await;
@@ -260,10 +262,10 @@ async fn s72_folders_come_and_go() {
     watched.serves(&["a"]);
 }
 
-/// Given a folder that is watched; when it is deleted, then what it held stays served, and the log says why; when it is
-/// made again, with the same or with other files, then it is followed as before.
+/// Given a watched folder, when it is deleted, then its resources stay served and there is a finding. When it is created
+/// again, with the same or with other files, then it is followed as before.
 #[tokio::test]
-async fn s72_s73_a_folder_that_comes_back_is_followed() {
+async fn s72_s73_recreated_folder_is_followed() {
     let mut watched = Watched::start(&[("a.yaml", &cluster("a"))]).await;
     let root = watched.path().to_owned();
     for (file, name) in [("b.yaml", "b"), ("c.yaml", "c")] {
@@ -289,11 +291,11 @@ async fn s72_s73_a_folder_that_comes_back_is_followed() {
     }
 }
 
-/// Given files in the manner of a Kubernetes ConfigMap, where all lead through one link; when the link is replaced;
-/// then all changes come as one change set.
+/// Given the files of a Kubernetes ConfigMap, which all lead through one link, when the link is replaced, then all changes
+/// are one change set.
 #[cfg(unix)]
 #[tokio::test]
-async fn s69_a_config_map_is_replaced_as_one() {
+async fn s69_config_map_update_is_one_change_set() {
     use std::os::unix::fs::symlink;
     let dir = folder(&[
         ("..1/a.yaml", &cluster("a")),
@@ -330,10 +332,9 @@ async fn s69_a_config_map_is_replaced_as_one() {
     );
 }
 
-/// Given a store; when it is told to reload, it reads everything again, and what did not change is no change to what
-/// is served.
+/// Given a store, when it is reloaded, then it reads all files again. Unchanged resources do not change the snapshot.
 #[tokio::test]
-async fn a_reload_reads_everything_again() {
+async fn reload_reads_all_files_again() {
     let mut watched = Watched::start(&[("a.yaml", &cluster("a"))]).await;
     let cache = oxds_server::Cache::new();
     watched.store.reload().reload();
@@ -345,9 +346,9 @@ async fn a_reload_reads_everything_again() {
     assert_eq!(cache.apply(update.changes).revision(), first.revision());
 }
 
-/// Given 2,000 files; then they load, progress is told to its end, and one changed file is read alone (S-75).
+/// Given 2,000 files, then progress is reported for each, and one changed file is read alone (S-75).
 #[tokio::test]
-async fn s75_progress_is_told_and_one_file_is_read_alone() {
+async fn s75_progress_is_reported_and_one_file_is_read_alone() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     let dir = folder(&[]);

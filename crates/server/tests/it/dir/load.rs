@@ -1,4 +1,4 @@
-//! What a folder holds: read once, and what is wrong with it.
+//! The load of a folder: its resources and its findings.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,8 +9,8 @@ use oxds_types::ResourceType;
 
 use super::{changed, cluster, folder, lines, load, names};
 
-/// Given a file of each format and of each form of document, at several depths, and files that are none of ours;
-/// then all resources are found, and nothing else is read.
+/// Given a file of each format and each form of document, at several depths, and other files, then all resources are
+/// found, and no other file is read.
 #[test]
 fn s72_every_format_and_form_is_read() {
     let list = format!(
@@ -45,10 +45,10 @@ fn s72_every_format_and_form_is_read() {
     );
 }
 
-/// Given a syntax error, an unknown field and a broken rule, each in its file; then each is reported with its place,
-/// and the good file is read all the same (S-71, S-73).
+/// Given files with a syntax error, an unknown field and a broken rule, then each error is reported with file and
+/// position, and the valid file is served (S-71, S-73).
 #[test]
-fn s71_s73_what_is_wrong_is_named_with_its_place() {
+fn s71_s73_errors_have_file_and_position() {
     let dir = folder(&[
         ("good.yaml", &cluster("good")),
         ("syntax.yaml", "name: [unclosed\n"),
@@ -79,9 +79,9 @@ fn s71_s73_what_is_wrong_is_named_with_its_place() {
     assert!(lines[2].contains("conect_timeout"), "{lines:?}");
 }
 
-/// Given one name in two files; then the first file has it, and the error at the second names both.
+/// Given one name in two files, then the first file owns it, and the error of the second names both.
 #[test]
-fn s72_a_name_twice_names_both_files() {
+fn s72_duplicate_name_reports_both_files() {
     let dir = folder(&[("a.yaml", &cluster("x")), ("b.yaml", &changed("x"))]);
     let report = load(&dir);
     assert_eq!(report.resources.len(), 1);
@@ -89,23 +89,24 @@ fn s72_a_name_twice_names_both_files() {
         panic!("{report:?}")
     };
     assert!(
-        line.starts_with("b.yaml:") && line.contains("error: cds \"x\" is in "),
+        line.starts_with("b.yaml:")
+            && line.contains("error: duplicate cds \"x\": already defined in "),
         "{line}"
     );
-    assert!(line.contains("a.yaml too"), "{line}");
+    assert!(line.ends_with("a.yaml"), "{line}");
 
     let dir = folder(&[("a.yaml", &format!("{}---\n{}", cluster("x"), cluster("x")))]);
     let report = load(&dir);
     assert_eq!(report.resources.len(), 0);
     assert!(
-        lines(&dir, &report.findings)[0].contains("in this file twice"),
+        lines(&dir, &report.findings)[0].contains("already defined in this file"),
         "{report:?}"
     );
 }
 
-/// Given a route to a cluster that is not there; then that is a warning, and with `strict` an error (S-70).
+/// Given a route to a cluster that does not exist, then it is a warning, and with `strict` an error (S-70).
 #[test]
-fn s70_a_dangling_reference_is_a_warning_or_an_error() {
+fn s70_dangling_reference_is_warning_or_strict_error() {
     let route = r#""@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
 name: r
 virtual_hosts:
@@ -137,9 +138,9 @@ virtual_hosts:
     );
 }
 
-/// Given a folder that does not exist, a file in its place, an empty folder; then each is told apart.
+/// Given a missing folder, a file in its place and an empty folder, then each has its own error or warning.
 #[test]
-fn s72_a_missing_folder_is_an_error_and_an_empty_one_is_not() {
+fn s72_missing_folder_is_an_error_but_empty_is_not() {
     let dir = folder(&[("file.yaml", &cluster("a"))]);
     let missing = dir.path().join("nowhere");
     let error = dir::load(&missing, &Options::default()).unwrap_err();
@@ -161,11 +162,11 @@ fn s72_a_missing_folder_is_an_error_and_an_empty_one_is_not() {
     assert_eq!(report.findings[0].severity, Severity::Warning);
 }
 
-/// Given what cannot be read (a link to nowhere, a folder named like a file, a pipe, a file above the limit) and
-/// links that run in a circle; then each is reported, nothing hangs, and the rest is read.
+/// Given unreadable files (a link to nowhere, a folder named like a file, a pipe, a file above the limit) and links in a
+/// circle, then each is reported, nothing hangs, and the other files are read.
 #[cfg(unix)]
 #[test]
-fn s72_what_cannot_be_read_is_reported() {
+fn s72_unreadable_files_are_reported() {
     use std::os::unix::fs::symlink;
     let dir = folder(&[
         ("good.yaml", &cluster("good")),

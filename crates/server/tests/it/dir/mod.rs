@@ -1,4 +1,4 @@
-//! The folder store, as an operator meets it: files are edited, and what is served follows.
+//! The folder store: an operator edits files, and the served resources follow.
 
 mod follow;
 mod load;
@@ -49,7 +49,7 @@ fn names(report: &Report) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The findings as lines, without the folder's own path.
+/// Returns the findings as lines, without the folder's own path.
 fn lines(dir: &TempDir, findings: &[oxds_server::Finding]) -> Vec<String> {
     let root = format!("{}/", dir.path().display());
     findings
