@@ -1,4 +1,4 @@
-//! A control plane of one's own: the endpoints of clusters, read from stdin and served as typed messages.
+//! A control plane of your own: it reads the endpoints of clusters from stdin and serves them as typed messages.
 //!
 //! ```console
 //! $ cargo run -p oxds-server --example endpoints
@@ -6,7 +6,7 @@
 //! shop 127.0.0.1:50051 127.0.0.1:50052
 //! ```
 
-#![allow(clippy::print_stderr, reason = "it tells its user what it does")]
+#![allow(clippy::print_stderr, reason = "an example prints for its user")]
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let cache = Cache::new();
     let server = Server::builder().cache(cache.clone()).bind().await?;
     eprintln!("ADS and EDS on {}", server.grpc_addr());
-    // Each line is one change. Only clients that asked for this cluster are woken.
+    // Each line is one change. It wakes only clients that subscribe to this cluster.
     std::thread::spawn(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {
             match assignment(&line) {
@@ -36,10 +36,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// `CLUSTER ADDRESS…`; what no client could use is an error with the path of the field.
+/// Parses `CLUSTER ADDRESS…`. An invalid assignment is an error with the path of the field.
 fn assignment(line: &str) -> Result<Resource, Box<dyn Error>> {
     let mut words = line.split_whitespace();
-    let cluster = words.next().ok_or("CLUSTER ADDRESS…")?;
+    let cluster = words.next().ok_or("expected CLUSTER ADDRESS…")?;
     let addresses = words.map(str::parse).collect::<Result<Vec<_>, _>>()?;
     let assignment = ClusterLoadAssignment {
         cluster_name: cluster.to_owned(),

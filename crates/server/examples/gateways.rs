@@ -1,7 +1,7 @@
-//! A control plane for gateways: each has resources of its own, made when its first proxy comes, and proxies are told
-//! apart by a token instead of by what they say.
+//! A control plane for gateways. Each gateway has its own resources, created when its first proxy connects. A token
+//! identifies the gateway of a proxy, not the node that the proxy sends.
 
-#![allow(clippy::print_stderr, reason = "it tells its user what it does")]
+#![allow(clippy::print_stderr, reason = "an example prints for its user")]
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use oxds_server::{
@@ -12,7 +12,8 @@ use oxds_server::{
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cache = Cache::new();
-    cache.apply(ChangeSet::default()); // What all see: nothing, but that is known.
+    // There are no resources for all nodes. Clients wait until the server knows that.
+    cache.apply(ChangeSet::default());
     let hooks = Gateways(cache.clone());
     let server = Server::builder().cache(cache).hooks(hooks).bind().await?;
     eprintln!("ADS on {}", server.grpc_addr());
@@ -26,7 +27,7 @@ struct Gateways(Cache);
 impl Hooks for Gateways {
     type Observer = Proxy;
 
-    /// A real one would ask somebody who knows tokens; other calls go on meanwhile.
+    /// A real program would call a service that verifies tokens. Other calls go on meanwhile.
     async fn open(&self, call: &Call) -> Result<Proxy, Status> {
         let token = call.headers.get("authorization");
         let token = token.and_then(|token| token.to_str().ok()?.strip_prefix("Bearer "));
@@ -38,7 +39,7 @@ impl Hooks for Gateways {
     }
 }
 
-/// One stream of a proxy.
+/// The observer of one stream of a proxy.
 struct Proxy {
     cache: Cache,
     gateway: String,
@@ -70,12 +71,12 @@ impl Observer for Proxy {
     }
 }
 
-/// A real one would have a translator here.
+/// Creates the resources of a gateway. A real program would translate its configuration here.
 fn backend(gateway: &str) -> Result<Resource, Status> {
     let name = format!("backend-of-{gateway}");
     let cluster = Cluster {
         name,
         ..Cluster::default()
     };
-    Resource::of(&cluster).map_err(|unfit| Status::internal(unfit.to_string()))
+    Resource::of(&cluster).map_err(|invalid| Status::internal(invalid.to_string()))
 }

@@ -1,6 +1,6 @@
-//! A control plane over a folder, as a program of its own: `cargo run -p oxds-server --example serve -- DIR`.
+//! A control plane that serves a folder: `cargo run -p oxds-server --example serve -- DIR`.
 
-#![allow(clippy::print_stderr, reason = "it tells its user where it listens")]
+#![allow(clippy::print_stderr, reason = "an example prints for its user")]
 
 use std::net::SocketAddr;
 
