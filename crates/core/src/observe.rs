@@ -17,6 +17,7 @@ use oxds_types::discovery::{
     Any, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Node,
     Resource as Wrapper, Status,
 };
+use oxds_types::name::WILDCARD;
 use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
@@ -148,7 +149,7 @@ impl Observer {
             self.resource_type.all_resources_required_in_sotw(),
         ) {
             (true, true) => Vec::new(),
-            (true, false) => vec!["*".to_owned()],
+            (true, false) => vec![WILDCARD.to_owned()],
             (false, _) => self.names.iter().map(ToString::to_string).collect(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use oxds_core::ads::{self, AuthorityId, NameSyntax, WatchError, WatchErrorReason};
 use oxds_core::resource::ResourceParsers;
-use oxds_types::{ResourceName, ResourceType};
+use oxds_types::{ResourceName, ResourceType, name};
 
 use super::Options;
 use crate::bootstrap::{Bootstrap, Server};
@@ -143,7 +143,7 @@ impl Routes {
             );
             return Err(error(WatchErrorReason::Invalid, &what));
         }
-        let canonical = || Arc::from(ads::canonical(name));
+        let canonical = || Arc::from(name::canonical(name));
         let Some(authorities) = &self.authorities else {
             return Ok((top()?, canonical()));
         };

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use oxds_core::ads::{AdsTransmit, AuthorityId, Client, ClientEvent, ServerId};
 use oxds_core::resource::ResourceParser;
-use oxds_core::subscription::{WILDCARD, collection_of, is_of_many};
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
+use oxds_types::name::{WILDCARD, collection_of, selects_many};
 use tokio::sync::{mpsc, oneshot};
 
 use super::dump::{Dumped, dump};
@@ -141,7 +141,7 @@ impl Task {
             name,
             watcher,
         } = watched;
-        let is_of_many = is_of_many(&name);
+        let is_of_many = selects_many(&name);
         for event in self.machine.watch(authority, &resource_type, &name) {
             match is_of_many && subject(&event).1 != &name {
                 true => watcher.mailbox.put_member(event),
@@ -173,12 +173,12 @@ impl Task {
             return;
         };
         watchers.swap_remove(index);
-        self.collections -= usize::from(is_of_many(&key.1));
+        self.collections -= usize::from(selects_many(&key.1));
         if watchers.is_empty() {
             self.watchers.remove(&key);
         }
         self.machine.unwatch(&key.0, &key.1);
-        if is_of_many(&key.1) {
+        if selects_many(&key.1) {
             // Its members may have gone with it.
             self.journal.reconcile(&self.machine);
         } else {
@@ -260,7 +260,7 @@ impl Task {
             watcher.mailbox.put(watcher.spelt(event));
             told.push(&watcher.mailbox);
         }
-        if self.collections > 0 && !is_of_many(name) {
+        if self.collections > 0 && !selects_many(name) {
             for collection in collection_of(name).into_iter().chain([WILDCARD.to_owned()]) {
                 let watchers = self
                     .watchers

@@ -1,11 +1,13 @@
 //! Which servers there are, in which order each authority asks them, and how the client behaves towards them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
+use oxds_types::name::canonical;
 
 use super::cache::Loss;
 use crate::resource::ResourceParsers;
@@ -84,11 +86,21 @@ pub enum Duplicates {
 /// What names are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NameSyntax {
-    /// An `xdstp` name has parts, and one spelling that is kept and sent: see [`canonical`](super::canonical).
+    /// An `xdstp` name has parts, and one spelling that is kept and sent: see [`canonical`].
     #[default]
     Federated,
     /// Every name is taken as it is spelt (C-48).
     Opaque,
+}
+
+impl NameSyntax {
+    /// Returns the form under which a name is kept and sent.
+    pub(super) fn spelling(self, name: &str) -> Cow<'_, str> {
+        match self {
+            Self::Federated => canonical(name),
+            Self::Opaque => Cow::Borrowed(name),
+        }
+    }
 }
 
 impl Server {

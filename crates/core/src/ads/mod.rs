@@ -22,7 +22,6 @@ mod counters;
 mod error;
 mod fallback;
 mod intake;
-mod name;
 mod response;
 mod sources;
 mod stream;
@@ -38,7 +37,6 @@ pub use cache::{CacheState, CacheStatus, CachedResource, FailedUpdate, VersionTe
 pub use config::{AuthorityId, ClientConfig, DataErrors, Duplicates, NameSyntax, Server, ServerId};
 pub use counters::ClientCounters;
 pub use error::{WatchError, WatchErrorReason};
-pub use name::canonical;
 pub use stream::AdsTransmit;
 pub use updates::ResponseSummary;
 

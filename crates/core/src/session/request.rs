@@ -6,10 +6,11 @@ use envoy_types::pb::{envoy::config::core::v3::Node, google::rpc::Status};
 use oxds_types::{
     ResourceType,
     discovery::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator},
+    name::canonical,
 };
 
 use super::{Config, StreamError};
-use crate::{ads::canonical, snapshot::Protocol};
+use crate::snapshot::Protocol;
 
 /// A message of the client.
 #[derive(Debug, Clone, PartialEq)]

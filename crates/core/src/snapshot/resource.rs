@@ -9,6 +9,7 @@ use std::{
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use oxds_types::codec::{self, InvalidMessage, LoadedResource};
+use oxds_types::name::canonical;
 use oxds_types::version_map::{NotRepresentable, to_v2};
 use oxds_types::{ApiVersion, Reference, ResourceType, Version};
 use prost::encoding::{
@@ -17,7 +18,6 @@ use prost::encoding::{
 use prost::{Message, Name};
 
 use super::{Form, Protocol, ttl};
-use crate::ads::canonical;
 
 // Field numbers of `discovery.proto`. `resources` is field 2 of both responses, and the body is field 2 of
 // `Resource`: so the element of a SotW response is, byte for byte, the tail of the element of a delta response.

@@ -16,23 +16,17 @@
 //!                     └──────┘
 //! ```
 //!
-//! SortedNames are kept beside the wildcard, whichever state it is in (S-13, S-40).
+//! Names are kept beside the wildcard, whichever state it is in (S-13, S-40).
 
-mod collection;
 mod name;
 mod names;
 
 use std::sync::Arc;
 
-use oxds_types::ResourceType;
+use oxds_types::{ResourceType, name::WILDCARD};
 
-pub(crate) use collection::parts;
-pub use collection::{collection_of, is_collection, is_of_many};
 pub use name::{Sent, SubscribedName};
 use names::SortedNames;
-
-/// The name that stands for all (xDS protocol, "How the client specifies what resources to return").
-pub const WILDCARD: &str = "*";
 
 /// Whether, and how, everything was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

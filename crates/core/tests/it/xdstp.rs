@@ -21,25 +21,33 @@ fn world() -> World {
     )
 }
 
+/// Given a resource under its canonical name. When a client asks for another spelling, then it gets the resource
+/// (xRFC TP1, "Normalization").
 #[test]
-fn xdstp_context_parameters_are_compared_whatever_their_order() {
+fn c42_every_spelling_of_a_name_gets_the_resource() {
     let world = world_with_context();
-    for mut stream in [Stream::sotw(), Stream::delta()] {
-        let asked = "xdstp://a/T/x?b=2&a=1";
-        if stream.is_sotw() {
-            stream.ask(&EDS, &[asked]);
-        } else {
-            stream.change(&EDS, &[asked], &[]);
+    for asked in [
+        "xdstp://a/T/x:80?a=1&b=2",
+        "xdstp://a/T/x:80?b=2&a=1",
+        "xdstp://a/T/%78%3a80?b=2&a=1&a=3",
+        "xdstp://a/T/x:80?b=2&a=1#entry=y",
+    ] {
+        for mut stream in [Stream::sotw(), Stream::delta()] {
+            if stream.is_sotw() {
+                stream.ask(&EDS, &[asked]);
+            } else {
+                stream.change(&EDS, &[asked], &[]);
+            }
+            let now = stream.now;
+            let sent = stream.session.poll_transmit(now, &world.snapshot);
+            assert_eq!(sent.map(|sent| sent.resources), Some(1), "{asked}");
         }
-        let now = stream.now;
-        let sent = stream.session.poll_transmit(now, &world.snapshot);
-        assert_eq!(sent.map(|sent| sent.resources), Some(1));
     }
 }
 
 fn world_with_context() -> World {
     use oxds_core::snapshot::{ChangeSet, Resource};
-    let name = "xdstp://a/T/x?a=1&b=2";
+    let name = "xdstp://a/T/x%3A80?b=2&a=1";
     let resource = Resource::new(EDS, name, name.as_bytes());
     let mut world = World::empty();
     world.snapshot = world

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use oxds_core::session::{Request, ResourceErrorCode, ResourceErrorDetail};
-use oxds_core::subscription::WILDCARD;
 use oxds_types::discovery::{DiscoveryRequest, Node, ResourceLocator};
-use oxds_types::{ApiVersion, ResourceName, ResourceType};
+use oxds_types::name::{WILDCARD, canonical};
+use oxds_types::{ApiVersion, ResourceType};
 use tonic::Status;
 use tracing::warn;
 
@@ -131,7 +131,8 @@ fn remove_denied(grant: &Grant, resource_type: &ResourceType, asked: NewNames<'_
     }
     let NewNames { names, locators } = asked;
     let mut is_allowed = |name: &str| {
-        let allowed = allows_secret(grant, name);
+        // xRFC TP1, "Normalization": the rules see the same name as the lookup (S-78).
+        let allowed = grant.allows_secret(&canonical(name));
         if !allowed {
             denied.push(name.to_owned());
         }
@@ -165,13 +166,5 @@ impl<'a> NewNames<'a> {
                 locators: &mut request.resource_locators_subscribe,
             },
         }
-    }
-}
-
-/// Checks a secret by its canonical name, under which it is served.
-fn allows_secret(grant: &Grant, name: &str) -> bool {
-    match ResourceName::parse(name) {
-        Ok(parsed) => grant.allows_secret(&parsed.canonical()),
-        Err(_) => grant.allows_secret(name),
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use oxds_core::session::{Config, Interest};
 use oxds_core::snapshot::{Resource, ResourceSet, Snapshot};
 use oxds_types::discovery::{Any, ControlPlane, DiscoveryRequest, DiscoveryResponse, Node};
+use oxds_types::name::{WILDCARD, canonical};
 use oxds_types::{ApiVersion, Fingerprint, ResourceType, Version};
 
 use super::clients::{Answered, Via};
@@ -123,12 +124,12 @@ impl Question {
             return Err(Refused::NameTooLong(config.max_name_len));
         }
         let all = names.is_empty() && resource_type.all_resources_required_in_sotw()
-            || names.iter().any(|name| name == "*");
+            || names.iter().any(|name| name == WILDCARD);
         let interests = if all {
             vec![Interest::All]
         } else {
-            let named = |name: String| Interest::Name(name.into());
-            let mut interests: Vec<_> = names.into_iter().map(named).collect();
+            let named = |name: &String| Interest::Name(canonical(name).into());
+            let mut interests: Vec<_> = names.iter().map(named).collect();
             interests.sort();
             interests.dedup();
             interests

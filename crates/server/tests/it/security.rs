@@ -292,21 +292,28 @@ async fn s78_secret_is_sent_only_to_authorized_clients() {
         .await;
 }
 
-/// Given a rule with the canonical `xdstp` name of a secret, when a client subscribes with the parameters in another
-/// order, by name or by locator, then it gets the secret, and no other.
+/// Given a rule with the canonical `xdstp` name of a secret. When a client asks for other spellings of the name, over a
+/// stream (by name, by locator) and over `Fetch`, then it gets the secret; and no spelling of another secret is granted.
 #[tokio::test]
 async fn s78_secret_rule_matches_every_spelling_of_a_name() {
-    let xdstp = "xdstp://shop/envoy.extensions.transport_sockets.tls.v3.Secret/cert";
-    let rules = RULES.replace("[shop-cert]", &format!("['{xdstp}?a=1&b=2']"));
+    let xdstp = "xdstp://shop/envoy.extensions.transport_sockets.tls.v3.Secret";
+    let canonical = format!("{xdstp}/cert:1?a=1&b=2");
+    let rules = RULES.replace(
+        "[shop-cert]",
+        &format!("['{canonical}', '{xdstp}/public/*']"),
+    );
     let server = Secured::start(Some(&rules)).await;
-    let canonical = format!("{xdstp}?a=1&b=2");
-    let upserts = vec![Arc::new(Resource::new(
-        ResourceType::SECRET,
-        &*canonical,
-        b"\x0a\x01s",
-    ))];
+    // Names that the rule does not grant, next to names that it does.
+    let private = format!("{xdstp}/public/a/private");
+    let upserts = [&canonical, &private].map(|name| {
+        Arc::new(Resource::new(
+            ResourceType::SECRET,
+            name.as_str(),
+            b"\x0a\x01s",
+        ))
+    });
     server.running.cache.apply(ChangeSet {
-        upserts,
+        upserts: upserts.into(),
         ..ChangeSet::default()
     });
     let mut client = server.client(&[WEB]).await;
@@ -321,23 +328,38 @@ async fn s78_secret_rule_matches_every_spelling_of_a_name() {
             .collect(),
         ..subscribe(SDS, names)
     };
-    let other_order = format!("{xdstp}?b=2&a=1");
-    for (names, located) in [
-        (&[&*other_order, "pay-cert"][..], &[][..]),
-        (&[], &[&*other_order, "pay-cert"]),
+    let fetch = "/envoy.service.secret.v3.SecretDiscoveryService/FetchSecrets";
+    // "%2F" is the slash of the path (xds.core.v3.ResourceLocator.id), which `*` in a rule does not match.
+    let denied = [
+        "pay-cert".to_owned(),
+        private.clone(),
+        format!("{xdstp}/public/a%2Fprivate"),
+        format!("{xdstp}/public/a%2fprivate#entry=x"),
+        format!("{xdstp}/public%2Fa%2Fprivate"),
+    ];
+    for spelling in [
+        "cert:1?a=1&b=2",
+        "cert:1?b=2&a=1",
+        "%63ert%3A1?a=%31&b=2",
+        "cert%3a1?b=2&a=1&b=3#entry=x",
     ] {
-        let mut stream = client.open(DELTA).await;
-        stream.send(&ask_for(names, located));
-        let response = stream.delta().await;
-        let received = response.resources.iter().map(|r| {
-            let located = r.resource_name.as_ref().map(|name| &name.name);
-            located.unwrap_or(&r.name).clone()
-        });
-        assert_eq!(
-            received.collect::<Vec<_>>(),
-            [&*canonical],
-            "{names:?} {located:?}"
-        );
+        let asked = format!("{xdstp}/{spelling}");
+        let mut names: Vec<&str> = denied.iter().map(String::as_str).collect();
+        names.push(&asked);
+        for (names, located) in [(&names[..], &[][..]), (&[], &names)] {
+            let mut stream = client.open(DELTA).await;
+            stream.send(&ask_for(names, located));
+            let response = stream.delta().await;
+            let sent = response.resources.iter().map(|r| {
+                let located = r.resource_name.as_ref().map(|name| &name.name);
+                located.unwrap_or(&r.name).clone()
+            });
+            assert_eq!(sent.collect::<Vec<_>>(), [&*canonical], "{spelling}");
+        }
+        let request = ask_as("shop-1", SDS, &names);
+        let response: oxds_types::discovery::DiscoveryResponse =
+            client.unary(fetch, &request).await;
+        assert_eq!(response.resources.len(), 1, "{spelling}");
     }
 }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use prost::Message;
 
 use crate::ResourceType;
+use crate::name::canonical;
 
 mod slim;
 
@@ -67,7 +68,7 @@ impl Found {
 
     fn add(&mut self, resource_type: ResourceType, name: &str) {
         if !name.is_empty() {
-            self.0.insert((resource_type, name.to_owned()));
+            self.0.insert((resource_type, canonical(name).into_owned()));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use oxds_types::name::selects_many;
 use oxds_types::{ApiVersion, ResourceType};
 
 use super::entry::{Entry, Expiry, Fault};
@@ -10,7 +11,6 @@ use super::outbox::{ambient, changed};
 use super::{Cache, CachedResource, Loss, VersionText};
 use crate::ads::config::ServerId;
 use crate::ads::{ClientEvent, WatchError};
-use crate::subscription::is_of_many;
 
 impl Cache {
     /// A valid resource that is not the one held. It lives as long as it says.
@@ -93,7 +93,7 @@ impl Cache {
         error: WatchError,
         loss: Loss,
     ) {
-        if is_of_many(name) {
+        if selects_many(name) {
             let event = self.collections.fail(resource_type, name, error);
             return self.outbox.tell_all(event);
         }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use oxds_types::ResourceType;
+use oxds_types::name::{WILDCARD, collection_of};
 
 use super::outbox::{ambient, changed};
 use crate::ads::config::AuthorityId;
 use crate::ads::{ClientEvent, WatchError};
-use crate::subscription::{WILDCARD, collection_of};
 
 /// Whether a name is in a collection.
 pub(super) fn has(collection: &str, name: &str) -> bool {

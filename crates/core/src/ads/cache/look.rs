@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use oxds_types::ResourceType;
+use oxds_types::name::selects_many;
 
 use super::entry::Entry;
 use super::outbox::{ambient, changed};
 use super::{Cache, CacheStatus, CachedResource, collection};
 use crate::ads::ClientEvent;
 use crate::ads::config::{AuthorityId, ServerId};
-use crate::subscription::is_of_many;
 
 impl Cache {
     /// All that is asked for of an authority.
@@ -53,7 +53,7 @@ impl Cache {
         resource_type: &ResourceType,
         name: &str,
     ) -> Vec<ClientEvent> {
-        if is_of_many(name) {
+        if selects_many(name) {
             let members = self.members(resource_type, name);
             return members
                 .flat_map(|(member, entry)| current(resource_type, member, entry))
@@ -111,7 +111,7 @@ impl Cache {
         resource_type: &ResourceType,
         name: &str,
     ) -> Vec<(String, String)> {
-        let is_of_many = is_of_many(name);
+        let is_of_many = selects_many(name);
         let version = |(name, entry): (&Arc<str>, &Entry)| {
             let held = entry.held().filter(|held| held.server == server)?;
             let version = match entry.fault() {

@@ -30,6 +30,7 @@ mod version;
 use std::sync::Arc;
 
 use oxds_types::ResourceType;
+use oxds_types::name::selects_many;
 
 pub(super) use deadlines::Due;
 pub(super) use entry::{Expiry, Fault};
@@ -39,7 +40,6 @@ pub use version::VersionText;
 use super::ClientEvent;
 use super::config::AuthorityId;
 use crate::resource::ResourceParsers;
-use crate::subscription::is_of_many;
 use collection::Collections;
 use deadlines::Deadlines;
 use entries::Entries;
@@ -70,7 +70,7 @@ impl Cache {
         resource_type: &ResourceType,
         name: &Arc<str>,
     ) -> bool {
-        if is_of_many(name) {
+        if selects_many(name) {
             return self.collections.watch(authority, resource_type, name);
         }
         let begun = self
@@ -89,7 +89,7 @@ impl Cache {
         resource_type: &ResourceType,
         name: &str,
     ) -> Option<AuthorityId> {
-        if is_of_many(name) {
+        if selects_many(name) {
             let authority = self.collections.unwatch(resource_type, name)?;
             self.forget_members(resource_type);
             return Some(authority);

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use oxds_types::ResourceType;
+use oxds_types::name::selects_many;
 
 use super::answers::tell_error;
 use super::outbox::ambient;
 use super::{Cache, Due};
 use crate::ads::WatchError;
 use crate::ads::config::{AuthorityId, ServerId};
-use crate::subscription::is_of_many;
 use crate::time::Instant;
 
 impl Cache {
@@ -66,7 +66,7 @@ impl Cache {
         let names = names.map(|(resource_type, name)| (resource_type.clone(), Arc::clone(name)));
         for (resource_type, name) in names.collect::<Vec<_>>() {
             let error = error(&resource_type, &name);
-            let event = if is_of_many(&name) {
+            let event = if selects_many(&name) {
                 let has_members = self.members(&resource_type, &name).next().is_some();
                 self.collections
                     .lose(&resource_type, &name, error, has_members)

@@ -7,9 +7,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node, Status};
+use oxds_types::name::{WILDCARD, collection_of};
 
 use crate::snapshot::Protocol;
-use crate::subscription::{WILDCARD, collection_of};
 
 /// `google.rpc.Code.INVALID_ARGUMENT`: the code of every NACK (gRFC A46).
 const INVALID_ARGUMENT: i32 = 3;

@@ -6,9 +6,11 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Watch, response::Outstanding, subscribe::Claims};
+use oxds_types::name::{collection_of as of, is_collection, member_prefix};
+
 use crate::{
     snapshot::{Protocol, ResourceSet},
-    subscription::{self, Sent, collection_of as of, is_collection, parts},
+    subscription::{self, Sent},
 };
 
 /// Collections that are asked for, and what is asked for only through them.
@@ -165,29 +167,9 @@ fn members<'a>(
     there_is: &'a ResourceSet,
     collection: &'a str,
 ) -> impl Iterator<Item = &'a Arc<str>> {
-    let prefix = parts(collection).map_or("", |(path, _)| path.trim_end_matches('*'));
+    let prefix = member_prefix(collection).unwrap_or_default();
     there_is
         .names_from(prefix)
         .take_while(move |name| name.starts_with(prefix))
         .filter(move |name| of(name).as_deref() == Some(collection))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_member_is_directly_below_with_the_same_context() {
-        assert_eq!(
-            of("xdstp://a/T/foo/x?k=v").as_deref(),
-            Some("xdstp://a/T/foo/*?k=v")
-        );
-        assert_eq!(
-            of("xdstp://a/T/foo/bar/x").as_deref(),
-            Some("xdstp://a/T/foo/bar/*")
-        );
-        assert_eq!(of("xdstp://a/T/foo/*"), None);
-        assert_eq!(of("plain/x"), None);
-        assert!(is_collection("xdstp://a/T/*?k=v") && !is_collection("plain/*"));
-    }
 }
