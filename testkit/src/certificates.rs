@@ -1,4 +1,4 @@
-//! Certificates for tests: an authority, and what it issues.
+//! Certificates for tests: an authority and the certificates that it issues.
 
 use std::io;
 use std::net::IpAddr;
@@ -14,33 +14,33 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// A certificate authority of a test's own.
+/// A certificate authority of one test.
 #[derive(Debug)]
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issued {
-    /// The certificate.
+    /// The certificate, in PEM.
     pub certificate: String,
-    /// Its private key.
+    /// The private key, in PEM.
     pub key: String,
 }
 
-/// Where a certificate and its key were written.
+/// Paths of a certificate and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The certificate.
+    /// Path of the certificate.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// Path of the private key.
     pub key: PathBuf,
 }
 
 impl Authority {
-    /// A new authority.
+    /// Creates an authority.
     ///
     /// # Errors
-    /// When the name cannot stand in a certificate.
+    /// When a certificate cannot contain the name.
     pub fn new(name: &str) -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -49,11 +49,11 @@ impl Authority {
         CertifiedIssuer::self_signed(params, KeyPair::generate()?).map(Self)
     }
 
-    /// A certificate for servers and clients with these subject alternative names: an address, a URI (whatever has
-    /// `://` in it), or else a DNS name.
+    /// Issues a certificate for servers and clients with these subject alternative names: an address, a URI (a name
+    /// with `://`), or else a DNS name.
     ///
     /// # Errors
-    /// When a name cannot stand in a certificate.
+    /// When a certificate cannot contain a name.
     pub fn issue(&self, names: &[&str]) -> Result<Issued, rcgen::Error> {
         self.sign(&parameters(names)?)
     }
@@ -66,10 +66,10 @@ impl Authority {
         })
     }
 
-    /// The same, but it has expired.
+    /// Issues a certificate that has expired.
     ///
     /// # Errors
-    /// When a name cannot stand in a certificate.
+    /// When a certificate cannot contain a name.
     pub fn issue_expired(&self, names: &[&str]) -> Result<Issued, rcgen::Error> {
         let mut params = parameters(names)?;
         params.not_before = rcgen::date_time_ymd(2001, 1, 1);
@@ -83,10 +83,11 @@ impl Authority {
         self.0.pem()
     }
 
-    /// What connects to servers of this authority, as `client` or as nobody, to speak one of these protocols (ALPN).
+    /// Returns a connector to servers of this authority, with the certificate of `client` if there is one, which offers
+    /// these protocols (ALPN).
     ///
     /// # Errors
-    /// When the client's certificate and key do not belong together.
+    /// When the client's certificate and key do not match.
     pub fn connector(
         &self,
         client: Option<&Issued>,
@@ -108,7 +109,7 @@ impl Authority {
 }
 
 impl Issued {
-    /// Writes both as `NAME.pem` and `NAME.key`, each by renaming, as those do who rotate certificates.
+    /// Writes both as `NAME.pem` and `NAME.key`, each by renaming, as certificate rotation does.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -122,10 +123,10 @@ impl Issued {
         Ok(files)
     }
 
-    /// What accepts clients with this certificate, and agrees to one of these protocols, if there are any (ALPN).
+    /// Returns an acceptor with this certificate, which agrees to one of these protocols, if there are any (ALPN).
     ///
     /// # Errors
-    /// When certificate and key do not belong together.
+    /// When certificate and key do not match.
     pub fn acceptor(&self, protocols: &[&str]) -> Result<TlsAcceptor, rustls::Error> {
         let (chain, key) = self.der()?;
         let mut config = ServerConfig::builder()
@@ -144,11 +145,11 @@ impl Issued {
     }
 }
 
-/// A SPIFFE bundle map that says which authority vouches for a trust domain.
+/// Returns a SPIFFE bundle map with the roots of each trust domain.
 #[must_use]
 pub fn bundle_map(domains: &[(&str, &Authority)]) -> String {
     let domains = domains.iter().map(|(domain, authority)| {
-        // What stands between the lines of PEM is what `x5c` wants.
+        // `x5c` holds the text between the BEGIN and END lines of PEM.
         let pem = authority.pem();
         let lines = pem.lines().filter(|line| !line.starts_with("-----"));
         let x5c: String = lines.collect();
@@ -163,7 +164,7 @@ pub fn bundle_map(domains: &[(&str, &Authority)]) -> String {
 /// Writes a file by renaming.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the file cannot be written.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     std::fs::write(&new, text)?;

@@ -1,8 +1,8 @@
-//! Tokens for tests.
+//! JSON Web Tokens for tests.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A JWT that expires after this many seconds; `subject` tells it from others. Its signature is none.
+/// Returns a JWT that expires after this many seconds. `subject` makes it distinct; its signature is empty.
 #[must_use]
 pub fn jwt(subject: &str, seconds: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);

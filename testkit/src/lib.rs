@@ -1,17 +1,16 @@
 //! Servers that misbehave on purpose, and the end-to-end tests.
 //!
 //! ```text
-//!   ControlPlane ── next_stream() ─► AdsStream ── request() ◄── what the client asked
+//!   ControlPlane ── next_stream() ─► AdsStream ── request() ◄── requests of the client
 //!    kill, restart                      │
-//!    refuse, fall silent                └── send, repeat, garble, end ──► what it is told
+//!    reject, go silent                └── send, repeat, garble, end ──► responses to it
 //! ```
 //!
-//! [`ControlPlane`] knows no protocol beyond gRPC's framing: what it sends, and when, is written in the test. It
-//! withholds its response headers until its first response, as some control planes do (C-64). [`RestPlane`] is its like
-//! for clients that poll. For a control plane that behaves, tests take `oxds-server`; for backends,
-//! `oxds_channel::testing`.
+//! [`ControlPlane`] knows no protocol beyond gRPC's framing: the test decides what it sends, and when. It withholds its
+//! response headers until its first response, as some control planes do (C-64). [`RestPlane`] does the same for clients
+//! that poll. As a well-behaved control plane, tests use `oxds-server`; as backends, `oxds_channel::testing`.
 //!
-//! Nothing here is a product, and nothing waits longer than [`SOON`].
+//! None of this is a product, and nothing waits longer than [`SOON`].
 
 pub mod certificates;
 mod control_plane;
@@ -28,10 +27,10 @@ pub use tls_front::TlsFront;
 
 use std::time::Duration;
 
-/// Long enough for a loaded machine; nothing waits so long when all is well.
+/// Deadline for events in tests: long enough for a loaded machine, and never reached when a test passes.
 pub const SOON: Duration = Duration::from_secs(20);
 
-/// The examples of the repository's front page compile.
+/// Compiles the examples of the repository's front page.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 pub struct FrontPage;

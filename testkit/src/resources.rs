@@ -1,4 +1,4 @@
-//! The smallest valid resources.
+//! Minimal valid resources.
 
 use envoy_types::pb::envoy::config::cluster::v3::{
     Cluster,
@@ -28,7 +28,7 @@ pub fn cluster(name: &str, eds_service_name: &str) -> Any {
     any(&ResourceType::CLUSTER, &eds_cluster(name, eds_service_name))
 }
 
-/// The same, whose load is reported to whoever sends it.
+/// The same, with load reports to the control plane that sends it.
 #[must_use]
 pub fn reporting_cluster(name: &str, eds_service_name: &str) -> Any {
     let cluster = Cluster {
@@ -43,7 +43,7 @@ pub fn reporting_cluster(name: &str, eds_service_name: &str) -> Any {
     any(&ResourceType::CLUSTER, &cluster)
 }
 
-/// A cluster, with so many bytes in a field that no client reads.
+/// A cluster with this many bytes in a field that no client reads.
 #[must_use]
 pub fn heavy_cluster(name: &str, bytes: usize) -> Any {
     let cluster = Cluster {
@@ -63,7 +63,7 @@ pub fn static_cluster(name: &str) -> Any {
     any(&ResourceType::CLUSTER, &cluster)
 }
 
-/// No endpoints at all.
+/// An assignment without endpoints.
 #[must_use]
 pub fn assignment(name: &str) -> Any {
     let assignment = ClusterLoadAssignment {

@@ -1,4 +1,4 @@
-//! A REST control plane that does as the test says: each poll is handed to it, to be answered or not.
+//! A REST control plane that a test scripts: the test receives each poll, and answers it or not.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,14 +28,14 @@ pub struct RestPlane {
     running: AbortHandle,
 }
 
-/// A poll that waits for its answer. Dropping it closes its connection.
+/// A poll that waits for its response. Dropping it closes its connection.
 #[derive(Debug)]
 pub struct Polled {
-    /// Where it was posted to.
+    /// Path of the request.
     pub path: String,
-    /// Its headers.
+    /// Headers of the request.
     pub headers: HeaderMap,
-    /// What it asks.
+    /// Body of the request.
     pub request: DiscoveryRequest,
     answer: oneshot::Sender<Response<Full<Bytes>>>,
 }
@@ -44,7 +44,7 @@ impl RestPlane {
     /// Listens on a free port of the loopback interface.
     ///
     /// # Errors
-    /// There is none.
+    /// When no port is free.
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -58,29 +58,29 @@ impl RestPlane {
         })
     }
 
-    /// Where it listens.
+    /// Address of the server.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its URL.
+    /// Base URL of the server.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The next poll.
+    /// Returns the next poll.
     ///
     /// # Errors
-    /// None came in time.
+    /// When none comes before the deadline.
     pub async fn next_poll(&self) -> Result<Polled, Missed> {
         let mut polls = self.polls.lock().await;
         let next = timeout(SOON, polls.recv()).await;
         next.ok().flatten().ok_or(Missed::Late)
     }
 
-    /// A poll that is there already.
+    /// Takes a poll that has already arrived.
     #[must_use]
     pub fn take_poll(&self) -> Option<Polled> {
         self.polls.try_lock().ok()?.try_recv().ok()
@@ -94,7 +94,7 @@ impl Drop for RestPlane {
 }
 
 impl Polled {
-    /// Answers with resources.
+    /// Responds with resources.
     pub fn respond(self, resource_type: &ResourceType, version: &str, resources: Vec<Any>) {
         let response = DiscoveryResponse {
             version_info: version.to_owned(),
@@ -108,18 +108,18 @@ impl Polled {
         }
     }
 
-    /// Answers with whatever the test says.
+    /// Responds with this status and body.
     pub fn write(self, status: StatusCode, body: impl Into<Bytes>) {
         let mut response = Response::new(Full::new(body.into()));
         *response.status_mut() = status;
-        // A client that has given up takes no answer.
+        // A client that has closed its connection takes no response.
         let _ = self.answer.send(response);
     }
 
-    /// Waits until the client gives up.
+    /// Waits until the client closes its connection.
     ///
     /// # Errors
-    /// It did not, in time.
+    /// When it does not before the deadline.
     pub async fn given_up(mut self) -> Result<(), Missed> {
         let closed = timeout(SOON, self.answer.closed()).await;
         closed.map_err(|_| Missed::Late)
@@ -141,7 +141,7 @@ async fn accept(listener: TcpListener, hand: mpsc::UnboundedSender<Polled>) {
     }
 }
 
-/// An error closes the connection without an answer.
+/// An error closes the connection without a response.
 async fn receive(
     request: Request<Incoming>,
     hand: mpsc::UnboundedSender<Polled>,

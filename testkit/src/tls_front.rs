@@ -1,4 +1,4 @@
-//! TLS before a server that knows none.
+//! A TLS front for a server that serves plaintext.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-/// Takes connections over TLS, and passes on what comes. Stops when dropped.
+/// Accepts TLS connections and forwards their bytes. Stops when dropped.
 #[derive(Debug)]
 pub struct TlsFront {
     address: SocketAddr,
@@ -19,7 +19,7 @@ impl TlsFront {
     /// Listens on a free port of the loopback interface, for the server at `behind`.
     ///
     /// # Errors
-    /// There is none.
+    /// When no port is free.
     pub async fn start(acceptor: TlsAcceptor, behind: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -41,14 +41,14 @@ impl TlsFront {
         })
     }
 
-    /// Where it listens.
+    /// Address of the front.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// How a connection ended is for either end to notice.
+/// Both ends notice how a connection ended.
 async fn pass(acceptor: TlsAcceptor, socket: TcpStream, behind: SocketAddr) -> io::Result<()> {
     let mut client = acceptor.accept(socket).await?;
     let mut server = TcpStream::connect(behind).await?;

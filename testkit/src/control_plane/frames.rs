@@ -5,7 +5,7 @@ use prost::Message;
 
 const HEADER: usize = 5;
 
-/// A message as it goes on the wire.
+/// Encodes a message with its gRPC prefix.
 pub(super) fn encode(message: &impl Message) -> Bytes {
     let length = message.encoded_len();
     let mut frame = BytesMut::with_capacity(HEADER + length);
@@ -15,7 +15,7 @@ pub(super) fn encode(message: &impl Message) -> Bytes {
     frame.freeze()
 }
 
-/// Cuts messages out of what has arrived.
+/// Splits received bytes into messages.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     unread: BytesMut,
@@ -26,7 +26,8 @@ impl Decoder {
         self.unread.extend_from_slice(data);
     }
 
-    /// The next whole message, and its bytes. What is no message of this type is as good as none: our own client sent it.
+    /// Returns the next whole message and its bytes. Bytes that are not such a message count as none: our own client
+    /// sent them.
     pub(super) fn next<M: Message + Default>(&mut self) -> Option<(Bytes, M)> {
         let length = self.unread.get(1..HEADER)?.try_into().ok()?;
         let length = u32::from_be_bytes(length) as usize;

@@ -67,7 +67,7 @@ pub(super) fn serve(listener: Listener, shared: Shared) -> AbortHandle {
 async fn connection(mut socket: Box<dyn Io>, open: Open) {
     let silent = *open.0.manners.borrow() == Manners::Silent;
     if silent {
-        // Until the client gives up.
+        // Until the client disconnects.
         drop(tokio::io::copy(&mut socket, &mut tokio::io::sink()).await);
         return;
     }
@@ -88,7 +88,7 @@ async fn connection(mut socket: Box<dyn Io>, open: Open) {
     };
     tokio::pin!(serving);
     tokio::select! {
-        // How a connection ended is the client's to notice.
+        // The client notices how a connection ended.
         _ = &mut serving => {}
         // The socket stays open, as on a machine that was cut off.
         () = silence => pending().await,

@@ -1,4 +1,4 @@
-//! A control plane that does as the test says.
+//! A control plane that a test scripts.
 
 mod frames;
 mod listen;
@@ -18,25 +18,25 @@ pub use stream::{AdsStream, LoadStream, Stream};
 use crate::SOON;
 use listen::Listener;
 
-/// How clients are treated.
+/// Behaviour towards clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Manners {
-    /// Streams are handed to the test.
+    /// Hands streams to the test.
     #[default]
     Hand,
-    /// Every stream is refused with this gRPC status.
+    /// Rejects every stream with this gRPC status.
     Refuse(tonic::Code, String),
-    /// Sockets are accepted, and no byte is ever written to them, nor any more to those that are open.
+    /// Accepts sockets but never writes a byte to them, nor to those that are open already.
     Silent,
 }
 
-/// What the test waited for did not come.
+/// The event that a test waited for did not happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Missed {
-    /// Not in time.
+    /// The deadline passed.
     #[error("not within {SOON:?}")]
     Late,
-    /// The client has ended the stream, so it never will.
+    /// The client has ended the stream, so the event cannot happen any more.
     #[error("the client ended the stream")]
     Ended,
 }
@@ -60,7 +60,7 @@ enum Listening {
     Unix,
 }
 
-/// What the handle and the connections share.
+/// State that the handle and the connections share.
 #[derive(Debug, Clone)]
 struct Shared {
     manners: watch::Sender<Manners>,
@@ -79,25 +79,25 @@ impl ControlPlane {
     /// Listens on a free port of the loopback interface.
     ///
     /// # Errors
-    /// There is none.
+    /// When no port is free.
     pub async fn start() -> io::Result<Self> {
         Self::start_on((Ipv4Addr::LOCALHOST, 0).into()).await
     }
 
-    /// Listens where told.
+    /// Listens on this address.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// When the address cannot be listened on.
     pub async fn start_on(address: SocketAddr) -> io::Result<Self> {
         let listener = Listener::tcp(address).await?;
         let address = listener.address()?;
         Ok(Self::new(Listening::Tcp(address), listener))
     }
 
-    /// Listens in the file system.
+    /// Listens on a Unix socket.
     ///
     /// # Errors
-    /// The path cannot be listened on.
+    /// When the path cannot be listened on.
     pub fn start_unix(path: &Path) -> io::Result<Self> {
         Ok(Self::new(Listening::Unix, Listener::unix(path)?))
     }
@@ -121,10 +121,10 @@ impl ControlPlane {
         }
     }
 
-    /// Where it listens on TCP, also while it does not.
+    /// TCP address of the server, also while it is stopped.
     ///
     /// # Panics
-    /// It listens in the file system.
+    /// If it listens on a Unix socket.
     #[must_use]
     #[expect(clippy::panic, reason = "the test is wrong, and learns where")]
     pub fn address(&self) -> SocketAddr {
@@ -134,43 +134,43 @@ impl ControlPlane {
         }
     }
 
-    /// Treats clients in another way: from their next stream on, or, by silence, at once.
+    /// Changes the behaviour: for the next streams or, for silence, at once.
     pub fn set_manners(&self, manners: Manners) {
         self.shared.manners.send_replace(manners);
     }
 
-    /// The next ADS stream that a client opens.
+    /// Returns the next ADS stream that a client opens.
     ///
     /// # Errors
-    /// None came in time.
+    /// When none comes before the deadline.
     pub async fn next_stream(&self) -> Result<AdsStream, Missed> {
         next(&self.streams).await
     }
 
-    /// The next stream of load reports that a client opens.
+    /// Returns the next stream of load reports that a client opens.
     ///
     /// # Errors
-    /// None came in time.
+    /// When none comes before the deadline.
     pub async fn next_load_stream(&self) -> Result<LoadStream, Missed> {
         next(&self.loads).await
     }
 
-    /// Connections accepted since the start.
+    /// Number of connections accepted since the start.
     #[must_use]
     pub fn accepted(&self) -> usize {
         self.shared.connections.borrow().accepted
     }
 
-    /// Connections open now.
+    /// Number of open connections.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.connections.borrow().open
     }
 
-    /// Waits until so many connections are open.
+    /// Waits until this many connections are open.
     ///
     /// # Errors
-    /// It did not come to that in time.
+    /// When that does not happen before the deadline.
     pub async fn has_connections(&self, open: usize) -> Result<(), Missed> {
         let mut connections = self.shared.connections.subscribe();
         let reached = connections.wait_for(|connections| connections.open == open);
@@ -191,7 +191,7 @@ impl ControlPlane {
     /// Listens again on the same TCP address after [`kill`](Self::kill).
     ///
     /// # Errors
-    /// Somebody else has taken it.
+    /// When another process has taken the address.
     pub async fn restart(&self) -> io::Result<()> {
         self.kill();
         let listener = Listener::tcp(self.address()).await?;

@@ -1,4 +1,4 @@
-//! One stream, of ADS or of LRS: requests are read for the test, responses written by it.
+//! One ADS or LRS stream: requests are read for the test, and the test writes responses.
 
 use std::convert::Infallible;
 
@@ -25,27 +25,27 @@ pub(super) type Body = StreamBody<UnboundedReceiverStream<Written>>;
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 
-/// An ADS stream of full states.
+/// An ADS stream in the SotW variant.
 pub type AdsStream = Stream<DiscoveryRequest, DiscoveryResponse>;
 /// A stream of load reports.
 pub type LoadStream = Stream<LoadStatsRequest, LoadStatsResponse>;
 
-/// A stream that a client has opened. Dropping it ends it without a status, as a proxy in trouble does.
+/// A stream that a client has opened. Dropping it ends it without a status, as a faulty proxy does.
 #[derive(Debug)]
 pub struct Stream<Q, R> {
     path: String,
     metadata: HeaderMap,
     requests: mpsc::UnboundedReceiver<(Bytes, Q)>,
     seen: Vec<Q>,
-    /// The last of them, encoded.
+    /// The last request, encoded.
     last: Bytes,
-    /// Lets the headers go; gone once they are.
+    /// Releases the response headers; `None` once they are sent.
     headers: Option<oneshot::Sender<()>>,
     frames: mpsc::UnboundedSender<Written>,
     sent: Vec<R>,
 }
 
-/// Receives a call; its response headers are held back until the test sends something.
+/// Receives a call. Its response headers are held back until the test sends something.
 pub(super) async fn receive(request: Request<Incoming>, shared: &Shared) -> Response<Body> {
     let (frames, queue) = mpsc::unbounded_channel();
     let manners = shared.manners.borrow().clone();
@@ -54,13 +54,13 @@ pub(super) async fn receive(request: Request<Incoming>, shared: &Shared) -> Resp
         return respond(queue);
     }
     let (headers, released) = oneshot::channel();
-    // A test that is over takes no more streams.
+    // A test that has ended takes no more streams.
     if request.uri().path().ends_with("/StreamLoadStats") {
         drop(shared.loads.send(Stream::new(request, headers, frames)));
     } else {
         drop(shared.streams.send(Stream::new(request, headers, frames)));
     }
-    // A stream that was dropped has its headers too.
+    // A dropped stream sends its headers, too.
     drop(released.await);
     respond(queue)
 }
@@ -72,7 +72,7 @@ fn respond(queue: mpsc::UnboundedReceiver<Written>) -> Response<Body> {
     response
 }
 
-/// Reads all requests as they come, so that the client is never held up; ends with the client's side.
+/// Reads all requests as they come, so that the client never waits. Ends with the client's side.
 fn read<Q: Message + Default + 'static>(mut body: Incoming) -> mpsc::UnboundedReceiver<(Bytes, Q)> {
     let (requests, queue) = mpsc::unbounded_channel();
     tokio::spawn(async move {
@@ -114,22 +114,22 @@ impl<Q: Message + Default + Clone + 'static, R: Message> Stream<Q, R> {
         }
     }
 
-    /// The method that was called.
+    /// Path of the called method.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The headers of the call.
+    /// Headers of the call.
     #[must_use]
     pub fn metadata(&self) -> &HeaderMap {
         &self.metadata
     }
 
-    /// The next request.
+    /// Returns the next request.
     ///
     /// # Errors
-    /// None came in time, or none will come any more.
+    /// When none comes before the deadline, or the stream has ended.
     pub async fn request(&mut self) -> Result<Q, Missed> {
         match timeout(SOON, self.requests.recv()).await {
             Ok(Some((bytes, request))) => {
@@ -142,22 +142,22 @@ impl<Q: Message + Default + Clone + 'static, R: Message> Stream<Q, R> {
         }
     }
 
-    /// The requests that were read so far.
+    /// Requests that were read so far.
     #[must_use]
     pub fn requests(&self) -> &[Q] {
         &self.seen
     }
 
-    /// The last request that was read, as it came: with fields that [`DiscoveryRequest`] does not have.
+    /// Bytes of the last request, including fields that [`DiscoveryRequest`] does not have.
     #[must_use]
     pub fn request_bytes(&self) -> &Bytes {
         &self.last
     }
 
-    /// Waits until the client ends the stream; requests that come before are read.
+    /// Waits until the client ends the stream; requests before that are read.
     ///
     /// # Errors
-    /// It did not in time.
+    /// When the client does not end it before the deadline.
     pub async fn ended(&mut self) -> Result<(), Missed> {
         loop {
             match self.request().await {
@@ -168,21 +168,21 @@ impl<Q: Message + Default + Clone + 'static, R: Message> Stream<Q, R> {
         }
     }
 
-    /// Sends the response headers, and nothing yet after them.
+    /// Sends the response headers only.
     pub fn send_headers(&mut self) {
         if let Some(headers) = self.headers.take() {
-            // The client may have gone.
+            // The client may have disconnected.
             let _ = headers.send(());
         }
     }
 
-    /// Sends a response as it is.
+    /// Sends a response unchanged.
     pub fn send(&mut self, response: R) {
         self.write(frames::encode(&response));
         self.sent.push(response);
     }
 
-    /// Sends bytes that need not make sense.
+    /// Sends arbitrary bytes.
     pub fn garble(&mut self, bytes: impl Into<Bytes>) {
         self.write(bytes.into());
     }
@@ -200,7 +200,7 @@ impl<Q: Message + Default + Clone + 'static, R: Message> Stream<Q, R> {
 }
 
 impl AdsStream {
-    /// Sends resources of a kind; the nonce is new on this stream.
+    /// Sends resources of a type, with a nonce that is new on this stream.
     pub fn respond(&mut self, resource_type: &ResourceType, version: &str, resources: Vec<Any>) {
         let nonce = format!("nonce-{}", self.sent.len() + 1);
         self.send(DiscoveryResponse {
@@ -212,7 +212,7 @@ impl AdsStream {
         });
     }
 
-    /// Sends the last response again, with a nonce of its own.
+    /// Sends the last response again, with a new nonce.
     pub fn repeat(&mut self) {
         if let Some(last) = self.sent.last().cloned() {
             let nonce = format!("nonce-{}", self.sent.len() + 1);

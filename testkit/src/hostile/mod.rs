@@ -1,11 +1,11 @@
-//! Clients that mean no good, or know no better.
+//! Clients that are hostile or faulty.
 //!
 //! | | speaks | is for |
 //! |---|---|---|
 //! | [`Rude`] | HTTP/2, by the `h2` crate | floods, resets, readers that never read, peers that fall silent |
 //! | [`Wire`] | bytes | frames that no HTTP/2 library would write |
 //!
-//! Neither knows gRPC beyond its framing: what is sent is up to the test.
+//! Neither knows gRPC beyond its framing: the test decides what is sent.
 
 mod rude;
 mod wire;
@@ -16,10 +16,10 @@ pub use wire::{Wire, frame};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::Message;
 
-/// A message with gRPC's prefix.
+/// Returns a message with its gRPC prefix.
 ///
 /// # Panics
-/// If the message has 4 GiB.
+/// If the message has 4 GiB or more.
 #[must_use]
 pub fn framed(message: &impl Message) -> Bytes {
     let body = message.encode_to_vec();

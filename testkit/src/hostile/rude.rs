@@ -1,4 +1,4 @@
-//! A client that keeps to HTTP/2 and to nothing else.
+//! A client that obeys HTTP/2 and nothing above it.
 
 use std::future::poll_fn;
 use std::io;
@@ -16,25 +16,25 @@ use tokio::time::timeout;
 
 use crate::SOON;
 
-/// One connection.
+/// One HTTP/2 connection.
 #[derive(Debug)]
 pub struct Rude {
     send: SendRequest<Bytes>,
     alive: watch::Sender<bool>,
 }
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// With a gRPC status.
+    /// A gRPC status.
     Status(u32, String),
-    /// With an HTTP status that is not 200.
+    /// An HTTP status other than 200.
     Http(u16),
-    /// The stream, or its connection, was reset.
+    /// A reset of the stream or its connection.
     Reset(Option<Reason>),
 }
 
-/// One call.
+/// One call on a connection.
 #[derive(Debug)]
 pub struct Call {
     send: SendStream<Bytes>,
@@ -45,15 +45,15 @@ pub struct Call {
 }
 
 impl Rude {
-    /// Connects. The window is what it lets the server send on a stream before it reads.
+    /// Connects. `window` is the number of bytes per stream that the server may send before the client reads.
     ///
     /// # Errors
-    /// When the server does not answer as one of HTTP/2.
+    /// When the server does not answer with HTTP/2.
     pub async fn connect(server: SocketAddr, window: u32) -> io::Result<Self> {
         Self::over(TcpStream::connect(server).await?, window).await
     }
 
-    /// Speaks HTTP/2 over whatever this is.
+    /// Starts HTTP/2 on a socket.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -72,7 +72,7 @@ impl Rude {
             let mut connection = std::pin::pin!(connection);
             tokio::select! {
                 _ = connection.as_mut() => {}
-                // The socket stays open, and nobody looks at it any more: not for data, not for pings.
+                // The socket stays open but is not polled any more: neither for data nor for pings.
                 () = gone(&mut living) => {
                     while living.changed().await.is_ok() {}
                 }
@@ -81,12 +81,12 @@ impl Rude {
         Ok(Self { send, alive })
     }
 
-    /// Falls silent, as a machine does that has lost its power.
+    /// Stops answering, as a machine that has lost power.
     pub fn vanish(&self) {
         self.alive.send_replace(false);
     }
 
-    /// Opens a call, and waits for nothing.
+    /// Opens a call without waiting for the server.
     ///
     /// # Errors
     /// When the connection has ended.
@@ -94,7 +94,7 @@ impl Rude {
         self.call_with(path, &[]).await
     }
 
-    /// Opens a call with these headers besides.
+    /// Opens a call with further headers.
     ///
     /// # Errors
     /// When the connection has ended.
@@ -108,7 +108,7 @@ impl Rude {
         self.begin(request).await
     }
 
-    /// Opens a call that is none of gRPC: by this method, or with content of this type.
+    /// Opens a call that is not gRPC: with this method and content type.
     ///
     /// # Errors
     /// When the connection has ended.
@@ -137,19 +137,19 @@ impl Rude {
 }
 
 impl Call {
-    /// Sends bytes, whatever the server's window says: what does not fit waits in this process.
+    /// Sends bytes regardless of the server's window: bytes that do not fit wait in this process.
     pub fn send(&mut self, bytes: Bytes) {
-        // A call that has ended will say so.
+        // If the call has ended, reading it reports that.
         let _ = self.send.send_data(bytes, false);
     }
 
-    /// Sends copies of the bytes as long as the server takes them: the number of whole copies that left for it before it
-    /// took nothing for so long.
-    pub async fn flood(&mut self, bytes: &Bytes, patience: Duration) -> usize {
+    /// Sends copies of the bytes until the server has taken nothing for `pause`. Returns the number of whole copies
+    /// that left.
+    pub async fn flood(&mut self, bytes: &Bytes, pause: Duration) -> usize {
         for copies in 0.. {
             self.send.reserve_capacity(bytes.len());
             while self.send.capacity() < bytes.len() {
-                let more = timeout(patience, poll_fn(|cx| self.send.poll_capacity(cx))).await;
+                let more = timeout(pause, poll_fn(|cx| self.send.poll_capacity(cx))).await;
                 if !matches!(more, Ok(Some(Ok(_)))) {
                     return copies;
                 }
@@ -159,12 +159,12 @@ impl Call {
         unreachable!("the loop returns")
     }
 
-    /// Takes the call back.
+    /// Resets the stream of the call.
     pub fn reset(mut self) {
         self.send.send_reset(Reason::CANCEL);
     }
 
-    /// The next message, or how the call ended instead. What is not asked for is not read.
+    /// Returns the next message, or the end of the call. Reads nothing before it is called.
     pub async fn message(&mut self) -> Result<Bytes, Ended> {
         match timeout(SOON, self.read()).await {
             Ok(read) => read,
@@ -172,7 +172,7 @@ impl Call {
         }
     }
 
-    /// How the call ends, whatever is sent before that.
+    /// Waits for the end of the call, and ignores messages before it.
     pub async fn ended(mut self) -> Ended {
         loop {
             if let Err(ended) = self.message().await {
@@ -212,7 +212,7 @@ impl Call {
     }
 }
 
-/// The first whole message, without its prefix.
+/// Takes the first whole message, without its prefix.
 fn take(buffer: &mut BytesMut) -> Option<Bytes> {
     let length = u32::from_be_bytes(*buffer.get(1..)?.first_chunk()?) as usize;
     if buffer.len() < 5 + length {
@@ -237,7 +237,7 @@ fn reset(error: &h2::Error) -> Ended {
     Ended::Reset(error.reason())
 }
 
-/// Waits until the client vanishes. One that is dropped does not: its connection ends with its last call.
+/// Waits until the client vanishes. A dropped client does not: its connection ends with its last call.
 async fn gone(living: &mut watch::Receiver<bool>) {
     if living.wait_for(|alive| !alive).await.is_err() {
         std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! Bytes that a library of HTTP/2 would not write.
+//! Bytes that an HTTP/2 library would not write.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,22 +9,22 @@ use tokio::time::timeout;
 
 use crate::SOON;
 
-/// What a client of HTTP/2 says first (RFC 9113, 3.4), and an empty SETTINGS frame.
+/// The connection preface of HTTP/2 (RFC 9113, 3.4), and an empty SETTINGS frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-/// The type of the frame that asks whether the other side is there.
+/// Type of PING frames.
 const PING: u8 = 6;
-/// The type of the frame that ends a connection.
+/// Type of GOAWAY frames.
 const GOAWAY: u8 = 7;
 
-/// A connection on which anything is written.
+/// A connection on which the test writes any bytes.
 #[derive(Debug)]
 pub struct Wire(TcpStream);
 
-/// A frame of HTTP/2 with this header (RFC 9113, 4.1).
+/// Returns an HTTP/2 frame with this header (RFC 9113, 4.1).
 ///
 /// # Panics
-/// If the payload has 4 GiB.
+/// If the payload has 4 GiB or more.
 #[must_use]
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
@@ -36,15 +36,15 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 impl Wire {
-    /// Connects, and says nothing.
+    /// Connects without sending anything.
     ///
     /// # Errors
-    /// When nobody listens.
+    /// When no process listens.
     pub async fn connect(server: SocketAddr) -> io::Result<Self> {
         TcpStream::connect(server).await.map(Self)
     }
 
-    /// Begins to speak HTTP/2.
+    /// Sends the HTTP/2 preface.
     ///
     /// # Errors
     /// When the connection has ended.
@@ -52,7 +52,7 @@ impl Wire {
         self.send(PREFACE).await
     }
 
-    /// Writes bytes.
+    /// Writes bytes to the socket.
     ///
     /// # Errors
     /// When the connection has ended.
@@ -60,10 +60,10 @@ impl Wire {
         self.0.write_all(bytes).await
     }
 
-    /// Waits until the server closes the connection: the error code of its GOAWAY, if it sent one.
+    /// Waits until the server closes the connection. Returns the error code of its GOAWAY, if it sent one.
     ///
     /// # Errors
-    /// When it does not close it.
+    /// When the server does not close it before the deadline.
     pub async fn closed(mut self) -> io::Result<Option<u32>> {
         let reading = async {
             let mut goaway = None;
@@ -75,15 +75,15 @@ impl Wire {
         Ok(timeout(SOON, reading).await?)
     }
 
-    /// Waits until the server says GOAWAY: its error code.
+    /// Waits for GOAWAY and returns its error code.
     ///
     /// # Errors
-    /// When the connection ends without, or the server says nothing.
+    /// When the connection ends without one, or the deadline passes.
     pub async fn goaway(&mut self) -> io::Result<u32> {
         self.find(error_code).await
     }
 
-    /// Waits until the server asks whether anybody is there, and does not answer.
+    /// Waits for a PING, and does not answer it.
     ///
     /// # Errors
     /// As [`goaway`](Self::goaway).
@@ -91,7 +91,7 @@ impl Wire {
         self.find(|(kind, _)| (*kind == PING).then_some(())).await
     }
 
-    /// Reads until something is found in a frame.
+    /// Reads frames until `what` returns a value for one.
     async fn find<T>(&mut self, what: impl Fn(&(u8, Vec<u8>)) -> Option<T>) -> io::Result<T> {
         let reading = async {
             loop {
@@ -113,7 +113,7 @@ impl Wire {
     }
 }
 
-/// Of a GOAWAY frame.
+/// Error code of a GOAWAY frame.
 fn error_code((kind, payload): &(u8, Vec<u8>)) -> Option<u32> {
     let code = payload.get(4..)?.first_chunk()?;
     (*kind == GOAWAY).then(|| u32::from_be_bytes(*code))

@@ -1,4 +1,4 @@
-//! The admin services of a process (gRFC A38, A14), asked over a socket as `grpcdebug` does.
+//! Admin services of a process (gRFC A38, A14), called over a socket as `grpcdebug` does.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, SystemTime};
@@ -50,7 +50,7 @@ async fn connect(address: SocketAddr) -> Channel {
     endpoint.connect().await.unwrap()
 }
 
-/// The admin services of a pool, served; and the health to be told.
+/// Serves the admin services of a pool. The health reporter sets the health that they return.
 async fn serve(pool: &ClientPool) -> (Channel, tonic_health::server::HealthReporter) {
     let (address, incoming) = listen().await;
     let (admin, health) = admin::services(pool);
@@ -59,7 +59,7 @@ async fn serve(pool: &ClientPool) -> (Channel, tonic_health::server::HealthRepor
     (connect(address).await, health)
 }
 
-/// A method of channelz.
+/// Path of a channelz method.
 async fn ask<Q, R>(channel: &Channel, method: &str, question: Q) -> Result<R, Status>
 where
     Q: Message + 'static,
@@ -113,8 +113,8 @@ fn address(address: &Option<Address>) -> SocketAddr {
     SocketAddr::new(IpAddr::from(ip), u16::try_from(tcp.port).unwrap())
 }
 
-/// given a channel / when 20 calls succeed, 3 fail, and one is given up / then channelz shows just that of the channel,
-/// of its endpoint and of its socket; and the connection to the control plane, with its one stream.
+/// given a channel / when 20 calls succeed, 3 fail and one is cancelled / then channelz shows these counts for the
+/// channel, its endpoint and its socket, and shows the control-plane connection with its one stream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c261_channelz_shows_real_calls_of_real_channels() {
     let [backend] = backends().await;
@@ -122,7 +122,7 @@ async fn c261_channelz_shows_real_calls_of_real_channels() {
     let control_plane = ControlPlane::start(&yaml);
     let pool = pool(control_plane.address());
     let (admin, _health) = serve(&pool).await;
-    assert_eq!(top_channels(&admin).await, [], "there is none yet");
+    assert_eq!(top_channels(&admin).await, [], "no channel yet");
 
     let before = SystemTime::now();
     let channel = channel(&pool);
@@ -200,7 +200,7 @@ async fn c261_channelz_shows_real_calls_of_real_channels() {
     }
 }
 
-/// given an endpoint that is down, and one that closes / then channelz says so.
+/// given an endpoint that is down, and one that closes / then channelz shows both as not ready.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c261_channelz_shows_what_is_down() {
     let [up, down] = backends().await;
@@ -233,7 +233,7 @@ async fn c261_channelz_shows_what_is_down() {
     }
 }
 
-/// given several clients / then pages go by number, and what there is not is NOT_FOUND.
+/// given several clients / then pages are read by id, and an unknown id is NOT_FOUND.
 #[tokio::test]
 async fn c261_channelz_answers_by_pages() {
     let control_plane = oxds_testkit::ControlPlane::start().await.unwrap();
@@ -297,8 +297,8 @@ async fn c261_channelz_answers_by_pages() {
     assert_eq!(unknown.unwrap_err().code(), Code::Unimplemented);
 }
 
-/// given a server that is registered, and counts a service / then channelz shows its calls and where it listens, for as
-/// long as it lives.
+/// given a registered server that counts a service / then channelz shows its calls and its listening address for as
+/// long as the server lives.
 #[tokio::test]
 async fn c261_channelz_shows_registered_servers() {
     let pool = pool((Ipv4Addr::LOCALHOST, 1).into());
@@ -357,8 +357,8 @@ async fn c261_channelz_shows_registered_servers() {
     }
 }
 
-/// given the admin services, registered before there is any client / then CSDS, channelz and health answer; health is
-/// what the application says.
+/// given admin services that were registered before any client exists / then CSDS, channelz and health answer, and
+/// health is what the application set.
 #[tokio::test]
 async fn c261_admin_services_attach_in_one_call() {
     let pool = pool((Ipv4Addr::LOCALHOST, 1).into());

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::{ControlPlane, backends, call_once, eventually, one, ready, spread};
 
-/// Calls from several tasks until stopped; panics at the first that fails.
+/// Calls from several tasks until stopped. Panics at the first failed call.
 struct Traffic {
     stop: Arc<AtomicBool>,
     calls: Arc<AtomicUsize>,
@@ -45,7 +45,7 @@ impl Traffic {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c240_c242_priorities_hand_over_and_take_back() {
+async fn c240_c242_lower_priority_serves_until_higher_one_returns() {
     let [first, second] = backends().await;
     let (p0, p1) = (
         [(first.address(), "HEALTHY")],
@@ -72,7 +72,7 @@ async fn c231_rewriting_the_folder_under_traffic_fails_no_call() {
     let channel = control_plane.channel();
     let traffic = Traffic::start(&channel);
     for round in 0..6 {
-        // The old cluster and its endpoints vanish with the same edit that adds the new.
+        // The old cluster and its endpoints are removed by the same edit that adds the new ones.
         let (name, backend) = if round % 2 == 0 { ("b", &b) } else { ("a", &a) };
         let before = backend.calls();
         control_plane.write(&to(name, backend));
@@ -103,7 +103,7 @@ async fn a_rolling_restart_of_the_backends_fails_no_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_to_an_endpoint_that_leaves_the_folder_is_still_answered() {
+async fn call_to_a_removed_endpoint_is_still_answered() {
     let [a, b] = backends().await;
     a.set_delay(Duration::from_millis(400));
     let control_plane =

@@ -1,4 +1,4 @@
-//! What a channel reports of its load, from a folder of YAML to the control plane's own count.
+//! Load of a channel: from a folder of YAML to the counts at the control plane.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tonic::Code;
 
 use crate::support::{Place, SOON, Yaml, backends, call_once, channel_by, ready};
 
-/// `oxds-server` over a folder, asked for reports every second.
+/// `oxds-server` over a folder. It asks for a report every second.
 struct ControlPlane {
     address: SocketAddr,
     reports: LoadReports,
@@ -40,7 +40,7 @@ impl ControlPlane {
         }
     }
 
-    /// What was reported, once it is as wanted.
+    /// Returns the reported load once it satisfies the condition.
     async fn reported(&self, wanted: impl Fn(&ClusterLoad) -> bool) -> ClusterLoad {
         let begun = tokio::time::Instant::now();
         loop {
@@ -54,7 +54,7 @@ impl ControlPlane {
     }
 }
 
-/// The service with one cluster that reports its load, and more fields of the cluster.
+/// The service with one cluster that reports its load, and further fields of the cluster.
 fn reporting(fields: &str, drop_percent: u32, places: &[Place<'_>]) -> String {
     let yaml = Yaml::default().service(&[("{ prefix: \"\" }", "{ cluster: a }")]);
     let yaml = yaml.cluster_dropping("a", drop_percent, places);
@@ -72,8 +72,9 @@ async fn fails(channel: &XdsChannel, code: Code) {
     assert_eq!(call_once(channel).await.unwrap_err().code(), code);
 }
 
-/// given two localities / when 30 calls succeed, 4 fail, one is given up and one is under way / then the control plane
-/// has counted exactly these, by locality; when the last one ends / then it is counted, though the channel is gone.
+/// given two localities / when 30 calls succeed, 4 fail, one is cancelled and one is in progress / then the control
+/// plane has counted exactly these, by locality; when the last call ends / then it is counted although the channel is
+/// gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c129_c136_c142_calls_are_reported_as_they_ended() {
     let [here, there] = backends().await;
@@ -137,7 +138,7 @@ async fn c129_c136_c142_calls_are_reported_as_they_ended() {
     assert!(load.localities.iter().all(|place| place.in_progress == 0));
 }
 
-/// given a cluster of which everything is dropped / then that is what is reported, by category, and no call.
+/// given a cluster that drops all calls / then the report has the drops by category, and no calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c138_dropped_calls_are_reported_by_category() {
     let [backend] = backends().await;
@@ -152,9 +153,9 @@ async fn c138_dropped_calls_are_reported_by_category() {
     assert!(load.localities.is_empty(), "{load:?}");
 }
 
-/// given a backend that says of itself what it carries / then what the cluster lists is reported, with its prefix.
+/// given a backend that sends ORCA metrics / then the metrics that the cluster selects are reported, with their prefix.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c143_what_backends_say_of_themselves_is_reported() {
+async fn c143_orca_metrics_of_backends_are_reported() {
     let [backend] = backends().await;
     // cpu_utilization 0.5, named_metrics { queue: 3 }
     let said = HeaderValue::from_static("CQAAAAAAAOA/QhAKBXF1ZXVlEQAAAAAAAAhA");
@@ -176,7 +177,7 @@ async fn c143_what_backends_say_of_themselves_is_reported() {
     assert_eq!((queue.requests, queue.total), (5, 15.0));
 }
 
-/// given a control plane that dies, and its LRS with it / then calls are none the worse.
+/// given a control plane that dies, and its LRS with it / then calls succeed as before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c141_calls_do_not_need_load_reports() {
     let [backend] = backends().await;
@@ -190,10 +191,11 @@ async fn c141_calls_do_not_need_load_reports() {
     }
 }
 
-/// given a channel whose runtime ends at once / when its last handle is closed first / then the control plane has counted
-/// every call by then; closing another handle, or one whose control plane is gone, waits for nothing, or not for long.
+/// given a channel whose runtime ends soon / when its last handle is closed first / then the control plane has counted
+/// every call; closing a handle that is not the last, or one whose control plane is gone, does not wait, or waits for a
+/// bounded time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c142_a_closed_channel_has_told_its_load() {
+async fn c142_closing_a_channel_sends_its_last_load_report() {
     let [backend] = backends().await;
     let yaml = reporting("", 0, &[("here", 1, 0, &at(&backend))]);
     let control_plane = ControlPlane::start(&yaml).await;

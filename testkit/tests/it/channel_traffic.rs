@@ -1,4 +1,4 @@
-//! Where traffic goes, from a folder of YAML on.
+//! Distribution of traffic that a folder of YAML configures.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ async fn c218_c239_a_folder_becomes_traffic_and_weights_hold() {
         .cluster("b", &[("here", 1, 0, &healthy(b.address()))]);
     let control_plane = ControlPlane::start(yaml.as_str());
     let counts = spread(&control_plane.channel(), 2000).await;
-    // σ = √(2000·0.9·0.1) ≈ 13.4, allowed are six of them
+    // σ = √(2000·0.9·0.1) ≈ 13.4; six σ are allowed.
     assert!(counts[&b.address()].abs_diff(200) < 81, "{counts:?}");
 }
 
@@ -95,7 +95,7 @@ async fn c244_localities_share_by_weight() {
     ready(&channel, 2).await;
     spread(&channel, 2).await;
     let counts = spread(&channel, 2000).await;
-    // σ = √(2000·¾·¼) ≈ 19.4, allowed are six of them
+    // σ = √(2000·¾·¼) ≈ 19.4; six σ are allowed.
     assert!(counts[&near.address()].abs_diff(1500) < 117, "{counts:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Which control plane is asked for which name (gRFC A47).
+//! Choice of the control plane by the authority of a name (gRFC A47).
 
 use oxds_client::{Bootstrap, ClientPool, ConfigWatch, Target, WatchErrorReason, XdsClient};
 use oxds_core::resource::Cluster;
@@ -30,10 +30,10 @@ fn client(default: &ControlPlane, authorities: &str) -> XdsClient {
     pool(default, authorities).client("test")
 }
 
-/// given an authority with servers of its own and one without / when names of both, and a plain one, are watched /
-/// then the first is asked for at its own server, the others at the top-level one.
+/// given an authority with its own servers and one without / when a name of each and a plain name are watched / then
+/// the first goes to its own server, the others to the top-level one.
 #[tokio::test]
-async fn c28_c29_an_authority_has_its_own_servers_or_the_top_level_ones() {
+async fn c28_c29_authority_uses_its_own_or_the_top_level_servers() {
     let (top, own) = (start().await, start().await);
     let authorities = format!(
         r#""own":{{"xds_servers":[{}]}},"none":{{}}"#,
@@ -55,7 +55,7 @@ async fn c28_c29_an_authority_has_its_own_servers_or_the_top_level_ones() {
     assert_eq!(request.resource_names, ["plain", names[1].as_str()]);
 }
 
-/// The same for the listener of a target.
+/// The same rule for the listener of a target.
 #[tokio::test]
 async fn c29_the_listener_of_a_target_comes_from_its_authority() {
     let (top, own) = (start().await, start().await);
@@ -71,10 +71,10 @@ async fn c29_the_listener_of_a_target_comes_from_its_authority() {
     assert_eq!(top.accepted(), 0);
 }
 
-/// given two authorities whose servers are defined alike, and one that differs in a feature / then the two share a
-/// stream, which stays until both are done with it; the third has its own.
+/// given two authorities with identical servers, and one whose server differs in a feature / then the two share a
+/// stream, which stays until both have no watch; the third has its own stream.
 #[tokio::test]
-async fn c46_c47_servers_that_are_defined_alike_share_a_stream() {
+async fn c46_c47_identical_server_definitions_share_a_stream() {
     let (top, own) = (start().await, start().await);
     let authorities = format!(
         r#""a":{{"xds_servers":[{0}]}},"b":{{"xds_servers":[{0}]}},"other":{{"xds_servers":[{1}]}}"#,
@@ -98,10 +98,10 @@ async fn c46_c47_servers_that_are_defined_alike_share_a_stream() {
     own.has_connections(1).await.unwrap();
 }
 
-/// given names of an unknown authority, of none, of another type, and of no form / when they are watched / then each
-/// watcher hears what is wrong with its name, and no server is contacted.
+/// given names of an unknown authority, without authority, of another type and malformed / when they are watched / then
+/// each watcher gets the error of its name, and no server is contacted.
 #[tokio::test]
-async fn c43_c44_c45_a_name_that_leads_nowhere_is_its_watchers_error_alone() {
+async fn c43_c44_c45_bad_name_is_an_error_for_its_watcher_only() {
     let top = start().await;
     let client = client(&top, r#""known":{}"#);
     let listener = "envoy.config.listener.v3.Listener";

@@ -1,4 +1,4 @@
-//! What calls show, and credentials of a program's own (gRFC A97).
+//! Call credentials, and credential types of the application (gRFC A97).
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tonic::Code;
 
 use crate::secured::{Files, authority, refusal};
 
-/// Plaintext that says of itself that nobody else reads it, as inside one machine.
+/// Plaintext that declares itself private, as within one machine.
 #[derive(Debug)]
 struct Inside;
 
@@ -37,7 +37,7 @@ impl ChannelCredentials for Inside {
     }
 }
 
-/// Says which team calls.
+/// Adds a header that names the calling team.
 #[derive(Debug)]
 struct Team(&'static str);
 
@@ -53,7 +53,7 @@ impl CallCredentials for Team {
     }
 }
 
-/// Types of a program's own, and the bootstrap that chooses them.
+/// Credential types of the application, and the bootstrap that selects them.
 fn own(server: &ControlPlane, path: &std::path::Path) -> XdsClient {
     let types = CredentialTypes::default()
         .with("inside", |_| Ok(Arc::new(Inside)))
@@ -72,10 +72,10 @@ fn own(server: &ControlPlane, path: &std::path::Path) -> XdsClient {
     ClientPool::new(bootstrap).client("test")
 }
 
-/// given channel and call credentials of a program's own, beside a token in a file / then every stream has the headers of
-/// all; a token that expires soon is read again for the next stream.
+/// given channel and call credentials of the application, beside a token in a file / then every stream carries the
+/// headers of all; a token that expires soon is read again for the next stream.
 #[tokio::test]
-async fn c34_all_call_credentials_are_in_every_call_and_tokens_are_read_again() {
+async fn c34_every_call_carries_all_credentials_and_fresh_tokens() {
     let files = Files::new();
     let (first, second) = (jwt("first", 80), jwt("second", 4000));
     let path = files.write("token", &format!("{first}\n"));
@@ -97,7 +97,7 @@ async fn c34_all_call_credentials_are_in_every_call_and_tokens_are_read_again() 
         format!("Bearer {second}")
     );
 
-    // A good token is held: what becomes of its file does not matter yet.
+    // A valid token is cached: its file does not matter yet.
     std::fs::remove_file(&path).unwrap();
     stream.end(Code::Unavailable, "and again");
     let stream = server.next_stream().await.unwrap();
@@ -107,7 +107,7 @@ async fn c34_all_call_credentials_are_in_every_call_and_tokens_are_read_again() 
     );
 }
 
-/// given TLS and a token / then the token arrives through it; over plaintext it does not go out, though the stream does.
+/// given TLS and a token / then the token is sent over TLS; over plaintext the stream opens without the token.
 #[tokio::test]
 async fn c34_a_token_goes_over_tls_and_not_over_plaintext() {
     let (files, ours) = (Files::new(), authority());
@@ -141,8 +141,8 @@ async fn c34_a_token_goes_over_tls_and_not_over_plaintext() {
     }
 }
 
-/// given a token that cannot be had / then no stream is opened, and the watcher is told why; when it comes, the next
-/// attempt works.
+/// given a token file that does not exist / then no stream is opened, and the watcher gets the reason; when the file
+/// appears, the next attempt works.
 #[tokio::test]
 async fn c34_without_a_token_no_call_is_made() {
     let files = Files::new();
@@ -168,7 +168,7 @@ async fn c34_without_a_token_no_call_is_made() {
     files.write("token", &text);
     let stream = server.next_stream().await.unwrap();
     assert_eq!(stream.metadata()["authorization"], format!("Bearer {text}"));
-    // Streams that had no token did not come this far.
+    // Attempts without a token did not reach the server.
     assert!(
         tokio::time::timeout(Duration::from_millis(50), server.next_stream())
             .await

@@ -1,4 +1,4 @@
-//! What a process tells of its clients (gRFC A40), asked over a socket as `grpcdebug` does.
+//! CSDS of a process (gRFC A40), called over a socket as `grpcdebug` does.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, SystemTime};
@@ -46,10 +46,10 @@ pub(crate) fn entry<'a>(config: &'a ClientConfig, name: &str) -> &'a GenericXdsC
     entries.find(|entry| entry.name == name).unwrap()
 }
 
-/// given a service without clients / then its answer is empty; given two clients / then each is there under its
+/// given a service without clients / then its response is empty; given two clients / then each is listed under its
 /// target, with its node.
 #[tokio::test]
-async fn c121_c122_every_client_is_there_under_its_target() {
+async fn c121_c122_every_client_is_listed_under_its_target() {
     let server = ControlPlane::start().await.unwrap();
     let pool = pool(&server);
     let mut csds = csds(&pool).await;
@@ -65,10 +65,10 @@ async fn c121_c122_every_client_is_there_under_its_target() {
     assert_eq!(configs[0].node.as_ref().unwrap().id, "scripted");
 }
 
-/// given a stream of requests / then each has its answer, and the stream stays open; given a node matcher / then it is
-/// refused.
+/// given a stream of requests / then each gets one response and the stream stays open; given a node matcher / then the
+/// request fails.
 #[tokio::test]
-async fn c122_a_stream_has_one_answer_per_request_and_matchers_are_refused() {
+async fn c122_one_response_per_request_and_matchers_fail() {
     let server = ControlPlane::start().await.unwrap();
     let pool = pool(&server);
     let mut csds = csds(&pool).await;
@@ -93,16 +93,16 @@ async fn c122_a_stream_has_one_answer_per_request_and_matchers_are_refused() {
     assert_eq!(status.code(), Code::InvalidArgument);
 }
 
-/// given a cluster with a field that nobody knows, one that is asked for, and one that is not there / then the first is
-/// shown byte for byte with version and time, the others by their state alone.
+/// given a cluster with an unknown field, a requested one and a missing one / then the first is shown byte for byte
+/// with version and time, the others by their state only.
 #[tokio::test]
-async fn c123_c124_c127_a_resource_is_shown_as_it_came() {
+async fn c123_c124_c127_resource_is_shown_byte_for_byte() {
     let server = ControlPlane::start().await.unwrap();
     let pool = pool(&server);
     let client = pool.client("xds:///a");
     let mut sent = cluster("c", "e");
     let mut bytes = sent.value.to_vec();
-    // Field 9999: no cluster has it.
+    // No cluster has field 9999.
     prost::encoding::uint64::encode(9999, &7, &mut bytes);
     sent.value = bytes.into();
     let (mut stream, _watch) = acknowledged(&server, &client, sent.clone()).await;
@@ -139,8 +139,8 @@ async fn c123_c124_c127_a_resource_is_shown_as_it_came() {
     }
 }
 
-/// given a server whose silence means that it is slow, and clusters of every fate / then each state is shown by its own word,
-/// and who waits still is told from who has waited for too long.
+/// given a server whose silence is a transient error, and clusters in every state / then each state has its own enum
+/// value, and REQUESTED is told apart from TIMEOUT.
 #[tokio::test]
 async fn c113_every_state_is_shown() {
     let server = ControlPlane::start().await.unwrap();
@@ -149,7 +149,7 @@ async fn c113_every_state_is_shown() {
     let bootstrap = Bootstrap::from_json(&format!(r#"{{"xds_servers":[{entry_of_server}]}}"#));
     let options = Options {
         data_error_handling: true,
-        // Twice as long where silence means that (C-97).
+        // The timer is twice as long where silence is a transient error (C-97).
         resource_timeout: Duration::from_secs(1),
         ..Options::default()
     };
@@ -203,10 +203,10 @@ async fn c113_every_state_is_shown() {
     assert!(failure.details.contains("not yours"), "{failure:?}");
 }
 
-/// given a value / when an update of it is rejected / then the last good one is shown with its version, and the bad
-/// version with the reason; another resource of that response is accepted.
+/// given a cached value / when an update of it is rejected / then CSDS shows the last good value with its version, and
+/// the rejected version with the reason; another resource of that response is ACKED.
 #[tokio::test]
-async fn c125_a_rejected_update_is_shown_beside_what_is_held() {
+async fn c125_rejected_update_is_shown_beside_the_cached_value() {
     let server = ControlPlane::start().await.unwrap();
     let pool = pool(&server);
     let client = pool.client("xds:///a");
@@ -236,7 +236,7 @@ async fn c125_a_rejected_update_is_shown_beside_what_is_held() {
     assert!(other.version_info == "2" && other.error_state.is_none());
 }
 
-/// given who asks for no contents / then there are none, and all else.
+/// given a request without contents / then the response has everything but the contents.
 #[tokio::test]
 async fn c126_contents_are_left_out_on_request() {
     let server = ControlPlane::start().await.unwrap();
@@ -254,7 +254,7 @@ async fn c126_contents_are_left_out_on_request() {
     assert_eq!(shown.version_info, "1");
 }
 
-/// given a client that has fallen back / then what it shows is the word of the server in use.
+/// given a client that has fallen back / then CSDS shows the data of the server in use.
 #[tokio::test]
 async fn c167_during_fallback_the_server_in_use_is_shown() {
     let first = ControlPlane::start().await.unwrap();

@@ -1,4 +1,4 @@
-//! Differences, from `oxds-server` over a folder to the client.
+//! Delta, from `oxds-server` over a folder to the client.
 
 use std::time::{Duration, Instant};
 
@@ -27,10 +27,10 @@ fn cluster(name: &str, service: &str) -> String {
     )
 }
 
-/// given a client that asks for differences / then it has what there is, what changes and what goes; what there is not
-/// is an error at once; what is taken up again after it was given up is sent again.
+/// given a client that uses delta / then it gets existing resources, changes and removals; a missing resource is an
+/// error at once; a resource that is watched again is sent again.
 #[tokio::test(flavor = "multi_thread")]
-async fn c273_c274_c277_c278_differences_are_followed() {
+async fn c273_c274_c277_c278_delta_follows_the_folder() {
     let server = ControlPlane::start(&(cluster("a", "one") + &cluster("b", "one")));
     let client = client(&server);
     let mut a = client.watch::<Cluster>("a");
@@ -53,10 +53,10 @@ async fn c273_c274_c277_c278_differences_are_followed() {
     error(&mut a, WatchErrorReason::DoesNotExist).await;
 }
 
-/// given a client with two clusters / when the server is away, one of them goes meanwhile and the server comes back /
-/// then the one that went is gone, and the other one is not told of anew.
+/// given a client with two clusters / when the server restarts and one cluster was deleted meanwhile / then the client
+/// loses that one, and the other is not sent again.
 #[tokio::test(flavor = "multi_thread")]
-async fn c276_after_a_restart_only_what_changed_is_told() {
+async fn c276_after_a_restart_only_changes_are_sent() {
     let mut server = ControlPlane::start(&(cluster("a", "one") + &cluster("b", "one")));
     let client = client(&server);
     let mut a = client.watch::<Cluster>("a");
@@ -66,7 +66,7 @@ async fn c276_after_a_restart_only_what_changed_is_told() {
 
     server.kill();
     server.write(&cluster("b", "one"));
-    // Its port is free once its runtime has ended.
+    // The port is free once the server's runtime has ended.
     eventually(|| std::net::TcpListener::bind(server.address()).is_ok()).await;
     server.restart();
     loop {

@@ -33,7 +33,7 @@ fn client(servers: &[&ControlPlane]) -> XdsClient {
     pool(servers).client("test")
 }
 
-/// The next stream, on which this has been answered and acknowledged.
+/// Returns the next stream, after it has sent this response and received the ACK.
 async fn serve(server: &ControlPlane, version: &str, clusters: Vec<Any>) -> AdsStream {
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
@@ -42,12 +42,12 @@ async fn serve(server: &ControlPlane, version: &str, clusters: Vec<Any>) -> AdsS
     stream
 }
 
-/// given two control planes with the same name in different words / when the first is dead at the start / then the
-/// second serves; when the first comes back / then its words count, and the second has no socket left; when it dies and
-/// something new is watched / then the second's words count again; when it returns with nothing new / then it is told of no
-/// version, as to which it would have nothing to say, and its words count.
+/// given two control planes that serve one name with different contents / when the first is dead at the start / then
+/// the second serves; when the first returns / then its contents replace the second's, whose socket closes; when it
+/// dies and a new name is watched / then the second's contents apply again; when the first returns with unchanged
+/// contents / then the request carries no version, so that it responds, and its contents apply.
 #[tokio::test]
-async fn c147_c148_c158_c165_fallback_and_return_bring_each_servers_own_words() {
+async fn c147_c148_c158_c165_fallback_and_return_replace_contents() {
     let (first, second) = (start().await, start().await);
     first.kill();
     let client = client(&[&first, &second]);
@@ -63,7 +63,7 @@ async fn c147_c148_c158_c165_fallback_and_return_bring_each_servers_own_words() 
     drop(stream);
     first.kill();
     ambient(&mut watch, WatchErrorReason::Unreachable).await;
-    assert_eq!(second.connections(), 0, "all that is watched is held");
+    assert_eq!(second.connections(), 0, "every watched name is cached");
     let _new = client.watch::<Cluster>("new");
     let both = vec![cluster("c", "second"), cluster("new", "second")];
     let _fallback = serve(&second, "s2", both).await;
@@ -78,9 +78,10 @@ async fn c147_c148_c158_c165_fallback_and_return_bring_each_servers_own_words() 
     second.has_connections(0).await.unwrap();
 }
 
-/// given two control planes, both dead / then the watcher hears it once, when the last has failed, of the last.
+/// given two control planes, both dead / then the watcher gets one error, after the last has failed, and it names the
+/// last.
 #[tokio::test]
-async fn c154_with_all_servers_dead_the_watcher_hears_of_it_once() {
+async fn c154_one_error_when_all_servers_are_dead() {
     let (first, second) = (start().await, start().await);
     first.kill();
     second.kill();
@@ -90,14 +91,14 @@ async fn c154_with_all_servers_dead_the_watcher_hears_of_it_once() {
         .await
         .to_string();
     assert!(why.contains(&second.address().to_string()), "{why}");
-    // The next attempts of both fail with the same words, which say nothing new.
+    // The next attempts of both fail with the same error, which is not reported again.
     let more = tokio::time::timeout(Duration::from_secs(3), watch.next()).await;
     assert!(more.is_err(), "{more:?}");
 }
 
-/// given the second in use / when the first takes connections and says nothing / then the second's words still count.
+/// given the second in use / when the first accepts connections but does not respond / then the second stays in use.
 #[tokio::test]
-async fn c157_a_connection_without_an_answer_takes_nothing_over() {
+async fn c157_connection_without_response_does_not_take_over() {
     let (first, second) = (start().await, start().await);
     first.kill();
     let client = client(&[&first, &second]);
@@ -112,10 +113,10 @@ async fn c157_a_connection_without_an_answer_takes_nothing_over() {
     assert_eq!(&*value(&mut watch).await.eds_service_name, "b");
 }
 
-/// given three control planes, of which the third serves / when the second comes back / then it serves, the third has
-/// no socket left, and the first is still tried; when the first comes back / then it serves alone.
+/// given three control planes of which the third serves / when the second returns / then it serves, the third's socket
+/// closes, and the first is still tried; when the first returns / then it serves alone.
 #[tokio::test]
-async fn c155_c159_three_servers_promote_one_after_the_other() {
+async fn c155_c159_three_servers_are_promoted_in_order() {
     let (first, second, third) = (start().await, start().await, start().await);
     first.kill();
     second.kill();
@@ -135,15 +136,15 @@ async fn c155_c159_three_servers_promote_one_after_the_other() {
     second.has_connections(0).await.unwrap();
 }
 
-/// given a configuration from the first / when it sends a route to a cluster and dies before it sent the cluster / then
-/// the old configuration stays until the second has sent a whole one.
+/// given a configuration from the first / when it sends a route to a new cluster and dies before it sends the cluster /
+/// then the old configuration stays until the second has sent a complete one.
 #[tokio::test]
-async fn c166_a_server_that_dies_in_the_middle_of_an_update_leaves_no_torn_configuration() {
+async fn c166_server_that_dies_mid_update_leaves_whole_config() {
     let (first, second) = (start().await, start().await);
     let pool = pool(&[&first, &second]);
     let mut watch = ConfigWatch::new(&pool, &Target::parse("xds:///shop").unwrap()).unwrap();
     let mut stream = first.next_stream().await.unwrap();
-    // It is the reader that goes from one resource to the next.
+    // The reader follows the references from one resource to the next.
     let (config, ()) = tokio::join!(watch.next(), answer(&mut stream, "old", "1"));
     assert_eq!(clusters(&config.unwrap()), ["old"]);
 
@@ -165,11 +166,11 @@ async fn c166_a_server_that_dies_in_the_middle_of_an_update_leaves_no_torn_confi
     assert_eq!(clusters(&config.unwrap()), ["new"], "and nothing before it");
 }
 
-/// The names in the next request for clusters.
+/// Returns the names in the next request for clusters.
 async fn clusters_asked(stream: &mut AdsStream) -> Vec<String> {
     loop {
         let request = stream.request().await.unwrap();
-        // An acknowledgement of what was there repeats the one name.
+        // An ACK repeats the one name.
         if request.type_url == ResourceType::CLUSTER.type_url() && request.resource_names.len() > 1
         {
             return request.resource_names;
@@ -182,7 +183,7 @@ fn clusters(config: &XdsConfig) -> Vec<&str> {
     entries.map(|entry| entry.name.as_ref()).collect()
 }
 
-/// Answers all that is asked for the target `shop`, whose route leads to this cluster, until its endpoints are sent.
+/// Responds to all requests of target `shop`, whose route leads to this cluster, until its endpoints are sent.
 async fn answer(stream: &mut AdsStream, cluster_name: &str, version: &str) {
     let mut sent = BTreeSet::new();
     while !sent.contains(&(ResourceType::ENDPOINT, cluster_name.to_owned())) {
@@ -207,8 +208,8 @@ async fn answer(stream: &mut AdsStream, cluster_name: &str, version: &str) {
     }
 }
 
-/// given two spellings of one name / when both are watched / then one name is asked for, in canonical order, and both
-/// watchers have it, each also when it is answered in another order.
+/// given two spellings of one name / when both are watched / then one name is requested, in canonical form, and both
+/// watchers get the resource, also when the response uses another parameter order.
 #[tokio::test]
 async fn c42_two_spellings_of_a_name_are_one_subscription() {
     let server = start().await;

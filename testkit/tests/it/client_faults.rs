@@ -1,4 +1,4 @@
-//! Control planes at their worst, over sockets: no hang, nothing left behind, what was good stays, the cause is said.
+//! Misbehaving control planes, over sockets: the client does not hang or leak, keeps valid data, and reports the cause.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use tonic::Code;
 
 use crate::scripted::{acknowledged, ambient, error, next, start, value};
 
-/// Waits until as few tasks live as before.
+/// Waits until no more tasks live than before.
 async fn tasks_are(before: usize) {
     let ended = async {
         while Handle::current().metrics().num_alive_tasks() > before {
@@ -25,10 +25,10 @@ async fn tasks_are(before: usize) {
     timeout(SOON, ended).await.expect("no task is left behind");
 }
 
-/// given a stream that ends within a response / then that response counts for nothing, the value stays, and the next stream
-/// goes on.
+/// given a stream that ends in the middle of a response / then that response has no effect, the value stays, and the
+/// next stream continues.
 #[tokio::test]
-async fn a_stream_that_ends_within_a_response_takes_nothing_along() {
+async fn stream_that_ends_within_a_response_has_no_effect() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     let response = DiscoveryResponse {
@@ -46,10 +46,10 @@ async fn a_stream_that_ends_within_a_response_takes_nothing_along() {
     assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
 }
 
-/// given a server that answers every rejection with the same rubbish at once, 500 times / then each is rejected, the watcher
-/// hears of it once, the value stays; and the good one applies as if nothing had been.
+/// given a server that answers every NACK with the same invalid response, 500 times / then each is NACKed, the watcher
+/// gets one ambient error, the value stays; and the valid response after them applies.
 #[tokio::test]
-async fn a_storm_of_rejections_tells_the_watcher_once() {
+async fn repeated_nacks_are_one_ambient_error() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     for _ in 0..500 {
@@ -59,14 +59,14 @@ async fn a_storm_of_rejections_tells_the_watcher_once() {
     }
     ambient(&mut watch, WatchErrorReason::Invalid).await;
     stream.respond(&ResourceType::CLUSTER, "3", vec![cluster("c", "new")]);
-    // Not another word before it.
+    // No other update comes before it.
     assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
     assert_eq!(server.accepted(), 1);
 }
 
-/// given a resource that goes and returns, again and again / then its watcher hears in the end what there is.
+/// given a resource that is deleted and returns again and again / then its watcher ends with the current state.
 #[tokio::test]
-async fn a_resource_that_comes_and_goes_is_there_in_the_end() {
+async fn flapping_resource_ends_in_its_current_state() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     for round in 0..20 {
@@ -85,10 +85,10 @@ async fn a_resource_that_comes_and_goes_is_there_in_the_end() {
     }
 }
 
-/// given resources that nobody asked for, twice the same, an enormous one, one that is none, and one that is good / then the good
-/// one applies, and the rest does no harm.
+/// given resources that were not requested, duplicates, an enormous one, an undecodable one and a valid one / then the
+/// valid one applies, and the others have no effect on it.
 #[tokio::test]
-async fn rubbish_beside_a_good_resource_does_it_no_harm() {
+async fn invalid_resources_do_not_affect_a_valid_one() {
     let (server, client) = start().await;
     let mut watch = client.watch::<Cluster>("c");
     let mut stream = server.next_stream().await.unwrap();
@@ -112,10 +112,10 @@ async fn rubbish_beside_a_good_resource_does_it_no_harm() {
     assert_eq!(&*value(&mut watch).await.eds_service_name, "e");
 }
 
-/// given a control plane that is restarted every 100 ms for 3 s / then it is called about once a second, the value stays, it is
-/// followed again afterwards, and nothing is left behind when the client is dropped.
+/// given a control plane that restarts every 100 ms for 3 s / then the client connects about once a second, keeps its
+/// value, follows the server afterwards, and leaves nothing behind when it is dropped.
 #[tokio::test]
-async fn a_control_plane_that_restarts_all_the_time_is_called_at_a_measured_pace() {
+async fn restarting_control_plane_is_dialled_with_backoff() {
     let (server, client) = start().await;
     let before = Handle::current().metrics().num_alive_tasks();
     let (stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
@@ -129,13 +129,13 @@ async fn a_control_plane_that_restarts_all_the_time_is_called_at_a_measured_pace
         restarts += 1;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // The first step is 0.8 s at least; each failure makes it longer.
+    // The first step is at least 0.8 s; each failure makes it longer.
     assert!(
         restarts > 10 && server.accepted() <= 5,
         "{} calls",
         server.accepted()
     );
-    // Streams of a server that is no more are over.
+    // Streams of a server that has ended are over.
     let followed = async {
         loop {
             let mut stream = server.next_stream().await.unwrap();
@@ -149,7 +149,7 @@ async fn a_control_plane_that_restarts_all_the_time_is_called_at_a_measured_pace
     };
     let mut stream = timeout(SOON, followed).await.unwrap();
     loop {
-        // Before the value, there may be a remark that the server was away; never that there is none.
+        // Before the value there may be an ambient error that the server was away, but never a missing resource.
         match next(&mut watch).await {
             oxds_client::Update::Ambient(_) => {}
             oxds_client::Update::Changed(Ok(cluster)) => {
@@ -166,9 +166,9 @@ async fn a_control_plane_that_restarts_all_the_time_is_called_at_a_measured_pace
     tasks_are(before).await;
 }
 
-/// given clients in every state / when they are dropped / then no task and no socket of theirs is left.
+/// given clients in every state / when they are dropped / then none of their tasks and sockets is left.
 #[tokio::test]
-async fn c99_whatever_was_under_way_nothing_is_left_behind() {
+async fn c99_drop_in_any_state_leaves_nothing_behind() {
     let server = ControlPlane::start().await.unwrap();
     let before = Handle::current().metrics().num_alive_tasks();
     for state in ["connecting", "asked", "answered", "rejected", "in backoff"] {
@@ -198,7 +198,7 @@ async fn c99_whatever_was_under_way_nothing_is_left_behind() {
         drop(stream);
         server.has_connections(0).await.unwrap();
         tasks_are(before).await;
-        // Had it been connecting, its stream is over before anybody took it.
+        // If it was still connecting, its stream ended before the server accepted it.
         if state == "connecting"
             && let Ok(Ok(stream)) = timeout(Duration::from_millis(50), server.next_stream()).await
         {
@@ -207,15 +207,16 @@ async fn c99_whatever_was_under_way_nothing_is_left_behind() {
     }
 }
 
-/// The response of a server that has lost its mind: a message that says that it is longer than it is.
+/// given a response whose length prefix is larger than its body / then the client waits for it only as long as the
+/// stream lives.
 #[tokio::test]
-async fn a_message_that_promises_more_than_comes_is_waited_for_no_longer_than_its_stream() {
+async fn incomplete_message_ends_with_its_stream() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     let mut frame = vec![0, 0x3f, 0xff, 0xff, 0xff];
     frame.extend(cluster("c", "never").encode_to_vec());
     stream.garble(frame);
-    // Commands are obeyed meanwhile.
+    // Meanwhile the client obeys commands.
     let other = client.watch::<Cluster>("d");
     assert_eq!(stream.request().await.unwrap().resource_names, ["c", "d"]);
     stream.end(Code::Ok, "");

@@ -1,4 +1,4 @@
-//! Who shares a client, and what remains when the last one leaves.
+//! Sharing of clients, and their end with the last handle.
 
 use oxds_client::{ConfigWatch, Target, Update};
 use oxds_core::resource::Cluster;
@@ -8,10 +8,10 @@ use oxds_types::ResourceType;
 
 use crate::scripted::{acknowledged, pool, pool_of, start, value};
 
-/// given a client with a value / when its last handle and its last watch are dropped, in either order / then its
-/// stream and its socket close.
+/// given a client with a value / when its last handle and its last watch are dropped, in either order / then its stream
+/// and its socket close.
 #[tokio::test]
-async fn c99_the_last_handle_takes_the_stream_and_the_socket_with_it() {
+async fn c99_last_handle_closes_stream_and_socket() {
     for watch_first in [true, false] {
         let (server, client) = start().await;
         let (mut stream, watch) = acknowledged(&server, &client, cluster("c", "e")).await;
@@ -32,7 +32,7 @@ async fn c99_the_last_handle_takes_the_stream_and_the_socket_with_it() {
 
 /// given a client that is still connecting / when its last handle is dropped / then its socket closes.
 #[tokio::test]
-async fn c99_a_connection_that_is_being_made_is_given_up() {
+async fn c99_last_handle_cancels_connecting() {
     let (server, client) = start().await;
     server.set_manners(Manners::Silent);
     let watch = client.watch::<Cluster>("c");
@@ -43,7 +43,7 @@ async fn c99_a_connection_that_is_being_made_is_given_up() {
 
 /// given a control plane that withholds its headers / when the last handle is dropped / then its socket closes.
 #[tokio::test]
-async fn c99_a_stream_that_was_never_answered_is_given_up() {
+async fn c99_last_handle_cancels_an_unanswered_stream() {
     let (server, client) = start().await;
     let watch = client.watch::<Cluster>("c");
     let mut stream = server.next_stream().await.unwrap();
@@ -52,10 +52,11 @@ async fn c99_a_stream_that_was_never_answered_is_given_up() {
     server.has_connections(0).await.unwrap();
 }
 
-/// given three channels, two to one target / then these two share a client and its connection, and the third has its
-/// own; when one of the two leaves / then theirs stays; when both have left / then it closes.
+/// given three channels, two of them to one target / then these two share a client and its connection, and the third
+/// has its own; when one of the two is dropped / then the shared connection stays; when both are dropped / then it
+/// closes.
 #[tokio::test]
-async fn c146_a_target_has_one_client_for_as_long_as_it_is_used() {
+async fn c146_target_has_one_client_while_in_use() {
     let server = ControlPlane::start().await.unwrap();
     let pool = pool(&server);
     let target = |name| Target::parse(name).unwrap();
@@ -84,10 +85,10 @@ async fn c146_a_target_has_one_client_for_as_long_as_it_is_used() {
     assert_eq!(server.accepted(), 2);
 }
 
-/// given one pool, and a runtime that is gone with its client / when the target is used in another runtime / then it
-/// has a client that works.
+/// given one pool, and a runtime that has ended with its client / when the target is used in another runtime / then it
+/// gets a new client that works.
 #[test]
-fn a_client_whose_runtime_is_gone_is_replaced() {
+fn client_of_an_ended_runtime_is_replaced() {
     let runtime = || {
         tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -115,7 +116,7 @@ fn a_client_whose_runtime_is_gone_is_replaced() {
     });
 }
 
-/// given every form of `server_uri` / when a cluster is watched / then it dials (C-10).
+/// given every form of `server_uri` / when a cluster is watched / then the client connects (C-10).
 #[tokio::test]
 async fn c10_every_form_of_server_uri_dials() {
     let server = ControlPlane::start().await.unwrap();
@@ -144,7 +145,7 @@ async fn c10_a_unix_path_dials() {
 
 #[tokio::test]
 async fn c10_an_ipv6_address_dials() {
-    // A machine without IPv6 cannot show it.
+    // Needs IPv6 on this machine; asserts nothing without it.
     let Ok(server) = ControlPlane::start_on("[::1]:0".parse().unwrap()).await else {
         eprintln!("skipped: this machine has no [::1]");
         return;
@@ -155,10 +156,10 @@ async fn c10_an_ipv6_address_dials() {
     }
 }
 
-/// given a server of two addresses, of which the first takes connections and says nothing / then the second is dialled
-/// after 20 s, and has its own time.
+/// given a server with two addresses, of which the first accepts connections and stays silent / then the second is
+/// dialled after 20 s, with a timeout of its own.
 #[tokio::test(start_paused = true)]
-async fn c10_an_address_that_says_nothing_takes_no_time_from_the_next() {
+async fn c10_silent_address_takes_no_time_from_the_next() {
     let (silent, server) = (
         ControlPlane::start().await.unwrap(),
         ControlPlane::start().await.unwrap(),

@@ -33,7 +33,7 @@ fn everything() -> LoadStatsResponse {
     }
 }
 
-/// The load of a cluster of the client's first server.
+/// Load counters of a cluster, for the client's first server.
 fn load(client: &XdsClient, name: &str) -> ClusterLoad {
     let (key, metrics) = (ClusterKey::new(name, ""), MetricSelection::default());
     let load = client
@@ -49,7 +49,7 @@ fn place(load: &ClusterLoad) -> LocalityLoad {
     })
 }
 
-/// The next stream, which has said who it is, and been told to report everything.
+/// Returns the next stream, after its first request and a response that asks for all clusters.
 async fn reporting(server: &ControlPlane) -> LoadStream {
     let mut stream = server.next_load_stream().await.unwrap();
     let first = stream.request().await.unwrap();
@@ -58,7 +58,7 @@ async fn reporting(server: &ControlPlane) -> LoadStream {
     stream
 }
 
-/// What the next reports say of a cluster, once they say something.
+/// Returns the next non-empty statistics of a cluster.
 async fn report(stream: &mut LoadStream, cluster: &str) -> ClusterStats {
     loop {
         let request = stream.request().await.unwrap();
@@ -83,7 +83,7 @@ fn counts(stats: &UpstreamLocalityStats) -> [u64; 4] {
     ]
 }
 
-/// A stream on which these have been asked for, sent and acknowledged.
+/// Returns an ADS stream on which these clusters were requested, sent and acknowledged.
 async fn serve(server: &ControlPlane, clusters: Vec<Any>) -> AdsStream {
     let mut stream = server.next_stream().await.unwrap();
     stream.request().await.unwrap();
@@ -92,10 +92,10 @@ async fn serve(server: &ControlPlane, clusters: Vec<Any>) -> AdsStream {
     stream
 }
 
-/// given a cluster that reports its load and one that does not / when both are used / then one stream tells of the one;
-/// when its last use ends / then what is left is told, and stream and connection end; those of ADS stay.
+/// given a cluster that reports its load and one that does not / when both are used / then one stream reports the
+/// first; when its last use ends / then the rest is reported, and stream and connection end; those of ADS stay.
 #[tokio::test]
-async fn c129_c130_c136_c142_a_cluster_in_use_is_reported_to_who_sent_it() {
+async fn c129_c130_c136_c142_load_goes_to_the_sending_server() {
     let (server, client) = start().await;
     let mut watches = ["a", "q"].map(|name| client.watch::<Cluster>(name));
     let clusters = vec![reporting_cluster("a", "a-eds"), cluster("q", "")];
@@ -119,7 +119,7 @@ async fn c129_c130_c136_c142_a_cluster_in_use_is_reported_to_who_sent_it() {
     assert_eq!(stats.cluster_service_name, "a-eds");
     assert_eq!(counts(&stats.upstream_locality_stats[0]), [3, 1, 1, 1]);
 
-    // A call under way is a use.
+    // A call in progress is a use.
     drop((load, place));
     let stats = report(&mut stream, "a").await;
     assert_eq!(counts(&stats.upstream_locality_stats[0]), [0, 0, 0, 1]);
@@ -131,8 +131,8 @@ async fn c129_c130_c136_c142_a_cluster_in_use_is_reported_to_who_sent_it() {
     server.has_connections(1).await.unwrap();
 }
 
-/// given two clusters of one control plane and one of another / then there is a stream to each; two users of one cluster
-/// are one row.
+/// given two clusters of one control plane and one of another / then each control plane gets one stream; two users of
+/// one cluster share one row.
 #[tokio::test]
 async fn c130_c137_one_stream_for_each_control_plane() {
     let (first, second) = (
@@ -171,10 +171,10 @@ fn client_of(servers: &[&ControlPlane]) -> XdsClient {
     ClientPool::new(Bootstrap::from_json(&json).unwrap()).client("test")
 }
 
-/// given a stream that breaks / when calls go on, and a second later it is back / then the next report has them, and the
-/// interval says since when.
+/// given a stream that breaks / when calls continue and the stream returns a second later / then the next report
+/// includes them, and its interval covers the time.
 #[tokio::test]
-async fn c139_what_happened_without_a_stream_is_in_the_next_report() {
+async fn c139_load_without_a_stream_is_in_the_next_report() {
     let (server, client) = start().await;
     let load = load(&client, "a");
     let stream = reporting(&server).await;
@@ -190,9 +190,10 @@ async fn c139_what_happened_without_a_stream_is_in_the_next_report() {
     assert!(stats.load_report_interval.unwrap().seconds >= 1);
 }
 
-/// given a control plane without LRS / when a cluster is used / then it is tried again, not at once; watches live on.
+/// given a control plane without LRS / when a cluster is used / then LRS is tried again after a backoff; watches
+/// continue.
 #[tokio::test]
-async fn c141_a_control_plane_without_lrs_disturbs_nothing() {
+async fn c141_control_plane_without_lrs_affects_nothing_else() {
     let (server, client) = start().await;
     let mut watch = client.watch::<Cluster>("a");
     let mut ads = serve(&server, vec![reporting_cluster("a", "")]).await;
@@ -214,14 +215,14 @@ async fn c141_a_control_plane_without_lrs_disturbs_nothing() {
     assert!(refused.elapsed() >= FIRST_BACKOFF);
 }
 
-/// given a client whose last handles go while its stream is open / then the final report arrives; and a server that never
-/// ends its side keeps nobody: the socket closes all the same.
+/// given a client whose last handles are dropped while its stream is open / then the final report arrives; given a
+/// server that never ends its side / then the socket closes nevertheless.
 #[tokio::test]
 async fn c142_the_final_report_has_a_short_deadline() {
     let (server, client) = start().await;
     let load = load(&client, "a");
     let mut stream = reporting(&server).await;
-    // The orders have arrived when the first report has.
+    // The load-reporting request has arrived when the first report arrives.
     place(&load).begin().succeed();
     report(&mut stream, "a").await;
     place(&load).begin().succeed();
@@ -234,8 +235,8 @@ async fn c142_the_final_report_has_a_short_deadline() {
     stream.ended().await.unwrap();
 }
 
-/// given a client on its fallback / when it uses a cluster / then the load goes to the fallback; when the first server is
-/// back / then the cluster comes anew, and its load goes there.
+/// given a client on its fallback server / when it uses a cluster / then the load goes to the fallback; when the first
+/// server returns / then the cluster comes from it again, and its load goes there.
 #[tokio::test]
 async fn c144_load_follows_the_control_plane_that_serves() {
     let (first, second) = (
@@ -264,7 +265,7 @@ async fn c144_load_follows_the_control_plane_that_serves() {
     assert_eq!(counts(&stats.upstream_locality_stats[0]), [1, 1, 0, 0]);
 }
 
-/// A cluster that has no localities is reported under the empty one.
+/// A cluster without localities is reported under the empty locality.
 #[tokio::test]
 async fn c145_a_cluster_without_localities_has_the_empty_one() {
     let (server, client) = start().await;
@@ -279,7 +280,7 @@ async fn c145_a_cluster_without_localities_has_the_empty_one() {
     assert_eq!(stats.total_dropped_requests, 1);
 }
 
-/// given servers that are asked in v2 and in v3 / then each is told about load by the service of its version.
+/// given servers that speak v2 and v3 / then each gets load reports by the service of its version.
 #[tokio::test]
 async fn c60_load_is_reported_in_the_version_of_the_server() {
     for (features, policy, path) in [
@@ -303,7 +304,7 @@ async fn c60_load_is_reported_in_the_version_of_the_server() {
     }
 }
 
-/// Shared by threads, the counters of one locality lose nothing.
+/// Counters of one locality that threads share lose no count.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c136_calls_of_many_tasks_are_all_counted() {
     const EACH: u64 = 5_000;

@@ -1,4 +1,4 @@
-//! What clients log: targets, levels and fields are promised on the front page of the crate.
+//! Log of the client: the crate's front page promises targets, levels and fields.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -16,12 +16,12 @@ use crate::client_authorities::entry;
 use crate::scripted::{ambient, error, value};
 use oxds_client::{Bootstrap, ClientPool};
 
-/// A subscriber that keeps the events of oxds, as `LEVEL target: message field=value …`.
+/// A subscriber that keeps the events of oxds as `LEVEL target: message field=value …`.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    /// The events so far, without those that hold whole messages; forgets them.
+    /// Takes the events so far, without those that hold whole messages.
     pub(crate) fn take(&self) -> Vec<String> {
         let events = std::mem::take(&mut *self.0.lock().unwrap());
         let short = events
@@ -73,13 +73,13 @@ impl Visit for Line {
     }
 }
 
-/// given two servers, the first dead, and a subscriber / when the second serves, spoils one cluster, and drops another /
-/// then each step is an event with server, type, name and cause.
+/// given two servers, the first dead, and a subscriber / when the second serves, then sends one invalid cluster, and
+/// drops another / then each step is an event with server, type, name and cause.
 #[tokio::test]
-async fn every_step_of_a_client_is_an_event_with_its_cause() {
+async fn each_step_of_a_client_is_logged_with_its_cause() {
     let log = Log::default();
-    // While there is but one subscriber, tracing asks that of the thread on which an event is first met, which may be
-    // another test's, and remembers the answer; with a second one it asks both.
+    // With one subscriber, tracing asks only that of the thread on which an event is first met, which may belong to
+    // another test, and caches the result; with a second one it asks both.
     let _second = tracing::Dispatch::new(Log::default());
     let _guard = tracing::subscriber::set_default(log.clone());
     let dead = ControlPlane::start().await.unwrap();

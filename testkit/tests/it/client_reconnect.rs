@@ -13,10 +13,10 @@ use crate::scripted::{
     FIRST_BACKOFF, acknowledged, ambient, error, essence, next, pool, start, value,
 };
 
-/// given a control plane that answers once and hangs up / when this happens twice / then each next stream begins
-/// about a second later: no hot loop, and a response resets the backoff (DEC-1).
+/// given a control plane that responds once and closes / when this happens twice / then each next stream begins about a
+/// second later: no hot loop, and a response resets the backoff (DEC-1).
 #[tokio::test]
-async fn c89_a_server_that_answers_once_and_hangs_up_is_called_again_after_the_first_step() {
+async fn c89_response_resets_backoff_to_its_first_step() {
     let (server, client) = start().await;
     let (stream, _watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     let mut stream = Some(stream);
@@ -32,9 +32,9 @@ async fn c89_a_server_that_answers_once_and_hangs_up_is_called_again_after_the_f
     }
 }
 
-/// given a server that refuses every stream / then the second pause is longer than the first.
+/// given a server that rejects every stream / then the second delay is longer than the first.
 #[tokio::test]
-async fn c89_c91_pauses_grow_while_no_response_comes() {
+async fn c89_c91_backoff_grows_without_responses() {
     let (server, client) = start().await;
     let mut watch = client.watch::<Cluster>("c");
     let mut starts = Vec::new();
@@ -47,7 +47,7 @@ async fn c89_c91_pauses_grow_while_no_response_comes() {
         .await
         .to_string();
     assert!(why.contains("go away"), "{why}");
-    // 1 s and 1.6 s, each less a fifth at the most; a busy machine only makes them longer.
+    // 1 s and 1.6 s, each minus a fifth at most; a busy machine only makes them longer.
     let (first, second) = (starts[1] - starts[0], starts[2] - starts[1]);
     assert!(
         FIRST_BACKOFF <= first && FIRST_BACKOFF.mul_f32(1.6) <= second,
@@ -55,10 +55,10 @@ async fn c89_c91_pauses_grow_while_no_response_comes() {
     );
 }
 
-/// given a stream that has answered / when it ends, whatever its status / then the watcher hears nothing; the next
-/// stream begins with the node, the accepted version and no nonce.
+/// given a stream that has responded / when it ends, with any status / then the watcher gets no error; the next stream
+/// begins with the node, the accepted version and no nonce.
 #[tokio::test]
-async fn c72_c90_the_end_of_a_stream_that_answered_is_no_error() {
+async fn c72_c90_end_of_a_stream_after_a_response_is_no_error() {
     for code in [Code::Ok, Code::Internal] {
         let (server, client) = start().await;
         let (stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
@@ -69,15 +69,15 @@ async fn c72_c90_the_end_of_a_stream_that_answered_is_no_error() {
         assert_eq!(essence(&first), (vec!["c"], "1", ""));
         assert_eq!(first.node.unwrap().id, "scripted");
         again.respond(&ResourceType::CLUSTER, "2", vec![cluster("c", "new")]);
-        // The first word since is the new value.
+        // The first update since then is the new value.
         assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
     }
 }
 
-/// given a value held / when the control plane dies / then the value stays, with an ambient error that names the
-/// server; when it is back with the same / then the error is taken back.
+/// given a cached value / when the control plane dies / then the value stays, with an ambient error that names the
+/// server; when the server returns with the same value / then the error is cleared.
 #[tokio::test]
-async fn c91_a_dead_server_is_ambient_where_a_value_is_held() {
+async fn c91_dead_server_is_ambient_error_if_cached() {
     let (server, client) = start().await;
     let (_stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     server.kill();
@@ -93,8 +93,8 @@ async fn c91_a_dead_server_is_ambient_where_a_value_is_held() {
     assert_eq!(next(&mut watch).await, Update::Ambient(None));
 }
 
-/// given nobody at the address / when something is watched / then the watcher hears why, and from which server, for
-/// which node; so does a later one, at once.
+/// given an address without a server / when a resource is watched / then the watcher gets the reason, the server and
+/// the node; a later watcher gets them at once.
 #[tokio::test]
 async fn c91_c108_an_unreachable_server_is_an_error_that_names_it() {
     let server = ControlPlane::start().await.unwrap();
@@ -118,7 +118,7 @@ async fn c91_c108_an_unreachable_server_is_an_error_that_names_it() {
     assert!(asked.elapsed() < FIRST_BACKOFF, "no attempt is waited for");
 }
 
-/// given a server without ADS / when a stream is refused as unimplemented / then the error has the server's words.
+/// given a server without ADS / when it ends the stream as UNIMPLEMENTED / then the error quotes the server's message.
 #[tokio::test]
 async fn c91_a_server_that_refuses_is_quoted() {
     let (server, client) = start().await;
@@ -134,9 +134,10 @@ async fn c91_a_server_that_refuses_is_quoted() {
     );
 }
 
-/// given a server that accepts the socket and says nothing / when 20 s have passed / then the watcher hears that.
+/// given a server that accepts the socket and stays silent / when 20 s have passed / then the watcher gets an error
+/// that says so.
 #[tokio::test(start_paused = true)]
-async fn c91_a_server_that_says_nothing_is_an_error_after_the_connect_timeout() {
+async fn c91_silent_server_is_an_error_after_connect_timeout() {
     let (server, client) = start().await;
     server.set_manners(Manners::Silent);
     let begun = tokio::time::Instant::now();
@@ -149,10 +150,10 @@ async fn c91_a_server_that_says_nothing_is_an_error_after_the_connect_timeout() 
     assert!(why.to_string().contains("no answer within 20s"), "{why}");
 }
 
-/// given a value, and a network that swallows everything from now on / then the keepalive finds out: a ping after 5 min,
-/// 20 s for its answer; the next attempt fails after its own 20 s, which is ambient, for the value stays.
+/// given a value, and a network that drops all packets from now on / then the keepalive notices: a ping after 5 min, 20
+/// s for its answer; the next attempt fails after its own 20 s, which is an ambient error, because the value stays.
 #[tokio::test]
-async fn c92_a_connection_into_a_black_hole_is_found_out_by_keepalive() {
+async fn c92_keepalive_finds_a_black_hole() {
     let (server, client) = start().await;
     let (_stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     server.set_manners(Manners::Silent);
@@ -168,8 +169,8 @@ async fn c92_a_connection_into_a_black_hole_is_found_out_by_keepalive() {
     assert_eq!(server.accepted(), 2);
 }
 
-/// given bytes that are no response / then the stream is over, which is an error where nothing is held, and another
-/// is tried (DEC-5).
+/// given bytes that are not a response / then the stream ends, which is an error without a cached value, and another is
+/// tried (DEC-5).
 #[tokio::test]
 async fn c85_garbage_ends_the_stream_and_another_is_tried() {
     let frame_of_garbage: &[u8] = &[0, 0, 0, 0, 3, 0xff, 0xff, 0xff];
@@ -188,7 +189,7 @@ async fn c85_garbage_ends_the_stream_and_another_is_tried() {
     }
 }
 
-/// given a stream that ends without a status, as behind a proxy in trouble / then another is opened, as after any end.
+/// given a stream that ends without a status, as behind a faulty proxy / then another is opened, as after any end.
 #[tokio::test]
 async fn c90_a_stream_without_a_status_is_over_like_any_other() {
     let (server, client) = start().await;
@@ -199,10 +200,10 @@ async fn c90_a_stream_without_a_status_is_over_like_any_other() {
     assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
 }
 
-/// given a request on the wire / when the server is silent about the resource for 15 s / then there is none; what
-/// comes late is welcome.
+/// given a request on the wire / when the server is silent about the resource for 15 s / then the resource does not
+/// exist; if it comes later, it is accepted.
 #[tokio::test]
-async fn c94_c96_silence_about_a_resource_means_that_there_is_none() {
+async fn c94_c96_silence_about_a_resource_means_not_found() {
     let (server, client) = start().await;
     let mut watch = client.watch::<Cluster>("c");
     let mut stream = server.next_stream().await.unwrap();

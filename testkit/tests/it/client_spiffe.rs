@@ -1,4 +1,4 @@
-//! Control planes that are known by a SPIFFE ID (gRFC A87).
+//! Control planes that are authenticated by a SPIFFE ID (gRFC A87).
 
 use oxds_client::credentials::Trust;
 use oxds_core::resource::Cluster;
@@ -9,17 +9,17 @@ use crate::secured::{
 };
 use crate::support::ControlPlane;
 
-/// given a map of two trust domains / then a server of either is believed by the authority of its own, by whatever name
-/// it was asked for, and by no other authority.
+/// given a map of two trust domains / then a server of each domain is accepted by the roots of its own domain, under
+/// any host name, and by no other roots.
 #[tokio::test]
-async fn c258_the_trust_domain_of_the_server_selects_the_authorities() {
+async fn c258_trust_domain_of_the_server_selects_the_roots() {
     let (files, prod, test) = (Files::new(), authority(), authority());
     let map = bundle_map(&[("prod.example", &prod), ("test.example", &test)]);
     let map = files.write("map.json", &map);
     for (issuer, id, is_believed) in [
         (&prod, "spiffe://prod.example/sa/xds", true),
         (&test, "spiffe://test.example/sa/xds", true),
-        // An authority vouches for its own domain only.
+        // Roots vouch for their own domain only.
         (&prod, "spiffe://test.example/sa/xds", false),
     ] {
         let security = files.security(&issuer.issue(&[id]).unwrap(), None);
@@ -34,10 +34,10 @@ async fn c258_the_trust_domain_of_the_server_selects_the_authorities() {
     }
 }
 
-/// given a server whose certificate shows nobody in SPIFFE's sense, or somebody of a domain that is not in the map / then
-/// it is not believed, and the reason is said.
+/// given a server whose certificate has no SPIFFE ID, or one of an unknown domain / then it is rejected with the
+/// reason.
 #[tokio::test]
-async fn c258_who_has_no_spiffe_id_of_a_known_domain_is_not_believed() {
+async fn c258_server_without_known_spiffe_id_is_rejected() {
     let (files, prod) = (Files::new(), authority());
     let map = files.write("map.json", &bundle_map(&[("prod.example", &prod)]));
     let cases: [(&[&str], &str); 4] = [
@@ -61,10 +61,10 @@ async fn c258_who_has_no_spiffe_id_of_a_known_domain_is_not_believed() {
     }
 }
 
-/// given a client that believes by a map / when the map is replaced by garbage, and then by one with another authority /
-/// then the garbage changes nothing, and the next map counts.
+/// given a client with a bundle map / when the file is replaced by garbage, then by a map with other roots / then the
+/// garbage changes nothing, and the next map applies.
 #[tokio::test]
-async fn c18_c258_a_map_that_was_replaced_counts_if_it_is_one() {
+async fn c18_c258_replaced_bundle_map_applies_if_valid() {
     let (files, before, after) = (Files::new(), authority(), authority());
     let map = files.write("map.json", &bundle_map(&[("prod.example", &before)]));
     let id = &["spiffe://prod.example/sa/xds"];

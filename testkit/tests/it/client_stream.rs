@@ -1,4 +1,4 @@
-//! One stream to a control plane: asked, answered, acknowledged.
+//! One stream to a control plane: request, response, ACK, NACK.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use oxds_types::ResourceType;
 
 use crate::scripted::{acknowledged, error, essence, next, start, value};
 
-/// given a client that watches nothing / then no connection; when the first watch begins / then one; when the last
-/// watch ends / then it closes, though the client lives; when one begins anew / then there is one again.
+/// given a client without watches / then it has no connection; when the first watch begins / then one; when the last
+/// watch ends / then it closes although the client lives; when a watch begins / then there is one again.
 #[tokio::test]
 async fn c63_a_connection_lives_from_the_first_watch_to_the_last() {
     let (server, client) = start().await;
@@ -31,8 +31,8 @@ async fn c63_a_connection_lives_from_the_first_watch_to_the_last() {
     assert_eq!(server.accepted(), 2);
 }
 
-/// given a control plane that sends its headers with its first response only / when a stream opens, and a second
-/// watch begins / then both requests arrive before any header went out, on v3's aggregated method.
+/// given a control plane that sends headers only with its first response / when a stream opens and a second watch
+/// begins / then both requests arrive before the headers, on v3's aggregated method.
 #[tokio::test]
 async fn c64_requests_go_out_before_the_headers_of_the_response() {
     let (server, client) = start().await;
@@ -53,7 +53,7 @@ async fn c64_requests_go_out_before_the_headers_of_the_response() {
     assert_eq!(&*value(&mut clusters).await.eds_service_name, "e");
 }
 
-/// The same, when headers come at once and nothing after them for a while.
+/// The same, if headers come at once and the response comes later.
 #[tokio::test]
 async fn c64_headers_without_a_response_change_nothing() {
     let (server, client) = start().await;
@@ -65,7 +65,7 @@ async fn c64_headers_without_a_response_change_nothing() {
     value(&mut watch).await;
 }
 
-/// given a new stream / then the first request has the node, no version, no nonce; when a good response comes / then
+/// given a new stream / then the first request has the node, no version, no nonce; when a valid response comes / then
 /// its version and nonce are acknowledged with all names, without the node.
 #[tokio::test]
 async fn c65_c66_c67_a_good_response_is_acknowledged() {
@@ -80,14 +80,14 @@ async fn c65_c66_c67_a_good_response_is_acknowledged() {
     let ack = stream.request().await.unwrap();
     assert_eq!(essence(&ack), (vec!["c"], "7", "nonce-1"));
     assert_eq!((ack.error_detail, ack.node), (None, None));
-    // Without a service name, endpoints are asked for by the cluster's.
+    // Without a service name, endpoints are requested by the cluster's name.
     assert_eq!(&*value(&mut watch).await.eds_service_name, "c");
 }
 
-/// given an accepted version / when a response brings one good and one bad cluster / then the good one applies, the
-/// watcher of the bad one hears why, and the NACK names it, with the version before and the new nonce.
+/// given an accepted version / when a response has one valid and one invalid cluster / then the valid one applies, the
+/// watcher of the invalid one gets the reason, and the NACK names it, with the previous version and the new nonce.
 #[tokio::test]
-async fn c68_c81_the_bad_is_rejected_with_its_reason_and_the_good_applies() {
+async fn c68_c81_invalid_resource_is_nacked_and_valid_one_applies() {
     let (server, client) = start().await;
     let (mut stream, mut good) = acknowledged(&server, &client, cluster("c", "e")).await;
     let mut bad = client.watch::<Cluster>("bad");
@@ -107,9 +107,9 @@ async fn c68_c81_the_bad_is_rejected_with_its_reason_and_the_good_applies() {
     assert!(why.contains("\"bad\"") && why.contains("scripted"), "{why}");
 }
 
-/// given two watched clusters / when one is unwatched / then the other alone is asked for, at the same version.
+/// given two watched clusters / when one is unwatched / then only the other is requested, at the same version.
 #[tokio::test]
-async fn c75_an_unwatched_name_is_taken_back() {
+async fn c75_unwatched_name_leaves_the_request() {
     let (server, client) = start().await;
     let (mut stream, _watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     let other = client.watch::<Cluster>("other");
@@ -119,10 +119,10 @@ async fn c75_an_unwatched_name_is_taken_back() {
     assert_eq!(essence(&request), (vec!["c"], "1", "nonce-1"));
 }
 
-/// given an accepted response / when the server repeats itself / then it is acknowledged each time, and the watcher
-/// hears nothing until something changes.
+/// given an accepted response / when the server repeats it / then each is acknowledged, and the watcher gets nothing
+/// until the contents change.
 #[tokio::test]
-async fn c86_a_server_that_repeats_itself_is_acknowledged_and_not_passed_on() {
+async fn c86_repeated_response_is_acked_and_not_delivered() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     for nonce in ["nonce-2", "nonce-3"] {
@@ -134,7 +134,7 @@ async fn c86_a_server_that_repeats_itself_is_acknowledged_and_not_passed_on() {
     assert_eq!(&*value(&mut watch).await.eds_service_name, "new");
 }
 
-/// given tonic's limit of 4 MiB / when a response of 6 MiB comes / then it is accepted like any other.
+/// given tonic's limit of 4 MiB / when a response of 6 MiB comes / then it is accepted.
 #[tokio::test]
 async fn c93_a_response_of_more_than_4_mib_is_accepted() {
     let (server, client) = start().await;
@@ -151,7 +151,7 @@ async fn c93_a_response_of_more_than_4_mib_is_accepted() {
     assert_eq!(essence(&ack), (vec!["c"], "1", "nonce-1"));
 }
 
-/// given a limit of one's own / when a response is larger / then the stream ends with an error that says so.
+/// given a configured limit / when a response is larger / then the stream ends with an error that says so.
 #[tokio::test]
 async fn c93_a_response_beyond_the_limit_ends_the_stream() {
     let server = ControlPlane::start().await.unwrap();
@@ -177,9 +177,9 @@ async fn c93_a_response_beyond_the_limit_ends_the_stream() {
     stream.ended().await.unwrap();
 }
 
-/// given a resource timeout of one's own / when the server is silent for so long / then there is none.
+/// given a configured resource timeout / when the server is silent for so long / then the resource does not exist.
 #[tokio::test]
-async fn c98_the_time_that_silence_may_last_can_be_chosen() {
+async fn c98_resource_timeout_is_configurable() {
     assert_eq!(Options::default().resource_timeout.as_secs(), 15);
     let server = ControlPlane::start().await.unwrap();
     let bootstrap = Bootstrap::builder(server.address().to_string())
@@ -198,8 +198,8 @@ async fn c98_the_time_that_silence_may_last_can_be_chosen() {
     assert!(why.contains("no answer within 0.1 s"), "{why}");
 }
 
-/// given a node with everything that a bootstrap can say / then the first request has it all, with the library's own
-/// name and features; given none / then these alone.
+/// given a node with every field of a bootstrap / then the first request has all of them, and the library's own name
+/// and features; given no node / then only the library's.
 #[tokio::test]
 async fn c22_c23_c25_the_first_request_introduces_the_node() {
     let node = r#","node":{"id":"n","cluster":"c","locality":{"region":"r","zone":"z","sub_zone":"s"},
@@ -247,9 +247,9 @@ async fn c22_c23_c25_the_first_request_introduces_the_node() {
     }
 }
 
-/// given a first response with nothing but bad resources / then the NACK has no version, and its nonce.
+/// given a first response with only invalid resources / then the NACK has no version, and the response's nonce.
 #[tokio::test]
-async fn c69_a_first_response_that_is_rejected_leaves_no_version() {
+async fn c69_nack_of_the_first_response_has_no_version() {
     let (server, client) = start().await;
     let mut watch = client.watch::<Cluster>("c");
     let mut stream = server.next_stream().await.unwrap();
@@ -261,9 +261,9 @@ async fn c69_a_first_response_that_is_rejected_leaves_no_version() {
     error(&mut watch, WatchErrorReason::Invalid).await;
 }
 
-/// given a value / when the server deletes it / then the watcher hears that there is none.
+/// given a value / when the server deletes the resource / then the watcher gets a not-found error.
 #[tokio::test]
-async fn c100_a_deleted_cluster_is_told_to_its_watcher() {
+async fn c100_deleted_cluster_is_an_error_for_its_watcher() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     stream.respond(&ResourceType::CLUSTER, "2", Vec::new());
@@ -273,8 +273,8 @@ async fn c100_a_deleted_cluster_is_told_to_its_watcher() {
     assert!(why.contains("deleted"), "{why}");
 }
 
-/// given a reader that waits / when a word has woken it, and it is dropped before it reads / then the next one finds
-/// the word.
+/// given a pending read / when an update has woken it and it is dropped before it reads / then the next read returns
+/// the update.
 #[tokio::test]
 async fn a_cancelled_read_loses_nothing() {
     let (server, client) = start().await;
@@ -293,9 +293,9 @@ async fn a_cancelled_read_loses_nothing() {
     }
 }
 
-/// given a value held / when a second watch of it begins / then it has the value, and nothing is asked anew.
+/// given a cached value / when a second watch of it begins / then it gets the value, and nothing is requested again.
 #[tokio::test]
-async fn c107_a_second_watcher_of_a_name_is_served_from_what_is_held() {
+async fn c107_second_watcher_is_served_from_the_cache() {
     let (server, client) = start().await;
     let (_stream, _first) = acknowledged(&server, &client, cluster("c", "e")).await;
     let mut second = client.watch::<Cluster>("c");

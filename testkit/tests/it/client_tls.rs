@@ -1,4 +1,4 @@
-//! TLS to control planes: whom the client believes, who it says it is, and files that change (gRFC A65).
+//! TLS to control planes: roots, client certificates, and files that change (gRFC A65).
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::secured::{
     Files, assignment, authority, client, client_of, cluster, garble, refusal, sees_the_cluster,
 };
 
-/// given our server, with a certificate of one authority / then a client that believes it sees a cluster, and one that
-/// believes another authority, or those of the system, sees why not.
+/// given our server with a certificate of one authority / then a client with that root gets a cluster, and a client
+/// with another root, or the system's, gets the reason of the failure.
 #[tokio::test]
-async fn c16_a_server_is_believed_by_the_authorities_of_the_file_and_no_others() {
+async fn c16_server_is_accepted_by_the_configured_roots_only() {
     let (files, ours) = (Files::new(), authority());
     let server = files.serve(&ours);
     sees_the_cluster(&client(server.address(), files.trusting(&ours))).await;
@@ -30,9 +30,9 @@ async fn c16_a_server_is_believed_by_the_authorities_of_the_file_and_no_others()
     }
 }
 
-/// given a server whose certificate has another name, or has expired / then the client sees that it is so.
+/// given a server whose certificate has another name or has expired / then the client reports that.
 #[tokio::test]
-async fn c16_a_server_has_the_name_it_is_asked_for_by_and_a_certificate_that_is_valid_now() {
+async fn c16_server_certificate_must_match_name_and_time() {
     let (files, ours) = (Files::new(), authority());
     let mut server = files.serve(&ours);
     let by_name = format!("localhost:{}", server.address().port());
@@ -44,25 +44,25 @@ async fn c16_a_server_has_the_name_it_is_asked_for_by_and_a_certificate_that_is_
     assert!(why.contains("expired"), "{why}");
 }
 
-/// given a server that lets nobody in without a certificate / then a client with one sees a cluster, one without, or with
-/// one of somebody else, sees that this is the reason.
+/// given a server that requires client certificates / then a client with a valid one gets a cluster, and a client
+/// without one, or with one of another authority, reports that reason.
 #[tokio::test]
-async fn c16_c17_a_client_shows_its_certificate() {
+async fn c16_c17_client_sends_its_certificate() {
     let (files, ours, theirs) = (Files::new(), authority(), authority());
     let issued = ours.issue(&["127.0.0.1"]).unwrap();
     let security = files.security(&issued, Some(&theirs));
     let server = crate::support::ControlPlane::start_with(&cluster("old"), security);
-    let nobody = files.trusting(&ours);
+    let anonymous = files.trusting(&ours);
     let shown = |issued: &oxds_testkit::certificates::Issued| CertificateFiles {
         identity: Some(files.identity(issued)),
-        ..nobody.clone()
+        ..anonymous.clone()
     };
     sees_the_cluster(&client(
         server.address(),
         shown(&theirs.issue(&["me"]).unwrap()),
     ))
     .await;
-    let why = refusal(&client(server.address(), nobody.clone())).await;
+    let why = refusal(&client(server.address(), anonymous.clone())).await;
     assert!(
         why.contains("security handshake") && why.contains("CertificateRequired"),
         "{why}"
@@ -78,10 +78,10 @@ async fn c16_c17_a_client_shows_its_certificate() {
     );
 }
 
-/// given a client that has seen a cluster / when authority and certificate of the server change, on disk and at the
-/// server / then the next connection is by the new ones, and so is one of a client whose files were not due.
+/// given a client that has a cluster / when root and certificate of the server change, on disk and at the server / then
+/// the next connection uses the new ones, also for a client whose refresh interval has not passed.
 #[tokio::test]
-async fn c18_files_that_were_replaced_count_for_the_next_connection() {
+async fn c18_replaced_files_apply_to_the_next_connection() {
     let (files, before, after) = (Files::new(), authority(), authority());
     let mut server = files.serve(&before);
     let trusting = files.trusting(&before);
@@ -110,8 +110,8 @@ async fn c18_files_that_were_replaced_count_for_the_next_connection() {
     );
 }
 
-/// given a client that has seen a cluster / when its files are replaced by garbage, and the connection breaks / then it
-/// comes back by what the files held, and the log says why, once for each state of the files.
+/// given a client that has a cluster / when its files are replaced by garbage and the connection breaks / then it
+/// reconnects with the previous contents, and logs the reason once per state of the files.
 #[tokio::test]
 async fn c18_garbage_in_a_file_changes_nothing_and_is_logged() {
     let log = Log::default();
@@ -147,7 +147,7 @@ async fn c18_garbage_in_a_file_changes_nothing_and_is_logged() {
         "{complaint}"
     );
 
-    // A certificate is replaced before its key: for a moment they do not belong together.
+    // A certificate is replaced before its key: for a moment they do not match.
     files.write("ca.pem", &ours.pem());
     replace(
         &identity.certificate,
@@ -170,7 +170,7 @@ fn complaints_of(log: &Log, file: &str) -> bool {
     complaints(log).iter().any(|event| event.contains(file))
 }
 
-/// given files that are not there yet / then the client says so; when they come, it connects.
+/// given files that do not exist yet / then the client reports that; when they appear, it connects.
 #[tokio::test]
 async fn c18_files_that_come_later_are_found() {
     let (files, ours) = (Files::new(), authority());
@@ -186,10 +186,10 @@ async fn c18_files_that_come_later_are_found() {
     assert_eq!(assignment(&mut watch).await, "old");
 }
 
-/// given a server that takes connections and never says a word / then TLS ends with gRPC's connect timeout, and its socket
-/// with it.
+/// given a server that accepts connections and stays silent / then the TLS handshake ends with gRPC's connect timeout,
+/// and its socket closes.
 #[tokio::test(start_paused = true)]
-async fn c16_a_handshake_that_never_ends_ends_with_the_connect_timeout() {
+async fn c16_silent_handshake_ends_with_the_connect_timeout() {
     let server = ControlPlane::start().await.unwrap();
     server.set_manners(Manners::Silent);
     let uri = ServerUri::at(server.address());
@@ -203,9 +203,10 @@ async fn c16_a_handshake_that_never_ends_ends_with_the_connect_timeout() {
     server.has_connections(0).await.unwrap();
 }
 
-/// given servers over TLS that agree to nothing, or to HTTP/1.1 / then HTTP/2 is not spoken to them, and HTTP/1.1 is.
+/// given TLS servers that agree on no protocol or on HTTP/1.1 / then the client does not use HTTP/2, and does use
+/// HTTP/1.1.
 #[tokio::test]
-async fn c16_a_server_that_does_not_agree_to_http_2_is_not_spoken_to_in_it() {
+async fn c16_http2_needs_agreement_by_alpn() {
     let (files, ours) = (Files::new(), authority());
     let behind = ControlPlane::start().await.unwrap();
     let issued = ours.issue(&["127.0.0.1"]).unwrap();

@@ -1,4 +1,4 @@
-//! Control planes of both versions of the API (gRFC A30), over real sockets.
+//! Control planes of both API versions (gRFC A30), over real sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ async fn start() -> ControlPlane {
     ControlPlane::start().await.unwrap()
 }
 
-/// A bootstrap of these servers, which know v3 or do not, all by one policy.
+/// A bootstrap with these servers, which declare v3 or do not, under one policy.
 fn bootstrap(servers: &[(&ControlPlane, bool)], policy: TransportPolicy) -> Bootstrap {
     let entry = |(server, v3): &(&ControlPlane, bool)| {
         let features = if *v3 { r#""xds_v3""# } else { r#""xds_v4""# };
@@ -43,7 +43,7 @@ fn bootstrap(servers: &[(&ControlPlane, bool)], policy: TransportPolicy) -> Boot
         .with_transport(|_| policy)
 }
 
-/// The stream that a client opens, and its first request.
+/// Returns the next stream of a client, and its first request.
 async fn opened(
     knows_v3: bool,
     policy: TransportPolicy,
@@ -65,9 +65,9 @@ async fn opened(
     (stream, request)
 }
 
-/// given a server that does not say that it knows v3 / when v3 alone is spoken / then it is asked in v3.
+/// given a server that does not declare v3 / when the policy is v3 only / then the client uses v3.
 #[tokio::test]
-async fn c49_c52_v3_is_spoken_to_whoever_unless_told() {
+async fn c49_c52_v3_is_used_by_default() {
     for knows_v3 in [true, false] {
         let (stream, request) = opened(knows_v3, TransportPolicy::default(), Protocol::Sotw).await;
         assert_eq!(stream.path(), format!("{V3_ADS}/StreamAggregatedResources"));
@@ -75,21 +75,22 @@ async fn c49_c52_v3_is_spoken_to_whoever_unless_told() {
     }
 }
 
-/// given servers that know v3, and that say nothing of it / when the highest version is spoken / then it is v3, and v2.
+/// given servers that declare v3 and that do not / when the policy is the highest shared version / then the client uses
+/// v3 and v2.
 #[tokio::test]
-async fn c50_c52_c53_a_server_is_spoken_to_in_the_version_that_it_knows() {
+async fn c50_c52_c53_highest_shared_version_is_used() {
     let auto = TransportPolicy::Auto;
     let (stream, _) = opened(true, auto, Protocol::Sotw).await;
     assert_eq!(stream.path(), format!("{V3_ADS}/StreamAggregatedResources"));
     let (stream, request) = opened(false, auto, Protocol::Sotw).await;
     assert_eq!(stream.path(), format!("{V2_ADS}/StreamAggregatedResources"));
     assert_eq!(request.type_url, V2_CLUSTER);
-    // Differences are spoken by who wants them alone, in either version.
+    // Delta is used only by clients that ask for it, in either version.
     let (stream, _) = opened(false, auto, Protocol::Delta).await;
     assert_eq!(stream.path(), format!("{V2_ADS}/DeltaAggregatedResources"));
 }
 
-/// The fields 2 (node), 5 within it (build version, until v3) of a request, by their bytes.
+/// Fields 2 (node) and, within it, 5 (build version, before v3) of a request, as bytes.
 #[derive(Clone, PartialEq, prost::Message)]
 struct OldRequest {
     #[prost(message, optional, tag = "2")]
@@ -107,7 +108,7 @@ struct OldNode {
 }
 
 #[tokio::test]
-async fn c54_the_node_says_what_it_was_built_from_in_v2_alone() {
+async fn c54_only_v2_nodes_carry_the_build_version() {
     let version = env!("CARGO_PKG_VERSION");
     let expected = [
         (TransportPolicy::V2Only, Some(format!("oxds {version}"))),
@@ -126,7 +127,7 @@ async fn c54_the_node_says_what_it_was_built_from_in_v2_alone() {
     }
 }
 
-/// Sends clusters under the names of a version.
+/// Sends clusters under the type URLs of a version.
 fn respond_in(api: ApiVersion, stream: &mut AdsStream, version: &str, clusters: Vec<Any>) {
     let type_url = ResourceType::CLUSTER.type_url_in(api).unwrap();
     let named = clusters.into_iter().map(|any| Any {
@@ -142,10 +143,10 @@ fn respond_in(api: ApiVersion, stream: &mut AdsStream, version: &str, clusters: 
     });
 }
 
-/// given a client of v3 / when it is answered in v2, and then in words that it must reject / then it has the resource,
-/// and both of its answers are of v3.
+/// given a v3 client / when it gets a v2 response, then one that it must reject / then it has the resource, and both
+/// its ACK and its NACK use v3.
 #[tokio::test]
-async fn c55_c56_answers_to_v2_are_in_the_version_of_the_stream() {
+async fn c55_c56_ack_and_nack_use_the_version_of_the_stream() {
     let server = start().await;
     let pool = ClientPool::new(bootstrap(&[(&server, true)], TransportPolicy::V3Only));
     let client = pool.client("test");
@@ -173,10 +174,10 @@ async fn c55_c56_answers_to_v2_are_in_the_version_of_the_stream() {
     assert!(nack.error_detail.is_some());
 }
 
-/// given two servers, of which the second alone knows v3 / when the first dies, and comes back / then each is spoken to
-/// in its own version, and the watcher sees values and nothing of versions.
+/// given two servers of which only the second declares v3 / when the first dies and returns / then the client uses each
+/// server's own version, and the watcher sees values only.
 #[tokio::test]
-async fn c51_in_fallback_each_server_is_spoken_to_in_its_own_version() {
+async fn c51_fallback_uses_each_servers_own_version() {
     let (old, new) = (start().await, start().await);
     old.kill();
     let bootstrap = bootstrap(&[(&old, false), (&new, true)], TransportPolicy::Auto);
@@ -202,10 +203,10 @@ async fn c51_in_fallback_each_server_is_spoken_to_in_its_own_version() {
     new.has_connections(0).await.unwrap();
 }
 
-/// given resources that came in v2 and in v3 / when CSDS is asked / then each is shown under the type URL that it came
-/// with, and is listed as the kind that it is.
+/// given resources that came in v2 and in v3 / when CSDS is called / then each is shown under the type URL it came
+/// with, and listed by its resource type.
 #[tokio::test]
-async fn c61_csds_shows_what_came_under_the_name_that_it_came_with() {
+async fn c61_csds_keeps_the_type_url_of_the_response() {
     let server = start().await;
     let pool = ClientPool::new(bootstrap(&[(&server, true)], TransportPolicy::V2Only));
     let client = pool.client("xds:///a");
@@ -242,10 +243,10 @@ fn bootstrap_of(server: &support::ControlPlane, policy: TransportPolicy) -> Boot
     built.build().unwrap()
 }
 
-/// given our own server / when one channel asks in v2 and one in v3, for full states and for differences / then all have
-/// equal configurations, and follow the same edits.
+/// given our own server / when one channel uses v2 and one v3, over SotW and delta / then all have equal
+/// configurations, and follow the same edits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c51_c57_our_own_server_configures_channels_of_both_versions_alike() {
+async fn c51_c57_our_server_configures_v2_and_v3_channels_alike() {
     let [a, b] = backends().await;
     let healthy = |backend: &oxds_channel::testing::EchoBackend| [(backend.address(), "HEALTHY")];
     let on_a = one("x", &[("here", 1, 0, &healthy(&a))]);

@@ -1,4 +1,4 @@
-//! Watches as an application has them: typed, shared, slow, many, and looked at from outside.
+//! Watches of an application: typed, shared, slow, many, and inspected.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -37,10 +37,10 @@ fn both(version: &str) -> Vec<Any> {
     ["a", "b"].map(|name| cluster(name, version)).to_vec()
 }
 
-/// given two watchers, one of whom does not read / when a response has come for both / then it is acknowledged at once, and
-/// the next one is not read before he has read, or ended his watch.
+/// given two watchers, one of which does not read / when a response has updates for both / then it is acknowledged at
+/// once, and the next response is not read until the slow watcher reads or ends.
 #[tokio::test]
-async fn c87_the_next_response_waits_for_those_who_have_yet_to_read_the_last() {
+async fn c87_next_response_waits_until_watchers_have_read() {
     for reads in [true, false] {
         let server = ControlPlane::start().await.unwrap();
         let client = client_with(&server, |options| {
@@ -56,7 +56,7 @@ async fn c87_the_next_response_waits_for_those_who_have_yet_to_read_the_last() {
 
         stream.respond(&ResourceType::CLUSTER, "2", both("2"));
         assert!(timeout(A_WHILE, stream.request()).await.is_err());
-        // Commands are obeyed meanwhile.
+        // Meanwhile the client obeys commands.
         let other = client.watch::<Assignment>("e");
         assert_eq!(stream.request().await.unwrap().resource_names, ["e"]);
         drop(other);
@@ -76,9 +76,10 @@ async fn c87_the_next_response_waits_for_those_who_have_yet_to_read_the_last() {
     }
 }
 
-/// given a watch that nobody reads / then it slows the stream down, and does not stop it; in the end it has the newest.
+/// given a watch that is never read / then it slows the stream down but does not stop it; in the end it returns the
+/// newest value.
 #[tokio::test]
-async fn c87_who_never_reads_stops_nobody() {
+async fn c87_unread_watch_does_not_stop_the_stream() {
     let server = ControlPlane::start().await.unwrap();
     let client = client_with(&server, |options| {
         options.patience_with_watchers = Duration::from_millis(20);
@@ -93,10 +94,10 @@ async fn c87_who_never_reads_stops_nobody() {
     assert_eq!(&*value(&mut unread).await.eds_service_name, "4");
 }
 
-/// given a watch of all that nobody reads / when clusters come and go behind its back / then in the end it has what there is,
-/// and not a word of what was.
+/// given a wildcard watch that is never read / when clusters come and go meanwhile / then it returns the current
+/// clusters, and no past state.
 #[tokio::test]
-async fn c280_who_watches_all_and_never_reads_keeps_no_history() {
+async fn c280_unread_wildcard_watch_keeps_no_history() {
     let server = ControlPlane::start().await.unwrap();
     let client = client_with(&server, |options| {
         options.patience_with_watchers = Duration::ZERO;
@@ -123,10 +124,10 @@ async fn c280_who_watches_all_and_never_reads_keeps_no_history() {
     assert_eq!(read, [newest("of-99"), newest("stays")]);
 }
 
-/// given a watcher that begins and ends other watches whenever it is told something / then nothing locks up, and what it
-/// watches in the end is what is asked for.
+/// given a watcher that begins and ends other watches at each update / then there is no deadlock, and the client
+/// requests exactly the names that are watched in the end.
 #[tokio::test]
-async fn c88_a_watcher_that_watches_others_locks_nothing_up() {
+async fn c88_watcher_that_starts_watches_does_not_deadlock() {
     let server = ControlPlane::start().await.unwrap();
     let client = client_with(&server, |options| {
         options.patience_with_watchers = Duration::from_secs(3600);
@@ -166,10 +167,10 @@ async fn c88_a_watcher_that_watches_others_locks_nothing_up() {
     drop(kept);
 }
 
-/// given two clusters that always change together / when what is held is asked for all the time / then every answer has both
-/// at one version, and changes go on meanwhile.
+/// given two clusters that always change together / when the cache is inspected all the time / then every result has
+/// both at one version, and changes continue meanwhile.
 #[tokio::test(flavor = "multi_thread")]
-async fn c128_what_is_held_is_shown_as_at_one_moment() {
+async fn c128_inspection_shows_one_consistent_moment() {
     let server = ControlPlane::start().await.unwrap();
     let pool = pool(&server);
     let client = pool.client("test");
@@ -183,7 +184,7 @@ async fn c128_what_is_held_is_shown_as_at_one_moment() {
     stream.respond(&ResourceType::CLUSTER, "0", both("0"));
     stream.request().await.unwrap();
     let mut watches = [client.watch::<Cluster>("a"), client.watch::<Cluster>("b")];
-    // Nobody reads these watches, and nobody is to wait for them.
+    // These watches are never read, and must not delay others.
     drop((_a, _b));
     let reading = tokio::spawn(async move {
         loop {
@@ -226,10 +227,10 @@ impl Wake for Woken {
     }
 }
 
-/// given 1,000 watchers of one cluster, all waiting / when it changes / then each is woken once, and has the same value, which
-/// was read once.
+/// given 1,000 watchers of one cluster, all waiting / when it changes / then each is woken once and gets the same
+/// value, which was parsed once.
 #[tokio::test]
-async fn a_thousand_watchers_are_woken_once_each_and_share_what_they_read() {
+async fn a_thousand_watchers_wake_once_and_share_one_value() {
     let (server, client) = start().await;
     let (mut stream, first) = acknowledged(&server, &client, cluster("c", "e")).await;
     let mut watches = vec![first];
@@ -265,10 +266,10 @@ async fn a_thousand_watchers_are_woken_once_each_and_share_what_they_read() {
     assert!(read.iter().all(|cluster| Arc::ptr_eq(cluster, &read[0])));
 }
 
-/// given a cluster that no gRPC client can use / when it is watched as the generated message, and raw / then it is accepted,
-/// read once for all, and there as it came; as a view it is rejected.
+/// given a cluster that gRPC's rules reject / when it is watched as the generated message, and raw / then it is
+/// accepted, parsed once, and unchanged; as a view it is rejected.
 #[tokio::test]
-async fn a_generated_message_is_watched_without_the_rules_of_grpc() {
+async fn generated_message_is_watched_without_grpc_rules() {
     let (server, client) = start().await;
     let (mut one, mut two) = (client.watch::<Message>("c"), client.watch::<Message>("c"));
     let mut raw = client.watch_raw(ResourceType::CLUSTER, "c");
@@ -283,7 +284,7 @@ async fn a_generated_message_is_watched_without_the_rules_of_grpc() {
     };
     assert_eq!(raw.value(), &static_cluster("c").value);
 
-    // Whoever comes with a type that does not take what is held is told so.
+    // A watch with a type that rejects the cached resource gets an error.
     let mut view = client.watch::<Cluster>("c");
     let why = error(&mut view, WatchErrorReason::Invalid)
         .await
@@ -291,7 +292,7 @@ async fn a_generated_message_is_watched_without_the_rules_of_grpc() {
     assert!(why.contains("\"c\" is held, but is no valid"), "{why}");
 }
 
-/// given a type with a rule of the application / then what breaks it is rejected with that rule.
+/// given a type with a rule of the application / then a resource that breaks it is NACKed with that rule.
 #[tokio::test]
 async fn a_type_is_registered_with_its_rules() {
     let (server, client) = start().await;
@@ -317,8 +318,8 @@ async fn a_type_is_registered_with_its_rules() {
     );
 }
 
-/// given a watch of all clusters of a real control plane, by differences / then what there is, comes and goes is told by name,
-/// and a read that is cancelled loses none of it.
+/// given a wildcard watch of clusters at a real control plane, over delta / then additions, changes and removals are
+/// delivered by name, and a cancelled read loses none.
 #[tokio::test(flavor = "multi_thread")]
 async fn c280_all_of_a_type_is_watched() {
     let yaml = |names: &[&str]| {
@@ -350,7 +351,7 @@ async fn server_says(
 ) {
     heard.clear();
     while heard.len() < expected.len() {
-        // Cancelled as often as not.
+        // Cancelled about half of the time.
         let Ok(word) = timeout(Duration::from_millis(1), all.next()).await else {
             tokio::task::yield_now().await;
             continue;
@@ -365,17 +366,17 @@ async fn server_says(
                 assert_eq!(error.reason, WatchErrorReason::DoesNotExist);
                 format!("{name} gone")
             }
-            Update::Ambient(remark) => panic!("{remark:?}"),
+            Update::Ambient(ambient_error) => panic!("{ambient_error:?}"),
         });
     }
     heard.sort();
     assert_eq!(heard, expected);
 }
 
-/// given a server that is declared to fail on data errors, and a client that heeds it / when what is held is spoilt / then it
+/// given a server with `fail_on_data_errors`, and a client that obeys it / when a cached resource is NACKed / then it
 /// is dropped, with the cause.
 #[tokio::test]
-async fn c112_a_declared_server_drops_what_is_held_by_a_rejection() {
+async fn c112_fail_on_data_errors_drops_the_cache_on_nack() {
     for heeds in [true, false] {
         let server = ControlPlane::start().await.unwrap();
         let features = oxds_client::bootstrap::Features {
@@ -402,9 +403,9 @@ async fn c112_a_declared_server_drops_what_is_held_by_a_rejection() {
     }
 }
 
-/// A kind that is asked for again after a type was rejected of it goes on; what is sent of another kind is not taken for it.
+/// After a NACK of a wrong type, the resource type continues; resources of another type are not taken for it.
 #[tokio::test]
-async fn a_resource_that_changes_its_type_is_rejected_and_what_was_stays() {
+async fn resource_of_another_type_is_nacked_and_value_stays() {
     let (server, client) = start().await;
     let (mut stream, mut watch) = acknowledged(&server, &client, cluster("c", "e")).await;
     stream.respond(&ResourceType::CLUSTER, "2", vec![assignment("c")]);

@@ -1,6 +1,6 @@
-//! End to end: `channel_*`, a folder of YAML, a real control plane, real channels, real backends; `client_*`, the
-//! client against a scripted control plane; `server_*`, our server and its clients in trouble; `source_*`, the client and
-//! sources other than ADS; `admin`, what a process tells of itself.
+//! End to end. `channel_*`: a folder of YAML, a real control plane, real channels, real backends. `client_*`: the
+//! client against a scripted control plane. `server_*`: our server and its clients under faults. `source_*`: sources
+//! other than ADS. `admin`: the admin services of a process.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What the scenarios of the client share: a client of a scripted control plane, and words that come in time.
+//! Shared by the client scenarios: a client of a scripted control plane, and updates with a deadline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, DiscoveryRequest};
 use tokio::time::timeout;
 
-/// The first step of the backoff, less its jitter and a little for two clocks (C-89).
+/// The first step of the backoff, minus its jitter and a margin for two clocks (C-89).
 pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(790);
 
 pub(crate) fn pool(server: &ControlPlane) -> ClientPool {
@@ -28,7 +28,7 @@ pub(crate) async fn start() -> (ControlPlane, XdsClient) {
     (server, client)
 }
 
-/// A stream on which one cluster has been asked for, sent and acknowledged.
+/// Returns a stream on which one cluster has been requested, sent and acknowledged.
 pub(crate) async fn acknowledged(
     server: &ControlPlane,
     client: &XdsClient,
@@ -48,7 +48,7 @@ pub(crate) async fn next<T: Typed>(watch: &mut Watch<T>) -> Update<Arc<T>> {
     update.expect("the client lives")
 }
 
-/// The next word, which is a value.
+/// Returns the next update, which must be a value.
 pub(crate) async fn value<T: Typed + std::fmt::Debug>(watch: &mut Watch<T>) -> Arc<T> {
     match next(watch).await {
         Update::Changed(Ok(value)) => value,
@@ -56,7 +56,7 @@ pub(crate) async fn value<T: Typed + std::fmt::Debug>(watch: &mut Watch<T>) -> A
     }
 }
 
-/// The next word, which is that there is no value.
+/// Returns the next update, which must be an error that replaces the value.
 pub(crate) async fn error<T: Typed + std::fmt::Debug>(
     watch: &mut Watch<T>,
     reason: WatchErrorReason,
@@ -67,7 +67,7 @@ pub(crate) async fn error<T: Typed + std::fmt::Debug>(
     }
 }
 
-/// The next word, which is that the value may be old.
+/// Returns the next update, which must be an ambient error.
 pub(crate) async fn ambient<T: Typed + std::fmt::Debug>(
     watch: &mut Watch<T>,
     reason: WatchErrorReason,
@@ -78,7 +78,7 @@ pub(crate) async fn ambient<T: Typed + std::fmt::Debug>(
     }
 }
 
-/// What of a request the protocol turns on: names, version, nonce.
+/// The fields of a request that the protocol acts on: names, version, nonce.
 pub(crate) fn essence(request: &DiscoveryRequest) -> (Vec<&str>, &str, &str) {
     let names = request.resource_names.iter().map(String::as_str).collect();
     (names, &request.version_info, &request.response_nonce)

@@ -1,4 +1,4 @@
-//! What the scenarios of secured connections share: files, our server over TLS, a client that trusts whom it is told.
+//! Shared by the scenarios of secured connections: files, our server over TLS, a client with given roots.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -32,12 +32,12 @@ impl Files {
         path
     }
 
-    /// Who may be believed: this authority alone, from a file that is read for every connection.
+    /// Credentials that trust this authority only, from a file that is read for every connection.
     pub(crate) fn trusting(&self, authority: &Authority) -> CertificateFiles {
         self.files(Trust::Authorities(self.write("ca.pem", &authority.pem())))
     }
 
-    /// The same by whatever says it.
+    /// The same with a given TLS configuration.
     pub(crate) fn files(&self, trust: Trust) -> CertificateFiles {
         CertificateFiles {
             trust,
@@ -54,7 +54,7 @@ impl Files {
         }
     }
 
-    /// A server with this certificate, and for clients of this authority if there is one.
+    /// A server with this certificate. With a client authority, it requires client certificates.
     pub(crate) fn security(&self, issued: &Issued, clients: Option<&Authority>) -> Security {
         let files = issued.write(self.0.path(), "server").unwrap();
         let client_ca = clients.map(|authority| self.write("clients.pem", &authority.pem()));
@@ -66,7 +66,7 @@ impl Files {
         Security::default().tls(&files).unwrap()
     }
 
-    /// Our server, with a cluster, and with a certificate of this authority for `127.0.0.1`.
+    /// Our server with one cluster, and with a certificate of this authority for `127.0.0.1`.
     pub(crate) fn serve(&self, authority: &Authority) -> ControlPlane {
         let issued = authority.issue(&["127.0.0.1"]).unwrap();
         ControlPlane::start_with(&cluster("old"), self.security(&issued, None))
@@ -77,7 +77,7 @@ pub(crate) fn authority() -> Authority {
     Authority::new("test").unwrap()
 }
 
-/// Cluster `c`, whose assignment is called so.
+/// Cluster `c`, with this assignment name.
 pub(crate) fn cluster(assignment: &str) -> String {
     format!(
         "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n\
@@ -98,7 +98,7 @@ pub(crate) fn client_of(uri: &str, files: CertificateFiles) -> XdsClient {
     ClientPool::new(bootstrap.build().unwrap()).client("test")
 }
 
-/// The assignment of cluster `c`, as soon as there is a cluster.
+/// Returns the assignment name of cluster `c` once the cluster exists.
 pub(crate) async fn assignment(watch: &mut oxds_client::Watch<Cluster>) -> String {
     loop {
         if let Update::Changed(Ok(cluster)) = next(watch).await {
@@ -107,7 +107,7 @@ pub(crate) async fn assignment(watch: &mut oxds_client::Watch<Cluster>) -> Strin
     }
 }
 
-/// Sees what our server has.
+/// Asserts that the client gets the cluster of our server.
 pub(crate) async fn sees_the_cluster(client: &XdsClient) {
     let mut watch = client.watch::<Cluster>("c");
     let update = next(&mut watch).await;
@@ -117,7 +117,7 @@ pub(crate) async fn sees_the_cluster(client: &XdsClient) {
     assert_eq!(&*cluster.eds_service_name, "old");
 }
 
-/// Sees nothing: why.
+/// Asserts that the client gets no cluster; returns the reason.
 pub(crate) async fn refusal(client: &XdsClient) -> String {
     let mut watch = client.watch::<Cluster>("c");
     error(&mut watch, WatchErrorReason::Unreachable)
@@ -125,7 +125,7 @@ pub(crate) async fn refusal(client: &XdsClient) -> String {
         .to_string()
 }
 
-/// What is in the file is not what it should be.
+/// Whether the log has a complaint about this file.
 pub(crate) fn garble(path: &Path) {
     replace(path, "-----BEGIN CERTIFICATE-----\nnothing\n").unwrap();
 }

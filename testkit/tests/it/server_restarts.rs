@@ -1,4 +1,4 @@
-//! The management server, killed and started again under load.
+//! The management server, killed and restarted under load.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,18 +8,18 @@ use tokio::task::JoinHandle;
 
 use crate::support::{ControlPlane, backends, call_once, eventually, one};
 
-/// One client, which calls without a pause.
+/// One client that calls without a pause.
 struct Caller {
     seen: Arc<Seen>,
     task: JoinHandle<()>,
 }
 
-/// What became of its calls.
+/// Results of its calls.
 #[derive(Default)]
 struct Seen {
     calls: AtomicUsize,
     failed: Mutex<Vec<String>>,
-    /// Who answered the latest.
+    /// Backend that answered the latest call.
     latest: Mutex<Option<SocketAddr>>,
     enough: AtomicBool,
 }
@@ -49,10 +49,10 @@ impl Caller {
     }
 }
 
-/// Given clients that call without a pause; when the server is killed, comes back with other clusters and routes, and
-/// that three times; then no call fails, not while it is dead either, and all clients end at what it serves last.
+/// given clients that call without a pause / when the server is killed and returns with other clusters and routes,
+/// three times / then no call fails, also while it is dead, and all clients end with its last configuration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s79_a_server_that_is_killed_under_load_costs_no_call() {
+async fn s79_server_killed_under_load_fails_no_call() {
     let backends = backends::<4>().await;
     let yaml = |round: usize| {
         let endpoint = [(backends[round].address(), "HEALTHY")];

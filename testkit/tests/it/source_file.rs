@@ -1,4 +1,4 @@
-//! C-262 – C-265: files as a source, without any server.
+//! C-262 – C-265: files as a source, without a server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use crate::client_log::Log;
 use crate::scripted::{ambient, error, next, value};
 
-/// An update shows within this time (C-263), and as long again for a machine that is busy.
+/// An update is delivered within this time (C-263); a busy machine gets as long again.
 const SHOWN: Duration = Duration::from_secs(2);
 
 fn client() -> XdsClient {
@@ -37,7 +37,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// A document with one cluster, whose endpoints are those of a service.
+/// A document with one cluster, which names this service for its endpoints.
 fn cluster(service: &str) -> String {
     format!(
         "version_info: \"1\"
@@ -50,7 +50,7 @@ resources:
     )
 }
 
-/// As `kubectl` and careful people do.
+/// Replaces the file by a rename, as `kubectl` does.
 fn replace(path: &Path, content: impl AsRef<[u8]>) {
     let new = path.with_extension("new");
     fs::write(&new, content).unwrap();
@@ -64,7 +64,7 @@ async fn shows(watch: &mut Watch<Cluster>, service: &str) {
     assert!(took < SHOWN, "{service} took {took:?}");
 }
 
-/// The same response in all the forms that files may have.
+/// The same response in every format that a file may have.
 fn forms() -> Vec<(&'static str, Vec<u8>)> {
     let yaml = cluster("x");
     let options = codec::Options::default();
@@ -98,8 +98,8 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Given a file that holds a `DiscoveryResponse`, in any of the formats that its extension may name; when a cluster of it
-/// is watched / it is there; what the file does not hold is not, once the resource timer has run out.
+/// given a file that holds a `DiscoveryResponse`, in each format that its extension may name / when a cluster of it is
+/// watched / then it is delivered; a cluster that the file lacks does not exist once the resource timer has expired.
 #[tokio::test(flavor = "multi_thread")]
 async fn c262_a_file_of_any_format_is_read() {
     let folder = folder();
@@ -121,8 +121,8 @@ async fn c262_a_file_of_any_format_is_read() {
     }
 }
 
-/// Given a file with clusters and endpoints / each kind is watched for itself; and a name that is wanted later is told
-/// of what is there.
+/// given a file with clusters and endpoints / then each type is watched separately, and a name that is watched later
+/// gets the existing resource.
 #[tokio::test(flavor = "multi_thread")]
 async fn c262_one_file_serves_several_types_and_names() {
     let folder = folder();
@@ -158,12 +158,12 @@ async fn c263_a_file_renamed_into_place_is_seen() {
         replace(&path, cluster(service));
         shows(&mut watch, service).await;
     }
-    // In place, as an editor may.
+    // In place, as an editor may do.
     fs::write(&path, cluster("four")).unwrap();
     shows(&mut watch, "four").await;
 }
 
-/// A ConfigMap as Kubernetes mounts it: `c.yaml` leads through `..data` to the folder of the present version, and an
+/// A ConfigMap as Kubernetes mounts it: `c.yaml` leads through `..data` to the folder of the current version, and an
 /// update renames a new link over `..data`.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
@@ -180,7 +180,7 @@ async fn c263_a_config_map_that_is_swapped_is_seen() {
     };
     swap("one");
     symlink("..data/c.yaml", mount.join("c.yaml")).unwrap();
-    // By the folder of its path, and by a folder that is named: the path leads there from elsewhere.
+    // Watched by the folder of its path, and by a configured folder: the path leads there from elsewhere.
     symlink(mount.join("c.yaml"), mount.join("away.yaml")).unwrap();
     let elsewhere = self::folder();
     let link = elsewhere.path().join("c.yaml");
@@ -206,10 +206,10 @@ async fn c263_a_config_map_that_is_swapped_is_seen() {
     }
 }
 
-/// Given a folder that is not there yet, of which nothing can be reported, or a file that is to be looked at now and
-/// then / a change is seen by looking.
+/// given a folder that does not exist yet, so that there is no notification, or a file that is polled by configuration
+/// / then a change is found by polling.
 #[tokio::test(flavor = "multi_thread")]
-async fn c263_where_nothing_is_reported_the_file_is_looked_at() {
+async fn c263_file_without_notifications_is_polled() {
     let folder = folder();
     let later = folder.path().join("later");
     let path = later.join("c.yaml");
@@ -231,10 +231,10 @@ async fn c263_where_nothing_is_reported_the_file_is_looked_at() {
     }
 }
 
-/// Given a file that is watched; when it is replaced by one that is no good / the cluster stays, and the remark names
-/// file, line and reason; when the next one is good, it applies.
+/// given a watched file / when an invalid one replaces it / then the cluster stays, and the ambient error names file,
+/// line and reason; when a valid one follows, it applies.
 #[tokio::test(flavor = "multi_thread")]
-async fn c264_what_cannot_be_read_changes_nothing() {
+async fn c264_invalid_file_changes_nothing() {
     let folder = folder();
     let path = folder.path().join("c.yaml");
     replace(&path, cluster("one"));
@@ -248,14 +248,14 @@ async fn c264_what_cannot_be_read_changes_nothing() {
         (&broken_rule, ":5:", "connect_timeout"),
     ] {
         replace(&path, content);
-        let remark = ambient(&mut watch, WatchErrorReason::Invalid)
+        let ambient_error = ambient(&mut watch, WatchErrorReason::Invalid)
             .await
             .to_string();
         let place = format!("c.yaml{line}");
-        assert!(remark.contains(&place), "{remark}");
-        assert!(remark.contains(reason), "{remark}");
+        assert!(ambient_error.contains(&place), "{ambient_error}");
+        assert!(ambient_error.contains(reason), "{ambient_error}");
     }
-    // Who comes now is told both.
+    // A new watcher gets both.
     let mut late = client.watch_from::<Cluster>(&source, "c").unwrap();
     assert_eq!(&*value(&mut late).await.eds_service_name, "one");
     ambient(&mut late, WatchErrorReason::Invalid).await;
@@ -267,7 +267,7 @@ async fn c264_what_cannot_be_read_changes_nothing() {
     assert!(matches!(next(&mut watch).await, Update::Ambient(None)));
 }
 
-/// Counts what is rejected.
+/// Counts rejected updates.
 #[derive(Debug, Default)]
 struct Rejected(AtomicU64);
 
@@ -283,10 +283,10 @@ impl Recorder for Rejected {
     fn end(&self, _: &'static Instrument, _: &[&str]) {}
 }
 
-/// Given a file that is watched; when it is replaced by one that is no good / that is logged, with file, line and reason,
-/// and counted once.
+/// given a watched file / when an invalid one replaces it / then that is logged with file, line and reason, and counted
+/// once.
 #[tokio::test]
-async fn c264_what_cannot_be_read_is_logged_and_counted() {
+async fn c264_invalid_file_is_logged_and_counted() {
     let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     let folder = folder();
@@ -310,21 +310,21 @@ async fn c264_what_cannot_be_read_is_logged_and_counted() {
     assert_eq!(rejected.0.load(Relaxed), 1);
 }
 
-/// Given a file that is not there; when it is watched / the watch waits, and is told so when the resource timer has run
-/// out; when the file appears, it applies.
+/// given a file that does not exist / when it is watched / then the watch waits, and gets an error when the resource
+/// timer expires; when the file appears, it applies.
 #[tokio::test(flavor = "multi_thread")]
 async fn c265_a_file_that_is_missing_is_waited_for() {
     let folder = folder();
     let path = folder.path().join("c.yaml");
-    let patience = Duration::from_millis(700);
+    let resource_timeout = Duration::from_millis(700);
     let client = client();
-    let source = Source::file(&path).with_initial_fetch_timeout(patience);
+    let source = Source::file(&path).with_initial_fetch_timeout(resource_timeout);
     let since = Instant::now();
     let mut watch = client.watch_from(&source, "c").unwrap();
     let told = error(&mut watch, WatchErrorReason::DoesNotExist)
         .await
         .to_string();
-    assert!(since.elapsed() >= patience, "{:?}", since.elapsed());
+    assert!(since.elapsed() >= resource_timeout, "{:?}", since.elapsed());
     assert!(told.contains("no answer within 0.7 s"), "{told}");
     replace(&path, cluster("one"));
     shows(&mut watch, "one").await;
@@ -333,7 +333,7 @@ async fn c265_a_file_that_is_missing_is_waited_for() {
     shows(&mut watch, "two").await;
 }
 
-/// Two watches of one file are of one client; when the last ends, so does what watched the file.
+/// Two watches of one file share one task; when the last ends, the task ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_lives_as_long_as_its_watches() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! C-271, C-272: the services of single kinds, by gRPC.
+//! C-271, C-272: services of a single resource type, over gRPC.
 
 use oxds_client::source::Grpc;
 use oxds_client::{Bootstrap, Source, WatchErrorReason, XdsClient};
@@ -19,8 +19,8 @@ fn grpc(server: &ControlPlane) -> Grpc {
     Grpc::new(&server.address().to_string()).unwrap()
 }
 
-/// Given a source by gRPC; when a resource of each kind is watched / each kind is asked for on a stream of its own
-/// service, in the variant that was chosen; a kind that has no such service is an error at once.
+/// given a gRPC source / when a resource of each type is watched / then each type is requested on a stream of its own
+/// service, in the configured variant; a type without a service is an error at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn c271_each_type_has_its_service() {
     let server = ControlPlane::start().await.unwrap();
@@ -66,10 +66,10 @@ async fn c271_each_type_has_its_service() {
     assert!(stream.path().ends_with("/DeltaVirtualHosts"));
 }
 
-/// Given two kinds at one server, and one of them at another server too / three streams, each with nonce, version and
-/// node of its own.
+/// given two types at one server, and one of them at another server too / then there are three streams, each with its
+/// own nonce, version and node.
 #[tokio::test(flavor = "multi_thread")]
-async fn c271_two_types_have_two_streams_and_may_have_two_servers() {
+async fn c271_each_type_has_its_own_stream_and_server() {
     let (one, two) = (
         ControlPlane::start().await.unwrap(),
         ControlPlane::start().await.unwrap(),
@@ -103,7 +103,7 @@ async fn c271_two_types_have_two_streams_and_may_have_two_servers() {
         assert_eq!(ack.version_info, version);
         assert!(!ack.response_nonce.is_empty());
     }
-    // A server of one type may leave out which it is.
+    // A server of one type may leave out the type URL.
     let untyped = DiscoveryResponse {
         version_info: "e9b".to_owned(),
         nonce: "n".to_owned(),
@@ -112,13 +112,14 @@ async fn c271_two_types_have_two_streams_and_may_have_two_servers() {
     };
     elsewhere.send(untyped);
     assert_eq!(elsewhere.request().await.unwrap().version_info, "e9b");
-    // The end of one is not that of the others.
+    // The end of one stream does not end the others.
     drop((c, clusters));
     endpoints.respond(&ResourceType::ENDPOINT, "e10", vec![assignment("e")]);
     assert_eq!(endpoints.request().await.unwrap().version_info, "e10");
 }
 
-/// Given the endpoints of two clusters at one server / one stream with both names; at another server / another stream.
+/// given the endpoints of two clusters at one server / then one stream requests both names; at another server / then
+/// another stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn c272_names_of_one_source_share_a_stream() {
     let (one, two) = (
@@ -126,7 +127,7 @@ async fn c272_names_of_one_source_share_a_stream() {
         ControlPlane::start().await.unwrap(),
     );
     let client = client();
-    // Each cluster has a config source of its own; equal ones are one.
+    // Each cluster has its own config source; equal ones are the same source.
     let watch = |server, name| client.watch_from::<Assignment>(&grpc(server).into(), name);
     let mut a = watch(&one, "a").unwrap();
     let mut stream = one.next_stream().await.unwrap();
@@ -151,8 +152,8 @@ async fn c272_names_of_one_source_share_a_stream() {
     assert_eq!(two.connections(), 1);
 }
 
-/// Given a source that is ADS at servers of its own, a list of two / all kinds are asked for on one stream, of the second
-/// server when the first is not there.
+/// given an ADS source with a list of two servers / then all types are requested on one stream, of the second server if
+/// the first is unreachable.
 #[tokio::test(flavor = "multi_thread")]
 async fn c271_an_aggregated_source_is_one_stream_and_falls_back() {
     let (away, server) = (
@@ -184,10 +185,10 @@ async fn c271_an_aggregated_source_is_one_stream_and_falls_back() {
     value(&mut c).await;
 }
 
-/// Given a client without servers of its own / what is asked of them is an error that says so; with servers, a watch from
-/// `Source::ads()` is one of theirs.
+/// given a client without servers / then a watch at its servers is an error that says so; with servers / then a watch
+/// from `Source::ads()` uses them.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_without_servers_has_sources_alone() {
+async fn client_without_servers_uses_sources_only() {
     let mut watch = client().watch::<Cluster>("c");
     let told = error(&mut watch, WatchErrorReason::Unreachable)
         .await
@@ -201,10 +202,10 @@ async fn a_client_without_servers_has_sources_alone() {
     assert_eq!(server.accepted(), 1);
 }
 
-/// Given our own server over a folder / clusters and endpoints are followed by services of their own, with full states and
-/// with differences.
+/// given our own server over a folder / then clusters and endpoints are followed by the services of their types, over
+/// SotW and delta.
 #[tokio::test(flavor = "multi_thread")]
-async fn c271_our_own_server_is_followed_type_by_type() {
+async fn c271_our_server_is_followed_type_by_type() {
     use crate::support::{ControlPlane, one};
     let server = ControlPlane::start(&one("first", &[]));
     let client = client();

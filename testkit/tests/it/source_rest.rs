@@ -36,10 +36,10 @@ fn names(polled: &Polled) -> Vec<&str> {
     names.map(String::as_str).collect()
 }
 
-/// Given a source that is polled; when a resource of each kind is watched / each kind is asked for at its own path, with
-/// node, names, and no version yet.
+/// given a REST source / when a resource of each type is watched / then each type is polled at its own path, with node,
+/// names, and no version yet.
 #[tokio::test(flavor = "multi_thread")]
-async fn c266_each_type_is_asked_for_at_its_path() {
+async fn c266_each_type_is_polled_at_its_path() {
     let (plane, client, source) = start().await;
     for (resource_type, path) in [
         (ResourceType::CLUSTER, "clusters"),
@@ -72,9 +72,9 @@ async fn c266_each_type_is_asked_for_at_its_path() {
     assert_eq!(error, "vhds has no service of its own over REST");
 }
 
-/// Given a server that knows v2 alone / it is asked at the path of v2, for the type of v2, and its answer is read.
+/// given a server that knows only v2 / then it is polled at the v2 path for the v2 type, and its response is read.
 #[tokio::test(flavor = "multi_thread")]
-async fn c266_a_server_of_v2_is_asked_in_v2() {
+async fn c266_v2_server_is_polled_in_v2() {
     let plane = RestPlane::start().await.unwrap();
     let built = Bootstrap::builder(plane.url().replace("http://", ""));
     let built = built.transport(TransportPolicy::V2Only).build().unwrap();
@@ -93,10 +93,10 @@ async fn c266_a_server_of_v2_is_asked_in_v2() {
     assert_eq!(&*value(&mut watch).await.eds_service_name, "old");
 }
 
-/// Given an answer / it is applied, and the next poll carries its version; an answer of the same version, or that
-/// nothing changed, brings nothing; one of another version does.
+/// given a response / then it is applied, and the next poll carries its version; a response of the same version, or
+/// 304, changes nothing; a response of another version applies.
 #[tokio::test(flavor = "multi_thread")]
-async fn c267_an_answer_is_applied_and_the_same_version_is_nothing_new() {
+async fn c267_response_applies_and_same_version_does_not() {
     let (plane, client, source) = start().await;
     let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
     let polled = plane.next_poll().await.unwrap();
@@ -120,10 +120,11 @@ async fn c267_an_answer_is_applied_and_the_same_version_is_nothing_new() {
     assert_eq!(plane.next_poll().await.unwrap().request.version_info, "2");
 }
 
-/// Given a cluster that is held; when polls fail, by a status, a closed connection, silence or nonsense / it stays, with a
-/// remark that says why; the next poll comes after the delay, with what was held; and one without news ends the remark.
+/// given a cached cluster / when polls fail by a status, a closed connection, silence or an invalid body / then the
+/// cluster stays with an ambient error that has the reason; the next poll comes after the delay, with the same version;
+/// and a poll without news clears the error.
 #[tokio::test(flavor = "multi_thread")]
-async fn c268_a_failure_changes_nothing_and_the_next_poll_comes_after_the_delay() {
+async fn c268_failed_poll_changes_nothing_and_repeats_after_delay() {
     let plane = RestPlane::start().await.unwrap();
     let rest = Rest::new(&plane.url()).unwrap().refresh_delay(DELAY);
     let source = rest.request_timeout(Duration::from_millis(300)).into();
@@ -156,13 +157,13 @@ async fn c268_a_failure_changes_nothing_and_the_next_poll_comes_after_the_delay(
         assert_eq!(polled.request.version_info, "1");
         let failed = Instant::now();
         fail(polled);
-        let remark = ambient(&mut watch, reason).await.to_string();
-        assert!(remark.contains(text), "{remark}");
-        assert!(remark.contains("/v3/discovery:clusters"), "{remark}");
+        let ambient_error = ambient(&mut watch, reason).await.to_string();
+        assert!(ambient_error.contains(text), "{ambient_error}");
+        assert!(ambient_error.contains("/v3/discovery:clusters"), "{ambient_error}");
         let polled = plane.next_poll().await.unwrap();
         let passed = failed.elapsed();
         assert!(passed >= DELAY.mul_f64(0.8), "{passed:?}");
-        // Nonsense counts as rejected until the resource comes again.
+        // After an invalid body, the resource counts as rejected until it is sent again.
         polled.respond(&ResourceType::CLUSTER, "1b", vec![cluster("c", "one")]);
         assert!(matches!(next(&mut watch).await, Update::Ambient(None)));
         let polled = plane.next_poll().await.unwrap();
@@ -170,9 +171,9 @@ async fn c268_a_failure_changes_nothing_and_the_next_poll_comes_after_the_delay(
     }
 }
 
-/// Given a server that nobody serves / the watch is told so, and asks again.
+/// given an address without a server / then the watch gets the error, and polls again.
 #[tokio::test(flavor = "multi_thread")]
-async fn c268_a_server_that_is_not_there_is_asked_again() {
+async fn c268_unreachable_server_is_polled_again() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
@@ -185,8 +186,8 @@ async fn c268_a_server_that_is_not_there_is_asked_again() {
     assert!(told.contains("refused"), "{told}");
 }
 
-/// Given a server that holds polls / there is one open of each kind; when another name is wanted, both are asked for in
-/// its place, at once; with the last watch the open one is given up.
+/// given a server that holds polls / then one poll per type is open; when another name is watched, a poll for both
+/// replaces it at once; with the last watch the open poll is cancelled.
 #[tokio::test(flavor = "multi_thread")]
 async fn c269_one_poll_of_a_type_is_open() {
     let (plane, client, source) = start().await;
@@ -219,7 +220,7 @@ async fn c269_one_poll_of_a_type_is_open() {
     of_clusters.given_up().await.unwrap();
 }
 
-/// Given a list of servers; when the first fails, the next is polled; when the first is back, it is the one again.
+/// given a list of servers / when the first fails, the next is polled; when the first returns, it is polled again.
 #[tokio::test(flavor = "multi_thread")]
 async fn c268_the_next_server_is_polled_while_the_first_fails() {
     let (first, second) = (
@@ -253,10 +254,10 @@ async fn c268_the_next_server_is_polled_while_the_first_fails() {
     assert_eq!(&*value(&mut watch).await.eds_service_name, "of the first");
 }
 
-/// Given our own control plane over a folder; when it is polled, held while nothing changes / its resources come, and
-/// their changes at once, not after the delay.
+/// given our own control plane over a folder / when it is long-polled / then its resources are delivered, and their
+/// changes at once, not after the delay.
 #[tokio::test(flavor = "multi_thread")]
-async fn c266_c267_c269_our_own_server_is_polled() {
+async fn c266_c267_c269_our_server_is_polled() {
     use crate::support::{ControlPlane, one};
     let server = ControlPlane::start(&one("first", &[]));
     let url = format!("http://{}", server.http_address());

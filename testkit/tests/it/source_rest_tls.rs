@@ -1,4 +1,4 @@
-//! Polls over TLS: by our own server, and to a scripted one behind TLS; what they show of who polls.
+//! Polls over TLS, to our own server and to a scripted one: server and client certificates, call credentials.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn client() -> XdsClient {
     XdsClient::new(bootstrap.unwrap().into())
 }
 
-/// Polls our server where it speaks TLS.
+/// Polls our server where it serves TLS.
 fn source(server: SocketAddr, files: CertificateFiles) -> Source {
     let url = format!("https://{server}");
     let rest = Rest::with_credentials(&url, Configured::tls(files)).unwrap();
@@ -34,7 +34,7 @@ fn source(server: SocketAddr, files: CertificateFiles) -> Source {
     rest.request_timeout(Duration::from_secs(5)).into()
 }
 
-/// The same with a certificate of this authority.
+/// The same with a client certificate of this authority.
 fn source_as(server: SocketAddr, files: &Files, trusted: &Authority, own: &Authority) -> Source {
     let identity: IdentityFiles = files.identity(&own.issue(&["me"]).unwrap());
     let trusting = files.trusting(trusted);
@@ -56,10 +56,10 @@ async fn assignment(watch: &mut Watch<Cluster>) -> String {
     }
 }
 
-/// given a server that lets nobody in without a certificate / then who polls it with one sees a cluster, and its changes;
-/// one without, one whose authority is another, and one in plaintext, see why not.
+/// given a server that requires client certificates / then a poll with one gets a cluster and its changes; a poll
+/// without one, with one of another authority, or in plaintext, gets the reason of the failure.
 #[tokio::test]
-async fn c16_c17_c266_our_own_server_is_polled_over_tls() {
+async fn c16_c17_c266_our_server_is_polled_over_tls() {
     let (files, ours, theirs) = (Files::new(), authority(), authority());
     let issued = ours.issue(&["127.0.0.1"]).unwrap();
     let server = ControlPlane::start_with(&cluster("old"), files.security(&issued, Some(&theirs)));
@@ -71,15 +71,15 @@ async fn c16_c17_c266_our_own_server_is_polled_over_tls() {
     server.write(&cluster("new"));
     assert_eq!(assignment(&mut watch).await, "new");
 
-    let (nobody, fooled) = (Files::new(), Files::new());
+    let (anonymous, wrong_root) = (Files::new(), Files::new());
     let plaintext = Rest::new(&format!("http://{}", server.http_address())).unwrap();
     for (source, told) in [
         (
-            source(address, nobody.trusting(&ours)),
+            source(address, anonymous.trusting(&ours)),
             "CertificateRequired",
         ),
         (
-            source(address, fooled.trusting(&theirs)),
+            source(address, wrong_root.trusting(&theirs)),
             "security handshake: invalid peer certificate",
         ),
         (
@@ -95,10 +95,10 @@ async fn c16_c17_c266_our_own_server_is_polled_over_tls() {
     }
 }
 
-/// given a client that polls / when authority and certificate of the server change, on disk and at the server / then the
-/// next poll is by the new ones.
+/// given a client that polls / when root and certificate of the server change, on disk and at the server / then the
+/// next poll uses the new ones.
 #[tokio::test]
-async fn c18_c266_files_that_were_replaced_count_for_the_next_poll() {
+async fn c18_c266_replaced_files_apply_to_the_next_poll() {
     let (files, before, after) = (Files::new(), authority(), authority());
     let mut server = files.serve(&before);
     let source = source(server.address(), files.trusting(&before));
@@ -116,7 +116,7 @@ async fn c18_c266_files_that_were_replaced_count_for_the_next_poll() {
     assert_eq!(assignment(&mut watch).await, "new");
 }
 
-/// A server as a bootstrap has it, whose calls show the token in this file.
+/// A server entry of a bootstrap, whose calls carry the token in this file.
 fn showing(
     address: SocketAddr,
     credentials: Configured<dyn ChannelCredentials>,
@@ -130,10 +130,10 @@ fn showing(
     bootstrap.unwrap().servers()[0].clone()
 }
 
-/// given call credentials, a token in a file / then every poll shows it over TLS, and none does over plaintext; while there
-/// is no token, no poll is made, and the watcher is told why.
+/// given call credentials with a token in a file / then every poll carries it over TLS, and none over plaintext; while
+/// the token is missing, no poll is made, and the watcher gets the reason.
 #[tokio::test]
-async fn c34_c266_every_poll_shows_the_token_over_tls_alone() {
+async fn c34_c266_polls_carry_the_token_over_tls_only() {
     let (files, ours) = (Files::new(), authority());
     let plane = RestPlane::start().await.unwrap();
     let issued = ours.issue(&["127.0.0.1"]).unwrap();

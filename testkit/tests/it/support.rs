@@ -1,4 +1,4 @@
-//! What the scenarios share: a control plane over a folder, and resources to write into it.
+//! Shared by the scenarios: a control plane over a folder, and resources to write into it.
 
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,7 +11,7 @@ use oxds_server::{DirStore, Security, Server, dir};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-/// `oxds-server` over a folder, in a runtime of its own: it can be killed as a process is.
+/// `oxds-server` over a folder, in a runtime of its own, so that it can be killed like a process.
 pub(crate) struct ControlPlane {
     folder: TempDir,
     address: SocketAddr,
@@ -25,7 +25,7 @@ impl ControlPlane {
         Self::start_with(yaml, Security::default())
     }
 
-    /// Only for those whom `security` lets in.
+    /// Accepts only the clients that `security` allows.
     pub(crate) fn start_with(yaml: &str, security: Security) -> Self {
         let mut control_plane = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -43,33 +43,33 @@ impl ControlPlane {
         self.address
     }
 
-    /// Where REST is served, since the last start.
+    /// REST address since the last start.
     pub(crate) fn http_address(&self) -> SocketAddr {
         self.http
     }
 
-    /// Replaces all resources, as one change.
+    /// Replaces all resources in one change.
     pub(crate) fn write(&self, yaml: &str) {
         let new = self.folder.path().join("all.tmp");
         std::fs::write(&new, yaml).unwrap();
         std::fs::rename(new, self.folder.path().join("all.yaml")).unwrap();
     }
 
-    /// No shutdown: sockets just close. They have when this returns.
+    /// Kills the server without a shutdown: its sockets just close. They are closed when this returns.
     pub(crate) fn kill(&mut self) {
         if let Some(runtime) = self.running.take() {
-            // Runtimes may not be waited for on a thread of another's.
+            // A runtime must not be waited for on a thread of another runtime.
             let closing = std::thread::spawn(|| runtime.shutdown_timeout(SOON));
             closing.join().unwrap();
         }
     }
 
-    /// Serves on the address that it had before.
+    /// Serves again at its previous address.
     pub(crate) fn restart(&mut self) {
         self.restart_with(self.security.clone());
     }
 
-    /// The same, for others.
+    /// The same, with security.
     pub(crate) fn restart_with(&mut self, security: Security) {
         self.kill();
         self.security = security.clone();
@@ -98,7 +98,7 @@ impl ControlPlane {
         self.running = Some(runtime);
     }
 
-    /// A channel to `xds:///svc` with connections of its own, which reports its picks.
+    /// Returns a channel to `xds:///svc` with its own connections, which reports its picks.
     pub(crate) fn channel(&self) -> XdsChannel {
         channel_by(self.address)
     }
@@ -132,7 +132,7 @@ pub(crate) struct Yaml(String);
 pub(crate) type Place<'a> = (&'a str, u32, u32, &'a [(SocketAddr, &'a str)]);
 
 impl Yaml {
-    /// Listener `svc`, and its routes: match and action as flow mappings.
+    /// Adds listener `svc` and its routes: match and action as flow mappings.
     pub(crate) fn service(mut self, routes: &[(&str, &str)]) -> Self {
         self.0.push_str(LISTENER);
         for (matching, action) in routes {
@@ -141,12 +141,12 @@ impl Yaml {
         self
     }
 
-    /// A cluster and its endpoints.
+    /// Adds a cluster and its endpoints.
     pub(crate) fn cluster(self, name: &str, places: &[Place<'_>]) -> Self {
         self.cluster_dropping(name, 0, places)
     }
 
-    /// A cluster of whose calls so many per cent are dropped.
+    /// Adds a cluster that drops this percentage of its calls.
     pub(crate) fn cluster_dropping(
         mut self,
         name: &str,
@@ -195,7 +195,7 @@ impl Yaml {
     }
 }
 
-/// The service with one route for everything to one cluster.
+/// The service with one route that sends everything to one cluster.
 pub(crate) fn one(cluster: &str, places: &[Place<'_>]) -> String {
     let action = format!("{{ cluster: {cluster} }}");
     let yaml = Yaml::default().service(&[("{ prefix: \"\" }", &action)]);

@@ -1,4 +1,4 @@
-//! A meter of OpenTelemetry that keeps what it is told, as an SDK does, and gives it out when it collects.
+//! An OpenTelemetry meter that keeps measurements, as an SDK does, and returns them when it collects.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,13 +9,13 @@ use opentelemetry::metrics::{
     InstrumentProvider, Meter, ObservableGauge, SyncInstrument,
 };
 
-/// What was made in the meter, and what it was told.
+/// Instruments and measurements of the meter.
 #[derive(Clone, Default)]
 pub(super) struct Collected(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Names and units.
+    /// Names and units of the instruments.
     made: Vec<(String, String)>,
     sums: BTreeMap<String, u64>,
     gauges: Vec<(String, Callback<i64>)>,
@@ -30,7 +30,7 @@ impl Collected {
         self.0.lock().unwrap().made.clone()
     }
 
-    /// Lines as `name{key="value",…} number`: sums so far, and gauges as they are observed now.
+    /// Lines as `name{key="value",…} number`: sums so far, and the current values of gauges.
     pub(super) fn lines(&self) -> Vec<String> {
         let state = self.0.lock().unwrap();
         let sums = state.sums.iter();

@@ -1,4 +1,4 @@
-//! What clients count (gRFC A78), as Prometheus and as OpenTelemetry are told of it.
+//! Metrics of clients (gRFC A78), as the Prometheus and OpenTelemetry recorders receive them.
 
 mod meter;
 
@@ -24,7 +24,7 @@ const TARGET: &str = "xds:///shop";
 const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
 const ASSIGNMENT: &str = "envoy.config.endpoint.v3.ClusterLoadAssignment";
 
-/// Tells both.
+/// Forwards each measurement to both recorders.
 #[derive(Debug)]
 struct Both(PrometheusRecorder, OpenTelemetryRecorder);
 
@@ -45,14 +45,14 @@ impl Recorder for Both {
     }
 }
 
-/// What has been recorded, in both forms.
+/// Recorded measurements, in both forms.
 struct Recorded {
     registry: Registry,
     meter: Collected,
 }
 
 impl Recorded {
-    /// Lines as `name{key="value",…} number`, in the dotted form; both recorders must agree.
+    /// Lines as `name{key="value",…} number`, with dotted names; both recorders must agree.
     fn lines(&self) -> Vec<String> {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
@@ -76,7 +76,7 @@ impl Recorded {
         dotted
     }
 
-    /// Waits until the lines are these: clients record in tasks of their own.
+    /// Waits until the lines are these: clients record on tasks of their own.
     async fn are(&self, wanted: &[String]) {
         let mut wanted = wanted.to_vec();
         wanted.sort();
@@ -123,7 +123,7 @@ fn resources(authority: &str, state: &str, resource_type: &str, value: i64) -> S
     )
 }
 
-/// The table of gRFC A78, row by row.
+/// Each row of the table in gRFC A78.
 #[test]
 fn c168_names_types_units_and_labels_are_those_of_a78() {
     let rows: Vec<_> = INSTRUMENTS
@@ -173,9 +173,9 @@ fn c168_names_types_units_and_labels_are_those_of_a78() {
     assert_eq!(meter.made(), made, "and so it is made in a meter");
 }
 
-/// given two servers, the first dead / then it counts one failure, and is not connected, however often it is tried; the
-/// second is; when the first answers again / then it is, and the second is told of no more; when the client ends / then
-/// no gauge is left.
+/// given two servers, the first dead / then the first counts one failure and is not connected, however often it is
+/// tried, and the second is connected; when the first responds again / then it is connected, and the second's gauge
+/// ends; when the client ends / then no gauge is left.
 #[tokio::test]
 async fn c168_failures_and_connections_are_counted_by_server() {
     let first = ControlPlane::start().await.unwrap();
@@ -214,9 +214,10 @@ async fn c168_failures_and_connections_are_counted_by_server() {
     recorded.are(&counted).await;
 }
 
-/// given a watch of all clusters / when it ends / then its members are counted no more, and what is watched by name is.
+/// given a wildcard watch of clusters / when it ends / then the members are not counted any more, and resources watched
+/// by name still are.
 #[tokio::test]
-async fn c168_the_members_of_a_collection_are_counted_while_it_is_watched() {
+async fn c168_members_of_a_watched_collection_are_counted() {
     let server = ControlPlane::start().await.unwrap();
     let (pool, recorded) = recorded(&[&server]);
     let client = pool.client(TARGET);
@@ -241,10 +242,10 @@ async fn c168_the_members_of_a_collection_are_counted_while_it_is_watched() {
     recorded.are(&with(1)).await;
 }
 
-/// given resources in each state / then they are counted by state, authority and type, and updates by their validity,
+/// given resources in each state / then they are counted by state, authority and type, and updates by validity,
 /// unchanged ones included; when their watches end / then they are not counted any more.
 #[tokio::test]
-async fn c168_resources_are_counted_by_state_and_updates_by_validity() {
+async fn c168_resources_by_state_and_updates_by_validity() {
     let server = ControlPlane::start().await.unwrap();
     let (pool, recorded) = recorded(&[&server]);
     let client = pool.client(TARGET);
