@@ -1,4 +1,4 @@
-//! Backends: each answers HTTP/1 and gRPC alike with its own name.
+//! Backends: each answers HTTP/1 and gRPC with its own name.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -23,18 +23,18 @@ pub(crate) const METHOD: &str = "/oxds.interop.Echo/WhoAreYou";
 /// process would.
 #[derive(Debug)]
 pub(crate) struct Backend {
-    /// Where it listens.
+    /// Address of the listener.
     pub(crate) address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Backend {
-    /// A backend on a port of the system's choice.
+    /// Starts a backend on a port that the system chooses.
     pub(crate) async fn start(name: &'static str) -> Fallible<Self> {
         Self::start_on(name, SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    /// A backend on a given address: one that returns after its death.
+    /// Starts a backend on a given address, as one that returns after its death does.
     pub(crate) async fn start_on(name: &'static str, address: SocketAddr) -> Fallible<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -75,7 +75,7 @@ async fn answer(
         .headers()
         .get(http::header::CONTENT_TYPE)
         .is_some_and(is_grpc);
-    // To the end first: a reply that overtakes its request resets the stream.
+    // Read the request to its end first: a response before that resets the stream.
     request.into_body().collect().await?;
     if !grpc {
         return Ok(Response::new(

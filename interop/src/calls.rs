@@ -1,4 +1,4 @@
-//! What became of the calls a load generator made: who answered each, or why it failed.
+//! Results of the calls of a load generator: the backend that answered each, or the failure.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::Fallible;
 use crate::wait::until;
 
-/// What a call may take when many are awaited: a fifteenth of the load generators' pace, for a busy machine.
+/// Time that a call may take when many are awaited: 15 times the load generators' pace, for a busy machine.
 const PER_CALL: Duration = Duration::from_millis(50);
 
 /// A shared, growing record of outcomes, in the order in which the calls ended.
@@ -18,12 +18,12 @@ pub(crate) struct Calls(Arc<Mutex<Vec<Outcome>>>);
 /// The backend that answered, or the failure.
 pub(crate) type Outcome = Result<String, String>;
 
-/// The outcomes of a stretch of the record.
+/// The outcomes of a section of the record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     /// Calls answered, by backend.
     pub(crate) by_backend: BTreeMap<String, usize>,
-    /// What the failed calls said.
+    /// Messages of the failed calls.
     pub(crate) failures: Vec<String>,
 }
 
@@ -36,18 +36,19 @@ impl Calls {
             .push(outcome);
     }
 
-    /// The present end of the record, for [`Calls::since`].
+    /// Current end of the record, for [`Calls::since`].
     pub(crate) fn mark(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// What ended after `mark`.
+    /// Outcomes of calls that ended after `mark`.
     pub(crate) fn since(&self, mark: usize) -> Counts {
         let record = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         record.get(mark..).unwrap_or_default().iter().collect()
     }
 
-    /// Waits for `n` more calls and counts them. They may take `limit`, and besides as long as at twenty a second.
+    /// Waits for `n` more calls and counts them. They may take `limit` plus the time that `n` calls take at twenty per
+    /// second.
     pub(crate) async fn next(&self, n: usize, limit: Duration) -> Fallible<Counts> {
         let mark = self.mark();
         let limit = limit + PER_CALL * u32::try_from(n)?;
@@ -83,12 +84,12 @@ impl Calls {
         .await
     }
 
-    /// An error that shows the failed calls, if there are any.
+    /// Returns an error that shows the failed calls, if there are any.
     pub(crate) fn none_failed(&self) -> Fallible {
         self.none_failed_but(|_| false)
     }
 
-    /// The same, but for as many as can be under way when a backend dies.
+    /// The same, but allows as many failures as calls can be in progress when a backend dies.
     pub(crate) fn at_most_failed(&self, limit: usize) -> Fallible {
         let counts = self.since(0);
         if counts.failures.len() <= limit {
@@ -97,7 +98,7 @@ impl Calls {
         Err(format!("more than {limit} calls failed: {counts}").into())
     }
 
-    /// As [`none_failed`](Self::none_failed), but for failures that no control plane could prevent.
+    /// As [`none_failed`](Self::none_failed), but allows failures that no control plane can prevent.
     pub(crate) fn none_failed_but(&self, excused: impl Fn(&str) -> bool) -> Fallible {
         let mut counts = self.since(0);
         counts.failures.retain(|failure| !excused(failure));
@@ -114,15 +115,15 @@ impl Counts {
         self.by_backend.values().sum::<usize>() + self.failures.len()
     }
 
-    /// Whether nothing failed, and these backends, no others, answered.
+    /// Whether no call failed, and exactly these backends answered.
     pub(crate) fn only(&self, backends: &[&str]) -> bool {
         self.failures.is_empty()
             && self.by_backend.len() == backends.len()
             && backends.iter().all(|b| self.by_backend.contains_key(*b))
     }
 
-    /// An error unless `backend` answered `share` of the calls. Four standard deviations are allowed:
-    /// a right picker misses them once in 16,000 runs.
+    /// Returns an error unless `backend` answered `share` of the calls. Four standard deviations are allowed: a correct
+    /// picker exceeds them once in 16,000 runs.
     pub(crate) fn expect_share(&self, backend: &str, share: f64) -> Fallible {
         #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
         let (total, got) = (

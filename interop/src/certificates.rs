@@ -12,24 +12,24 @@ use serde_json::{Value, json};
 
 use crate::Fallible;
 
-/// Who the client is, by its certificate.
+/// Identity of the client in its certificate.
 pub(crate) const IDENTITY: &str = "spiffe://interop/client";
-/// The node that it may be, by `oxds serve`'s rules, and is, by the bootstraps made here.
+/// Node id that `oxds serve`'s rules bind to the client, and that the bootstraps made here use.
 pub(crate) const NODE: &str = "interop-1";
 
-/// Who shows a certificate.
+/// The sides that show a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tls {
-    /// The server.
+    /// Only the server.
     Server,
-    /// The client, too.
+    /// Server and client.
     Mutual,
 }
 
 impl Tls {
     pub(crate) const BOTH: [Self; 2] = [Self::Server, Self::Mutual];
 
-    /// Its name within a scenario's.
+    /// Part of a scenario's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Server => "tls",
@@ -43,7 +43,7 @@ impl Tls {
 pub(crate) struct Certificates(PathBuf);
 
 impl Certificates {
-    /// New ones, below a scenario's folder.
+    /// Creates the files below a scenario's folder.
     pub(crate) fn create(dir: &Path) -> Fallible<Self> {
         let certificates = Self(dir.join("certificates"));
         std::fs::create_dir(&certificates.0)?;
@@ -52,7 +52,7 @@ impl Certificates {
         Ok(certificates)
     }
 
-    /// Replaces all of them by those of another authority: nothing that was issued before is good beside them.
+    /// Replaces all files by those of another authority: no earlier certificate is valid beside them.
     pub(crate) fn renew(&self) -> Fallible {
         let authority = Authority::new("interop")?;
         authority.issue(&["127.0.0.1"])?.write(&self.0, "server")?;
@@ -60,17 +60,18 @@ impl Certificates {
         Ok(replace(&self.path("ca.pem"), &authority.pem())?)
     }
 
-    /// Where one of them is.
+    /// Path of one of the files.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Files in a row.
+    /// Paths of several files.
     pub(crate) fn paths<const N: usize>(&self, names: [&str; N]) -> [OsString; N] {
         names.map(|name| self.path(name).into())
     }
 
-    /// The options of `oxds serve`. With certificates of clients there are rules: who shows another, or none, gets nothing.
+    /// The options of `oxds serve`. With client certificates there are rules: a client with another certificate, or
+    /// none, gets nothing.
     pub(crate) fn of_oxds(&self, tls: Tls) -> Fallible<Vec<OsString>> {
         let mut options = self.options([("--tls-cert", "server.pem"), ("--tls-key", "server.key")]);
         if tls == Tls::Mutual {
@@ -82,7 +83,7 @@ impl Certificates {
         Ok(options)
     }
 
-    /// The options of go-control-plane's program, which asks for certificate and token.
+    /// The options of the go-control-plane program, which requires certificate and token.
     pub(crate) fn of_go(&self) -> Vec<OsString> {
         self.options([
             ("-cert", "server.pem"),
@@ -92,7 +93,7 @@ impl Certificates {
         ])
     }
 
-    /// The options of the commands of `oxds` that ask.
+    /// The options of the `oxds` commands that connect as clients.
     pub(crate) fn of_asking(&self, tls: Tls) -> Vec<OsString> {
         let mut options = self.options([("--ca", "ca.pem")]);
         if tls == Tls::Mutual {
@@ -108,7 +109,7 @@ impl Certificates {
             .collect()
     }
 
-    /// The gRPC bootstrap (gRFC A65) of a client that looks at its files again for every connection, or nearly.
+    /// The gRPC bootstrap (gRFC A65) of a client that reads its files again for nearly every connection.
     pub(crate) fn bootstrap(&self, server: SocketAddr, tls: Tls) -> Value {
         let mut config = json!({
             "ca_certificate_file": self.path("ca.pem"),
@@ -128,7 +129,7 @@ impl Certificates {
         })
     }
 
-    /// The same for our own client, which shows the token in every call (gRFC A97).
+    /// The same for our own client, which sends the token in every call (gRFC A97).
     pub(crate) fn bootstrap_with_token(&self, server: SocketAddr) -> Fallible<Bootstrap> {
         let mut json = self.bootstrap(server, Tls::Mutual);
         let config = json!({ "jwt_token_file": self.path("token") });
@@ -138,7 +139,7 @@ impl Certificates {
         Ok(Bootstrap::from_json_with(&json.to_string(), &types)?)
     }
 
-    /// Envoy's word for the same: what a cluster of its static configuration says.
+    /// The same for Envoy, as a part of a static cluster.
     pub(crate) fn of_envoy(&self, tls: Tls) -> String {
         let file = |name: &str| format!("{{ filename: {:?} }}", self.path(name));
         let own = match tls {

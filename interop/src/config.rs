@@ -16,7 +16,7 @@ pub(crate) const ROUTES: &str = "shop-routes";
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// An empty folder below a scenario's own.
+    /// Creates an empty folder below a scenario's own.
     pub(crate) fn create(dir: &Path) -> Fallible<Self> {
         let path = dir.join("resources");
         std::fs::create_dir_all(&path)?;
@@ -27,8 +27,8 @@ impl Folder {
         &self.0
     }
 
-    /// Writes one file of several YAML documents, whole at once: on a busy machine whoever looks between truncation and
-    /// write would find nothing in it.
+    /// Writes one file of several YAML documents by a rename: on a busy machine, a reader could otherwise find the file
+    /// empty between truncation and write.
     pub(crate) fn write(&self, file: &str, documents: &[String]) -> Fallible {
         let new = self.0.join(format!("{file}.new"));
         std::fs::write(&new, documents.join("---\n"))?;
@@ -58,7 +58,7 @@ filter_chains:
     )
 }
 
-/// A listener without one, for gRPC clients.
+/// A listener without a socket, for gRPC clients.
 pub(crate) fn api_listener() -> String {
     let manager = connection_manager("");
     format!(
@@ -71,7 +71,7 @@ api_listener:
     )
 }
 
-/// A document of this module in the words of API v2.
+/// A document of this module in API v2.
 pub(crate) fn in_v2(document: &str) -> String {
     [
         ("envoy.config.listener.v3.Listener", "envoy.api.v2.Listener"),
@@ -142,7 +142,7 @@ virtual_hosts:
     )
 }
 
-/// Each match, as a flow mapping without its braces, to a cluster; the first that fits counts.
+/// Each match, as a flow mapping without its braces, leads to a cluster; the first match wins.
 pub(crate) fn routes_matching(routes: &[(&str, &str)]) -> String {
     let mut yaml = format!(
         r#""@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
@@ -167,7 +167,7 @@ pub(crate) fn cluster(name: &str) -> String {
     cluster_with(name, "lb_policy: ROUND_ROBIN")
 }
 
-/// The same with a field of the caller's choice.
+/// The same with one more field.
 pub(crate) fn cluster_with(name: &str, field: &str) -> String {
     format!(
         r#""@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
@@ -181,7 +181,7 @@ connect_timeout: 1s
     )
 }
 
-/// A cluster's endpoints: one locality per entry, each of the next priority.
+/// A cluster's endpoints: one locality per entry, each with the next priority.
 pub(crate) fn assignment(cluster: &str, priorities: &[&[SocketAddr]]) -> String {
     let mut yaml = format!(
         r#""@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment

@@ -1,4 +1,4 @@
-//! The tiniest HTTP/1 client: for admin and status pages, and for load through a proxy.
+//! A minimal HTTP/1 client: for admin and status pages, and for load through a proxy.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::calls::Calls;
 
 /// A page that takes longer than this is a failure.
 const LIMIT: Duration = Duration::from_secs(5);
-/// Between two requests of one worker: near 300 a second, which two cores can serve beside the rest.
+/// Pause between two requests of one worker: near 300 a second, which two cores can serve beside the rest.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// The host that is asked for where it does not matter.
+/// Host header where the host does not matter.
 const HOST: &str = "interop";
 
 /// A kept-alive connection.
@@ -50,12 +50,12 @@ impl Connection {
     }
 }
 
-/// One GET of `/` from a host, on a connection of its own, whatever comes back.
+/// Sends one GET of `/` to a host on its own connection, and accepts any status.
 pub(crate) async fn ask(address: SocketAddr, host: &str) -> Fallible<Response<Bytes>> {
     once(address, Request::get("/").header(header::HOST, host)).await
 }
 
-/// The same with a header more.
+/// The same with one more header.
 pub(crate) async fn ask_with(
     address: SocketAddr,
     host: &str,
@@ -72,7 +72,7 @@ async fn once(address: SocketAddr, request: request::Builder) -> Fallible<Respon
     response.map_err(|_| format!("GET / of {address}: late"))?
 }
 
-/// One GET on a connection of its own; any status but 200 is an error that shows the body.
+/// Sends one GET on its own connection. Any status but 200 is an error that shows the body.
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Fallible<Bytes> {
     let exchange = async { Connection::open(address).await?.get(HOST, path).await };
     let response = timeout(LIMIT, exchange)
@@ -85,7 +85,7 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> Fallible<Bytes> {
     Err(format!("GET {path}: {status}: {}", String::from_utf8_lossy(&body)).into())
 }
 
-/// GETs of `/` until dropped, by `workers` kept-alive connections.
+/// Sends GETs of `/` until dropped, by `workers` kept-alive connections.
 #[derive(Debug)]
 pub(crate) struct HttpLoad {
     pub(crate) calls: Calls,
@@ -107,7 +107,7 @@ async fn work(address: SocketAddr, calls: Calls) {
     let mut kept = None;
     loop {
         let exchange = async {
-            // A peer may close a connection between two requests; that fails nothing.
+            // A peer may close a connection between two requests; that is not a failure.
             if kept.as_ref().is_none_or(Connection::is_closed) {
                 kept = Some(Connection::open(address).await?);
             }

@@ -33,10 +33,10 @@ use peers::Peers;
 use scenarios::Scenario;
 use tokio::task::{JoinSet, LocalSet};
 
-/// What a step of a scenario comes to. Errors are for people; nothing branches on them.
+/// Result of a scenario step. Errors are for people; no code branches on them.
 pub(crate) type Fallible<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// What one scenario may use.
+/// Resources of one scenario.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) peers: Arc<Peers>,
@@ -48,9 +48,9 @@ pub(crate) struct Context {
 const SCENARIO_LIMIT: Duration = Duration::from_secs(180);
 /// Scenarios at once: most of one is waiting.
 const AT_ONCE: usize = 4;
-/// How much of each log a failure shows.
+/// Number of log lines that a failure shows.
 const TAIL: usize = 25;
-/// How much of each line.
+/// Number of characters of each line.
 const WIDTH: usize = 300;
 
 #[tokio::main]
@@ -60,7 +60,7 @@ async fn main() -> ExitCode {
             println!("FAIL {error}");
             ExitCode::FAILURE
         }),
-        // Dropping what runs kills its processes.
+        // Dropping the scenario kills its processes.
         () = interrupted() => ExitCode::from(130),
     }
 }

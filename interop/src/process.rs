@@ -1,5 +1,5 @@
-//! A peer's process: its output goes to a log file, its stdout can be awaited line by line, and it
-//! dies with its handle.
+//! A peer's process. Its output goes to a log file, its stdout can be awaited line by line, and it ends with its
+//! handle.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -91,7 +91,7 @@ impl Process {
             .map(|rest| rest.trim().to_owned())
     }
 
-    /// The last one, likewise.
+    /// The last such line.
     pub(crate) fn last(&self, prefix: &str) -> Option<String> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let last = lines
@@ -108,7 +108,7 @@ impl Process {
         rests.map(str::to_owned).collect()
     }
 
-    /// An error if the process has ended by itself.
+    /// Returns an error if the process has ended by itself.
     pub(crate) fn running(&mut self) -> Fallible {
         match self.child.try_wait()? {
             Some(status) => Err(format!("{} ended: {status}", self.name).into()),
@@ -116,13 +116,13 @@ impl Process {
         }
     }
 
-    /// SIGKILL, and waits for the end: what it held (its port) is free afterwards.
+    /// Sends SIGKILL and waits for the end; its port is free afterwards.
     pub(crate) async fn kill(mut self) -> Fallible {
         Ok(self.child.kill().await?)
     }
 }
 
-/// Runs a command to its end and returns its stdout; its stderr is part of the error.
+/// Runs a command to its end and returns its stdout; an error contains its stderr.
 pub(crate) async fn output(mut command: Command) -> Fallible<Vec<u8>> {
     let program = PathBuf::from(command.as_std().get_program());
     let output = command

@@ -1,4 +1,4 @@
-//! Waiting for a condition, never for a time.
+//! Waiting for a condition, never for a fixed time.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::Fallible;
 
-/// How often a condition that has no event is looked at.
+/// Interval at which a condition without an event is checked.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Repeats `probe` until it yields a value. After `limit` the error says `what` was awaited, and why
-/// the last look saw nothing: an error in a probe is a reason to look again, not to give up.
+/// Repeats `probe` until it yields a value. After `limit`, the error names the awaited `what` and the last failure. An
+/// error in a probe is a reason to try again.
 pub(crate) async fn until<T>(
     what: &str,
     limit: Duration,

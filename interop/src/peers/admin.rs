@@ -1,4 +1,4 @@
-//! The admin services of this process, and readers of them on gRPC's own stubs.
+//! The admin services of this process, and readers of them that use gRPC's own stubs.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -22,7 +22,7 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// Serves them on a port of the system's choice, which is registered as a server of the pool.
+    /// Serves them on a port that the system chooses, registered as a server of the pool.
     pub(crate) async fn serve(pool: &ClientPool) -> Fallible<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -50,17 +50,17 @@ impl Drop for Admin {
     }
 }
 
-/// Who reads.
+/// Programs that read the admin services.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reader {
     /// `peers/python/debug.py`
     Core,
-    /// `peers/go/debug`, which asks as `grpcdebug` does.
+    /// `peers/go/debug`, which reads as `grpcdebug` does.
     Go,
 }
 
 impl Reader {
-    /// All that the process at `address` tells of itself.
+    /// Returns everything that the process at `address` reports about itself.
     pub(crate) async fn read(self, cx: &Context, address: SocketAddr) -> Fallible<Vec<Thing>> {
         let mut command = match self {
             Self::Core => {
@@ -80,13 +80,13 @@ impl Reader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Thing {
     pub(crate) what: String,
-    /// The target of what it is below.
+    /// Target of the parent.
     pub(crate) of: String,
     pub(crate) target: String,
     pub(crate) state: String,
     pub(crate) local: String,
     pub(crate) remote: String,
-    /// Started, succeeded, failed.
+    /// Calls started, succeeded, failed.
     pub(crate) calls: [u64; 3],
     pub(crate) created: u64,
 }

@@ -15,9 +15,9 @@ use crate::backend::METHOD;
 use crate::calls::{Calls, Outcome};
 use crate::config::LISTENER;
 
-/// Between two calls of one worker: near 300 a second, which two cores can serve beside the rest.
+/// Pause between two calls of one worker: near 300 a second, which two cores can serve beside the rest.
 const PAUSE: Duration = Duration::from_millis(3);
-/// Longer than any wait that the scenarios cause on purpose: a call that meets it was lost.
+/// Longer than any wait that the scenarios cause on purpose: a call that takes this long is lost.
 const DEADLINE: &str = "15S";
 
 /// Calls `xds:///shop` until dropped.
@@ -28,20 +28,20 @@ pub(crate) struct ChannelLoad {
 }
 
 impl ChannelLoad {
-    /// Calls under way at once.
+    /// Calls in progress at once.
     pub(crate) const WORKERS: usize = 3;
 
-    /// Begins, with the bootstrap file.
+    /// Starts with the bootstrap file.
     pub(crate) fn start(bootstrap: &Path) -> Fallible<Self> {
         Self::start_with(Bootstrap::from_json(&std::fs::read_to_string(bootstrap)?)?)
     }
 
-    /// The same, with a bootstrap that no file can say.
+    /// The same, with a bootstrap that no file can express.
     pub(crate) fn start_with(bootstrap: Bootstrap) -> Fallible<Self> {
         Self::start_by(ClientPool::new(bootstrap))
     }
 
-    /// The same, with clients that behave in another way.
+    /// The same, with other client options.
     pub(crate) fn start_by(clients: ClientPool) -> Fallible<Self> {
         let channel = open_by(clients)?;
         let calls = Calls::default();
@@ -76,7 +76,7 @@ fn open_by(clients: ClientPool) -> Fallible<XdsChannel> {
         .build()?)
 }
 
-/// One call of a method.
+/// Makes one call of a method.
 pub(crate) async fn call(channel: &mut XdsChannel, method: &str) -> Fallible<Outcome> {
     let request = Request::post(method)
         .header(header::CONTENT_TYPE, "application/grpc")
@@ -87,7 +87,7 @@ pub(crate) async fn call(channel: &mut XdsChannel, method: &str) -> Fallible<Out
     outcome(response).await
 }
 
-/// The message if the status, in the trailers or in the headers, is OK.
+/// Returns the message if the status, in the trailers or in the headers, is OK.
 async fn outcome(response: Response<ResponseBody>) -> Fallible<Outcome> {
     let headers = response.headers().clone();
     let body = response.into_body().collect().await?;

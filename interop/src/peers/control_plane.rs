@@ -1,4 +1,4 @@
-//! Control planes of every make, over a folder of YAML: what a scenario says of one holds for all.
+//! Control planes of every make over a folder of YAML: a scenario holds for all of them.
 
 use std::net::SocketAddr;
 
@@ -7,14 +7,14 @@ use super::oxds::Oxds;
 use crate::config::Folder;
 use crate::{Context, Fallible};
 
-/// Whose.
+/// Makes of control planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Make {
     Oxds,
     Foreign(Foreign),
 }
 
-/// A running one.
+/// A running control plane.
 #[derive(Debug)]
 pub(crate) enum ControlPlane {
     Oxds(Oxds),
@@ -26,7 +26,7 @@ impl Make {
     pub(crate) const GO_V2: Self = Self::Foreign(Foreign::GoV2);
     pub(crate) const JAVA: Self = Self::Foreign(Foreign::Java);
 
-    /// Its name within a scenario's.
+    /// Part of a scenario's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Oxds => "oxds",
@@ -36,12 +36,12 @@ impl Make {
 }
 
 impl ControlPlane {
-    /// Serves `folder` on a port of the system's choice.
+    /// Serves `folder` on a port that the system chooses.
     pub(crate) async fn serve(cx: &Context, make: Make, folder: &Folder) -> Fallible<Self> {
         Self::serve_on(cx, make, folder, SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    /// Serves `folder` on a given address: the restart of a process that had it.
+    /// Serves `folder` on a given address, as a restarted process does.
     pub(crate) async fn serve_on(
         cx: &Context,
         make: Make,
@@ -57,7 +57,7 @@ impl ControlPlane {
         })
     }
 
-    /// Where ADS is served.
+    /// Address of ADS.
     pub(crate) fn grpc(&self) -> SocketAddr {
         match self {
             Self::Oxds(oxds) => oxds.grpc,
@@ -65,7 +65,7 @@ impl ControlPlane {
         }
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL and waits for the end.
     pub(crate) async fn kill(self) -> Fallible {
         match self {
             Self::Oxds(oxds) => oxds.kill().await,

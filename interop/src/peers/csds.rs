@@ -1,4 +1,4 @@
-//! A reader of CSDS on gRPC's own generated stubs.
+//! A reader of CSDS that uses gRPC's own generated stubs.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,8 @@ use tokio::process::Command;
 use crate::process::output;
 use crate::{Context, Fallible};
 
-/// What the control plane at `server` says of this node's resources (`peers/python/csds.py`), sorted by type and name.
+/// Returns this node's resources as the control plane at `server` reports them (`peers/python/csds.py`), sorted by type
+/// and name.
 pub(crate) async fn read(cx: &Context, server: SocketAddr, node: &str) -> Fallible<Vec<Seen>> {
     let mut command = Command::new(&cx.peers.python);
     command.arg(&cx.peers.python_csds);
@@ -31,9 +32,9 @@ pub(crate) struct Seen {
     pub(crate) status: String,
     /// `ACKED`, `NACKED`, …
     pub(crate) client: String,
-    /// The short name of the message that is shown as the content; empty if none is.
+    /// Short name of the message that is shown as the content; empty without content.
     pub(crate) content: String,
-    /// Why the client refused it.
+    /// Reason of the client's NACK.
     pub(crate) reason: String,
 }
 

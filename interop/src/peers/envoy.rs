@@ -15,7 +15,7 @@ use crate::{Context, Fallible, http};
 /// From start to serving.
 const START: Duration = Duration::from_secs(30);
 
-/// What the scenarios add to the bootstrap file under test: an admin port of the system's choice.
+/// Addition to the bootstrap file under test: an admin port that the system chooses.
 const ADMIN: &str = "admin: { address: { socket_address: { address: 127.0.0.1, port_value: 0 } } }";
 
 /// A running Envoy.
@@ -54,8 +54,7 @@ impl Envoy {
         Ok(Self { process, admin })
     }
 
-    /// Where a listener that it got over LDS accepts connections: it is bound, and listed, before its
-    /// workers start.
+    /// Address on which an LDS listener accepts connections. Envoy binds and lists it before its workers start.
     pub(crate) async fn listener(&mut self, name: &str) -> Fallible<SocketAddr> {
         let what = format!("Envoy's listener {name}");
         until(&what, START, async || {
@@ -83,7 +82,7 @@ impl Envoy {
         Ok(value.ok_or_else(|| format!("no stat {name}"))?.parse()?)
     }
 
-    /// What a runtime key is set to; none when it is not.
+    /// Value of a runtime key; `None` if it is not set.
     pub(crate) async fn runtime(&self, key: &str) -> Fallible<Option<String>> {
         let page = json(self.admin, "/runtime").await?;
         let value = page["entries"][key]["final_value"].as_str();
@@ -95,7 +94,7 @@ impl Envoy {
         json(self.admin, "/config_dump?include_eds").await
     }
 
-    /// The clusters it got over CDS, and the version of each.
+    /// Clusters from CDS, with their versions.
     pub(crate) async fn cluster_versions(&self) -> Fallible<Vec<(String, String)>> {
         let dump = self.config_dump().await?;
         let clusters = dump["configs"]
@@ -110,7 +109,7 @@ impl Envoy {
             .collect())
     }
 
-    /// The names of the clusters it got over CDS.
+    /// Names of the clusters from CDS.
     pub(crate) async fn clusters(&self) -> Fallible<Vec<String>> {
         let clusters = self.cluster_versions().await?;
         Ok(clusters.into_iter().map(|(name, _)| name).collect())

@@ -1,4 +1,5 @@
-//! Control planes of others, each over a folder as `oxds serve` is, with one command line and one kind of lines.
+//! Control planes of other projects, each over a folder as `oxds serve` is, with one command line and one output
+//! format.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use crate::{Context, Fallible};
 /// From start to listening: a JVM on a busy machine.
 const START: Duration = Duration::from_secs(30);
 
-/// Whose.
+/// Makes of control planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Foreign {
     /// go-control-plane, current.
@@ -24,16 +25,16 @@ pub(crate) enum Foreign {
     Java,
 }
 
-/// A running one.
+/// A running control plane.
 #[derive(Debug)]
 pub(crate) struct ForeignControlPlane {
     process: Process,
-    /// Where ADS is served.
+    /// Address of ADS.
     pub(crate) grpc: SocketAddr,
 }
 
 impl Foreign {
-    /// Its name within a scenario's.
+    /// Part of a scenario's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Go => "go_control_plane",
@@ -59,12 +60,12 @@ impl Foreign {
 }
 
 impl ForeignControlPlane {
-    /// Serves `folder` on a port of the system's choice.
+    /// Serves `folder` on a port that the system chooses.
     pub(crate) async fn serve(cx: &Context, make: Foreign, folder: &Folder) -> Fallible<Self> {
         Self::serve_on(cx, make, folder, SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    /// Serves `folder` on a given address: the restart of a process that had it.
+    /// Serves `folder` on a given address, as a restarted process does.
     pub(crate) async fn serve_on(
         cx: &Context,
         make: Foreign,
@@ -90,28 +91,29 @@ impl ForeignControlPlane {
         Ok(Self { process, grpc })
     }
 
-    /// Waits for the next client, and returns its id and build version. Only the release that spoke v2 tells.
+    /// Waits for the next client, and returns its id and build version. Only the release that spoke v2 prints them.
     pub(crate) async fn asked_by(&mut self, limit: Duration) -> Fallible<String> {
         self.process.line("node ", limit).await
     }
 
-    /// The sums of all load reports so far for a cluster: issued, succeeded and failed. Only that release asks for them.
+    /// Sums of all load reports so far for a cluster: issued, succeeded and failed. Only the v2 release requests
+    /// reports.
     pub(crate) fn load_of(&self, cluster: &str) -> Option<Vec<usize>> {
         let sums = self.process.last(&format!("load {cluster} "))?;
         sums.split(' ').map(|sum| sum.parse().ok()).collect()
     }
 
-    /// How often what it serves has changed; the first is the folder as it was.
+    /// Number of times that the served configuration has changed; the first is the initial folder.
     pub(crate) fn snapshots(&self) -> usize {
         self.process.all("snapshot ").len()
     }
 
-    /// Waits for the first NACK and returns its kind and reason.
+    /// Waits for the first NACK and returns its resource type and reason.
     pub(crate) async fn nack(&mut self, limit: Duration) -> Fallible<String> {
         self.process.line("nack ", limit).await
     }
 
-    /// Waits until a client showed this name in its certificate. Only [`Foreign::Go`] looks, and only over TLS.
+    /// Waits for a client with this name in its certificate. Only [`Foreign::Go`] prints it, and only over TLS.
     pub(crate) async fn identified(&mut self, name: &str, limit: Duration) -> Fallible {
         self.process
             .line(&format!("identity {name}"), limit)
@@ -119,17 +121,17 @@ impl ForeignControlPlane {
         Ok(())
     }
 
-    /// The first line of what it prints of load reports that begins so, without that. Only [`Foreign::Go`] takes them so.
+    /// Rest of the first printed load-report line with this prefix. Only [`Foreign::Go`] prints them.
     pub(crate) async fn load_line(&mut self, prefix: &str, limit: Duration) -> Fallible<String> {
         self.process.line(prefix, limit).await
     }
 
-    /// The reports of localities so far, as it prints them.
+    /// Locality reports so far, as printed.
     pub(crate) fn loads(&self) -> Vec<String> {
         self.process.all("load ")
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL and waits for the end.
     pub(crate) async fn kill(self) -> Fallible {
         self.process.kill().await
     }

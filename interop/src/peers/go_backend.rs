@@ -1,4 +1,4 @@
-//! A backend on grpc-go, which says what it carries.
+//! A grpc-go backend that reports its load by ORCA.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,15 +15,15 @@ const START: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct GoBackend {
     _process: Process,
-    /// Where it listens.
+    /// Address of the backend.
     pub(crate) address: SocketAddr,
 }
 
 impl GoBackend {
-    /// Every call of this method fails; those of others do not.
+    /// Every call of this method fails; calls of other methods do not.
     pub(crate) const FAIL: &str = "/oxds.interop.Echo/Fail";
 
-    /// A backend on a port of the system's choice.
+    /// Starts a backend on a port that the system chooses.
     pub(crate) async fn start(cx: &Context) -> Fallible<Self> {
         let command = Command::new(&cx.peers.go_backend);
         let mut process = Process::spawn("go-backend", command, &cx.dir, |_| ())?;

@@ -12,23 +12,23 @@ use crate::config::LISTENER;
 use crate::process::Process;
 use crate::{Context, Fallible};
 
-/// Calls under way at once.
+/// Calls in progress at once.
 pub(super) const WORKERS: &str = "3";
 /// From start to listening.
 const START: Duration = Duration::from_secs(30);
 
-/// Which implementation of gRPC.
+/// gRPC implementations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Grpc {
-    /// C-core, by way of Python.
+    /// C-core, through Python.
     Core,
     Go,
-    /// In JavaScript, on Node.
+    /// JavaScript, on Node.
     Js,
 }
 
 impl Grpc {
-    /// Its name within a scenario's.
+    /// Part of a scenario's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Core => "grpc_core",
@@ -37,7 +37,7 @@ impl Grpc {
         }
     }
 
-    /// What it says of a cluster with `lb_policy: MAGLEV`, which the API allows and gRPC does not know.
+    /// NACK reason for a cluster with `lb_policy: MAGLEV`, which the API allows and gRPC does not know.
     pub(crate) fn refusal_of_maglev(self) -> &'static str {
         match self {
             Self::Core => "LB policy is not supported",
@@ -46,9 +46,9 @@ impl Grpc {
         }
     }
 
-    /// Whether a failure is the client's own, whatever its control plane does. grpc-go puts a new
-    /// config selector into force before the balancer learns of the clusters it selects
-    /// (`ClientConn.applyServiceConfigAndBalancer`), so a call between the two finds no picker.
+    /// Whether a failure is the client's own, with any control plane. grpc-go activates a new config selector before
+    /// the balancer knows the clusters that it selects (`ClientConn.applyServiceConfigAndBalancer`), so a call between
+    /// the two finds no picker.
     pub(crate) fn is_own_race(self, failure: &str) -> bool {
         matches!(self, Self::Go) && failure.contains("unknown cluster selected for RPC")
     }
@@ -58,7 +58,7 @@ impl Grpc {
         self.call_target(cx, bootstrap, &format!("xds:///{LISTENER}"))
     }
 
-    /// Starts C-core calling `xds:///shop`, and telling by CSDS what it holds.
+    /// Starts C-core with calls of `xds:///shop` and a CSDS service.
     pub(crate) async fn core_with_csds(
         cx: &Context,
         bootstrap: &Path,
@@ -70,7 +70,7 @@ impl Grpc {
         Ok((load, address))
     }
 
-    /// Starts calling a target of any scheme.
+    /// Starts calls of a target of any scheme.
     pub(crate) fn call_target(
         self,
         cx: &Context,
@@ -97,7 +97,7 @@ impl Grpc {
         };
         command.args([target, METHOD, WORKERS]);
         command.env("GRPC_XDS_BOOTSTRAP", bootstrap);
-        // Only ADS's own log: what each implementation says of every call would drown it.
+        // Log ADS only: the logs of each call would hide it.
         command
             .env("GRPC_VERBOSITY", "ERROR")
             .env("GRPC_GO_LOG_SEVERITY_LEVEL", "warning");

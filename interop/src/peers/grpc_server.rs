@@ -1,4 +1,4 @@
-//! An xDS-enabled server: gRPC C-core, by way of Python.
+//! An xDS-enabled server: gRPC C-core, through Python.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,16 +13,16 @@ use crate::{Context, Fallible};
 /// From start to waiting for its listener.
 const START: Duration = Duration::from_secs(30);
 
-/// A server that listens when the control plane has a listener for it.
+/// A server that listens once the control plane has a listener for it.
 #[derive(Debug)]
 pub(crate) struct GrpcServer {
     process: Process,
-    /// Where it listens once it may.
+    /// Address on which it listens once it has a listener.
     pub(crate) address: SocketAddr,
 }
 
 impl GrpcServer {
-    /// Starts one that answers [`METHOD`] with `name`.
+    /// Starts a server that answers [`METHOD`] with `name`.
     pub(crate) async fn start(cx: &Context, bootstrap: &Path, name: &str) -> Fallible<Self> {
         let address = free_address()?;
         let mut command = Command::new(&cx.peers.python);
@@ -34,13 +34,13 @@ impl GrpcServer {
         Ok(Self { process, address })
     }
 
-    /// An error if it has ended by itself.
+    /// Returns an error if the process has ended by itself.
     pub(crate) fn running(&mut self) -> Fallible {
         self.process.running()
     }
 }
 
-/// For a server whose port must be known before it binds it, as a listener's name that has the port in it must.
+/// Reserves a port: the name of a listener contains the port, so it must be known before the server binds it.
 pub(super) fn free_address() -> Fallible<SocketAddr> {
     Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }

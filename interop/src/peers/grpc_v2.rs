@@ -1,4 +1,4 @@
-//! grpc-go as it was when it spoke xDS v2.
+//! grpc-go releases that speak xDS v2.
 
 use std::path::Path;
 
@@ -9,21 +9,21 @@ use crate::backend::METHOD;
 use crate::config::LISTENER;
 use crate::{Context, Fallible};
 
-/// A release, and what it is told of the control plane.
+/// A release, and the versions that its bootstrap declares for the control plane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OldGo {
     /// 1.32: speaks v2 only.
     V1_32,
-    /// 1.36, told of a control plane that speaks v2 only.
+    /// 1.36, with a control plane that declares v2 only.
     V1_36InV2,
-    /// 1.36, told of one that speaks v3, too.
+    /// 1.36, with a control plane that declares v3, too.
     V1_36,
 }
 
 impl OldGo {
     pub(crate) const ALL: [Self; 3] = [Self::V1_32, Self::V1_36InV2, Self::V1_36];
 
-    /// Its name within a scenario's, and its node id.
+    /// Part of a scenario's name, and the node id.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::V1_32 => "grpc_go_1_32",
@@ -32,7 +32,7 @@ impl OldGo {
         }
     }
 
-    /// The version of the API that it asks in.
+    /// API version that the release uses.
     pub(crate) fn api(self) -> &'static str {
         match self {
             Self::V1_32 | Self::V1_36InV2 => "v2",
@@ -40,7 +40,7 @@ impl OldGo {
         }
     }
 
-    /// Starts calling `xds:///shop`, with a bootstrap file that says of the control plane what `self` says.
+    /// Starts calling `xds:///shop`, with a bootstrap file that declares the versions of `self`.
     pub(crate) fn call(self, cx: &Context, bootstrap: &Path) -> Fallible<GrpcLoad> {
         let [v1_32, v1_36] = &cx.peers.go_v2_clients;
         let mut command = Command::new(match self {

@@ -1,4 +1,4 @@
-//! The peers: where their programs are, and one module for how each is run.
+//! The peers: paths of their programs, and one module per peer that runs it.
 
 pub(crate) mod admin;
 pub(crate) mod channel;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Fallible;
 
-/// The programs under test, all of which must be there: a missing peer is a failure.
+/// Programs under test. All of them must exist: a missing peer is a failure.
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
     pub(crate) oxds: PathBuf,
@@ -34,7 +34,7 @@ pub(crate) struct Peers {
     pub(crate) go_debug: PathBuf,
     pub(crate) go_control_plane: PathBuf,
     pub(crate) go_control_plane_v2: PathBuf,
-    /// java-control-plane: the compiled program, and what it needs.
+    /// java-control-plane: the compiled program, and its class path.
     pub(crate) java_classes: PathBuf,
     pub(crate) java_libraries: PathBuf,
     pub(crate) node_client: PathBuf,
@@ -42,13 +42,13 @@ pub(crate) struct Peers {
     /// grpc-go 1.32 and 1.36.
     pub(crate) go_v2_clients: [PathBuf; 2],
     pub(crate) buf: PathBuf,
-    /// The suite's programs: ours, and grpc-go's.
+    /// Programs of the interop suite: ours, and grpc-go's.
     pub(crate) suite_clients: [PathBuf; 2],
     pub(crate) suite_servers: [PathBuf; 2],
 }
 
 impl Peers {
-    /// As `interop/run` installs them: below `interop/.peers`.
+    /// Paths of the peers as `interop/run` installs them, below `interop/.peers`.
     pub(crate) fn find(oxds: &Path, interop: &Path) -> Fallible<Self> {
         let installed = interop.join(".peers");
         // Ours are built beside the runner.

@@ -24,20 +24,20 @@ const START: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Oxds {
     process: Process,
-    /// Where ADS is served.
+    /// Address of ADS.
     pub(crate) grpc: SocketAddr,
-    /// Where the status page is.
+    /// Address of the status page.
     pub(crate) http: SocketAddr,
 }
 
 impl Oxds {
-    /// Serves `folder` on ports of the system's choice.
+    /// Serves `folder` on ports that the system chooses.
     pub(crate) async fn serve(cx: &Context, folder: &Folder) -> Fallible<Self> {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         Self::serve_on(cx, folder, any, any).await
     }
 
-    /// The same, and writes what it serves into `files`.
+    /// The same, and writes the served resources into `files`.
     pub(crate) async fn serve_and_write(
         cx: &Context,
         folder: &Folder,
@@ -54,7 +54,7 @@ impl Oxds {
         .await
     }
 
-    /// Serves `folder` where it is to be served, with more options.
+    /// Serves `folder` on the given addresses, with more options.
     pub(crate) async fn serve_with(
         cx: &Context,
         folder: &Folder,
@@ -66,7 +66,7 @@ impl Oxds {
         Self::start(cx, folder, grpc, any, &options).await
     }
 
-    /// Serves `folder` on given addresses: the restart of a process that had them.
+    /// Serves `folder` on given addresses, as a restarted process does.
     pub(crate) async fn serve_on(
         cx: &Context,
         folder: &Folder,
@@ -98,12 +98,12 @@ impl Oxds {
         })
     }
 
-    /// SIGKILL: the death of a control plane.
+    /// Sends SIGKILL, as a crash of a control plane.
     pub(crate) async fn kill(self) -> Fallible {
         self.process.kill().await
     }
 
-    /// Waits until `/status.json` shows that a client rejected this resource, with these words among its reasons.
+    /// Waits until `/status.json` shows that a client NACKed this resource, with this text among its reasons.
     pub(crate) async fn reports_rejection(
         &self,
         resource: &str,
@@ -124,7 +124,7 @@ impl Oxds {
         .await
     }
 
-    /// Waits until it shows that a client has accepted all it was sent, by this id.
+    /// Waits until `/status.json` shows that the client with this id has accepted everything.
     pub(crate) async fn reports_in_sync(&self, node: &str, limit: Duration) -> Fallible {
         until("the node in /status.json", limit, async || {
             let page = http::get(self.http, "/status.json").await?;
@@ -136,7 +136,7 @@ impl Oxds {
         .await
     }
 
-    /// Waits until it shows no rejection.
+    /// Waits until `/status.json` shows no NACK.
     pub(crate) async fn reports_no_rejection(&self, limit: Duration) -> Fallible {
         until("no rejection in /status.json", limit, async || {
             let found = self.rejections().await?;
@@ -149,7 +149,7 @@ impl Oxds {
         .await
     }
 
-    /// Name and reason of every rejected resource (`docs/status-json.md`).
+    /// Name and reason of every NACKed resource (`docs/status-json.md`).
     async fn rejections(&self) -> Fallible<Vec<(String, String)>> {
         let page = http::get(self.http, "/status.json").await?;
         let status: Value = serde_json::from_slice(&page)?;
@@ -169,12 +169,12 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What `oxds call` reports.
+/// Report of `oxds call`.
 #[derive(Debug)]
 pub(crate) struct Report(Value);
 
 impl Report {
-    /// Calls answered, by the endpoint's address, and what the others failed with.
+    /// Calls answered, by endpoint address, and messages of the failed calls.
     pub(crate) fn counts(&self) -> Counts {
         let number = |value: &Value| {
             value
@@ -220,7 +220,7 @@ pub(crate) async fn call(cx: &Context, bootstrap: &Path, n: usize) -> Fallible<R
     Ok(Report(serde_json::from_slice(&output(command).await?)?))
 }
 
-/// What `oxds csds` prints of a client in one form, and its exit code.
+/// Output of `oxds csds` for a client in one format, and its exit code.
 pub(crate) async fn csds(cx: &Context, client: SocketAddr, form: &str) -> Fallible<(String, i32)> {
     let mut command = Command::new(&cx.peers.oxds);
     command.args(["csds", &client.to_string(), "--output", form]);
@@ -233,7 +233,7 @@ pub(crate) async fn csds(cx: &Context, client: SocketAddr, form: &str) -> Fallib
     Ok((String::from_utf8(output.stdout)?, code))
 }
 
-/// Which of the two bootstrap files to print.
+/// The two bootstrap files that `oxds bootstrap` prints.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bootstrap {
     Grpc,
@@ -249,7 +249,7 @@ pub(crate) async fn bootstrap(
     bootstrap_of(cx, kind, server, "interop-1").await
 }
 
-/// The same for a node id of the caller's choice.
+/// The same for a given node id.
 pub(crate) async fn bootstrap_of(
     cx: &Context,
     kind: Bootstrap,

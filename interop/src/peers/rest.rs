@@ -26,7 +26,7 @@ impl RestPlane {
         Self::serve_with(cx, folder, &[]).await
     }
 
-    /// The same, over TLS: certificate, key, authority of clients, token.
+    /// The same over TLS: certificate, key, authority of clients, token.
     pub(crate) async fn serve_with(
         cx: &Context,
         folder: &Path,
@@ -39,7 +39,7 @@ impl RestPlane {
         Ok(Self { process, http })
     }
 
-    /// Waits for a poll like this: kind, version held, node, status.
+    /// Waits for a poll with this resource type, version, node and status.
     pub(crate) async fn polled(&mut self, poll: &str, limit: Duration) -> Fallible {
         self.process.line(&format!("poll {poll}"), limit).await?;
         Ok(())

@@ -1,5 +1,5 @@
-//! The programs of gRPC's xDS interop suite, ours and grpc-go's, driven as its own driver does: by flags and by the
-//! services of the client's stats port.
+//! The programs of gRPC's xDS interop suite, ours and grpc-go's. They are driven as the suite's own driver does: by
+//! flags and by the services of the client's stats port.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -22,10 +22,10 @@ use crate::{Context, Fallible};
 
 /// From start to listening.
 const START: Duration = Duration::from_secs(30);
-/// How long the client may take for the calls that it is asked about.
+/// Time that the client may take for the calls of one request for statistics.
 const CALLS: i32 = 20;
 
-/// Whose programs.
+/// Makes of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suite {
     Oxds,
@@ -33,7 +33,7 @@ pub(crate) enum Suite {
 }
 
 impl Suite {
-    /// Its name within a scenario's.
+    /// Part of a scenario's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Oxds => "oxds",
@@ -57,7 +57,7 @@ pub(crate) struct SuiteServer {
 }
 
 impl SuiteServer {
-    /// One that answers as `host`.
+    /// Starts a server that answers as `host`.
     pub(crate) async fn start(cx: &Context, suite: Suite, host: &str) -> Fallible<Self> {
         let address = free_address()?;
         let mut command = Command::new(&cx.peers.suite_servers[suite.index()]);
@@ -68,7 +68,7 @@ impl SuiteServer {
         Ok(Self { process, address })
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL and waits for the end.
     pub(crate) async fn kill(self) -> Fallible {
         self.process.kill().await
     }
@@ -79,7 +79,7 @@ impl SuiteServer {
 pub(crate) struct SuiteClient {
     process: Process,
     stats: Connection,
-    /// Its stats port, where CSDS is, too.
+    /// Stats port, which serves CSDS, too.
     pub(crate) address: SocketAddr,
 }
 
@@ -107,7 +107,7 @@ impl SuiteClient {
         })
     }
 
-    /// Who answered the next calls.
+    /// Hosts that answered the next calls.
     pub(crate) async fn next(&self, num_rpcs: i32) -> Fallible<LoadBalancerStatsResponse> {
         let request = Request::new(LoadBalancerStatsRequest {
             num_rpcs,
@@ -121,7 +121,7 @@ impl SuiteClient {
             .into_inner())
     }
 
-    /// Asks again and again, until who answered `n` calls is as wanted.
+    /// Repeats the request until the hosts that answered `n` calls satisfy the condition.
     pub(crate) async fn settle(
         &mut self,
         what: &str,
@@ -141,14 +141,14 @@ impl SuiteClient {
         .await
     }
 
-    /// What became of all calls.
+    /// Accumulated results of all calls.
     pub(crate) async fn total(&self) -> Fallible<LoadBalancerAccumulatedStatsResponse> {
         let request = Request::new(LoadBalancerAccumulatedStatsRequest {});
         let total = self.stats.call(path::ACCUMULATED_STATS, request).await?;
         Ok(total.into_inner())
     }
 
-    /// An error if more than this many calls have failed since the start.
+    /// Returns an error if more than this many calls have failed since the start.
     pub(crate) async fn at_most_failed(&self, most: i32) -> Fallible {
         let total = self.total().await?;
         let failed: i32 = total.num_rpcs_failed_by_method.values().sum();
@@ -158,7 +158,7 @@ impl SuiteClient {
         Err(format!("{failed} calls failed: {:?}", total.stats_per_method).into())
     }
 
-    /// What it is to call from now on.
+    /// Sets the methods and metadata of the calls from now on.
     pub(crate) async fn configure(
         &self,
         types: &[RpcType],
@@ -183,7 +183,7 @@ impl SuiteClient {
         Ok(())
     }
 
-    /// An error if it has ended by itself, as `--fail_on_failed_rpc` makes it.
+    /// Returns an error if the client has ended by itself, as `--fail_on_failed_rpc` makes it.
     pub(crate) fn running(&mut self) -> Fallible {
         self.process.running()
     }

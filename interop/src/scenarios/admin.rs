@@ -1,4 +1,4 @@
-//! What our own client side tells of itself, read by gRPC's own stubs (gRFC A14, A38, A40).
+//! Admin services of our own client side, read by gRPC's own stubs (gRFC A14, A38, A40).
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::peers::channel::call;
 use crate::peers::oxds::{Bootstrap, Oxds, bootstrap};
 use crate::{Context, Fallible};
 
-/// How many calls are made: what channelz must show.
+/// Number of calls, which channelz must show.
 const CALLS: u64 = 40;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -26,8 +26,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Given a channel over two backends, and the admin services of its process,
 /// when 40 calls are made,
-/// then channelz shows them, by channel, endpoint and connection, and no other; the connection to the control plane; and
-/// the server that answers; CSDS shows the channel's resources, all `ACKED`; health says `SERVING`.
+/// then channelz shows exactly them, by channel, endpoint and connection; the connection to the control plane; and the
+/// server that answers; CSDS shows the channel's resources, all `ACKED`; health is `SERVING`.
 async fn is_read(cx: Context, reader: Reader) -> Fallible {
     let (blue, green) = (
         Backend::start("blue").await?,

@@ -19,7 +19,7 @@ use crate::{Context, Fallible};
 const OLD: &str = "crate:data-plane-api@0.1.1#subdir=data-plane-api";
 const NEW: &str = "crate:envoy-types@0.7.7#subdir=proto/data-plane-api";
 
-/// All categories: what one leaves to another is found by either.
+/// All categories: a defect that one category leaves to another is found by either.
 const BUF_YAML: &str = "\
 version: v2
 modules:
@@ -85,8 +85,8 @@ async fn counterparts(context: Context) -> Fallible {
     }
 }
 
-/// How many messages say what they were, and of how many the tree has both sides. Where the numbers come
-/// from is in docs/api-versioning.md.
+/// Number of messages with a previous type, and of those whose both sides are in the tree. docs/api-versioning.md has
+/// the source of the numbers.
 async fn pairs(_: Context) -> Fallible {
     for (name, expected) in [(OLD, (553, 552)), (NEW, (546, 1))] {
         let mut pairs = beside(move || {
@@ -104,7 +104,7 @@ async fn pairs(_: Context) -> Fallible {
     Ok(())
 }
 
-/// 13 fields became tighter, each looked up in both trees when this was written, and 39 looser.
+/// 13 fields are tighter and 39 looser; each was looked up in both trees when this was written.
 async fn validation(context: Context) -> Fallible {
     Trees::write(&context.dir).await?;
     let mut tighter = Vec::new();
@@ -156,7 +156,7 @@ async fn beside<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await?
 }
 
-/// The two trees, and where they were written.
+/// The two trees, and the folders that they were written to.
 struct Trees {
     old: Tree,
     new: Tree,
@@ -188,14 +188,14 @@ impl Trees {
         })
     }
 
-    /// The package of a file, wherever it still is.
+    /// Package of a file, from the tree that still has it.
     fn package(&self, path: &str) -> Option<&str> {
         let file = self.new.file(path).or_else(|| self.old.file(path))?;
         Some(&file.package)
     }
 }
 
-/// What `oxds api breaking` finds.
+/// Findings of `oxds api breaking`.
 async fn ours(context: &Context) -> Fallible<Vec<Value>> {
     lines(
         Command::new(&context.peers.oxds)
@@ -214,7 +214,7 @@ async fn ours(context: &Context) -> Fallible<Vec<Value>> {
     .await
 }
 
-/// The findings, a JSON object a line, of a tool that ends with `code` when it has any.
+/// Findings of a tool, one JSON object per line. The tool ends with `code` if it has any.
 async fn lines(command: &mut Command, code: i32) -> Fallible<Vec<Value>> {
     let output = command.output().await?;
     if output.status.code() != Some(code) {
@@ -226,14 +226,14 @@ async fn lines(command: &mut Command, code: i32) -> Fallible<Vec<Value>> {
     Ok(lines.collect::<Result<_, _>>()?)
 }
 
-/// What a finding of buf is about.
+/// The element that a finding of buf is about.
 #[derive(Debug)]
 enum Subject {
     /// A file, by its path.
     File(String),
     /// A package.
     Package(String),
-    /// An element, by its full name, and the file in which it was.
+    /// An element by its full name, and its old file.
     Element(String, Option<String>),
 }
 
@@ -243,7 +243,7 @@ fn subject(finding: &Value, trees: &Trees) -> Fallible<Subject> {
     let path = finding["path"]
         .as_str()
         .and_then(|path| path.strip_prefix("new/"));
-    // The names in a message stand between quotes.
+    // The names in a message are quoted.
     let quoted: Vec<&str> = message.split('"').skip(1).step_by(2).collect();
     let unknown = || format!("a finding of buf that has no place here: {finding}");
     let in_package = |name: &str| -> Fallible<Subject> {
@@ -288,8 +288,8 @@ fn file_of(tree: &Tree, name: &str) -> Option<String> {
     Some(tree[file].path.to_string())
 }
 
-/// Whether a finding of ours is about the subject, and its rule says to find what buf's does; or tells that
-/// something that held the subject is gone or has another name.
+/// Whether a finding of ours is about the subject and its rule covers buf's, or reports that an element that contained
+/// the subject was removed or renamed.
 fn is_counterpart(ours: &Value, subject: &Subject, theirs: &str) -> bool {
     let element = ours["element"].as_str().unwrap_or_default();
     let rule = ours["rule"].as_str().unwrap_or_default();
@@ -312,7 +312,7 @@ fn is_counterpart(ours: &Value, subject: &Subject, theirs: &str) -> bool {
             "FILE_REMOVED" | "FILE_MOVED" | "FILE_OPTION_CHANGED" => {
                 same && (was_in(file) || element == file)
             }
-            // A package that is gone takes its files with it.
+            // A removed package includes its files.
             "PACKAGE_REMOVED" => file
                 .rsplit_once('/')
                 .is_some_and(|(folder, _)| in_folder(folder, element)),

@@ -8,7 +8,7 @@ use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::oxds::{Bootstrap, bootstrap, call};
 use crate::{Context, Fallible};
 
-/// `grpc-status` of a call to a service of which there is no configuration.
+/// `grpc-status` of a call to a service without configuration.
 const UNAVAILABLE: &str = "14 ";
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -60,7 +60,7 @@ impl Mesh {
         })
     }
 
-    /// Waits until `backends`, and no others, answer.
+    /// Waits until exactly `backends` answer.
     async fn served_by(&self, backends: &[&str]) -> Fallible {
         only_at(&self.load.calls, "calls", backends).await
     }
@@ -85,7 +85,7 @@ fn weighted(weights: [u32; 2], blue: &Backend, green: &Backend) -> [String; 5] {
     ]
 }
 
-/// Given two clusters at 90 : 10, calls follow, and none fails.
+/// Given two clusters at 90 : 10, calls follow the weights, and none fails.
 async fn calls_follow_weights(cx: Context) -> Fallible {
     let (blue, green) = (
         Backend::start("blue").await?,
@@ -118,7 +118,7 @@ async fn calls_follow_an_update(cx: Context) -> Fallible {
     mesh.served_by(&["blue"]).await?;
     mesh.folder.write("mesh.yaml", &only("blue", &red))?;
     mesh.served_by(&["red"]).await?;
-    // This cache sends the kinds in any order: what is in use must not go with what replaces it.
+    // This cache sends the types in any order: a cluster in use must not be removed with the edit that replaces it.
     let both = [only("blue", &red), only("green", &green)].concat();
     mesh.folder.write("mesh.yaml", &both[1..])?;
     mesh.served_by(&["green"]).await?;
@@ -128,8 +128,8 @@ async fn calls_follow_an_update(cx: Context) -> Fallible {
 }
 
 /// Given two priorities,
-/// when the first dies, and comes back,
-/// then calls go to the second, and return; at most those under way at the death are lost.
+/// when the first dies and returns,
+/// then calls go to the second, and return; at most the calls in progress at its death are lost.
 async fn calls_follow_priorities(cx: Context) -> Fallible {
     let (near, far) = (Backend::start("near").await?, Backend::start("far").await?);
     let resources = [
@@ -147,8 +147,8 @@ async fn calls_follow_priorities(cx: Context) -> Fallible {
 }
 
 /// Given calls to blue,
-/// when the listener is deleted, then calls fail with UNAVAILABLE and say what is missing;
-/// when it is back, they succeed.
+/// when the listener is deleted, then calls fail with UNAVAILABLE and name the missing resource;
+/// when it returns, they succeed.
 async fn calls_end_with_a_deletion(cx: Context) -> Fallible {
     let blue = Backend::start("blue").await?;
     let resources = [
@@ -176,9 +176,9 @@ async fn calls_end_with_a_deletion(cx: Context) -> Fallible {
     mesh.served_by(&["blue"]).await
 }
 
-/// Given calls under way,
-/// when the control plane is killed, and comes back with another configuration,
-/// then calls go on by the old one, then follow the new one, and none fails.
+/// Given calls in progress,
+/// when the control plane is killed and returns with another configuration,
+/// then calls continue with the old one, then follow the new one, and none fails.
 async fn outlives_its_control_plane(cx: Context) -> Fallible {
     let (blue, green) = (
         Backend::start("blue").await?,
@@ -203,8 +203,8 @@ async fn outlives_its_control_plane(cx: Context) -> Fallible {
 }
 
 /// Given calls to blue,
-/// when its cluster becomes one that gRPC does not know,
-/// then the control plane gets a NACK that names it and says why, and calls go on by the last good one.
+/// when its cluster changes to a form that gRPC does not know,
+/// then the control plane gets a NACK with name and reason, and calls continue with the last valid form.
 async fn nack_is_visible(cx: Context) -> Fallible {
     let blue = Backend::start("blue").await?;
     let resources = |cluster: String| {

@@ -1,4 +1,4 @@
-//! Our own channel, configured by control planes of others, over full states and over differences.
+//! Our own channel, configured by other control planes, over SotW and delta.
 
 use oxds_client::{ClientPool, Options, Protocol};
 
@@ -11,7 +11,7 @@ use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::oxds::{Bootstrap, bootstrap};
 use crate::{Context, Fallible};
 
-/// `grpc-status` of a call to a service of which there is no configuration.
+/// `grpc-status` of a call to a service without configuration.
 const UNAVAILABLE: &str = "14 ";
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -26,12 +26,14 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 }
 
 /// Given calls to blue and green by weight,
-/// when an endpoint moves, the route moves to a new cluster, and that becomes one that gRPC does not know,
-/// then calls follow, and go on by the last good one, none fails, and the control plane hears what was refused and why;
-/// when the listener goes, then calls end with `UNAVAILABLE`; when it returns, they are served (C-273, C-274).
+/// when an endpoint moves, the route moves to a new cluster, and that cluster changes to a form that gRPC does not
+/// know,
+/// then calls follow, continue with the last valid form, none fails, and the control plane gets the NACK with its
+/// reason;
+/// when the listener is deleted, then calls end with `UNAVAILABLE`; when it returns, they succeed (C-273, C-274).
 ///
-/// What a route has left stays: neither of these control planes makes before it breaks. Nor does java-control-plane
-/// answer over full states once a name is asked for that it lacks, so that nothing can be deleted there.
+/// Clusters that the route has left stay: neither of these control planes makes before it breaks. Over SotW,
+/// java-control-plane does not respond any more once a requested name is missing, so that nothing can be deleted there.
 async fn follows(cx: Context, make: Foreign, protocol: Protocol) -> Fallible {
     let (blue, red) = (Backend::start("blue").await?, Backend::start("red").await?);
     let green = Backend::start("green").await?;
@@ -59,7 +61,7 @@ async fn follows(cx: Context, make: Foreign, protocol: Protocol) -> Fallible {
 
     folder.write("mesh.yaml", &both(&red))?;
     served_by(&load, &["green", "red"]).await?;
-    // java-control-plane tells of a new cluster before it is asked, and then not when it is.
+    // java-control-plane sends a new cluster before it is requested, and then not when it is.
     let name = match (make, protocol) {
         (Foreign::Java, Protocol::Delta) => "green",
         _ => "one",
@@ -67,7 +69,7 @@ async fn follows(cx: Context, make: Foreign, protocol: Protocol) -> Fallible {
     let moved = |new: String| {
         let mut resources = vec![routes(&[(name, 1)]), new];
         resources.push(assignment(name, &[&[blue.address]]));
-        // What the route has left stays.
+        // Clusters that the route has left stay.
         for (left, backend) in [("blue", &red), ("green", &green)] {
             if left != name {
                 resources.extend([cluster(left), assignment(left, &[&[backend.address]])]);

@@ -1,4 +1,4 @@
-//! Our own channel, configured in API v2: by go-control-plane as it was then, and by `oxds serve` (gRFC A30): C-50,
+//! Our own channel, configured in API v2: by the go-control-plane of that time, and by `oxds serve` (gRFC A30): C-50,
 //! C-51, C-52, C-54, C-57, C-60.
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,7 +17,7 @@ use crate::peers::oxds::Oxds;
 use crate::wait::until;
 use crate::{Context, Fallible, http};
 
-/// Between two versions of go-control-plane's, which looks at its folder ten times a second.
+/// Pause between two versions of go-control-plane's folder, which it reads ten times a second.
 const NEXT_VERSION: Duration = Duration::from_millis(300);
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -47,13 +47,13 @@ pub(super) fn all_to(name: &str, backend: &Backend) -> [String; 4] {
     ]
 }
 
-/// A port that is free now, for a control plane that is to come and go.
+/// A port that is free now, for a control plane that stops and returns.
 pub(super) async fn free_address() -> Fallible<SocketAddr> {
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     Ok(socket.local_addr()?)
 }
 
-/// A bootstrap of these servers, the most wanted first, with the features that each has.
+/// A bootstrap with these servers in order of priority, each with its features.
 pub(super) fn bootstrap(
     node_id: &str,
     servers: &[(SocketAddr, &[&str])],
@@ -76,9 +76,10 @@ pub(super) async fn served_by(load: &ChannelLoad, backends: &[&str]) -> Fallible
 }
 
 /// Given go-control-plane of v2, which does not know v3,
-/// when a channel asks it in v2, an endpoint moves, then route and cluster are replaced, then the cluster becomes one that
-/// gRPC does not know,
-/// then calls follow, and go on by the last good one; the control plane reads who asks, and why it was refused.
+/// when a channel uses v2, an endpoint moves, then route and cluster are replaced, then the cluster changes to a form
+/// that gRPC does not know,
+/// then calls follow, and continue with the last valid form; the control plane prints the client's identity and the
+/// reason of the NACK.
 async fn follows_go_control_plane(cx: Context) -> Fallible {
     let (blue, red) = (Backend::start("blue").await?, Backend::start("red").await?);
     let folder = Folder::create(&cx.dir)?;
@@ -98,13 +99,13 @@ async fn follows_go_control_plane(cx: Context) -> Fallible {
 
     write(&all_to("blue", &red))?;
     served_by(&load, &["red"]).await?;
-    // A name that is added gets no answer from this release while its version stands: so there are ever new ones.
+    // This release does not respond to an added name while its version is unchanged; so each edit has new names.
     let new_versions = async {
         for version in 0_u32.. {
             let [listener, routes, new, endpoints] = all_to("green", &blue);
             let [_, _, old, old_endpoints] = all_to("blue", &red);
             let listener = format!("{listener}# {version}\n");
-            // What the route has left stays, for this release does not make before it breaks.
+            // Clusters that the route has left stay, because this release does not make before it breaks.
             write(&[listener, routes, new, endpoints, old, old_endpoints])?;
             tokio::time::sleep(NEXT_VERSION).await;
         }
@@ -126,9 +127,9 @@ async fn follows_go_control_plane(cx: Context) -> Fallible {
     load.calls.none_failed()
 }
 
-/// Given go-control-plane of v2, and a cluster whose load it wants to know,
+/// Given go-control-plane of v2, and a cluster whose load it requests,
 /// when a channel calls, and ends,
-/// then the reports, by the service of v2, have every call that was answered, and besides at most those that were cut off.
+/// then the reports, by the v2 service, have every answered call, and besides at most the cancelled ones.
 async fn reports_its_load(cx: Context) -> Fallible {
     let blue = Backend::start("blue").await?;
     let folder = Folder::create(&cx.dir)?;
@@ -161,8 +162,8 @@ async fn reports_its_load(cx: Context) -> Fallible {
     calls.none_failed()
 }
 
-/// Given `oxds serve` over resources in v3,
-/// when one channel asks in v2 and one in v3, and the route is edited,
+/// Given `oxds serve` over v3 resources,
+/// when one channel uses v2 and one v3, and the route is edited,
 /// then both follow, and the status shows each in sync in its version.
 async fn both_see_the_same(cx: Context) -> Fallible {
     let (blue, green) = (
@@ -195,7 +196,7 @@ async fn both_see_the_same(cx: Context) -> Fallible {
     Ok(())
 }
 
-/// Waits until the status shows the node in sync, with all four kinds asked for in this version.
+/// Waits until the status shows the node in sync, with all four types requested in this version.
 pub(super) async fn asks_in(oxds: &Oxds, node_id: &str, api: &str) -> Fallible {
     let what = format!("{node_id} in sync in {api}");
     until(&what, SOON, async || {

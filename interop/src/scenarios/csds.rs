@@ -1,4 +1,4 @@
-//! A standard client of CSDS against `oxds serve`, beside what Envoy says of itself; `oxds csds` against clients.
+//! A standard CSDS client against `oxds serve`, compared with Envoy's own state; `oxds csds` against clients.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::wait::until;
 use crate::wire::Protocol;
 use crate::{Context, Fallible};
 
-/// The node id that the bootstrap files have.
+/// Node id of the bootstrap files.
 const NODE: &str = "interop-1";
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -35,7 +35,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Who tells by CSDS what it holds.
+/// Clients that serve CSDS.
 #[derive(Clone, Copy, Debug)]
 enum Client {
     GrpcCore,
@@ -43,7 +43,7 @@ enum Client {
 }
 
 impl Client {
-    /// How it spells the target `xds:///shop`.
+    /// Spelling of the target `xds:///shop` by this client.
     fn scope(self) -> &'static str {
         match self {
             Self::GrpcCore => "xds:/shop",
@@ -55,7 +55,7 @@ impl Client {
 /// Given a client that serves CSDS, configured by `oxds serve`,
 /// when `oxds csds` reads it,
 /// then table, JSON and YAML show every resource, `ACKED`, with contents, and the exit code is 0;
-/// when a cluster becomes what gRPC refuses, then it is `NACKED` with its reason, and the exit code is 1.
+/// when a cluster changes to a form that gRPC rejects, then it is `NACKED` with its reason, and the exit code is 1.
 async fn oxds_csds_reads(cx: Context, client: Client) -> Fallible {
     let blue = Backend::start("blue").await?;
     let folder = Folder::create(&cx.dir)?;
@@ -116,7 +116,7 @@ async fn oxds_csds_reads(cx: Context, client: Client) -> Fallible {
     .await
 }
 
-/// The client, and where it tells by CSDS.
+/// The client, and the address of its CSDS.
 async fn start(
     cx: &Context,
     client: Client,
@@ -141,10 +141,10 @@ async fn start(
 
 /// Given an Envoy in sync,
 /// when CSDS is read, by Fetch and by stream,
-/// then every resource is `SYNCED`, and each cluster has the version that Envoy has of it;
-/// when a cluster appears that Envoy refuses,
+/// then every resource is `SYNCED`, and each cluster has Envoy's version of it;
+/// when a cluster appears that Envoy rejects,
 /// then it is `ERROR`, with Envoy's reason, and the others stay `SYNCED` (S-68);
-/// and a matcher that fits no node yields nothing.
+/// and a matcher that fits no node returns nothing.
 async fn tells_what_envoy_has(cx: Context) -> Fallible {
     let weights = [("blue", 50), ("green", 50)];
     let mesh = Mesh::start(&cx, Protocol::Delta, Link::Direct, &weights).await?;
@@ -186,7 +186,7 @@ async fn tells_what_envoy_has(cx: Context) -> Fallible {
     }
 }
 
-/// Waits until what CSDS says of our node, which must be something, is as `wanted`.
+/// Waits until the CSDS state of our node, which must not be empty, satisfies `wanted`.
 async fn settled(
     cx: &Context,
     mesh: &Mesh,

@@ -16,7 +16,7 @@ use crate::{Context, Fallible};
 
 /// Connections that load the proxy.
 const WORKERS: usize = 3;
-/// What Envoy says of [`poisoned_resource_is_nacked_once`]'s cluster.
+/// Envoy's reason for the NACK of [`poisoned_resource_is_nacked_once`]'s cluster.
 pub(super) const REFUSAL: &str = "cluster provided LB specified";
 /// Listeners, routes, clusters, assignments.
 const KINDS: usize = 4;
@@ -49,8 +49,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     all
 }
 
-/// Two backends, a control plane over a folder that leads to both, an Envoy that it configures, and
-/// load through Envoy.
+/// Two backends, a control plane over a folder that leads to both, an Envoy that it configures, and load through Envoy.
 pub(super) struct Mesh {
     pub(super) folder: Folder,
     pub(super) oxds: Oxds,
@@ -72,7 +71,7 @@ pub(super) fn resources(weights: &[(&str, u32)], blue: &Backend, green: &Backend
     ]
 }
 
-/// Whether Envoy talks to the control plane itself, or by way of a witness.
+/// Whether Envoy connects to the control plane directly or through a witness.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Link {
     Direct,
@@ -80,7 +79,7 @@ pub(super) enum Link {
 }
 
 impl Mesh {
-    /// Begins with the given weights of clusters `blue` and `green`.
+    /// Starts with the given weights of clusters `blue` and `green`.
     pub(super) async fn start(
         cx: &Context,
         protocol: Protocol,
@@ -115,7 +114,7 @@ impl Mesh {
         })
     }
 
-    /// Waits until `backends`, and no others, answer.
+    /// Waits until exactly `backends` answer.
     pub(super) async fn served_by(&self, backends: &[&str]) -> Fallible {
         only_at(&self.load.calls, "traffic", backends).await
     }
@@ -128,7 +127,7 @@ impl Mesh {
         Ok(Self { oxds, ..self })
     }
 
-    /// Waits until Envoy has acknowledged the last response of every kind since `mark`.
+    /// Waits until Envoy has acknowledged the last response of every type since `mark`.
     async fn synced(&self, mark: usize) -> Fallible {
         until("every response acknowledged", SOON, async || {
             let (sent, got) = (
@@ -144,7 +143,7 @@ impl Mesh {
         .await
     }
 
-    /// Waits until Envoy has asked for all four kinds since `mark`: a new stream's first requests.
+    /// Waits until Envoy has requested all four types since `mark`: a new stream's first requests.
     async fn subscribed_again(&self, mark: usize) -> Fallible {
         until("Envoy's subscriptions on a new stream", SOON, async || {
             let requests = self.wire.requests_since(mark);
@@ -240,7 +239,7 @@ async fn removed_cluster_leaves_after_its_route(cx: Context, protocol: Protocol)
     }
 }
 
-/// Where the ACK of the first route response stands.
+/// Position of the ACK of the first route response.
 fn route_acknowledged(seen: &[Message]) -> Option<usize> {
     let nonce = seen.iter().find_map(|s| match s {
         Message::Response(r) if r.resources.iter().any(|name| name == ROUTES) => Some(&r.nonce),
@@ -252,13 +251,13 @@ fn route_acknowledged(seen: &[Message]) -> Option<usize> {
     })
 }
 
-/// Where the first response stands that takes the cluster away.
+/// Position of the first response that removes the cluster.
 fn cluster_removed(seen: &[Message], protocol: Protocol, name: &str) -> Option<usize> {
     seen.iter().position(|s| match (s, protocol) {
         (Message::Response(r), Protocol::Delta) => {
             r.kind == "Cluster" && r.removed.iter().any(|removed| removed == name)
         }
-        // The whole state, and the cluster not in it.
+        // A SotW response without the cluster.
         (Message::Response(r), Protocol::Sotw) => {
             r.kind == "Cluster" && r.resources.iter().all(|kept| kept != name)
         }
@@ -267,14 +266,14 @@ fn cluster_removed(seen: &[Message], protocol: Protocol, name: &str) -> Option<u
 }
 
 /// Given load on blue,
-/// when a cluster appears that passes validation, but that Envoy refuses,
-/// then it is sent once, its NACK is shown with its reason, the rest goes on being served and
-/// edited, and mending the file mends the status (S-17, S-18, S-46).
+/// when a cluster appears that passes validation but that Envoy rejects,
+/// then it is sent once, its NACK is shown with its reason, the rest is still served and edited, and a fixed file
+/// clears the status (S-17, S-18, S-46).
 async fn poisoned_resource_is_nacked_once(cx: Context, protocol: Protocol) -> Fallible {
     let mesh = Mesh::start(&cx, protocol, Link::Witnessed, &[("blue", 1)]).await?;
     mesh.served_by(&["blue"]).await?;
 
-    // An EDS cluster may not leave balancing to its provider: no rule of the API's says so, Envoy does.
+    // An EDS cluster must not use CLUSTER_PROVIDED: the API has no rule for that, Envoy has.
     let mark = mesh.wire.mark();
     mesh.folder.write(
         "poison.yaml",
@@ -282,7 +281,7 @@ async fn poisoned_resource_is_nacked_once(cx: Context, protocol: Protocol) -> Fa
     )?;
     mesh.oxds.reports_rejection("poison", REFUSAL, SOON).await?;
 
-    // What does not concern clusters is still served …
+    // Other resource types are still served …
     mesh.folder.write(
         "mesh.yaml",
         &resources(&[("green", 1)], &mesh.blue, &mesh.green),
@@ -317,8 +316,8 @@ fn times_sent(wire: &Wire, mark: usize, name: &str) -> usize {
 
 /// Given a synced Envoy under load,
 /// when `oxds serve` is killed and started again on the same folder,
-/// then over delta nothing that Envoy has is sent again (S-42), and over SotW what is sent again has
-/// the version that Envoy has (S-29); what changes afterwards arrives, and no request fails.
+/// then over delta no resource that Envoy has is sent again (S-42), and over SotW the repeated resources have the
+/// version that Envoy has (S-29); later changes arrive, and no request fails.
 async fn restart_resends_nothing(cx: Context, protocol: Protocol) -> Fallible {
     let mesh = Mesh::start(&cx, protocol, Link::Witnessed, &[("blue", 1)]).await?;
     mesh.served_by(&["blue"]).await?;
@@ -329,7 +328,7 @@ async fn restart_resends_nothing(cx: Context, protocol: Protocol) -> Fallible {
     let mark = mesh.wire.mark();
     let mesh = mesh.restart(&cx).await?;
     mesh.subscribed_again(mark).await?;
-    // A change of one assignment is the sign that the new stream has sent all it had to send.
+    // The change of one assignment shows that the new stream has sent everything that it had to.
     let red = Backend::start("red").await?;
     mesh.folder
         .write("mesh.yaml", &resources(&[("blue", 1)], &red, &mesh.green))?;
@@ -362,7 +361,7 @@ async fn restart_resends_nothing(cx: Context, protocol: Protocol) -> Fallible {
     }
 }
 
-/// The version of each kind's last response.
+/// Version of each type's last response.
 fn last_versions(responses: &[Response]) -> BTreeMap<&str, &str> {
     responses
         .iter()

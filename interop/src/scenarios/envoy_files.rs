@@ -12,7 +12,7 @@ use crate::peers::oxds::Oxds;
 use crate::wait::until;
 use crate::{Context, Fallible};
 
-/// How every folder here says where Envoy finds routes and endpoints.
+/// The config source of routes and endpoints in every folder here.
 const ADS: &str = "{ ads: {}, resource_api_version: V3 }";
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -38,7 +38,7 @@ fn bootstrap(cx: &Context, out: &Path) -> Fallible<PathBuf> {
     Ok(path)
 }
 
-/// Everything, with references to files.
+/// All resources, with references to files.
 fn write(
     folder: &Folder,
     out: &Path,
@@ -51,7 +51,7 @@ fn write(
         .map(|(cluster, name)| cluster.replace(ADS, &source(out, &format!("eds/{name}.json"))));
     let [one, two] = clusters;
     let mut all = vec![listener, routes, of_one, of_two];
-    // A cluster that no route leads to leaves.
+    // Removes a cluster that no route leads to.
     all.extend(
         [(one, "blue"), (two, "green")]
             .into_iter()

@@ -1,4 +1,5 @@
-//! Envoy and the kinds beside listeners, routes, clusters and endpoints (S-61): secrets, runtime, extensions, virtual hosts.
+//! Envoy and the resource types beside listeners, routes, clusters and endpoints (S-61): secrets, runtime, extensions,
+//! virtual hosts.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use crate::wait::until;
 use crate::{Context, Fallible, http};
 
 const ADS: &str = "{ ads: {}, resource_api_version: V3 }";
-/// VHDS has its own stream, of differences. Envoy names hosts as they are needed, and waits for a first one only this long.
+/// VHDS has its own delta stream. Envoy requests hosts as they are needed, and waits for a first one only this long.
 const VHDS: &str = "{ resource_api_version: V3, initial_fetch_timeout: 0.1s, api_config_source: { api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{ envoy_grpc: { cluster_name: xds } }] } }";
 const ROUTER: &str = r#"{ name: envoy.filters.http.router, typed_config: { "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router } }"#;
 const MANAGER: &str = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
@@ -34,7 +35,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// The bootstrap file for an Envoy that asks for differences, by ADS and for the runtime layer `flags`.
+/// The bootstrap file for an Envoy that uses delta, for ADS and for the runtime layer `flags`.
 fn bootstrap(cx: &Context, server: SocketAddr) -> Fallible<PathBuf> {
     let (ip, port) = (server.ip(), server.port());
     let file = format!(
@@ -86,18 +87,18 @@ filter_chains:
     )
 }
 
-/// A folder, served, and an Envoy that it configures.
+/// A served folder, and an Envoy that it configures.
 struct Edge {
     folder: Folder,
     envoy: Envoy,
-    /// Where Envoy listens.
+    /// Address of Envoy's listener.
     address: SocketAddr,
     _oxds: Oxds,
     _backend: Backend,
 }
 
 impl Edge {
-    /// With this listener, routes to `blue`, and one file more.
+    /// Starts with this listener, routes to `blue`, and one more file.
     async fn start(
         cx: &Context,
         listener: String,
@@ -123,12 +124,12 @@ impl Edge {
 }
 
 impl Edge {
-    /// How often Envoy was given listeners.
+    /// Number of times that Envoy got listeners.
     async fn listener_updates(&self) -> Fallible<u64> {
         self.envoy.stat("listener_manager.lds.update_success").await
     }
 
-    /// The listener was not sent again, for the sake of what it refers to.
+    /// Asserts that the listener was not sent again when a resource that it refers to changed.
     async fn kept_its_listener(&self, updates: u64) -> Fallible {
         match self.listener_updates().await? == updates {
             true => Ok(()),
@@ -155,7 +156,7 @@ tls_certificate:
     )
 }
 
-/// The certificate that a server shows to a client of `authority`.
+/// The certificate that a server sends to a client of `authority`.
 async fn shown(address: SocketAddr, authority: &Authority) -> Fallible<Vec<u8>> {
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("shop.example")?;
@@ -168,9 +169,9 @@ async fn shown(address: SocketAddr, authority: &Authority) -> Fallible<Vec<u8>> 
     Ok(first.ok_or("no certificate")?.to_vec())
 }
 
-/// Given a listener of which the certificate comes by SDS,
+/// Given a listener whose certificate comes by SDS,
 /// when the file with the secret is replaced,
-/// then new connections see the new certificate, and the listener was not replaced.
+/// then new connections get the new certificate, and the listener was not replaced.
 async fn rotates_a_certificate(cx: Context) -> Fallible {
     let authority = Authority::new("interop")?;
     let issue = || authority.issue(&["shop.example"]);
@@ -231,7 +232,7 @@ async fn flips_a_key(cx: Context) -> Fallible {
     is("90").await
 }
 
-/// Given a filter of which the configuration comes by ECDS,
+/// Given a filter whose configuration comes by ECDS,
 /// when the file is edited,
 /// then responses show the new configuration, and the listener was not replaced.
 async fn replaces_a_filter(cx: Context) -> Fallible {
@@ -272,10 +273,10 @@ typed_config:
     edge.kept_its_listener(updates).await
 }
 
-/// Given routes of which the virtual hosts come by VHDS, on demand,
-/// when a host is asked for that Envoy does not know yet,
-/// then it asks the control plane, and the first request is answered; a host that there is not gets a 404;
-/// and an edit of the host follows.
+/// Given routes whose virtual hosts come by VHDS, on demand,
+/// when a host is requested that Envoy does not know yet,
+/// then Envoy requests it from the control plane, and the first request is answered; a host that does not exist gets a
+/// 404; and an edit of the host is followed.
 async fn gets_routes_on_demand(cx: Context) -> Fallible {
     let on_demand = r#"{ name: envoy.filters.http.on_demand, typed_config: { "@type": type.googleapis.com/envoy.extensions.filters.http.on_demand.v3.OnDemand } }, "#;
     let routes = format!(

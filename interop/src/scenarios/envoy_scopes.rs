@@ -1,4 +1,4 @@
-//! Envoy and scoped routes (SRDS, S-61): which routes hold, a request's header decides.
+//! Envoy and scoped routes (SRDS, S-61): a request's header decides which routes apply.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::wait::until;
 use crate::wire::Protocol;
 use crate::{Context, Fallible, http};
 
-/// The header by which scopes are told apart.
+/// The header that selects the scope.
 const SCOPE: &str = "x-scope";
 /// The listener. Scopes and their routes come by ADS.
 const SCOPED_LISTENER: &str = r#""@type": type.googleapis.com/envoy.config.listener.v3.Listener
@@ -65,7 +65,7 @@ virtual_hosts:
     )
 }
 
-/// Waits until each scope is answered with its status, all of them in one look.
+/// Waits until each scope answers with its status, all of them in one check.
 async fn answered(address: SocketAddr, expected: &[(&str, u16)]) -> Fallible {
     until(&format!("answers {expected:?}"), SOON, async || {
         for (key, status) in expected {
@@ -82,10 +82,10 @@ async fn answered(address: SocketAddr, expected: &[(&str, u16)]) -> Fallible {
 }
 
 /// Given two scopes, each with its routes, when requests come with one header or the other, then the routes of that
-/// scope answer, and a scope that there is not answers 404;
-/// when a scope is led to routes that come with the same edit, and a third scope comes, then both are answered, and the
-/// scope that was not touched still is;
-/// when a scope is deleted, then it answers 404, and the others go on.
+/// scope answer, and an unknown scope answers 404;
+/// when a scope moves to routes that come with the same edit, and a third scope is added, then both answer, and the
+/// untouched scope still does;
+/// when a scope is deleted, then it answers 404, and the others continue.
 async fn scopes_choose_routes(cx: Context, protocol: Protocol) -> Fallible {
     let folder = Folder::create(&cx.dir)?;
     folder.write("listener.yaml", &[SCOPED_LISTENER.to_owned()])?;

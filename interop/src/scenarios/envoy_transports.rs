@@ -1,4 +1,4 @@
-//! Envoy as a client of everything but ADS: the services of single kinds (S-61), REST (S-56); and its load reports (S-66).
+//! Envoy over everything but ADS: the services of single types (S-61), REST (S-56); and its load reports (S-66).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::peers::oxds::Oxds;
 use crate::wait::until;
 use crate::{Context, Fallible, http};
 
-/// How every folder here says where Envoy finds routes and endpoints.
+/// The config source of routes and endpoints in every folder here.
 const ADS: &str = "{ ads: {}, resource_api_version: V3 }";
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -29,14 +29,14 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     all
 }
 
-/// How Envoy asks for each kind.
+/// Transport by which Envoy requests each type.
 #[derive(Clone, Copy, Debug)]
 enum Transport {
-    /// A SotW stream for each.
+    /// A SotW stream per type.
     Grpc,
-    /// A delta stream for each.
+    /// A delta stream per type.
     DeltaGrpc,
-    /// A poll for each.
+    /// A REST poll per type.
     Rest,
 }
 
@@ -51,7 +51,7 @@ impl Transport {
         }
     }
 
-    /// The `ConfigSource` that says so.
+    /// The `ConfigSource` of this transport.
     fn source(self) -> String {
         let how = match self {
             Self::Grpc => "api_type: GRPC, grpc_services: [{ envoy_grpc: { cluster_name: xds } }]",
@@ -66,7 +66,7 @@ impl Transport {
     }
 }
 
-/// The bootstrap file for an Envoy that asks this way, and reports its load.
+/// The bootstrap file for an Envoy that uses this transport, and reports its load.
 fn bootstrap(cx: &Context, transport: Transport, oxds: &Oxds) -> Fallible<PathBuf> {
     let source = transport.source();
     let assignment = |name: &str, address: SocketAddr| {
@@ -115,7 +115,7 @@ fn write(folder: &Folder, transport: Transport, file: &str, documents: &[String]
     folder.write(file, &documents)
 }
 
-/// A control plane, and an Envoy under load that asks it by one transport.
+/// A control plane, and an Envoy under load that uses one transport.
 struct Edge {
     folder: Folder,
     oxds: Oxds,
@@ -150,7 +150,7 @@ impl Edge {
     }
 }
 
-/// Given an Envoy that asks for each kind by itself, and load on blue,
+/// Given an Envoy that requests each type separately, and load on blue,
 /// when the route is edited to green,
 /// then the traffic follows and no request fails.
 async fn follows_an_edit(cx: Context, transport: Transport) -> Fallible {

@@ -13,7 +13,7 @@ use crate::peers::channel::ChannelLoad;
 use crate::peers::control_plane::{ControlPlane, Make};
 use crate::{Context, Fallible};
 
-/// The more wanted one first.
+/// The primary first.
 const PAIRS: [[Make; 2]; 6] = [
     [Make::GO, Make::Oxds],
     [Make::Oxds, Make::GO],
@@ -34,7 +34,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         .collect()
 }
 
-/// One of the two: where it is, whether it runs or not.
+/// One of the two: its address, whether it runs or not.
 struct Place {
     make: Make,
     address: SocketAddr,
@@ -52,7 +52,7 @@ impl Place {
         })
     }
 
-    /// Leads all calls to a backend; by the same names on both, as replicas have them.
+    /// Leads all calls to a backend, with the same names on both servers, as replicas have them.
     fn lead_to(&self, backend: &Backend) -> Fallible {
         let resources = all_to("blue", backend).map(|text| match self.make {
             Make::GO_V2 => in_v2(&text),
@@ -65,7 +65,7 @@ impl Place {
         ControlPlane::serve_on(cx, self.make, &self.folder, self.address).await
     }
 
-    /// What the bootstrap says of it.
+    /// Its entry in the bootstrap.
     fn entry(&self) -> (SocketAddr, &'static [&'static str]) {
         match self.make {
             Make::GO_V2 => (self.address, &[]),
@@ -74,14 +74,15 @@ impl Place {
     }
 }
 
-/// Given two control planes of different make, each leading to a backend of its own, the first of them away,
-/// when a client begins, then it is served by the second (C-148); when the first comes, by the first (C-158);
-/// when the first is killed, then who has all it needs stays with that (C-149), and a client that begins is served by
-/// the second; when the first returns, both are served by it (C-165);
-/// when it is killed, and one client watches something new, then that one is served by the second (C-153); when the first
-/// returns with nothing new, both are served by it;
-/// when that is no longer wanted and both are killed, then calls go on; when the second returns, then who has all it needs
-/// stays as it is; when the first does, with another backend, then calls end up there; and no call fails in all this.
+/// Given two control planes of different make, each leading to its own backend, with the first one down,
+/// when a client starts, then the second serves it (C-148); when the first starts, the first serves it (C-158);
+/// when the first is killed, then a client that has all its resources stays (C-149), and a client that starts is served
+/// by the second; when the first returns, it serves both (C-165);
+/// when it is killed and one client watches a new name, then the second serves that client (C-153); when the first
+/// returns with unchanged contents, it serves both;
+/// when that watch has ended and both servers are killed, then calls continue; when the second returns, then clients
+/// that have all their resources stay as they are; when the first returns with another backend, then calls end up
+/// there; and no call fails in all this.
 async fn falls_back(cx: Context, pair: [Make; 2]) -> Fallible {
     let (blue, green) = (
         Backend::start("first").await?,
@@ -123,7 +124,7 @@ async fn falls_back(cx: Context, pair: [Make; 2]) -> Fallible {
     served_by(&late, &["first"]).await?;
     let wanted = first.serve(&cx).await?;
     served_by(&early, &["first"]).await?;
-    // Nobody has it: as long as it is wanted, whoever is there is asked.
+    // No server has this name: as long as it is watched, each reachable server is asked.
     drop(new);
 
     spare.kill().await?;
@@ -142,7 +143,7 @@ async fn falls_back(cx: Context, pair: [Make; 2]) -> Fallible {
     Ok(())
 }
 
-/// That ours is asked in v3 by the first client, whatever the other one speaks.
+/// Asserts that the first client uses v3 with our server, whatever version the other server speaks.
 async fn speaks_v3(control_plane: &ControlPlane) -> Fallible {
     match control_plane {
         ControlPlane::Oxds(oxds) => asks_in(oxds, "early", "v3").await,

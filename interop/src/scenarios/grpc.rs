@@ -52,7 +52,7 @@ impl Mesh {
         Ok(Self { folder, oxds, load })
     }
 
-    /// Waits until `backends`, and no others, answer.
+    /// Waits until exactly `backends` answer.
     async fn served_by(&self, backends: &[&str]) -> Fallible {
         only_at(&self.load.calls, "calls", backends).await
     }
@@ -99,7 +99,7 @@ async fn calls_follow_weights(cx: Context, grpc: Grpc) -> Fallible {
 }
 
 /// Given a first and a second priority,
-/// when the first dies, and comes back,
+/// when the first dies and returns,
 /// then calls go to the second, and return; none is lost (A56).
 async fn calls_follow_priorities(cx: Context, grpc: Grpc) -> Fallible {
     let (near, far) = (Backend::start("near").await?, Backend::start("far").await?);
@@ -162,9 +162,9 @@ async fn killed_backend_loses_no_call(cx: Context, grpc: Grpc) -> Fallible {
     mesh.load.calls.none_failed()
 }
 
-/// Given calls under way,
-/// when the control plane is killed, and later comes back with another configuration,
-/// then calls go on by the old one, then follow the new one, and none is lost.
+/// Given calls in progress,
+/// when the control plane is killed, and later returns with another configuration,
+/// then calls continue with the old one, then follow the new one, and none is lost.
 async fn killed_control_plane_loses_no_call(cx: Context, grpc: Grpc) -> Fallible {
     let (blue, green) = (
         Backend::start("blue").await?,
@@ -194,10 +194,10 @@ async fn killed_control_plane_loses_no_call(cx: Context, grpc: Grpc) -> Fallible
     mesh.load.calls.none_failed()
 }
 
-/// Given calls under way,
-/// when the cluster is edited to a form that gRPC refuses (the MAGLEV policy, A27),
-/// then `/status.json` shows the NACK with its reason, and calls go on by the last good form;
-/// when it is mended, the NACK is gone.
+/// Given calls in progress,
+/// when the cluster changes to a form that gRPC rejects (the MAGLEV policy, A27),
+/// then `/status.json` shows the NACK with its reason, and calls continue with the last valid form;
+/// when the file is fixed, the NACK is cleared.
 async fn nack_is_visible(cx: Context, grpc: Grpc) -> Fallible {
     let blue = Backend::start("blue").await?;
     let resources = |cluster: String| {

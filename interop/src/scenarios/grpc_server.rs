@@ -15,7 +15,7 @@ use crate::peers::oxds::{Bootstrap, Oxds, bootstrap};
 use crate::wait::until;
 use crate::{Context, Fallible};
 
-/// A server at work greets at once; this is for a busy machine.
+/// A serving server sends SETTINGS at once; this limit is for a busy machine.
 const GREETING: Duration = Duration::from_secs(1);
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -23,16 +23,16 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     vec![Scenario::new(name, follows_its_listener)]
 }
 
-/// What the server does with calls, by its routes.
+/// Effect of the server's routes on calls.
 #[derive(Clone, Copy)]
 enum Action {
-    /// Answers them itself.
+    /// Handles them itself.
     Serve,
-    /// Would forward them, which a server cannot: it refuses them.
+    /// Would forward them, which a server cannot: it fails them.
     Forward,
 }
 
-/// The listener of the name that the bootstrap's template gives it, and the routes it refers to.
+/// The listener with the name of the bootstrap's template, and the routes that it refers to.
 fn resources(address: SocketAddr, action: Action) -> [String; 2] {
     let (ip, port) = (address.ip(), address.port());
     let action = match action {
@@ -73,10 +73,10 @@ virtual_hosts:
     [listener, routes]
 }
 
-/// Given a server that has no listener yet, so that it greets no connection,
+/// Given a server without a listener, so that it accepts no connection,
 /// when its listener and routes come, then it serves;
-/// when the routes are edited to what a server may not do, then it refuses calls, and says so;
-/// when they are mended, it serves; and when the listener is deleted, it greets none any more.
+/// when the routes change to an action that a server must not take, then it fails calls with the reason;
+/// when they are fixed, it serves; and when the listener is deleted, it serves no new connection.
 async fn follows_its_listener(cx: Context) -> Fallible {
     let folder = Folder::create(&cx.dir)?;
     let oxds = Oxds::serve(&cx, &folder).await?;
@@ -106,7 +106,7 @@ async fn follows_its_listener(cx: Context) -> Fallible {
     greets(&mut server, false).await
 }
 
-/// Waits until it greets connections, or until it does not.
+/// Waits until it serves new connections, or until it does not.
 async fn greets(server: &mut GrpcServer, wanted: bool) -> Fallible {
     let what = if wanted {
         "the server greets connections"
@@ -120,8 +120,8 @@ async fn greets(server: &mut GrpcServer, wanted: bool) -> Fallible {
     .await
 }
 
-/// Whether a new connection gets its first byte, of HTTP/2 settings. Without a listener C-core accepts nothing, but once
-/// it had one it leaves its socket to the kernel, which goes on connecting.
+/// Whether a new connection gets its first byte, of HTTP/2 SETTINGS. Without a listener C-core accepts nothing; once it
+/// had one, it leaves its socket to the kernel, which still connects.
 async fn greeting(address: SocketAddr) -> bool {
     let greeted = async { TcpStream::connect(address).await?.read_u8().await };
     matches!(timeout(GREETING, greeted).await, Ok(Ok(_)))

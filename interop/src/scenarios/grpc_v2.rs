@@ -22,7 +22,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     all
 }
 
-/// The route, with the sum of its weights beside them: clients of those days add up, and refuse what is not said.
+/// The route, with the explicit sum of its weights: clients of that time check the sum.
 fn weighted(weights: &[(&str, u32)]) -> String {
     let total: u32 = weights.iter().map(|(_, weight)| weight).sum();
     let with_total = format!("weighted_clusters:\n        total_weight: {total}\n");
@@ -53,7 +53,7 @@ impl Mesh {
         })
     }
 
-    /// Waits until `backends`, and no others, answer to every client.
+    /// Waits until exactly `backends` answer every client.
     async fn served_by(&self, backends: &[&str]) -> Fallible {
         for (client, load) in &self.loads {
             only_at(&load.calls, client.name(), backends).await?;
@@ -61,7 +61,7 @@ impl Mesh {
         Ok(())
     }
 
-    /// Waits until the status shows each client in sync, and that all it asks for is of its version.
+    /// Waits until the status shows each client in sync, with all its types in its API version.
     async fn is_in_sync(&self) -> Fallible {
         until("every client in sync in its version", SOON, async || {
             let page = http::get(self.oxds.http, "/status.json").await?;
@@ -116,8 +116,8 @@ async fn follows_an_edit(cx: Context, client: OldGo) -> Fallible {
     mesh.served_by(&["second"]).await
 }
 
-/// Given three clients, two of v2 and one of v3, and besides what they call a cluster that v2 cannot say,
-/// when the route is edited, then all follow, and the status says what is withheld from v2, and why.
+/// Given three clients, two of v2 and one of v3, and a further cluster that v2 cannot express,
+/// when the route is edited, then all follow, and the status shows what is withheld from v2, and why.
 async fn both_see_the_same(cx: Context) -> Fallible {
     let (blue, green) = (
         Backend::start("blue").await?,

@@ -1,4 +1,4 @@
-//! What our channel reports of its load, to us and to a service by Envoy's protos in Go.
+//! Load reports of our channel, to us and to a Go service that uses Envoy's protos.
 
 use oxds_channel::Bootstrap;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::peers::oxds::{self, Oxds};
 use crate::wait::until;
 use crate::{Context, Fallible, http};
 
-/// Calls that succeed, and that fail.
+/// Calls that succeed, and calls that fail.
 const GOOD: u64 = 40;
 const BAD: u64 = 5;
 
@@ -24,7 +24,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// A folder with one cluster, which reports its load and some of what its backend, on grpc-go, says of itself.
+/// A folder with one cluster, which reports its load and some ORCA metrics of its grpc-go backend.
 async fn configured(cx: &Context) -> Fallible<(Folder, GoBackend)> {
     let backend = GoBackend::start(cx).await?;
     let reported = "lrs_server: { self: {} }\n\
@@ -40,7 +40,7 @@ async fn configured(cx: &Context) -> Fallible<(Folder, GoBackend)> {
     Ok((folder, backend))
 }
 
-/// Makes the calls by a channel of this bootstrap, which is gone afterwards.
+/// Makes the calls by a channel with this bootstrap, and drops it.
 async fn make_calls(bootstrap: Bootstrap) -> Fallible {
     let mut channel = open(bootstrap)?;
     for _ in 0..GOOD {
@@ -54,8 +54,8 @@ async fn make_calls(bootstrap: Bootstrap) -> Fallible {
 }
 
 /// Given a cluster that reports its load to `oxds serve`,
-/// when our channel makes calls to a backend on grpc-go, and is dropped,
-/// then `/status.json` counts each of them as it ended, none under way, and what the backend said (C-129, C-136, C-142,
+/// when our channel calls a grpc-go backend, and is dropped,
+/// then `/status.json` counts each call as it ended, none in progress, and the backend's metrics (C-129, C-136, C-142,
 /// C-143).
 async fn to_oxds(cx: Context) -> Fallible {
     let (folder, _backend) = configured(&cx).await?;
@@ -85,10 +85,10 @@ async fn to_oxds(cx: Context) -> Fallible {
     .await
 }
 
-/// Given the same folder served by go-control-plane, with a load reporting service by Envoy's protos beside it,
+/// Given the same folder served by go-control-plane, with a load reporting service of Envoy's protos beside it,
 /// when our channel makes the calls, and is dropped,
-/// then its node can do `send_all_clusters`, nothing is reported before the answer, reports add up to the calls and to what
-/// the backend said, and the stream ends in good order (C-130, C-132, C-134, C-136, C-142, C-143).
+/// then its node announces `send_all_clusters`, nothing is reported before the response, the reports add up to the
+/// calls and to the backend's metrics, and the stream ends cleanly (C-130, C-132, C-134, C-136, C-142, C-143).
 async fn to_go(cx: Context) -> Fallible {
     let (folder, _backend) = configured(&cx).await?;
     let mut control_plane = ForeignControlPlane::serve(&cx, Foreign::Go, &folder).await?;

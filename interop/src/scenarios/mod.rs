@@ -29,12 +29,12 @@ use std::time::Duration;
 use crate::calls::{Calls, Counts};
 use crate::{Context, Fallible};
 
-/// How long anything that must happen may take: many times what it takes, for a busy machine.
+/// Deadline of everything that must happen: many times its usual duration, for a busy machine.
 const SOON: Duration = Duration::from_secs(20);
-/// How many calls in a row must agree before traffic counts as moved.
+/// Number of calls in a row that must agree before traffic counts as moved.
 const SETTLED: usize = 60;
 
-/// Waits until these calls, or this traffic, are answered by `backends` and no others.
+/// Waits until exactly `backends` answer these calls, or this traffic.
 async fn only_at(calls: &Calls, what: &str, backends: &[&str]) -> Fallible {
     let what = format!("{what} at {backends:?} only");
     let only = |counts: &Counts| counts.only(backends);
@@ -48,7 +48,7 @@ pub(crate) struct Scenario {
     pub(crate) run: Box<dyn Fn(Context) -> Ending>,
 }
 
-/// How a scenario comes out. It stays on the runner's own thread, so it need not be `Send`.
+/// Future of a scenario's result. It stays on the runner's own thread, so it need not be `Send`.
 type Ending = Pin<Box<dyn Future<Output = Fallible>>>;
 
 impl Scenario {
@@ -71,7 +71,7 @@ impl fmt::Debug for Scenario {
     }
 }
 
-/// All of them, in the order in which they run.
+/// All scenarios, in the order in which they run.
 pub(crate) fn all() -> Vec<Scenario> {
     [
         api::scenarios(),

@@ -1,4 +1,4 @@
-//! Envoy and three gRPC implementations at once, while their control plane dies again and again.
+//! Envoy and three gRPC implementations at once, while their control plane is killed again and again.
 
 use super::{SOON, Scenario, only_at};
 use crate::backend::Backend;
@@ -11,7 +11,7 @@ use crate::peers::oxds::{Bootstrap, Oxds, bootstrap, bootstrap_of};
 use crate::wire::Protocol;
 use crate::{Context, Fallible};
 
-/// How often the control plane is killed.
+/// Number of times that the control plane is killed.
 const DEATHS: usize = 2;
 /// Calls that each client makes while it is dead.
 const WITHOUT: usize = 100;
@@ -23,10 +23,10 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     vec![Scenario::new(name, all_clients_outlive_restarts)]
 }
 
-/// Given Envoy and gRPC in three languages under load, on one control plane; Envoy sees another listener of the
-/// same name than they do, by its group (S-74),
-/// when the control plane is killed twice, while it is dead the endpoint is edited, and it is started again,
-/// then calls go on, those of all clients move to the new endpoint each time, and none fails.
+/// Given Envoy and gRPC in three languages under load, on one control plane; by its group, Envoy sees another listener
+/// of the same name (S-74),
+/// when the control plane is killed twice, the endpoint is edited while it is dead, and it is started again,
+/// then calls continue, the calls of all clients move to the new endpoint each time, and none fails.
 async fn all_clients_outlive_restarts(cx: Context) -> Fallible {
     let backends = [Backend::start("a").await?, Backend::start("b").await?];
     let names = ["a", "b"];
@@ -83,7 +83,7 @@ async fn all_clients_outlive_restarts(cx: Context) -> Fallible {
     oxds.reports_no_rejection(SOON).await
 }
 
-/// Waits until `backend`, and no other, answers every client.
+/// Waits until only `backend` answers every client.
 async fn served_by(loads: &[(&str, &Calls)], backend: &str) -> Fallible {
     for (client, calls) in loads {
         only_at(calls, client, &[backend]).await?;

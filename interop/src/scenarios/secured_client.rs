@@ -1,5 +1,5 @@
-//! Our own client over mTLS, with a token in every call (gRFC A65, A97), before control planes that are not ours:
-//! go-control-plane by ADS, and Python's standard library by REST.
+//! Our own client over mTLS, with a token in every call (gRFC A65, A97), with other control planes: go-control-plane by
+//! ADS, and Python's standard library by REST.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,10 +40,10 @@ fn write(folder: &Folder, to: &str, blue: &Backend, green: &Backend) -> Fallible
     folder.write("mesh.yaml", &resources(&[(to, 1)], blue, green))
 }
 
-/// Given go-control-plane, which asks for a certificate and a token (C-17, C-34),
-/// then our channel with both calls blue, and the control plane knows its identity; one without a token is refused, and
-/// its calls say so; when all certificates are replaced by those of another authority, and the control plane comes back
-/// with them and with green (C-18), then calls follow, and none fails.
+/// Given go-control-plane, which requires a certificate and a token (C-17, C-34),
+/// then our channel with both calls blue, and the control plane knows its identity; a channel without a token is
+/// denied, and its calls say so; when all certificates are replaced by those of another authority, and the control
+/// plane returns with them and with green (C-18), then calls follow, and none fails.
 async fn channel_to_go(cx: Context) -> Fallible {
     let (blue, green) = (
         Backend::start("blue").await?,
@@ -77,9 +77,9 @@ async fn channel_to_go(cx: Context) -> Fallible {
     load.calls.none_failed()
 }
 
-/// Given a REST server of Python's that asks for a certificate and a token,
-/// then our client with both has what it serves; one without a token hears 401; when all certificates are replaced, then
-/// the next polls are by the new ones, and an edit is followed.
+/// Given a Python REST server that requires a certificate and a token,
+/// then our client with both has its resources; a client without a token gets 401; when all certificates are replaced,
+/// then the next polls use the new ones, and an edit is followed.
 async fn polls_to_python(cx: Context) -> Fallible {
     publish(&cx.dir, "1", &[("a", "one")])?;
     let certificates = Certificates::create(&cx.dir)?;
@@ -119,7 +119,7 @@ fn is_of(update: &Update<Arc<Cluster>>, service: &str) -> bool {
     matches!(update, Update::Changed(Ok(cluster)) if &*cluster.eds_service_name == service)
 }
 
-/// Waits for such a word.
+/// Waits for such an update.
 async fn told(
     watch: &mut Watch<Cluster>,
     wanted: impl Fn(&Update<Arc<Cluster>>) -> bool,

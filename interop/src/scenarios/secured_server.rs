@@ -1,5 +1,5 @@
-//! `oxds serve` over TLS, and over mTLS with rules that bind the client's certificate to its node (S-78), before our own
-//! client (C-16), gRPC of others and Envoy.
+//! `oxds serve` over TLS, and over mTLS with rules that bind the client's certificate to its node (S-78), with our own
+//! client (C-16), other gRPC clients and Envoy.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -48,15 +48,15 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     all
 }
 
-/// Who asks.
+/// The clients.
 #[derive(Clone, Copy, Debug)]
 enum Peer {
     /// Our channel.
     Channel,
     Grpc(Grpc),
-    /// Envoy, by ADS.
+    /// Envoy over ADS.
     Envoy,
-    /// Envoy, by polling.
+    /// Envoy over REST.
     EnvoyRest,
 }
 
@@ -78,7 +78,7 @@ impl Peer {
     }
 }
 
-/// A peer that calls what it is told of.
+/// A peer whose calls follow its configuration.
 enum Load {
     Channel(ChannelLoad),
     Grpc(GrpcLoad),
@@ -137,7 +137,7 @@ impl Secured {
         Ok(path)
     }
 
-    /// The bootstrap file of Envoy: that of `oxds bootstrap`, whose cluster is given TLS; or one that says REST instead.
+    /// The bootstrap file of Envoy: that of `oxds bootstrap` with TLS on its cluster, or one that uses REST.
     async fn envoy_bootstrap(&self, cx: &Context, peer: Peer) -> Fallible<PathBuf> {
         let kind = oxds::Bootstrap::Envoy(Protocol::Sotw);
         let path = oxds::bootstrap_of(cx, kind, self.oxds.grpc, NODE).await?;
@@ -164,7 +164,7 @@ impl Secured {
         })
     }
 
-    /// A command of `oxds` that asks here.
+    /// An `oxds` command with this server and its certificates.
     fn asking(&self, cx: &Context, words: &[&str]) -> Command {
         let mut command = Command::new(&cx.peers.oxds);
         command.args(words).args(["--node-id", NODE]);
@@ -174,7 +174,7 @@ impl Secured {
     }
 }
 
-/// An Envoy bootstrap that asks for each kind by polls, instead of by ADS; what comes refers to ADS no more.
+/// An Envoy bootstrap that polls each type by REST; the polled resources do not refer to ADS.
 fn by_rest(bootstrap: &str) -> Fallible<String> {
     let (before, rest) = bootstrap
         .split_once("dynamic_resources:\n")
@@ -193,12 +193,12 @@ fn by_rest(bootstrap: &str) -> Fallible<String> {
     ))
 }
 
-/// How a `ConfigSource` says ADS in the folders here, and how it says REST.
+/// The `ConfigSource` for ADS in the folders here, and the one for REST.
 const ADS: &str = "{ ads: {}, resource_api_version: V3 }";
 const REST: &str = "{ resource_api_version: V3, api_config_source: { transport_api_version: V3, api_type: REST, \
                     cluster_names: [xds], refresh_delay: 0.2s } }";
 
-/// Calls to blue, or to green, in the words of who asks.
+/// Routes to blue or to green, in the form of this client.
 fn mesh(peer: Peer, to: &str, blue: &Backend, green: &Backend) -> [String; 5] {
     resources(&[(to, 1)], blue, green).map(|text| in_words_of(peer, &text))
 }
@@ -212,7 +212,7 @@ fn in_words_of(peer: Peer, text: &str) -> String {
 
 /// Given `oxds serve` over TLS, or over mTLS with a rule for the one client, and a peer that calls blue,
 /// when the route is edited to green,
-/// then calls follow, and none fails; the status knows the node in sync.
+/// then calls follow, and none fails; the status shows the node in sync.
 async fn follows_an_edit(cx: Context, tls: Tls, peer: Peer) -> Fallible {
     let (blue, green) = (
         Backend::start("blue").await?,
@@ -233,7 +233,7 @@ async fn follows_an_edit(cx: Context, tls: Tls, peer: Peer) -> Fallible {
 
 /// Given the same,
 /// when a cluster is added,
-/// then `oxds watch` tells of it, by ADS and by polling.
+/// then `oxds watch` prints it, by ADS and by polling.
 async fn watch_follows_an_edit(cx: Context, tls: Tls) -> Fallible {
     let secured = Secured::start(&cx, tls, &[("a.yaml", &[cluster("a")])]).await?;
     let url = format!("https://{}", secured.oxds.grpc);
@@ -256,7 +256,7 @@ async fn watch_follows_an_edit(cx: Context, tls: Tls) -> Fallible {
     Ok(())
 }
 
-/// Waits until a watch has told that a cluster was added.
+/// Waits until a watch has printed that a cluster was added.
 async fn added(watch: &mut Process, name: &str) -> Fallible {
     until(&format!("{name}, which was added"), SOON, async || {
         watch.running()?;
@@ -272,9 +272,9 @@ async fn added(watch: &mut Process, name: &str) -> Fallible {
 
 /// Given `oxds serve` over mTLS, and grpc-go, which calls blue,
 /// when authority, server's and client's certificate are replaced on disk,
-/// then a new client that believes the new authority alone is served, without a restart (S-78), and the stream that is
-/// open goes on by what it began with; when the control plane is killed and comes back with another configuration, then
-/// grpc-go connects by its new files (gRFC A65) and follows; no call fails.
+/// then a new client that trusts only the new authority is served, without a restart (S-78), and the open stream
+/// continues with its old certificates; when the control plane is killed and returns with another configuration, then
+/// grpc-go connects with its new files (gRFC A65) and follows; no call fails.
 async fn new_certificates(cx: Context) -> Fallible {
     let (blue, green) = (
         Backend::start("blue").await?,

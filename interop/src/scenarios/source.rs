@@ -1,4 +1,4 @@
-//! Our client's sources beside ADS, at control planes that are not ours.
+//! Our client's sources beside ADS, with other control planes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ async fn next<T: Typed>(watch: &mut Watch<T>) -> Fallible<Update<Arc<T>>> {
     next.ok_or_else(|| "the client is gone".into())
 }
 
-/// The next word, which is a resource.
+/// Returns the next update, which must be a resource.
 async fn value<T: Typed>(watch: &mut Watch<T>) -> Fallible<Arc<T>> {
     match next(watch).await? {
         Update::Changed(Ok(value)) => Ok(value),
@@ -52,7 +52,7 @@ async fn value<T: Typed>(watch: &mut Watch<T>) -> Fallible<Arc<T>> {
     }
 }
 
-/// The next word, which is that there is no such resource any more.
+/// Returns the next update, which must be a not-found error.
 async fn gone<T: Typed>(watch: &mut Watch<T>) -> Fallible {
     match next(watch).await? {
         Update::Changed(Err(_)) => Ok(()),
@@ -70,9 +70,9 @@ fn write(folder: &Folder, service: &str, weight: &[(&str, u32)]) -> Fallible {
     )
 }
 
-/// Given go-control-plane, asked for each kind by a service of its own (C-271), with full states or with differences,
+/// Given go-control-plane, with a separate service for each type (C-271), over SotW or delta,
 /// when its folder is edited,
-/// then each kind follows: the route changes, the new cluster comes, the old one goes.
+/// then each type follows: the route changes, the new cluster is added, the old one is removed.
 async fn per_type_follows_an_edit(cx: Context, delta: bool) -> Fallible {
     let folder = Folder::create(&cx.dir)?;
     write(&folder, "blue", &[("blue", 1)])?;
@@ -101,7 +101,7 @@ async fn per_type_follows_an_edit(cx: Context, delta: bool) -> Fallible {
     Ok(())
 }
 
-/// Replaces what the REST server says of clusters.
+/// Replaces the clusters of the REST server.
 pub(super) fn publish(folder: &Path, version: &str, clusters: &[(&str, &str)]) -> Fallible {
     let resources: Vec<_> = clusters
         .iter()
@@ -120,9 +120,9 @@ pub(super) fn publish(folder: &Path, version: &str, clusters: &[(&str, &str)]) -
     Ok(std::fs::rename(new, folder.join("clusters.json"))?)
 }
 
-/// Given a REST server of Python's (C-266, C-267, C-268),
-/// when what it serves changes, fails, and is mended,
-/// then the client follows, holds on meanwhile, says which version it has, and hears when nothing is new.
+/// Given a Python REST server (C-266, C-267, C-268),
+/// when its resources change, fail and are fixed,
+/// then the client follows, keeps its resources meanwhile, sends its version, and gets 304 if nothing has changed.
 async fn rest_follows_an_edit(cx: Context) -> Fallible {
     publish(&cx.dir, "1", &[("a", "one"), ("b", "one")])?;
     let mut plane = RestPlane::serve(&cx, &cx.dir).await?;
@@ -149,7 +149,7 @@ async fn rest_follows_an_edit(cx: Context) -> Fallible {
     }
     publish(&cx.dir, "3", &[("a", "three"), ("b", "three")])?;
     expect(&mut a, "three").await?;
-    // The failure was told of b, too, if b was open then; its return in any case.
+    // If the watch of b was open then, it got the ambient error, too; its end in any case.
     loop {
         if let Update::Changed(Ok(found)) = next(&mut b).await? {
             return match &*found.eds_service_name {

@@ -1,5 +1,5 @@
-//! gRPC's xDS interop suite, its cases driven against the programs of two languages: our client before grpc-go's
-//! servers, and grpc-go's client before ours, under two control planes.
+//! gRPC's xDS interop suite: its cases run with the programs of two languages, our client with grpc-go's servers, and
+//! grpc-go's client with ours, under two control planes.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ const AGREE: i32 = SETTLED as i32;
 /// Both methods.
 const BOTH: [RpcType; 2] = [RpcType::EmptyCall, RpcType::UnaryCall];
 
-/// Who calls, whom, and by whose word.
+/// Client, servers and control plane of a case.
 #[derive(Clone, Copy, Debug)]
 struct Cast {
     client: Suite,
@@ -87,8 +87,8 @@ impl Mesh {
         })
     }
 
-    /// Replaces what leads to the servers. Returns once a control plane of others serves it; ours may take its time, which
-    /// what the calls come to will show.
+    /// Replaces the route to the servers. Returns once a foreign control plane serves it; for ours, the results of the
+    /// calls show when it does.
     async fn edit(&self, resources: &[String]) -> Fallible {
         let ControlPlane::Foreign(theirs) = &self.control_plane else {
             return self.folder.write("mesh.yaml", resources);
@@ -101,7 +101,7 @@ impl Mesh {
         .await
     }
 
-    /// Waits until these hosts, and no others, answer, and no call fails.
+    /// Waits until exactly these hosts answer, and no call fails.
     async fn served_by(&mut self, hosts: &[&str]) -> Fallible {
         let what = format!("calls at {hosts:?} only");
         self.client
@@ -115,7 +115,7 @@ fn only(seen: &LoadBalancerStatsResponse, hosts: &[&str]) -> bool {
     seen.num_failures == 0 && seen.rpcs_by_peer.keys().eq(hosts)
 }
 
-/// Servers of these hosts, which are in order.
+/// Servers with these host names, in order.
 async fn servers<const N: usize>(
     cx: &Context,
     cast: Cast,
@@ -130,8 +130,8 @@ async fn servers<const N: usize>(
         .map_err(|_| "as many servers as hosts".into())
 }
 
-/// ping_pong and round_robin: given three backends, when all have answered, then the next calls go round evenly, and
-/// none fails.
+/// ping_pong and round_robin: given three backends, when all have answered, then the next calls are distributed evenly,
+/// and none fails.
 async fn round_robin(cx: Context, cast: Cast) -> Fallible {
     let hosts = ["a", "b", "c"];
     let [a, b, c] = servers(&cx, cast, hosts).await?;
@@ -144,7 +144,8 @@ async fn round_robin(cx: Context, cast: Cast) -> Fallible {
     let mut mesh = Mesh::start(&cx, cast, &resources, &flags).await?;
     mesh.served_by(&hosts).await?;
     let seen = mesh.client.next(300).await?;
-    // Calls that begin together, as on a busy machine, may take their turns in another order: some more or less at either end.
+    // Calls that start together, as on a busy machine, may take their turns in another order: a few more or less at
+    // either end.
     let even = |n: &i32| (96..=104).contains(n);
     if !(only(&seen, &hosts) && seen.rpcs_by_peer.values().all(even)) {
         return Err(format!("300 calls to three backends: {seen:?}").into());
@@ -152,7 +153,7 @@ async fn round_robin(cx: Context, cast: Cast) -> Fallible {
     mesh.client.at_most_failed(0).await
 }
 
-/// Given three backends, when one is killed, then the others take its calls; at most those under way are lost.
+/// Given three backends, when one is killed, then the others take its calls; at most the calls in progress are lost.
 async fn killed_backend(cx: Context, cast: Cast) -> Fallible {
     let [a, b, c] = servers(&cx, cast, ["a", "b", "c"]).await?;
     let resources = [
@@ -165,17 +166,18 @@ async fn killed_backend(cx: Context, cast: Cast) -> Fallible {
     let began = Instant::now();
     a.kill().await?;
     mesh.client.next(1).await?;
-    // Until the client has heard of it, a call begins every 10 ms.
+    // Until the client notices, a call starts every 10 ms.
     let meanwhile = i32::try_from(began.elapsed().as_millis() / 10)?;
     mesh.served_by(&["b", "c"]).await?;
     mesh.client.at_most_failed(2 + meanwhile).await
 }
 
-/// Given calls to two backends, when the route moves to another cluster and its endpoints, and the old one is taken away,
-/// then the calls follow.
+/// Given calls to two backends, when the route moves to another cluster with other endpoints, and the old one is
+/// removed, then the calls follow.
 ///
-/// Before our control plane that is one edit: to make before it breaks is for us to show. go-control-plane's cache takes
-/// the cluster away before the route has left it, and calls in between fail rightly: there both stay until it has.
+/// With our control plane that is one edit, which shows make-before-break. go-control-plane's cache removes the cluster
+/// before the route has left it, and calls in between fail rightly: there, both clusters stay until the route has
+/// moved.
 async fn change_backend_service(cx: Context, cast: Cast) -> Fallible {
     let [a, b, c, d] = servers(&cx, cast, ["a", "b", "c", "d"]).await?;
     let service = |name: &str, one: &SuiteServer, other: &SuiteServer| {
@@ -191,7 +193,7 @@ async fn change_backend_service(cx: Context, cast: Cast) -> Fallible {
     }
     mesh.edit(&green).await?;
     mesh.served_by(&["c", "d"]).await?;
-    // grpc-go has a race of its own here (`Grpc::is_own_race`): a call or two may meet it.
+    // grpc-go has a race of its own here (`Grpc::is_own_race`), which a call or two may hit.
     let most = if cast.client == Suite::Go { 2 } else { 0 };
     mesh.client.at_most_failed(most).await
 }
@@ -223,7 +225,7 @@ async fn traffic_splitting(cx: Context, cast: Cast) -> Fallible {
     Ok(())
 }
 
-/// Which method a match sends to the second service; the other goes to the first.
+/// The match that sends a method to the second service; the other method goes to the first.
 const MATCHES: [(&str, RpcType); 12] = [
     (
         "path: /grpc.testing.TestService/EmptyCall",
@@ -276,8 +278,8 @@ const MATCHES: [(&str, RpcType); 12] = [
 ];
 
 /// path_matching and header_matching: given both methods, each with metadata that `Configure` has set, when the route
-/// is edited to each kind of match in turn, then the method that it fits goes to the second service, the other one
-/// does not, and no call fails.
+/// is edited to each type of match in turn, then the matching method goes to the second service, the other one does
+/// not, and no call fails.
 async fn matching(cx: Context, cast: Cast) -> Fallible {
     let [a, b] = servers(&cx, cast, ["a", "b"]).await?;
     let resources = |matching: &str| {
@@ -321,12 +323,12 @@ async fn matching(cx: Context, cast: Cast) -> Fallible {
     mesh.client.at_most_failed(0).await
 }
 
-/// Given calls that succeed, when `Configure` gives them `rpc-behavior` and a deadline, then they end as the server was
-/// told, by status in the totals; when it takes them away, they succeed again.
+/// Given calls that succeed, when `Configure` gives them `rpc-behavior` and a deadline, then they end with the
+/// configured status in the totals; when it removes them, they succeed again.
 async fn behaviour(cx: Context, cast: Cast) -> Fallible {
     let unary = [RpcType::UnaryCall];
     let [a] = servers(&cx, cast, ["a"]).await?;
-    // Without the retry policy, by which a call of UNAVAILABLE would be three.
+    // Without a retry policy, which would make three calls of one UNAVAILABLE.
     let resources = [
         routes_matching(&[(r#"prefix: """#, "blue")]),
         cluster("blue"),
@@ -337,7 +339,7 @@ async fn behaviour(cx: Context, cast: Cast) -> Fallible {
     for (behaviour, timeout_sec, code, least) in [
         ("error-code-8", 0, 8, 5),
         ("hostname=a error-code-9", 0, 9, 5),
-        // At its deadline grpc-go's server answers such a call, without a host; that may come first.
+        // At its deadline grpc-go's server answers such a call, without a host; that response may come first.
         ("keep-open", 1, 4, 1),
         ("sleep-3", 1, 4, 5),
     ] {
@@ -367,8 +369,8 @@ async fn behaviour(cx: Context, cast: Cast) -> Fallible {
     mesh.served_by(&["a"]).await
 }
 
-/// Given our client under a control plane of another make, when a reader on gRPC's own stubs asks its stats port, then
-/// every resource is shown as acknowledged, with its content and version (C-121, C-123).
+/// Given our client under another control plane, when a reader with gRPC's own stubs calls its stats port, then every
+/// resource is shown as acknowledged, with its content and version (C-121, C-123).
 async fn tells_csds(cx: Context) -> Fallible {
     let cast = Cast {
         client: Suite::Oxds,

@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use bytes::{Buf, BytesMut};
 
-/// What a client sends before its first frame (RFC 9113 §3.4).
+/// The connection preface of a client (RFC 9113 §3.4).
 const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
-/// Length, type, flags and stream identifier.
+/// Frame header: length, type, flags and stream identifier.
 const FRAME_HEAD: usize = 9;
-/// gRPC's: the compressed flag and the length.
+/// gRPC prefix: the compressed flag and the length.
 const MESSAGE_HEAD: usize = 5;
 const DATA: u8 = 0;
 const PADDED: u8 = 0x8;
 
-/// Cuts one direction's bytes into frames, and each stream's DATA into gRPC messages.
+/// Splits one direction's bytes into frames, and each stream's DATA into gRPC messages.
 #[derive(Debug)]
 pub(super) struct Frames {
     preface: usize,
@@ -39,8 +39,8 @@ impl Frames {
         }
     }
 
-    /// Takes the next bytes; `each` sees every message they complete. Compressed messages are left
-    /// out: no peer compresses unless told to.
+    /// Takes the next bytes; `each` sees every message that they complete. Compressed messages are left out: no peer
+    /// compresses unless it is configured to.
     pub(super) fn feed(&mut self, bytes: &[u8], each: &mut impl FnMut(&[u8])) {
         let skipped = self.preface.min(bytes.len());
         self.preface -= skipped;
@@ -56,7 +56,7 @@ impl Frames {
         }
     }
 
-    /// The next complete DATA frame's stream and payload; other frames are skipped.
+    /// Returns the next complete DATA frame's stream and payload; other frames are skipped.
     fn next_data(&mut self) -> Option<(u32, BytesMut)> {
         loop {
             let head = self.pending.get(..FRAME_HEAD)?;
@@ -102,8 +102,8 @@ mod tests {
         bytes
     }
 
-    /// Given two streams whose messages are cut across frames, padding and reads at every byte,
-    /// each message is seen once and whole.
+    /// given two streams whose messages are split by frames, padding and reads at every byte / then each message is
+    /// seen once and whole.
     #[test]
     fn messages_are_found_however_the_bytes_are_cut() {
         let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();

@@ -1,4 +1,4 @@
-//! Discovery messages of both protocols, brought to one form.
+//! Discovery messages of both variants, in one form.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use envoy_types::pb::google::protobuf::Any;
 use envoy_types::pb::google::rpc::Status;
 use prost::Message as _;
 
-/// How client and server talk on the ADS stream.
+/// The variants of the ADS stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     Sotw,
@@ -28,18 +28,18 @@ pub(crate) enum Message {
 pub(crate) struct Request {
     /// The message's short name: `Cluster`.
     pub(crate) kind: String,
-    /// SotW: the names subscribed to. Delta: those added.
+    /// SotW: the subscribed names. Delta: the added names.
     pub(crate) names: Vec<String>,
-    /// Delta: names no longer wanted.
+    /// Delta: the removed names.
     pub(crate) unsubscribed: Vec<String>,
-    /// Delta: how many resources the client says it already has.
+    /// Delta: number of resources in `initial_resource_versions`.
     pub(crate) initial: usize,
     pub(crate) nonce: String,
-    /// A NACK's reason.
+    /// Reason of a NACK.
     pub(crate) error: Option<String>,
 }
 
-/// What a control plane sent.
+/// A response of a control plane.
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
     pub(crate) kind: String,
@@ -50,7 +50,7 @@ pub(crate) struct Response {
 }
 
 impl Protocol {
-    /// Its name within a scenario's.
+    /// Part of a scenario's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sotw => "sotw",

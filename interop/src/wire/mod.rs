@@ -1,8 +1,8 @@
-//! A witness between a client and its control plane: a TCP relay that reads along.
+//! A witness between a client and its control plane: a TCP relay that reads the traffic.
 //!
-//! It passes every byte on untouched, so that the two HTTP/2 stacks still talk to each other, and decodes
-//! the discovery messages it sees with `envoy-types`, not with our own envelope. Each message is recorded
-//! before it is passed on: what a peer sends *because of* a message stands after it in the record.
+//! It forwards every byte unchanged, so that the two HTTP/2 stacks still talk to each other, and decodes the discovery
+//! messages with `envoy-types`, not with our own envelope. Each message is recorded before it is forwarded: a message
+//! that a peer sends as a reaction stands after its cause in the record.
 
 mod frames;
 mod message;
@@ -23,7 +23,7 @@ pub(crate) use message::{Message, Protocol, Request, Response};
 /// A running relay. Dropping it closes its listener and its connections.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    /// Where clients connect instead of to the control plane.
+    /// Address for clients, in place of the control plane's.
     pub(crate) address: SocketAddr,
     record: Record,
     task: JoinHandle<()>,
@@ -37,7 +37,7 @@ struct Record {
 }
 
 impl Wire {
-    /// Listens on a port of the system's choice, relays to `upstream`, logs to `dir/wire.log`.
+    /// Listens on a port that the system chooses, relays to `upstream`, logs to `dir/wire.log`.
     pub(crate) async fn start(
         upstream: SocketAddr,
         protocol: Protocol,
@@ -66,17 +66,17 @@ impl Wire {
         })
     }
 
-    /// The present end of the record, for the `…_since` methods.
+    /// Current end of the record, for the `…_since` methods.
     pub(crate) fn mark(&self) -> usize {
         self.lock().len()
     }
 
-    /// Everything that passed after `mark`.
+    /// Messages that passed after `mark`.
     pub(crate) fn since(&self, mark: usize) -> Vec<Message> {
         self.lock().get(mark..).unwrap_or_default().to_vec()
     }
 
-    /// The responses that passed after `mark`.
+    /// Responses that passed after `mark`.
     pub(crate) fn responses_since(&self, mark: usize) -> Vec<Response> {
         self.since(mark)
             .into_iter()
@@ -84,7 +84,7 @@ impl Wire {
             .collect()
     }
 
-    /// The requests that passed after `mark`.
+    /// Requests that passed after `mark`.
     pub(crate) fn requests_since(&self, mark: usize) -> Vec<Request> {
         self.since(mark)
             .into_iter()
@@ -118,7 +118,7 @@ impl Record {
             .create(true)
             .append(true)
             .open(&self.log);
-        // The log is for people; the record is what scenarios judge by.
+        // The log is for people; scenarios use the record.
         let _ = log.and_then(|mut file| file.write_all(line.as_bytes()));
         seen.push(message);
     }
@@ -147,7 +147,7 @@ async fn relay(
             record.push(connection, message);
         }
     });
-    // One direction at its end ends both, as the death of a process would.
+    // The end of one direction ends both, as the death of a process would.
     tokio::select! {
         ended = requests => ended,
         ended = responses => ended,
