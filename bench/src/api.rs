@@ -23,12 +23,12 @@ const NEW: &str = "crate:envoy-types@0.7.7#subdir=proto/data-plane-api";
 const BUF_YAML: &str =
     "version: v2\nmodules:\n  - path: .\nbreaking:\n  use: [FILE, PACKAGE, WIRE_JSON, WIRE]\n";
 
-/// What is measured.
+/// Measured works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Work {
     /// Everything that `oxds api check` does.
     Check,
-    /// What `oxds api breaking` does.
+    /// Everything that `oxds api breaking` does.
     Breaking,
     /// Hashes of all files, after parsing.
     Hash,
@@ -36,13 +36,13 @@ pub(crate) enum Work {
     NextMajor,
 }
 
-/// What a part showed.
+/// Result of one process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Done {
-    /// Of the work alone, where parsing does not count.
+    /// Duration of the work alone, without parsing.
     millis: f64,
     files: usize,
-    /// How many findings, hashes or files came of it.
+    /// Number of findings, hashes or files.
     results: usize,
     peak_mib: f64,
 }
@@ -96,7 +96,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// The role: reads the folder, and for comparisons its last commit.
+/// The role: reads the folder and, for comparisons, its last commit.
 pub(crate) fn work(folder: &Path, work: Work) -> Result<Done, String> {
     let read = |input: Input| load(&input, &Options::default()).map_err(|error| error.to_string());
     let new = || read(Input::Folder(folder.to_owned()));
@@ -165,14 +165,14 @@ fn peer(buf: &Path, folder: &Path) -> Result<f64, String> {
         .status()
         .map_err(|error| error.to_string())?;
     let wall = start.elapsed().as_secs_f64() * 1e3;
-    // It has findings: anything else means that it did not do the work.
+    // It has findings: any other exit code means that it did not do the work.
     match status.code() {
         Some(100) => Ok(wall),
         _ => Err(format!("buf breaking: {status}")),
     }
 }
 
-/// The old tree committed, the new one in its place.
+/// Commits the old tree and puts the new one in its place.
 fn repository(folder: &Path) -> Result<(), String> {
     let git = |arguments: &[&str]| {
         let status = Command::new("git")
@@ -215,7 +215,7 @@ fn write(input: &str, folder: &Path) -> Result<(), String> {
     std::fs::write(folder.join("buf.yaml"), BUF_YAML).map_err(|error| error.to_string())
 }
 
-/// The most memory that this process ever had, as Linux counts it; 0 elsewhere.
+/// Peak memory of this process, as Linux counts it; 0 elsewhere.
 fn peak_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,4 +1,4 @@
-//! F-2: from a file saved until a client has applied it, debounce included.
+//! F-2: time from a saved file until a client has applied it, debounce included.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use crate::Plan;
 use crate::report::{Table, percentile_micros};
 use crate::roles::{Part, Role};
 
-/// How long the store waits for quiet before it reads a change.
+/// Quiet time that the store waits for before it reads a change.
 const DEBOUNCE_MILLIS: f64 = 50.0;
-/// What may come on top of it, at the 99th percentile.
+/// Allowed time on top of it, at the 99th percentile.
 const MOST_BEYOND_MILLIS: f64 = 20.0;
-/// A change that takes longer has been lost.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A change that takes longer is lost.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let rounds = if plan.smoke { 5 } else { 200 };
@@ -84,6 +84,6 @@ async fn until(watch: &mut Watch<Cluster>, generation: usize) -> Result<(), Stri
             }
         }
     };
-    let arrived = tokio::time::timeout(PATIENCE, arrived).await;
-    arrived.map_err(|_| format!("{wanted} did not arrive within {PATIENCE:?}"))?
+    let arrived = tokio::time::timeout(TIMEOUT, arrived).await;
+    arrived.map_err(|_| format!("{wanted} did not arrive within {TIMEOUT:?}"))?
 }

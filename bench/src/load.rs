@@ -1,7 +1,7 @@
-//! F-1: a folder of YAML until it is served, against parsing the YAML alone.
+//! F-1: time until a folder of YAML is served, compared with parsing the YAML alone.
 //!
-//! Parsing alone reads the same files on as many threads and makes plain values of them: no schema, no validation,
-//! no encoding. Both are processes of their own and time themselves; they take turns.
+//! The parser reads the same files on as many threads into plain values, without schema, validation or encoding. Both
+//! are processes of their own and time themselves; they take turns.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::Plan;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Role};
 
-/// What a part showed.
+/// Result of one process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Took {
     pub(crate) millis: f64,
@@ -79,7 +79,7 @@ pub(crate) async fn load(folder: &Path) -> Result<Took, String> {
     Ok(Took { millis, resources })
 }
 
-/// The role that parses alone.
+/// The role that only parses.
 pub(crate) fn parse(folder: &Path) -> Result<Took, String> {
     let start = Instant::now();
     let files = std::fs::read_dir(folder).map_err(|error| error.to_string())?;

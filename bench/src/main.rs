@@ -7,10 +7,10 @@
 //! | scenario | module |
 //! |---|---|
 //! | R-1, R-2: cost and latency of a unary RPC | [`rpc`] |
-//! | R-5 … R-7: starting up, a control plane that dies, what a client holds | [`control`] |
+//! | R-5 … R-7: start-up, a control plane that dies, memory of a client | [`control`] |
 //! | P-1 … P-13: changes pushed to clients | [`push`] |
-//! | F-1: a folder of YAML until it is served | [`load`] |
-//! | F-2: a file saved until a client has it | [`follow`] |
+//! | F-1: time until a folder of YAML is served | [`load`] |
+//! | F-2: time from a saved file to the client | [`follow`] |
 //! | V-1: a versioned API checked | [`api`] |
 
 mod api;
@@ -44,12 +44,12 @@ enum Command {
     Role { json: String },
 }
 
-/// What to run, and for how long.
+/// Scenarios of a run, and their length.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Plan {
-    /// Scenario ids, such as `R-1`; all when none is named.
+    /// Scenario ids, such as `R-1`; all without one
     ids: Vec<String>,
-    /// Short runs on small inputs: shows that every scenario works, measures nothing to quote.
+    /// Short runs on small inputs: shows that every scenario runs; its figures mean nothing
     #[arg(long)]
     smoke: bool,
 }

@@ -1,10 +1,10 @@
-//! The memory of another process, as Linux tells it.
+//! Memory of another process, as Linux reports it.
 
 /// Resident memory, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory {
     pub(crate) resident: u64,
-    /// The most since the process began or [`forget_peak`] was called.
+    /// Peak since the process started or [`forget_peak`] was called.
     pub(crate) peak: u64,
 }
 
@@ -26,7 +26,7 @@ impl Memory {
 }
 
 pub(crate) fn forget_peak(process: u32) -> Result<(), String> {
-    // proc(5): 5 resets the peak to what is resident.
+    // proc(5): 5 resets the peak to the resident memory.
     let path = format!("/proc/{process}/clear_refs");
     std::fs::write(&path, "5").map_err(|error| format!("{path}: {error}"))
 }

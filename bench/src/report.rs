@@ -9,20 +9,20 @@ use std::time::Duration;
 pub(crate) struct Row<'a> {
     /// The scenario's id in the design, such as `R-1`.
     pub(crate) id: &'a str,
-    /// What was measured, unit included.
+    /// Measured quantity, with its unit.
     pub(crate) what: &'a str,
     /// Our figure.
     pub(crate) ours: f64,
     /// The peer's name and figure.
     pub(crate) peer: (&'a str, f64),
-    /// The ratio ours/peer that the design asks for, with the side it must stay on.
+    /// Target ratio ours/peer.
     pub(crate) target: Target,
 }
 
-/// What the design asks of a ratio.
+/// Bound that the design sets for a ratio.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
-    /// The ratio is to stay at or below this.
+    /// At most this ratio.
     AtMost(f64),
     /// Reported for comparison only.
     None,
@@ -59,7 +59,7 @@ impl Table {
         }
     }
 
-    /// Prints a figure of ours that has a bound of its own.
+    /// Prints a figure of ours that has an absolute bound.
     pub(crate) fn limit(&mut self, id: &str, what: &str, ours: f64, at_most: f64) {
         self.header();
         let verdict = if ours <= at_most { "met" } else { "MISSED" };
@@ -69,13 +69,13 @@ impl Table {
         );
     }
 
-    /// Prints a remark below the last row.
+    /// Prints a note below the last row.
     pub(crate) fn note(&mut self, text: &str) {
         println!("      {text}");
     }
 }
 
-/// The figure below which this part of the sorted durations lies, in microseconds.
+/// The duration below which this part of the sorted durations lies, in microseconds.
 pub(crate) fn percentile_micros(sorted: &[Duration], part: f64) -> f64 {
     let index = (sorted.len() as f64 * part) as usize;
     let last = sorted.len().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! The parts that serve: backends and control planes. They end with their parent.
+//! The roles that serve: backends and control planes. They end with their parent.
 
 #![allow(
     clippy::print_stdout,
@@ -34,8 +34,7 @@ pub(crate) async fn control_plane(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Does what each line of standard input says, and ends with it: the parent is gone then. Lines are read and
-/// obeyed on a thread of their own.
+/// Obeys each line of standard input, and ends with it: the parent is gone then. Lines are read on a separate thread.
 pub(crate) async fn obey(mut command: impl FnMut(&str) -> Option<String> + Send + 'static) {
     let (ended, end) = oneshot::channel::<()>();
     std::thread::spawn(move || {
@@ -46,6 +45,6 @@ pub(crate) async fn obey(mut command: impl FnMut(&str) -> Option<String> + Send 
         }
         drop(ended);
     });
-    // The error is the end.
+    // An error is the end.
     let _ = end.await;
 }

@@ -1,5 +1,5 @@
-//! Two proto files as two states of a tree: findings in every form, never a panic, and none between
-//! a tree and itself.
+//! Two proto files as two states of a tree: findings in every format, never a panic, and no finding between a tree and
+//! itself.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any bytes as a proto file: a tree or mistakes with places, never a panic.
+//! Any bytes as a proto file: a tree, or errors with places, never a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! What is printed of a tree reads back as the same tree, and is printed as the same text again.
+//! A printed tree reads back as the same tree, and is printed as the same text again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

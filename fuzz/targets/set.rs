@@ -1,4 +1,4 @@
-//! Any bytes as a descriptor set: a tree or a refusal, never a panic.
+//! Any bytes as a descriptor set: a tree or an error, never a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -10,12 +10,12 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
-// store is a cache, and how its owner changes it.
+// store is a cache that its owner changes.
 type store interface {
 	cache() cache.Cache
 	// set publishes one resource that has changed.
 	set(index int)
-	// replace hands everything over again.
+	// replace sets all resources again.
 	replace()
 }
 
@@ -37,7 +37,7 @@ func newSnapshots(resources *resources, groups int) *snapshots {
 
 func (s *snapshots) cache() cache.Cache { return s.all }
 
-// A snapshot is made of everything there is, so a change of one is a replacement of all.
+// A snapshot is made of all resources, so a change of one replaces all.
 func (s *snapshots) set(int) { s.replace() }
 
 func (s *snapshots) replace() { s.publish("bench", s.resources.all) }

@@ -1,6 +1,6 @@
 // A go-control-plane server for the push scenarios: a snapshot or a linear cache over ADS.
 //
-// It prints the address it bound, then does what the lines say that it reads; bench/src/push/server.rs lists them.
+// It prints the address it bound, then obeys the lines of its standard input; bench/src/push/server.rs lists them.
 package main
 
 import (
@@ -74,7 +74,7 @@ func obey(line string, held store, resources *resources) {
 	}
 }
 
-// storm makes changes at fixed times and tells how many; one that comes late is not dropped, unless the time is over.
+// storm makes changes at fixed times and returns their number; a late one is not dropped, unless the time is over.
 func storm(every, length time.Duration, change func()) (changes int) {
 	for start := time.Now(); time.Since(start) < length; {
 		change()

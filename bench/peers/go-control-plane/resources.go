@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// resources is what the caches are made of. Its owner is the one goroutine that reads lines: a changed resource is a
-// fresh message, so a cache keeps what it was given.
+// resources makes the contents of the caches. Its owner is the one goroutine that reads lines: a changed resource is a
+// fresh message, so a cache keeps the message that it got.
 type resources struct {
 	typeURL    resource.Type
 	make       func(index, generation int) types.Resource
@@ -41,7 +41,7 @@ func newResources(holding string, count int) *resources {
 	return r
 }
 
-// change makes the next resource anew, and tells which it is.
+// change makes the next generation of a resource and returns its index.
 func (r *resources) change() int {
 	r.generation++
 	index := r.generation % len(r.all)
@@ -55,7 +55,7 @@ func (r *resources) poison() int {
 	return 0
 }
 
-// withOwn is what a group sees: one in a hundred is its own.
+// withOwn returns the resources of a group: one in a hundred is its own.
 func (r *resources) withOwn(group int) []types.Resource {
 	seen := append([]types.Resource(nil), r.all...)
 	for index := len(seen) - len(seen)/100; index < len(seen); index++ {
@@ -74,7 +74,7 @@ func (r *resources) byName() map[string]types.Resource {
 
 func resourceName(index int) string { return fmt.Sprintf("resource-%06d", index) }
 
-// makeCluster is a cluster of the size that the scenarios assume; it says when it was changed, if it was.
+// makeCluster is a cluster of the size that the scenarios assume; its statistics name has the time of its change, if there was one.
 func makeCluster(index, generation, filler int) types.Resource {
 	var stamp int64
 	if generation > 0 {

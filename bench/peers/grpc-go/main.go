@@ -1,6 +1,6 @@
 // Calls through grpc-go's xDS channel, at a rate, until stdin closes.
 //
-// It prints "ready", and answers the line "status" with what bench/src/control/calls.rs says.
+// It prints "ready", and answers the line "status" as bench/src/control/calls.rs describes.
 //
 //	grpc-go RATE BOOTSTRAP
 package main

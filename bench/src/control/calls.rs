@@ -1,7 +1,7 @@
-//! A process that calls at a rate, and what it says of that.
+//! A process that calls at a rate and reports its results.
 //!
-//! It prints `ready`, and answers each line with three numbers: microseconds from the making of its channel to its first
-//! answer (0 before that), calls done since, and calls failed.
+//! It prints `ready`, and answers each line with three numbers: microseconds from the creation of its channel to its
+//! first response (0 before that), calls done since, and calls failed.
 
 #![allow(
     clippy::print_stdout,
@@ -26,11 +26,11 @@ use crate::rpc::callee::Callee;
 use crate::rpc::variant::{oxds_by, tonic_xds_by};
 use crate::serve::obey;
 
-/// Enough to keep a rate while some of them wait.
+/// Callers: enough to keep the rate while some of them wait.
 const CALLERS: u32 = 32;
 const DEADLINE: Duration = Duration::from_secs(15);
 
-/// A client that is compared.
+/// A client under comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Client {
     Oxds,
@@ -38,7 +38,7 @@ pub(super) enum Client {
     GrpcGo,
 }
 
-/// What a client has done so far.
+/// Results of a client so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Status {
     pub(super) first: Duration,
@@ -55,7 +55,7 @@ impl Client {
         }
     }
 
-    /// Starts it, with control planes in the order in which they are to be asked.
+    /// Starts it with control planes in order of priority.
     pub(super) fn start(self, control_planes: &[&str], rate: u32) -> Result<Part, String> {
         // tonic-xds takes a URL where gRPC's bootstrap has a target.
         let scheme = if self == Self::TonicXds {
@@ -90,7 +90,7 @@ impl Client {
     }
 }
 
-/// Asks it.
+/// Requests its results.
 pub(super) fn status(client: &mut Part) -> Result<Status, String> {
     client.tell("status")?;
     let line = client.answer()?;
@@ -105,16 +105,16 @@ pub(super) fn status(client: &mut Part) -> Result<Status, String> {
     }
 }
 
-/// Waits until it has done so many calls.
-pub(super) fn until(client: &mut Part, done: u64, patience: Duration) -> Result<Status, String> {
-    let end = Instant::now() + patience;
+/// Waits until it has made this many calls.
+pub(super) fn until(client: &mut Part, done: u64, timeout: Duration) -> Result<Status, String> {
+    let end = Instant::now() + timeout;
     loop {
         let status = status(client)?;
         if !status.first.is_zero() && status.done >= done {
             return Ok(status);
         }
         if Instant::now() > end {
-            return Err(format!("{done} calls are not done within {patience:?}"));
+            return Err(format!("{done} calls are not done within {timeout:?}"));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -1,7 +1,8 @@
 //! the primary control plane is killed under load: failed calls, and the time until the secondary is followed.
 //!
-//! While everything is held, nobody falls back (gRFC A71). So the listener of the primary moves to routes that it does not
-//! have just before it dies: something has no answer, and the secondary, which sends calls to another backend, is asked.
+//! While everything is cached, no client falls back (gRFC A71). So the listener of the primary moves to routes that the
+//! primary lacks just before it dies: one resource is missing, and the client asks the secondary, which routes to
+//! another backend.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,10 +12,10 @@ use crate::Plan;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Role};
 
-/// Longer than any backoff before the first answer of the secondary.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any backoff before the first response of the secondary.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What one death showed.
+/// Result of one kill.
 #[derive(Debug, Clone, Copy)]
 struct Survived {
     failed: u64,
@@ -38,7 +39,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// All failures, and the median of the times.
+/// The sum of failures, and the median of the times.
 fn survive(client: Client, rate: u32, rounds: usize) -> Result<Survived, String> {
     let runs: Vec<Survived> = (0..rounds)
         .map(|_| once(client, rate))
@@ -64,23 +65,23 @@ fn once(client: Client, rate: u32) -> Result<Survived, String> {
     };
     let (p, f) = (serve(primary.path())?, serve(secondary.path())?);
     let mut calling = client.start(&[p.hello(), f.hello()], rate)?;
-    calls::until(&mut calling, u64::from(rate) / 2, PATIENCE)?;
+    calls::until(&mut calling, u64::from(rate) / 2, TIMEOUT)?;
     save(primary.path(), "routes-to-come", old.hello())?;
-    // Twice the debounce, and what it takes to tell.
+    // Twice the debounce, and the time to send the change.
     std::thread::sleep(Duration::from_millis(300));
     let killed = Instant::now();
     drop(p);
     while backend_calls(&mut new)? == 0 {
-        if killed.elapsed() > PATIENCE {
+        if killed.elapsed() > TIMEOUT {
             return Err(format!(
-                "{} has not fallen back within {PATIENCE:?}",
+                "{} has not fallen back within {TIMEOUT:?}",
                 client.name()
             ));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
     let followed = killed.elapsed();
-    // And a while after it.
+    // A while after it, too.
     std::thread::sleep(Duration::from_millis(500));
     let failed = calls::status(&mut calling)?.failed;
     Ok(Survived { failed, followed })

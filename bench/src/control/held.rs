@@ -1,4 +1,4 @@
-//! a client that watches all of 100,000 resources: what it holds beside their bytes, and what one change takes.
+//! a client that watches all of 100,000 resources: its memory beside their bytes, and the cost of one change.
 
 #![allow(
     clippy::print_stdout,
@@ -21,15 +21,15 @@ use crate::report::Table;
 use crate::roles::{Part, Role};
 use crate::serve::obey;
 
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Of what is held in bytes, how much may be resident.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Resident memory allowed per byte of resources.
 const MOST: f64 = 1.3;
 
-/// What a client showed.
+/// Result of a client.
 struct Shown {
-    /// Bytes of the resources that it holds.
+    /// Bytes of the resources in its cache.
     held: usize,
-    /// Resident memory above that of a client that holds one.
+    /// Resident memory above that of a client with one resource.
     resident: u64,
     /// CPU time per change, in microseconds.
     per_change: f64,
@@ -103,7 +103,7 @@ fn measure(holding: Holding, count: usize, empty: u64, changes: usize) -> Result
     })
 }
 
-/// Waits until the client has heard so many words.
+/// Waits until the client has received this many updates.
 fn until(client: &mut Part, words: usize) -> Result<(), String> {
     let start = Instant::now();
     loop {
@@ -111,8 +111,8 @@ fn until(client: &mut Part, words: usize) -> Result<(), String> {
         if heard >= words {
             return Ok(());
         }
-        if start.elapsed() > PATIENCE {
-            return Err(format!("{heard} words of {words} after {PATIENCE:?}"));
+        if start.elapsed() > TIMEOUT {
+            return Err(format!("{heard} updates of {words} after {TIMEOUT:?}"));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -126,14 +126,14 @@ fn ask(client: &mut Part, line: &str) -> Result<usize, String> {
         .map_err(|_| format!("not a number: {answer}"))
 }
 
-/// What the client has heard of.
+/// Updates that the client has received.
 #[derive(Debug, Default)]
 struct Heard {
     words: AtomicUsize,
     bytes: AtomicUsize,
 }
 
-/// A resource as whoever wants no more than its bytes sees it.
+/// A resource as a client sees it that needs only its bytes.
 struct Cluster(usize);
 struct Assignment(usize);
 
@@ -157,8 +157,8 @@ impl Typed for Assignment {
     }
 }
 
-/// Holds all resources of a kind. It answers `words`, `bytes` and `cpu` with how many it heard, what they measured, and
-/// how long it took.
+/// Caches all resources of a type. It answers `words`, `bytes` and `cpu` with the number of updates, their bytes, and
+/// its CPU time.
 pub(crate) async fn play(holding: Holding, control_plane: &str) -> Result<(), String> {
     let bootstrap = Bootstrap::builder(control_plane).node_id("bench").build();
     let options = Options {

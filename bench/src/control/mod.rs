@@ -1,4 +1,4 @@
-//! R-5 to R-7: what clients and control planes have to say to each other, and what clients keep of it.
+//! R-5 to R-7: traffic between clients and control planes, and the memory of clients.
 
 pub(crate) mod calls;
 mod failover;
@@ -10,7 +10,7 @@ pub(crate) use failover::run as failover;
 pub(crate) use held::run as held;
 pub(crate) use startup::run as startup;
 
-/// Each with its endpoints, all in one place.
+/// Clusters, each with its endpoints, all in one place.
 fn cluster(name: &str, backend: &str) -> String {
     let (host, port) = backend.rsplit_once(':').unwrap_or((backend, "0"));
     format!(
@@ -47,7 +47,7 @@ api_listener:
     )
 }
 
-/// Everything to the first cluster; the others by paths that nobody calls.
+/// Routes everything to the first cluster, and uncalled paths to the others.
 fn routes(clusters: usize) -> String {
     let mut yaml = "---
 \"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration

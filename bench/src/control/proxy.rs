@@ -1,11 +1,11 @@
-//! Between a client and its control plane, counting.
+//! A proxy between a client and its control plane that counts bytes.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Forwards connections, for as long as the process lives.
+/// Forwards connections for as long as the process lives.
 #[derive(Debug)]
 pub(super) struct Proxy {
     address: SocketAddr,
@@ -14,7 +14,7 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    /// In front of this address.
+    /// Starts a proxy for this address.
     pub(super) fn start(to: &str) -> Result<Self, String> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|e| e.to_string())?;
         let proxy = Self {
@@ -29,7 +29,7 @@ impl Proxy {
         );
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                // A connection that fails is the client's to notice.
+                // The client notices a failed connection.
                 let Ok(server) = TcpStream::connect(&to) else {
                     continue;
                 };

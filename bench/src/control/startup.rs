@@ -1,4 +1,4 @@
-//! a channel whose routes name 1,000 clusters starts: what is sent, and how long its first call takes.
+//! start of a channel whose routes name 1,000 clusters: bytes sent, and duration of its first call.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use crate::Plan;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Role};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What one start showed.
+/// Result of one start.
 #[derive(Debug, Clone, Copy)]
 struct Started {
     asked: u64,
@@ -35,7 +35,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         let control = Part::start(&Role::ControlPlane {
             folder: folder.path().to_owned(),
         })?;
-        // The control plane's own first answer takes it longer than any later one.
+        // The control plane's first response takes it longer than any later one.
         start(Client::Oxds, control.hello(), 1)?;
         let ours = start(Client::Oxds, control.hello(), rounds)?;
         asked_by_us.push(ours.asked as f64 / clusters as f64);
@@ -49,7 +49,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
             }
         }
     }
-    // Ten times the clusters, ten times the bytes, and not a hundred times.
+    // Ten times the clusters must take ten times the bytes, not a hundred times.
     let growth = asked_by_us[1] / asked_by_us[0];
     table.limit("R-5", "bytes asked per cluster, growth", growth, 1.5);
     Ok(())
@@ -60,8 +60,8 @@ fn start(client: Client, control_plane: &str, rounds: usize) -> Result<Started, 
     for _ in 0..rounds {
         let proxy = Proxy::start(control_plane)?;
         let mut part = client.start(&[&proxy.address()], 1)?;
-        let status = calls::until(&mut part, 0, PATIENCE)?;
-        // What it acknowledges after its first call is part of its start.
+        let status = calls::until(&mut part, 0, TIMEOUT)?;
+        // The acknowledgements after its first call are part of its start.
         std::thread::sleep(Duration::from_millis(200));
         all.push(Started {
             asked: proxy.asked(),

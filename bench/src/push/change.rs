@@ -1,12 +1,11 @@
-//! P-1: one of M clusters changes, and one wildcard delta client is told.
+//! P-1: one of M clusters changes, and one wildcard delta client gets it.
 //!
-//! Both servers are processes that change a cluster for each line they read; the client writes the
-//! line and times until the response is in its hands. The cost must not grow with M, so the table
-//! has a line for 1,000, 10,000 and 100,000 clusters, and one for the growth from the first to the
-//! last. Peers: go-control-plane's snapshot cache and its linear cache.
+//! Both servers are processes that change a cluster for each line they read; the client writes the line and times until
+//! it has the response. The cost must not grow with M, so the table has a line for 1,000, 10,000 and 100,000 clusters,
+//! and one for the growth from the first to the last. Peers: go-control-plane's snapshot cache and its linear cache.
 //!
-//! A peer whose change takes more than a second would take a quarter of an hour at the last size: a
-//! measurement ends after [`ENOUGH`], and below a hundred changes it has no p99.
+//! A peer whose change takes more than a second would take a quarter of an hour at the last size: a measurement ends
+//! after [`ENOUGH`], and below a hundred changes it has no p99.
 
 use std::time::{Duration, Instant};
 
@@ -18,14 +17,14 @@ use super::holding::Holding;
 use super::probe::Probe;
 use super::rig::{Contestant, address, wait};
 
-/// How long one server is measured at one size, when not all its changes were made before.
+/// Maximum duration of the measurement of one server at one size.
 const ENOUGH: Duration = Duration::from_secs(15);
 
-/// What a server showed at one size.
+/// Result of a server at one size.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
     p50_micros: f64,
-    /// None after too few changes.
+    /// `None` after too few changes.
     p99_micros: Option<f64>,
     cpu_micros_per_change: f64,
 }
@@ -73,7 +72,7 @@ fn measure(contestant: Contestant, clusters: usize, changes: usize) -> Result<Sh
     })
 }
 
-/// Changes a cluster, and returns how long it took until the probe had it.
+/// Changes a cluster, and returns the time until the probe had it.
 async fn change(server: &mut Part, probe: &mut Probe) -> Result<Duration, String> {
     let start = Instant::now();
     server.tell("change")?;

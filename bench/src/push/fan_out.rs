@@ -1,6 +1,6 @@
 //! P-2, P-3, P-4: one change, many clients.
 //!
-//! Every client has a connection to itself. A tenth of the clients of the scenarios, so a tenth of their times.
+//! Every client has its own connection. A tenth of the clients of the scenarios, so a tenth of their times.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::swarm::Manner;
 use crate::Plan;
 use crate::report::{Row, Table, Target, percentile_micros};
 
-/// How long one server is measured, when not all its changes were made before.
+/// Maximum duration of the measurement of one server.
 const ENOUGH: Duration = Duration::from_secs(15);
 
 /// One scenario.
@@ -23,14 +23,14 @@ struct Shape {
     holding: Holding,
     count: usize,
     clients: usize,
-    /// The resources that one client asks for; all when there are none.
+    /// The resources that one client requests; all if empty.
     names: fn(usize) -> Vec<String>,
     /// Clients that one change concerns.
     told: usize,
     changes: usize,
-    /// For the last client to have it, in microseconds.
+    /// Target until the last client has it, in microseconds.
     last_micros: f64,
-    /// The same over TLS, where that is asked for.
+    /// The same over TLS, for scenarios that have it.
     last_micros_over_tls: Option<f64>,
 }
 
@@ -80,7 +80,7 @@ fn shapes(smoke: bool) -> [Shape; 3] {
                 (first..first + 10).map(resource_name).collect()
             },
             told: 10,
-            // No more than there are names that are watched.
+            // No more than the number of watched names.
             changes: changes.min(1_000 / scale - 20),
             last_micros: 1_000.0,
             last_micros_over_tls: None,
@@ -128,7 +128,7 @@ fn scenario(shape: &Shape, table: &mut Table) -> Result<(), String> {
     }
 }
 
-/// Ours once more, over TLS with certificates on both sides.
+/// Ours once more, over mTLS.
 fn over_tls(shape: &Shape, most: f64, table: &mut Table) -> Result<(), String> {
     let rig = Rig::start_over_tls(shape.holding, shape.count, manner(shape))?;
     let pushes = wait(measure(shape, rig)).map_err(|error| format!("over mTLS: {error}"))?;

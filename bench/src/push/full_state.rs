@@ -1,4 +1,4 @@
-//! P-5: one change, and everything goes out again, as SotW demands of clusters.
+//! P-5: one change, after which SotW sends all clusters again.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::report::{Row, Table, Target};
 
 /// Clients of the comparison; a peer encodes everything for each of them.
 const FEW: usize = 10;
-/// Clients whose memory the target is about.
+/// Clients of the memory target.
 const MANY: usize = 100;
 
-/// What one push of everything showed.
+/// Result of one push of everything.
 struct Shown {
     took: Duration,
     /// Bytes of one response.
     body: u64,
-    /// How far the server's resident memory rose above what it was.
+    /// Growth of the server's resident memory.
     rise: u64,
 }
 

@@ -1,4 +1,4 @@
-//! P-12: many groups of nodes that see nearly the same.
+//! P-12: many node groups that see nearly the same resources.
 
 use oxds_core::snapshot::Protocol;
 
@@ -12,12 +12,12 @@ use crate::Plan;
 use crate::memory::mib;
 use crate::report::{Row, Table, Target};
 
-/// What a resource of a group may cost beside its bytes.
+/// Allowed memory of a group's resource beside its bytes.
 const PAIR_BYTES: usize = 50;
 
-/// Resident memory of a server, above that of one that holds nothing.
+/// Resident memory of a server, above that of an empty one.
 struct Shown {
-    /// Before there is a client.
+    /// Without clients.
     loaded: u64,
     /// With one client in each group, in sync.
     watched: u64,

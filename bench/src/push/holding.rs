@@ -1,4 +1,4 @@
-//! What the servers of the push scenarios hold. The peer's are made alike, in `peers/go-control-plane`.
+//! Resources of the servers in the push scenarios. `peers/go-control-plane` makes the peer's in the same way.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -29,7 +29,7 @@ const FILLER: usize = 420;
 /// Endpoints of an assignment, which make it about 4.5 KB: the size that the scenarios assume.
 const ENDPOINTS: usize = 100;
 
-/// The kind of resources that a server holds.
+/// The resource types that a server serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Holding {
     Clusters,
@@ -61,7 +61,7 @@ impl Holding {
         Resource::new(self.resource_type(), name, &bytes)
     }
 
-    /// A cluster that the swarm tells from others by its size.
+    /// A cluster that the swarm recognises by its size.
     pub(super) fn poison(self, index: usize) -> Resource {
         let name = resource_name(index);
         let bytes = cluster(&name, 0, 2 * LARGE).encode_to_vec();
@@ -73,7 +73,7 @@ pub(super) fn resource_name(index: usize) -> String {
     format!("resource-{index:06}")
 }
 
-/// A cluster that says in its statistics' name when it was changed, if it was.
+/// A cluster whose statistics name has the time of its change, if there was one.
 fn cluster(name: &str, generation: usize, filler: usize) -> Cluster {
     let stamp = if generation == 0 { 0 } else { now_micros() };
     let eds = EdsClusterConfig {
@@ -96,7 +96,7 @@ fn cluster(name: &str, generation: usize, filler: usize) -> Cluster {
     }
 }
 
-/// When the content of a cluster was made, in microseconds since 1970, and 0 if it never changed.
+/// Time of a cluster's last change, in microseconds since 1970; 0 if it never changed.
 pub(super) fn stamp(cluster: &[u8]) -> Result<u64, String> {
     let cluster = Cluster::decode(cluster).map_err(|error| error.to_string())?;
     let stamp = cluster

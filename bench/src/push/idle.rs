@@ -1,4 +1,4 @@
-//! P-8: what a client costs that has everything and waits.
+//! P-8: memory of a client that has everything and waits.
 
 use oxds_core::snapshot::Protocol;
 
@@ -17,7 +17,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         true => ([100, 1_000], 20),
         false => ([1_000, 100_000], 100),
     };
-    // Theirs are larger by far, so fewer show them, and each takes a peer a second.
+    // Sessions of peers are much larger, so fewer show the size, and each takes a peer a second.
     let few = sessions.min(10);
     let mut ours = [0.0; 2];
     for (clusters, ours) in sizes.into_iter().zip(&mut ours) {
@@ -42,8 +42,8 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// What each of `sessions` adds to a server that has as many already: what the first ones cause once (encoded bodies,
-/// arenas of the allocator) is not theirs.
+/// Memory that each of `sessions` adds to a server that has as many already. One-time memory of the first ones (encoded
+/// bodies, arenas of the allocator) does not count.
 async fn measure(contestant: Contestant, clusters: usize, sessions: usize) -> Result<f64, String> {
     let holding = Holding::Clusters;
     let manner = Manner::new(holding.resource_type(), Protocol::Delta);

@@ -1,4 +1,4 @@
-//! What both sides of a scenario over TLS show each other.
+//! Certificates of both sides of a scenario over TLS.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ impl Keys {
     }
 }
 
-/// The server's side: it takes nobody without a certificate.
+/// The server's side: it requires a client certificate.
 pub(super) fn security(folder: &Path) -> Result<Security, String> {
     let files = TlsFiles {
         certificate: folder.join("server.pem"),

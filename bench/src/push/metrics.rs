@@ -1,10 +1,10 @@
-//! What our server counts, read off its `/metrics`.
+//! Counters of our server, read from its `/metrics`.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::ops::Sub;
 
-/// How often the expensive things happened.
+/// Counts of the expensive operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Sessions woken by changes.
@@ -35,7 +35,7 @@ impl Counts {
 impl Sub for Counts {
     type Output = Self;
 
-    /// What was done between two readings.
+    /// Difference of two readings.
     fn sub(self, earlier: Self) -> Self {
         Self {
             wakeups: self.wakeups - earlier.wakeups,

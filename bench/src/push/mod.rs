@@ -1,4 +1,4 @@
-//! P-1 … P-13: what a change costs a server, by the number of its resources and of its clients.
+//! P-1 … P-13: cost of a change for a server, by the number of its resources and of its clients.
 //!
 //! ```text
 //!    processor 0                                   processor 1
@@ -12,14 +12,14 @@
 //! |---|---|
 //! | P-1: one of M clusters changes, one client | [`change`] |
 //! | P-2, P-3, P-4: one change, many clients | [`fan_out`] |
-//! | P-5: a full state to each client | [`full_state`] |
-//! | P-6, P-7: all clients connect anew | [`reconnect`] |
+//! | P-5: all resources to each client, over SotW | [`full_state`] |
+//! | P-6, P-7: all clients reconnect at once | [`reconnect`] |
 //! | P-8: memory of a client that waits | [`idle`] |
 //! | P-9: changes without a pause | [`sustained`] |
 //! | P-10: clients that stop reading | [`stalled`] |
-//! | P-11: everything handed over again | [`replace`] |
-//! | P-12: groups of nodes | [`groups`] |
-//! | P-13: a resource that every client refuses | [`poison`] |
+//! | P-11: a whole state replaced by an equal one | [`replace`] |
+//! | P-12: node groups | [`groups`] |
+//! | P-13: a resource that every client NACKs | [`poison`] |
 
 pub(crate) mod change;
 pub(crate) mod fan_out;

@@ -1,4 +1,4 @@
-//! P-13: a resource that every client refuses.
+//! P-13: a resource that every client NACKs.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::swarm::{Manner, Mood};
 use crate::Plan;
 use crate::report::{Row, Table, Target};
 
-/// How long servers are watched once the resource was refused.
+/// Time that servers are watched after the NACK.
 const WATCHED: Duration = Duration::from_secs(1);
 /// Changes of other resources meanwhile.
 const CHANGES: usize = 10;
@@ -27,7 +27,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         for peer in [Contestant::Snapshot, Contestant::Linear] {
             table.row(&Row {
                 id: "P-13",
-                what: &format!("{protocol:?}, sends per client of what it refuses"),
+                what: &format!("{protocol:?}, sends per client of the NACKed resource"),
                 ours,
                 peer: (peer.name(), measure(peer)?),
                 target: Target::None,
@@ -43,7 +43,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// How often each client was sent the resource that it refuses, on average.
+/// Number of times that each client was sent the NACKed resource, on average.
 async fn measure(
     contestant: Contestant,
     protocol: Protocol,

@@ -1,4 +1,4 @@
-//! A wildcard delta subscriber to clusters that reads and acknowledges what it gets.
+//! A wildcard delta subscriber to clusters that reads and acknowledges responses.
 
 use std::collections::HashMap;
 
@@ -63,7 +63,7 @@ impl Probe {
         Ok(())
     }
 
-    /// Reads one response, acknowledges it and tells how many resources it held.
+    /// Reads one response, acknowledges it and returns its number of resources.
     pub(super) async fn next_change(&mut self) -> Result<usize, String> {
         let response = self.next().await?;
         let resources = response.resources.len();

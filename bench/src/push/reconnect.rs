@@ -1,4 +1,4 @@
-//! P-6, P-7: every client connects anew at the same time, and asks for a thousand names.
+//! P-6, P-7: every client reconnects at the same time, and requests a thousand names.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,25 +15,25 @@ use crate::Plan;
 use crate::memory::mib;
 use crate::report::{Row, Table, Target};
 
-/// Names that a client asks for.
+/// Names that a client requests.
 const NAMES: usize = 1_000;
-/// A server that spends less than this in a fifth of a second has done its work.
+/// A server that uses less CPU than this in a fifth of a second is idle.
 const QUIET_MICROS: u64 = 10_000;
 
 /// A tenth of the clients of the scenario, so a tenth of its time.
 const WARM_MILLIS: f64 = 500.0;
 const COLD_MILLIS: f64 = 800.0;
-/// What a stream may cost beside the corpus.
+/// Allowed memory of a stream beside the corpus.
 const STREAM_BYTES: u64 = 64 * 1024;
 
 struct Shown {
-    /// Until the last client was answered. None: not all are, as nothing has changed.
+    /// Time until the last client had its response. `None` if some got none, because nothing has changed.
     answered: Option<Duration>,
     cpu_micros: u64,
     counted: Counted,
-    /// Memory above that of a server that holds nothing.
+    /// Memory above that of an empty server.
     peak: u64,
-    /// Bytes of all resources there are, as they are sent.
+    /// Bytes of all resources, as they are sent.
     corpus: u64,
 }
 
@@ -124,7 +124,7 @@ async fn measure(contestant: Contestant, clients: usize, is_warm: bool) -> Resul
     let mut probe = Probe::connect(address(&rig.server)).await?;
     let (versions, corpus) = probe.versions(CLUSTERS).await?;
     drop(probe);
-    // Ten kinds of clients, each with a tenth of the names.
+    // Ten sorts of clients, each with a tenth of the names.
     let firsts: Vec<Bytes> = (0..10)
         .map(|tenth| first(tenth * NAMES, &versions, is_warm))
         .collect();
@@ -158,7 +158,7 @@ fn first(from: usize, versions: &HashMap<String, String>, is_warm: bool) -> Byte
     request::named(&Holding::Clusters.resource_type(), names, held)
 }
 
-/// Waits until the server has nothing more to do; tells when the last client was answered, if all were.
+/// Waits until the server is idle; returns when the last client got its response, if all did.
 async fn answers(rig: &mut Rig, clients: usize, is_warm: bool) -> Result<Option<Instant>, String> {
     let mut spent = rig.server.cpu_micros()?;
     loop {

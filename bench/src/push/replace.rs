@@ -1,4 +1,4 @@
-//! P-11: a control plane hands everything over again, and one resource is different.
+//! P-11: a control plane replaces its whole state, and one resource is different.
 
 use std::time::{Duration, Instant};
 

@@ -9,7 +9,7 @@ use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
 
 use super::swarm::framed;
 
-/// The node that clients are, where all are alike.
+/// The node of all clients, where all are alike.
 const NODE: &str = "bench";
 
 fn node(id: &str) -> Option<Node> {
@@ -19,7 +19,7 @@ fn node(id: &str) -> Option<Node> {
     })
 }
 
-/// Asks for everything of a kind.
+/// Requests all resources of a type.
 pub(super) fn all(resource_type: &ResourceType, protocol: Protocol) -> Bytes {
     all_as(NODE, resource_type, protocol)
 }
@@ -42,7 +42,7 @@ pub(super) fn all_as(id: &str, resource_type: &ResourceType, protocol: Protocol)
     }
 }
 
-/// Asks for names of a kind, over delta, having these versions of them.
+/// Requests names of a type over delta, with these initial versions.
 pub(super) fn named(
     resource_type: &ResourceType,
     names: Vec<String>,

@@ -1,4 +1,4 @@
-//! A server and the swarm that asks it.
+//! A server and the swarm of its clients.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use super::metrics::Counts;
 use super::swarm::{Manner, Swarm};
 use crate::roles::{Part, Role};
 
-/// Who can serve a scenario.
+/// Servers of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contestant {
     Oxds,
@@ -30,17 +30,17 @@ impl Contestant {
         }
     }
 
-    /// Starts a server that holds this many.
+    /// Starts a server with this many resources.
     pub(super) fn start(self, holding: Holding, count: usize) -> Result<Part, String> {
         self.start_grouped(holding, count, 0)
     }
 
-    /// Resident memory of a server that holds next to nothing.
+    /// Resident memory of a server with almost no resources.
     pub(super) fn empty_memory(self) -> Result<u64, String> {
         Ok(self.start(Holding::Clusters, 1)?.memory()?.resident)
     }
 
-    /// The same for so many groups of nodes, each of which has a few of its own among them.
+    /// The same for this many node groups, each of which has a few of its own resources.
     pub(super) fn start_grouped(
         self,
         holding: Holding,
@@ -72,26 +72,26 @@ impl Contestant {
     }
 }
 
-/// Where a server's discovery services are.
+/// Address of a server's discovery services.
 pub(super) fn address(server: &Part) -> &str {
     server.hello().split(' ').next().unwrap_or_default()
 }
 
-/// One measurement's two sides.
+/// Both sides of one measurement.
 pub(super) struct Rig {
     pub(super) server: Part,
     pub(super) swarm: Swarm,
-    /// The server follows its files.
+    /// The server reads its certificates from files.
     _keys: Option<Keys>,
 }
 
-/// What a series of changes showed.
+/// Result of a series of changes.
 #[derive(Debug)]
 pub(super) struct Pushes {
     /// From the order to change until the last client had it; sorted.
     pub(super) last: Vec<Duration>,
     pub(super) cpu_micros_per_change: f64,
-    /// Ours alone.
+    /// Counters of our server; `None` for peers.
     pub(super) counts: Option<Counts>,
 }
 
@@ -111,7 +111,7 @@ impl Rig {
         })
     }
 
-    /// Ours, over TLS, each side with a certificate.
+    /// Ours over mTLS.
     pub(super) fn start_over_tls(
         holding: Holding,
         count: usize,
@@ -133,7 +133,7 @@ impl Rig {
         })
     }
 
-    /// What our server counts; `None` for peers, which count nothing.
+    /// Counters of our server; `None` for peers, which have none.
     pub(super) fn counts(&self) -> Result<Option<Counts>, String> {
         let metrics = self.server.hello().split(' ').nth(1);
         metrics.map(Counts::read).transpose()
@@ -149,8 +149,8 @@ impl Rig {
         Ok(last.duration_since(start))
     }
 
-    /// Changes as often as `at_most` says, or until it took `enough`; each change is to reach `told` clients, and no
-    /// more than those.
+    /// Repeats changes up to `at_most` times or until `enough` time has passed; each change must reach exactly `told`
+    /// clients.
     pub(super) async fn pushes(
         &mut self,
         at_most: usize,

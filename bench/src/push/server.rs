@@ -1,10 +1,10 @@
-//! Our server in the push scenarios, and what the lines say that it reads.
+//! Our server in the push scenarios, and the lines that control it.
 //!
 //! | line | what happens | answer |
 //! |---|---|---|
 //! | `change` | the next resource changes | – |
 //! | `poison` | resource 0 becomes large | – |
-//! | `replace` | everything is handed over again; the next resource is different | – |
+//! | `replace` | the whole state is replaced; the next resource is different | – |
 //! | `storm RATE MILLIS` | changes at this rate per second for so long | how many |
 //! | `cpu` | – | CPU time of the process, in microseconds |
 //!
@@ -29,7 +29,7 @@ use super::holding::Holding;
 use super::keys;
 use crate::serve::{ANY_PORT, obey};
 
-/// Serves until the parent ends. Its hello is the address of the gRPC port and that of the HTTP port.
+/// Serves until the parent ends. Its hello has the addresses of the gRPC port and the HTTP port.
 pub(crate) async fn serve(
     holding: Holding,
     count: usize,
@@ -39,7 +39,7 @@ pub(crate) async fn serve(
     let mut source = Source::new(holding, count, groups);
     let cache = source.cache.clone();
     let mut limits = Limits::default();
-    // The generator holds many streams on few connections where connections are not what is measured.
+    // The generator holds many streams on few connections where connections are not measured.
     limits.streams_per_connection = 10_000;
     let server = Server::builder()
         .grpc(ANY_PORT)
@@ -56,10 +56,10 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// One in so many of a group's resources is its own.
+/// One in this many of a group's resources is its own.
 pub(super) const OWN: usize = 100;
 
-/// The name of a group, and of the one node that is in it.
+/// Name of a group, and of the one node in it.
 pub(super) fn node_of(group: usize) -> String {
     format!("node-{group}")
 }
@@ -77,14 +77,14 @@ struct Source {
     holding: Holding,
     count: usize,
     generation: usize,
-    /// What [`Self::replace`] hands over; made when it is first called.
+    /// Argument of [`Self::replace`], made at its first call.
     encoded: Vec<Resource>,
 }
 
 impl Source {
     fn new(holding: Holding, count: usize, groups: usize) -> Self {
         let cache = Cache::new();
-        // What a group has of its own, all nodes do not see.
+        // A group's own resources are not visible to all nodes.
         let shared = if groups == 0 {
             count
         } else {
@@ -117,7 +117,7 @@ impl Source {
                 let changes = self.storm(number(), Duration::from_millis(number()));
                 return Some(changes.to_string());
             }
-            other => return Some(format!("error: what is {other}?")),
+            other => return Some(format!("error: unknown line {other}")),
         }
         None
     }
@@ -142,12 +142,12 @@ impl Source {
         }
         self.encoded[changed] = self.holding.resource(changed, self.generation);
         let kind = self.holding.resource_type();
-        let anew =
+        let again =
             |held: &Resource| Resource::new(kind.clone(), Arc::clone(held.name()), &held.value());
-        self.cache.replace(self.encoded.iter().map(anew));
+        self.cache.replace(self.encoded.iter().map(again));
     }
 
-    /// Changes are due at fixed times: one that comes late is not dropped, unless the time is over.
+    /// Changes are due at fixed times: a late one is not dropped, unless the time is over.
     fn storm(&mut self, rate: u64, length: Duration) -> usize {
         let start = Instant::now();
         let every = Duration::from_secs(1) / u32::try_from(rate).unwrap_or(1).max(1);

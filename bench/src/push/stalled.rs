@@ -13,14 +13,14 @@ use crate::report::{Row, Table, Target, percentile_micros};
 
 const CLUSTERS: usize = 1_000;
 
-/// What a stalled client may cost, whatever happens meanwhile: a cursor, and a response that it does not take.
+/// Allowed memory of a stalled client: a cursor, and a response that it does not read.
 const STALLED_BYTES: f64 = 64.0 * 1024.0;
 
 /// Latencies of every client that reads, sorted, while all read and while some do not.
 struct Shown {
     all_read: Vec<Duration>,
     some_stalled: Vec<Duration>,
-    /// Bytes that each stalled client cost over many changes.
+    /// Memory of each stalled client over many changes, in bytes.
     grown: f64,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     };
     let ours = measure(Contestant::Oxds)?;
     let p99 = |latencies: &[Duration]| percentile_micros(latencies, 0.99);
-    // A change takes the snapshot cache longer than this scenario has time for.
+    // A change takes the snapshot cache longer than this scenario lasts.
     let peer = Contestant::Linear;
     let theirs = measure(peer)?;
     let mut row = |what, ours, theirs| {
@@ -75,7 +75,7 @@ async fn measure(contestant: Contestant, clients: usize, rounds: usize) -> Resul
     changes(&mut rig, 10).await?;
 
     let (mut all_read, mut some_stalled) = (Vec::new(), Vec::new());
-    // In turns, so that whatever else the machine does falls on both.
+    // In turns, so that other load of the machine affects both.
     for _ in 0..rounds {
         let before = lazy.mark();
         all_read.extend(changes(&mut rig, 20).await?);
@@ -107,7 +107,7 @@ async fn measure(contestant: Contestant, clients: usize, rounds: usize) -> Resul
     })
 }
 
-/// Changes clusters one after the other, and tells how long each client that reads waited for each.
+/// Changes clusters one after the other, and returns the delay at each reading client.
 async fn changes(rig: &mut Rig, times: usize) -> Result<Vec<Duration>, String> {
     let mut latencies = Vec::with_capacity(times * rig.swarm.streams());
     for _ in 0..times {

@@ -1,7 +1,7 @@
-//! P-9: changes without a pause, to clients a round trip away.
+//! P-9: continuous changes, to clients a round trip away.
 //!
-//! The whole round trip lies in the answers: a response comes at once, its acknowledgement leaves 20 ms later. The half
-//! of it that a response would have taken is added to what is measured.
+//! The delay is on the side of the answers: a response arrives at once, its acknowledgement leaves 20 ms later. Half of
+//! the round trip, which a response would have taken, is added to the measured time.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ const ROUND_TRIP: Duration = Duration::from_millis(20);
 const RATE: usize = 1_000;
 
 struct Shown {
-    /// Age of the oldest change that a client did not have, when it got it; sorted.
+    /// Age of the oldest change that a client lacked, when it got it; sorted.
     staleness: Vec<Duration>,
     changes_per_second: f64,
     /// Resident memory after a quarter of the time, and at the end.
@@ -121,8 +121,8 @@ async fn measure(
     })
 }
 
-/// How long ago the oldest of these clusters was changed. Within two round trips no cluster changes twice, so this is
-/// the oldest change that the client lacked.
+/// Age of the oldest change among these clusters. Within two round trips no cluster changes twice, so this is the
+/// oldest change that the client lacked.
 fn age(response: &oxds_types::discovery::DeltaDiscoveryResponse) -> Result<Duration, String> {
     let bodies = response
         .resources

@@ -27,22 +27,22 @@ use crate::{load, serve};
 /// One part, with what it needs to know.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Role {
-    /// An echo backend on a port of the system's choice.
+    /// An echo backend on a port that the system chooses.
     Backend,
     /// An `oxds-server` over a folder.
     ControlPlane { folder: PathBuf },
-    /// An `oxds-server` with resources of its own making, which it changes as the lines say that it reads.
+    /// An `oxds-server` with generated resources, which lines on its standard input change.
     Push {
         holding: Holding,
         count: usize,
-        /// Groups of nodes, each of which has a few resources of its own.
+        /// Node groups, each of which has a few of its own resources.
         groups: usize,
-        /// Speak TLS with those who have a certificate, by `server.pem`, `server.key` and `ca.pem` of this folder.
+        /// Use mTLS with `server.pem`, `server.key` and `ca.pem` of this folder.
         keys: Option<PathBuf>,
     },
-    /// Loads a folder until it is served, and says how long that took.
+    /// Loads a folder until it is served, and reports the time.
     Load { folder: PathBuf },
-    /// Parses the YAML of a folder, and no more.
+    /// Parses the YAML of a folder only.
     Parse { folder: PathBuf },
     /// Does one of the works of `oxds api` on the repository in a folder.
     Api { folder: PathBuf, work: Work },
@@ -52,7 +52,7 @@ pub(crate) enum Role {
         rate: u32,
         bootstrap: String,
     },
-    /// A client that holds all resources of a control plane, and answers what the lines ask that it reads.
+    /// A client that caches all resources of a control plane, and answers lines of its standard input.
     Holder {
         holding: Holding,
         control_plane: String,
@@ -68,8 +68,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// The processors a role may use: a client has one to itself, servers share the other, and loading is
-    /// measured on all there are.
+    /// Processors of a role: a client has its own, servers share the other, and loading is measured on all of them.
     fn processors(&self) -> &'static str {
         match self {
             Role::Client { .. } | Role::Holder { .. } => "0",
@@ -78,7 +77,7 @@ impl Role {
         }
     }
 
-    /// Plays the role that this is in JSON, in this process.
+    /// Runs the role that this JSON describes, in this process.
     pub(crate) fn play(json: &str) -> ExitCode {
         let role = serde_json::from_str::<Self>(json).map_err(|error| error.to_string());
         match role.and_then(Self::run) {

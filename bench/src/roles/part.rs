@@ -1,4 +1,4 @@
-//! A part, as the scenario that started it sees it.
+//! A part, from the view of the scenario that started it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -25,7 +25,7 @@ impl Part {
         Ok(part)
     }
 
-    /// Starts a part that says nothing but its result.
+    /// Starts a part that prints only its result.
     pub(crate) fn start_measuring(role: &Role) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let role_as_json = serde_json::to_string(role).map_err(|error| error.to_string())?;
@@ -75,7 +75,7 @@ impl Part {
         Memory::of(self.child.id())
     }
 
-    /// Makes what is resident now the peak.
+    /// Makes the resident memory the peak.
     pub(crate) fn forget_peak(&self) -> Result<(), String> {
         memory::forget_peak(self.child.id())
     }
@@ -93,7 +93,7 @@ impl Part {
         serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))
     }
 
-    /// What the part answers to the last line that it was told.
+    /// Returns the part's answer to the last line.
     pub(crate) fn answer(&mut self) -> Result<String, String> {
         self.line()
     }
@@ -104,7 +104,7 @@ impl Part {
             .read_line(&mut line)
             .map_err(|error| error.to_string())?;
         match line.trim() {
-            "" => Err("a part ended without a word".to_owned()),
+            "" => Err("a part ended without output".to_owned()),
             line if line.starts_with("error: ") => Err(line.to_owned()),
             line => Ok(line.to_owned()),
         }
@@ -113,7 +113,7 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // It has nothing to save; whatever it is doing ends here.
+        // It has nothing to save and may end at any point.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! A codec that passes message bytes through: serialisation is not what is measured.
+//! A codec that passes message bytes through: serialisation is not measured.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;

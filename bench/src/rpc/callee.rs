@@ -1,4 +1,4 @@
-//! What is measured, whichever channel it is.
+//! The measured service, for any channel.
 
 use bytes::Bytes;
 use tonic::body::Body;

@@ -1,4 +1,4 @@
-//! The measured process: RPCs through one variant, for a time.
+//! The measured process: RPCs through one variant, for a fixed time.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -16,14 +16,14 @@ use super::callee::Callee;
 use super::variant::{HyperRoundRobin, balance_list, oxds, tonic_xds};
 use crate::report::percentile_micros;
 
-/// Bare hyper needs an absolute URI; the channels replace it or do not care.
+/// Bare hyper needs an absolute URI; the channels replace or ignore it.
 static ORIGIN: LazyLock<Uri> = LazyLock::new(|| Uri::from_static("http://bench"));
 
-/// How long a channel may take until it serves, and the pause between attempts.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time until a channel must serve, and the pause between attempts.
+const TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What one run of one variant showed.
+/// Result of one run of one variant.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Measured {
     /// User and system time of the client process per RPC.
@@ -54,7 +54,7 @@ async fn drive<S: Callee>(
     in_flight: usize,
     length: Duration,
 ) -> Result<Measured, String> {
-    // Discovery, connecting and warming up happen out of sight of the clock.
+    // Discovery, connecting and warming up are not timed.
     discover(&service).await?;
     callers(&service, in_flight, length / 5).await?;
     let (cpu, wall) = (ProcessTime::now(), Instant::now());
@@ -69,9 +69,9 @@ async fn drive<S: Callee>(
     })
 }
 
-/// Calls until a call succeeds: some channels fail calls until they are configured, others let them wait.
+/// Calls until a call succeeds: some channels fail calls until they are configured, others make them wait.
 async fn discover<S: Callee>(service: &S) -> Result<(), String> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     let mut grpc = Grpc::with_origin(service.clone(), ORIGIN.clone());
     loop {
         match call(&mut grpc).await {

@@ -1,9 +1,9 @@
 //! what one unary RPC costs, over four backends.
 //!
-//! Every variant drives the same `tonic::client::Grpc` with the same codec and the same backends,
-//! in a process of its own, so that what differs is the channel below it: oxds, tonic-xds, tonic's
-//! `Channel::balance_list`, and a bare round robin over hyper connections, which is the floor.
-//! Variants take turns within a round, and the table compares medians over rounds.
+//! Every variant drives the same `tonic::client::Grpc` with the same codec and the same backends, in a process of its
+//! own, so that only the channel below it differs: oxds, tonic-xds, tonic's `Channel::balance_list`, and a bare round
+//! robin over hyper connections, which is the floor. Variants take turns within a round, and the table compares medians
+//! over rounds.
 
 pub(crate) mod bytes_codec;
 pub(crate) mod callee;

@@ -1,4 +1,4 @@
-//! The channels compared, and how each is opened.
+//! The compared channels, and how each is opened.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
 use tower_service::Service;
 
-/// One of the channels compared; ours comes first.
+/// One of the compared channels; ours comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Variant {
     /// `oxds_channel::XdsChannel`.
@@ -23,7 +23,7 @@ pub(crate) enum Variant {
     TonicXds,
     /// `tonic::transport::Channel::balance_list`.
     BalanceList,
-    /// Round robin over hyper connections and nothing else.
+    /// Round robin over hyper connections, and nothing else.
     Hyper,
 }
 
@@ -36,7 +36,7 @@ impl Variant {
         Variant::Hyper,
     ];
 
-    /// The name in the table.
+    /// Name in the table.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Variant::Oxds => "oxds",
@@ -52,7 +52,7 @@ pub(crate) fn oxds(control_plane: &str) -> Result<XdsChannel, String> {
     oxds_by(&bootstrap(control_plane))
 }
 
-/// The same, by a bootstrap.
+/// The same, with a bootstrap.
 pub(crate) fn oxds_by(bootstrap: &str) -> Result<XdsChannel, String> {
     let bootstrap = Bootstrap::from_json(bootstrap).map_err(|e| e.to_string())?;
     XdsChannel::builder("xds:///bench")
@@ -85,7 +85,7 @@ pub(crate) fn tonic_xds(control_plane: &str) -> Result<tonic_xds::XdsChannelGrpc
     tonic_xds_by(&bootstrap(&format!("http://{control_plane}")))
 }
 
-/// The same, by a bootstrap.
+/// The same, with a bootstrap.
 pub(crate) fn tonic_xds_by(bootstrap: &str) -> Result<tonic_xds::XdsChannelGrpc, String> {
     let target = tonic_xds::XdsUri::parse("xds:///bench").map_err(|error| error.to_string())?;
     let bootstrap =
@@ -96,7 +96,7 @@ pub(crate) fn tonic_xds_by(bootstrap: &str) -> Result<tonic_xds::XdsChannelGrpc,
         .map_err(|error| error.to_string())
 }
 
-/// Round robin over hyper connections: what any channel pays at the least.
+/// Round robin over hyper connections: the minimum cost of any channel.
 #[derive(Debug, Clone)]
 pub(crate) struct HyperRoundRobin {
     connections: Arc<[SendRequest<Body>]>,

@@ -1,7 +1,7 @@
-// The control plane of peers/go on go-control-plane as it was when it spoke API v2: the same folder, of resources in
+// The control plane of peers/go on go-control-plane of the release that spoke API v2: the same folder, of resources in
 // v2, and the same lines. It asks for load reports, of all clusters each second. Besides:
 //
-//	node ID BUILD_VERSION                who asks, or reports, from the first request of a stream
+//	node ID BUILD_VERSION                the client, from the first request of a stream
 //	load CLUSTER ISSUED SUCCEEDED FAILED the sums of all reports so far
 //
 //	control-plane-v2 DIR [ADDRESS]
@@ -67,7 +67,7 @@ func report(r *api.DiscoveryRequest) {
 	}
 }
 
-// snapshot is the folder in the making.
+// snapshot collects the documents of the folder.
 type snapshot struct {
 	cache   cache.SnapshotCache
 	perType map[types.ResponseType][]types.Resource

@@ -1,4 +1,4 @@
-// The load generator of peers/go on grpc-go as it was when it spoke xDS v2; see package calls.
+// The load generator of peers/go on grpc-go of releases that spoke xDS v2; see package calls.
 //
 //	GRPC_XDS_BOOTSTRAP=file client TARGET METHOD WORKERS
 package main

@@ -1,12 +1,12 @@
 // A control plane on java-control-plane's simple cache, over a folder of YAML resources.
 //
-// It is what peers/go/control-plane is, in another make: it reads every *.yaml of the folder (one resource with
+// It does the same as peers/go/control-plane: it reads every *.yaml of the folder (one resource with
 // "@type" per document), serves them to every node alike, and looks for changes ten times a second. Lines on stdout:
 //
 //     grpc ADDRESS         the address it listens on, once
 //     snapshot HASH        a new snapshot is served
 //     ack TYPE NAMES       a client accepted a response
-//     nack TYPE MESSAGE    a client refused one
+//     nack TYPE MESSAGE    a client rejected one
 //
 //     java ControlPlane DIR [ADDRESS]
 
@@ -97,7 +97,7 @@ public final class ControlPlane {
           served = hash;
           say("snapshot " + hash);
         } catch (Exception error) {
-          // A file half written: the next look finds it whole.
+          // A half-written file is read again at the next check.
           System.err.println(error);
         }
       }
@@ -143,7 +143,7 @@ public final class ControlPlane {
     System.out.flush();
   }
 
-  /** Says what clients accept and refuse, by full states or by differences. */
+  /** Prints the ACKs and NACKs of clients, over SotW and delta. */
   private static final class Reporter implements DiscoveryServerCallbacks {
     @Override
     public void onV3StreamRequest(long stream, DiscoveryRequest request) {

@@ -9,7 +9,7 @@ const grpc = require("@grpc/grpc-js");
 
 require("@grpc/grpc-js-xds").register();
 
-// Longer than any wait the scenarios cause on purpose: a call that meets it was lost.
+// Longer than any wait the scenarios cause on purpose: a call that takes this long is lost.
 const DEADLINE = 15000;
 // One worker stays near 300 calls a second, which two cores can serve beside all the rest.
 const PAUSE = 3;

@@ -14,7 +14,7 @@ import time
 
 import grpc
 
-# Longer than any wait the scenarios cause on purpose: a call that meets it was lost.
+# Longer than any wait the scenarios cause on purpose: a call that takes this long is lost.
 DEADLINE = 15.0
 # One worker stays near 300 calls a second, which two cores can serve beside all the rest.
 PAUSE = 0.003

@@ -66,7 +66,7 @@ class OverTls(ThreadingHTTPServer):
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=AUTHORITY)
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_cert_chain(CERTIFICATE, KEY)
-        # Who fails the handshake is an OSError, which the server passes over.
+        # A failed handshake is an OSError, which the server ignores.
         return context.wrap_socket(accepted, server_side=True), address
 
 

@@ -115,7 +115,7 @@ async fn validation(context: Context) -> Fallible {
             continue;
         }
         if finding["old_value"] == finding["new_value"] {
-            return Err(format!("says neither old nor new value: {finding}").into());
+            return Err(format!("lacks the old or the new value: {finding}").into());
         }
         match rule {
             "VALIDATION_LOOSENED" => looser += 1,

@@ -222,7 +222,7 @@ async fn nack_is_visible(cx: Context) -> Fallible {
     )?;
     let nack = mesh.control_plane.nack(SOON).await?;
     if !(nack.contains("Cluster") && nack.contains("blue") && nack.contains("lb_policy")) {
-        return Err(format!("the NACK does not say what and why: {nack}").into());
+        return Err(format!("the NACK lacks name or reason: {nack}").into());
     }
     mesh.load.calls.next(SETTLED, SOON).await?;
     mesh.load.calls.none_failed()

@@ -84,7 +84,7 @@ async fn follows(cx: Context, make: Foreign, protocol: Protocol) -> Fallible {
     folder.write("mesh.yaml", &moved(refused))?;
     let nack = control_plane.nack(SOON).await?;
     if !(nack.contains("Cluster") && nack.contains(name) && nack.contains("lb_policy")) {
-        return Err(format!("the NACK does not say what and why: {nack}").into());
+        return Err(format!("the NACK lacks name or reason: {nack}").into());
     }
     load.calls.next(SETTLED, SOON).await?;
     folder.write("mesh.yaml", &moved(cluster(name)))?;

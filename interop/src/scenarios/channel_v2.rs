@@ -121,7 +121,7 @@ async fn follows_go_control_plane(cx: Context) -> Fallible {
     write(&refused)?;
     let nack = control_plane.nack(SOON).await?;
     if !(nack.contains("Cluster") && nack.contains("green") && nack.contains("lb_policy")) {
-        return Err(format!("the NACK does not say what and why: {nack}").into());
+        return Err(format!("the NACK lacks name or reason: {nack}").into());
     }
     load.calls.next(SETTLED, SOON).await?;
     load.calls.none_failed()

@@ -23,7 +23,7 @@ use crate::{Context, Fallible};
 const NODE: &str = "interop-1";
 
 pub(super) fn scenarios() -> Vec<Scenario> {
-    let name = "csds_tells_what_envoy_has".to_owned();
+    let name = "csds_reports_envoys_resources".to_owned();
     let reads = |client: Client, name: &str| {
         let name = format!("oxds_csds_reads_{name}");
         Scenario::new(name, move |cx| oxds_csds_reads(cx, client))
@@ -66,7 +66,7 @@ async fn oxds_csds_reads(cx: Context, client: Client) -> Fallible {
     let oxds = Oxds::serve(&cx, &folder).await?;
     let file = bootstrap(&cx, Bootstrap::Grpc, oxds.grpc).await?;
     let (_alive, address) = start(&cx, client, &file).await?;
-    until("a table of what is ACKED", SOON, async || {
+    until("a table of ACKED resources", SOON, async || {
         let (table, code) = csds(&cx, address, "table").await?;
         let rows: Vec<Vec<&str>> = table
             .lines()
@@ -181,8 +181,8 @@ async fn tells_what_envoy_has(cx: Context) -> Fallible {
     .await?;
 
     match reader::read(&cx, mesh.oxds.grpc, "someone-else").await? {
-        nobody if nobody.is_empty() => Ok(()),
-        somebody => Err(format!("a matcher that fits nobody yields {somebody:?}").into()),
+        none if none.is_empty() => Ok(()),
+        some => Err(format!("a matcher that fits no node returns {some:?}").into()),
     }
 }
 

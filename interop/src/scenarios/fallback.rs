@@ -65,7 +65,7 @@ impl Place {
         ControlPlane::serve_on(cx, self.make, &self.folder, self.address).await
     }
 
-    /// Its entry in the bootstrap.
+    /// Entry of the server in the bootstrap.
     fn entry(&self) -> (SocketAddr, &'static [&'static str]) {
         match self.make {
             Make::GO_V2 => (self.address, &[]),

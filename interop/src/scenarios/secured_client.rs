@@ -24,11 +24,11 @@ use crate::{Context, Fallible};
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![
         Scenario::new(
-            "mtls_channel_shows_its_token_to_go_control_plane".to_owned(),
+            "mtls_channel_sends_its_token_to_go_control_plane".to_owned(),
             channel_to_go,
         ),
         Scenario::new(
-            "mtls_source_rest_shows_its_token".to_owned(),
+            "mtls_source_rest_sends_its_token".to_owned(),
             polls_to_python,
         ),
     ]

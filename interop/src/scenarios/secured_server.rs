@@ -42,7 +42,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     all.push(follow(Tls::Mutual, Peer::Grpc(Grpc::Core)));
     all.push(follow(Tls::Mutual, Peer::EnvoyRest));
     all.push(Scenario::new(
-        "mtls_new_certificates_are_those_of_the_next_connection".to_owned(),
+        "mtls_new_certificates_apply_to_the_next_connection".to_owned(),
         new_certificates,
     ));
     all

@@ -48,7 +48,7 @@ async fn value<T: Typed>(watch: &mut Watch<T>) -> Fallible<Arc<T>> {
     match next(watch).await? {
         Update::Changed(Ok(value)) => Ok(value),
         Update::Changed(Err(error)) | Update::Ambient(Some(error)) => Err(error.to_string().into()),
-        Update::Ambient(None) => Err("a remark was taken back".into()),
+        Update::Ambient(None) => Err("an ambient error was cleared".into()),
     }
 }
 
@@ -56,7 +56,7 @@ async fn value<T: Typed>(watch: &mut Watch<T>) -> Fallible<Arc<T>> {
 async fn gone<T: Typed>(watch: &mut Watch<T>) -> Fallible {
     match next(watch).await? {
         Update::Changed(Err(_)) => Ok(()),
-        _ => Err("still told of what is gone".into()),
+        _ => Err("a deleted resource is still delivered".into()),
     }
 }
 
@@ -145,7 +145,7 @@ async fn rest_follows_an_edit(cx: Context) -> Fallible {
     plane.polled("clusters 2 interop 503", SOON).await?;
     match next(&mut a).await? {
         Update::Ambient(Some(error)) if error.to_string().contains("HTTP 503") => {}
-        other => return Err(format!("not a remark: {other:?}").into()),
+        other => return Err(format!("not an ambient error: {other:?}").into()),
     }
     publish(&cx.dir, "3", &[("a", "three"), ("b", "three")])?;
     expect(&mut a, "three").await?;

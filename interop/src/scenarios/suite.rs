@@ -55,7 +55,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             add("behaviour", |cx, cast| Box::pin(behaviour(cx, cast)));
         }
     }
-    let name = "suite_oxds_client_tells_csds_what_it_has".to_owned();
+    let name = "suite_oxds_client_reports_resources_by_csds".to_owned();
     all.push(Scenario::new(name, tells_csds));
     all
 }

@@ -1,4 +1,4 @@
-//! What the flags of both programs share.
+//! Flags that both programs share.
 
 /// A flag as the suite writes it: `--flag`, `--flag=true`, `--flag=False`.
 pub(crate) fn boolean(text: &str) -> Result<bool, String> {
@@ -9,24 +9,24 @@ pub(crate) fn boolean(text: &str) -> Result<bool, String> {
     }
 }
 
-/// A flag that asks for what oxds does not have.
+/// A flag for a feature that oxds does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--{flag} is not supported: oxds has no {what}")]
 pub struct Unsupported {
-    /// Which flag.
+    /// Name of the flag.
     pub flag: &'static str,
-    /// What is missing.
+    /// The missing feature.
     pub what: &'static str,
 }
 
 impl Unsupported {
-    /// An error if it was asked for.
+    /// Returns an error if the flag was set.
     pub(crate) fn unless_off(self, on: bool) -> Result<(), Self> {
         if on { Err(self) } else { Ok(()) }
     }
 }
 
-/// Security as the control plane says (gRFC A29).
+/// Security by xDS (gRFC A29).
 pub(crate) const SECURE_MODE: Unsupported = Unsupported {
     flag: "secure_mode",
     what: "credentials by xDS (gRFC A29) yet",

@@ -1,17 +1,17 @@
-//! The client and the server of gRPC's xDS interop suite, on oxds: a driver that knows nothing of them but their flags
-//! and services can put them in the place of another language's.
+//! The client and the server of gRPC's xDS interop suite, on oxds. A driver that knows only their flags and services
+//! can use them in place of another language's.
 //!
 //! ```text
 //!                        test driver
 //!          stats, Configure │      │ SetServing, health
 //!  control plane            ▼      ▼
 //!       │ ADS      xds-interop-client ──EmptyCall, UnaryCall──▶ xds-interop-server
-//!       └────────▶  (an XdsChannel)   ◀──who answers────────────  (does as rpc-behavior says)
+//!       └────────▶  (an XdsChannel)   ◀──host name───────────────  (obeys rpc-behavior)
 //! ```
 //!
-//! The contract is that of gRPC's
-//! [test descriptions](https://github.com/grpc/grpc/blob/master/doc/xds-test-descriptions.md). What oxds lacks (security
-//! by xDS, telemetry) is refused at the start, not ignored. Neither is meant for anything but tests.
+//! The contract is that of gRPC's [test
+//! descriptions](https://github.com/grpc/grpc/blob/master/doc/xds-test-descriptions.md). Features that oxds lacks
+//! (security by xDS, telemetry) are refused at the start, not ignored. Both programs are for tests only.
 
 pub mod client;
 mod flags;

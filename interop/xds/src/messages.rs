@@ -1,9 +1,8 @@
-//! The messages of `grpc.testing` that the suite exchanges.
+//! Messages of `grpc.testing` that the suite exchanges.
 //!
-//! No crate carries them, so they are declared here by what
-//! [messages.proto](https://github.com/grpc/grpc/blob/master/src/proto/grpc/testing/messages.proto) numbers; fields
-//! that the suite does not use are left out. That the numbers are right is shown by peers in other languages, in
-//! `interop/`.
+//! No crate has them, so they are declared here with the numbers of
+//! [messages.proto](https://github.com/grpc/grpc/blob/master/src/proto/grpc/testing/messages.proto); fields that the
+//! suite does not use are left out. Peers in other languages, in `interop/`, show that the numbers are right.
 
 use std::collections::BTreeMap;
 
@@ -14,32 +13,32 @@ pub struct Empty {}
 /// Bytes to fill a message with.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct Payload {
-    /// Nobody looks at them.
+    /// Arbitrary content.
     #[prost(bytes = "bytes", tag = "2")]
     pub body: bytes::Bytes,
 }
 
-/// What `UnaryCall` takes.
+/// Request of `UnaryCall`.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct SimpleRequest {
-    /// Bytes that the answer's payload should have.
+    /// Bytes of payload that the response should have.
     #[prost(int32, tag = "2")]
     pub response_size: i32,
-    /// Weight of the request.
+    /// Payload of the request.
     #[prost(message, optional, tag = "3")]
     pub payload: Option<Payload>,
-    /// Whether the answer should say which server it comes from.
+    /// Whether the response should name the server.
     #[prost(bool, tag = "9")]
     pub fill_server_id: bool,
 }
 
-/// What `UnaryCall` answers.
+/// Response of `UnaryCall`.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct SimpleResponse {
-    /// Weight of the answer.
+    /// Payload of the response.
     #[prost(message, optional, tag = "1")]
     pub payload: Option<Payload>,
-    /// What the server was started with as its id.
+    /// Server id, from the server's command line.
     #[prost(string, tag = "4")]
     pub server_id: String,
     /// The server's host.
@@ -47,33 +46,33 @@ pub struct SimpleResponse {
     pub hostname: String,
 }
 
-/// Asks who answered the next calls.
+/// Request for the hosts that answer the next calls.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct LoadBalancerStatsRequest {
-    /// How many calls, from the next one that is begun.
+    /// Number of calls, from the next one that starts.
     #[prost(int32, tag = "1")]
     pub num_rpcs: i32,
-    /// How long to wait for them, in seconds; then what there is is the answer.
+    /// Time to wait for them, in seconds; then the calls so far are the response.
     #[prost(int32, tag = "2")]
     pub timeout_sec: i32,
-    /// Which metadata of the answers is wanted, in any case; `*` is all of it.
+    /// Requested metadata keys, in any case; `*` means all.
     #[prost(string, repeated, tag = "3")]
     pub metadata_keys: Vec<String>,
 }
 
-/// Who answered.
+/// Hosts that answered the watched calls.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct LoadBalancerStatsResponse {
-    /// Calls answered, by the server's host.
+    /// Answered calls, by the server's host.
     #[prost(btree_map = "string, int32", tag = "1")]
     pub rpcs_by_peer: BTreeMap<String, i32>,
     /// Calls that failed, or did not end in time.
     #[prost(int32, tag = "2")]
     pub num_failures: i32,
-    /// The answered ones by method: `UnaryCall`, `EmptyCall`.
+    /// Answered calls by method: `UnaryCall`, `EmptyCall`.
     #[prost(btree_map = "string, message", tag = "3")]
     pub rpcs_by_method: BTreeMap<String, RpcsByPeer>,
-    /// The wanted metadata, by the server's host.
+    /// Requested metadata, by the server's host.
     #[prost(btree_map = "string, message", tag = "4")]
     pub metadatas_by_peer: BTreeMap<String, MetadataByPeer>,
 }
@@ -81,7 +80,7 @@ pub struct LoadBalancerStatsResponse {
 /// Calls of one method.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct RpcsByPeer {
-    /// By the server's host.
+    /// Number of calls by the server's host.
     #[prost(btree_map = "string, int32", tag = "1")]
     pub rpcs_by_peer: BTreeMap<String, i32>,
 }
@@ -89,7 +88,7 @@ pub struct RpcsByPeer {
 /// Metadata of the calls that one host answered.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct MetadataByPeer {
-    /// An item for each call, even if it had nothing that was wanted.
+    /// One item per call, also if it had no requested metadata.
     #[prost(message, repeated, tag = "1")]
     pub rpc_metadata: Vec<RpcMetadata>,
 }
@@ -97,7 +96,7 @@ pub struct MetadataByPeer {
 /// Metadata of one call.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct RpcMetadata {
-    /// In the order in which it came.
+    /// In the order of the response.
     #[prost(message, repeated, tag = "1")]
     pub metadata: Vec<MetadataEntry>,
 }
@@ -105,22 +104,22 @@ pub struct RpcMetadata {
 /// One entry of metadata.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct MetadataEntry {
-    /// As it was received.
+    /// Key as received.
     #[prost(string, tag = "1")]
     pub key: String,
-    /// As it was received.
+    /// Value as received.
     #[prost(string, tag = "2")]
     pub value: String,
-    /// Where in the answer it was.
+    /// Part of the response that it was in.
     #[prost(enumeration = "MetadataType", tag = "3")]
     pub kind: i32,
 }
 
-/// Where in an answer metadata was.
+/// Parts of a response that have metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
 #[repr(i32)]
 pub enum MetadataType {
-    /// It was not said.
+    /// Not specified.
     Unknown = 0,
     /// In the headers.
     Initial = 1,
@@ -128,48 +127,48 @@ pub enum MetadataType {
     Trailing = 2,
 }
 
-/// Asks for counts since the start.
+/// Request for the counts since the start.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct LoadBalancerAccumulatedStatsRequest {}
 
 /// Counts since the start. Its keys are [`RpcType`]'s names: `UNARY_CALL`, `EMPTY_CALL`.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct LoadBalancerAccumulatedStatsResponse {
-    /// Deprecated in the suite, and still read by it.
+    /// Deprecated in the suite, but still read by it.
     #[prost(btree_map = "string, int32", tag = "1")]
     pub num_rpcs_started_by_method: BTreeMap<String, i32>,
-    /// Deprecated likewise.
+    /// Deprecated, but still read.
     #[prost(btree_map = "string, int32", tag = "2")]
     pub num_rpcs_succeeded_by_method: BTreeMap<String, i32>,
-    /// Deprecated likewise.
+    /// Deprecated, but still read.
     #[prost(btree_map = "string, int32", tag = "3")]
     pub num_rpcs_failed_by_method: BTreeMap<String, i32>,
-    /// What became of the calls of each method.
+    /// Counts of each method.
     #[prost(btree_map = "string, message", tag = "4")]
     pub stats_per_method: BTreeMap<String, MethodStats>,
 }
 
-/// What became of the calls of one method.
+/// Counts of one method.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct MethodStats {
-    /// Calls begun.
+    /// Number of started calls.
     #[prost(int32, tag = "1")]
     pub rpcs_started: i32,
-    /// Calls ended, by status code.
+    /// Ended calls, by status code.
     #[prost(btree_map = "int32, int32", tag = "2")]
     pub result: BTreeMap<i32, i32>,
 }
 
-/// Tells the client what to call from now on.
+/// Sets the calls of the client from now on.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ClientConfigureRequest {
-    /// Which methods.
+    /// Methods to call.
     #[prost(enumeration = "RpcType", repeated, tag = "1")]
     pub types: Vec<i32>,
-    /// With which metadata.
+    /// Metadata of the calls.
     #[prost(message, repeated, tag = "2")]
     pub metadata: Vec<ConfiguredMetadata>,
-    /// With which deadline, in seconds; 0 is the command line's.
+    /// Deadline of the calls, in seconds; 0 means that of the command line.
     #[prost(int32, tag = "3")]
     pub timeout_sec: i32,
 }
@@ -177,18 +176,18 @@ pub struct ClientConfigureRequest {
 /// Metadata for the calls of one method.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ConfiguredMetadata {
-    /// Which method.
+    /// Method with this metadata.
     #[prost(enumeration = "RpcType", tag = "1")]
     pub kind: i32,
-    /// Its key.
+    /// Key of the entry.
     #[prost(string, tag = "2")]
     pub key: String,
-    /// Its value.
+    /// Value of the entry.
     #[prost(string, tag = "3")]
     pub value: String,
 }
 
-/// Done.
+/// Empty response of `Configure`.
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct ClientConfigureResponse {}
 
@@ -221,7 +220,7 @@ impl RpcType {
         }
     }
 
-    /// The method of that name.
+    /// Returns the method with this name.
     #[must_use]
     pub fn of_method(name: &str) -> Option<Self> {
         [Self::EmptyCall, Self::UnaryCall]
@@ -233,19 +232,19 @@ impl RpcType {
 /// The paths of the methods, as
 /// [test.proto](https://github.com/grpc/grpc/blob/master/src/proto/grpc/testing/test.proto) names them.
 pub mod path {
-    /// Takes and answers nothing.
+    /// Empty request and response.
     pub const EMPTY_CALL: &str = "/grpc.testing.TestService/EmptyCall";
-    /// Says who answers.
+    /// The response names the server.
     pub const UNARY_CALL: &str = "/grpc.testing.TestService/UnaryCall";
-    /// Who answers the next calls of a client.
+    /// Hosts that answer the next calls of a client.
     pub const CLIENT_STATS: &str = "/grpc.testing.LoadBalancerStatsService/GetClientStats";
-    /// What became of a client's calls since its start.
+    /// Counts of a client's calls since its start.
     pub const ACCUMULATED_STATS: &str =
         "/grpc.testing.LoadBalancerStatsService/GetClientAccumulatedStats";
-    /// What a client is to call from now on.
+    /// Sets the calls of a client from now on.
     pub const CONFIGURE: &str = "/grpc.testing.XdsUpdateClientConfigureService/Configure";
-    /// A server says that it is well.
+    /// Sets a server's health to serving.
     pub const SET_SERVING: &str = "/grpc.testing.XdsUpdateHealthService/SetServing";
-    /// A server says that it is not.
+    /// Sets a server's health to not serving.
     pub const SET_NOT_SERVING: &str = "/grpc.testing.XdsUpdateHealthService/SetNotServing";
 }

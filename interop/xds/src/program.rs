@@ -1,11 +1,11 @@
-//! How both programs end.
+//! Start and end of both programs.
 
 use std::fmt::Display;
 use std::pin::Pin;
 use std::process::ExitCode;
 
-/// Runs until `run` ends, which is told when a Ctrl-C comes. Why it did not start, or ended, goes to stderr; the exit codes
-/// are 2 and 1.
+/// Runs until `run` ends; `run` gets a future that resolves at Ctrl-C. A start failure exits with 2, a later failure
+/// with 1; both print the reason to stderr.
 #[allow(clippy::print_stderr, reason = "a program speaks to who started it")]
 pub async fn run<P, E: Display>(
     started: Result<P, impl Display>,
@@ -27,12 +27,12 @@ pub async fn run<P, E: Display>(
     }
 }
 
-/// Ready when the program is to stop.
+/// Resolves when the program must stop.
 pub type Stop = Pin<Box<dyn Future<Output = ()>>>;
 
 async fn interrupted() {
     if tokio::signal::ctrl_c().await.is_err() {
-        // Without the signal, it runs until it is killed.
+        // Without a signal handler, it runs until it is killed.
         std::future::pending::<()>().await;
     }
 }

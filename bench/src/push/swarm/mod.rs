@@ -5,8 +5,8 @@
 //!                               ◀── ACK or NACK, at once or after the round trip ──┘
 //! ```
 //!
-//! Its process has a processor to itself, apart from the server's ([`crate::roles`]). It counts responses and answers
-//! them; what they say, only a [`probe`](super::probe) reads.
+//! Its process has its own processor, apart from the server's ([`crate::roles`]). It counts responses and answers them;
+//! only a [`probe`](super::probe) reads their contents.
 
 mod scanner;
 mod stream;
@@ -32,27 +32,27 @@ use stream::Stream;
 pub(super) use stream::framed;
 pub(super) use tally::{Counted, Tally};
 
-/// A scenario in which nothing moves for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// A scenario without progress for this long has failed.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How a window of HTTP/2 is set: large enough never to be what a server waits for.
+/// HTTP/2 window: large enough that a server never waits for it.
 const WINDOW: u32 = 16 << 20;
 
-/// How the streams of a swarm behave.
+/// Behaviour of the streams of a swarm.
 #[derive(Clone)]
 pub(super) struct Manner {
     pub(super) resource_type: ResourceType,
     pub(super) protocol: Protocol,
-    /// Streams that share a connection; a real client has one to itself.
+    /// Streams per connection; a real client has its own connection.
     pub(super) per_connection: usize,
-    /// How long an answer takes: the round trip.
+    /// Delay of an answer: the round trip.
     pub(super) answer_after: Duration,
-    /// Over TLS, by this.
+    /// TLS configuration, if the scenario uses TLS.
     pub(super) tls: Option<TlsConnector>,
 }
 
 impl Manner {
-    /// A connection per stream, answers at once.
+    /// A connection per stream, immediate answers.
     pub(super) fn new(resource_type: ResourceType, protocol: Protocol) -> Self {
         Self {
             resource_type,
@@ -64,22 +64,22 @@ impl Manner {
     }
 }
 
-/// What a swarm can be told while it runs.
+/// Commands to a running swarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Mood {
-    /// Resources larger than [`LARGE`] are refused.
+    /// NACK resources larger than [`LARGE`].
     pub(super) nack: bool,
-    /// Nothing is read.
+    /// Read nothing.
     pub(super) stalled: bool,
 }
 
-/// Streams that are open.
+/// Open streams.
 pub(super) struct Swarm {
     manner: Manner,
     address: SocketAddr,
     tally: Arc<Tally>,
     mood: watch::Sender<Mood>,
-    /// The connection that takes more streams, and how many it has.
+    /// The connection that takes more streams, and its number of streams.
     connection: Option<(SendRequest<Bytes>, usize)>,
     streams: usize,
     /// Connections and streams; they end with the swarm.
@@ -101,12 +101,12 @@ impl Swarm {
         })
     }
 
-    /// How many streams there are.
+    /// Number of streams.
     pub(super) fn streams(&self) -> usize {
         self.streams
     }
 
-    /// Opens one more stream, which begins with this request, framed for gRPC.
+    /// Opens one more stream with this first request, framed for gRPC.
     pub(super) async fn open(&mut self, first: Bytes) -> Result<(), String> {
         let mut connection = self.connection().await?;
         let stream = Stream::open(
@@ -121,8 +121,8 @@ impl Swarm {
         Ok(())
     }
 
-    /// Opens this many streams, each of which is to be brought this many resources before the next one asks: so no
-    /// server has to hold more than one first response at a time.
+    /// Opens this many streams. Each must get this many resources before the next one opens, so no server has more than
+    /// one first response at a time.
     pub(super) async fn fill(
         &mut self,
         streams: usize,
@@ -173,35 +173,35 @@ impl Swarm {
             .await
             .map_err(text)?;
         self.tasks.spawn(async {
-            // Its streams tell how it ended.
+            // Its streams report how it ended.
             let _ = connection.await;
         });
         Ok(sender)
     }
 
-    /// Tells every stream how to behave from now on.
+    /// Sends a command to every stream.
     pub(super) fn set(&self, mood: Mood) {
         self.mood.send_replace(mood);
     }
 
-    /// What came so far.
+    /// Counts so far.
     pub(super) fn mark(&self) -> Counted {
         self.tally.read()
     }
 
-    /// When the responses came since the last call.
+    /// Arrival times of the responses since the last call.
     pub(super) fn arrivals(&self) -> Vec<Instant> {
         self.tally.take_arrivals()
     }
 
-    /// Waits until a count has come to `goal`, and tells when it did.
+    /// Waits until a count has reached `goal`, and returns the time.
     pub(super) async fn until(
         &self,
         goal: u64,
         count: fn(&Counted) -> u64,
     ) -> Result<Instant, String> {
         self.tally
-            .until(PATIENCE, |counted| count(counted) >= goal)
+            .until(TIMEOUT, |counted| count(counted) >= goal)
             .await
     }
 }

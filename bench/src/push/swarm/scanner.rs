@@ -1,4 +1,4 @@
-//! Discovery responses counted as they pass, not gathered and not decoded.
+//! Counts discovery responses as they pass, without collecting or decoding them.
 //!
 //! ```text
 //!   ┌────────┐ length ┌─────┐ field, type ┌────────┐ length ┌─────────┐
@@ -8,23 +8,23 @@
 //!       └────────────────┘
 //! ```
 //!
-//! A generator that holds a thousand streams must not spend on each what a client would: a response of 50 MB costs it
-//! its socket reads and a few steps per resource.
+//! A generator with a thousand streams must not spend on each what a client would: a response of 50 MB costs it its
+//! socket reads and a few steps per resource.
 
 /// Field numbers that the SotW and the delta response share.
 const VERSION: u64 = 1;
 const RESOURCES: u64 = 2;
 const NONCE: u64 = 5;
-/// Of delta responses alone; field 6 of a SotW response is the control plane's name, which nobody here sends.
+/// Only in delta responses; field 6 of a SotW response is the control plane's name, which no server here sends.
 const REMOVED: u64 = 6;
 
-/// Resources above this size are counted apart: the scenario of the poisoned resource tells it by its size.
+/// Resources above this size are counted separately: P-13 recognises its resource by the size.
 pub(crate) const LARGE: usize = 2_000;
 
 const LENGTH_DELIMITED: u64 = 2;
 const VARINT: u64 = 0;
 
-/// What one response held.
+/// Contents of one response.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) version: Vec<u8>,
@@ -33,28 +33,28 @@ pub(crate) struct Seen {
     /// Resources larger than [`LARGE`].
     pub(crate) large: usize,
     pub(crate) removed: usize,
-    /// Bytes of all of it.
+    /// Total bytes.
     pub(crate) bytes: usize,
 }
 
-/// Cuts a response body into messages.
+/// Splits a response body into messages.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
     place: Place,
-    /// Bytes of the message that have not come.
+    /// Bytes of the message that have not arrived.
     left: usize,
     seen: Seen,
 }
 
 #[derive(Debug)]
 enum Place {
-    /// Within gRPC's five bytes: how many there were, and the length as far as it is known.
+    /// Within gRPC's five prefix bytes: their number so far, and the length as far as it is known.
     Prefix {
         have: u8,
         length: usize,
     },
     Key(Varint),
-    /// Of a varint field: its value says nothing to us.
+    /// In a varint field, whose value is not used.
     Value,
     Length {
         field: u64,
@@ -79,7 +79,7 @@ struct Varint {
 }
 
 impl Varint {
-    /// The value, once its last byte has come.
+    /// Returns the value once its last byte has arrived.
     fn push(&mut self, byte: u8) -> Option<u64> {
         self.value |= u64::from(byte & 0x7f).checked_shl(self.shift).unwrap_or(0);
         self.shift += 7;
@@ -88,7 +88,7 @@ impl Varint {
 }
 
 impl Scanner {
-    /// Takes the next bytes, and tells of every message that they complete.
+    /// Takes the next bytes, and reports every message that they complete.
     pub(super) fn push(
         &mut self,
         mut bytes: &[u8],
@@ -159,7 +159,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// A field of this length begins.
+    /// Starts a field of this length.
     fn field(&mut self, field: u64, length: usize) {
         match field {
             RESOURCES => {
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn responses_are_counted_however_the_bytes_are_cut() {
+    fn responses_are_counted_at_any_split() {
         let resource = |size: usize| Resource {
             name: "a".to_owned(),
             version: "1".to_owned(),

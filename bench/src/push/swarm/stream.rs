@@ -1,4 +1,4 @@
-//! One stream: it asks, counts what comes, and answers.
+//! One stream: requests, counts responses, answers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct Stream {
     requests: SendStream<Bytes>,
     mood: watch::Receiver<Mood>,
     tally: Arc<Tally>,
-    /// The version last accepted, which a SotW client repeats when it refuses another.
+    /// The last accepted version, which a SotW client repeats in a NACK.
     accepted: String,
 }
 
@@ -96,7 +96,7 @@ impl Stream {
         let refused = seen.large > 0 && self.mood.borrow().nack;
         let error_detail = refused.then(|| Status {
             code: 3,
-            // Names what it is about, as Envoy and gRPC do.
+            // Names the resources, as Envoy and gRPC do.
             message: format!("{}: too large for us", holding::resource_name(0)),
             ..Status::default()
         });
@@ -128,7 +128,7 @@ pub(crate) fn framed(message: &impl Message) -> Bytes {
     let mut bytes = BytesMut::with_capacity(5 + message.encoded_len());
     bytes.put_u8(0);
     bytes.put_u32(u32::try_from(message.encoded_len()).unwrap_or(u32::MAX));
-    // Memory is all that encoding could lack.
+    // Encoding to memory cannot fail.
     let _ = message.encode(&mut bytes);
     bytes.freeze()
 }

@@ -1,4 +1,4 @@
-//! What a swarm has been sent, added up.
+//! Sums of the responses that a swarm has received.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ pub(crate) struct Tally {
 struct Sums {
     counted: Counted,
     arrivals: Vec<Instant>,
-    /// Why the first stream ended that did.
+    /// Reason why the first stream ended that did.
     end: Option<String>,
 }
 
@@ -60,13 +60,13 @@ impl Tally {
         std::mem::take(&mut self.lock().arrivals)
     }
 
-    /// Waits until it is `enough`; returns when the last response came. The error is what there is after `patience`.
+    /// Waits until it is `enough`; returns the time of the last response. The error is the sums after `limit`.
     pub(super) async fn until(
         &self,
-        patience: Duration,
+        limit: Duration,
         enough: impl Fn(&Counted) -> bool,
     ) -> Result<Instant, String> {
-        let deadline = tokio::time::Instant::now() + patience;
+        let deadline = tokio::time::Instant::now() + limit;
         loop {
             {
                 let sums = self.lock();
@@ -81,7 +81,7 @@ impl Tally {
                 .await
                 .is_err()
             {
-                return Err(format!("not within {patience:?}: {:?}", self.read()));
+                return Err(format!("not within {limit:?}: {:?}", self.read()));
             }
         }
     }

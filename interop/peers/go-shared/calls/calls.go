@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// deadline is longer than any wait the scenarios cause on purpose: a call that meets it was lost.
+	// deadline is longer than any wait the scenarios cause on purpose: a call that takes this long is lost.
 	deadline = 15 * time.Second
 	// pause keeps one worker near 300 calls a second, which two cores can serve beside all the rest.
 	pause = 3 * time.Millisecond
@@ -33,13 +33,13 @@ func (Raw) Unmarshal(data []byte, v interface{}) error {
 }
 func (Raw) Name() string { return "proto" }
 
-// Plan is what the command line asks for: TARGET METHOD WORKERS.
+// Plan holds the arguments of the command line: TARGET METHOD WORKERS.
 type Plan struct {
 	Target, Method string
 	workers        int
 }
 
-// Arguments ends the program if they are not what they should be.
+// Arguments parses the command line, and ends the program if it is invalid.
 func Arguments() Plan {
 	if len(os.Args) != 4 {
 		log.Fatal("usage: client TARGET METHOD WORKERS")
@@ -51,7 +51,7 @@ func Arguments() Plan {
 	return Plan{os.Args[1], os.Args[2], workers}
 }
 
-// Caller makes one call, and says with which status it ended.
+// Caller makes one call and returns its status.
 type Caller func(ctx context.Context, method string, request, reply *[]byte) (code, message string)
 
 // Run calls until stdin closes.

@@ -1,5 +1,5 @@
-// Package folder is what control planes on any release of go-control-plane share: a folder of YAML resources, followed,
-// and the lines that they print.
+// Package folder holds the code that control planes on any release of go-control-plane share: it follows a folder of YAML
+// resources and prints lines.
 package folder
 
 import (
@@ -85,12 +85,12 @@ func load(dir string, snapshot Snapshot) (string, Snapshot, error) {
 	return hex.EncodeToString(all.Sum(nil)[:6]), snapshot, nil
 }
 
-// Acked tells that a client accepted a response.
+// Acked prints that a client accepted a response.
 func Acked(typeURL string, names []string) {
 	fmt.Println("ack", path.Base(typeURL), strings.Join(names, ","))
 }
 
-// Nacked tells that a client refused one.
+// Nacked prints that a client rejected one.
 func Nacked(typeURL, why string) {
 	fmt.Printf("nack %s %q\n", path.Base(typeURL), why)
 }

@@ -1,4 +1,4 @@
-// A backend on grpc-go: answers every call with an empty message, and says by ORCA what it carries: cpu_utilization
+// A backend on grpc-go: answers every call with an empty message, and reports by ORCA cpu_utilization
 // 0.25, and named metrics "queue" 3 and "other" 1. Calls of methods named Fail fail.
 //
 // Prints "grpc ADDRESS" once it listens.

@@ -6,9 +6,9 @@
 //	grpc ADDRESS         the address it listens on, once
 //	snapshot HASH        a new snapshot is served
 //	ack TYPE NAMES       a client accepted a response
-//	nack TYPE MESSAGE    a client refused one
+//	nack TYPE MESSAGE    a client rejected one
 //
-// and what loads.go prints of the load that clients report to it.
+// and the lines of loads.go about reported loads.
 //
 //	control-plane [FLAGS of secure.go] DIR [ADDRESS]
 package main
@@ -72,7 +72,7 @@ func main() {
 	g := grpc.NewServer(options...)
 	discovery.RegisterAggregatedDiscoveryServiceServer(g, all)
 	loadstats.RegisterLoadReportingServiceServer(g, loads{})
-	// And each type by a service of its own.
+	// Each type has its own service, too.
 	clusterservice.RegisterClusterDiscoveryServiceServer(g, all)
 	endpointservice.RegisterEndpointDiscoveryServiceServer(g, all)
 	listenerservice.RegisterListenerDiscoveryServiceServer(g, all)
@@ -93,7 +93,7 @@ func report(typeURL, nonce string, refused *status.Status, names []string) {
 	}
 }
 
-// snapshot is the folder in the making.
+// snapshot collects the documents of the folder.
 type snapshot struct {
 	cache   cache.SnapshotCache
 	perType map[types.ResponseType][]types.Resource

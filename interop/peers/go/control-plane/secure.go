@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// With these it is over TLS, for clients with a certificate of the authority that show the token in every stream. It
-// prints who opens one:
+// With these flags it serves over TLS, for clients with a certificate of the authority that show the token in every stream. It
+// prints the identity of the client:
 //
 //	identity URI
 var (
@@ -27,7 +27,7 @@ var (
 	token       = flag.String("token", "", "a file with the token of clients")
 )
 
-// secured is what a server takes that the flags make secure.
+// secured returns the server options for the flags.
 func secured() ([]grpc.ServerOption, error) {
 	if *certificate == "" {
 		return nil, nil

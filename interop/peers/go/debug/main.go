@@ -1,7 +1,7 @@
-// A reader of the admin services, on grpc-go's generated stubs: what a process tells of its channels, its servers, its
-// health and its xDS resources.
+// A reader of the admin services, on grpc-go's generated stubs: channels, servers, health and xDS resources of a
+// process.
 //
-// It asks by the methods that grpcdebug uses, takes for granted the fields that grpcdebug takes for granted (creation
+// It uses the methods that grpcdebug uses, requires the fields that grpcdebug requires (creation
 // times, addresses over TCP, times and windows of sockets), and prints one JSON object per thing. The Python reader next
 // door prints the same.
 //

@@ -1,4 +1,4 @@
-//! The calls: at every tick one of each planned method, on the next channel.
+//! Calls at a fixed rate: at every tick one of each planned method, on the next channel.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use super::plan::{Call, Plan};
 use super::stats::{Answer, Stats};
 use crate::messages::{Empty, Payload, RpcType, SimpleRequest, SimpleResponse, path};
 
-/// The header of answers that says who answers.
+/// Response header with the name of the answering host.
 const HOSTNAME: &str = "hostname";
 
-/// What to do.
+/// Rate, channels and limits of the calls.
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) channels: Vec<XdsChannel>,
     pub(super) planned: watch::Receiver<Arc<Plan>>,
     pub(super) stats: Arc<Stats>,
-    /// Between two ticks.
+    /// Interval between two ticks.
     pub(super) period: Duration,
     pub(super) sizes: Sizes,
     pub(super) print: bool,
@@ -33,17 +33,17 @@ pub(super) struct Load {
     pub(super) fail: bool,
 }
 
-/// Bytes of payload.
+/// Payload sizes, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) request: usize,
     pub(super) response: i32,
 }
 
-/// How a call ended; the status is that of one that failed.
+/// Result of a call; the status is that of a failed call.
 pub(super) type Ended = (RpcType, Code, Option<Status>);
 
-/// A call that failed though it must not have.
+/// A failed call, where `--fail_on_failed_rpc` allows none.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{method} failed after a call had succeeded: {status}")]
 pub struct FailedCall {
@@ -52,7 +52,7 @@ pub struct FailedCall {
 }
 
 impl Load {
-    /// Calls until a call fails that must not.
+    /// Calls until a call fails that must not fail.
     pub(super) async fn run(&self, calls: &mut JoinSet<Ended>) -> Result<(), FailedCall> {
         let mut ticks = tokio::time::interval(self.period);
         let mut channels = self.channels.iter().cycle();
@@ -64,7 +64,7 @@ impl Load {
                     self.turn(channel, calls);
                 }
                 Some(ended) = calls.join_next() => {
-                    // A call that panicked has said so itself.
+                    // A call that panicked has already printed its panic.
                     let Ok((kind, code, status)) = ended else { continue };
                     if code == self.expected {
                         succeeded = true;
@@ -77,13 +77,13 @@ impl Load {
         }
     }
 
-    /// Begins one call of each planned method.
+    /// Starts one call of each planned method.
     fn turn(&self, channel: &XdsChannel, calls: &mut JoinSet<Ended>) {
         let plan = Arc::clone(&self.planned.borrow());
         for planned in &plan.calls {
             let (channel, planned, timeout) = (channel.clone(), planned.clone(), plan.timeout);
             let (stats, sizes, print) = (Arc::clone(&self.stats), self.sizes, self.print);
-            // Before it is spawned: calls are numbered in the order in which they begin.
+            // Before the spawn, so that calls are numbered in the order in which they start.
             let number = stats.begin(planned.kind);
             calls.spawn(async move {
                 let outcome = one(channel, &planned, timeout, sizes).await;
@@ -119,7 +119,7 @@ async fn one(channel: XdsChannel, call: &Call, timeout: Duration, sizes: Sizes) 
             };
             let called = exchange(channel, path::UNARY_CALL, request, call, timeout);
             let (response, mut answer, picked): (SimpleResponse, _, _) = called.await?;
-            // Servers of old say it only in the message.
+            // Old servers have the host name only in the message.
             if answer.host.is_empty() {
                 answer.host = response.hostname;
             }
@@ -128,7 +128,7 @@ async fn one(channel: XdsChannel, call: &Call, timeout: Duration, sizes: Sizes) 
     }
 }
 
-/// A unary call, read as a stream of one: so headers and trailers stay apart.
+/// Makes a unary call as a stream of one message, so that headers and trailers stay separate.
 async fn exchange<Q, A>(
     channel: XdsChannel,
     path: &'static str,
@@ -164,7 +164,7 @@ where
     Ok((message, answer, extensions.get().cloned()))
 }
 
-/// The line of `--print_response`; that of a `UnaryCall` is what drivers look for.
+/// Prints the line of `--print_response`. Drivers look for the line of `UnaryCall`.
 #[allow(clippy::print_stdout, reason = "the suite reads stdout")]
 fn show(kind: RpcType, outcome: &Outcome) {
     match outcome {

@@ -1,4 +1,4 @@
-//! The client: calls at a steady rate through an `XdsChannel`, and tells who answered.
+//! The client: calls at a steady rate through an `XdsChannel`, and statistics by answering host.
 
 mod load;
 mod plan;
@@ -67,10 +67,10 @@ pub struct Flags {
     /// Bytes of payload in the request of each UnaryCall
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=4 << 20))]
     pub request_payload_size: u32,
-    /// Bytes of payload that its answer should have
+    /// Bytes of payload that its response should have
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=4 << 20))]
     pub response_payload_size: i32,
-    /// Security as the control plane says: not supported
+    /// Security by xDS: not supported
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", value_parser = flags::boolean)]
     pub secure_mode: bool,
@@ -80,34 +80,34 @@ pub struct Flags {
     pub enable_csm_observability: bool,
 }
 
-/// Telemetry of a service mesh.
+/// Telemetry of a service mesh: not supported.
 const OBSERVABILITY: Unsupported = Unsupported {
     flag: "enable_csm_observability",
     what: "telemetry of meshes",
 };
 
-/// Why the client does not start.
+/// Reason why the client does not start.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A flag that cannot be honoured.
+    /// A flag that is not supported.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// `--rpc` or `--metadata`.
+    /// `--rpc` or `--metadata` is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// No control plane is known.
+    /// No control plane is configured.
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
-    /// `--server` is no xDS target.
+    /// `--server` is not an xDS target.
     #[error("--server: {0}")]
     Channel(#[from] BuildError),
-    /// A port that is taken.
+    /// A port is in use.
     #[error(transparent)]
     Port(#[from] PortError),
 }
 
-/// A client that listens, and has its channels.
+/// A client with an open stats port and channels.
 #[derive(Debug)]
 pub struct Client {
     port: Port,
@@ -119,7 +119,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Listens, and begins to ask the control plane of the environment's bootstrap.
+    /// Listens, and starts to use the control plane of the environment's bootstrap.
     ///
     /// # Errors
     /// [`StartError`].
@@ -170,11 +170,11 @@ impl Client {
         self.port.number()
     }
 
-    /// Calls and serves until it is to stop, or until a call fails that must not; then takes back the calls under
-    /// way, and tells the control plane the load that it counted last.
+    /// Calls and serves until it must stop, or until a call fails that must not. Then cancels the calls in progress and
+    /// sends the last load report.
     ///
     /// # Errors
-    /// That call, if `--fail_on_failed_rpc` was given.
+    /// The failed call, if `--fail_on_failed_rpc` was given.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), FailedCall> {
         let routes = service::routes(&self.pool, &self.stats, self.plan, self.timeout);
         let mut calls = JoinSet::new();
@@ -191,7 +191,7 @@ impl Client {
     }
 }
 
-/// A code by its number, or by its name as gRPC writes it.
+/// Parses a status code: a number, or gRPC's name of it.
 fn status_code(text: &str) -> Result<Code, String> {
     let name = text.replace('_', "");
     (0..=16)

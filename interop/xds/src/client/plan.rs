@@ -1,4 +1,4 @@
-//! What the client calls: by its flags at first, then as `Configure` says.
+//! Plan of the client's calls: from its flags at first, then from `Configure`.
 
 use std::time::Duration;
 
@@ -6,46 +6,46 @@ use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
 
 use crate::messages::{ClientConfigureRequest, RpcType};
 
-/// What is called at every turn.
+/// Calls of every tick.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) calls: Vec<Call>,
-    /// Of each call.
+    /// Deadline of each call.
     pub(super) timeout: Duration,
 }
 
-/// One call of a turn.
+/// One call of a tick.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) kind: RpcType,
     pub(super) metadata: MetadataMap,
 }
 
-/// A plan that cannot be carried out.
+/// A plan that cannot be executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// No such method.
+    /// Unknown method.
     #[error("method {0:?}: there are EmptyCall and UnaryCall")]
     Method(String),
-    /// Not of the form.
+    /// Text that does not have the expected form.
     #[error("metadata {0:?}: METHOD:KEY:VALUE is wanted")]
     Form(String),
-    /// What HTTP/2 cannot carry.
+    /// Metadata that HTTP/2 cannot carry.
     #[error("metadata {key:?}: {value:?} is no header")]
     Header {
-        /// Its key.
+        /// Key of the entry.
         key: String,
-        /// Its value.
+        /// Value of the entry.
         value: String,
     },
-    /// Less than no time.
+    /// A negative deadline.
     #[error("timeout_sec {0}: at least 0 is wanted")]
     Timeout(i32),
 }
 
 impl Plan {
-    /// What `--rpc` and `--metadata` say.
+    /// Returns the plan of `--rpc` and `--metadata`.
     pub(super) fn of_flags(
         rpc: &str,
         metadata: &str,
@@ -66,7 +66,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// What `Configure` says.
+    /// Returns the plan of a `Configure` request.
     pub(super) fn of_request(
         request: &ClientConfigureRequest,
         default: Duration,

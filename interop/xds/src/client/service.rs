@@ -1,4 +1,4 @@
-//! The services of the stats port.
+//! Services of the stats port.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(super) fn routes(
     plan: watch::Sender<Arc<Plan>>,
     timeout: Duration,
 ) -> Routes {
-    // The server as a whole is serving from the beginning, and to its end.
+    // The server as a whole is serving from its start to its end.
     let (mut routes, _) = admin::services(pool);
     add_stats(&mut routes, stats);
     add_configure(&mut routes, Arc::new(plan), timeout);

@@ -1,4 +1,4 @@
-//! Who answered: since the start, and of the next calls from a moment on.
+//! Statistics of calls by answering host: since the start, and for the next calls from a moment on.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,10 +14,10 @@ use crate::messages::{
     MetadataEntry, MetadataType, MethodStats, RpcMetadata, RpcType,
 };
 
-/// What a call that succeeded came back with.
+/// Response of a successful call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answer {
-    /// Who answered; empty if it did not say.
+    /// Answering host; empty if the response has none.
     pub(super) host: String,
     pub(super) initial: MetadataMap,
     pub(super) trailing: MetadataMap,
@@ -37,19 +37,19 @@ struct Counts {
     watchers: BTreeMap<u64, Watcher>,
 }
 
-/// One who asked about the next calls.
+/// A watcher of the next calls.
 #[derive(Debug)]
 struct Watcher {
-    /// The calls it asked about: those that begin next, whichever end first.
+    /// The watched calls: those that start next, whichever end first.
     calls: Range<u64>,
-    /// How many of them have not ended.
+    /// Number of watched calls that have not ended.
     left: u64,
     wanted: Wanted,
     seen: LoadBalancerStatsResponse,
     ended: Option<oneshot::Sender<()>>,
 }
 
-/// Which metadata it asked for.
+/// Requested metadata keys.
 #[derive(Debug)]
 enum Wanted {
     All,
@@ -58,7 +58,7 @@ enum Wanted {
 }
 
 impl Stats {
-    /// A call begins; its number.
+    /// Registers the start of a call and returns its number.
     pub(super) fn begin(&self, kind: RpcType) -> u64 {
         let mut counts = self.lock();
         counts.totals.entry(kind).or_default().rpcs_started += 1;
@@ -67,7 +67,7 @@ impl Stats {
         call
     }
 
-    /// It ended.
+    /// Registers the end of a call.
     pub(super) fn end(&self, call: u64, kind: RpcType, outcome: &Result<Answer, Status>) {
         let code = outcome.as_ref().map_or_else(Status::code, |_| Code::Ok);
         let mut counts = self.lock();
@@ -100,7 +100,7 @@ impl Stats {
         response
     }
 
-    /// Waits for the next calls to end, as long as the request says. Dropping the future ends the asking.
+    /// Waits for the next calls to end, for the time of the request. Dropping the future removes the watcher.
     pub(super) async fn next(
         &self,
         request: &LoadBalancerStatsRequest,
@@ -113,7 +113,7 @@ impl Stats {
         let limit = Duration::from_secs(number("timeout_sec", request.timeout_sec)?);
         let (asked, ended) = self.watch(calls, &request.metadata_keys);
         if calls > 0 {
-            // What ended in time is the answer.
+            // The calls that ended in time are the response.
             let _ = tokio::time::timeout(limit, ended).await;
         }
         Ok(asked.take())
@@ -140,14 +140,14 @@ impl Stats {
     }
 }
 
-/// A watcher's place; dropping it removes the watcher.
+/// Registration of a watcher; dropping it removes the watcher.
 struct Asked<'a> {
     stats: &'a Stats,
     key: u64,
 }
 
 impl Asked<'_> {
-    /// What was seen so far; what did not end counts as failed.
+    /// Returns the counts so far; calls that did not end count as failed.
     fn take(self) -> LoadBalancerStatsResponse {
         let watcher = self.stats.lock().watchers.remove(&self.key);
         let mut seen = LoadBalancerStatsResponse::default();
@@ -176,7 +176,7 @@ impl Watcher {
         if self.left == 0
             && let Some(ended) = self.ended.take()
         {
-            // Whoever asked may have gone.
+            // The requester may have disconnected.
             let _ = ended.send(());
         }
     }

@@ -1,21 +1,21 @@
-//! What the header `rpc-behavior` tells the server to do with a call.
+//! The header `rpc-behavior`, by which a caller selects how the server handles a call.
 //!
 //! ```text
 //!   rpc-behavior: sleep-2, hostname=a error-code-14
 //!                 └ step ┘ └ only there ┘ └ step ┘
 //! ```
 //!
-//! The steps are done in order: a `sleep-N` goes on to the next, `keep-open` never answers, `error-code-N` ends the
-//! call, `succeed-on-retry-attempt-N` ends the steps if it is that attempt.
+//! The steps run in order: `sleep-N` waits and continues, `keep-open` never answers, `error-code-N` ends the call,
+//! `succeed-on-retry-attempt-N` ends the steps at that attempt.
 
 use std::time::Duration;
 
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
-/// The header; several of it, and several steps in one, are one list.
+/// The header name; several headers, and several steps in one, form one list.
 pub(super) const BEHAVIOUR: &str = "rpc-behavior";
-/// Which attempt this is, by a client that retries (gRFC A6); absent means the first.
+/// Number of the attempt, from a client that retries (gRFC A6); absent for the first.
 const ATTEMPTS: &str = "grpc-previous-rpc-attempts";
 
 /// One step, for one host or for all.
@@ -33,14 +33,14 @@ enum Action {
     SucceedOnAttempt(u32),
 }
 
-/// A step that is none.
+/// A malformed step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{BEHAVIOUR}: {0:?} is none of [hostname=HOST ]sleep-SECONDS, keep-open, error-code-1…16, succeed-on-retry-attempt-N"
+    "{BEHAVIOUR}: {0:?}: expected [hostname=HOST ]sleep-SECONDS, keep-open, error-code-1…16, succeed-on-retry-attempt-N"
 )]
 pub(super) struct NoStep(String);
 
-/// The steps of all values of the header.
+/// Parses the steps of all values of the header.
 pub(super) fn parse<'a>(values: impl Iterator<Item = &'a str>) -> Result<Vec<Step>, NoStep> {
     values
         .flat_map(|value| value.split(','))
@@ -72,19 +72,19 @@ fn step(text: &str) -> Option<Step> {
     Some(Step { only, action })
 }
 
-/// How many attempts there were before this one.
+/// Number of attempts before this one.
 pub(super) fn previous_attempts(metadata: &MetadataMap) -> u32 {
     let value = metadata.get(ATTEMPTS).and_then(|value| value.to_str().ok());
     value.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Does the steps that concern `host`, and says whether an answer follows.
+/// Runs the steps that concern `host`, and returns whether a response follows.
 pub(super) async fn act(steps: &[Step], host: &str, attempts: u32) -> Result<(), Status> {
     let concerns = |step: &&Step| step.only.as_ref().is_none_or(|only| only == host);
     for step in steps.iter().filter(concerns) {
         match step.action {
             Action::Sleep(time) => tokio::time::sleep(time).await,
-            // The client's deadline or its going away drops this.
+            // The client's deadline or disconnect drops this future.
             Action::KeepOpen => std::future::pending().await,
             Action::Fail(code) => {
                 return Err(Status::new(code, format!("{BEHAVIOUR} asks for it")));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_step_is_refused() {
+    fn malformed_step_is_refused() {
         for text in [
             "sleep-",
             "sleep--1",

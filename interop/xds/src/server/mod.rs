@@ -1,4 +1,4 @@
-//! The server: says who it is, and misbehaves as it is told.
+//! The server: answers with its host name, and misbehaves on request.
 
 mod behaviour;
 mod service;
@@ -15,7 +15,7 @@ use crate::flags::{self, Unsupported};
 use crate::wire::{AddressType, Port, PortError};
 use service::TestService;
 
-/// Where Linux says what the machine is called.
+/// File in which Linux has the host name.
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 
 /// The command line.
@@ -36,51 +36,51 @@ pub struct Flags {
     /// Address family of the test service's port
     #[arg(long, value_enum, ignore_case = true, default_value = "IPV4_IPV6")]
     pub address_type: AddressType,
-    /// What answers say as the server's id
+    /// Server id in responses
     #[arg(long, default_value = "oxds_server")]
     pub server_id: String,
-    /// What answers say as the server's host; by default, what the machine is called
+    /// Host name in responses; by default, that of the machine
     #[arg(long)]
     pub host_name_override: Option<String>,
-    /// Security as the control plane says: not supported
+    /// Security by xDS: not supported
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", value_parser = flags::boolean)]
     pub secure_mode: bool,
 }
 
-/// Why the server does not start.
+/// Reason why the server does not start.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A flag that cannot be honoured.
+    /// A flag that is not supported.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),
-    /// A port that is taken.
+    /// A port is in use.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The machine does not say what it is called.
+    /// The machine has no host name.
     #[error("{HOSTNAME} cannot be read: give --host_name_override")]
     NoHostname,
 }
 
-/// A server that listens.
+/// A server with open ports.
 #[derive(Debug)]
 pub struct Server {
     test: Port,
-    /// None if health is served on the test service's port.
+    /// `None` if health is served on the test service's port.
     maintenance: Option<Port>,
     service: TestService,
 }
 
 impl Server {
-    /// Listens.
+    /// Opens the ports.
     ///
     /// # Errors
     /// [`StartError`].
     pub async fn bind(flags: Flags) -> Result<Self, StartError> {
         flags::SECURE_MODE.unless_off(flags.secure_mode)?;
         let test = Port::bind(flags.port, flags.address_type).await?;
-        // Asked for by number, so that two system-chosen ports are two.
+        // Requested by number, so that two system-chosen ports differ.
         let maintenance = match flags.maintenance_port {
             Some(port) if port == 0 || port != flags.port => {
                 Some(Port::bind(port, AddressType::Both).await?)
@@ -128,10 +128,10 @@ impl Server {
     }
 }
 
-/// Adds health, and its control.
+/// Adds the health service and its control.
 async fn maintenance(routes: Routes) -> Routes {
     let (reporter, health) = health_reporter();
-    // "" stands for the server as a whole (gRPC health checking protocol).
+    // "" means the server as a whole (gRPC health checking protocol).
     reporter
         .set_service_status("", ServingStatus::Serving)
         .await;

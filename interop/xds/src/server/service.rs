@@ -1,4 +1,4 @@
-//! The test service, and the control of health.
+//! The test service, and the control of the health service.
 
 use tonic::metadata::MetadataValue;
 use tonic::service::Routes;
@@ -11,12 +11,12 @@ use super::behaviour::{self, BEHAVIOUR};
 use crate::messages::{Empty, Payload, SimpleRequest, SimpleResponse, path};
 use crate::wire;
 
-/// The header of answers that says who answers.
+/// Response header with the name of the answering host.
 const HOSTNAME: &str = "hostname";
-/// What a gRPC client takes by default; a larger answer could only fail there.
+/// Maximum message size of a gRPC client by default; a larger response could only fail.
 const LARGEST_ANSWER: usize = 4 << 20;
 
-/// Answers calls.
+/// Implementation of the test service.
 #[derive(Clone, Debug)]
 pub(super) struct TestService {
     pub(super) host: Text,
@@ -79,7 +79,7 @@ impl TestService {
     }
 }
 
-/// Adds the methods by which a test driver makes the server well or ill.
+/// Adds the methods by which a test driver sets the health.
 pub(super) fn add_health_control(routes: &mut Routes, reporter: &HealthReporter) {
     for (path, status) in [
         (path::SET_SERVING, ServingStatus::Serving),

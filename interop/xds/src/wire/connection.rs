@@ -1,4 +1,4 @@
-//! A connection to another's port: what a test driver asks by.
+//! A connection to another program's port, for requests of a test driver.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -25,20 +25,20 @@ pub struct Connection {
     address: SocketAddr,
 }
 
-/// Why there is no connection.
+/// Reason of a failed connection.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{address}: {source}")]
 pub struct ConnectError {
-    /// With whom.
+    /// Address of the peer.
     pub address: SocketAddr,
     source: Arc<dyn std::error::Error + Send + Sync>,
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects to an address.
     ///
     /// # Errors
-    /// Nobody listens, or whoever does speaks no HTTP/2.
+    /// No process listens, or the process does not speak HTTP/2.
     pub async fn open(address: SocketAddr) -> Result<Self, ConnectError> {
         let failed =
             |source: Arc<dyn std::error::Error + Send + Sync>| ConnectError { address, source };
@@ -56,7 +56,7 @@ impl Connection {
     /// Calls a unary method.
     ///
     /// # Errors
-    /// What the other side answers; `UNKNOWN` if the connection is gone.
+    /// The status of the peer; `UNKNOWN` if the connection has ended.
     pub async fn call<Q, A>(
         &self,
         path: &'static str,

@@ -1,4 +1,4 @@
-//! One unary method as what a router takes.
+//! One unary method in the form that a router takes.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -16,7 +16,7 @@ use tonic::service::Routes;
 use tonic_prost::ProstCodec;
 use tower_service::Service;
 
-/// Adds a unary method: `handler` answers what comes to `path`.
+/// Adds a unary method: `handler` answers requests for `path`.
 pub(crate) fn add<Q, A, H, F>(routes: &mut Routes, path: &str, handler: H)
 where
     Q: Message + Default + 'static,
@@ -44,7 +44,7 @@ where
     Grpc::new(codec).unary(Handler(handler), request).await
 }
 
-/// A function as tonic's service.
+/// A function as a tonic service.
 struct Handler<H>(H);
 
 impl<Q, A, H, F> UnaryService<Q> for Handler<H>
@@ -60,7 +60,7 @@ where
     }
 }
 
-/// A function as the router's.
+/// A function as a service of the router.
 #[derive(Clone)]
 struct Method<C> {
     call: C,

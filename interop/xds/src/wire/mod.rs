@@ -1,4 +1,4 @@
-//! gRPC without generated code: a method as a service, a port, a connection to another's port.
+//! gRPC without generated code: a method as a service, a port, a connection to another program's port.
 
 mod connection;
 mod method;

@@ -17,10 +17,10 @@ use tonic::body::Body;
 use tonic::service::Routes;
 use tower_service::Service as _;
 
-/// After a failed accept (no file descriptors left, mostly) it is tried again this much later.
+/// Delay before the next accept after one failed (mostly for lack of file descriptors).
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-/// A socket that listens and serves nothing yet.
+/// A listening socket without a service.
 #[derive(Debug)]
 pub struct Port {
     listener: TcpListener,
@@ -28,16 +28,16 @@ pub struct Port {
     refuse_v4: bool,
 }
 
-/// A port that cannot be had.
+/// A port that cannot be opened.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("port {port}: {source}")]
 pub struct PortError {
-    /// Which.
+    /// Number of the port.
     pub port: u16,
     source: Arc<io::Error>,
 }
 
-/// Which clients reach a port.
+/// Address families of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AddressType {
@@ -64,7 +64,7 @@ impl Port {
         let bound = match address_type {
             AddressType::V4 => TcpListener::bind(v4).await,
             AddressType::V6 => TcpListener::bind(v6).await,
-            // The unspecified IPv6 address takes IPv4, too; a machine without IPv6 lacks it.
+            // The unspecified IPv6 address accepts IPv4, too; a machine without IPv6 lacks it.
             AddressType::Both => match TcpListener::bind(v6).await {
                 Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
                     TcpListener::bind(v4).await
@@ -85,7 +85,7 @@ impl Port {
         })
     }
 
-    /// Its number.
+    /// Number of the port.
     #[must_use]
     pub fn number(&self) -> u16 {
         self.address.port()
@@ -110,17 +110,17 @@ impl Port {
     }
 }
 
-/// IPv4 as it is, or as a socket of both families shows it.
+/// Whether an address is IPv4, plain or mapped into IPv6.
 fn is_v4(address: IpAddr) -> bool {
     address.to_canonical().is_ipv4()
 }
 
 async fn connection(socket: TcpStream, routes: Routes) {
-    // Answers are small and awaited: they must not wait for company.
+    // Responses are small and awaited: they must not wait for more data (TCP_NODELAY).
     let _ = socket.set_nodelay(true);
     let service = service_fn(move |request| answer(routes.clone(), request));
     let builder = http2::Builder::new(TokioExecutor::new());
-    // How a connection ended is the client's to know.
+    // The client notices how a connection ended.
     let _ = builder
         .serve_connection(TokioIo::new(socket), service)
         .await;

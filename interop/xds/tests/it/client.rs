@@ -1,4 +1,4 @@
-//! The client, under `oxds-server` and before servers of its own kind.
+//! The client, configured by `oxds-server`, with servers of this suite.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,7 +17,7 @@ use tonic::Code;
 
 use crate::support::{CLIENT, Program, SOON, call, run, server};
 
-/// Leads `xds:///svc` to one endpoint.
+/// Routes `xds:///svc` to one endpoint.
 fn resources(endpoint: SocketAddr) -> String {
     let (ip, port) = (endpoint.ip(), endpoint.port());
     format!(
@@ -53,7 +53,7 @@ fn resources(endpoint: SocketAddr) -> String {
     )
 }
 
-/// A control plane, a server, a client.
+/// A control plane, a server and a client.
 struct Trio {
     client: Program,
     stats: Connection,
@@ -69,7 +69,7 @@ impl Trio {
         std::fs::write(folder.path().join("all.yaml"), resources(endpoint)).unwrap();
         let store = DirStore::open(folder.path(), dir::Options::default()).unwrap();
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        // None is due before the test has ended, unless it is the last.
+        // No report is due before the test has ended, except the last.
         let loads = LoadReports::every(Duration::from_secs(3_600));
         let control_plane = Server::builder()
             .grpc(any)
@@ -139,7 +139,7 @@ fn unary_as(behaviour: &str, timeout_sec: i32) -> ClientConfigureRequest {
     }
 }
 
-/// Given both methods, then the stats tell who answered which, and show the wanted metadata.
+/// Given both methods, then the stats count them by host and method, and show the requested metadata.
 #[tokio::test]
 async fn stats_are_by_host_and_method() {
     let trio = Trio::start(&["--qps=100", "--rpc=UnaryCall,EmptyCall"]).await;
@@ -163,8 +163,8 @@ async fn stats_are_by_host_and_method() {
     }
 }
 
-/// When `Configure` changes method, metadata and deadline, then the calls after it follow, and the totals tell by
-/// method and status what became of them.
+/// When `Configure` changes method, metadata and deadline, then the calls after it follow, and the totals count them by
+/// method and status.
 #[tokio::test]
 async fn configure_takes_effect_at_once() {
     let trio = Trio::start(&["--qps=50", "--rpc=EmptyCall"]).await;
@@ -223,16 +223,16 @@ async fn configure_takes_effect_at_once() {
 
 /// Given `--fail_on_failed_rpc`, when a call fails after others have succeeded, then the client ends with 1.
 #[tokio::test]
-async fn a_failed_call_ends_it_if_wanted() {
+async fn failed_call_ends_the_client_if_requested() {
     let trio = Trio::start(&["--qps=50", "--fail_on_failed_rpc=true"]).await;
     trio.next(5, &[]).await;
     trio.configure(unary_as("error-code-14", 0)).await.unwrap();
     assert_eq!(trio.client.end().await.code(), Some(1));
 }
 
-/// Given calls that no report has told of, when it is interrupted, then the control plane hears of them before it ends.
+/// Given unreported calls, when the client is interrupted, then it sends a load report before it ends.
 #[tokio::test]
-async fn the_last_load_is_told_when_it_is_interrupted() {
+async fn last_load_report_is_sent_on_interrupt() {
     let trio = Trio::start(&["--qps=50"]).await;
     trio.next(5, &[]).await;
     trio.client.interrupt().await;
@@ -243,7 +243,7 @@ async fn the_last_load_is_told_when_it_is_interrupted() {
     assert!(told >= 5, "{loads:?}");
 }
 
-/// Given a status that is expected, then it is a success, and another one is not.
+/// Given an expected status, then it counts as success, and another status does not.
 #[tokio::test]
 async fn an_expected_status_is_a_success() {
     let arguments = [
@@ -269,7 +269,7 @@ async fn answers_are_printed_as_drivers_look_for_them() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_honoured_is_refused_at_the_start() {
+async fn unsupported_flags_are_refused_at_the_start() {
     for (flags, words) in [
         (
             &["--secure_mode=true"][..],

@@ -1,4 +1,4 @@
-//! The server: who it says it is, what `rpc-behavior` does, health.
+//! The server: host name, `rpc-behavior`, health.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn empty(connection: &Connection, behaviour: &str) -> Result<(), Code> {
 }
 
 #[tokio::test]
-async fn answers_say_who_answers() {
+async fn responses_name_the_host() {
     let (_program, address) = server(&["--server_id=seven", "--host_name_override=h"]).await;
     let connection = Connection::open(address).await.unwrap();
     let request = SimpleRequest {
@@ -44,7 +44,7 @@ async fn answers_say_who_answers() {
 }
 
 #[tokio::test]
-async fn calls_go_as_their_header_says() {
+async fn rpc_behavior_header_is_obeyed() {
     let (_program, address) = server(&["--host_name_override=h"]).await;
     let connection = Connection::open(address).await.unwrap();
     let refused = empty(&connection, "error-code-9").await;
@@ -68,7 +68,7 @@ async fn calls_go_as_their_header_says() {
 }
 
 #[tokio::test]
-async fn health_is_set_from_without_on_either_port() {
+async fn health_is_set_on_either_port() {
     let (_one, address) = server(&[]).await;
     let connection = Connection::open(address).await.unwrap();
     assert_eq!(health(&connection).await, ServingStatus::Serving);

@@ -1,4 +1,4 @@
-//! Starting the programs, and speaking to them.
+//! Starts the programs and calls them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Output, Stdio};
@@ -12,7 +12,7 @@ use tonic::{Request, Status};
 
 pub(crate) const CLIENT: &str = env!("CARGO_BIN_EXE_xds-interop-client");
 pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_xds-interop-server");
-/// How long anything may take that must happen.
+/// Deadline of everything that must happen.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// A program that runs until this is dropped.
@@ -32,7 +32,7 @@ impl Program {
         Self { child, lines }
     }
 
-    /// The rest of the next line that begins so.
+    /// Rest of the next line with this prefix.
     pub(crate) async fn line(&mut self, prefix: &str) -> String {
         let found = async {
             loop {
@@ -45,20 +45,20 @@ impl Program {
         tokio::time::timeout(SOON, found).await.expect(prefix)
     }
 
-    /// A port that it prints, on loopback.
+    /// A port that the program prints, on loopback.
     pub(crate) async fn address(&mut self, prefix: &str) -> SocketAddr {
         let port: u16 = self.line(prefix).await.parse().unwrap();
         (Ipv4Addr::LOCALHOST, port).into()
     }
 
-    /// What a Ctrl-C sends.
+    /// Sends SIGINT, as Ctrl-C does.
     pub(crate) async fn interrupt(&self) {
         let id = self.child.id().unwrap().to_string();
         let sent = Command::new("kill").args(["-INT", &id]).status().await;
         assert!(sent.unwrap().success());
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the program ends by itself.
     pub(crate) async fn end(mut self) -> std::process::ExitStatus {
         let ended = tokio::time::timeout(SOON, self.child.wait()).await;
         ended.expect("it ends").unwrap()
@@ -77,7 +77,7 @@ pub(crate) async fn run(program: &str, arguments: &[&str]) -> Output {
     output.expect("it ends").unwrap()
 }
 
-/// `xds-interop-server` on a port of its own: the program, and where it serves.
+/// Starts `xds-interop-server` on its own port: the program and its address.
 pub(crate) async fn server(arguments: &[&str]) -> (Program, SocketAddr) {
     let mut command = Command::new(SERVER);
     command.arg("--port=0").args(arguments);
@@ -86,7 +86,7 @@ pub(crate) async fn server(arguments: &[&str]) -> (Program, SocketAddr) {
     (program, address)
 }
 
-/// One call with metadata; the answer and its headers.
+/// Makes one call with metadata; returns the response and its headers.
 pub(crate) async fn call<Q, A>(
     connection: &Connection,
     path: &'static str,

@@ -1,4 +1,4 @@
-//! Which calls count, and for whom.
+//! Assignment of calls to watchers.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn answer(host: &str) -> Result<Answer, Status> {
 }
 
 fn failed() -> Result<Answer, Status> {
-    Err(Status::unavailable("nobody"))
+    Err(Status::unavailable("no backend"))
 }
 
 fn request(num_rpcs: i32, timeout_sec: i32, keys: &[&str]) -> LoadBalancerStatsRequest {
@@ -26,8 +26,8 @@ fn request(num_rpcs: i32, timeout_sec: i32, keys: &[&str]) -> LoadBalancerStatsR
     }
 }
 
-/// Given a call under way when somebody asks about the next two, then it does not count, though it ends
-/// first; the next two do, in whatever order they end, and one more does not.
+/// Given a call in progress when the next two are requested, then it does not count, though it ends first; the next two
+/// do, in any order of their ends, and one more does not.
 #[tokio::test]
 async fn the_next_calls_are_those_that_begin_next() {
     let stats = Stats::default();
@@ -49,9 +49,9 @@ async fn the_next_calls_are_those_that_begin_next() {
     assert!(stats.lock().watchers.is_empty());
 }
 
-/// Given three asked for, when the time is over with one ended, then the other two count as failed.
+/// Given a request for three calls, when the time is over with one ended, then the other two count as failed.
 #[tokio::test(start_paused = true)]
-async fn what_does_not_end_in_time_counts_as_failed() {
+async fn calls_that_exceed_the_time_count_as_failed() {
     let stats = Stats::default();
     let asked = request(3, 5, &[]);
     let (seen, ()) = tokio::join!(stats.next(&asked), async {
@@ -93,7 +93,7 @@ async fn metadata_is_picked_by_key_or_all_of_it() {
 }
 
 #[tokio::test]
-async fn whoever_stops_asking_leaves_nothing_behind() {
+async fn dropped_request_removes_its_watcher() {
     let stats = Stats::default();
     let asked = request(1, 60, &[]);
     let short = Duration::from_millis(1);
