@@ -56,7 +56,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         }
     }
     let name = "suite_oxds_client_reports_resources_by_csds".to_owned();
-    all.push(Scenario::new(name, tells_csds));
+    all.push(Scenario::new(name, reports_csds));
     all
 }
 
@@ -371,7 +371,7 @@ async fn behaviour(cx: Context, cast: Cast) -> Fallible {
 
 /// Given our client under another control plane, when a reader with gRPC's own stubs calls its stats port, then every
 /// resource is shown as acknowledged, with its content and version (C-121, C-123).
-async fn tells_csds(cx: Context) -> Fallible {
+async fn reports_csds(cx: Context) -> Fallible {
     let cast = Cast {
         client: Suite::Oxds,
         server: Suite::Go,
