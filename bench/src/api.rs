@@ -10,7 +10,7 @@ use std::time::Instant;
 use oxds_apicheck::check::{self, Settings};
 use oxds_apicheck::generate::next_major;
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
-use oxds_apicheck::input::{Input, Options, Revision, load};
+use oxds_apicheck::input::{Input, LoadOptions, Revision, load};
 use oxds_apicheck::model::Tree;
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +98,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 
 /// The role: reads the folder and, for comparisons, its last commit.
 pub(crate) fn work(folder: &Path, work: Work) -> Result<Done, String> {
-    let read = |input: Input| load(&input, &Options::default()).map_err(|error| error.to_string());
+    let read = |input: Input| load(&input, &LoadOptions::default()).map_err(|error| error.to_string());
     let new = || read(Input::Folder(folder.to_owned()));
     let old = || {
         read(Input::Git {
@@ -204,7 +204,7 @@ fn repository(folder: &Path) -> Result<(), String> {
 /// Writes a tree by import path.
 fn write(input: &str, folder: &Path) -> Result<(), String> {
     let input: Input = input.parse().map_err(|error| format!("{error}"))?;
-    let tree = load(&input, &Options::default()).map_err(|error| error.to_string())?;
+    let tree = load(&input, &LoadOptions::default()).map_err(|error| error.to_string())?;
     for file in &tree.files {
         let Some(text) = &file.text else { continue };
         let path = folder.join(&*file.path);

@@ -1,4 +1,4 @@
-//! Gathers the cases of the rules (`testdata/RULE/…`) into one table, so that `explain` can show them.
+//! Collects the test cases of the rules (`testdata/RULE/…`) in one table, so that `explain` can print them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn main() -> std::io::Result<()> {
     let mut table = String::from("&[\n");
     for rule in sorted(&root)? {
         let name = file_name(&rule);
-        // Rules are named in capitals; what else lies there is not a rule's.
+        // Folders of rules have upper-case names. Other entries are not cases.
         if !rule.is_dir() || name.chars().any(|c| c.is_ascii_lowercase()) {
             continue;
         }

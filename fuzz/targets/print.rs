@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use oxds_apicheck::generate::Plan;
+use oxds_apicheck::plan::Plan;
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::model::Tree;
 use oxds_apicheck::print::Printer;

@@ -1,49 +1,49 @@
-//! A baseline: the findings of an earlier report, which a tree lives with for now.
+//! Baselines: the findings of an earlier report, which do not count.
 //!
 //! ```text
 //! oxds api lint --format json > baseline.json       # once
-//! oxds api lint --baseline baseline.json            # from then on: only what is new counts
+//! oxds api lint --baseline baseline.json            # later: only new findings count
 //! ```
 //!
-//! What is in it is exempt and counted, never silent. It knows findings by fingerprint, so that lines
-//! may move. An exception (`oxds-api.yaml`) is the better tool for a change that somebody decided;
-//! a baseline is for the day on which a tree with a past adopts the rules.
+//! Findings in the baseline are exempt and still counted in the summary. They are matched by
+//! fingerprint, so lines may move. Use an exception (`oxds-api.yaml`) for a single deliberate
+//! change, and a baseline when an existing tree adopts the rules.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::exception::ConfigError;
+use crate::config::ConfigError;
 use crate::finding::Finding;
 
-/// The fingerprints of what an earlier report had.
+/// Fingerprints of the findings of an earlier report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Baseline {
     known: HashSet<String>,
 }
 
 #[derive(Deserialize)]
-struct Document {
-    findings: Vec<Line>,
+struct BaselineReport {
+    findings: Vec<BaselineFinding>,
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct BaselineFinding {
     fingerprint: String,
 }
 
 impl Baseline {
-    /// Reads a report in form `json` or `jsonl`. `path` is for errors.
+    /// Parses a report in the format `json` or `jsonl`. `path` is used in errors.
     ///
     /// # Errors
-    /// With the line, when the text is neither.
+    /// Fails, with the line, if the text has neither format.
     pub fn parse(path: &Path, text: &str) -> Result<Baseline, ConfigError> {
         let first = text.lines().next().unwrap_or_default();
-        let known = match serde_json::from_str::<Line>(first) {
+        let known = match serde_json::from_str::<BaselineFinding>(first) {
             Ok(_) => lines(path, text)?,
             Err(_) => {
-                let document: Document = serde_json::from_str(text).map_err(|error| {
+                let document: BaselineReport = serde_json::from_str(text).map_err(|error| {
                     let line = error.line() as u64;
                     not_a_report(path, line, &error)
                 })?;
@@ -55,7 +55,7 @@ impl Baseline {
         })
     }
 
-    /// Takes the findings that the earlier report had out of account.
+    /// Exempts the findings of the earlier report.
     pub fn except(&self, findings: &mut [Finding]) {
         let counted = findings
             .iter_mut()
@@ -68,7 +68,7 @@ impl Baseline {
     }
 }
 
-fn lines(path: &Path, text: &str) -> Result<Vec<Line>, ConfigError> {
+fn lines(path: &Path, text: &str) -> Result<Vec<BaselineFinding>, ConfigError> {
     let lines = text
         .lines()
         .zip(1..)
@@ -83,6 +83,8 @@ fn lines(path: &Path, text: &str) -> Result<Vec<Line>, ConfigError> {
 fn not_a_report(path: &Path, line: u64, error: &serde_json::Error) -> ConfigError {
     ConfigError {
         place: format!("{}:{line}", path.display()),
-        why: format!("no report of `oxds api … --format json`: {error}"),
+        why: format!(
+            "malformed baseline: expected the output of `oxds api … --format json`: {error}"
+        ),
     }
 }

@@ -1,5 +1,5 @@
-//! What a team told buf to leave out, honoured so that it can change over without writing
-//! configuration: `ignore`, `ignore_only` and `except` of `buf.yaml`.
+//! The keys `ignore`, `ignore_only` and `except` of `buf.yaml`, so that a team can migrate from buf
+//! without new configuration.
 //!
 //! ```yaml
 //! breaking:
@@ -9,8 +9,8 @@
 //! lint: {}                        # the same keys, for rules about one tree
 //! ```
 //!
-//! Findings left out are exempt and counted. `use` is not read: which rules there are is a matter of
-//! the profile. `ignore_unstable_packages` needs no reading: unstable packages are exempt anyway.
+//! Ignored findings are exempt and counted. `use` is not read: the profile selects the rules.
+//! `ignore_unstable_packages` is not read either: unstable packages are always exempt.
 
 use std::collections::BTreeMap;
 
@@ -20,23 +20,23 @@ use crate::finding::Finding;
 use crate::input::is_below;
 use crate::rule::{Compares, Rule};
 
-/// What `buf.yaml` leaves out.
+/// Ignored rules and paths of a `buf.yaml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ignores {
     pub(crate) breaking: Vec<Ignore>,
     pub(crate) lint: Vec<Ignore>,
 }
 
-/// One thing left out.
+/// One ignored rule, path, or both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ignore {
-    /// A rule or category of buf; all rules when none.
+    /// Rule or category of buf; `None` for all rules.
     rule: Option<String>,
-    /// What lies below, from the top of the tree.
+    /// Path prefix from the top of the tree.
     path: String,
 }
 
-/// `breaking` or `lint` of a `buf.yaml`.
+/// Section `breaking` or `lint` of a `buf.yaml`.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Section {
     #[serde(default)]
@@ -47,12 +47,13 @@ pub(crate) struct Section {
     ignore_only: BTreeMap<String, Vec<String>>,
 }
 
-/// The categories of buf's rules about a pair. A rule of ours that buf has, too, is in all of them
-/// as far as leaving out is concerned.
+/// Categories of buf's breaking rules. Each counterpart of a buf rule counts as a member of all of
+/// them.
 const CATEGORIES: &[&str] = &["FILE", "PACKAGE", "WIRE_JSON", "WIRE"];
 
 impl Section {
-    /// What it leaves out; its paths are from `folder`, and its `except` is about `scope`.
+    /// Returns the ignored rules and paths. Paths are relative to `folder`; `except` applies below
+    /// `scope`.
     pub(crate) fn ignores(&self, folder: &str, scope: &str) -> Vec<Ignore> {
         let below = |path: &String| crate::input::join(folder, &crate::input::clean(path));
         let whole = self.except.iter().map(|rule| Ignore {
@@ -74,8 +75,8 @@ impl Section {
 }
 
 impl Ignores {
-    /// Takes out of account what is left out. `within` gives the path of a finding's file from the
-    /// top of its tree.
+    /// Exempts the ignored findings. `within` maps a finding to the path of its file from the top
+    /// of its tree.
     pub fn except(&self, findings: &mut [Finding], within: impl Fn(&Finding) -> Option<String>) {
         if self.breaking.is_empty() && self.lint.is_empty() {
             return;
@@ -93,7 +94,7 @@ impl Ignores {
             };
             let mut ignores = ignores.iter();
             if ignores.any(|ignore| ignore.is_for(finding.rule, &path)) {
-                finding.exempt = Some("left out in buf.yaml".to_owned());
+                finding.exempt = Some("ignored by buf.yaml".to_owned());
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Everything in one call (V-62): what changed, what it breaks, whether versions follow, and what is
-//! wrong with the tree as it is.
+//! All checks of a change in one call (V-62): breaking changes, file versions, frozen packages, and
+//! new violations of the rules about one tree.
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::bump::{Lock, Side, Versions};
+use crate::bump::{Lock, VersionedTree, Versions};
 use jiff::civil::Date;
 
 use crate::clock::Schedule;
@@ -16,20 +16,21 @@ use crate::rule::Profile;
 use crate::rules::validation::Mode;
 use crate::rules::{self, Policy};
 
-/// What to look for.
+/// Options of a check.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Which set of rules applies.
+    /// Set of rules that applies.
     pub profile: Profile,
-    /// The languages whose generated code matters; all when empty.
+    /// Languages whose generated code matters; all languages if empty.
     pub languages: BTreeSet<Language>,
-    /// Whether any change of validation is an error (V-33), not only a tighter one.
+    /// Whether looser validation is an error, too (V-33).
     pub strict_validation: bool,
-    /// How packages and folders are named.
+    /// Naming rules for packages and folders.
     pub policy: Policy,
 }
 
-/// What is wrong between two trees, and what the new one has brought that is wrong by itself.
+/// Returns the findings of all rules: about the change, and about the new tree where the old tree
+/// did not have the same violation.
 #[must_use]
 pub fn check(
     old: &Tree,
@@ -38,19 +39,19 @@ pub fn check(
     settings: &Settings,
 ) -> Vec<Finding> {
     let mut findings = breaking(old, new, settings);
-    findings.extend(brought(old, new, settings));
+    findings.extend(new_violations(old, new, settings));
     let (old_hashes, new_hashes) = rayon::join(
         || Hashes::of(old, VERSION_OPTION),
         || Hashes::of(new, VERSION_OPTION),
     );
     let old_versions = Versions::of(old, VERSION_OPTION, old_lock);
     let new_versions = Versions::of(new, VERSION_OPTION, new_lock);
-    let old = Side {
+    let old = VersionedTree {
         tree: old,
         hashes: &old_hashes,
         versions: &old_versions,
     };
-    let new = Side {
+    let new = VersionedTree {
         tree: new,
         hashes: &new_hashes,
         versions: &new_versions,
@@ -60,8 +61,8 @@ pub fn check(
     findings
 }
 
-/// What the ledger adds to what [`check`] found: majors without an event (V-18), removals inside
-/// their window (V-36), and the grace of a frozen major (V-14).
+/// Applies the ledger to the findings of [`check`]: new majors without an event (V-18), removals
+/// inside their deprecation window (V-36), and the grace period of a frozen major (V-14).
 pub fn by_ledger(
     (old, new): (&Tree, &Tree),
     findings: &mut Vec<Finding>,
@@ -80,8 +81,8 @@ pub fn by_ledger(
     rules::grace((old, new), findings, ledger, today);
 }
 
-/// What is wrong with a tree as it is, and was not wrong before.
-fn brought(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
+/// Returns the violations of rules about one tree that the old tree did not have.
+fn new_violations(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
     let lint = |tree| rules::lint(tree, settings.profile, &settings.policy);
     let (before, mut now) = rayon::join(|| lint(old), || lint(new));
     let key = |finding: &Finding| {
@@ -96,17 +97,17 @@ fn brought(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
     now
 }
 
-/// The files of the new tree that are new or changed, as they are displayed.
+/// Returns the display paths of the files of the new tree that are new or changed.
 #[must_use]
 pub fn changed_files(old: &Tree, new: &Tree) -> HashSet<String> {
     let changed = new.targets().filter(|file| {
-        let was = old.file(&file.path);
-        was.is_none_or(|was| was.text != file.text || file.text.is_none())
+        let earlier = old.file(&file.path);
+        earlier.is_none_or(|earlier| earlier.text != file.text || file.text.is_none())
     });
     changed.map(|file| file.display.to_string()).collect()
 }
 
-/// What a change breaks: wire, JSON, generated code, validation.
+/// Returns what a change breaks: wire format, JSON, generated code, validation.
 #[must_use]
 pub fn breaking(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
     let comparison = Comparison::of(old, new);
@@ -121,7 +122,7 @@ pub fn breaking(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// A finding about generated code alone concerns those who generate code in its languages.
+/// Returns whether a finding matters for `languages`. Findings without languages always matter.
 fn concerns(finding: &Finding, languages: &BTreeSet<Language>) -> bool {
     languages.is_empty()
         || finding.languages.is_empty()

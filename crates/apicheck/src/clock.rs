@@ -1,7 +1,7 @@
-//! The clock of deprecation (V-43, V-46): how far each deprecated element is on its way out.
+//! The deprecation clock (V-43, V-46): the phase of each deprecated element on its way to removal.
 //!
 //! ```text
-//!   deprecated ──release──► warned about ──release──► refused by default ──majors──► may be removed
+//!   deprecated ──release──► warned ──release──► fails by default ──majors──► may be removed
 //! ```
 
 use std::fmt;
@@ -11,34 +11,35 @@ use prost_reflect::Value;
 
 use crate::finding::Location;
 use crate::ledger::{Deprecated, Event, Ledger, Release};
-use crate::model::{FileId, Options, Place, Source, Tree};
+use crate::model::{FileId, FileSpan, Options, Source, Tree};
 use crate::package::PackageName;
 
-/// What drives the clock.
+/// Events that advance the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Schedule {
-    /// Refused from the second release on, removed when the major that deprecated it is no longer
-    /// supported: at the second new major of its package.
+    /// Use fails by default from the second release on. Removal is allowed when the major that
+    /// deprecated the element is no longer supported: at the second new major of its package.
     #[default]
     Policy,
-    /// As before there were majors: removed with the third release.
+    /// Schedule from before there were majors: removal is allowed from the third release on.
     Releases,
-    /// Refused only where an annotation says so, never removed.
+    /// Use fails by default only where an annotation says so; removal is never allowed.
     EnvoyToday,
 }
 
-/// How far something deprecated is.
+/// Phase of a deprecated element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// No release has it deprecated yet.
+    /// No release contains the deprecation yet.
     Announced,
-    /// Its use is logged and counted.
+    /// Use is logged and counted.
     Warned,
-    /// Its use fails, unless an override says otherwise.
-    Refused,
-    /// It may be removed.
+    /// Use fails, unless a runtime override allows it. Envoy's annotation is
+    /// `disallowed_by_default`.
+    Disallowed,
+    /// The element may be removed.
     Removable,
-    /// The ledger does not say since when it is deprecated.
+    /// The ledger has no release for the deprecation.
     Unrecorded,
 }
 
@@ -47,48 +48,48 @@ impl fmt::Display for Phase {
         f.write_str(match self {
             Phase::Announced => "announced",
             Phase::Warned => "warned about",
-            Phase::Refused => "refused by default",
+            Phase::Disallowed => "refused by default",
             Phase::Removable => "may be removed",
             Phase::Unrecorded => "not recorded",
         })
     }
 }
 
-/// The dates of something deprecated. A date that no release or event is planned for is none.
+/// Dates of a deprecated element. A date is `None` if no release or event is planned for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dates {
-    /// The first release that has it deprecated.
+    /// Date of the first release with the deprecation.
     pub since: Option<Date>,
-    /// From when on its use fails by default.
-    pub refused: Option<Date>,
-    /// From when on it may be removed.
+    /// First day on which use fails by default.
+    pub disallowed: Option<Date>,
+    /// First day on which the element may be removed.
     pub removable: Option<Date>,
 }
 
-/// Something deprecated, and how far it is.
+/// A deprecated element and its phase.
 #[derive(Debug, Clone)]
 pub struct Deprecation {
-    /// Its full name; that of a value of an enum is `shop.v1.Color.RED`.
+    /// Full name; an enum value is written `shop.v1.Color.RED`.
     pub element: String,
-    /// Where it stands.
+    /// Location in the tree.
     pub location: Location,
-    /// How far it is.
+    /// Phase on the given day.
     pub phase: Phase,
-    /// When it came, or comes, to be so.
+    /// Dates of all phases.
     pub dates: Dates,
-    /// Until when it stays in this phase; none when nothing is planned that would end it.
+    /// Last day of this phase; `None` if no planned release or event ends it.
     pub until: Option<Date>,
-    /// The version of the API that an annotation says it was deprecated at: `3.0`.
+    /// API version of the deprecation according to its annotation: `3.0`.
     pub annotated: Option<String>,
-    /// What to use instead, or why there is nothing; none when the ledger does not say.
+    /// Replacement, or the reason why there is none; `None` if the ledger has no entry.
     pub replacement: Option<Result<String, String>>,
-    /// The runtime key that lets its use pass: `envoy.deprecated_features:…`. Messages and enums have
+    /// Runtime key that allows its use: `envoy.deprecated_features:…`. Messages and enums have
     /// none.
     pub key: Option<String>,
 }
 
 impl Deprecation {
-    /// The layer of a bootstrap that lets its use pass, to be pasted.
+    /// Returns a bootstrap layer that allows the use of this element, ready to paste.
     #[must_use]
     pub fn layer(&self) -> Option<String> {
         let key = self.key.as_deref()?;
@@ -98,22 +99,22 @@ impl Deprecation {
     }
 }
 
-/// Everything deprecated in the files of a tree that are judged, in the order of the tree.
+/// Returns all deprecated elements in the target files of a tree, in the order of the tree.
 #[must_use]
 pub fn clock(tree: &Tree, ledger: &Ledger, schedule: Schedule, today: Date) -> Vec<Deprecation> {
     let marked = marked(tree).into_iter();
-    let judged = marked.filter(|one| tree[one.file].target);
-    judged
-        .map(|one| one.judge(tree, ledger, schedule, today))
+    let targets = marked.filter(|one| tree[one.file].target);
+    targets
+        .map(|one| one.deprecation(tree, ledger, schedule, today))
         .collect()
 }
 
-/// The dates of an element that is deprecated in `package`; without its annotation.
+/// Returns the dates of an element that is deprecated in `package`, without its annotation.
 #[must_use]
 pub fn dates(ledger: &Ledger, schedule: Schedule, package: &str, element: &str) -> Dates {
     let mut dates = Dates {
         since: None,
-        refused: None,
+        disallowed: None,
         removable: None,
     };
     let Some(entry) = ledger.deprecation(element) else {
@@ -123,15 +124,17 @@ pub fn dates(ledger: &Ledger, schedule: Schedule, package: &str, element: &str) 
         return dates;
     };
     dates.since = Some(since.date);
+    // Stable-API policy: warn in the first release, fail by default from the second (V-43).
     if schedule != Schedule::EnvoyToday {
-        dates.refused = ledger.after(since).next().map(|release| release.date);
+        dates.disallowed = ledger.after(since).next().map(|release| release.date);
         dates.removable = removable(ledger, schedule, package, entry, since);
     }
     dates
 }
 
-/// Without a replacement the window of releases doubles, and that of majors is one major longer:
-/// about twelve months more either way.
+/// Returns the first day on which removal is allowed. Without a replacement the window of releases
+/// doubles, and the window of majors is one major longer: about twelve months more in both cases
+/// (V-46).
 fn removable(
     ledger: &Ledger,
     schedule: Schedule,
@@ -151,7 +154,7 @@ fn removable(
     Some(event.date)
 }
 
-/// Whether a newer major of that package becomes stable.
+/// Returns whether a newer stable major of the package arrives at this event.
 fn brings_newer(event: &Event, package: &PackageName<'_>) -> bool {
     event.majors.iter().any(|major| {
         let major = PackageName::of(major);
@@ -161,15 +164,15 @@ fn brings_newer(event: &Event, package: &PackageName<'_>) -> bool {
 }
 
 impl Dates {
-    /// How far something is on a day, and until when.
+    /// Returns the phase on a day, and its last day.
     fn phase(&self, today: Date) -> (Phase, Option<Date>) {
         let past = |date: Option<Date>| date.is_some_and(|date| date <= today);
         if past(self.removable) {
             (Phase::Removable, None)
-        } else if past(self.refused) {
-            (Phase::Refused, self.removable)
+        } else if past(self.disallowed) {
+            (Phase::Disallowed, self.removable)
         } else if past(self.since) {
-            (Phase::Warned, self.refused)
+            (Phase::Warned, self.disallowed)
         } else if self.since.is_some() {
             (Phase::Announced, self.since)
         } else {
@@ -178,18 +181,24 @@ impl Dates {
     }
 }
 
-/// Something with `deprecated = true`.
+/// Element with `deprecated = true`.
 struct Marked<'t> {
     file: FileId,
     element: String,
-    /// The name in runtime keys: a value of an enum has the scope of its enum.
+    /// Name in runtime keys. An enum value has the scope of its enum there.
     key: Option<String>,
     options: &'t Options,
     source: &'t Source,
 }
 
 impl Marked<'_> {
-    fn judge(&self, tree: &Tree, ledger: &Ledger, schedule: Schedule, today: Date) -> Deprecation {
+    fn deprecation(
+        &self,
+        tree: &Tree,
+        ledger: &Ledger,
+        schedule: Schedule,
+        today: Date,
+    ) -> Deprecation {
         let dates = dates(ledger, schedule, &tree[self.file].package, &self.element);
         let (mut phase, mut until) = dates.phase(today);
         let annotation = |name: &str| {
@@ -198,8 +207,9 @@ impl Marked<'_> {
             field.or(value)
         };
         let disallowed = annotation("disallowed_by_default").and_then(Value::as_bool);
+        // Envoy `disallowed_by_default`: use fails now, whatever the releases are (V-43).
         if disallowed == Some(true) && phase != Phase::Removable {
-            (phase, until) = (Phase::Refused, dates.removable);
+            (phase, until) = (Phase::Disallowed, dates.removable);
         }
         let annotated = annotation("deprecated_at_minor_version");
         let span = self.source.name.or(self.source.span);
@@ -208,7 +218,7 @@ impl Marked<'_> {
             element: self.element.clone(),
             location: Location::of(
                 tree,
-                Place {
+                FileSpan {
                     file: self.file,
                     span,
                 },

@@ -1,7 +1,7 @@
-//! What a rule found, and where.
+//! Findings: one violation of a rule, and its location.
 //!
-//! A finding owns its texts, so that it outlives the trees it is about and can be sorted, excepted
-//! and printed in any form.
+//! A finding owns its texts. It outlives the trees that it is about and can be sorted, exempted and
+//! printed in any format.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,23 +9,14 @@ use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::model::{Place, Span, Tree};
+use crate::model::{FileSpan, Span, Tree};
 use crate::rule::Rule;
 
-/// How bad it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Told, never fails a check by itself.
-    Note,
-    /// Fails a check with `--fail-on warn`.
-    Warning,
-    /// Fails a check.
-    Error,
-}
+pub use crate::rule::Severity;
 
-/// A language whose generated code a change breaks.
+/// Language whose generated code a change breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "the names are those of the languages")]
+#[expect(missing_docs, reason = "the variants are the names of the languages")]
 pub enum Language {
     Cpp,
     Go,
@@ -34,7 +25,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// All of them.
+    /// All supported languages.
     pub const ALL: [Language; 4] = [
         Language::Cpp,
         Language::Go,
@@ -42,7 +33,7 @@ impl Language {
         Language::Python,
     ];
 
-    /// As people type it.
+    /// Returns the spelling on the command line and in `oxds-api.yaml`.
     #[must_use]
     pub fn short(self) -> &'static str {
         match self {
@@ -54,7 +45,7 @@ impl Language {
     }
 }
 
-/// The name of the language.
+/// Writes the full name of the language: `C++`.
 impl fmt::Display for Language {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -73,23 +64,23 @@ impl FromStr for Language {
         let known = Language::ALL
             .into_iter()
             .find(|language| language.short() == text);
-        known.ok_or_else(|| format!("{text:?} is none of cpp, go, java, py"))
+        known.ok_or_else(|| format!("unknown language {text:?}: expected cpp, go, java or py"))
     }
 }
 
-/// Where, as a person reads it.
+/// File and position of an element, as text for people.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Location {
-    /// The file as its tree displays it.
+    /// Display path of the file.
     pub path: String,
-    /// The stretch, when it is known.
+    /// Position in the file, if known.
     pub span: Option<Span>,
 }
 
 impl Location {
-    /// The place in words that outlive `tree`.
+    /// Converts a span of a tree into texts that outlive the tree.
     #[must_use]
-    pub fn of(tree: &Tree, place: Place) -> Location {
+    pub fn of(tree: &Tree, place: FileSpan) -> Location {
         Location {
             path: tree[place.file].display.to_string(),
             span: place.span,
@@ -97,7 +88,7 @@ impl Location {
     }
 }
 
-/// `path:line:column`, as editors and terminals take it.
+/// Writes `path:line:column`, which editors and terminals recognise.
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)?;
@@ -108,36 +99,37 @@ impl fmt::Display for Location {
     }
 }
 
-/// One thing that a rule found.
+/// One violation of a rule.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// The rule.
+    /// Rule that is violated.
     pub rule: &'static Rule,
-    /// How bad it is, after profile and exemptions.
+    /// Severity in the chosen profile.
     pub severity: Severity,
-    /// The full name of the element, as it is now, or as it was when it is gone:
-    /// `envoy.type.v3.Percent.value`, or the path of a file.
+    /// Full name of the element in the new tree, or in the old tree if it was removed:
+    /// `envoy.type.v3.Percent.value`. Findings about a file have its path.
     pub element: String,
-    /// One sentence, no full stop: `renumbered from 3 to 5`.
+    /// One sentence without a full stop: `renumbered from 3 to 5`.
     pub message: String,
-    /// What was, shortly, for exceptions and machines: `3`. Empty when there was nothing.
+    /// Short form of the old state, for exceptions and programs: `3`. Empty for additions.
     pub old_value: String,
-    /// What is, shortly: `5`. Empty when there is nothing.
+    /// Short form of the new state: `5`. Empty for removals.
     pub new_value: String,
-    /// Where it was; none for rules about one tree, and for what is new.
+    /// Location in the old tree; `None` for additions and for rules about one tree.
     pub old: Option<Location>,
-    /// Where it is; none for what is gone.
+    /// Location in the new tree; `None` for removals.
     pub new: Option<Location>,
-    /// Languages whose generated code breaks; empty when that is not the point.
+    /// Languages whose generated code breaks; empty if generated code is not the issue.
     pub languages: BTreeSet<Language>,
-    /// What to do about it, when there is something to say.
+    /// Remedy, if the rule knows one.
     pub fix: Option<String>,
-    /// Why it does not count, when it does not: `work in progress`, `alpha package`.
+    /// Reason why the finding does not count, if it is exempt: `work in progress`, `alpha`.
     pub exempt: Option<String>,
 }
 
 impl Finding {
-    /// Stays the same while lines move: made of the rule, the element, and what changed.
+    /// Returns an identifier that stays the same when lines move: it hashes the rule, the element
+    /// and both values.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();

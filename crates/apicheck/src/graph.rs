@@ -1,27 +1,28 @@
-//! Which package uses which: by types of fields and methods, and by extensions, not by imports alone.
+//! Dependencies between packages: through types of fields and methods and through extensions. An
+//! unused import is no dependency.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::model::{FileId, Kind, MessageId, Name, Source, Tree};
 use crate::package::PackageName;
 
-/// One use of a type of another file.
+/// Use of a type that another file declares.
 #[derive(Debug, Clone)]
 pub struct Use<'t> {
-    /// The file that uses it.
+    /// File with the use.
     pub from: FileId,
-    /// The file that declares it.
+    /// File with the declaration.
     pub to: FileId,
-    /// Who uses it: a field, a method, an extension; its owner and its short name.
+    /// The using field or method as owner and short name, or the using extension.
     site: (&'t Name, Option<&'t Name>),
-    /// What is used.
+    /// Full name of the used type.
     pub used: &'t Name,
-    /// Where.
+    /// Source position of the use.
     pub source: &'t Source,
 }
 
 impl Use<'_> {
-    /// The full name of what uses it.
+    /// Returns the full name of the using element.
     #[must_use]
     pub fn element(&self) -> String {
         match self.site {
@@ -31,7 +32,7 @@ impl Use<'_> {
     }
 }
 
-/// All uses that cross from one file into another, in the order of the tree.
+/// Returns all uses that cross a file boundary, in the order of the tree.
 #[must_use]
 pub fn uses(tree: &Tree) -> Vec<Use<'_>> {
     let mut uses = Vec::new();
@@ -86,36 +87,36 @@ pub fn uses(tree: &Tree) -> Vec<Use<'_>> {
     uses
 }
 
-/// The packages of a tree and their uses of each other.
+/// Packages of a tree and the dependencies between them.
 #[derive(Debug)]
 pub struct Graph<'t> {
-    /// The tree.
+    /// Tree of the packages.
     pub tree: &'t Tree,
-    /// All packages, by name.
-    pub packages: Vec<Package<'t>>,
+    /// All packages, sorted by name.
+    pub packages: Vec<PackageNode<'t>>,
 }
 
-/// A package, and those it uses.
+/// Package and the packages that it uses.
 #[derive(Debug)]
-pub struct Package<'t> {
-    /// Its name.
+pub struct PackageNode<'t> {
+    /// Name of the package.
     pub name: PackageName<'t>,
-    /// Its first file that is judged; else its first.
+    /// First target file, or first file if none is a target.
     pub file: FileId,
-    /// Whether one of its files is judged.
+    /// Whether at least one file is a target.
     pub target: bool,
-    /// The packages it uses, as indexes, each with the first use.
+    /// Indexes of the used packages, each with the first use.
     pub uses: BTreeMap<usize, Use<'t>>,
 }
 
 impl<'t> Graph<'t> {
-    /// The graph of a tree.
+    /// Builds the graph of a tree.
     #[must_use]
     pub fn of(tree: &'t Tree) -> Self {
         Self::with(tree, &uses(tree))
     }
 
-    /// The graph of a tree whose uses are known.
+    /// Builds the graph of a tree from its known uses.
     #[must_use]
     pub fn with(tree: &'t Tree, uses: &[Use<'t>]) -> Self {
         let mut by_name: BTreeMap<&'t str, (FileId, bool)> = BTreeMap::new();
@@ -130,7 +131,7 @@ impl<'t> Graph<'t> {
         let indexes: HashMap<&str, usize> = by_name.keys().copied().zip(0..).collect();
         let mut packages: Vec<_> = by_name
             .into_iter()
-            .map(|(name, (file, target))| Package {
+            .map(|(name, (file, target))| PackageNode {
                 name: PackageName::of(name),
                 file,
                 target,
@@ -148,8 +149,8 @@ impl<'t> Graph<'t> {
         Graph { tree, packages }
     }
 
-    /// For each package that `start` reaches, the one before it on a shortest way; `start` has itself.
-    /// Ways do not go on from where `through` says no.
+    /// Returns, for each package that `start` reaches, its predecessor on a shortest path; `start`
+    /// has itself. A path does not continue from a package for which `through` returns false.
     #[must_use]
     pub fn reach(&self, start: usize, through: impl Fn(usize) -> bool) -> BTreeMap<usize, usize> {
         let mut before = BTreeMap::from([(start, start)]);
@@ -168,7 +169,7 @@ impl<'t> Graph<'t> {
         before
     }
 
-    /// The way to `end` that [`reach`](Self::reach) found, in words: `a.v1 -> b.v2 -> c.v1alpha`.
+    /// Formats the path to `end` that [`reach`](Self::reach) found: `a.v1 -> b.v2 -> c.v1alpha`.
     #[must_use]
     pub fn path(&self, before: &BTreeMap<usize, usize>, end: usize) -> String {
         let steps = std::iter::successors(Some(end), |at| {
@@ -179,7 +180,7 @@ impl<'t> Graph<'t> {
         names.join(" -> ")
     }
 
-    /// One cycle of each group of packages that use each other, in a fixed order.
+    /// Returns one cycle of each group of packages that depend on each other, in a stable order.
     #[must_use]
     pub fn cycles(&self) -> Vec<Vec<usize>> {
         let mut seen = vec![false; self.packages.len()];
@@ -206,7 +207,7 @@ impl<'t> Graph<'t> {
         cycles
     }
 
-    /// The longest chain of packages, in steps; packages in cycles apart.
+    /// Returns the length of the longest dependency chain. Packages in cycles do not count.
     #[must_use]
     pub fn depth(&self) -> usize {
         let (order, _) = self.sorted();
@@ -218,7 +219,8 @@ impl<'t> Graph<'t> {
         depths.into_iter().max().unwrap_or(0)
     }
 
-    /// Packages after those they use, then those that are in cycles or use some that are.
+    /// Returns the packages in dependency order, and the rest: packages in a cycle or with a
+    /// dependency on one.
     fn sorted(&self) -> (Vec<usize>, Vec<usize>) {
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.packages.len()];
         let mut open: Vec<usize> = Vec::with_capacity(self.packages.len());

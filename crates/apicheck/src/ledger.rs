@@ -1,23 +1,23 @@
-//! `oxds-ledger.yaml`: what no proto file says. When releases were made, when majors came, since when
-//! something is deprecated or experimental, and who owns what.
+//! `oxds-ledger.yaml`: facts that no proto file contains. It lists releases, events (new majors),
+//! deprecations, experiments and owners.
 //!
 //! ```yaml
 //! releases:
 //! - {version: 1.20.0, date: 2021-10-05}
-//! events:                       # releases of the API: the only time for a new major
+//! events:                       # releases of the API; new majors appear only here
 //! - {name: "2021", date: 2021-06-30, majors: [shop.v2]}
-//! experimental_releases: 4      # how many releases something may stay experimental
-//! grace_months: 3               # how long what is added to both may enter a frozen major
+//! experimental_releases: 4      # releases for which an element may stay experimental
+//! grace_months: 3               # months in which a frozen major may still get an addition
 //! experimental:
 //! - {element: shop.v2.Order.color, since: 1.20.0}
 //! deprecated:
 //! - {element: shop.v2.Order.id, since: 1.20.0, replacement: shop.v2.Order.order_id}
-//! - {element: shop.v2.Order.code, since: 1.20.0, no_replacement: nobody knows what it meant}
+//! - {element: shop.v2.Order.code, since: 1.20.0, no_replacement: never used}
 //! owners:
 //! - {path: shop/, team: shop-api}
 //! ```
 //!
-//! Dates to come are plans, and count as such: the clock tells what they will bring.
+//! Future dates are plans. The deprecation clock uses them like past ones.
 
 use std::path::Path;
 
@@ -25,88 +25,88 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::exception::ConfigError;
+use crate::config::ConfigError;
 
-/// The name of the file, in the top folder of a tree.
+/// Name of the ledger file in the top folder of a tree.
 pub const LEDGER_FILE: &str = "oxds-ledger.yaml";
 
-/// A year of quarterly releases: the policy says "after N cycles" and gives no number.
+/// Default: a year of quarterly releases. The policy says "after N cycles" and gives no number.
 const EXPERIMENTAL_RELEASES: u32 = 4;
 
-/// What the file holds.
+/// Contents of the ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// Releases of what speaks the API, in order of date.
+    /// Releases of the software that uses the API, by date.
     pub releases: Vec<Release>,
-    /// Releases of the API itself, in order of date.
+    /// Releases of the API itself, by date.
     pub events: Vec<Event>,
-    /// How many releases something may stay experimental (V-7).
+    /// Number of releases for which an element may stay experimental (V-7).
     pub experimental_releases: u32,
-    /// For how many months after the next major became stable a frozen one may still be added to
-    /// (V-14); none when 0.
+    /// Months after the next stable major in which a frozen major still accepts additions (V-14); 0
+    /// allows none.
     pub grace_months: u32,
-    /// Since when what is experimental.
+    /// Release since which each element is experimental.
     pub experimental: Vec<Experimental>,
-    /// Since when what is deprecated.
+    /// Release since which each element is deprecated.
     pub deprecated: Vec<Deprecated>,
-    /// Who owns what.
+    /// Owners of paths, the last match wins.
     pub owners: Vec<Owner>,
 }
 
-/// A release.
+/// Release of the software that uses the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// Its name: `1.20.0`.
+    /// Version of the release: `1.20.0`.
     pub version: String,
-    /// When it was, or will be.
+    /// Past or planned date.
     pub date: Date,
 }
 
-/// A release of the API.
+/// Release of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Its name.
+    /// Name of the event, usually its year.
     pub name: String,
-    /// When it was, or will be.
+    /// Past or planned date.
     pub date: Date,
-    /// The packages that became stable at it: `shop.v2`.
+    /// Packages that become stable at the event: `shop.v2`.
     pub majors: Vec<String>,
 }
 
-/// Something experimental.
+/// Entry for an experimental element.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experimental {
-    /// Its full name, or the path of a file, or a package.
+    /// Full name, path of a file, or package.
     pub element: String,
-    /// The first release that had it.
+    /// First release with the element.
     pub since: String,
 }
 
-/// Something deprecated.
+/// Entry for a deprecated element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deprecated {
-    /// Its full name; that of a value is `shop.v1.Color.RED`.
+    /// Full name; an enum value is written `shop.v1.Color.RED`.
     pub element: String,
-    /// The first release that had it deprecated.
+    /// First release with the deprecation.
     pub since: String,
-    /// What to use instead; else why there is nothing (V-46).
+    /// Replacement, or the reason why there is none (V-46).
     pub replacement: Result<String, String>,
 }
 
-/// Who is asked about changes below a path.
+/// Team that reviews changes below a path.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Owner {
-    /// Paths that begin so.
+    /// Path prefix, matched against import paths.
     pub path: String,
-    /// The team.
+    /// Name of the team.
     pub team: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct LedgerYaml {
     #[serde(default)]
     releases: Vec<Spanned<ReleaseEntry>>,
     #[serde(default)]
@@ -147,10 +147,10 @@ struct DeprecatedEntry {
 }
 
 impl Ledger {
-    /// Reads the file; none when there is none.
+    /// Reads the file. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be read, or is not as it should be.
+    /// Fails if the file cannot be read or is invalid.
     pub fn read(path: &Path) -> Result<Option<Ledger>, ConfigError> {
         match std::fs::read_to_string(path) {
             Ok(text) => Ledger::parse(path, &text).map(Some),
@@ -162,14 +162,14 @@ impl Ledger {
         }
     }
 
-    /// Reads its text.
+    /// Parses the text of the file. `path` is used in errors.
     ///
     /// # Errors
-    /// With line and column: unknown keys, no dates, two releases of one name, a `since` that is no
-    /// release, something deprecated that says nothing about its replacement.
+    /// Fails, with line and column, on unknown keys, malformed dates, duplicate entries, a `since`
+    /// that is not a listed release, and a deprecation without `replacement` or `no_replacement`.
     pub fn parse(path: &Path, text: &str) -> Result<Ledger, ConfigError> {
         let place = |line: u64, column: u64| format!("{}:{line}:{column}", path.display());
-        let file: File = serde_saphyr::from_str(text).map_err(|error| {
+        let file: LedgerYaml = serde_saphyr::from_str(text).map_err(|error| {
             let at = error.location().map(|at| place(at.line(), at.column()));
             ConfigError {
                 place: at.unwrap_or_else(|| path.display().to_string()),
@@ -184,7 +184,7 @@ impl Ledger {
         let known = |since: &str| match releases.iter().any(|one| one.version == since) {
             true => Ok(()),
             false => Err(format!(
-                "since: there is no release {since:?} in `releases`"
+                "since: unknown release {since:?}: expected a version from `releases`"
             )),
         };
         let experimental = entries.read(file.experimental, |entry| {
@@ -206,26 +206,26 @@ impl Ledger {
         })
     }
 
-    /// The release of that name.
+    /// Returns the release of that version.
     #[must_use]
     pub fn release(&self, version: &str) -> Option<&Release> {
         self.releases.iter().find(|one| one.version == version)
     }
 
-    /// The releases after one, in order.
+    /// Returns the later releases, by date.
     pub fn after(&self, release: &Release) -> impl Iterator<Item = &Release> {
         let date = release.date;
         self.releases.iter().filter(move |one| one.date > date)
     }
 
-    /// What it says of a deprecated element.
+    /// Returns the entry of a deprecated element.
     #[must_use]
     pub fn deprecation(&self, element: &str) -> Option<&Deprecated> {
         self.deprecated.iter().find(|one| one.element == element)
     }
 }
 
-/// Entries of lists, whose mistakes are told at their places.
+/// Reader of list entries that reports errors with their positions.
 struct Entries<'p> {
     place: &'p dyn Fn(u64, u64) -> String,
 }
@@ -237,7 +237,7 @@ impl Entries<'_> {
         read: impl Fn(E) -> Result<T, String>,
     ) -> Result<Vec<T>, ConfigError>
     where
-        T: Named,
+        T: NamedEntry,
     {
         let mut done: Vec<T> = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -248,7 +248,7 @@ impl Entries<'_> {
             };
             let one = read(entry.value).map_err(wrong)?;
             if done.iter().any(|other| other.name() == one.name()) {
-                return Err(wrong(format!("{} stands here twice", one.name())));
+                return Err(wrong(format!("duplicate entry {}", one.name())));
             }
             done.push(one);
         }
@@ -256,30 +256,30 @@ impl Entries<'_> {
     }
 }
 
-/// What has a name that stands once in its list.
-trait Named {
+/// Entry with a name that is unique in its list.
+trait NamedEntry {
     fn name(&self) -> &str;
 }
 
-impl Named for Release {
+impl NamedEntry for Release {
     fn name(&self) -> &str {
         &self.version
     }
 }
 
-impl Named for Event {
+impl NamedEntry for Event {
     fn name(&self) -> &str {
         &self.name
     }
 }
 
-impl Named for Experimental {
+impl NamedEntry for Experimental {
     fn name(&self) -> &str {
         &self.element
     }
 }
 
-impl Named for Deprecated {
+impl NamedEntry for Deprecated {
     fn name(&self) -> &str {
         &self.element
     }
@@ -306,7 +306,7 @@ fn deprecated(entry: DeprecatedEntry) -> Result<Deprecated, String> {
         (None, Some(why)) if !why.trim().is_empty() => Err(why),
         _ => {
             return Err(
-                "says either what is the `replacement`, or in `no_replacement` why there is none"
+                "missing replacement: expected `replacement`, or `no_replacement` with a reason"
                     .to_owned(),
             );
         }
@@ -320,5 +320,5 @@ fn deprecated(entry: DeprecatedEntry) -> Result<Deprecated, String> {
 
 fn date(text: &str) -> Result<Date, String> {
     text.parse()
-        .map_err(|_| format!("date: {text:?} is no date: 2027-03-31 is"))
+        .map_err(|_| format!("date: malformed date {text:?}: expected a date such as 2027-03-31"))
 }

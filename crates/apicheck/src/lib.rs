@@ -1,11 +1,11 @@
-//! Versioned protobuf APIs, held to a stable-API policy: lint, breaking changes, validation that
-//! tightens, the semantic hash, and the next major.
+//! Checks of versioned protobuf APIs against a stable-API policy: lint rules, breaking changes,
+//! tightened validation, the semantic hash, and the next major version.
 //!
 //! ```text
 //!   folder, git ref, descriptor set, crate, buf.yaml modules
 //!        │
 //!      input ──► parse ──► model::Tree ──┬─► rules (one tree)          ─┐
-//!                                        ├─► compare ─► rules (a pair)  ─┼─► finding ─► exception ─► report
+//!                                        ├─► compare ─► rules (a pair)  ─┼─► finding ─► config ─► report
 //!                          model::Tree ──┘                              ─┘
 //!                             ├─► hash      local and closure, version bumps
 //!                             └─► generate  next major, promotion, type map
@@ -26,26 +26,26 @@
 //! assert_eq!(finding.new.as_ref().unwrap().span.unwrap().line, 3);
 //! ```
 //!
-//! | module | holds |
+//! | module | contents |
 //! |---|---|
-//! | [`compare`] | what became of each element of an old tree in a new one |
-//! | [`model`] | a tree of proto files as data: files, messages, fields, options, places |
-//! | [`input`] | where trees come from: folders, git refs, descriptor sets, crates |
-//! | [`parse`] | proto texts to a tree, or every mistake in them with its place |
-//! | [`finding`] | what a rule found, and where, in the old tree and in the new one |
-//! | [`validation`] | what validation demands, by meaning, and whether it became tighter |
+//! | [`compare`] | pairs of elements: each element of the old tree and its successor in the new tree |
+//! | [`model`] | a tree of proto files as data: files, messages, fields, options, source positions |
+//! | [`input`] | sources of trees: folders, git refs, descriptor sets, crates |
+//! | [`parse`] | proto texts to a tree, or every error in them with its location |
+//! | [`finding`] | one result of a rule, with its location in the old and in the new tree |
+//! | [`validation`] | validation rules by meaning, and whether they became tighter |
 //! | [`hash`] | the semantic hash of files, packages and root resources |
-//! | [`package`], [`maturity`] | names of packages taken apart; how far an element is |
-//! | [`graph`] | which package uses which |
-//! | [`ledger`], [`clock`], [`audit`] | releases and owners as data; how far what is deprecated is; what a release looks at |
-//! | [`review`] | who is asked about a change |
-//! | [`bump`] | versions of files that must grow, the lock, packages that are frozen |
-//! | [`generate`] | the next major, generated: which packages need it, and their files |
-//! | [`print`](mod@print) | a file of the model as text |
-//! | [`exception`], [`baseline`], [`buf`] | what of the findings does not count, as data |
-//! | [`rule`] | what a rule is, and the table of all of them |
+//! | [`package`], [`maturity`] | package names split into parts; whether an element is stable, alpha, draft … |
+//! | [`graph`] | dependencies between packages |
+//! | [`ledger`], [`clock`], [`experiment`], [`audit`] | releases and owners as data; the deprecation phase of each element; unstable elements and their age; the release audit |
+//! | [`review`] | the teams that review a change |
+//! | [`bump`] | file versions that must grow, the lock file, frozen packages |
+//! | [`generate`] | the next major version: which packages need it, and their files |
+//! | [`plan`], [`print`](mod@print) | new names and paths of moved files; a file of the model as text |
+//! | [`config`], [`baseline`], [`buf`] | configuration, and the findings that do not count |
+//! | [`rule`], [`rules`] | the description of a rule; all rules, each with its function |
 //!
-//! It has no runtime, opens no sockets, and reads no clock: dates come in as arguments.
+//! The crate has no async runtime, opens no sockets and reads no clock: dates are arguments.
 
 pub mod audit;
 pub mod baseline;
@@ -54,7 +54,8 @@ pub mod bump;
 pub mod check;
 pub mod clock;
 pub mod compare;
-pub mod exception;
+pub mod config;
+pub mod experiment;
 pub mod finding;
 pub mod generate;
 pub mod graph;
@@ -65,6 +66,7 @@ pub mod maturity;
 pub mod model;
 pub mod package;
 pub mod parse;
+pub mod plan;
 pub mod print;
 pub mod report;
 pub mod review;

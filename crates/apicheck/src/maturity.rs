@@ -1,6 +1,6 @@
-//! How far an element is: stable, or one of the ways not to be (V-6).
+//! Maturity of an element: stable, or one of several unstable states (V-6).
 //!
-//! The nearest mark counts: that of the element, of what encloses it, of its file, of its package.
+//! The nearest mark counts: the element's own, then its parent's, its file's, its package's.
 
 use std::fmt;
 
@@ -9,24 +9,24 @@ use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 use crate::model::{Enum, Field, File, Message, Options, Service, Source, Tree};
 use crate::package::{PackageName, Stage};
 
-/// How far an element is.
+/// Maturity of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Maturity {
-    /// The policy holds for it.
+    /// Stable: the policy applies.
     Stable,
-    /// `work_in_progress` in an annotation of its file, message or field.
+    /// Annotated with `work_in_progress` on the file, message or field.
     WorkInProgress,
-    /// `[#not-implemented-hide:]`, `[#not-implemented-warn:]`.
+    /// Marked with `[#not-implemented-hide:]` or `[#not-implemented-warn:]`.
     NotImplemented,
-    /// `[#proto-status: draft]`.
+    /// Marked with `[#proto-status: draft]`.
     Draft,
-    /// `[#proto-status: experimental]`.
+    /// Marked with `[#proto-status: experimental]`.
     Experimental,
-    /// `[#alpha:]`, or a package `vNalpha`.
+    /// Marked with `[#alpha:]`, or in a package `vNalpha`.
     Alpha,
-    /// A package `vNbeta`.
+    /// In a package `vNbeta`.
     Beta,
-    /// A package `vNtest`.
+    /// In a package `vNtest`.
     Test,
 }
 
@@ -45,18 +45,18 @@ impl fmt::Display for Maturity {
     }
 }
 
-/// `package_version_status` of a file.
+/// Value of `package_version_status` of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// No more changes: a newer major is stable.
     Frozen,
-    /// The current major.
+    /// The current major of the package.
     Active,
-    /// The next major.
+    /// The next major of the package.
     Candidate,
 }
 
-/// The status that a file gives its package; none when it gives none, or UNKNOWN.
+/// Returns the status that a file gives its package, or `None` if it is not set or UNKNOWN.
 #[must_use]
 pub fn status(file: &File) -> Option<Status> {
     let annotations = [
@@ -75,7 +75,7 @@ pub fn status(file: &File) -> Option<Status> {
     }
 }
 
-/// How far a package is, by its name.
+/// Returns the maturity of a package, by its name.
 #[must_use]
 pub fn of_package(name: &str) -> Maturity {
     match PackageName::of(name).version.map(|version| version.stage) {
@@ -86,7 +86,7 @@ pub fn of_package(name: &str) -> Maturity {
     }
 }
 
-/// How far a file is.
+/// Returns the maturity of a file.
 #[must_use]
 pub fn of_file(tree: &Tree, file: &File) -> Maturity {
     annotated(&file.options, "file_status")
@@ -94,7 +94,7 @@ pub fn of_file(tree: &Tree, file: &File) -> Maturity {
         .unwrap_or_else(|| of_package(&file.package))
 }
 
-/// How far a message is.
+/// Returns the maturity of a message.
 #[must_use]
 pub fn of_message(tree: &Tree, message: &Message) -> Maturity {
     let own = annotated(&message.options, "message_status");
@@ -105,7 +105,7 @@ pub fn of_message(tree: &Tree, message: &Message) -> Maturity {
         })
 }
 
-/// How far a field of `owner` is.
+/// Returns the maturity of a field of `owner`.
 #[must_use]
 pub fn of_field(tree: &Tree, owner: &Message, field: &Field) -> Maturity {
     annotated(&field.options, "field_status")
@@ -113,7 +113,7 @@ pub fn of_field(tree: &Tree, owner: &Message, field: &Field) -> Maturity {
         .unwrap_or_else(|| of_message(tree, owner))
 }
 
-/// How far an enum is.
+/// Returns the maturity of an enum.
 #[must_use]
 pub fn of_enum(tree: &Tree, one: &Enum) -> Maturity {
     commented(&one.source).unwrap_or_else(|| match one.parent {
@@ -122,13 +122,13 @@ pub fn of_enum(tree: &Tree, one: &Enum) -> Maturity {
     })
 }
 
-/// How far a service is.
+/// Returns the maturity of a service.
 #[must_use]
 pub fn of_service(tree: &Tree, service: &Service) -> Maturity {
     commented(&service.source).unwrap_or_else(|| of_file(tree, &tree[service.file]))
 }
 
-/// The mark in the comments of an element itself.
+/// Returns the mark in the comments of the element itself.
 #[must_use]
 pub fn commented(source: &Source) -> Option<Maturity> {
     source.comments().find_map(mark)
@@ -145,7 +145,7 @@ fn annotated(options: &Options, kind: &str) -> Option<Maturity> {
     in_progress.then_some(Maturity::WorkInProgress)
 }
 
-/// The mark in the paragraph that gives a file its title: it stands apart, before the first declaration.
+/// Returns the mark in the title paragraph of a file, which stands before its first declaration.
 fn titled(tree: &Tree, file: &File) -> Option<Maturity> {
     let first = (file.messages.iter().map(|id| &tree[*id].source))
         .chain(file.enums.iter().map(|id| &tree[*id].source))

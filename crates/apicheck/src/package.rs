@@ -1,44 +1,44 @@
-//! Names of packages taken apart: `envoy.config.core.v3`, `envoy.service.tap.v4alpha`.
+//! Package names split into parts: `envoy.config.core.v3`, `envoy.service.tap.v4alpha`.
 
 use std::fmt;
 
-/// A package name, by its parts.
+/// Parts of a package name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PackageName<'n> {
-    /// The whole name.
+    /// Whole name of the package.
     pub full: &'n str,
-    /// What stands before the version: `envoy.config.core`. The whole name when there is no version.
+    /// Part before the version: `envoy.config.core`. The whole name if there is no version.
     pub base: &'n str,
-    /// The version component; of several the first.
+    /// First component that is a version.
     pub version: Option<Version>,
-    /// What stands after the version, where nothing should: `core` in `envoy.api.v2.core`.
+    /// Part after the version, which should be empty: `core` in `envoy.api.v2.core`.
     pub rest: &'n str,
 }
 
-/// `v3`, `v4alpha`, `v1beta2`.
+/// Version component of a package name: `v3`, `v4alpha`, `v1beta2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// The major.
+    /// Number of the major.
     pub major: u32,
-    /// How far it is.
+    /// Stability stage of the version.
     pub stage: Stage,
 }
 
-/// How far a version is on its way to be stable. Later ones are nearer.
+/// Stability stage of a version. Later variants are more stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// `v3test…`.
+    /// `v3test…`: for tests only.
     Test,
-    /// `v3alpha`, `v3alpha2`; 0 when there is no number.
+    /// `v3alpha`, `v3alpha2`; 0 if there is no number.
     Alpha(u32),
-    /// `v3beta`, `v3beta2`; 0 when there is no number.
+    /// `v3beta`, `v3beta2`; 0 if there is no number.
     Beta(u32),
-    /// `v3`.
+    /// `v3`, without a suffix.
     Stable,
 }
 
 impl<'n> PackageName<'n> {
-    /// Takes a name apart.
+    /// Splits a package name.
     #[must_use]
     pub fn of(full: &'n str) -> Self {
         let mut start = 0;
@@ -62,14 +62,14 @@ impl<'n> PackageName<'n> {
         }
     }
 
-    /// Whether it has a version that is not stable yet.
+    /// Returns whether the name has an unstable version.
     #[must_use]
     pub fn is_unstable(&self) -> bool {
         self.version
             .is_some_and(|version| version.stage != Stage::Stable)
     }
 
-    /// What all versions of this package have in common: all but the version.
+    /// Returns the parts that all versions of this package share.
     #[must_use]
     pub fn family(&self) -> (&'n str, &'n str) {
         (self.base, self.rest)
@@ -77,7 +77,7 @@ impl<'n> PackageName<'n> {
 }
 
 impl Version {
-    /// The version that a component of a name is; none when it is none.
+    /// Parses a name component, or returns `None` if it is not a version.
     #[must_use]
     pub fn of(component: &str) -> Option<Version> {
         let digits = component.strip_prefix('v')?;
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn v1_versions_are_told_from_other_components() {
+    fn v1_only_version_components_parse_as_versions() {
         let of = |text| Version::of(text).map(|version| version.to_string());
         for version in ["v1", "v3", "v4alpha", "v4alpha2", "v1beta1"] {
             assert_eq!(of(version).as_deref(), Some(version));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn v2_what_stands_after_the_version_is_kept_apart() {
+    fn v2_component_after_the_version_is_separated() {
         let name = PackageName::of("envoy.api.v2.core");
         assert_eq!((name.base, name.rest), ("envoy.api", "core"));
         assert_eq!(PackageName::of("google.protobuf").version, None);

@@ -1,4 +1,4 @@
-//! Who is asked about a change (V-20).
+//! Review of a change: the teams to ask (V-20).
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use crate::hash::{Digest, Hashes, VERSION_OPTION};
 use crate::ledger::Owner;
 use crate::model::{File, Name, Tree};
 
-/// Who is asked about a change.
+/// Teams that review a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Review {
-    /// The files that changed, by the team that owns them.
+    /// Changed files by owning team.
     pub teams: BTreeMap<String, Vec<String>>,
-    /// Files that changed and that nobody owns.
+    /// Changed files without an owner.
     pub unowned: Vec<String>,
 }
 
 impl Review {
-    /// `needs-api-review`, or `no-api-review`.
+    /// Returns `needs-api-review` or `no-api-review`.
     #[must_use]
     pub fn verdict(&self) -> &'static str {
         match self.teams.is_empty() {
@@ -26,8 +26,8 @@ impl Review {
     }
 }
 
-/// Who is asked about what changed between two trees, comments included: the last owner whose path
-/// begins that of a file, as in CODEOWNERS.
+/// Returns the reviewers of the change between two trees; changed comments count. As in CODEOWNERS,
+/// the last owner with a matching path prefix wins.
 #[must_use]
 pub fn review(old: &Tree, new: &Tree, owners: &[Owner]) -> Review {
     let (old, new) = (states(old), states(new));
@@ -54,10 +54,10 @@ pub fn review(old: &Tree, new: &Tree, owners: &[Owner]) -> Review {
     review
 }
 
-/// The text of a file, if its tree has any, and its hash.
+/// Text of a file, if its tree has texts, and its local hash.
 type State = (Option<Name>, Option<Digest>);
 
-/// Whether a file changed: in its text, or in its meaning where a descriptor set has no text.
+/// Returns whether a file changed. Without texts (descriptor sets) the hashes are compared.
 fn changed(old: Option<&State>, new: Option<&State>) -> bool {
     match (old, new) {
         (Some((Some(old), _)), Some((Some(new), _))) => old != new,

@@ -1,70 +1,79 @@
-//! What a rule is, and the table of all of them.
+//! Description of a rule: id, severity, explanation and test cases.
 
-use crate::finding::Severity;
-use crate::rules;
-
-/// A rule: data, apart from the function that finds what breaks it.
+/// Description of a rule. It lies beside the function that reports violations.
 ///
-/// Its cases lie in `testdata/ID/`: `ok…` has no finding of it, `bad…` has.
+/// Its test cases lie in `testdata/ID/`: a case `ok…` has no finding of this rule, a case `bad…`
+/// has one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Rule {
-    /// The name in findings, configuration and `explain`: `FIELD_RENUMBERED`.
+    /// Name in findings, configuration and `explain`: `FIELD_RENUMBERED`.
     pub id: &'static str,
-    /// The behaviours it carries out: `["V-27"]`.
+    /// Numbers of the behaviours in `spec/versioning.md` that the rule implements: `["V-27"]`.
     pub behaviours: &'static [&'static str],
-    /// What it wants, in one sentence.
+    /// Requirement in one sentence, without a full stop.
     pub purpose: &'static str,
-    /// Why, and what to do instead, in a paragraph.
+    /// Reason and remedy, in one paragraph.
     pub why: &'static str,
-    /// What breaks.
+    /// Part of the API that a violation breaks.
     pub category: Category,
-    /// Where it applies, and how hard.
+    /// Severity in each profile.
     pub profiles: Profiles,
-    /// What it looks at.
+    /// Input of the rule: one tree, or an old and a new tree.
     pub compares: Compares,
-    /// Rules of buf that find the same, by their ids; empty when buf has none.
+    /// Ids of the buf rules that find the same violation; empty if buf has none.
     pub buf: &'static [&'static str],
 }
 
-/// What a rule guards.
+/// Part of the API that a rule protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Category {
     /// Bytes on the wire.
     Wire,
-    /// JSON and YAML.
+    /// JSON and YAML files.
     Json,
-    /// Generated code.
+    /// Code that protoc generates.
     Source,
-    /// `validate.rules` and `buf.validate`.
+    /// Rules of `validate.rules` and `buf.validate`.
     Validation,
-    /// The policy: packages, dependencies, life cycle.
+    /// The versioning policy: packages, dependencies, life cycle.
     Policy,
 }
 
-/// What a rule looks at.
+/// Input of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Compares {
-    /// One tree.
+    /// One tree on its own.
     Tree,
-    /// An old tree and a new one.
+    /// An old tree and a new tree.
     Pair,
 }
 
-/// How hard a rule is in each profile; none where it does not apply.
+/// Severity of a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Shown, but never fails a check.
+    Note,
+    /// Fails a check with `--fail-on warn`.
+    Warning,
+    /// Fails a check, whatever `--fail-on` is.
+    Error,
+}
+
+/// Severity of a rule in each profile; `None` where the rule does not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Profiles {
-    /// The policy as written: clock, removals, majors.
+    /// Severity in the profile `policy`.
     pub policy: Option<Severity>,
-    /// What Envoy does today: v3 for ever.
+    /// Severity in the profile `envoy-today`.
     pub envoy_today: Option<Severity>,
 }
 
 impl Profiles {
-    /// An error everywhere.
+    /// Error in every profile.
     pub const ERROR: Profiles = Profiles::all(Severity::Error);
-    /// A warning everywhere.
+    /// Warning in every profile.
     pub const WARNING: Profiles = Profiles::all(Severity::Warning);
-    /// A note everywhere.
+    /// Note in every profile.
     pub const NOTE: Profiles = Profiles::all(Severity::Note);
 
     const fn all(severity: Severity) -> Profiles {
@@ -75,24 +84,24 @@ impl Profiles {
     }
 }
 
-/// Which set of rules applies.
+/// Set of rules that applies to a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Profile {
-    /// The policy as written.
+    /// The policy as written: deprecation clock, removals, new majors.
     #[default]
     Policy,
-    /// What Envoy does today.
+    /// Envoy's current practice: v3 is never replaced.
     EnvoyToday,
 }
 
 impl Rule {
-    /// Whether that is the name of the rule, here or in buf.
+    /// Returns whether `name` is the id of this rule or of one of its buf counterparts.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.id == name || self.buf.contains(&name)
     }
 
-    /// How hard the rule is in a profile; none where it does not apply.
+    /// Returns the severity in a profile, or `None` if the rule does not apply there.
     #[must_use]
     pub fn severity(&self, profile: Profile) -> Option<Severity> {
         match profile {
@@ -102,34 +111,22 @@ impl Rule {
     }
 }
 
-/// A file of a case: a tree that a rule does or does not complain about.
+/// One file of a test case of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CaseFile {
-    /// `ok.old.proto`, `bad_way/new/shop/v1/shop.proto`: what begins with `bad` is complained about.
+    /// Path below the folder of the rule: `ok.old.proto`, `bad_way/new/shop/v1/shop.proto`.
     pub path: &'static str,
-    /// The text.
+    /// Text of the file.
     pub text: &'static str,
 }
 
-/// `(rule, path, text)`, sorted.
+/// `(rule id, path, text)` of every case file, sorted; made by `build.rs`.
 const CASES: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/cases.rs"));
 
 impl Rule {
-    /// The files of its cases, sorted by path.
+    /// Returns the files of the rule's test cases, sorted by path.
     pub fn cases(&self) -> impl Iterator<Item = CaseFile> {
         let own = CASES.iter().filter(|(rule, _, _)| *rule == self.id);
         own.map(|(_, path, text)| CaseFile { path, text })
     }
-}
-
-/// All rules, in the order of their groups.
-pub fn all() -> impl Iterator<Item = &'static Rule> {
-    rules::GROUPS.iter().flat_map(|group| group.iter().copied())
-}
-
-/// The rule of that id.
-#[must_use]
-pub fn find(id: &str) -> Option<&'static Rule> {
-    let rules = all().chain(crate::exception::RULES.iter().copied());
-    rules.into_iter().find(|rule| rule.id == id)
 }

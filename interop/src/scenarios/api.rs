@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use oxds_apicheck::generate::typemap;
-use oxds_apicheck::input::{Input, Options, load};
+use oxds_apicheck::input::{Input, LoadOptions, load};
 use oxds_apicheck::model::Tree;
 use serde_json::Value;
 use tokio::process::Command;
@@ -90,7 +90,7 @@ async fn counterparts(context: Context) -> Fallible {
 async fn pairs(_: Context) -> Fallible {
     for (name, expected) in [(OLD, (553, 552)), (NEW, (546, 1))] {
         let mut pairs = beside(move || {
-            let tree = load(&name.parse::<Input>()?, &Options::default())?;
+            let tree = load(&name.parse::<Input>()?, &LoadOptions::default())?;
             Ok(typemap(&tree))
         })
         .await?;
@@ -172,7 +172,7 @@ impl Trees {
     fn write_now(dir: &Path) -> Fallible<Self> {
         let read = |input: &str, name: &str| -> Fallible<Tree> {
             let input: Input = input.parse()?;
-            let tree = load(&input, &Options::default())?;
+            let tree = load(&input, &LoadOptions::default())?;
             for file in &tree.files {
                 let Some(text) = &file.text else { continue };
                 let path = dir.join(name).join(&*file.path);
@@ -293,7 +293,7 @@ fn file_of(tree: &Tree, name: &str) -> Option<String> {
 fn is_counterpart(ours: &Value, subject: &Subject, theirs: &str) -> bool {
     let element = ours["element"].as_str().unwrap_or_default();
     let rule = ours["rule"].as_str().unwrap_or_default();
-    let same = oxds_apicheck::rule::find(rule).is_some_and(|rule| rule.buf.contains(&theirs));
+    let same = oxds_apicheck::rules::find(rule).is_some_and(|rule| rule.buf.contains(&theirs));
     let whole = rule.ends_with("_REMOVED") || rule.ends_with("_RENAMED");
     let holds = |name: &str| match name.strip_prefix(element) {
         Some("") => same,

@@ -1,39 +1,39 @@
-//! The edits that put versions right.
+//! Edits that correct file versions.
 
 use semver::Version;
 
-use super::judge::Bump;
 use super::lock::{Lock, Locked};
+use super::required::Bump;
 use super::version::written;
 use crate::hash::Hashes;
 use crate::model::{File, Span, Tree};
 
-/// One edit of a file's text.
+/// Replacement of a stretch of a file's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// The import path of the file.
+    /// Import path of the file.
     pub path: String,
-    /// What is replaced; nothing is when its end is its start.
+    /// Replaced stretch; an insertion if it is empty.
     pub span: Span,
-    /// What stands there afterwards.
+    /// New text of the stretch.
     pub text: String,
 }
 
-/// Why a version cannot be written.
+/// Error: a version cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: the place of its option `{option}` is not known; edit it by hand")]
+#[error("{path}: unknown source position of option `{option}`: edit the file by hand")]
 pub struct CannotEdit {
-    /// The import path of the file.
+    /// Import path of the file.
     pub path: String,
-    /// The option.
+    /// Full name of the option.
     pub option: String,
 }
 
-/// What `bump --fix` does: edits of the files that have their version in the option of the full
-/// name `option`, and new entries in `lock` for all others.
+/// Corrects the versions: returns edits for files with their version in the file option `option` (a
+/// full name), and updates `lock` for all other files.
 ///
 /// # Errors
-/// When the tree was read without source information.
+/// Fails if the tree was read without source information.
 pub fn edits(
     tree: &Tree,
     hashes: &Hashes,
@@ -83,7 +83,7 @@ fn option_edit(file: &File, option: &str, version: &Version) -> Result<Edit, Can
     }
 }
 
-/// `text` with the edits of one file done. Edits must not overlap.
+/// Applies the edits of one file to its text. Edits must not overlap.
 #[must_use]
 pub fn apply(text: &str, edits: &[Edit]) -> String {
     let mut stretches: Vec<(usize, usize, &str)> = edits
@@ -107,7 +107,7 @@ pub fn apply(text: &str, edits: &[Edit]) -> String {
     out
 }
 
-/// The byte at a line and column, which count from 1, columns in characters.
+/// Returns the byte offset of a line and column, which count from 1; columns count characters.
 fn offset(text: &str, line: u32, column: u32) -> usize {
     let before: usize = text
         .split_inclusive('\n')

@@ -1,4 +1,4 @@
-//! Packages that must not change any more (V-14).
+//! Frozen packages, by status and by lock (V-14).
 
 use std::collections::BTreeSet;
 
@@ -6,31 +6,32 @@ use super::lock::Lock;
 use crate::hash::{Digest, Hashes};
 use crate::model::{File, Tree};
 
-/// A frozen package that changed.
+/// Frozen package with a changed hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrozenChange {
-    /// Its name.
+    /// Name of the package.
     pub package: String,
-    /// Its hash when it was frozen.
+    /// Hash at the time of the freeze.
     pub frozen: Digest,
-    /// Its hash now; none when it is gone.
+    /// Current hash; `None` if the package was removed.
     pub now: Option<Digest>,
 }
 
-/// The packages that say of themselves that they are frozen:
-/// `(udpa.annotations.file_status).package_version_status = FROZEN` in one of their files.
+/// Returns the packages that one of their files marks as frozen:
+/// `(udpa.annotations.file_status).package_version_status = FROZEN`.
 #[must_use]
 pub fn frozen_by_status(tree: &Tree) -> BTreeSet<&str> {
     packages_of_status(tree, 1)
 }
 
-/// The packages that a next major has made: `NEXT_MAJOR_VERSION_CANDIDATE`.
+/// Returns the packages that were generated as a next major: `NEXT_MAJOR_VERSION_CANDIDATE`.
 #[must_use]
 pub fn candidates_by_status(tree: &Tree) -> BTreeSet<&str> {
     packages_of_status(tree, 3)
 }
 
-/// By the number of `udpa.annotations.PackageVersionStatus`.
+/// Returns the packages with a status, given as the number in
+/// `udpa.annotations.PackageVersionStatus`.
 fn packages_of_status(tree: &Tree, wanted: i32) -> BTreeSet<&str> {
     let has_it = |file: &&File| {
         let status = file.options.extension("udpa.annotations.file_status");
@@ -43,16 +44,16 @@ fn packages_of_status(tree: &Tree, wanted: i32) -> BTreeSet<&str> {
     files.map(|file| &*file.package).collect()
 }
 
-/// A package that is not in the tree.
+/// Error: the tree does not contain the package.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no package `{0}` to freeze")]
+#[error("unknown package `{0}`: expected a package of the tree")]
 pub struct UnknownPackage(pub String);
 
-/// Freezes packages: writes their hashes into `lock`. A package that is frozen already keeps the
-/// hash it was frozen at, so that freezing twice hides no change; those are what comes back.
+/// Writes the hashes of packages into `lock`. A package that is already frozen keeps its hash, so
+/// that a second freeze hides no change. Returns all frozen packages that changed.
 ///
 /// # Errors
-/// When the tree has no such package; nothing is frozen then.
+/// Fails if the tree lacks one of the packages; then no package is frozen.
 pub fn freeze(
     hashes: &Hashes,
     packages: &[&str],
@@ -69,7 +70,8 @@ pub fn freeze(
     Ok(changed_since_freeze(hashes, lock))
 }
 
-/// The frozen packages of `lock` that changed, by name. Comments and formatting do not change one.
+/// Returns the changed packages among those frozen in `lock`, by name. Comments and formatting are
+/// not changes.
 #[must_use]
 pub fn changed_since_freeze(hashes: &Hashes, lock: &Lock) -> Vec<FrozenChange> {
     lock.frozen

@@ -1,77 +1,76 @@
-//! The lock: versions and hashes beside a tree, for trees that must not be edited, and the hashes
-//! of frozen packages.
+//! The lock file: file versions and hashes for trees that must not be edited, and the hashes of
+//! frozen packages.
 //!
-//! JSON with sorted keys, one value a line: two people who bump two files merge without conflict.
+//! The format is JSON with sorted keys and one value per line, so that two independent bumps merge
+//! without a conflict.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use semver::Version;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::hash::Digest;
 
-/// The name of the lock file in the root of a tree.
+/// Name of the lock file in the top folder of a tree.
 pub const LOCK_FILE: &str = "oxds-api.lock.json";
 
-/// The form that this program reads and writes.
+/// Version of the file format.
 const FORM: u32 = 1;
 
-/// What a lock file holds.
+/// Contents of a lock file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
     form: u32,
-    /// By import path.
+    /// Version and hash of each file, by import path.
     #[serde(default)]
     pub files: BTreeMap<String, Locked>,
-    /// The hash of each frozen package, by name.
+    /// Hash of each frozen package, by name.
     #[serde(default)]
     pub frozen: BTreeMap<String, Digest>,
 }
 
-/// A file at a version.
+/// Version of a file, and its hash at that version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Locked {
-    /// The version.
+    /// Version of the file.
     #[serde(with = "as_text")]
     pub version: Version,
-    /// Its local hash at that version.
+    /// Local hash at that version.
     pub hash: Digest,
 }
 
-/// Why a lock file cannot be used.
+/// Error of a lock file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LockError {
-    /// It cannot be read or written.
+    /// The file cannot be read or written.
     #[error("{path}: {reason}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Message of the operating system.
         reason: String,
     },
-    /// It is no lock.
+    /// The file is not a valid lock.
     #[error("{path}:{line}:{column}: {reason}")]
     Malformed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Line, counted from 1.
         line: usize,
-        /// The column, from 1.
+        /// Column, counted from 1.
         column: usize,
-        /// What is wrong.
+        /// Description of the error.
         reason: String,
     },
-    /// It was written by another version of this program.
-    #[error("{path}: form {form} is not known here, only {FORM} is; update oxds")]
+    /// The file was written by another version of oxds.
+    #[error("{path}: unknown lock format {form}: expected {FORM}; update oxds")]
     Form {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The form it has.
+        /// Format version of the file.
         form: u32,
     },
 }
@@ -87,10 +86,10 @@ impl Default for Lock {
 }
 
 impl Lock {
-    /// Reads the text of a lock file. `path` is for errors.
+    /// Parses the text of a lock file. `path` is used in errors.
     ///
     /// # Errors
-    /// With line and column when it is malformed, and when its form is unknown.
+    /// Fails, with line and column, if the text is malformed or its format is unknown.
     pub fn parse(text: &str, path: &Path) -> Result<Lock, LockError> {
         let lock: Lock = serde_json::from_str(text).map_err(|error| LockError::Malformed {
             path: path.to_owned(),
@@ -107,10 +106,10 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Reads a lock file; none when there is no such file.
+    /// Reads a lock file. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// When it is there and cannot be used.
+    /// Fails if the file exists but cannot be used.
     pub fn read(path: &Path) -> Result<Option<Lock>, LockError> {
         match std::fs::read_to_string(path) {
             Ok(text) => Lock::parse(&text, path).map(Some),
@@ -119,10 +118,10 @@ impl Lock {
         }
     }
 
-    /// Writes a lock file whole: a reader sees the old one or the new one.
+    /// Replaces the lock file atomically: a reader sees the old or the new contents.
     ///
     /// # Errors
-    /// When the folder cannot be written to.
+    /// Fails if the folder is not writable.
     pub fn write(&self, path: &Path) -> Result<(), LockError> {
         let text = self
             .to_text()
@@ -159,9 +158,12 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Values that have a text form.
+/// Serialisation of values with a text form.
 mod as_text {
-    use super::{Deserialize, Deserializer, Display, FromStr, Serializer};
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize as _, Deserializer, Serializer};
 
     pub(super) fn serialize<T: Display, S: Serializer>(
         value: &T,
@@ -188,7 +190,7 @@ mod tests {
     use super::{Lock, LockError};
 
     #[test]
-    fn v21_a_lock_reads_back_and_names_line_and_column() {
+    fn v21_lock_round_trips_and_errors_name_line_and_column() {
         let text = r#"{
   "form": 1,
   "files": {

@@ -1,23 +1,21 @@
-//! Versions of files, and whether they follow what changed (V-21, V-22, V-26), and packages that
-//! must not change any more (V-14).
+//! Versions of files and packages: required bumps (V-21, V-22, V-26), and frozen packages (V-14).
 //!
 //! ```text
-//!   old tree, its versions ─┐                         ┌─► Bump: the version it must have ─► edits
+//!   old tree, its versions ─┐                         ┌─► Bump: the required version ─► edits
 //!                           ├─► hashes differ? class? ┤
 //!   new tree, its versions ─┘                         └─► suggest: the version of the whole tree
 //! ```
 //!
-//! A file has its version in an option of its own or, in trees that must not be edited, in the
-//! [`Lock`] beside them. The hash without that option decides whether it must grow, and the class of
-//! what changed decides which part: a breaking change of a stable major is answered by a new major
-//! package and by no version; additions are minor; what only touches options (looser validation,
-//! deprecation, status) is a patch.
+//! A file has its version in a file option or, in trees that must not be edited, in the [`Lock`].
+//! The hash without that option decides whether the version must grow. The class of the change
+//! decides how: a breaking change of a stable major needs a new major package, an addition is
+//! minor, and a change of options only (looser validation, deprecation, status) is a patch.
 
 mod edit;
 mod freeze;
-mod judge;
 mod lock;
 mod range;
+mod required;
 mod suggest;
 mod version;
 
@@ -26,8 +24,8 @@ pub use freeze::{
     FrozenChange, UnknownPackage, candidates_by_status, changed_since_freeze, freeze,
     frozen_by_status,
 };
-pub use judge::{Bump, Problem, Side, bumps, first_versions, stale};
 pub use lock::{LOCK_FILE, Lock, LockError, Locked};
-pub use range::{Range, ranges};
+pub use range::{VersionRange, ranges};
+pub use required::{Bump, Problem, VersionedTree, bumps, first_versions, stale};
 pub use suggest::{Suggestion, suggest};
 pub use version::{Class, Versions};

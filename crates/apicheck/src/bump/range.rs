@@ -1,4 +1,4 @@
-//! The versions behind a root resource (V-26).
+//! Version range of a root resource (V-26).
 
 use std::collections::BTreeSet;
 
@@ -8,32 +8,32 @@ use super::version::Versions;
 use crate::hash::{Digest, reach, root, roots};
 use crate::model::{FileId, Message, Symbol, Tree};
 
-/// The versions of the files that a root resource is made of: a client that knows all of them up to
-/// `latest` knows every field, one below `oldest` knows none of the versions (V-49).
+/// Versions of the files behind a root resource. A client that knows all of them up to `latest`
+/// knows every field; a client below `oldest` knows none of the versions (V-49).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Range {
-    /// The message.
+pub struct VersionRange {
+    /// Full name of the message.
     pub root: String,
-    /// The lowest version.
+    /// Lowest version of the files.
     pub oldest: Version,
-    /// The highest version.
+    /// Highest version of the files.
     pub latest: Version,
-    /// How many files there are, with and without version.
+    /// Number of files, with and without version.
     pub files: usize,
-    /// The hash of the root.
+    /// Hash of the root resource.
     pub hash: Digest,
 }
 
-/// One range for each message that a service hands out and of which a file has a version.
+/// Returns one range for each resource of a service that has at least one file with a version.
 #[must_use]
-pub fn ranges(tree: &Tree, versions: &Versions) -> Vec<Range> {
+pub fn ranges(tree: &Tree, versions: &Versions) -> Vec<VersionRange> {
     roots(tree)
         .into_iter()
         .filter_map(|message| range(tree, message, versions))
         .collect()
 }
 
-fn range(tree: &Tree, message: &Message, versions: &Versions) -> Option<Range> {
+fn range(tree: &Tree, message: &Message, versions: &Versions) -> Option<VersionRange> {
     let files: BTreeSet<FileId> = reach(tree, message.id)
         .values()
         .map(|symbol| match symbol {
@@ -47,7 +47,7 @@ fn range(tree: &Tree, message: &Message, versions: &Versions) -> Option<Range> {
             .iter()
             .filter_map(|id| versions.get(&tree[*id].path)?.ok())
     };
-    Some(Range {
+    Some(VersionRange {
         root: message.name.to_string(),
         oldest: known().min()?.clone(),
         latest: known().max()?.clone(),

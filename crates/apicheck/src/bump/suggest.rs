@@ -1,26 +1,26 @@
-//! The version of a whole tree (`suggest-version`).
+//! Version of a whole tree (`suggest-version`).
 
 use semver::Version;
 
-use super::judge::{broken_files, class_of, is_breaking};
+use super::required::{broken_files, class_of, is_breaking};
 use super::version::Class;
 use crate::finding::Finding;
 use crate::hash::Hashes;
 use crate::model::Tree;
 
-/// What the next version of a tree must tell.
+/// Next version of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggestion {
-    /// How much changed; none when nothing did.
+    /// Size of the change; `None` without a change.
     pub class: Option<Class>,
-    /// The next version; none when nothing changed, or when the present one was not given.
+    /// Next version; `None` without a change, or if the current version is unknown.
     pub next: Option<Version>,
-    /// How many files of each class there are, the greatest class first.
+    /// Number of files per class, the largest class first.
     pub files: Vec<(Class, usize)>,
 }
 
-/// Semantic versioning for the tree as one package: what breaks is major, what is added is minor,
-/// what only touches options is a patch. Below 1.0.0 each step is one place smaller.
+/// Applies semantic versioning to the tree as one package: breaking changes are major, additions
+/// are minor, changes of options only are patches. Below 1.0.0 each step is one position smaller.
 #[must_use]
 pub fn suggest(
     old: (&Tree, &Hashes),
@@ -37,7 +37,7 @@ pub fn suggest(
         };
         classes.extend(class);
     }
-    // What is gone is in no file of the new tree.
+    // A removed element is in no file of the new tree.
     if findings.iter().any(is_breaking) && !classes.contains(&Class::Major) {
         classes.push(Class::Major);
     }

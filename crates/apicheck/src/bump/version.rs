@@ -1,4 +1,4 @@
-//! The versions that files have, and how much they must grow.
+//! Versions of files, and the size of a change.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use semver::Version;
 use super::lock::Lock;
 use crate::model::{File, Tree};
 
-/// How much changed.
+/// Size of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// Only options did: looser validation, deprecation, status.
+    /// Only options changed: looser validation, deprecation, status.
     Patch,
-    /// Something was added, or changed where changes are free.
+    /// Something was added, or changed in an unstable package.
     Minor,
-    /// Something that others rely on broke.
+    /// A stable element broke.
     Major,
 }
 
 impl Class {
-    /// The least version above `from` that tells of such a change.
+    /// Returns the lowest version above `from` that covers such a change.
     #[must_use]
     pub fn next(self, from: &Version) -> Version {
         match self {
@@ -29,19 +29,20 @@ impl Class {
         }
     }
 
-    /// Whether the step between two versions tells of such a change.
+    /// Returns whether the step between two versions covers such a change.
     #[must_use]
-    pub fn is_told_by(self, from: &Version, to: &Version) -> bool {
+    pub fn is_covered_by(self, from: &Version, to: &Version) -> bool {
         *to >= self.next(from)
     }
 }
 
-/// The version of each file that has one, by import path.
+/// Version of each file that has one, by import path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Versions(BTreeMap<String, Result<Version, String>>);
 
 impl Versions {
-    /// From the file option of the full name `option` where a file has it, from the lock otherwise.
+    /// Reads the versions from the file option `option` (a full name), or from the lock for files
+    /// without it.
     #[must_use]
     pub fn of(tree: &Tree, option: &str, lock: Option<&Lock>) -> Versions {
         let locked = lock.iter().flat_map(|lock| &lock.files);
@@ -58,26 +59,26 @@ impl Versions {
         Versions(versions)
     }
 
-    /// The version of a file. `Err` holds a text that is no version.
+    /// Returns the version of a file. `Err` contains a malformed version.
     #[must_use]
     pub fn get(&self, path: &str) -> Option<Result<&Version, &str>> {
         Some(self.0.get(path)?.as_ref().map_err(String::as_str))
     }
 
-    /// Whether no file has a version: the tree does not use them.
+    /// Returns whether no file has a version, so that the tree does not use versions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// The version that a file has in its option.
+/// Returns the version in the option of a file.
 pub(super) fn written<'a>(file: &'a File, option: &str) -> Option<&'a str> {
     file.options.extension(option)?.as_str()
 }
 
-/// The major of a package's last segment, and whether it is stable: `v3` is, `v3alpha` is not.
-/// None for a package without version, which is not held to anything.
+/// Returns the major in the last segment of a package, and whether it is stable: `v3` is, `v3alpha`
+/// is not. Returns `None` for a package without a version, to which no rule applies.
 pub(super) fn major(package: &str) -> Option<(u64, bool)> {
     let last = package.rsplit('.').next()?.strip_prefix('v')?;
     let digits = last
@@ -94,16 +95,16 @@ mod tests {
     use super::{Class, major};
 
     #[test]
-    fn v22_classes_ask_for_their_part() {
+    fn v22_class_determines_the_version_part() {
         let from = Version::new(1, 2, 3);
-        assert!(Class::Patch.is_told_by(&from, &Version::new(1, 2, 4)));
-        assert!(!Class::Minor.is_told_by(&from, &Version::new(1, 2, 4)));
-        assert!(Class::Minor.is_told_by(&from, &Version::new(1, 3, 0)));
-        assert!(!Class::Major.is_told_by(&from, &Version::new(1, 9, 0)));
+        assert!(Class::Patch.is_covered_by(&from, &Version::new(1, 2, 4)));
+        assert!(!Class::Minor.is_covered_by(&from, &Version::new(1, 2, 4)));
+        assert!(Class::Minor.is_covered_by(&from, &Version::new(1, 3, 0)));
+        assert!(!Class::Major.is_covered_by(&from, &Version::new(1, 9, 0)));
     }
 
     #[test]
-    fn majors_of_packages() {
+    fn last_segment_determines_the_major() {
         assert_eq!(major("envoy.api.v3"), Some((3, true)));
         assert_eq!(major("envoy.api.v3alpha"), Some((3, false)));
         assert_eq!(major("envoy.type"), None);

@@ -1,4 +1,4 @@
-//! Pairs what has a full name: packages, messages, enums, services, extensions.
+//! Pairs of elements with a full name: packages, messages, enums, services, extensions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
@@ -7,19 +7,19 @@ use super::likeness::{FEW, alike};
 use super::pair::{Fate, Pair};
 use crate::model::{Enum, FileId, Kind, Message, MessageId, Name, Service, Symbol, Tree};
 
-/// What tells a declaration apart: where it is, a name or number in it, the rest of that member.
+/// Characteristic of a declaration: its scope, a name or number in it, and the type of that member.
 type Trait<'t> = (&'t str, i32, &'t str, &'t str);
 
-/// A package of a tree.
+/// Package of a compared tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Package<'a> {
-    /// Its name, empty for files without one.
+pub struct ComparedPackage<'a> {
+    /// Name of the package; empty for files without one.
     pub name: &'a Name,
-    /// Its first file.
+    /// First file of the package.
     pub file: FileId,
 }
 
-/// The packages of a tree with their files.
+/// Packages of a tree with their files.
 pub(super) type Packages<'a> = BTreeMap<&'a Name, Vec<FileId>>;
 
 pub(super) fn packages(tree: &Tree) -> Packages<'_> {
@@ -30,14 +30,17 @@ pub(super) fn packages(tree: &Tree) -> Packages<'_> {
     packages
 }
 
-/// Pairs packages: by name, then those of one tree alone by what is in them.
-pub(super) fn pair_packages<'a>(old_tree: &'a Tree, new_tree: &'a Tree) -> Vec<Pair<Package<'a>>> {
+/// Pairs packages by name, then the remaining ones by their contents.
+pub(super) fn pair_packages<'a>(
+    old_tree: &'a Tree,
+    new_tree: &'a Tree,
+) -> Vec<Pair<ComparedPackage<'a>>> {
     let (old, new) = (packages(old_tree), packages(new_tree));
     let alone = |these: &Packages<'a>, those: &Packages<'a>| -> Vec<_> {
         let alone = these.keys().filter(|name| !those.contains_key(*name));
         alone.copied().collect()
     };
-    let (gone, came) = (alone(&old, &new), alone(&new, &old));
+    let (removed, added) = (alone(&old, &new), alone(&new, &old));
     let contents = |tree: &'a Tree, packages: &Packages<'a>, names: &[&'a Name]| -> Vec<_> {
         let all = names
             .iter()
@@ -46,17 +49,17 @@ pub(super) fn pair_packages<'a>(old_tree: &'a Tree, new_tree: &'a Tree) -> Vec<P
             .collect()
     };
     let renamed: HashMap<_, _> = alike(
-        &contents(old_tree, &old, &gone),
-        &contents(new_tree, &new, &came),
+        &contents(old_tree, &old, &removed),
+        &contents(new_tree, &new, &added),
     )
     .into_iter()
-    .map(|(index, other)| (gone[index], came[other]))
+    .map(|(index, other)| (removed[index], added[other]))
     .collect();
-    let package = |packages: &Packages<'a>, name: &'a Name| Package {
+    let package = |packages: &Packages<'a>, name: &'a Name| ComparedPackage {
         name,
         file: packages[name][0],
     };
-    let was = old.keys().map(|&name| {
+    let earlier = old.keys().map(|&name| {
         let (new_name, fate) = match renamed.get(name) {
             Some(&renamed) => (renamed, Fate::Renamed),
             None if new.contains_key(name) => (name, Fate::Kept),
@@ -68,17 +71,18 @@ pub(super) fn pair_packages<'a>(old_tree: &'a Tree, new_tree: &'a Tree) -> Vec<P
             fate,
         }
     });
-    let is = came
+    let current = added
         .iter()
         .filter(|name| !renamed.values().any(|new| new == *name));
-    was.chain(is.map(|&name| Pair::Added(package(&new, name))))
+    earlier
+        .chain(current.map(|&name| Pair::Added(package(&new, name))))
         .collect()
 }
 
-/// What a package is made of, names without the package.
+/// Returns the characteristics of a package, with names relative to the package.
 ///
-/// The last part of its name is in each: a package that lost its version to another is a new major, and
-/// the old one is gone.
+/// Each characteristic contains the last part of the package name. A package with another version
+/// is therefore a new major and not a renamed package.
 fn contents<'t>(tree: &'t Tree, package: &'t str, files: &[FileId]) -> Vec<(&'t str, Trait<'t>)> {
     let mut traits = Vec::new();
     for file in files.iter().map(|id| &tree[*id]) {
@@ -99,21 +103,21 @@ fn contents<'t>(tree: &'t Tree, package: &'t str, files: &[FileId]) -> Vec<(&'t 
         .collect()
 }
 
-/// What messages, enums and services have in common.
+/// Common interface of messages, enums and services.
 pub(super) trait Declared {
     fn list(tree: &Tree) -> &[Self]
     where
         Self: Sized;
-    /// Its index, when `symbol` is of this sort.
+    /// Returns its index if `symbol` has this sort.
     fn index(symbol: Symbol) -> Option<u32>;
     fn name(&self) -> &str;
     fn parent(&self) -> Option<MessageId>;
     fn file(&self) -> FileId;
-    /// Whether it is there only for a `map` field.
-    fn made_up(&self) -> bool {
+    /// Returns whether the compiler created it for a `map` field.
+    fn synthetic(&self) -> bool {
         false
     }
-    /// What it is made of; `scope` becomes part of each.
+    /// Returns its characteristics; `scope` becomes part of each.
     fn traits<'t>(&'t self, tree: &'t Tree, scope: &'t str) -> Vec<Trait<'t>>;
 }
 
@@ -136,7 +140,7 @@ impl Declared for Message {
     fn file(&self) -> FileId {
         self.file
     }
-    fn made_up(&self) -> bool {
+    fn synthetic(&self) -> bool {
         self.map_entry
     }
     fn traits<'t>(&'t self, tree: &'t Tree, scope: &'t str) -> Vec<Trait<'t>> {
@@ -206,10 +210,10 @@ impl Declared for Service {
     }
 }
 
-/// For each declaration of the old tree, the one of the new tree that it became, by index.
+/// New declaration and fate for each old declaration, by index.
 pub(super) type Links = Vec<Option<(u32, Fate)>>;
 
-/// The message that an old one became.
+/// Returns the successor of an old message.
 pub(super) fn linked(links: &Links, id: MessageId) -> Option<MessageId> {
     let (new, _) = links.get(id.0 as usize).copied().flatten()?;
     Some(MessageId(new))
@@ -217,7 +221,7 @@ pub(super) fn linked(links: &Links, id: MessageId) -> Option<MessageId> {
 
 /// Links the declarations of one sort, outer ones before nested ones.
 ///
-/// `outer` are the links of messages; none when messages themselves are linked.
+/// `outer` has the links of messages; it is `None` when messages themselves are linked.
 pub(super) fn link<D: Declared>(
     old: &Tree,
     new: &Tree,
@@ -241,11 +245,11 @@ pub(super) fn link<D: Declared>(
     linker.links
 }
 
-/// The indexes of a sort of declarations, by how deep they are nested.
+/// Returns the indexes of the declarations of one sort, by nesting depth.
 fn levels<D: Declared>(tree: &Tree) -> Vec<Vec<u32>> {
     let mut levels: Vec<Vec<u32>> = Vec::new();
     for (index, one) in (0..).zip(D::list(tree)) {
-        if one.made_up() {
+        if one.synthetic() {
             continue;
         }
         let depth = std::iter::successors(one.parent(), |id| tree[*id].parent).count();
@@ -268,7 +272,7 @@ struct Linker<'t, D> {
 }
 
 impl<'t, D: Declared + 't> Linker<'t, D> {
-    /// The new name of what encloses an old declaration.
+    /// Returns the new name of the scope of an old declaration.
     fn scope(&self, one: &D) -> Option<&'t str> {
         match one.parent() {
             Some(parent) => {
@@ -308,7 +312,8 @@ impl<'t, D: Declared + 't> Linker<'t, D> {
         }
     }
 
-    /// Links those of a level that are alone yet to those alone in the same scope that are made of the same.
+    /// Links unlinked declarations of a level to unlinked new ones of the same scope with similar
+    /// contents.
     fn renamed(&mut self, level: &[u32]) {
         let old: Vec<_> = level
             .iter()
@@ -325,14 +330,14 @@ impl<'t, D: Declared + 't> Linker<'t, D> {
         self.join_alike(&old, &new);
     }
 
-    /// Links those still alone by short name, wherever they went: out of a message, into another package.
-    /// What was in something that is gone as a whole is gone with it.
+    /// Links the remaining declarations by short name and contents, wherever they moved.
+    /// Declarations inside a removed one count as removed with it.
     fn moved(&mut self) {
         let old: Vec<_> = (0..)
             .zip(D::list(self.old))
             .filter(|(index, one): &(u32, _)| {
                 self.links[*index as usize].is_none()
-                    && !one.made_up()
+                    && !one.synthetic()
                     && self.scope(*one).is_some()
             })
             .map(|(index, one)| (index, short(one.name())))
@@ -347,14 +352,15 @@ impl<'t, D: Declared + 't> Linker<'t, D> {
         self.join_alike(&old, &new);
     }
 
-    /// The declarations of the new tree that are linked to nothing.
+    /// Returns the unlinked declarations of the new tree.
     fn alone(&self) -> impl Iterator<Item = (u32, &'t D)> {
         (0..)
             .zip(D::list(self.new))
-            .filter(|(index, one): &(u32, _)| !self.taken[*index as usize] && !one.made_up())
+            .filter(|(index, one): &(u32, _)| !self.taken[*index as usize] && !one.synthetic())
     }
 
-    /// Links those that are alike, among candidates given with the word that must agree.
+    /// Links similar declarations. Each candidate comes with a word that must be equal on both
+    /// sides.
     fn join_alike(&mut self, old: &[(u32, &'t str)], new: &[(u32, &'t str)]) {
         let traits = |tree: &'t Tree, some: &[(u32, &'t str)]| -> Vec<_> {
             some.iter()
@@ -367,7 +373,7 @@ impl<'t, D: Declared + 't> Linker<'t, D> {
     }
 }
 
-/// The pairs of one sort, from its links. What lies in something removed or added is not listed.
+/// Returns the pairs of one sort. Declarations inside a removed or added one are not listed.
 pub(super) fn pairs<'t, D: Declared>(
     (old, new): (&'t Tree, &'t Tree),
     links: &Links,
@@ -383,7 +389,7 @@ pub(super) fn pairs<'t, D: Declared>(
                 new: &D::list(new)[index as usize],
                 fate,
             });
-        } else if !one.made_up() && one.parent().is_none_or(|id| linked(messages, id).is_some()) {
+        } else if !one.synthetic() && one.parent().is_none_or(|id| linked(messages, id).is_some()) {
             pairs.push(Pair::Removed(one));
         }
     }
@@ -393,14 +399,14 @@ pub(super) fn pairs<'t, D: Declared>(
     }
     for (one, taken) in D::list(new).iter().zip(taken) {
         let outermost = one.parent().is_none_or(|id| linked_to[id.0 as usize]);
-        if !taken && outermost && !one.made_up() {
+        if !taken && outermost && !one.synthetic() {
             pairs.push(Pair::Added(one));
         }
     }
     pairs
 }
 
-/// The name of what encloses `name`, empty at the top.
+/// Returns the scope of a name; empty at the top level.
 fn enclosing(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(scope, _)| scope)
 }

@@ -1,4 +1,4 @@
-//! Pairs files.
+//! Pairs of files of two trees.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,8 @@ use super::declared::{Links, linked};
 use super::pair::{Fate, Pair};
 use crate::model::{EnumId, File, FileId, MessageId, ServiceId, Tree};
 
-/// Pairs files by path; one that is gone with the new one in which all that it declared is now.
+/// Pairs files by path. A removed file is paired with the one new file that has all its
+/// declarations.
 pub(super) fn pairs<'a>(
     (old, new): (&'a Tree, &'a Tree),
     messages: &Links,
@@ -16,7 +17,7 @@ pub(super) fn pairs<'a>(
     let by_path: HashMap<&str, &File> = new.files.iter().map(|file| (&*file.path, file)).collect();
     let mut taken = vec![false; new.files.len()];
     let mut pairs = Vec::with_capacity(old.files.len());
-    let mut gone = Vec::new();
+    let mut removed = Vec::new();
     for file in &old.files {
         match by_path.get(&*file.path) {
             Some(same) => {
@@ -27,10 +28,10 @@ pub(super) fn pairs<'a>(
                     fate: Fate::Kept,
                 });
             }
-            None => gone.push(file),
+            None => removed.push(file),
         }
     }
-    for file in gone {
+    for file in removed {
         let home = home(file, new, messages, enums, services);
         let free = home.filter(|home| !taken[home.0 as usize]);
         pairs.push(match free {
@@ -45,12 +46,13 @@ pub(super) fn pairs<'a>(
             None => Pair::Removed(file),
         });
     }
-    let came = new.files.iter().zip(taken).filter(|(_, taken)| !taken);
-    pairs.extend(came.map(|(file, _)| Pair::Added(file)));
+    let added = new.files.iter().zip(taken).filter(|(_, taken)| !taken);
+    pairs.extend(added.map(|(file, _)| Pair::Added(file)));
     pairs
 }
 
-/// The one file in which all is that `file` declared; none when something is gone, or it declared nothing.
+/// Returns the one new file with all declarations of `file`. Returns `None` if a declaration was
+/// removed, or if there was none.
 fn home(
     file: &File,
     new: &Tree,

@@ -1,20 +1,21 @@
-//! Finds what was renamed: pairs things that share most of what they are made of.
+//! Detection of renames: pairs things with similar characteristics.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// A trait that more things than this have in common tells none of them apart; leaving it out keeps
-/// the work linear.
+/// A characteristic that more things share does not identify any of them. Ignoring it keeps the
+/// work linear.
 const CROWD: usize = 32;
 
-/// Fewer traits than this are no evidence, unless all of them agree.
+/// Fewer characteristics are no evidence, unless all of them are equal.
 pub(super) const FEW: usize = 3;
 
-/// Pairs each of `old` with the one of `new` that shares most traits with it: at least half of them.
+/// Pairs each of `old` with the one of `new` that shares most of its characteristics, at least half
+/// of them.
 ///
-/// Each is in one pair at most; the stronger likeness wins, then the order given. Things without traits
-/// stay alone.
+/// Each thing is in at most one pair. The pair with more shared characteristics wins, then the
+/// given order. Things without characteristics stay unpaired.
 pub(super) fn alike<F: Eq + Hash>(old: &[Vec<F>], new: &[Vec<F>]) -> Vec<(usize, usize)> {
     if old.is_empty() || new.is_empty() {
         return Vec::new();
@@ -65,21 +66,21 @@ mod tests {
     use super::alike;
 
     #[test]
-    fn the_stronger_likeness_wins() {
+    fn most_shared_characteristics_win() {
         let old = [vec![1, 2, 3, 4], vec![1, 2, 3, 9]];
         let new = [vec![1, 2, 3, 9], vec![1, 2, 3, 4, 5]];
         assert_eq!(alike(&old, &new), [(0, 1), (1, 0)]);
     }
 
     #[test]
-    fn few_traits_must_all_agree() {
+    fn few_characteristics_must_all_be_equal() {
         assert_eq!(alike(&[vec![1, 2]], &[vec![1, 2]]), [(0, 0)]);
         assert_eq!(alike(&[vec![1, 2]], &[vec![1, 2, 3]]), []);
         assert_eq!(alike::<i32>(&[vec![]], &[vec![]]), []);
     }
 
     #[test]
-    fn less_than_half_is_no_likeness() {
+    fn less_than_half_shared_gives_no_pair() {
         assert_eq!(alike(&[vec![1, 2, 3, 4, 5]], &[vec![1, 2]]), []);
     }
 }

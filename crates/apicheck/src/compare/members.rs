@@ -1,4 +1,4 @@
-//! Pairs the members of one message, enum or service with those of another.
+//! Pairs of members of two messages, enums or services.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,7 +6,7 @@ use std::hash::Hash;
 use super::pair::{Fate, Pair};
 use crate::model::{EnumValue, Field, Method};
 
-/// What is known by name, and by number on the wire.
+/// Member with a name, and a number on the wire.
 pub(super) trait Numbered {
     fn name(&self) -> &str;
     fn number(&self) -> i32;
@@ -30,11 +30,11 @@ impl Numbered for EnumValue {
     }
 }
 
-/// Pairs by name and number, then by name (renumbered), then by number (renamed, or replaced when
-/// `same_type` denies).
+/// Pairs members by name and number, then by name (renumbered), then by number. A pair by number is
+/// renamed, or replaced if `same_type` returns false.
 ///
-/// The name goes first: when two members swap numbers, it is the data of one that is read as the
-/// other, and that is what must be said.
+/// The name has priority: if two members swap their numbers, the data of one is read as the other.
+/// The finding must report that as a renumbering.
 pub(super) fn numbered<'a, T: Numbered>(
     old: &'a [T],
     new: &'a [T],
@@ -53,7 +53,7 @@ pub(super) fn numbered<'a, T: Numbered>(
     pairing.finish()
 }
 
-/// Pairs methods by name, then those that alone take and give the same (renamed).
+/// Pairs methods by name, then by a signature that is unique on both sides (renamed).
 pub(super) fn methods<'a>(
     old: &'a [Method],
     new: &'a [Method],
@@ -72,7 +72,7 @@ pub(super) fn methods<'a>(
     pairing.finish()
 }
 
-/// The indexes whose key no other has.
+/// Returns the indexes with a unique key.
 fn lonely<K: Hash + Eq>(
     indexes: Vec<usize>,
     key: impl Fn(usize) -> Option<K>,
@@ -94,11 +94,11 @@ pub(super) enum Side {
     New,
 }
 
-/// Members that find each other step by step, each step only among those still alone.
+/// Pairing of members in several steps. Each step considers only unpaired members.
 pub(super) struct Pairing<'a, T> {
     old: &'a [T],
     new: &'a [T],
-    /// For each old one, the index of the new one.
+    /// New index and fate for each old member.
     found: Vec<Option<(usize, Fate)>>,
     taken: Vec<bool>,
 }
@@ -113,13 +113,13 @@ impl<'a, T> Pairing<'a, T> {
         }
     }
 
-    /// Pairs those with equal keys.
+    /// Pairs members with equal keys.
     pub(super) fn by<K: Hash + Eq>(
         &mut self,
         key: impl Fn(&'a T) -> K,
         fate: impl Fn(&T, &T) -> Fate,
     ) {
-        // Most members stand where they stood: no table is needed for them.
+        // Most members keep their position and need no table.
         for index in 0..self.old.len().min(self.new.len()) {
             let free = self.found[index].is_none() && !self.taken[index];
             if free && key(&self.old[index]) == key(&self.new[index]) {
@@ -150,7 +150,7 @@ impl<'a, T> Pairing<'a, T> {
         self.taken[new] = true;
     }
 
-    /// The indexes of those still alone.
+    /// Returns the indexes of the unpaired members.
     pub(super) fn left(&self) -> (Vec<usize>, Vec<usize>) {
         (
             (0..self.old.len())
@@ -162,7 +162,7 @@ impl<'a, T> Pairing<'a, T> {
         )
     }
 
-    /// Pairs those whose keys agree, when the key of an old one is made otherwise than that of a new one.
+    /// Pairs members with equal keys, if old and new keys are computed differently.
     pub(super) fn by_each<K: Hash + Eq>(
         &mut self,
         old_key: impl Fn(&'a T) -> K,
@@ -183,7 +183,7 @@ impl<'a, T> Pairing<'a, T> {
         }
     }
 
-    /// Pairs two, given by index, when both are alone.
+    /// Pairs two members by index, if both are unpaired.
     pub(super) fn set_alone(&mut self, old: usize, new: usize, fate: Fate) {
         let free = self.found.get(old).is_some_and(Option::is_none)
             && self.taken.get(new).is_some_and(|taken| !taken);
@@ -192,9 +192,9 @@ impl<'a, T> Pairing<'a, T> {
         }
     }
 
-    /// The pairs: what was in its old order, then what is new.
+    /// Returns all pairs: old members in their order, then additions.
     pub(super) fn finish(self) -> Vec<Pair<&'a T>> {
-        let was = self
+        let earlier = self
             .old
             .iter()
             .zip(&self.found)
@@ -206,10 +206,10 @@ impl<'a, T> Pairing<'a, T> {
                 },
                 None => Pair::Removed(old),
             });
-        let is = self.new.iter().zip(&self.taken);
-        let is = is
+        let current = self.new.iter().zip(&self.taken);
+        let current = current
             .filter(|(_, taken)| !**taken)
             .map(|(new, _)| Pair::Added(new));
-        was.chain(is).collect()
+        earlier.chain(current).collect()
     }
 }

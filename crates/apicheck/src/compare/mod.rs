@@ -1,16 +1,17 @@
-//! What became of each element of an old tree in a new one.
+//! Comparison of two trees: each element of the old tree is paired with its successor in the new
+//! tree.
 //!
 //! ```text
 //!   packages ─► messages ─► enums, services, extensions ─► fields, oneofs, values, methods
 //!     by name, renamed: by contents                          by number and name
 //! ```
 //!
-//! Elements are paired once, and every rule about two trees walks the pairs: the cost is that of the
-//! trees, not of their product. Types are the same when they are a pair, so that renaming a message
-//! does not change the type of each field that uses it.
+//! Elements are paired once, and every rule about two trees iterates over the pairs. The cost grows
+//! with the size of the trees, not with their product. Types are equal if they are paired, so a
+//! renamed message does not change the type of the fields that use it.
 //!
-//! Listed is what is judged: elements of which the old or the new file is a target. Of something
-//! removed or added, what lies in it is not listed again.
+//! Only elements in target files of the old or the new tree are listed. Elements inside a removed
+//! or added one are not listed.
 
 mod declared;
 mod files;
@@ -20,7 +21,7 @@ mod pair;
 
 use std::collections::HashMap;
 
-pub use declared::Package;
+pub use declared::ComparedPackage;
 use declared::{Links, linked};
 use members::Side;
 pub use pair::{Fate, Member, Pair};
@@ -32,37 +33,37 @@ use crate::model::{
 
 /// Two trees, and the pairs of their elements.
 ///
-/// [`Comparison::of`] is the only way to make one, so the pairs always belong to the trees.
+/// [`Comparison::of`] is the only constructor, so the pairs always belong to the trees.
 #[derive(Debug)]
 pub struct Comparison<'a> {
-    /// As it was.
+    /// Tree before the change.
     pub old: &'a Tree,
-    /// As it is.
+    /// Tree after the change.
     pub new: &'a Tree,
-    /// Packages; renamed ones are found by what is in them.
-    pub packages: Vec<Pair<Package<'a>>>,
-    /// Files, by path; [`Fate::Renamed`] when all that was declared in one is in one new file now.
+    /// Packages; renamed ones are found by their contents.
+    pub packages: Vec<Pair<ComparedPackage<'a>>>,
+    /// Files, by path. A file is [`Fate::Renamed`] if all its declarations are now in one new file.
     pub files: Vec<Pair<&'a File>>,
-    /// Messages, without map entries.
+    /// Messages, except map entries.
     pub messages: Vec<Pair<&'a Message>>,
-    /// Enums.
+    /// Enums of all levels.
     pub enums: Vec<Pair<&'a Enum>>,
-    /// Services.
+    /// Services of all files.
     pub services: Vec<Pair<&'a Service>>,
-    /// Extensions.
+    /// Extensions of all files.
     pub extensions: Vec<Pair<&'a Extension>>,
-    /// Fields of messages that both have.
+    /// Fields of messages that both trees contain.
     pub fields: Vec<Member<'a, Message, Field>>,
-    /// Oneofs of messages that both have.
+    /// Oneofs of messages that both trees contain.
     pub oneofs: Vec<Member<'a, Message, Oneof>>,
-    /// Values of enums that both have.
+    /// Values of enums that both trees contain.
     pub values: Vec<Member<'a, Enum, EnumValue>>,
-    /// Methods of services that both have.
+    /// Methods of services that both trees contain.
     pub methods: Vec<Member<'a, Service, Method>>,
     message_links: Links,
     enum_links: Links,
     service_links: Links,
-    /// Oneofs that are pairs: message and index in the old tree, index in the new one.
+    /// Paired oneofs: `(old message, old index)` to new index.
     oneof_links: HashMap<(MessageId, usize), usize>,
 }
 
@@ -98,30 +99,31 @@ impl<'a> Comparison<'a> {
             service_links,
             oneof_links: HashMap::new(),
         };
-        packages
-            .retain(|pair| judged(pair, |one| has_target(old, one), |one| has_target(new, one)));
+        packages.retain(|pair| {
+            has_target_side(pair, |one| has_target(old, one), |one| has_target(new, one))
+        });
         this.packages = packages;
         this.extensions = this.pair_extensions(&carried);
-        this.keep_judged();
+        this.keep_targets();
         this.pair_members();
         this
     }
 
-    /// Leaves out what neither tree is judged by.
-    fn keep_judged(&mut self) {
+    /// Drops the pairs in which neither side is a target.
+    fn keep_targets(&mut self) {
         let (old, new) = (self.old, self.new);
-        let was = |file: FileId| old[file].target;
-        let is = |file: FileId| new[file].target;
+        let earlier = |file: FileId| old[file].target;
+        let current = |file: FileId| new[file].target;
         self.files
-            .retain(|pair| judged(pair, |one| one.target, |one| one.target));
+            .retain(|pair| has_target_side(pair, |one| one.target, |one| one.target));
         self.messages
-            .retain(|pair| judged(pair, |one| was(one.file), |one| is(one.file)));
+            .retain(|pair| has_target_side(pair, |one| earlier(one.file), |one| current(one.file)));
         self.enums
-            .retain(|pair| judged(pair, |one| was(one.file), |one| is(one.file)));
+            .retain(|pair| has_target_side(pair, |one| earlier(one.file), |one| current(one.file)));
         self.services
-            .retain(|pair| judged(pair, |one| was(one.file), |one| is(one.file)));
+            .retain(|pair| has_target_side(pair, |one| earlier(one.file), |one| current(one.file)));
         self.extensions
-            .retain(|pair| judged(pair, |one| was(one.file), |one| is(one.file)));
+            .retain(|pair| has_target_side(pair, |one| earlier(one.file), |one| current(one.file)));
     }
 
     fn pair_members(&mut self) {
@@ -129,11 +131,13 @@ impl<'a> Comparison<'a> {
             let same_type = |old: &Field, new: &Field| self.same_type(old, new);
             let fields = members::numbered(&old.fields, &new.fields, same_type);
             let oneofs = oneofs(old, new, &fields);
-            for (was, is) in oneofs.iter().filter_map(Pair::both) {
+            for (earlier, current) in oneofs.iter().filter_map(Pair::both) {
                 let index =
                     |all: &[Oneof], one| all.iter().position(|other| std::ptr::eq(other, one));
-                if let (Some(was), Some(is)) = (index(&old.oneofs, was), index(&new.oneofs, is)) {
-                    self.oneof_links.insert((old.id, was), is);
+                if let (Some(earlier), Some(current)) =
+                    (index(&old.oneofs, earlier), index(&new.oneofs, current))
+                {
+                    self.oneof_links.insert((old.id, earlier), current);
                 }
             }
             self.fields.extend(fields.into_iter().map(member(old, new)));
@@ -151,7 +155,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Extensions have the identity of their name, then that of the message and number they extend.
+    /// Pairs extensions by name, then by extended message and number.
     fn pair_extensions(&self, carried: &HashMap<&str, &str>) -> Vec<Pair<&'a Extension>> {
         let mut pairing = members::Pairing::new(&self.old.extensions, &self.new.extensions);
         let old_name = |one: &Extension| {
@@ -170,7 +174,7 @@ impl<'a> Comparison<'a> {
         pairing.finish()
     }
 
-    /// What a method takes and gives, in terms of the new tree.
+    /// Returns the types and streaming modes of a method, in terms of the new tree.
     fn signature(&self, method: &Method, side: Side) -> Option<(u32, u32, bool, bool)> {
         let message = |id| match side {
             Side::Old => self.new_message(id),
@@ -181,33 +185,34 @@ impl<'a> Comparison<'a> {
         Some((input.0, output.0, client, server))
     }
 
-    /// What a message of the old tree became.
+    /// Returns the successor of an old message.
     #[must_use]
     pub fn new_message(&self, old: MessageId) -> Option<MessageId> {
         linked(&self.message_links, old)
     }
 
-    /// What an enum of the old tree became.
+    /// Returns the successor of an old enum.
     #[must_use]
     pub fn new_enum(&self, old: EnumId) -> Option<EnumId> {
         let (new, _) = self.enum_links.get(old.0 as usize).copied().flatten()?;
         Some(EnumId(new))
     }
 
-    /// What a service of the old tree became.
+    /// Returns the successor of an old service.
     #[must_use]
     pub fn new_service(&self, old: ServiceId) -> Option<ServiceId> {
         let (new, _) = self.service_links.get(old.0 as usize).copied().flatten()?;
         Some(ServiceId(new))
     }
 
-    /// What a oneof of a message of the old tree became, as an index of the new message's.
+    /// Returns the successor of a oneof of an old message, as an index into the new message's
+    /// oneofs.
     #[must_use]
     pub fn new_oneof(&self, message: MessageId, index: usize) -> Option<usize> {
         self.oneof_links.get(&(message, index)).copied()
     }
 
-    /// Whether two types are the same, seen through renames.
+    /// Returns whether two types are equal; renamed types count as equal.
     #[must_use]
     pub fn same_kind(&self, old: Kind, new: Kind) -> bool {
         match (old, new) {
@@ -220,7 +225,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Whether two fields have the same type; maps have when their keys and values have.
+    /// Returns whether two fields have the same type. Map fields are compared by key and value
+    /// type.
     #[must_use]
     pub fn same_type(&self, old: &Field, new: &Field) -> bool {
         match (self.old.map_entry(old), self.new.map_entry(new)) {
@@ -245,7 +251,7 @@ fn member<'a, O, T>(
     }
 }
 
-/// Oneofs: by name, then renamed when a field that is still in a oneof says so.
+/// Pairs oneofs by name, then by a common field (renamed).
 fn oneofs<'a>(
     old: &'a Message,
     new: &'a Message,
@@ -253,19 +259,23 @@ fn oneofs<'a>(
 ) -> Vec<Pair<&'a Oneof>> {
     let mut pairing = members::Pairing::new(&old.oneofs, &new.oneofs);
     pairing.by(|one| &*one.name, |_, _| Fate::Kept);
-    for (was, is) in fields.iter().filter_map(Pair::both) {
-        if let (Some(was), Some(is)) = (was.oneof, is.oneof) {
-            pairing.set_alone(was, is, Fate::Renamed);
+    for (earlier, current) in fields.iter().filter_map(Pair::both) {
+        if let (Some(earlier), Some(current)) = (earlier.oneof, current.oneof) {
+            pairing.set_alone(earlier, current, Fate::Renamed);
         }
     }
     pairing.finish()
 }
 
-/// Whether either side of a pair is judged.
-fn judged<T: Copy>(pair: &Pair<T>, old: impl Fn(T) -> bool, new: impl Fn(T) -> bool) -> bool {
-    pair.was().is_some_and(old) || pair.is().is_some_and(new)
+/// Returns whether one side of a pair is a target.
+fn has_target_side<T: Copy>(
+    pair: &Pair<T>,
+    old: impl Fn(T) -> bool,
+    new: impl Fn(T) -> bool,
+) -> bool {
+    pair.before().is_some_and(old) || pair.after().is_some_and(new)
 }
 
-fn has_target(tree: &Tree, package: Package<'_>) -> bool {
+fn has_target(tree: &Tree, package: ComparedPackage<'_>) -> bool {
     tree.targets().any(|file| file.package == *package.name)
 }

@@ -1,54 +1,54 @@
-//! An element of the old tree beside the one it became.
+//! A pair: an element of the old tree and its successor.
 
-/// What became of an element that is in both trees.
+/// Change of identity of an element that both trees contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// Same name (and number). What encloses it may have another name.
+    /// The name (and number) is unchanged. The scope may have a new name.
     Kept,
-    /// Another name: members keep their number, declarations their members.
+    /// The name changed. Members keep their number, declarations keep their members.
     Renamed,
-    /// Same name, another number.
+    /// The number changed, the name did not.
     Renumbered,
-    /// A field with another name and another type on the same number.
+    /// A field with another name and another type has the same number.
     Replaced,
 }
 
-/// An element, in the old tree and in the new one.
+/// Element in the old tree and in the new tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pair<T> {
-    /// Only the old tree has it.
+    /// Only the old tree contains it.
     Removed(T),
-    /// Only the new tree has it.
+    /// Only the new tree contains it.
     Added(T),
-    /// Both have it.
+    /// Both trees contain it.
     Both {
-        /// As it was.
+        /// Element of the old tree.
         old: T,
-        /// As it is.
+        /// Element of the new tree.
         new: T,
-        /// What changed in its identity.
+        /// Change of its identity.
         fate: Fate,
     },
 }
 
 impl<T: Copy> Pair<T> {
-    /// As it was.
-    pub fn was(&self) -> Option<T> {
+    /// Returns the old element.
+    pub fn before(&self) -> Option<T> {
         match *self {
             Pair::Removed(old) | Pair::Both { old, .. } => Some(old),
             Pair::Added(_) => None,
         }
     }
 
-    /// As it is.
-    pub fn is(&self) -> Option<T> {
+    /// Returns the new element.
+    pub fn after(&self) -> Option<T> {
         match *self {
             Pair::Added(new) | Pair::Both { new, .. } => Some(new),
             Pair::Removed(_) => None,
         }
     }
 
-    /// Both, when both trees have it.
+    /// Returns both elements, if both trees contain it.
     pub fn both(&self) -> Option<(T, T)> {
         match *self {
             Pair::Both { old, new, .. } => Some((old, new)),
@@ -57,13 +57,13 @@ impl<T: Copy> Pair<T> {
     }
 }
 
-/// A member (field, oneof, value, method) of something that both trees have.
+/// Member (field, oneof, value, method) of an element that both trees contain.
 #[derive(Debug, Clone, Copy)]
 pub struct Member<'a, O, T> {
-    /// What it belonged to.
+    /// Owner in the old tree.
     pub old_owner: &'a O,
-    /// What it belongs to.
+    /// Owner in the new tree.
     pub new_owner: &'a O,
-    /// The member itself.
+    /// Pair of the member.
     pub pair: Pair<&'a T>,
 }

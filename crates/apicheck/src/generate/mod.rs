@@ -1,13 +1,13 @@
-//! The next major of an API tree, generated (V-38, V-39).
+//! Generation of the next major of an API tree (V-38, V-39).
 //!
 //! ```text
-//!   tree ─► pending: types that need it, and why ─► packages, cut whole ─► Plan ─► print ─► files
+//!   tree ─► pending types, with reasons ─► their packages ─► Plan ─► print ─► files
 //! ```
 //!
-//! Nothing of the source is touched: the result is new files beside it. The same tree gives the
+//! The source files are not changed: the result is new files beside them. The same tree gives the
 //! same files.
 
-mod plan;
+mod output;
 mod promote;
 mod select;
 mod structure;
@@ -16,41 +16,33 @@ mod write;
 
 use std::collections::BTreeMap;
 
-pub use plan::Plan;
-pub(crate) use plan::Step;
-pub(crate) use plan::{MIGRATE, Move};
+pub use output::Generated;
 pub use promote::{NotPromoted, Promotion, promote};
-pub(crate) use select::next_version;
-pub use select::{Reason, pending};
+pub use select::{UpgradeReason, pending};
 pub use structure::{StructuralDifference, structural_differences};
 pub use typemap::{TypePair, typemap};
 pub use write::{Difference, NotWritten, apply, differences, write};
 
 use crate::model::{File, ImportMode, Name, Tree};
+use crate::plan::{Move, Plan, Step};
 use crate::print::Printer;
+use output::{path_of, target_path};
+use select::next_version;
 
-/// A file to be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Generated {
-    /// The path from the top of the tree, as [`File::place`] tells it.
-    pub path: String,
-    /// The text.
-    pub text: String,
-}
-
-/// The next major of a tree.
+/// Next major of a tree.
 #[derive(Debug, Clone)]
 pub struct NextMajor {
-    /// The packages that are cut, each with the name it gets.
+    /// Packages with a next major, and their new names.
     pub packages: BTreeMap<Name, String>,
-    /// The types that need it, and why; what else lies in their packages goes with them.
-    pub reasons: BTreeMap<Name, Reason>,
-    /// The files, by path.
+    /// Types that need the next major, with the reason. The other types of their packages move with
+    /// them.
+    pub reasons: BTreeMap<Name, UpgradeReason>,
+    /// Generated files, by path.
     pub files: Vec<Generated>,
 }
 
-/// Generates the next major: for each package with a type that needs one, `v3` or `v3alpha` becomes
-/// `v4alpha`. Files that only pass on other files (`import public`) are left out.
+/// Generates the next major. If a type of a package needs one, the package `v3` or `v3alpha`
+/// becomes `v4alpha`. Files that only re-export others (`import public`) are left out.
 #[must_use]
 pub fn next_major(tree: &Tree) -> NextMajor {
     let reasons = pending(tree);
@@ -79,8 +71,8 @@ pub fn next_major(tree: &Tree) -> NextMajor {
     }
 }
 
-/// The packages of the types that need an upgrade, each with its next name.
-fn packages(tree: &Tree, reasons: &BTreeMap<Name, Reason>) -> BTreeMap<Name, String> {
+/// Returns the packages of the types that need an upgrade, with their new names.
+fn packages(tree: &Tree, reasons: &BTreeMap<Name, UpgradeReason>) -> BTreeMap<Name, String> {
     let mut packages = BTreeMap::new();
     for name in reasons.keys() {
         let file = match (tree.message(name), tree.enumeration(name)) {
@@ -96,7 +88,7 @@ fn packages(tree: &Tree, reasons: &BTreeMap<Name, Reason>) -> BTreeMap<Name, Str
     packages
 }
 
-/// The new place of a file in the next major.
+/// Returns the new path and package of a file in the next major.
 fn target(tree: &Tree, file: &File, package: &str) -> Option<Move> {
     let (old, new) = next_version(&file.package)?;
     let version = (old.to_owned(), new);
@@ -113,22 +105,7 @@ fn target(tree: &Tree, file: &File, package: &str) -> Option<Move> {
     })
 }
 
-/// The path of a file whose package gets another version: its folder ends with the version, too.
-fn target_path(file: &File, package: &str, version: &(String, String)) -> String {
-    let (folder, name) = file.path.rsplit_once('/').unwrap_or(("", &file.path));
-    match folder.strip_suffix(&*version.0) {
-        Some(base) => format!("{base}{}/{name}", version.1),
-        None => path_of(file, package),
-    }
-}
-
-/// The path that a package says.
-fn path_of(file: &File, package: &str) -> String {
-    let name = file.path.rsplit('/').next().unwrap_or(&file.path);
-    format!("{}/{name}", package.replace('.', "/"))
-}
-
-/// Whether a file declares nothing and only passes on others.
+/// Returns whether a file has no declarations and only re-exports others.
 fn is_shim(tree: &Tree, file: &File) -> bool {
     let declares = !file.messages.is_empty()
         || !file.enums.is_empty()

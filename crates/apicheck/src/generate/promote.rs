@@ -1,53 +1,53 @@
-//! An alpha becomes the stable major (V-19).
+//! Promotion of an alpha to the stable major (V-19).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::plan::{Move, Plan, Step};
-use super::{Generated, target_path};
+use super::output::{Generated, target_path};
 use crate::model::{File, FileId, ImportMode, Name, Tree};
 use crate::package::{PackageName, Stage};
+use crate::plan::{Move, Plan, Step};
 use crate::print::Printer;
 
-/// What promoting packages does to a tree.
+/// Changes of a tree by the promotion of packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Promotion {
-    /// The packages, each with its stable name.
+    /// Promoted packages with their stable names.
     pub packages: BTreeMap<String, String>,
-    /// The files to write: the promoted ones at their new paths, those that use them, and those of
-    /// the previous stable majors, which are frozen.
+    /// Files to write: promoted files at their new paths, files that use them, and files of the
+    /// previous stable majors, which become frozen.
     pub files: Vec<Generated>,
-    /// The paths to remove.
+    /// Paths that are removed.
     pub removed: Vec<String>,
-    /// The type URLs that change: servers and configurations name them.
+    /// Type URLs that change, `(old, new)`. Servers and configurations contain them.
     pub type_urls: Vec<(String, String)>,
-    /// Previous stable packages that have no status to be frozen by: the lock can freeze them.
+    /// Previous stable packages without a status. The lock file can freeze them.
     pub not_frozen: Vec<String>,
 }
 
-/// Why packages cannot be promoted.
+/// Error: packages cannot be promoted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotPromoted {
-    /// The tree has no such package.
-    #[error("there is no package `{0}` to promote")]
+    /// The tree does not contain the package.
+    #[error("unknown package `{0}`: expected an alpha package of the tree")]
     Unknown(String),
-    /// It has no version, or one that is stable already.
-    #[error("`{0}` is no alpha: a package like `a.v2alpha` is")]
+    /// The package has no version, or a stable one.
+    #[error("cannot promote `{0}`: expected an alpha package such as `a.v2alpha`")]
     NoAlpha(String),
-    /// The stable package is there already.
-    #[error("`{package}` cannot become `{stable}`: that is there already")]
+    /// The stable package exists already.
+    #[error("cannot promote `{package}`: `{stable}` exists already")]
     Taken {
-        /// The package.
+        /// Name of the alpha package.
         package: String,
-        /// The name it would get.
+        /// Stable name that it would get.
         stable: String,
     },
 }
 
-/// Promotes packages: `a.v4alpha` becomes `a.v4`, with paths, language packages and all uses;
-/// their status becomes ACTIVE, that of `a.v3` FROZEN.
+/// Promotes packages: `a.v4alpha` becomes `a.v4` in paths, language packages and all uses. Its
+/// status becomes ACTIVE, and the status of `a.v3` becomes FROZEN.
 ///
 /// # Errors
-/// When one of the packages is not there, is no alpha, or its stable name is taken.
+/// Fails if a package does not exist, is not an alpha, or its stable name is in use.
 pub fn promote(tree: &Tree, packages: &[&str]) -> Result<Promotion, NotPromoted> {
     let mut renamed: BTreeMap<String, String> = BTreeMap::new();
     for package in packages {
@@ -118,7 +118,7 @@ fn place(file: &File, package: &str) -> Option<Move> {
     })
 }
 
-/// The newest stable package before an alpha; majors may have been left out.
+/// Returns the newest stable package before an alpha. Majors may be missing in between.
 fn previous(tree: &Tree, package: &str) -> Option<Name> {
     let alpha = PackageName::of(package);
     let before = tree.targets().filter_map(|file| {
@@ -126,6 +126,7 @@ fn previous(tree: &Tree, package: &str) -> Option<Name> {
         let version = name
             .version
             .filter(|version| version.stage == Stage::Stable)?;
+        // Majors may have been skipped, so the newest earlier one is frozen (V-19).
         let is_before =
             name.base == alpha.base && name.rest.is_empty() && version.major < alpha.version?.major;
         is_before.then_some((version.major, &file.package))
@@ -133,8 +134,8 @@ fn previous(tree: &Tree, package: &str) -> Option<Name> {
     before.max().map(|(_, package)| package.clone())
 }
 
-/// The files that bring something that moves to those that import them: the moving ones, and what
-/// imports such a file publicly.
+/// Returns the files whose import makes a moved type visible: the moved files, and files that
+/// import one of them publicly.
 fn bringing(tree: &Tree, moves: &BTreeMap<FileId, Move>) -> BTreeSet<FileId> {
     let mut bringing: BTreeSet<FileId> = moves.keys().copied().collect();
     // Imports come before what imports them.
@@ -150,8 +151,8 @@ fn bringing(tree: &Tree, moves: &BTreeMap<FileId, Move>) -> BTreeSet<FileId> {
     bringing
 }
 
-/// Marks a file as frozen, in the text that is written anyway or in its own; false when it has no
-/// status to mark.
+/// Marks a file as frozen, in the generated text if there is one, otherwise in its own. Returns
+/// false if the file has no status.
 fn freeze(file: &File, files: &mut Vec<Generated>) -> bool {
     if let Some(written) = files
         .iter_mut()
@@ -175,7 +176,8 @@ fn freeze(file: &File, files: &mut Vec<Generated>) -> bool {
     true
 }
 
-/// The text with its status FROZEN, however the option is spelled; comments stay.
+/// Returns the text with the status FROZEN, for every spelling of the option. Comments are
+/// unchanged.
 fn marked(text: &str) -> Option<String> {
     const STATUS: &str = "package_version_status";
     let mut marked = String::with_capacity(text.len());

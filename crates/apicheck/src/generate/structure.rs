@@ -1,21 +1,21 @@
-//! What two trees declare differently: for comparing what was generated with what is there.
+//! Structural differences of two trees, to compare generated files with existing ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::Plan;
 use crate::hash::elements;
 use crate::model::{Name, Tree};
+use crate::plan::Plan;
 use crate::print::Printer;
 
-/// An element that two trees declare differently, or that one of them lacks.
+/// Element that differs between two trees, or that only one of them contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StructuralDifference {
-    /// Its full name.
+    /// Full name of the element.
     pub element: String,
-    /// The lines that only the first tree has.
+    /// Lines that only the first tree has.
     pub only_first: Vec<String>,
-    /// The lines that only the second tree has.
+    /// Lines that only the second tree has.
     pub only_second: Vec<String>,
 }
 
@@ -32,8 +32,8 @@ impl fmt::Display for StructuralDifference {
     }
 }
 
-/// The messages, enums, services and extensions of judged files that differ in meaning, options
-/// included; comments, order and file options do not count.
+/// Returns the messages, enums, services and extensions of target files that differ in meaning,
+/// options included. Comments, order and file options do not count.
 #[must_use]
 pub fn structural_differences(first: &Tree, second: &Tree) -> Vec<StructuralDifference> {
     let (a, b) = (elements(first), elements(second));
@@ -46,17 +46,17 @@ pub fn structural_differences(first: &Tree, second: &Tree) -> Vec<StructuralDiff
         .into_iter()
         .filter(|name| a.get(*name) != b.get(*name))
         .map(|name| {
-            let (was, is) = (print_a.element(name), print_b.element(name));
+            let (earlier, current) = (print_a.element(name), print_b.element(name));
             StructuralDifference {
                 element: name.to_string(),
-                only_first: lines_without(&was, &is),
-                only_second: lines_without(&is, &was),
+                only_first: lines_without(&earlier, &current),
+                only_second: lines_without(&current, &earlier),
             }
         })
         .collect()
 }
 
-/// The lines of `text` that `other` lacks, comments and empty lines left out.
+/// Returns the lines of `text` that `other` lacks, without comments and empty lines.
 fn lines_without(text: &str, other: &str) -> Vec<String> {
     let mut there: BTreeMap<&str, usize> = BTreeMap::new();
     for line in other.lines() {

@@ -1,28 +1,27 @@
-//! Which type of a new major was which type before, by the annotations that messages carry.
+//! The type map: types of a new major with their types one major before, read from annotations.
 
 use std::collections::{BTreeSet, HashSet};
 
 use crate::model::{EnumId, Message, Tree};
+use crate::plan::text_of;
 
-use super::plan::text_of;
-
-/// A type and what it was one major before.
+/// A type, and its name one major before.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TypePair {
-    /// The full name it had.
+    /// Full name one major before.
     pub old: String,
-    /// The full name it has.
+    /// Full name in this major.
     pub new: String,
-    /// Whether it is a message; an enum otherwise.
+    /// True for a message, false for an enum.
     pub message: bool,
-    /// Whether the tree has the old type as well.
+    /// Whether the tree contains the old type as well.
     pub old_is_there: bool,
 }
 
-/// The pairs of a tree, by new name. Messages say what they were
-/// (`udpa.annotations.versioning.previous_message_type`); an enum was the one of its name in what
-/// encloses it: the message that its message was, or a package that messages of its file come from.
-/// Where the tree has what enclosed it and no such enum, the enum is new.
+/// Returns the pairs of a tree, sorted by new name. Messages have their old name in an annotation
+/// (`udpa.annotations.versioning.previous_message_type`). The old enum has the same name inside the
+/// old parent: the previous type of its message, or a package from which messages of its file come.
+/// If the tree contains the old parent without that enum, the enum is new.
 #[must_use]
 pub fn typemap(tree: &Tree) -> Vec<TypePair> {
     let packages: HashSet<&str> = tree.files.iter().map(|file| &*file.package).collect();
@@ -42,7 +41,7 @@ pub fn typemap(tree: &Tree) -> Vec<TypePair> {
         pairs.extend(enums.filter_map(|id| enum_pair(tree, *id, &[(old, old_is_there)])));
     }
     for file in tree.targets() {
-        // The enums beside messages come from where the messages do.
+        // Top-level enums come from the packages of the messages in their file.
         let origins = file
             .messages
             .iter()
@@ -67,7 +66,8 @@ fn previous(message: &Message) -> Option<&str> {
     )
 }
 
-/// What an enum was, in one of these scopes, each with whether the tree has it.
+/// Returns the pair of an enum. `scopes` are possible old parents, each with whether the tree
+/// contains it.
 fn enum_pair(tree: &Tree, id: EnumId, scopes: &[(&str, bool)]) -> Option<TypePair> {
     let of = &tree[id];
     let named = |scope: &str| format!("{scope}.{}", of.short_name());

@@ -1,31 +1,31 @@
-//! Generated files on disk: all of them, or none.
+//! Output of generated files to disk: all files or none.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Generated;
+use super::output::Generated;
 
-/// How a folder differs from what was generated.
+/// Difference between a folder and the generated files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
-    /// A file is missing.
+    /// The file is missing.
     Missing(PathBuf),
-    /// A file has another text.
+    /// The file has another text.
     Changed(PathBuf),
 }
 
-/// Why nothing was written.
+/// Error: nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {reason}; nothing was written")]
 pub struct NotWritten {
-    /// The file or folder.
+    /// Path of the file or folder.
     pub path: PathBuf,
-    /// What the system says.
+    /// Message of the operating system.
     pub reason: String,
 }
 
-/// How `root` differs from the generated files: what `--check` tells.
+/// Returns the differences between the folder `root` and the generated files, for `--check`.
 #[must_use]
 pub fn differences(root: &Path, files: &[Generated]) -> Vec<Difference> {
     let mut differences = Vec::new();
@@ -40,33 +40,33 @@ pub fn differences(root: &Path, files: &[Generated]) -> Vec<Difference> {
     differences
 }
 
-/// Writes files below `root`: [`apply`] without anything to remove.
+/// Writes files below `root`: [`apply`] without removals.
 ///
 /// # Errors
-/// As [`apply`].
+/// Fails like [`apply`].
 pub fn write(root: &Path, files: &[Generated]) -> Result<Vec<PathBuf>, NotWritten> {
     apply(root, files, &[])
 }
 
-/// Writes files below `root` and removes others. Every text is written beside its place first, and
-/// moved when all are there; then the others go, with the folders that they leave empty. What was done
-/// is undone when one step fails. Gives the paths whose text changed.
+/// Writes files below `root` and removes others. All texts are written to temporary files first and
+/// then renamed. Finally the other files are removed, together with folders that become empty. If
+/// one step fails, all steps are reverted. Returns the paths whose text changed.
 ///
 /// # Errors
-/// When a file cannot be written or removed; the tree is as it was then.
+/// Fails if a file cannot be written or removed; the tree is unchanged then.
 pub fn apply(
     root: &Path,
     files: &[Generated],
     removed: &[String],
 ) -> Result<Vec<PathBuf>, NotWritten> {
-    let mut places: Vec<Place> = Vec::new();
-    match steps(root, files, removed, &mut places) {
+    let mut changes: Vec<FileChange> = Vec::new();
+    match steps(root, files, removed, &mut changes) {
         Ok(()) => {
-            let written = places.iter().filter(|place| place.beside.is_some());
-            Ok(written.map(|place| place.path.clone()).collect())
+            let written = changes.iter().filter(|change| change.beside.is_some());
+            Ok(written.map(|change| change.path.clone()).collect())
         }
         Err((path, error)) => {
-            places.iter().for_each(Place::restore);
+            changes.iter().for_each(FileChange::restore);
             Err(NotWritten {
                 path,
                 reason: error.to_string(),
@@ -75,19 +75,19 @@ pub fn apply(
     }
 }
 
-/// All that is done, noted in `places` as it is done.
+/// Performs all steps, and records each one in `changes` for a rollback.
 fn steps(
     root: &Path,
     files: &[Generated],
     removed: &[String],
-    places: &mut Vec<Place>,
+    changes: &mut Vec<FileChange>,
 ) -> Result<(), (PathBuf, io::Error)> {
     for file in files {
         let path = root.join(&file.path);
         let before = fs::read(&path).ok();
         if before.as_deref() != Some(file.text.as_bytes()) {
             let beside = path.with_extension("proto.new");
-            places.push(Place {
+            changes.push(FileChange {
                 path: path.clone(),
                 beside: Some(beside.clone()),
                 before,
@@ -99,40 +99,40 @@ fn steps(
     for path in removed {
         let path = root.join(path);
         let before = fs::read(&path).map_err(|error| (path.clone(), error))?;
-        places.push(Place {
+        changes.push(FileChange {
             path,
             beside: None,
             before: Some(before),
             done: false,
         });
     }
-    for place in places.iter_mut() {
-        let done = match &place.beside {
-            Some(beside) => fs::rename(beside, &place.path),
-            None => fs::remove_file(&place.path),
+    for change in changes.iter_mut() {
+        let done = match &change.beside {
+            Some(beside) => fs::rename(beside, &change.path),
+            None => fs::remove_file(&change.path),
         };
-        done.map_err(|error| (place.path.clone(), error))?;
-        place.done = true;
+        done.map_err(|error| (change.path.clone(), error))?;
+        change.done = true;
     }
-    for place in places.iter().filter(|place| place.beside.is_none()) {
-        // A folder that is not empty is not removed.
-        let _ = place.path.parent().map(fs::remove_dir);
+    for change in changes.iter().filter(|change| change.beside.is_none()) {
+        // `remove_dir` fails for a folder that is not empty, which is intended.
+        let _ = change.path.parent().map(fs::remove_dir);
     }
     Ok(())
 }
 
-/// A file that gets a new text, or goes.
-struct Place {
+/// File that gets a new text or is removed.
+struct FileChange {
     path: PathBuf,
-    /// Where the new text waits; none when the file goes.
+    /// Temporary file with the new text; `None` if the file is removed.
     beside: Option<PathBuf>,
-    /// What was there; none when nothing was.
+    /// Old contents; `None` if the file is new.
     before: Option<Vec<u8>>,
     done: bool,
 }
 
-impl Place {
-    /// Puts back what was. What cannot be put back now, nothing here can.
+impl FileChange {
+    /// Restores the old state. A failure here cannot be handled.
     fn restore(&self) {
         if let Some(beside) = &self.beside {
             let _ = fs::remove_file(beside);

@@ -1,21 +1,21 @@
-//! A SHA-256 as a value and as text.
+//! SHA-256 hash as a value and as text.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
 
-/// A SHA-256. Its text form are 64 lower-case hexadecimal digits.
+/// SHA-256 hash. Its text form has 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
-/// A text that is no digest.
+/// Error: a text is not a hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no hash: 64 lower-case hexadecimal digits are")]
+#[error("malformed hash `{0}`: expected 64 lower-case hexadecimal digits")]
 pub struct NotADigest(String);
 
 impl Digest {
-    /// Of `parts`, one after the other, behind the name of what is hashed.
+    /// Hashes the domain and then `parts`.
     pub(super) fn of<'a>(domain: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> Digest {
         let mut sha = Sha256::new();
         sha.update(domain);
@@ -72,7 +72,7 @@ mod tests {
     use super::Digest;
 
     #[test]
-    fn v25_text_form_reads_back() {
+    fn v25_hash_text_form_round_trips() {
         let digest = Digest::of("x", [b"y".as_slice()]);
         assert_eq!(digest.to_string().parse(), Ok(digest));
         assert!("".parse::<Digest>().is_err());

@@ -1,23 +1,26 @@
-//! Elements as nodes of the canonical tree. `docs/api-hash.md` has the table of tags.
+//! Encoding of elements as canonical nodes. `docs/api-hash.md` has the table of tags.
 
-use super::node::Node;
-use super::{Element, messages_of, options};
+use super::node::CanonicalNode;
+use super::options;
 use crate::model::{
-    Enum, Extension, Field, File, Kind, Message, Method, Options, Range, Service, Syntax, Tree,
-    json_name,
+    Enum, Extension, Field, File, Kind, Message, MessageId, Method, Name, NumberRange, Options,
+    Service, Syntax, Tree, json_name,
 };
 
-/// What of a tree is encoded.
+/// Encoder of the elements of a tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Encoder<'a> {
     pub(super) tree: &'a Tree,
-    /// The option that holds the version of a file, by its full name: it is left out.
+    /// Full name of the file option with the version, which is not encoded.
     pub(super) version_option: &'a str,
     /// Whether options are encoded.
     pub(super) options: bool,
 }
 
-/// The tags of what a file holds.
+/// Encoded element: `(tag, full name, bytes)`, in sort order.
+pub(super) type Element = (u32, Name, Vec<u8>);
+
+/// Tags of the parts of a file.
 const PACKAGE: u32 = 1;
 pub(super) const MESSAGE: u32 = 2;
 pub(super) const ENUM: u32 = 3;
@@ -28,14 +31,14 @@ const UTF8: u32 = 7;
 const JSON: u32 = 8;
 
 impl Encoder<'_> {
-    /// The options of a file, and the features that hold for all of it.
+    /// Encodes the options of a file, and the features that apply to all of it.
     pub(super) fn file(&self, file: &File) -> Vec<u8> {
-        // VERIFY and ALLOW, or what proto2 does: NONE and LEGACY_BEST_EFFORT.
+        // VERIFY and ALLOW; the proto2 defaults are NONE and LEGACY_BEST_EFFORT.
         let (utf8, json) = match file.syntax {
             Syntax::Proto2 => (3, 2),
             Syntax::Proto3 | Syntax::Edition(_) => (2, 1),
         };
-        let mut node = Node::default();
+        let mut node = CanonicalNode::default();
         node.text(PACKAGE, &file.package);
         node.optional(OPTIONS, &self.options(&file.options));
         node.number(
@@ -49,7 +52,7 @@ impl Encoder<'_> {
         node.finish()
     }
 
-    /// The elements of a file, nested ones included, sorted by tag and full name.
+    /// Encodes the elements of a file, nested ones included, sorted by tag and full name.
     pub(super) fn elements(&self, file: &File, extensions: &[&Extension]) -> Vec<Element> {
         let tree = self.tree;
         let messages = messages_of(tree, &file.messages);
@@ -77,7 +80,7 @@ impl Encoder<'_> {
     }
 
     pub(super) fn message(&self, message: &Message) -> Vec<u8> {
-        let mut node = Node::default();
+        let mut node = CanonicalNode::default();
         node.text(1, &message.name);
         let mut fields: Vec<&Field> = message.fields.iter().collect();
         fields.sort_by_key(|field| field.number);
@@ -91,7 +94,7 @@ impl Encoder<'_> {
             .oneofs
             .iter()
             .map(|oneof| {
-                let mut node = Node::default();
+                let mut node = CanonicalNode::default();
                 node.text(1, &oneof.name);
                 node.optional(2, &self.options(&oneof.options));
                 node.finish()
@@ -107,9 +110,10 @@ impl Encoder<'_> {
     }
 
     fn field(&self, message: Option<&Message>, field: &Field) -> Vec<u8> {
-        let mut node = Node::default();
+        let mut node = CanonicalNode::default();
         node.number(1, field.number);
         node.text(2, &field.name);
+        // An explicit JSON name equal to the default does not count (V-24).
         if *field.json_name != *json_name(&field.name) {
             node.text(3, &field.json_name);
         }
@@ -133,7 +137,7 @@ impl Encoder<'_> {
     }
 
     fn kind(&self, kind: Kind) -> Vec<u8> {
-        let mut node = Node::default();
+        let mut node = CanonicalNode::default();
         match kind {
             Kind::Scalar(scalar) => node.text(1, scalar.keyword()),
             Kind::Message(id) => node.text(2, &self.tree[id].name),
@@ -144,14 +148,14 @@ impl Encoder<'_> {
     }
 
     pub(super) fn enumeration(&self, of: &Enum) -> Vec<u8> {
-        let mut node = Node::default();
+        let mut node = CanonicalNode::default();
         node.text(1, &of.name);
         let mut values: Vec<_> = of.values.iter().collect();
         values.sort_by(|a, b| (a.number, &a.name).cmp(&(b.number, &b.name)));
         node.all(
             2,
             values.into_iter().map(|value| {
-                let mut node = Node::default();
+                let mut node = CanonicalNode::default();
                 node.number(1, value.number);
                 node.text(2, &value.name);
                 node.optional(3, &self.options(&value.options));
@@ -166,14 +170,14 @@ impl Encoder<'_> {
     }
 
     pub(super) fn service(&self, service: &Service) -> Vec<u8> {
-        let mut node = Node::default();
+        let mut node = CanonicalNode::default();
         node.text(1, &service.name);
         let mut methods: Vec<&Method> = service.methods.iter().collect();
         methods.sort_by(|a, b| a.name.cmp(&b.name));
         node.all(
             2,
             methods.into_iter().map(|method| {
-                let mut node = Node::default();
+                let mut node = CanonicalNode::default();
                 node.text(1, &method.name);
                 node.text(2, &self.tree[method.input].name);
                 node.text(3, &self.tree[method.output].name);
@@ -188,7 +192,7 @@ impl Encoder<'_> {
     }
 
     pub(super) fn extension(&self, extension: &Extension) -> Vec<u8> {
-        let mut node = Node::default();
+        let mut node = CanonicalNode::default();
         node.text(1, &extension.name);
         node.text(2, &self.tree[extension.extendee].name);
         node.bytes(3, &self.field(None, &extension.field));
@@ -204,11 +208,11 @@ impl Encoder<'_> {
     }
 }
 
-/// Ranges merged and sorted.
-fn ranges(ranges: &[Range]) -> Vec<Vec<u8>> {
+/// Encodes ranges, merged and sorted.
+fn ranges(ranges: &[NumberRange]) -> Vec<Vec<u8>> {
     let mut sorted = ranges.to_vec();
     sorted.sort();
-    let mut merged: Vec<Range> = Vec::with_capacity(sorted.len());
+    let mut merged: Vec<NumberRange> = Vec::with_capacity(sorted.len());
     for range in sorted {
         match merged.last_mut() {
             Some(last) if range.first <= last.last.saturating_add(1) => {
@@ -217,8 +221,8 @@ fn ranges(ranges: &[Range]) -> Vec<Vec<u8>> {
             _ => merged.push(range),
         }
     }
-    let node = |range: Range| {
-        let mut node = Node::default();
+    let node = |range: NumberRange| {
+        let mut node = CanonicalNode::default();
         node.number(1, range.first);
         node.number(2, range.last);
         node.finish()
@@ -226,9 +230,22 @@ fn ranges(ranges: &[Range]) -> Vec<Vec<u8>> {
     merged.into_iter().map(node).collect()
 }
 
-fn names(names: &[crate::model::Name]) -> Vec<Vec<u8>> {
+fn names(names: &[Name]) -> Vec<Vec<u8>> {
     let mut sorted: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
     sorted.sort();
     sorted.dedup();
     sorted
+}
+
+/// Returns messages with all their nested messages, except map entries.
+pub(super) fn messages_of(tree: &Tree, top: &[MessageId]) -> Vec<MessageId> {
+    let mut all = Vec::new();
+    let mut left: Vec<MessageId> = top.to_vec();
+    while let Some(id) = left.pop() {
+        if !tree[id].map_entry {
+            all.push(id);
+            left.extend(&tree[id].messages);
+        }
+    }
+    all
 }

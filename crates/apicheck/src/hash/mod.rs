@@ -1,13 +1,13 @@
 //! The semantic hash of files, packages and root resources (V-21, V-23 … V-25).
 //!
-//! Two trees that mean the same have the same hashes, however they are written: order, comments,
-//! imports, paths, spelled names and language options do not count. One edit that changes meaning
-//! changes the hash. `docs/api-hash.md` has the exact form, so that others can compute it.
+//! Trees with the same meaning have the same hashes. Order, comments, imports, paths, spelling of
+//! names and language options do not count. One edit that changes the meaning changes the hash.
+//! `docs/api-hash.md` specifies the exact encoding, so that other programs can compute it.
 //!
 //! ```text
 //!   elements ─► encode ─► canonical bytes ─┬─► local    of a file
 //!                                          ├─► closure  of a file and the files whose types it uses
-//!                                          ├─► package  of all its files together, however split
+//!                                          ├─► package  of all its files together, independent of the split
 //!                                          └─► root     of a message and every type in its fields
 //! ```
 
@@ -20,36 +20,36 @@ mod root;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use digest::{Digest, NotADigest};
-use encode::Encoder;
-use node::Node;
+use encode::{Element, Encoder, messages_of};
+use node::CanonicalNode;
 use rayon::prelude::*;
 pub(crate) use root::reach;
 pub use root::{root, roots};
 
-use crate::model::{Extension, File, FileId, Kind, MessageId, Name, Tree};
+use crate::model::{Extension, File, FileId, Kind, Name, Tree};
 
-/// The file option that holds the version of a file, unless another is named.
+/// Default name of the file option with the version of a file.
 pub const VERSION_OPTION: &str = "oxds.annotations.version";
 
-// The names of what is hashed, in front of the bytes: no hash of one sort is one of another.
+// Domains, hashed before the bytes: hashes of different sorts are never equal.
 const LOCAL: &str = "ooxds api-hash/1\0";
 const CLOSURE: &str = "ooxds api-closure/1\0";
 const WHOLE_PACKAGE: &str = "ooxds api-package/1\0";
 
-/// The hashes of a file.
+/// Hashes of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileHash {
-    /// The path by which others import it.
+    /// Import path of the file.
     pub path: Name,
-    /// Of what the file declares.
+    /// Hash of the declarations of the file.
     pub local: Digest,
-    /// Of that, and of the files that declare the types it uses, all the way down.
+    /// Hash of the local hash and of the closures of the files whose types it uses.
     pub closure: Digest,
-    /// Of what it declares without options: equal when only options changed.
+    /// Hash of the declarations without options: unchanged if only options changed.
     pub shape: Digest,
 }
 
-/// The hashes of a tree.
+/// Hashes of a tree.
 #[derive(Debug, Clone)]
 pub struct Hashes {
     files: Vec<FileHash>,
@@ -58,7 +58,8 @@ pub struct Hashes {
 }
 
 impl Hashes {
-    /// Hashes all files of `tree`. The file option of the full name `version_option` does not count.
+    /// Computes the hashes of all files of `tree`. The file option `version_option` (a full name)
+    /// does not count.
     #[must_use]
     pub fn of(tree: &Tree, version_option: &str) -> Hashes {
         let extensions = extensions(tree);
@@ -93,38 +94,35 @@ impl Hashes {
         }
     }
 
-    /// Of every file, in the order of the tree.
+    /// Returns the hashes of all files, in the order of the tree.
     #[must_use]
     pub fn files(&self) -> &[FileHash] {
         &self.files
     }
 
-    /// Of the file of that import path.
+    /// Returns the hashes of the file with that import path.
     #[must_use]
     pub fn file(&self, path: &str) -> Option<&FileHash> {
         self.files.get(*self.paths.get(path)?)
     }
 
-    /// Of every package, by name: the same however it is split into files.
+    /// Returns the hash of each package, by name. It does not depend on the split into files.
     #[must_use]
     pub fn packages(&self) -> &BTreeMap<Name, Digest> {
         &self.packages
     }
 }
 
-/// What one file adds to the hashes.
+/// Contribution of one file to the hashes.
 struct Encoded {
     local: Digest,
     shape: Digest,
     elements: Vec<Element>,
-    /// Options and features of the file.
+    /// Encoded options and features of the file.
     file: Vec<u8>,
-    /// The files that declare the types it uses.
+    /// Files that declare the types that it uses.
     uses: BTreeSet<FileId>,
 }
-
-/// An encoded element: its tag, full name and bytes, which is how they sort.
-type Element = (u32, Name, Vec<u8>);
 
 impl Encoded {
     fn of(tree: &Tree, file: &File, extensions: &[&Extension], version_option: &str) -> Encoded {
@@ -147,7 +145,7 @@ impl Encoded {
     }
 }
 
-/// The encoded elements of all judged files, by full name.
+/// Returns the encoded elements of all target files, by full name.
 pub(crate) fn elements(tree: &Tree) -> BTreeMap<Name, Vec<u8>> {
     let extensions = extensions(tree);
     let encoder = Encoder {
@@ -163,16 +161,16 @@ pub(crate) fn elements(tree: &Tree) -> BTreeMap<Name, Vec<u8>> {
         .collect()
 }
 
-/// What a file says of itself, and its elements behind it.
+/// Joins the encoded file options with the encoded elements.
 fn written(own: &[u8], elements: &[Element]) -> Vec<u8> {
-    let mut node = Node::default();
+    let mut node = CanonicalNode::default();
     for (tag, _, bytes) in elements {
         node.bytes(*tag, bytes);
     }
     [own, &node.finish()].concat()
 }
 
-/// The extensions of each file.
+/// Returns the extensions of each file.
 fn extensions(tree: &Tree) -> Vec<Vec<&Extension>> {
     let mut all = vec![Vec::new(); tree.files.len()];
     for extension in &tree.extensions {
@@ -181,7 +179,7 @@ fn extensions(tree: &Tree) -> Vec<Vec<&Extension>> {
     all
 }
 
-/// The files that declare the types that `file` uses, without itself.
+/// Returns the files that declare the types that `file` uses, without `file` itself.
 fn uses(tree: &Tree, file: &File, extensions: &[&Extension]) -> BTreeSet<FileId> {
     let mut used = BTreeSet::new();
     for message in messages_of(tree, &file.messages) {
@@ -191,7 +189,7 @@ fn uses(tree: &Tree, file: &File, extensions: &[&Extension]) -> BTreeSet<FileId>
                 .iter()
                 .filter_map(|field| home(tree, field.kind)),
         );
-        // Map entries stand for the types of their keys and values.
+        // Map entries carry the types of keys and values.
         for entry in tree[message]
             .messages
             .iter()
@@ -225,20 +223,8 @@ fn home(tree: &Tree, kind: Kind) -> Option<FileId> {
     }
 }
 
-/// Messages and all that are declared in them, map entries excepted.
-fn messages_of(tree: &Tree, top: &[MessageId]) -> Vec<MessageId> {
-    let mut all = Vec::new();
-    let mut left: Vec<MessageId> = top.to_vec();
-    while let Some(id) = left.pop() {
-        if !tree[id].map_entry {
-            all.push(id);
-            left.extend(&tree[id].messages);
-        }
-    }
-    all
-}
-
-/// Imports stand before those that import them, and a file uses only what it imports: one pass.
+/// Computes the closures. Imports come before their importers, and a file uses only what it
+/// imports, so one pass is enough.
 fn closures(tree: &Tree, encoded: &[Encoded]) -> Vec<Digest> {
     let mut done: Vec<Digest> = Vec::with_capacity(encoded.len());
     for (file, encoded) in tree.files.iter().zip(encoded) {
@@ -249,7 +235,7 @@ fn closures(tree: &Tree, encoded: &[Encoded]) -> Vec<Digest> {
             .map(|id| (&tree[*id].package, done[id.0 as usize]))
             .collect();
         used.sort();
-        let mut node = Node::default();
+        let mut node = CanonicalNode::default();
         for (package, closure) in used {
             node.text(1, package);
             node.bytes(2, closure.bytes());
@@ -267,13 +253,14 @@ fn packages(tree: &Tree, encoded: &[Encoded]) -> BTreeMap<Name, Digest> {
     files
         .into_iter()
         .map(|(package, files)| {
-            // Options that several files share count once, so that splitting a file changes nothing.
+            // Options that several files share count once, so that splitting a file changes
+            // nothing.
             let own: BTreeSet<&[u8]> = files.iter().map(|file| file.file.as_slice()).collect();
             let own: Vec<u8> = own.into_iter().flatten().copied().collect();
             let mut elements: Vec<&Element> =
                 files.iter().flat_map(|file| &file.elements).collect();
             elements.sort();
-            let mut node = Node::default();
+            let mut node = CanonicalNode::default();
             for (tag, _, bytes) in elements {
                 node.bytes(*tag, bytes);
             }

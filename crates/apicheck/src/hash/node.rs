@@ -1,10 +1,10 @@
-//! Nodes of the canonical tree: `tag varint | length varint | bytes`, one after the other.
+//! Nodes of the canonical encoding: `tag varint | length varint | bytes`, one after the other.
 
-/// The bytes of one node, as it is written.
+/// Bytes of one node.
 #[derive(Debug, Default)]
-pub(super) struct Node(Vec<u8>);
+pub(super) struct CanonicalNode(Vec<u8>);
 
-impl Node {
+impl CanonicalNode {
     pub(super) fn bytes(&mut self, tag: u32, bytes: &[u8]) {
         varint(&mut self.0, tag.into());
         varint(&mut self.0, bytes.len() as u64);
@@ -15,7 +15,7 @@ impl Node {
         self.bytes(tag, text.as_bytes());
     }
 
-    /// A number in zigzag form, so that small negative ones are short too.
+    /// Appends a number in zigzag form, so that small negative numbers stay short.
     pub(super) fn number(&mut self, tag: u32, number: i32) {
         let number = i64::from(number);
         let mut bytes = Vec::with_capacity(5);
@@ -23,21 +23,21 @@ impl Node {
         self.bytes(tag, &bytes);
     }
 
-    /// An empty node when `on`, nothing otherwise.
+    /// Appends an empty node if `on` is true, otherwise nothing.
     pub(super) fn flag(&mut self, tag: u32, on: bool) {
         if on {
             self.bytes(tag, &[]);
         }
     }
 
-    /// A node in this one; nothing when it is empty.
+    /// Appends a nested node, or nothing if it is empty.
     pub(super) fn optional(&mut self, tag: u32, inner: &[u8]) {
         if !inner.is_empty() {
             self.bytes(tag, inner);
         }
     }
 
-    /// Nodes in this one.
+    /// Appends several nested nodes with one tag.
     pub(super) fn all(&mut self, tag: u32, inner: impl IntoIterator<Item = Vec<u8>>) {
         for node in inner {
             self.bytes(tag, &node);
@@ -49,7 +49,7 @@ impl Node {
     }
 }
 
-/// A varint of protobuf: seven bits a byte, the lowest first.
+/// Appends a protobuf varint: seven bits per byte, the lowest first.
 pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -1,13 +1,13 @@
-//! Options in canonical form: protobuf's encoding, with fields sorted by number, nothing packed,
-//! maps sorted by their bytes. What is unknown is kept as it came, in its place.
+//! Canonical encoding of options: protobuf encoding with fields sorted by number, nothing packed,
+//! and map entries sorted by their bytes. Unknown fields keep their bytes and are sorted by number.
 
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage as _, Value};
 
 use super::node::varint;
 use crate::model::Options;
 
-/// The standard options that count. The others guide code generators, or are in the model
-/// already, resolved: packed, presence, closed enums.
+/// Standard options that count. The others configure code generators, or the model contains their
+/// resolved effect: packing, presence, closed enums.
 const COUNTING: &[(&str, &[u32])] = &[
     ("google.protobuf.FileOptions", &[23]),      // deprecated
     ("google.protobuf.MessageOptions", &[1, 3]), // message_set_wire_format, deprecated
@@ -17,13 +17,13 @@ const COUNTING: &[(&str, &[u32])] = &[
     ("google.protobuf.EnumValueOptions", &[1, 3]), // deprecated, debug_redact
     ("google.protobuf.ServiceOptions", &[33]), // deprecated
     ("google.protobuf.MethodOptions", &[33, 34]), // deprecated, idempotency_level
-    // Of the features of editions, those that the model does not hold resolved.
+    // Features of editions that the model does not contain in resolved form.
     (FEATURES, &[UTF8, 6]), // utf8_validation, json_format
 ];
 
 const FEATURES: &str = "google.protobuf.FeatureSet";
 
-/// `utf8_validation` in it.
+/// Number of `utf8_validation` in it.
 const UTF8: u32 = 4;
 
 /// Wire types of protobuf.
@@ -32,7 +32,7 @@ const FIXED64: u32 = 1;
 const DELIMITED: u32 = 2;
 const FIXED32: u32 = 5;
 
-/// Options as bytes, without the option `except` (the version of a file, by its full name).
+/// Encodes options without the option `except` (full name of the version option).
 pub(super) fn canonical(options: &Options, except: &str) -> Vec<u8> {
     options
         .message()
@@ -40,7 +40,7 @@ pub(super) fn canonical(options: &Options, except: &str) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-/// The value of one standard option of a file's features, by number.
+/// Returns the value of one feature of a file, by number.
 pub(super) fn file_feature(options: &Options, number: u32) -> Option<i32> {
     let features = options.get("features")?.as_message()?;
     features
@@ -49,7 +49,8 @@ pub(super) fn file_feature(options: &Options, number: u32) -> Option<i32> {
         .and_then(|(field, value)| Some(feature(field.number(), value.as_enum_number()?)))
 }
 
-/// The number of a feature's value in the language: the tree has `utf8_validation = NONE` as 1.
+/// Returns the language's number of a feature value: the descriptors here encode `utf8_validation =
+/// NONE` as 1.
 fn feature(number: u32, value: i32) -> i32 {
     match (number, value) {
         (UTF8, 1) => 3,
@@ -65,7 +66,7 @@ fn message(message: &DynamicMessage, except: &str) -> Vec<u8> {
         let mut out = Vec::new();
         match value {
             Value::Message(features) if known.name() == "features" && is_standard(name) => {
-                // Those of a file are resolved by its node.
+                // The node of the file contains its resolved features.
                 let inner = self::message(features, except);
                 if !inner.is_empty() && name != "google.protobuf.FileOptions" {
                     delimited(&mut out, known.number(), &inner);
@@ -83,6 +84,7 @@ fn message(message: &DynamicMessage, except: &str) -> Vec<u8> {
         fields.push((known.number(), out));
     }
     for (extension, value) in message.extensions() {
+        // The version option is not part of the hash of its file (V-21).
         if extension.full_name() != except {
             let mut out = Vec::new();
             field(
@@ -108,8 +110,8 @@ fn is_standard(message: &str) -> bool {
     COUNTING.iter().any(|(name, _)| *name == message)
 }
 
-/// Whether a field of options counts. Of the standard ones some do, unless they say what saying
-/// nothing says (`deprecated = false`); of the others all do.
+/// Returns whether a field of options counts. Only some standard options count, and only with a
+/// value other than the default (`deprecated = false`). All custom options count.
 fn counts(message: &str, field: &FieldDescriptor, value: &Value) -> bool {
     match COUNTING.iter().find(|(name, _)| *name == message) {
         None => true,
@@ -171,7 +173,7 @@ fn single(out: &mut Vec<u8>, number: u32, kind: &Kind, value: &Value, except: &s
         (Value::U64(value), Kind::Fixed64) => fixed(out, number, FIXED64, &value.to_le_bytes()),
         (Value::I32(value), Kind::Sint32) => whole(out, number, zigzag((*value).into())),
         (Value::I64(value), Kind::Sint64) => whole(out, number, zigzag(*value)),
-        // A negative number takes ten bytes, as protobuf writes it.
+        // A negative number takes ten bytes in protobuf.
         (Value::I32(value) | Value::EnumNumber(value), _) => {
             whole(out, number, i64::from(*value) as u64);
         }
@@ -179,7 +181,7 @@ fn single(out: &mut Vec<u8>, number: u32, kind: &Kind, value: &Value, except: &s
         (Value::U32(value), _) => whole(out, number, (*value).into()),
         (Value::U64(value), _) => whole(out, number, *value),
         (Value::Bool(value), _) => whole(out, number, (*value).into()),
-        // Lists and maps are taken apart before.
+        // The caller splits lists and maps.
         (Value::List(_) | Value::Map(_), _) => {}
     }
 }

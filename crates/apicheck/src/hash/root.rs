@@ -1,16 +1,16 @@
-//! The hash of a root resource: the graph of types that its messages can hold.
+//! Hash of a root resource: the graph of types that its fields can contain.
 
 use std::collections::BTreeMap;
 
 use super::digest::Digest;
 use super::encode::{ENUM, Encoder, MESSAGE};
-use super::node::Node;
+use super::node::CanonicalNode;
 use crate::model::{Kind, Message, MessageId, Name, Symbol, Tree};
 
 const ROOT: &str = "ooxds api-root/1\0";
 
-/// The messages that services hand out as resources, by `(envoy.annotations.resource).type`,
-/// sorted by name, each once.
+/// Returns the messages that services return as resources (`(envoy.annotations.resource).type`),
+/// sorted by name, without duplicates.
 #[must_use]
 pub fn roots(tree: &Tree) -> Vec<&Message> {
     let named = |options: &crate::model::Options| {
@@ -28,8 +28,8 @@ pub fn roots(tree: &Tree) -> Vec<&Message> {
     names.iter().filter_map(|name| tree.message(name)).collect()
 }
 
-/// The hash of a message and of every message and enum that its fields can hold, all the way down.
-/// What an `Any` may hold is not among them.
+/// Returns the hash of a message and of all messages and enums that its fields can contain,
+/// recursively. Contents of `Any` fields are not included.
 #[must_use]
 pub fn root(tree: &Tree, message: &Message) -> Digest {
     let encoder = Encoder {
@@ -37,7 +37,7 @@ pub fn root(tree: &Tree, message: &Message) -> Digest {
         version_option: "",
         options: true,
     };
-    let mut node = Node::default();
+    let mut node = CanonicalNode::default();
     for (_, symbol) in reach(tree, message.id) {
         match symbol {
             Symbol::Message(id) => node.bytes(MESSAGE, &encoder.message(&tree[id])),
@@ -48,13 +48,13 @@ pub fn root(tree: &Tree, message: &Message) -> Digest {
     Digest::of(ROOT, [message.name.as_bytes(), &[0], &node.finish()])
 }
 
-/// The types that a message can hold, itself included, by full name.
+/// Returns the types that a message can contain, itself included, by full name.
 pub(crate) fn reach(tree: &Tree, from: MessageId) -> BTreeMap<Name, Symbol> {
     let mut reached = BTreeMap::new();
     let mut left = vec![from];
     while let Some(id) = left.pop() {
         let message = &tree[id];
-        // Map entries are passed through, not counted: a map is encoded in its field.
+        // Map entries are traversed but not counted: a map is encoded in its field.
         if !message.map_entry
             && reached
                 .insert(message.name.clone(), Symbol::Message(id))

@@ -1,4 +1,4 @@
-//! Crates that carry protos, from cargo's home: unpacked, or as the archive cargo downloaded.
+//! Crates with proto files, from cargo's home: the unpacked sources, or the downloaded archive.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 use prost::bytes::Bytes;
 
-use super::failure::Unusable;
-use super::listing::{Listing, is_wanted, unreadable};
+use super::failure::{Unusable, unreadable};
+use super::listing::{Listing, is_wanted};
 
-/// The files of a crate.
+/// Lists the files of a crate.
 pub(super) fn listing(name: &str, version: &str) -> Result<Listing, Unusable> {
     let home = cargo_home();
     let full = format!("{name}-{version}");
@@ -31,7 +31,7 @@ fn cargo_home() -> PathBuf {
     std::env::var_os("CARGO_HOME").map_or(home.join(".cargo"), PathBuf::from)
 }
 
-/// `registry/src/INDEX/NAME`: there is a folder for each registry.
+/// Returns the path `registry/src/INDEX/NAME`: each registry has its own folder.
 fn below(registries: &Path, name: &str) -> Option<PathBuf> {
     let folders = std::fs::read_dir(registries).ok()?;
     let mut found: Vec<_> = folders

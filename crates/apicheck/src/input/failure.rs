@@ -1,88 +1,96 @@
-//! Why there is no tree, by who is to blame.
+//! Errors of reading a tree, sorted by who must act.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::parse;
 
-/// There is no tree.
+/// Error: there is no tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// What was asked for cannot be read: the caller's to mend. Exit code 2.
+    /// The input cannot be read; the caller must fix the arguments. Exit code 2.
     #[error(transparent)]
     Unusable(#[from] Unusable),
-    /// What is there does not compile: its authors' to mend. Exit code 3.
-    #[error("{} mistakes in the files, the first: {}", .0.len(), .0.first().map(ToString::to_string).unwrap_or_default())]
-    Mistakes(Vec<parse::Error>),
+    /// The files do not compile; their authors must fix them. Exit code 3.
+    #[error("the files do not compile: {} errors, the first: {}", .0.len(), .0.first().map(ToString::to_string).unwrap_or_default())]
+    Compile(Vec<parse::Error>),
 }
 
-/// What was asked for cannot be read.
+/// Error: the requested input cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unusable {
-    /// The input is not spelled as any is.
+    /// The input specification is malformed.
     #[error("{input}: {why}")]
     Spelling {
-        /// What was typed.
+        /// Input as typed on the command line.
         input: String,
-        /// What is wrong with it.
+        /// Description of the error, with the expected value.
         why: String,
     },
     /// A file or folder cannot be read.
     #[error("{}: {why}", path.display())]
     Unreadable {
-        /// Which.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// Message of the operating system.
         why: String,
     },
-    /// There is not a single proto file.
-    #[error("{0}: no .proto file there")]
+    /// The input contains no proto file.
+    #[error("no .proto file in {0}")]
     Empty(String),
     /// git does not know the commit.
-    #[error("{repository}: git knows no {revision}{hint}")]
+    #[error("{repository}: unknown revision {revision}{hint}")]
     UnknownRevision {
-        /// The repository.
+        /// Path of the repository.
         repository: String,
-        /// What was asked for: `branch=main`.
+        /// Requested revision, such as `branch=main`.
         revision: String,
-        /// What may help: a shallow clone lacks most commits.
+        /// Remedy, for example for a shallow clone.
         hint: String,
     },
-    /// git failed, or is not there.
+    /// git failed or is not installed.
     #[error("git {command}: {why}")]
     Git {
-        /// The command.
+        /// Arguments of the command.
         command: String,
-        /// What it said.
+        /// Error output of git.
         why: String,
     },
     /// cargo has not fetched the crate.
     #[error(
-        "crate {name} {version} is not in cargo's home ({home}): \
-         `cargo add {name}@={version} && cargo fetch` in any package fetches it"
+        "crate {name} {version} not found in cargo's home ({home}): \
+         fetch it with `cargo add {name}@={version} && cargo fetch` in any package"
     )]
     NotFetched {
-        /// The crate.
+        /// Name of the crate.
         name: String,
-        /// Its version.
+        /// Version of the crate.
         version: String,
-        /// Where it was looked for.
+        /// Folder that was searched.
         home: String,
     },
-    /// A descriptor set is none.
-    #[error("{}: not a FileDescriptorSet: {why}", path.display())]
+    /// The file is not a descriptor set.
+    #[error("{}: malformed FileDescriptorSet: {why}", path.display())]
     BrokenSet {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the error.
         why: String,
     },
-    /// `buf.yaml` or `buf.work.yaml` is wrong.
+    /// `buf.yaml` or `buf.work.yaml` is invalid.
     #[error("{file}: {why}")]
     Modules {
-        /// The file, with line and column where they are known.
+        /// Path of the file, with line and column if known.
         file: String,
-        /// What is wrong.
+        /// Description of the error.
         why: String,
     },
+}
+
+/// Converts an error of the operating system.
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Unusable {
+    Unusable::Unreadable {
+        path: path.to_owned(),
+        why: error.to_string(),
+    }
 }

@@ -1,25 +1,26 @@
-//! From a listing to a tree: the files that are judged, and what they import, as it is needed.
+//! From a listing to a tree: reads the target files, and their imports as needed.
 
 use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 
-use super::Options;
 use super::failure::{Failure, Unusable};
 use super::listing::Listing;
-use super::modules::{Modules, clean, is_below, join};
+use super::modules::Modules;
+use super::paths::{clean, is_below, join};
+use super::source::LoadOptions;
 use crate::model::{Name, Tree};
 use crate::parse::{Draft, Error, Text};
 
-/// Reads the files of `listing` that are judged (those below `subdir`), and what they import.
+/// Reads the target files of `listing` (those below `subdir`) and their imports.
 pub(super) fn gather(
     listing: &Listing,
     modules: Option<Modules>,
     subdir: Option<&str>,
-    options: &Options,
+    options: &LoadOptions,
 ) -> Result<Tree, Failure> {
     let subdir = clean(subdir.unwrap_or_default());
-    // Roots that somebody wrote down are all there are.
+    // Configured roots are complete: no further root is guessed.
     let guess = modules.is_none();
     let modules = modules.unwrap_or_else(|| Modules {
         roots: vec![subdir.clone()],
@@ -47,14 +48,19 @@ pub(super) fn gather(
     gathering.into_tree()
 }
 
-fn targets(listing: &Listing, modules: &Modules, subdir: &str, options: &Options) -> Vec<String> {
+fn targets(
+    listing: &Listing,
+    modules: &Modules,
+    subdir: &str,
+    options: &LoadOptions,
+) -> Vec<String> {
     let below = |path: &str, folders: &[String]| {
         folders.iter().any(|folder| is_below(path, &clean(folder)))
     };
     let protos = listing.paths.iter().filter(|path| path.ends_with(".proto"));
     protos
         .filter(|path| is_below(path, subdir) && below(path, &modules.roots))
-        // What one module leaves out may be another one.
+        // A folder excluded from one module may be another module.
         .filter(|path| {
             let left_out = modules
                 .excludes
@@ -71,18 +77,18 @@ fn targets(listing: &Listing, modules: &Modules, subdir: &str, options: &Options
         .collect()
 }
 
-/// Where a file was found.
+/// Origin of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Found {
-    /// In the listing, by its path there.
+enum FileOrigin {
+    /// File of the listing, by its path there.
     Own(String),
-    /// In that include, by its path there, which is how it is imported.
+    /// File of the include with that index, by its path there, which is its import path.
     Include(usize, String),
 }
 
-/// A file that was read.
+/// File that was read.
 struct Gathered {
-    found: Found,
+    found: FileOrigin,
     target: bool,
     draft: Result<Draft, Vec<Error>>,
 }
@@ -91,19 +97,19 @@ struct Gathering<'a> {
     listing: &'a Listing,
     includes: Vec<Listing>,
     roots: Vec<String>,
-    /// The folder that is the top of the tree.
+    /// Folder at the top of the tree.
     subdir: String,
-    /// Whether an import that is not found may show a root.
+    /// Whether an import that is not found may reveal a further root.
     guess: bool,
-    /// Paths of the listing by the name of the file alone; made when first needed.
+    /// Paths of the listing by bare file name; filled when first needed.
     by_ending: HashMap<&'a str, Vec<&'a str>>,
     files: Vec<Gathered>,
-    known: HashSet<Found>,
+    known: HashSet<FileOrigin>,
 }
 
 impl<'a> Gathering<'a> {
     fn run(&mut self, targets: Vec<String>) -> Result<(), Failure> {
-        let mut next: Vec<Found> = targets.into_iter().map(Found::Own).collect();
+        let mut next: Vec<FileOrigin> = targets.into_iter().map(FileOrigin::Own).collect();
         let mut target = true;
         while !next.is_empty() {
             self.known.extend(next.iter().cloned());
@@ -124,7 +130,7 @@ impl<'a> Gathering<'a> {
         Ok(())
     }
 
-    fn read(&self, files: &[Found], target: bool) -> Result<Vec<Gathered>, Unusable> {
+    fn read(&self, files: &[FileOrigin], target: bool) -> Result<Vec<Gathered>, Unusable> {
         let mut texts = Vec::with_capacity(files.len());
         let places = std::iter::once((None, self.listing)).chain(
             self.includes
@@ -134,12 +140,14 @@ impl<'a> Gathering<'a> {
         );
         for (include, place) in places {
             let here = files.iter().filter(|found| match found {
-                Found::Own(_) => include.is_none(),
-                Found::Include(index, _) => include == Some(*index),
+                FileOrigin::Own(_) => include.is_none(),
+                FileOrigin::Include(index, _) => include == Some(*index),
             });
             let (found, paths): (Vec<_>, Vec<_>) = here
                 .map(|found| match found {
-                    Found::Own(path) | Found::Include(_, path) => (found.clone(), path.clone()),
+                    FileOrigin::Own(path) | FileOrigin::Include(_, path) => {
+                        (found.clone(), path.clone())
+                    }
                 })
                 .unzip();
             if paths.is_empty() {
@@ -165,17 +173,17 @@ impl<'a> Gathering<'a> {
         Ok(read.collect())
     }
 
-    /// The file that an import means.
-    fn find(&mut self, import: &str) -> Option<Found> {
+    /// Finds the file of an import.
+    fn find(&mut self, import: &str) -> Option<FileOrigin> {
         for root in &self.roots {
             let path = join(root, import);
             if self.listing.has(&path) {
-                return Some(Found::Own(path));
+                return Some(FileOrigin::Own(path));
             }
         }
         for (index, include) in self.includes.iter().enumerate() {
             if include.has(import) {
-                return Some(Found::Include(index, import.to_owned()));
+                return Some(FileOrigin::Include(index, import.to_owned()));
             }
         }
         if !self.guess || import.starts_with("google/protobuf/") {
@@ -184,10 +192,11 @@ impl<'a> Gathering<'a> {
         let root = self.root_for(import)?;
         let path = join(&root, import);
         self.roots.push(root);
-        Some(Found::Own(path))
+        Some(FileOrigin::Own(path))
     }
 
-    /// What stands before `import` in the path of some file: the shortest, then the first.
+    /// Returns the prefix of `import` in the path of some file: the shortest one, then the first
+    /// one.
     fn root_for(&mut self, import: &str) -> Option<String> {
         if self.by_ending.is_empty() {
             let listing = self.listing;
@@ -216,14 +225,14 @@ impl<'a> Gathering<'a> {
         } in self.files
         {
             let (path, root, display) = match &found {
-                Found::Own(path) => {
+                FileOrigin::Own(path) => {
                     let root = roots.iter().find(|root| is_below(path, root));
                     let root = root.map_or("", String::as_str);
                     let name = path[root.len()..].trim_start_matches('/');
                     let display = self.listing.display(path);
                     (Name::from(name), below(root, &self.subdir).into(), display)
                 }
-                Found::Include(index, path) => {
+                FileOrigin::Include(index, path) => {
                     let display = self.includes[*index].display(path);
                     (path.as_str().into(), Name::default(), display)
                 }
@@ -240,11 +249,11 @@ impl<'a> Gathering<'a> {
             });
             read.push(draft);
         }
-        Tree::assemble(&texts, read).map_err(Failure::Mistakes)
+        Tree::assemble(&texts, read).map_err(Failure::Compile)
     }
 }
 
-/// A folder as it is called from the folder `top`, when it lies in it.
+/// Returns the path of a folder relative to the folder `top`, if it lies below it.
 fn below<'a>(folder: &'a str, top: &str) -> &'a str {
     let inside = folder.strip_prefix(top).unwrap_or(folder);
     inside.trim_start_matches('/')

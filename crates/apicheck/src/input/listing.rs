@@ -1,4 +1,4 @@
-//! Files of a place: their paths at once, their bytes when they are needed.
+//! Listing of a source: all paths at once, contents on demand.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use prost::bytes::Bytes;
 use rayon::prelude::*;
 
-use super::failure::Unusable;
+use super::failure::{Unusable, unreadable};
 use super::git;
 use crate::model::Name;
 
-/// The proto files (and the `buf*.yaml`) of a place.
+/// Proto files (and `buf*.yaml`) of a source.
 #[derive(Debug)]
 pub(super) struct Listing {
-    /// Relative to the place, with slashes, sorted.
+    /// Relative paths with slashes, sorted.
     pub(super) paths: Vec<String>,
-    /// What people call the place.
+    /// Display name of the source.
     pub(super) place: String,
     files: Files,
 }
@@ -28,8 +28,8 @@ enum Files {
 }
 
 impl Listing {
-    /// All below a folder, hidden folders left out. Links to folders are not followed, so a circle
-    /// of them is none.
+    /// Lists all files below a folder, except hidden folders. Links to folders are not followed, so
+    /// link cycles are harmless.
     pub(super) fn folder(folder: &Path) -> Result<Self, Unusable> {
         let mut paths = Vec::new();
         walk(folder, "", &mut paths)?;
@@ -70,7 +70,7 @@ impl Listing {
             .is_ok()
     }
 
-    /// The bytes of `paths`, in their order.
+    /// Reads the contents of `paths`, in the same order.
     pub(super) fn read(&self, paths: &[String]) -> Result<Vec<Bytes>, Unusable> {
         match &self.files {
             Files::Folder(folder) => paths
@@ -90,7 +90,7 @@ impl Listing {
         }
     }
 
-    /// What a person sees of a file.
+    /// Returns the display path of a file.
     pub(super) fn display(&self, path: &str) -> Name {
         match &self.files {
             Files::Folder(folder) => {
@@ -104,7 +104,7 @@ impl Listing {
     }
 }
 
-/// Whether a file is of use here.
+/// Returns whether a file has a relevant name.
 pub(super) fn is_wanted(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     path.ends_with(".proto") || name == "buf.yaml" || name == "buf.work.yaml"
@@ -129,11 +129,4 @@ fn walk(folder: &Path, prefix: &str, paths: &mut Vec<String>) -> Result<(), Unus
         }
     }
     Ok(())
-}
-
-pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Unusable {
-    Unusable::Unreadable {
-        path: path.to_owned(),
-        why: error.to_string(),
-    }
 }

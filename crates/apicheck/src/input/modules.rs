@@ -1,14 +1,15 @@
-//! `buf.yaml` and `buf.work.yaml`: where the modules of a folder lie, so that a tree which uses buf
-//! is read without a word of configuration. Dependencies on buf's registry are not followed.
+//! The files `buf.yaml` and `buf.work.yaml`: they list the modules of a folder, so a tree that uses
+//! buf needs no other configuration. Dependencies in buf's registry are not resolved.
 
 use serde::Deserialize;
 
 use super::failure::Unusable;
 use super::listing::Listing;
+use super::paths::{clean, join};
 use crate::buf::{Ignores, Section};
 
-/// The folders that are roots, and what is not part of them. Paths from the top of the listing,
-/// the top itself as the empty path.
+/// Module roots, excluded folders and ignored rules. Paths start at the top of the listing; the top
+/// itself is the empty path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Modules {
     pub(super) roots: Vec<String>,
@@ -16,7 +17,7 @@ pub(super) struct Modules {
     pub(super) ignores: Ignores,
 }
 
-/// What of `buf.yaml` matters here; the rest is for others.
+/// Relevant part of `buf.yaml`.
 #[derive(Debug, Deserialize)]
 struct BufYaml {
     version: String,
@@ -40,7 +41,7 @@ struct Module {
     lint: Option<Section>,
 }
 
-/// Of versions `v1beta1` and `v1`.
+/// Section `build` of versions `v1beta1` and `v1`.
 #[derive(Debug, Default, Deserialize)]
 struct Build {
     #[serde(default)]
@@ -55,7 +56,7 @@ struct BufWorkYaml {
     directories: Vec<String>,
 }
 
-/// The modules of a place; none when it has neither file.
+/// Reads the modules of a source. Returns `None` if it has neither file.
 pub(super) fn of(listing: &Listing) -> Result<Option<Modules>, Unusable> {
     if listing.has("buf.work.yaml") {
         let work: BufWorkYaml = read(listing, "buf.work.yaml")?;
@@ -97,11 +98,11 @@ impl Modules {
         }
         for module in file.modules {
             let root = join(folder, &clean(&module.path));
-            // In version 2 they are written from the folder of buf.yaml.
+            // In version 2 the excludes are relative to the folder of `buf.yaml`.
             let excludes = module.excludes.iter();
             self.excludes
                 .extend(excludes.map(|exclude| join(folder, &clean(exclude))));
-            // What a module says itself stands for what is said for all.
+            // Settings of a module replace the settings for all modules.
             let breaking = module.breaking.as_ref().unwrap_or(&file.breaking);
             let lint = module.lint.as_ref().unwrap_or(&file.lint);
             self.ignore(folder, &root, breaking, lint);
@@ -135,27 +136,4 @@ fn read<T: for<'a> Deserialize<'a>>(listing: &Listing, path: &str) -> Result<T, 
             error.without_snippet().to_string(),
         )
     })
-}
-
-/// `./a/b/` to `a/b`, `.` to nothing.
-pub(crate) fn clean(path: &str) -> String {
-    let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
-    parts.collect::<Vec<_>>().join("/")
-}
-
-/// A path below a folder, both from the top.
-pub(crate) fn join(folder: &str, path: &str) -> String {
-    match (folder, path) {
-        ("", path) => path.to_owned(),
-        (folder, "") => folder.to_owned(),
-        _ => format!("{folder}/{path}"),
-    }
-}
-
-/// Whether `path` is `folder` or lies below it.
-pub(crate) fn is_below(path: &str, folder: &str) -> bool {
-    folder.is_empty()
-        || path
-            .strip_prefix(folder)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -1,4 +1,4 @@
-//! Descriptor sets, as `protoc --descriptor_set_out` and `buf build` write them.
+//! Descriptor sets, as written by `protoc --descriptor_set_out` and `buf build`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -8,17 +8,16 @@ use prost::bytes::Bytes;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, Value};
 use prost_types::{FileDescriptorProto, FileDescriptorSet};
 
-use super::Options;
-use super::failure::{Failure, Unusable};
-use super::listing::unreadable;
-use super::modules::is_below;
+use super::failure::{Failure, Unusable, unreadable};
+use super::paths::is_below;
+use super::source::LoadOptions;
 use crate::model::{Name, Syntax, Tree};
 use crate::parse::Draft;
 
 const SET: &str = "google.protobuf.FileDescriptorSet";
 
-/// Reads a set: binary, or JSON when the file is named so.
-pub(super) fn load(path: &Path, options: &Options) -> Result<Tree, Failure> {
+/// Reads a set: JSON if the file name ends with `.json`, otherwise binary.
+pub(super) fn load(path: &Path, options: &LoadOptions) -> Result<Tree, Failure> {
     let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
     let bytes = match path.extension().is_some_and(|ending| ending == "json") {
         true => from_json(&bytes).map_err(|why| Unusable::BrokenSet {
@@ -30,15 +29,15 @@ pub(super) fn load(path: &Path, options: &Options) -> Result<Tree, Failure> {
     tree(&bytes, path, options)
 }
 
-/// The tree of an encoded set, shown as from the file `path`.
-pub(super) fn tree(bytes: &[u8], path: &Path, options: &Options) -> Result<Tree, Failure> {
+/// Builds the tree of an encoded set. `path` is used for display and errors.
+pub(super) fn tree(bytes: &[u8], path: &Path, options: &LoadOptions) -> Result<Tree, Failure> {
     let broken = |why: String| Unusable::BrokenSet {
         path: path.to_owned(),
         why,
     };
     let set = FileDescriptorSet::decode(bytes).map_err(|error| broken(error.to_string()))?;
     if set.file.is_empty() {
-        return Err(broken("it holds no file".to_owned()).into());
+        return Err(broken("it contains no file".to_owned()).into());
     }
     let mut drafts = Vec::with_capacity(set.file.len());
     for (proto, more) in set.file.into_iter().zip(more_of(bytes).map_err(broken)?) {
@@ -57,36 +56,37 @@ pub(super) fn tree(bytes: &[u8], path: &Path, options: &Options) -> Result<Tree,
             proto,
         });
     }
-    Tree::build(drafts).map_err(Failure::Mistakes)
+    Tree::build(drafts).map_err(Failure::Compile)
 }
 
-/// The language level of a file. `EDITION_2023` is 1000, each edition one more.
+/// Returns the language level of a file. `EDITION_2023` has the number 1000, and each later edition
+/// the next number.
 fn syntax(proto: &FileDescriptorProto, edition: i32) -> Result<Syntax, String> {
     match (proto.syntax(), edition) {
         ("" | "proto2", _) => Ok(Syntax::Proto2),
         ("proto3", _) => Ok(Syntax::Proto3),
         ("editions", 1000 | 1001) => Ok(Syntax::Edition(edition - 1000 + 2023)),
         ("editions", other) => Err(format!(
-            "{}: edition {other} of google.protobuf.Edition is not known, only 2023 and 2024",
+            "{}: unknown edition {other} of google.protobuf.Edition: expected 2023 or 2024",
             proto.name()
         )),
-        (other, _) => Err(format!("{}: syntax {other:?} is not known", proto.name())),
+        (other, _) => Err(format!("{}: unknown syntax {other:?}", proto.name())),
     }
 }
 
-/// What of a file the types of `prost-types` do not hold.
+/// Data of a file that the types of `prost-types` lack.
 #[derive(Debug, Default)]
 struct More {
-    /// As in `google.protobuf.Edition`; zero when it is not set.
+    /// Number in `google.protobuf.Edition`; zero if unset.
     edition: i32,
-    /// The bytes of all options by their path: a generic reading keeps the extensions.
+    /// Encoded options by path. The generic decoder keeps their extensions.
     options: HashMap<Vec<i32>, Bytes>,
 }
 
 fn from_json(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let descriptor = descriptor()?;
-    // Tools write options of extensions that nobody can know here; they are dropped, not refused.
+    // Files can have options of extensions that are unknown here; they are dropped.
     let options = DeserializeOptions::new().deny_unknown_fields(false);
     let set = DynamicMessage::deserialize_with_options(descriptor, &mut json, &options)
         .map_err(|error| error.to_string())?;
@@ -99,7 +99,7 @@ fn descriptor() -> Result<prost_reflect::MessageDescriptor, String> {
         .ok_or_else(|| format!("{SET} is unknown"))
 }
 
-/// What else a set says of each of its files.
+/// Reads the additional data of each file of a set.
 fn more_of(bytes: &[u8]) -> Result<Vec<More>, String> {
     let set = DynamicMessage::decode(descriptor()?, bytes).map_err(|error| error.to_string())?;
     let Some(files) = set.get_field_by_name("file") else {

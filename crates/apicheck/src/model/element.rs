@@ -1,143 +1,146 @@
-//! Messages, fields, enums and services.
+//! Messages, fields, enums, services and extensions.
 
-use super::{Docs, EnumId, FileId, MessageId, Name, Options, ServiceId, Source};
+use super::id::{EnumId, FileId, MessageId, ServiceId};
+use super::name::Name;
+use super::options::Options;
+use super::source::{Docs, Source};
 
-/// A message.
+/// Message with its fields and nested declarations.
 #[derive(Debug)]
 pub struct Message {
-    /// Its index in [`Tree::messages`](super::Tree::messages).
+    /// Index of this message in [`Tree::messages`](super::Tree::messages).
     pub id: MessageId,
-    /// The file it is declared in.
+    /// File with the declaration.
     pub file: FileId,
-    /// The message it is declared in.
+    /// Enclosing message; `None` at the top level.
     pub parent: Option<MessageId>,
-    /// Full name, no leading dot.
+    /// Full name without a leading dot.
     pub name: Name,
     /// Fields, in order of declaration.
     pub fields: Vec<Field>,
-    /// Oneofs, in order of declaration, without those made up for `optional`.
+    /// Oneofs, in order of declaration, without the synthetic ones of `optional`.
     pub oneofs: Vec<Oneof>,
-    /// Messages declared in it, map entries included.
+    /// Nested messages, map entries included.
     pub messages: Vec<MessageId>,
-    /// Enums declared in it.
+    /// Enums declared in this message.
     pub enums: Vec<EnumId>,
-    /// Numbers that must not be used.
-    pub reserved: Vec<Range>,
-    /// Names that must not be used.
+    /// Numbers of the `reserved` statements.
+    pub reserved: Vec<NumberRange>,
+    /// Names of the `reserved` statements.
     pub reserved_names: Vec<Name>,
     /// Comments of the `reserved` statements.
     pub reserved_docs: Vec<Docs>,
-    /// Numbers left to extensions.
-    pub extension_ranges: Vec<Range>,
+    /// Numbers of the `extensions` statements.
+    pub extension_ranges: Vec<NumberRange>,
     /// Comments of the `extensions` statements.
     pub extensions_docs: Vec<Docs>,
-    /// Whether it was made up for a `map` field.
+    /// Whether the compiler created it for a `map` field.
     pub map_entry: bool,
-    /// `google.protobuf.MessageOptions`.
+    /// Options of the message, as `google.protobuf.MessageOptions`.
     pub options: Options,
-    /// Where it stands.
+    /// Source position and comments.
     pub source: Source,
 }
 
 impl Message {
-    /// The name without package and outer messages.
+    /// Returns the name without package and enclosing messages.
     #[must_use]
     pub fn short_name(&self) -> &str {
         short(&self.name)
     }
 
-    /// The field of that number.
+    /// Returns the field with that number.
     #[must_use]
     pub fn field(&self, number: i32) -> Option<&Field> {
         self.fields.iter().find(|field| field.number == number)
     }
 
-    /// The field of that name.
+    /// Returns the field with that name.
     #[must_use]
     pub fn field_by_name(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| &*field.name == name)
     }
 
-    /// Whether a number is reserved.
+    /// Returns whether a number is reserved.
     #[must_use]
     pub fn reserves(&self, number: i32) -> bool {
         self.reserved.iter().any(|range| range.contains(number))
     }
 }
 
-/// Numbers from `first` to `last`, both included.
+/// Range of numbers from `first` to `last`, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Range {
-    /// The first number.
+pub struct NumberRange {
+    /// First number of the range.
     pub first: i32,
-    /// The last number.
+    /// Last number of the range, included.
     pub last: i32,
 }
 
-impl Range {
-    /// Whether `number` is one of them.
+impl NumberRange {
+    /// Returns whether `number` is in the range.
     #[must_use]
     pub fn contains(&self, number: i32) -> bool {
         (self.first..=self.last).contains(&number)
     }
 }
 
-/// A field of a message.
+/// Field of a message.
 #[derive(Debug)]
 pub struct Field {
-    /// The name, without that of its message.
+    /// Name without that of its message.
     pub name: Name,
-    /// The number.
+    /// Field number on the wire.
     pub number: i32,
-    /// The name in JSON, given or derived.
+    /// JSON name, explicit or derived.
     pub json_name: Name,
-    /// The type.
+    /// Type of a single value.
     pub kind: Kind,
-    /// How many values it may have, and whether an unset one can be told from a zero.
+    /// Number of values, and whether an unset value differs from zero.
     pub cardinality: Cardinality,
-    /// The oneof it belongs to, as an index of [`Message::oneofs`].
+    /// Its oneof, as an index into [`Message::oneofs`].
     pub oneof: Option<usize>,
-    /// Whether repeated numbers are written packed, after the defaults of the language level.
+    /// Whether repeated numbers are packed, including the default of the language level.
     pub packed: bool,
-    /// The default value of proto2, as written in descriptors.
+    /// Default value of proto2, as encoded in descriptors.
     pub default: Option<Name>,
-    /// `google.protobuf.FieldOptions`.
+    /// Options of the field, as `google.protobuf.FieldOptions`.
     pub options: Options,
-    /// Where it stands.
+    /// Source position and comments.
     pub source: Source,
 }
 
-/// How many values a field may have.
+/// Number of values of a field, and presence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cardinality {
-    /// proto3 without label: unset and zero are the same.
+    /// proto3 field without a label: unset equals zero.
     Implicit,
-    /// `optional`, a member of a oneof, a message: unset can be told from zero.
+    /// `optional` field, oneof member or message: unset differs from zero.
     Explicit,
-    /// proto2 `required`.
+    /// `required` field of proto2.
     Required,
-    /// `repeated`.
+    /// `repeated` field: any number of values.
     Repeated,
-    /// `map<K, V>`; the kind is the entry message.
+    /// `map<K, V>` field; its type is the entry message.
     Map,
 }
 
-/// The type of a field.
+/// Type of a single value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A number, bool, string or bytes.
+    /// Number, bool, string or bytes.
     Scalar(Scalar),
-    /// A message, length-delimited.
+    /// Message with a length prefix.
     Message(MessageId),
-    /// A message, between group tags (proto2 `group`, editions `DELIMITED`).
+    /// Message between group tags (proto2 `group`, editions `DELIMITED`).
     Group(MessageId),
-    /// An enum.
+    /// Enum of the tree.
     Enum(EnumId),
 }
 
-/// The scalar types.
+/// Scalar types of protobuf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "the names are those of the language")]
+#[expect(missing_docs, reason = "the variants are the names of the types")]
 pub enum Scalar {
     Double,
     Float,
@@ -157,7 +160,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Its name in the language: `sfixed32`.
+    /// Returns the name in proto files: `sfixed32`.
     #[must_use]
     pub fn keyword(self) -> &'static str {
         match self {
@@ -180,115 +183,115 @@ impl Scalar {
     }
 }
 
-/// A `oneof` of a message.
+/// Oneof of a message.
 #[derive(Debug)]
 pub struct Oneof {
-    /// The name, without that of its message.
+    /// Name without that of its message.
     pub name: Name,
-    /// `google.protobuf.OneofOptions`.
+    /// Options of the oneof, as `google.protobuf.OneofOptions`.
     pub options: Options,
-    /// Where it stands.
+    /// Source position and comments.
     pub source: Source,
 }
 
-/// An enum.
+/// Enum with its values.
 #[derive(Debug)]
 pub struct Enum {
-    /// Its index in [`Tree::enums`](super::Tree::enums).
+    /// Index of this enum in [`Tree::enums`](super::Tree::enums).
     pub id: EnumId,
-    /// The file it is declared in.
+    /// File with the declaration.
     pub file: FileId,
-    /// The message it is declared in.
+    /// Enclosing message; `None` at the top level.
     pub parent: Option<MessageId>,
-    /// Full name, no leading dot.
+    /// Full name without a leading dot.
     pub name: Name,
     /// Values, in order of declaration.
     pub values: Vec<EnumValue>,
-    /// Numbers that must not be used.
-    pub reserved: Vec<Range>,
-    /// Names that must not be used.
+    /// Numbers of the `reserved` statements.
+    pub reserved: Vec<NumberRange>,
+    /// Names of the `reserved` statements.
     pub reserved_names: Vec<Name>,
     /// Comments of the `reserved` statements.
     pub reserved_docs: Vec<Docs>,
-    /// Whether readers refuse numbers they do not know (proto2, editions `CLOSED`).
+    /// Whether readers treat unknown numbers as unknown fields (proto2, editions `CLOSED`).
     pub closed: bool,
-    /// `google.protobuf.EnumOptions`.
+    /// Options of the enum, as `google.protobuf.EnumOptions`.
     pub options: Options,
-    /// Where it stands.
+    /// Source position and comments.
     pub source: Source,
 }
 
 impl Enum {
-    /// The name without package and outer messages.
+    /// Returns the name without package and enclosing messages.
     #[must_use]
     pub fn short_name(&self) -> &str {
         short(&self.name)
     }
 }
 
-/// A value of an enum.
+/// Value of an enum.
 #[derive(Debug)]
 pub struct EnumValue {
-    /// The name, without package.
+    /// Name without the package.
     pub name: Name,
-    /// The number.
+    /// Number on the wire.
     pub number: i32,
-    /// `google.protobuf.EnumValueOptions`.
+    /// Options of the value, as `google.protobuf.EnumValueOptions`.
     pub options: Options,
-    /// Where it stands.
+    /// Source position and comments.
     pub source: Source,
 }
 
-/// A service.
+/// Service with its methods.
 #[derive(Debug)]
 pub struct Service {
-    /// Its index in [`Tree::services`](super::Tree::services).
+    /// Index of this service in [`Tree::services`](super::Tree::services).
     pub id: ServiceId,
-    /// The file it is declared in.
+    /// File with the declaration.
     pub file: FileId,
-    /// Full name, no leading dot.
+    /// Full name without a leading dot.
     pub name: Name,
     /// Methods, in order of declaration.
     pub methods: Vec<Method>,
-    /// `google.protobuf.ServiceOptions`.
+    /// Options of the service, as `google.protobuf.ServiceOptions`.
     pub options: Options,
-    /// Where it stands.
+    /// Source position and comments.
     pub source: Source,
 }
 
-/// A method of a service.
+/// Method of a service.
 #[derive(Debug)]
 pub struct Method {
-    /// The name, without that of its service.
+    /// Name without that of its service.
     pub name: Name,
-    /// What is asked.
+    /// Type of the request.
     pub input: MessageId,
-    /// What is answered.
+    /// Type of the response.
     pub output: MessageId,
-    /// Whether the client sends many.
+    /// Whether the client sends a stream.
     pub client_streaming: bool,
-    /// Whether the server sends many.
+    /// Whether the server sends a stream.
     pub server_streaming: bool,
-    /// `google.protobuf.MethodOptions`.
+    /// Options of the method, as `google.protobuf.MethodOptions`.
     pub options: Options,
-    /// Where it stands.
+    /// Source position and comments.
     pub source: Source,
 }
 
-/// An extension: a field that one file adds to a message of another.
+/// Extension: a field that one file adds to a message of another.
 #[derive(Debug)]
 pub struct Extension {
-    /// The file it is declared in.
+    /// File with the declaration.
     pub file: FileId,
-    /// The message it is declared in.
+    /// Enclosing message; `None` at the top level.
     pub parent: Option<MessageId>,
-    /// Full name, no leading dot.
+    /// Full name without a leading dot.
     pub name: Name,
-    /// The message it extends.
+    /// Message that gets the field.
     pub extendee: MessageId,
-    /// The field; its name is the short one.
+    /// The field. Its name is the short name.
     pub field: Field,
-    /// Comments of the `extend` block, with its first extension.
+    /// Comments of the `extend` block, stored with its first extension.
     pub block_docs: Option<Docs>,
 }
 

@@ -1,11 +1,11 @@
-//! Names: shared strings, and what the language derives from them.
+//! Shared strings, and names that protobuf derives.
 
 use std::sync::Arc;
 
-/// A string that many elements share.
+/// String that several elements share.
 pub type Name = Arc<str>;
 
-/// The name of a field in JSON when none is given: `foo_bar` to `fooBar`.
+/// Returns the default JSON name of a field: `foo_bar` becomes `fooBar`.
 pub(crate) fn json_name(name: &str) -> String {
     let mut json = String::with_capacity(name.len());
     let mut upper = false;

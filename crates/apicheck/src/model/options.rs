@@ -1,12 +1,12 @@
-//! The options of an element, extensions such as `validate.rules` included.
+//! Options of an element, with extensions such as `validate.rules`.
 
 use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 
-use super::Docs;
+use super::source::Docs;
 
-/// The options of an element, as a message of `google.protobuf.FieldOptions` or its like.
+/// Options of an element, as a message such as `google.protobuf.FieldOptions`.
 ///
-/// Most elements have none; that costs one pointer. Comments do not count when options are compared.
+/// Most elements have no options, which costs one pointer. Comparison ignores comments.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options(Option<Box<Inner>>);
 
@@ -23,7 +23,7 @@ impl PartialEq for Inner {
 }
 
 impl Options {
-    /// Options that hold `message`.
+    /// Creates options that contain `message`.
     #[must_use]
     pub fn new(message: DynamicMessage) -> Options {
         Options(Some(Box::new(Inner {
@@ -32,8 +32,8 @@ impl Options {
         })))
     }
 
-    /// The options with the comments of their statements, by the number of the field or extension that
-    /// a statement sets.
+    /// Adds the comments of the `option` statements, by the number of the field or extension that a
+    /// statement sets.
     pub(crate) fn documented(mut self, docs: Vec<(u32, Docs)>) -> Options {
         if let Some(inner) = &mut self.0 {
             inner.docs = docs;
@@ -41,20 +41,20 @@ impl Options {
         self
     }
 
-    /// The comments of `option` statements, each with the number of the field or extension that it
-    /// sets.
+    /// Returns the comments of the `option` statements, each with the number of the field or
+    /// extension that it sets.
     pub fn docs(&self) -> impl Iterator<Item = (u32, &Docs)> {
         let docs = self.0.iter().flat_map(|inner| &inner.docs);
         docs.map(|(number, docs)| (*number, docs))
     }
 
-    /// The message; none when no option is set.
+    /// Returns the options message, or `None` if no option is set.
     #[must_use]
     pub fn message(&self) -> Option<&DynamicMessage> {
         self.0.as_deref().map(|inner| &inner.message)
     }
 
-    /// A standard option, by the name of its field: `deprecated`. None when it is not set.
+    /// Returns a standard option by field name (`deprecated`), or `None` if it is not set.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Value> {
         let message = self.message()?;
@@ -65,7 +65,8 @@ impl Options {
             .map(|(_, value)| value)
     }
 
-    /// A custom option, by the full name of its extension: `validate.rules`. None when it is not set.
+    /// Returns a custom option by the full name of its extension (`validate.rules`), or `None` if
+    /// it is not set.
     #[must_use]
     pub fn extension(&self, name: &str) -> Option<&Value> {
         self.message()?
@@ -74,7 +75,7 @@ impl Options {
             .map(|(_, value)| value)
     }
 
-    /// Whether an option or extension of that name is set and true.
+    /// Returns whether an option or extension is set to true.
     #[must_use]
     pub fn is_true(&self, name: &str) -> bool {
         let value = if name.contains('.') {
@@ -85,7 +86,7 @@ impl Options {
         value.and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// Whether `deprecated = true`.
+    /// Returns whether `deprecated = true`.
     #[must_use]
     pub fn deprecated(&self) -> bool {
         self.is_true("deprecated")

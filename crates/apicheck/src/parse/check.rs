@@ -1,13 +1,12 @@
-//! Numbers and names that collide, and the rules of proto3: what a compiler refuses once every
-//! name has a meaning.
+//! Semantic checks after name resolution: colliding numbers and names, and the rules of proto3.
 
 use std::collections::HashMap;
 
 use super::error::{Error, Reason};
 use crate::finding::Location;
-use crate::model::{Enum, FileId, Message, Place, Range, Source, Tree};
+use crate::model::{Enum, FileId, FileSpan, Message, NumberRange, Source, Tree};
 
-/// Every mistake in the tree's elements.
+/// Returns every error in the elements of the tree.
 pub(super) fn all(tree: &Tree) -> Vec<Error> {
     let mut check = Check {
         tree,
@@ -61,15 +60,15 @@ impl Check<'_> {
         }
     }
 
-    /// A range that ends before it begins holds nothing, and is told as what nobody meant.
+    /// Reports ranges that end before they start.
     fn ranges<'r>(
         &mut self,
         file: FileId,
         source: &Source,
         name: &str,
-        ranges: impl Iterator<Item = &'r Range>,
+        ranges: impl Iterator<Item = &'r NumberRange>,
     ) {
-        for Range { first, last } in ranges.filter(|range| range.last < range.first) {
+        for NumberRange { first, last } in ranges.filter(|range| range.last < range.first) {
             let why = format!("{name}: the range {first} to {last} ends before it begins");
             self.report(file, source, why, None);
         }
@@ -142,7 +141,7 @@ impl Check<'_> {
     fn report(&mut self, file: FileId, source: &Source, why: String, other: Option<&Source>) {
         let at = |source: &Source| {
             let span = source.name.or(source.span);
-            Location::of(self.tree, Place { file, span })
+            Location::of(self.tree, FileSpan { file, span })
         };
         self.errors.push(Error {
             at: at(source),

@@ -1,37 +1,37 @@
-//! `edition = "2023"`, respelled for a parser that knows proto2 and proto3 alone.
-//!
-//! What the edition writes in another way becomes proto2: the first statement, fields without a
-//! label, reserved names without quotes. What it means (`features`) is read from the options like any
+//! Support for `edition = "2023"`: the text is converted to proto2, because the parser only knows
+//! proto2 and proto3. The syntax that differs is rewritten: the first statement, fields without a
+//! label, reserved names without quotes. The meaning (`features`) is read from the options. Source
+//! positions are mapped back to the original file.
 //! other. Places are moved back to where they are in the file.
 
 use std::ops::Range;
 
 use prost_types::FileDescriptorProto;
 
-use super::token::{Kind, Token, tokens};
+use super::token::{Token, TokenKind, tokens};
 
-/// The edition whose spelling is known.
+/// Edition whose syntax is supported.
 pub(super) const KNOWN: i32 = 2023;
 
-/// A file that begins with `edition`, as proto2.
+/// Edition file, converted to proto2.
 #[derive(Debug)]
 pub(super) struct Respelled {
     pub(super) text: String,
-    edits: Vec<Edit>,
-    /// What the edition does not allow, though proto2 does.
-    pub(super) mistakes: Vec<(Range<usize>, String)>,
+    edits: Vec<Replacement>,
+    /// Errors: constructs of proto2 that the edition does not allow.
+    pub(super) errors: Vec<(Range<usize>, String)>,
 }
 
-/// A stretch that was replaced; none holds an end of a line.
+/// Replaced stretch. It contains no line end.
 #[derive(Debug, Clone)]
-struct Edit {
+struct Replacement {
     original: Range<usize>,
     respelled: Range<usize>,
 }
 
-/// The file respelled; none when it is of proto2 or proto3.
+/// Converts a file to proto2. Returns `None` if it is not an edition file.
 pub(super) fn respell(source: &str) -> Option<Respelled> {
-    let mut all = tokens(source).filter(|token| token.kind != Kind::Comment);
+    let mut all = tokens(source).filter(|token| token.kind != TokenKind::Comment);
     let keyword = all.next()?;
     if &source[keyword.range.clone()] != "edition" {
         return None;
@@ -40,7 +40,7 @@ pub(super) fn respell(source: &str) -> Option<Respelled> {
     let [keyword, equals, edition, ..] = &tokens[..] else {
         return None;
     };
-    if equals.kind != Kind::Sign(b'=') {
+    if equals.kind != TokenKind::Sign(b'=') {
         return None;
     }
     let mut speller = Speller {
@@ -51,7 +51,7 @@ pub(super) fn respell(source: &str) -> Option<Respelled> {
         respelled: Respelled {
             text: String::with_capacity(source.len() + source.len() / 8),
             edits: Vec::new(),
-            mistakes: Vec::new(),
+            errors: Vec::new(),
         },
     };
     speller.replace(keyword.range.clone(), "syntax");
@@ -60,15 +60,15 @@ pub(super) fn respell(source: &str) -> Option<Respelled> {
     if name == KNOWN.to_string() {
         speller.file();
     } else {
-        let why = format!("edition {name} is not supported, only {KNOWN}, proto2 and proto3");
-        speller.mistake(keyword.range.start..edition.range.end, why);
+        let why = format!("unsupported edition {name}: expected {KNOWN}, proto2 or proto3");
+        speller.error(keyword.range.start..edition.range.end, why);
     }
     speller.respelled.text.push_str(&source[speller.done..]);
     Some(speller.respelled)
 }
 
 impl Respelled {
-    /// The place in the file of a byte of the respelled text.
+    /// Maps a byte offset of the converted text to the original file.
     pub(super) fn original(&self, offset: usize) -> usize {
         let after = self
             .edits
@@ -80,7 +80,7 @@ impl Respelled {
         }
     }
 
-    /// Moves the places of what was parsed back to where they are in the file.
+    /// Maps the source positions of the parsed file back to the original text.
     pub(super) fn restore(&self, source: &str, proto: &mut FileDescriptorProto) {
         let (old, new) = (starts(source), starts(&self.text));
         let column = |line: i32, column: i32| {
@@ -105,7 +105,7 @@ impl Respelled {
     }
 }
 
-/// Where each line begins.
+/// Returns the byte offset of each line.
 pub(super) fn starts(text: &str) -> Vec<usize> {
     let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
     std::iter::once(0)
@@ -113,24 +113,24 @@ pub(super) fn starts(text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// What stands in braces.
+/// Type of a block in braces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Block {
-    /// Fields that may have a label: of a message or an extension.
+    /// Fields that may have a label: message or extension.
     Fields,
-    /// Fields that may have none.
+    /// Fields without a label.
     Oneof,
     Enum,
-    /// A service or a method.
+    /// Block of a service or method.
     Other,
 }
 
 struct Speller<'a> {
     source: &'a str,
     tokens: &'a [Token],
-    /// The token that comes next.
+    /// Index of the next token.
     next: usize,
-    /// How much of the source is in the respelled text.
+    /// Number of source bytes that are already converted.
     done: usize,
     respelled: Respelled,
 }
@@ -140,21 +140,21 @@ impl Speller<'_> {
         let mut blocks: Vec<Block> = Vec::new();
         while let Some(token) = self.tokens.get(self.next) {
             match token.kind {
-                Kind::Sign(b'}') => {
+                TokenKind::Sign(b'}') => {
                     blocks.pop();
                     self.next += 1;
                 }
-                Kind::Sign(b';') => self.next += 1,
+                TokenKind::Sign(b';') => self.next += 1,
                 _ => blocks.extend(self.statement(blocks.last().copied())),
             }
         }
     }
 
-    /// Reads up to the end of a statement, or into the block that it opens.
+    /// Reads to the end of a statement, or into the block that it opens.
     fn statement(&mut self, block: Option<Block>) -> Option<Block> {
         let first = self.tokens[self.next].clone();
         let word = match first.kind {
-            Kind::Word => &self.source[first.range.clone()],
+            TokenKind::Word => &self.source[first.range.clone()],
             _ => "",
         };
         let opens = match word {
@@ -173,16 +173,20 @@ impl Speller<'_> {
                     "optional" => "EXPLICIT, the default",
                     _ => "LEGACY_REQUIRED",
                 };
-                let why =
-                    format!("edition {KNOWN} has no {word}: features.field_presence = {feature}");
-                self.mistake(first.range.clone(), why);
+                let why = format!(
+                    "edition {KNOWN} has no {word}: use features.field_presence = {feature}"
+                );
+                self.error(first.range.clone(), why);
             }
             ("group", Some(_)) => {
-                let why =
-                    format!("edition {KNOWN} has no group: features.message_encoding = DELIMITED");
-                self.mistake(first.range.clone(), why);
+                let why = format!(
+                    "edition {KNOWN} has no group: use features.message_encoding = DELIMITED"
+                );
+                self.error(first.range.clone(), why);
             }
-            (_, Some(Block::Fields)) if matches!(first.kind, Kind::Word | Kind::Sign(b'.')) => {
+            (_, Some(Block::Fields))
+                if matches!(first.kind, TokenKind::Word | TokenKind::Sign(b'.')) =>
+            {
                 let start = first.range.start;
                 self.replace(start..start, "optional ");
             }
@@ -191,33 +195,34 @@ impl Speller<'_> {
         self.rest(word == "option").then_some(opens)
     }
 
-    /// Goes on to the end of a statement; says whether that opens a block. Braces of values do not.
+    /// Reads to the end of a statement and returns whether it opens a block. Braces of option
+    /// values do not.
     fn rest(&mut self, is_option: bool) -> bool {
         let mut depth = 0usize;
         while let Some(token) = self.tokens.get(self.next) {
             self.next += 1;
             match token.kind {
-                Kind::Sign(b'{') if depth == 0 && !is_option => return true,
-                Kind::Sign(b'{' | b'[') => depth += 1,
-                Kind::Sign(b'}') if depth == 0 => {
-                    // Of the block around it.
+                TokenKind::Sign(b'{') if depth == 0 && !is_option => return true,
+                TokenKind::Sign(b'{' | b'[') => depth += 1,
+                TokenKind::Sign(b'}') if depth == 0 => {
+                    // The brace closes the surrounding block.
                     self.next -= 1;
                     return false;
                 }
-                Kind::Sign(b'}' | b']') => depth = depth.saturating_sub(1),
-                Kind::Sign(b';') if depth == 0 => return false,
+                TokenKind::Sign(b'}' | b']') => depth = depth.saturating_sub(1),
+                TokenKind::Sign(b';') if depth == 0 => return false,
                 _ => {}
             }
         }
         false
     }
 
-    /// Quotes the names of a `reserved` statement; leaves numbers as they are.
+    /// Quotes the names of a `reserved` statement. Numbers stay unchanged.
     fn reserved(&mut self) {
         let list = self.tokens[self.next + 1..].iter();
         let names: Vec<Range<usize>> = list
-            .take_while(|token| matches!(token.kind, Kind::Word | Kind::Sign(b',')))
-            .filter(|token| token.kind == Kind::Word)
+            .take_while(|token| matches!(token.kind, TokenKind::Word | TokenKind::Sign(b',')))
+            .filter(|token| token.kind == TokenKind::Word)
             .map(|token| token.range.clone())
             .collect();
         let text = |name: &Range<usize>| &self.source[name.clone()];
@@ -233,10 +238,10 @@ impl Speller<'_> {
         }
     }
 
-    /// The sign that is `ahead` tokens ahead.
+    /// Returns the sign `ahead` tokens after the current one.
     fn sign(&self, ahead: usize) -> Option<u8> {
         match self.tokens.get(self.next + ahead)?.kind {
-            Kind::Sign(sign) => Some(sign),
+            TokenKind::Sign(sign) => Some(sign),
             _ => None,
         }
     }
@@ -249,13 +254,13 @@ impl Speller<'_> {
         let start = respelled.text.len();
         respelled.text.push_str(with);
         self.done = original.end;
-        respelled.edits.push(Edit {
+        respelled.edits.push(Replacement {
             original,
             respelled: start..respelled.text.len(),
         });
     }
 
-    fn mistake(&mut self, place: Range<usize>, why: String) {
-        self.respelled.mistakes.push((place, why));
+    fn error(&mut self, place: Range<usize>, why: String) {
+        self.respelled.errors.push((place, why));
     }
 }

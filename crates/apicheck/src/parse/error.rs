@@ -1,81 +1,82 @@
-//! Why files do not make a tree.
+//! Errors of proto files.
 
 use std::fmt;
 
+use super::draft::Draft;
 use crate::finding::Location;
 use crate::model::{Name, Span};
 
-/// A mistake in a file, for which a compiler would refuse it.
+/// Error in a file, which a compiler would also report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: error: {reason}")]
 pub struct Error {
-    /// Where it is.
+    /// Location of the error.
     pub at: Location,
-    /// What it is.
+    /// Description of the error.
     pub reason: Reason,
-    /// Another place that has to do with it: the first declaration of a name declared twice.
+    /// Related location, for example the first declaration of a duplicate name.
     pub other: Option<Location>,
-    /// The text of the file, for a snippet.
+    /// Text of the file, for a snippet.
     pub text: Option<Name>,
 }
 
-/// What is wrong.
+/// Reason of an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// The file is not UTF-8.
     #[error("not UTF-8")]
     NotUtf8,
-    /// The grammar of the language is broken.
+    /// The syntax is invalid.
     #[error("{0}")]
     Syntax(String),
-    /// The same path comes twice.
-    #[error("the file {0:?} comes twice")]
+    /// Two files have the same path.
+    #[error("duplicate file {0:?}")]
     DuplicateFile(String),
-    /// An imported file is not there.
-    #[error("import {0:?} is not found")]
+    /// An imported file does not exist.
+    #[error("import {0:?} not found")]
     MissingImport(String),
-    /// A file is imported twice.
-    #[error("import {0:?} stands twice")]
+    /// A file has the same import twice.
+    #[error("duplicate import {0:?}")]
     DuplicateImport(String),
-    /// Files import each other in a circle.
-    #[error("files import each other: {}", .0.join(" -> "))]
+    /// Files import each other in a cycle.
+    #[error("import cycle: {}", .0.join(" -> "))]
     ImportCycle(Vec<String>),
     /// Two declarations have the same full name.
     #[error("{0} is declared twice")]
     Duplicate(String),
-    /// No visible declaration has that name.
+    /// No visible declaration has the name.
     #[error("{0}")]
     Undefined(Undefined),
-    /// The name is of something else.
+    /// The name has another sort of declaration.
     #[error("{name} is not {wanted}")]
     WrongSort {
-        /// The name as written.
+        /// Name as written in the file.
         name: String,
-        /// What it should be: `a message`.
+        /// Expected sort: `a message`.
         wanted: &'static str,
     },
-    /// An option that does not exist, or has a wrong value.
+    /// The option does not exist or has an invalid value.
     #[error("option {name}: {why}")]
     Option {
-        /// As written: `(validate.rules).string.min_len`.
+        /// Name as written: `(validate.rules).string.min_len`.
         name: String,
-        /// What is wrong with it.
+        /// Description of the error, with the expected value.
         why: String,
     },
-    /// A number or name is used against the rules of its message or enum.
+    /// A number or name violates the rules of its message or enum.
     #[error("{0}")]
     Rule(String),
 }
 
-/// A name that means nothing where it stands.
+/// Name that cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undefined {
-    /// As written.
+    /// Name as written in the file.
     pub name: String,
-    /// What its first part was taken for, which hides other meanings: `a.b.c.D`.
+    /// Full name according to its first part, which hides other meanings: `a.b.c.D`.
     pub taken_for: Option<String>,
-    /// A file that declares the name and is not imported.
+    /// File that declares the name but is not imported.
     pub import: Option<String>,
 }
 
@@ -83,23 +84,23 @@ impl fmt::Display for Undefined {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not defined", self.name)?;
         if let Some(taken_for) = &self.taken_for {
-            write!(f, ": it is taken for {taken_for}, by its first part")?;
+            write!(f, ": its first part resolves to {taken_for}")?;
         }
         if let Some(import) = &self.import {
-            write!(f, "; {import:?} declares it and is not imported")?;
+            write!(f, "; {import:?} declares it but is not imported")?;
         }
         Ok(())
     }
 }
 
 impl Error {
-    /// Whether it may be the consequence of an imported file that could not be read.
+    /// Returns whether the error may be caused by an imported file with errors.
     pub(super) fn may_follow(&self) -> bool {
         matches!(self.reason, Reason::Undefined(_) | Reason::Option { .. })
     }
 
-    /// The mistake at a place of a file.
-    pub(super) fn new(file: &super::Draft, span: Option<Span>, reason: Reason) -> Error {
+    /// Creates an error at a span of a file.
+    pub(super) fn new(file: &Draft, span: Option<Span>, reason: Reason) -> Error {
         Error {
             at: Location {
                 path: file.display.to_string(),

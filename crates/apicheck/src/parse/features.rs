@@ -1,11 +1,12 @@
-//! What a language level means for fields and enums, and what `features` of editions change of it.
+//! Defaults of the language levels for fields and enums, and the `features` of editions that change
+//! them.
 
 use prost_reflect::{DynamicMessage, Value};
 
 use crate::model::{Options, Syntax};
 
-/// The features that hold at a place. Options of a file, message, oneof, enum and field each change
-/// what they set for what they hold.
+/// Features of an element. Options of a file, message, oneof, enum and field override features for
+/// the elements inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Features {
     pub(super) presence: Presence,
@@ -13,11 +14,11 @@ pub(super) struct Features {
     pub(super) closed: bool,
     /// Whether repeated numbers are packed.
     pub(super) packed: bool,
-    /// Whether messages stand between group tags.
+    /// Whether messages are encoded between group tags.
     pub(super) delimited: bool,
 }
 
-/// `features.field_presence`
+/// Value of `features.field_presence`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presence {
     Explicit,
@@ -26,7 +27,7 @@ pub(super) enum Presence {
 }
 
 impl Features {
-    /// What holds where nothing is said.
+    /// Returns the defaults of a language level.
     pub(super) fn of(syntax: Syntax) -> Self {
         let (presence, closed, packed) = match syntax {
             Syntax::Proto2 => (Presence::Explicit, true, false),
@@ -41,7 +42,7 @@ impl Features {
         }
     }
 
-    /// What holds inside something with these options.
+    /// Returns the features inside an element with these options.
     pub(super) fn with(mut self, options: &Options) -> Self {
         let Some(features) = options.get("features").and_then(Value::as_message) else {
             return self;
@@ -71,10 +72,10 @@ fn number(features: &DynamicMessage, name: &str) -> Option<i32> {
     value.as_enum_number()
 }
 
-/// Spells `utf8_validation = NONE` as the descriptors that options are read with do: 1. Compilers write
-/// 3, since the language gave it another number.
+/// Converts `utf8_validation = NONE` to the number 1 of the descriptors in use. Compilers write 3,
+/// because the language changed the number.
 pub(super) fn adopt(options: &mut DynamicMessage) {
-    // Asked for writing, what is not set would be.
+    // `get_field_by_name_mut` would set an unset field.
     if options.has_field_by_name("features")
         && let Some(Value::Message(features)) = options.get_field_by_name_mut("features")
         && number(features, UTF8) == Some(3)

@@ -1,18 +1,18 @@
-//! How deep things may lie in each other: what is built by recursion must end before the stack does.
+//! Nesting limits: recursive code must stop before the stack overflows.
 
-use super::Draft;
+use super::draft::Draft;
 use super::error::{Error, Reason};
 use super::source::Sources;
-use super::token::{Kind, tokens};
+use super::token::{TokenKind, tokens};
 
-/// Parts of a package, as in protoc.
+/// Maximum number of parts of a package, as in protoc.
 const PARTS: usize = 100;
 
-/// Parts of an option's name, levels of its value: about as deep as messages may nest in a text, for
-/// which the parser's limit is 31. Nobody's options come near it.
+/// Maximum number of parts of an option name, and of levels of its value. The parser allows 31
+/// levels of nested messages. Real options are far below that.
 pub(super) const LEVELS: usize = 32;
 
-/// The packages with too many parts.
+/// Reports packages with too many parts.
 pub(super) fn packages(drafts: &[Draft]) -> Vec<Error> {
     let deep = drafts
         .iter()
@@ -25,13 +25,13 @@ pub(super) fn packages(drafts: &[Draft]) -> Vec<Error> {
     .collect()
 }
 
-/// Whether a value in text format has too many levels.
+/// Returns whether a value in text format has too many levels.
 pub(super) fn is_deep(value: &str) -> bool {
     let mut depth = 0usize;
     tokens(value).any(|token| {
         match token.kind {
-            Kind::Sign(b'{' | b'<' | b'[') => depth += 1,
-            Kind::Sign(b'}' | b'>' | b']') => depth = depth.saturating_sub(1),
+            TokenKind::Sign(b'{' | b'<' | b'[') => depth += 1,
+            TokenKind::Sign(b'}' | b'>' | b']') => depth = depth.saturating_sub(1),
             _ => {}
         }
         depth > LEVELS

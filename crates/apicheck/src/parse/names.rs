@@ -1,40 +1,40 @@
-//! Every declaration by its full name, and what a name means at a place.
+//! Table of all declarations, and name resolution.
 //!
-//! The rule of the language ("Packages and Name Resolution"): a name is looked for in the innermost
-//! scope first; the first scope that knows its *first part* decides, even when the rest is not
-//! there. A scope knows what the file itself, its imports and their public imports declare, and
-//! the parts of the packages of those files.
+//! Rule of the language ("Packages and Name Resolution"): the innermost scope is searched first.
+//! The first scope that contains the *first part* of the name decides, even if it lacks the rest. A
+//! scope contains the declarations of the file, of its imports and of their public imports, and the
+//! parts of the packages of those files.
 
 use std::collections::{HashMap, HashSet};
 
 use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto};
 
-use super::Draft;
+use super::draft::Draft;
 use super::error::{Error, Reason, Undefined};
 use super::source::Sources;
 use crate::finding::Location;
 use crate::model::{EnumId, MessageId, Name, ServiceId, Symbol};
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thing {
     Symbol(Symbol),
     Extension,
-    /// Something that takes the name and is never meant by a reference.
+    /// Declaration that uses the name but that no reference can mean.
     Other,
 }
 
 #[derive(Debug, Clone)]
-struct Entry {
+struct DeclaredName {
     thing: Thing,
     file: usize,
     path: Box<[i32]>,
 }
 
-/// All names, and what each file sees.
+/// Table of all names, and the names that each file sees.
 #[derive(Debug)]
-pub(super) struct Names {
-    table: HashMap<Name, Entry>,
+pub(super) struct NameTable {
+    table: HashMap<Name, DeclaredName>,
     files: Vec<FileNames>,
     paths: HashMap<String, usize>,
 }
@@ -42,15 +42,16 @@ pub(super) struct Names {
 #[derive(Debug)]
 struct FileNames {
     path: String,
-    /// Files whose declarations it may use.
+    /// Files whose declarations are visible.
     visible: HashSet<usize>,
-    /// Every prefix of their packages.
+    /// Every prefix of the packages of the visible files.
     packages: HashSet<String>,
-    /// Those of its first elements.
+    /// Ids of the first elements of the file.
     ids: Ids,
 }
 
-/// The next ids. A walk over all files in order gives them out: a message before what it holds.
+/// Next free ids. They are assigned by walking all files in order; a message gets its id before its
+/// children.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Ids {
     pub(super) messages: u32,
@@ -58,8 +59,8 @@ pub(super) struct Ids {
     pub(super) services: u32,
 }
 
-impl Names {
-    /// Enters every declaration; reports names that are taken.
+impl NameTable {
+    /// Enters every declaration, and reports duplicate names.
     pub(super) fn declare(drafts: &[Draft]) -> (Self, Vec<Error>) {
         let mut declaring = Declaring {
             drafts,
@@ -87,7 +88,7 @@ impl Names {
         (names, declaring.errors)
     }
 
-    /// The table that a tree keeps.
+    /// Returns the table for the tree.
     pub(super) fn into_symbols(self) -> HashMap<Name, Symbol> {
         let symbols = self.table.into_iter();
         symbols
@@ -98,17 +99,18 @@ impl Names {
             .collect()
     }
 
-    /// The ids of the first elements of a file.
+    /// Returns the ids of the first elements of a file.
     pub(super) fn first_ids(&self, file: usize) -> Ids {
         self.files[file].ids
     }
 
-    /// The index of the file of that path.
+    /// Returns the index of the file with that path.
     pub(super) fn file_index(&self, path: &str) -> Option<usize> {
         self.paths.get(path).copied()
     }
 
-    /// What `name` means in `scope` of `file`, and its full name, if it is a thing that is `wanted`.
+    /// Resolves `name` in `scope` of `file`. Returns its meaning and full name, if it is of the
+    /// `wanted` sort.
     pub(super) fn resolve(
         &self,
         file: usize,
@@ -133,10 +135,12 @@ impl Names {
             if whole {
                 match self.visible(file, &candidate) {
                     Some((full, thing)) if wanted.accepts(thing) => return Ok((thing, full)),
-                    // Something else of that name does not hide what is farther out.
+                    // A declaration of another sort does not hide declarations in outer scopes.
                     Some(_) => wrong_sort = true,
                     None => {}
                 }
+            // Protobuf language guide, "Packages and Name Resolution": the first part decides, even if
+            // the rest is missing.
             } else if self.holds_names(file, &candidate) {
                 let full = join(scope, name);
                 return match self.visible(file, &full) {
@@ -158,7 +162,8 @@ impl Names {
         seen.then(|| (name.clone(), entry.thing))
     }
 
-    /// Whether other names lie in it, so that it decides what a name with dots means.
+    /// Returns whether other names can lie in it, so that it decides the meaning of a name with
+    /// dots.
     fn holds_names(&self, file: usize, full: &str) -> bool {
         self.files[file].packages.contains(full)
             || matches!(self.visible(file, full), Some((_, Thing::Symbol(_))))
@@ -177,7 +182,7 @@ impl Names {
     }
 }
 
-/// What a reference may be to.
+/// Sort of declaration that a reference requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Type,
@@ -206,7 +211,7 @@ impl Wanted {
     }
 }
 
-/// `a.b.c`, `a.b`, `a`, and the root.
+/// Iterates over a scope and its outer scopes: `a.b.c`, `a.b`, `a`, and the root.
 fn scopes(innermost: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(innermost), |scope| match scope.rsplit_once('.') {
         Some((outer, _)) => Some(outer),
@@ -214,7 +219,7 @@ fn scopes(innermost: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The full name of `name` in `scope`.
+/// Returns the full name of `name` in `scope`.
 pub(super) fn join(scope: &str, name: &str) -> String {
     match scope {
         "" => name.to_owned(),
@@ -222,8 +227,8 @@ pub(super) fn join(scope: &str, name: &str) -> String {
     }
 }
 
-/// The oneofs, by index, that `optional` of proto3 makes up: their names nobody wrote.
-pub(super) fn made_up(message: &DescriptorProto) -> HashSet<i32> {
+/// Returns the indexes of the synthetic oneofs that proto3 `optional` creates.
+pub(super) fn synthetic(message: &DescriptorProto) -> HashSet<i32> {
     let optional = message.field.iter().filter(|field| field.proto3_optional());
     optional.filter_map(|field| field.oneof_index).collect()
 }
@@ -234,7 +239,7 @@ fn visibility(drafts: &[Draft], first_ids: Vec<Ids>) -> Vec<FileNames> {
         .enumerate()
         .map(|(index, draft)| (draft.proto.name(), index))
         .collect();
-    // Imports come first, so what they pass on is known when it is asked for.
+    // Imports come first, so their public imports are known when an importer needs them.
     let mut passed_on: Vec<Vec<usize>> = Vec::with_capacity(drafts.len());
     let mut files = Vec::with_capacity(drafts.len());
     for (own, (draft, ids)) in drafts.iter().zip(first_ids).enumerate() {
@@ -263,11 +268,11 @@ fn visibility(drafts: &[Draft], first_ids: Vec<Ids>) -> Vec<FileNames> {
     files
 }
 
-/// The walk that gives out names and ids.
+/// Walk that assigns names and ids.
 struct Declaring<'a> {
     drafts: &'a [Draft],
     file: usize,
-    table: HashMap<Name, Entry>,
+    table: HashMap<Name, DeclaredName>,
     ids: Ids,
     path: Vec<i32>,
     errors: Vec<Error>,
@@ -315,9 +320,9 @@ impl Declaring<'_> {
                 s.enter(join(&name, field.name()), Thing::Other);
             });
         }
-        let made_up = made_up(message);
+        let synthetic = synthetic(message);
         for (index, oneof) in (0..).zip(&message.oneof_decl) {
-            if !made_up.contains(&index) {
+            if !synthetic.contains(&index) {
                 self.at(&[8, index], |s| {
                     s.enter(join(&name, oneof.name()), Thing::Other);
                 });
@@ -333,7 +338,7 @@ impl Declaring<'_> {
             Thing::Symbol(Symbol::Enum(id)),
         );
         for (index, value) in declared.value.iter().enumerate() {
-            // Values are siblings of their enum, as in C++.
+            // Enum values are siblings of their enum, as in C++.
             self.at(&[2, index as i32], |s| {
                 s.enter(join(scope, value.name()), Thing::Other);
             });
@@ -369,7 +374,7 @@ impl Declaring<'_> {
             self.errors.push(error);
             return;
         }
-        let entry = Entry {
+        let entry = DeclaredName {
             thing,
             file: self.file,
             path: self.path.as_slice().into(),

@@ -1,5 +1,5 @@
-//! What options mean: the extensions of `google.protobuf.*Options` that the files declare, and the
-//! reading of `name = value` into messages of them.
+//! Reading of options: finds the extensions of `google.protobuf.*Options` that the files declare,
+//! and converts `name = value` into option messages.
 
 use std::collections::HashSet;
 
@@ -11,31 +11,32 @@ use prost_reflect::{
 use prost_types::uninterpreted_option::NamePart;
 use prost_types::{DescriptorProto, FileDescriptorProto, UninterpretedOption};
 
+use super::draft::Draft;
 use super::error::{Error, Reason};
-use super::names::{Names, Wanted, join};
-use super::{Draft, features, limits};
+use super::names::{NameTable, Wanted, join};
+use super::{features, limits};
 use crate::model::{Options, Syntax};
 
-/// `uninterpreted_option`, in every kind of options.
+/// Field number of `uninterpreted_option` in all options messages.
 const UNINTERPRETED: u32 = 999;
 
-/// The options that exist.
+/// Pool of all options.
 #[derive(Debug)]
 pub(super) struct Schema {
     pool: DescriptorPool,
 }
 
-/// Where options stand: what their names may mean.
+/// Position of an option, which determines the meaning of its name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Context<'a> {
-    pub(super) names: &'a Names,
+    pub(super) names: &'a NameTable,
     pub(super) file: usize,
     pub(super) scope: &'a str,
 }
 
 impl Schema {
-    /// The descriptors of options, with those that the files declare.
-    pub(super) fn of(drafts: &[Draft], names: &Names) -> (Self, Vec<Error>) {
+    /// Builds the option descriptors, with the extensions that the files declare.
+    pub(super) fn of(drafts: &[Draft], names: &NameTable) -> (Self, Vec<Error>) {
         let mut pool = DescriptorPool::global();
         let mut errors = Vec::new();
         for index in declaring(drafts, names) {
@@ -44,7 +45,7 @@ impl Schema {
                 continue;
             }
             let Some(bare) = bare(draft, index, names) else {
-                // Its names are wrong, which is reported where they stand.
+                // Its unresolved names are reported elsewhere.
                 continue;
             };
             if let Err(error) = pool.add_file_descriptor_proto(bare) {
@@ -55,8 +56,8 @@ impl Schema {
         (Self { pool }, errors)
     }
 
-    /// Options of the message `sort` (`google.protobuf.FieldOptions`): those that are encoded
-    /// already, and those still to be read. Reports `(index of the option, what is wrong)`.
+    /// Reads options of the message type `sort` (`google.protobuf.FieldOptions`): encoded ones and
+    /// uninterpreted ones. Reports `(index of the option, reason)`.
     pub(super) fn read(
         &self,
         context: Context<'_>,
@@ -95,7 +96,7 @@ impl Schema {
         (options, errors)
     }
 
-    /// The numbers of the fields that an option's name goes through.
+    /// Returns the field numbers along the name of an option.
     pub(super) fn path(
         &self,
         context: Context<'_>,
@@ -128,7 +129,7 @@ impl Schema {
             return Ok(());
         };
         if outer.len() >= limits::LEVELS {
-            let why = format!("its name has more than {} parts", limits::LEVELS);
+            let why = format!("name has more than {} parts", limits::LEVELS);
             return Err(Reason::Option {
                 name: spelled(&option.name[..3]) + "…",
                 why,
@@ -139,7 +140,7 @@ impl Schema {
             let field = self.part(context, &at.descriptor(), part).map_err(wrong)?;
             at = match field.get_mut(at) {
                 Value::Message(message) => message,
-                _ => return Err(wrong(format!("{} is no message", part.name_part))),
+                _ => return Err(wrong(format!("{} is not a message", part.name_part))),
             };
         }
         let field = self.part(context, &at.descriptor(), last).map_err(wrong)?;
@@ -151,7 +152,7 @@ impl Schema {
             return Ok(());
         }
         if field.is_set(at) {
-            return Err(wrong("is set twice".to_owned()));
+            return Err(wrong("set twice".to_owned()));
         }
         *field.get_mut(at) = value;
         Ok(())
@@ -181,7 +182,7 @@ impl Schema {
     }
 }
 
-/// A step of an option's name.
+/// Part of an option name.
 enum Part {
     Field(FieldDescriptor),
     Extension(ExtensionDescriptor),
@@ -224,7 +225,7 @@ impl Part {
     }
 }
 
-/// `(validate.rules).string.min_len`
+/// Formats an option name: `(validate.rules).string.min_len`.
 fn spelled(name: &[NamePart]) -> String {
     let parts = name.iter().map(|part| match part.is_extension {
         true => format!("({})", part.name_part),
@@ -233,10 +234,10 @@ fn spelled(name: &[NamePart]) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// The value of an option whose field is of `kind`.
+/// Reads the value of an option whose field is of `kind`.
 fn value(kind: &Kind, option: &UninterpretedOption) -> Result<Value, String> {
-    let wants = |what: &str| format!("takes {what}");
-    let range = |what: &str| wants(&format!("{what} in its range"));
+    let wants = |what: &str| format!("invalid value: expected {what}");
+    let range = |what: &str| wants(&format!("{what} in range"));
     Ok(match kind {
         Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
             let number = integer(option).ok_or_else(|| wants("an integer"))?;
@@ -287,7 +288,7 @@ fn value(kind: &Kind, option: &UninterpretedOption) -> Result<Value, String> {
             let text = option.aggregate_value.as_deref();
             let text = text.ok_or_else(|| wants("a message: { ... }"))?;
             if limits::is_deep(text) {
-                return Err(format!("has more than {} levels", limits::LEVELS));
+                return Err(format!("value has more than {} levels", limits::LEVELS));
             }
             let message = DynamicMessage::parse_text_format(descriptor.clone(), text);
             Value::Message(message.map_err(|error| error.to_string())?)
@@ -312,8 +313,8 @@ fn float(option: &UninterpretedOption) -> Option<f64> {
         .or_else(word)
 }
 
-/// Files that extend options, and what they import, imports first.
-fn declaring(drafts: &[Draft], names: &Names) -> Vec<usize> {
+/// Returns the files that extend options, and their imports, imports first.
+fn declaring(drafts: &[Draft], names: &NameTable) -> Vec<usize> {
     let mut wanted = HashSet::new();
     for (index, draft) in drafts.iter().enumerate() {
         let package = draft.proto.package();
@@ -336,7 +337,7 @@ fn declaring(drafts: &[Draft], names: &Names) -> Vec<usize> {
             wanted.insert(draft.proto.name());
         }
     }
-    // Backwards, those that import come before what they import.
+    // In reverse order, importers come before their imports.
     for draft in drafts.iter().rev() {
         if wanted.contains(draft.proto.name()) {
             wanted.extend(draft.proto.dependency.iter().map(String::as_str));
@@ -348,10 +349,10 @@ fn declaring(drafts: &[Draft], names: &Names) -> Vec<usize> {
         .collect()
 }
 
-/// The types of a file, without options and places, names in full.
-fn bare(draft: &Draft, index: usize, names: &Names) -> Option<FileDescriptorProto> {
+/// Returns the types of a file without options and source positions, with full names.
+fn bare(draft: &Draft, index: usize, names: &NameTable) -> Option<FileDescriptorProto> {
     let mut proto = FileDescriptorProto {
-        // The pool knows no edition; to read options, proto2 is near enough.
+        // The pool does not support editions. For reading options, proto2 is close enough.
         syntax: Some("proto3".to_owned()).filter(|_| draft.syntax == Syntax::Proto3),
         options: None,
         source_code_info: None,
@@ -375,7 +376,7 @@ fn bare_message(
     message: &mut DescriptorProto,
     scope: &str,
     file: usize,
-    names: &Names,
+    names: &NameTable,
 ) -> Option<()> {
     let name = join(scope, message.name());
     if let Some(options) = message.options.take() {
@@ -409,7 +410,7 @@ fn bare_field(
     field: &mut prost_types::FieldDescriptorProto,
     scope: &str,
     file: usize,
-    names: &Names,
+    names: &NameTable,
 ) -> Option<()> {
     field.options = None;
     for (name, wanted) in [
@@ -425,7 +426,7 @@ fn bare_field(
 }
 
 fn strip_enum(declared: &mut prost_types::EnumDescriptorProto) {
-    // `allow_alias` decides whether the values are accepted.
+    // `allow_alias` decides whether the pool accepts the values.
     if let Some(options) = &mut declared.options {
         options
             .uninterpreted_option

@@ -1,23 +1,23 @@
-//! The order of files: imports before those that import them.
+//! Order of files: imports before their importers.
 
 use std::collections::{HashMap, HashSet};
 
 use prost_reflect::DescriptorPool;
 
-use super::Draft;
+use super::draft::Draft;
 use super::error::{Error, Reason};
 use super::source::Sources;
 use crate::model::{Name, Syntax};
 
-/// Paths below this may be absent: they are part of every compiler.
+/// Path prefix of built-in files, which need not be present.
 const BUILT_IN: &str = "google/protobuf/";
 
-/// `dependency` in `FileDescriptorProto`.
+/// Field number of `dependency` in `FileDescriptorProto`.
 const DEPENDENCY: i32 = 3;
 
-/// Sorts the files, adds those of the compiler, and reports imports that lead nowhere or around.
+/// Sorts the files, adds built-in ones, and reports missing, duplicate and cyclic imports.
 ///
-/// What is returned is whole in spite of errors: a broken import is left out.
+/// The result is consistent despite errors: a broken import is removed.
 pub(super) fn sort(mut drafts: Vec<Draft>) -> (Vec<Draft>, Vec<Error>) {
     let mut errors = Vec::new();
     drafts.sort_by(|a, b| a.proto.name().cmp(b.proto.name()));
@@ -43,7 +43,7 @@ pub(super) fn sort(mut drafts: Vec<Draft>) -> (Vec<Draft>, Vec<Error>) {
     (drafts.collect(), errors)
 }
 
-/// Adds what is imported of `google/protobuf/` and not there.
+/// Adds the imported files of `google/protobuf/` that are not present.
 fn add_built_in(drafts: &mut Vec<Draft>) {
     let pool = DescriptorPool::global();
     let mut known = paths(drafts);
@@ -56,7 +56,7 @@ fn add_built_in(drafts: &mut Vec<Draft>) {
             .cloned()
             .collect();
         for path in missing {
-            // A file may name it twice.
+            // A file may contain the import twice.
             if known.contains(&path) {
                 continue;
             }
@@ -82,7 +82,7 @@ fn paths(drafts: &[Draft]) -> HashSet<String> {
     paths.collect()
 }
 
-/// What people see of the files that import one of `paths`, directly or through others.
+/// Returns the display paths of the files that import one of `paths`, directly or indirectly.
 pub(super) fn importing(drafts: &[Draft], mut paths: HashSet<String>) -> HashSet<String> {
     loop {
         let before = paths.len();
@@ -106,7 +106,7 @@ pub(super) fn importing(drafts: &[Draft], mut paths: HashSet<String>) -> HashSet
     importing.map(|draft| draft.display.to_string()).collect()
 }
 
-/// Reports imports that are not there, or there twice, and takes them out.
+/// Reports and removes missing and duplicate imports.
 fn cut_missing(drafts: &mut [Draft]) -> Vec<Error> {
     let known = paths(drafts);
     let mut errors = Vec::new();
@@ -143,7 +143,7 @@ fn remove_import(draft: &mut Draft, index: usize) {
             *other -= 1;
         }
     }
-    // The places of the imports behind it move up.
+    // The source positions of the following imports get a smaller index.
     if let Some(info) = &mut draft.proto.source_code_info {
         info.location
             .retain_mut(|location| match location.path[..] {
@@ -165,7 +165,7 @@ enum Mark {
     Done,
 }
 
-/// Indices of the files, imports first. Cycles are reported, each once, and cut.
+/// Returns the file indices, imports first. Each cycle is reported once and broken.
 fn order(drafts: &mut [Draft]) -> (Vec<usize>, Vec<Error>) {
     let index: HashMap<String, usize> = drafts
         .iter()
@@ -176,7 +176,7 @@ fn order(drafts: &mut [Draft]) -> (Vec<usize>, Vec<Error>) {
     let mut order = Vec::with_capacity(drafts.len());
     let mut errors = Vec::new();
     for first in 0..drafts.len() {
-        // (file, its next import): a stack, because chains of imports may be long.
+        // `(file, next import)`. An explicit stack, because import chains may be long.
         let mut stack = match marks[first] {
             Mark::New => vec![(first, 0)],
             _ => continue,

@@ -1,16 +1,16 @@
-//! Where the elements of a file stand, by their paths in the descriptor.
+//! Source positions of the elements of a file, by their paths in the descriptor.
 
 use prost_types::source_code_info::Location;
 
-use super::Draft;
+use super::draft::Draft;
 use crate::model::{Docs, Source, Span};
 
-/// The places of a file.
+/// Source positions of a file.
 #[derive(Debug)]
 pub(super) struct Sources<'a> {
-    /// Sorted by path.
+    /// Positions, sorted by path.
     locations: &'a [Location],
-    /// The lines, to count columns in characters; none where all of it is ASCII.
+    /// Lines of the text, to count columns in characters; `None` if the text is ASCII.
     lines: Option<Vec<&'a str>>,
 }
 
@@ -24,7 +24,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// All places of a path: statements of a list, such as `reserved`, share one.
+    /// Returns all positions of a path. Statements of one list, such as `reserved`, share a path.
     fn all(&self, path: &[i32]) -> impl Iterator<Item = &'a Location> {
         let first = self
             .locations
@@ -33,12 +33,12 @@ impl<'a> Sources<'a> {
         rest.take_while(move |location| location.path == path)
     }
 
-    /// The comments of the statements that share a path.
+    /// Returns the comments of the statements that share a path.
     pub(super) fn docs_of_all(&self, path: &[i32]) -> Vec<Docs> {
         self.all(path).filter_map(docs).map(|docs| *docs).collect()
     }
 
-    /// The comments of the block `list` in which the element of that index is the first.
+    /// Returns the comments of the block `list`, if the element of that index is its first one.
     pub(super) fn docs_of_block(&self, list: &[i32], index: i32) -> Option<Docs> {
         let spans = |index: i32| self.span(&[list, &[index]].concat());
         let own = spans(index)?;
@@ -62,7 +62,7 @@ impl<'a> Sources<'a> {
         self.span_of(self.find(path)?)
     }
 
-    /// The place and the comments of an element; `name` is the path of its name.
+    /// Returns the position and the comments of an element; `name` is the path of its name.
     pub(super) fn source(&self, path: &[i32], name: &[i32]) -> Source {
         let Some(location) = self.find(path) else {
             return Source::default();
@@ -91,7 +91,7 @@ impl<'a> Sources<'a> {
         })
     }
 
-    /// The parser counts bytes.
+    /// Converts a byte column of the parser into a character column.
     fn column(&self, line: i32, bytes: i32) -> u32 {
         let lines = self.lines.as_ref();
         let Some(line) = lines.and_then(|lines| lines.get(line as usize)) else {

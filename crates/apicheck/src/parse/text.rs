@@ -1,39 +1,48 @@
-//! A text to a draft: syntax only.
+//! Parsing of one file: syntax only.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use miette::Diagnostic;
 
+use super::draft::{Draft, Text};
 use super::edition::{self, Respelled};
 use super::error::{Error, Reason};
-use super::{Draft, Text};
 use crate::finding::Location;
 use crate::model::{Name, Span, Syntax};
 
-/// Reads one file.
-pub(super) fn read(text: &Text) -> Result<Draft, Vec<Error>> {
+impl Text {
+    /// Parses the file. Imports and names are not resolved.
+    ///
+    /// # Errors
+    /// Returns all syntax errors that the parser can distinguish.
+    pub fn read(&self) -> Result<Draft, Vec<Error>> {
+        read(self)
+    }
+}
+
+/// Parses one file, and reports all its syntax errors.
+fn read(text: &Text) -> Result<Draft, Vec<Error>> {
     let source = std::str::from_utf8(&text.bytes).map_err(|error| {
         let valid = String::from_utf8_lossy(&text.bytes[..error.valid_up_to()]);
         let end = valid.len();
-        vec![Mistakes::of(text, &valid).at(end..end, Reason::NotUtf8)]
+        vec![FileErrors::of(text, &valid).at(end..end, Reason::NotUtf8)]
     })?;
     let respelled = edition::respell(source);
-    if let Some(Respelled { mistakes, .. }) = &respelled
-        && !mistakes.is_empty()
+    if let Some(Respelled { errors, .. }) = &respelled
+        && !errors.is_empty()
     {
-        let at = Mistakes::of(text, source);
-        let mistakes = mistakes.iter();
-        let mistakes =
-            mistakes.map(|(place, why)| at.at(place.clone(), Reason::Syntax(why.clone())));
-        return Err(mistakes.collect());
+        let at = FileErrors::of(text, source);
+        let errors = errors.iter();
+        let errors = errors.map(|(place, why)| at.at(place.clone(), Reason::Syntax(why.clone())));
+        return Err(errors.collect());
     }
     let spelled = respelled.as_ref().map_or(source, |file| &file.text);
     let mut proto = protox_parse::parse(&text.path, spelled).map_err(|error| {
-        let mistakes = Mistakes::of(text, source);
-        let first = mistakes.told(respelled.as_ref(), &error);
+        let errors = FileErrors::of(text, source);
+        let first = errors.converted(respelled.as_ref(), &error);
         let related = error.related().into_iter().flatten();
-        let related = related.map(|error| mistakes.told(respelled.as_ref(), error));
+        let related = related.map(|error| errors.converted(respelled.as_ref(), error));
         std::iter::once(first).chain(related).collect::<Vec<_>>()
     })?;
     let syntax = match (&respelled, proto.syntax()) {
@@ -55,30 +64,30 @@ pub(super) fn read(text: &Text) -> Result<Draft, Vec<Error>> {
     })
 }
 
-/// The mistakes of a file; they share its text, for there may be many.
-struct Mistakes {
+/// Error factory for one file. The errors share its text, because there may be many.
+struct FileErrors {
     path: String,
     source: Name,
-    /// Where each line begins.
+    /// Byte offset of each line.
     lines: Vec<usize>,
 }
 
-impl Mistakes {
+impl FileErrors {
     fn of(text: &Text, source: &str) -> Self {
-        Mistakes {
+        FileErrors {
             path: text.display.to_string(),
             source: source.into(),
             lines: edition::starts(source),
         }
     }
 
-    /// What the parser tells.
-    fn told(&self, respelled: Option<&Respelled>, error: &dyn Diagnostic) -> Error {
+    /// Converts an error of the parser.
+    fn converted(&self, respelled: Option<&Respelled>, error: &dyn Diagnostic) -> Error {
         let label = error.labels().and_then(|mut labels| labels.next());
         let original = |offset| respelled.map_or(offset, |file| file.original(offset));
         let range =
             label.map(|label| original(label.offset())..original(label.offset() + label.len()));
-        // Without a place it is about the end of the file.
+        // An error without a label is about the end of the file.
         let end = self.source.len();
         self.at(range.unwrap_or(end..end), Reason::Syntax(error.to_string()))
     }

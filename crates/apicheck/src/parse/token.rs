@@ -1,28 +1,28 @@
-//! The tokens of a text, as far as the parser's answer does not tell them.
+//! Tokenizer for comments and editions, which the parser does not report.
 
 use std::ops::Range;
 
-/// A token, by its bytes.
+/// Token, as a byte range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Token {
-    pub(crate) kind: Kind,
+    pub(crate) kind: TokenKind,
     pub(crate) range: Range<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A keyword, a part of a name, or a number.
+pub(crate) enum TokenKind {
+    /// Keyword, part of a name, or number.
     Word,
-    /// A string literal, quotes included.
+    /// String literal, quotes included.
     Text,
-    /// A comment, its markers included, without the end of the line.
+    /// Comment with its markers, without the line end.
     Comment,
-    /// A single other character, by its first byte.
+    /// Any other single character, by its first byte.
     Sign(u8),
 }
 
-/// All tokens of a text. What is no token of the language is a sign or ends with the text: the parser
-/// tells what is wrong with it.
+/// Returns all tokens of a text. Invalid input becomes a sign or ends with the text; the parser
+/// reports it.
 pub(crate) fn tokens(source: &str) -> impl Iterator<Item = Token> + '_ {
     let bytes = source.as_bytes();
     let mut at = 0;
@@ -33,16 +33,16 @@ pub(crate) fn tokens(source: &str) -> impl Iterator<Item = Token> + '_ {
         let start = at;
         let rest = bytes.get(start..)?;
         let (kind, length) = match *rest {
-            [b'/', b'/', ..] => (Kind::Comment, until(rest, b"\n", 0)),
-            [b'/', b'*', ..] => (Kind::Comment, until(rest, b"*/", 2) + 2),
-            [quote @ (b'"' | b'\''), ..] => (Kind::Text, text(rest, quote)),
+            [b'/', b'/', ..] => (TokenKind::Comment, until(rest, b"\n", 0)),
+            [b'/', b'*', ..] => (TokenKind::Comment, until(rest, b"*/", 2) + 2),
+            [quote @ (b'"' | b'\''), ..] => (TokenKind::Text, text(rest, quote)),
             [first, ..] if is_word(first) => {
                 let end = rest.iter().position(|byte| !is_word(*byte));
-                (Kind::Word, end.unwrap_or(rest.len()))
+                (TokenKind::Word, end.unwrap_or(rest.len()))
             }
             [sign, ..] => {
                 let letter = source.get(start..).and_then(|rest| rest.chars().next());
-                (Kind::Sign(sign), letter.map_or(1, char::len_utf8))
+                (TokenKind::Sign(sign), letter.map_or(1, char::len_utf8))
             }
             [] => return None,
         };
@@ -58,14 +58,14 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Where `end` begins, from `from` on, or else the end of all.
+/// Returns the offset of `end`, searched from `from` on, or the length of the text.
 fn until(bytes: &[u8], end: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
     let found = rest.windows(end.len()).position(|window| window == end);
     found.map_or(bytes.len(), |at| from + at)
 }
 
-/// The length of a string literal; it ends with its line at the latest.
+/// Returns the length of a string literal. It ends at the end of its line at the latest.
 fn text(bytes: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while let Some(&byte) = bytes.get(at) {
@@ -81,24 +81,24 @@ fn text(bytes: &[u8], quote: u8) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, tokens};
+    use super::{TokenKind, tokens};
 
     #[test]
-    fn tokens_are_told_apart() {
+    fn all_token_kinds_are_recognised() {
         let source = "a.b='\\'//' // c\n/* d */ü\"x";
         let found: Vec<_> = tokens(source)
             .map(|token| (token.kind, &source[token.range]))
             .collect();
         let expected = [
-            (Kind::Word, "a"),
-            (Kind::Sign(b'.'), "."),
-            (Kind::Word, "b"),
-            (Kind::Sign(b'='), "="),
-            (Kind::Text, "'\\'//'"),
-            (Kind::Comment, "// c"),
-            (Kind::Comment, "/* d */"),
-            (Kind::Sign(0xc3), "ü"),
-            (Kind::Text, "\"x"),
+            (TokenKind::Word, "a"),
+            (TokenKind::Sign(b'.'), "."),
+            (TokenKind::Word, "b"),
+            (TokenKind::Sign(b'='), "="),
+            (TokenKind::Text, "'\\'//'"),
+            (TokenKind::Comment, "// c"),
+            (TokenKind::Comment, "/* d */"),
+            (TokenKind::Sign(0xc3), "ü"),
+            (TokenKind::Text, "\"x"),
         ];
         assert_eq!(found, expected);
     }

@@ -1,12 +1,14 @@
-//! Enums, services and extensions as text.
+//! Printing of enums, services and extensions.
 
 use std::collections::BTreeSet;
 
 use super::Sheet;
 use super::layout::block;
-use crate::model::{Docs, Enum, EnumValue, Extension, MessageId, Method, Range, Service, Syntax};
+use crate::model::{
+    Docs, Enum, EnumValue, Extension, MessageId, Method, NumberRange, Service, Syntax,
+};
 
-/// The last number of a field, written as `max`.
+/// Highest field number, printed as `max`.
 pub(super) const LAST_FIELD: i32 = 536_870_911;
 
 impl Sheet<'_> {
@@ -21,7 +23,7 @@ impl Sheet<'_> {
         for value in dropped {
             self.lost.take(value.source.span);
             names.insert(&value.name);
-            numbers.push(Range {
+            numbers.push(NumberRange {
                 first: value.number,
                 last: value.number,
             });
@@ -65,10 +67,10 @@ impl Sheet<'_> {
         self.documented(&method.source, block(&head, &parts))
     }
 
-    /// The `reserved` statements for numbers and names.
+    /// Prints the `reserved` statements for numbers and names.
     pub(super) fn reserved_lines(
         &self,
-        numbers: &[Range],
+        numbers: &[NumberRange],
         names: &BTreeSet<&str>,
         last: i32,
         docs: &[Docs],
@@ -106,13 +108,13 @@ impl Sheet<'_> {
     }
 }
 
-/// A full name without what it lies in.
+/// Returns the last part of a full name.
 pub(super) fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Numbers as `1, 3 to 5, 7 to max`.
-pub(super) fn ranges(ranges: &[Range], last: i32) -> String {
+/// Formats numbers as `1, 3 to 5, 7 to max`.
+pub(super) fn ranges(ranges: &[NumberRange], last: i32) -> String {
     let mut sorted = ranges.to_vec();
     sorted.sort();
     sorted.dedup();

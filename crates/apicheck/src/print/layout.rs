@@ -2,19 +2,19 @@
 
 use crate::model::Docs;
 
-/// An option as it is written.
+/// Option in printed form.
 #[derive(Debug)]
-pub(super) struct Entry {
-    /// The field or extension that it sets; zero when it is none of the model's.
+pub(super) struct OptionText {
+    /// Number of the field or extension; zero for options that the model does not contain.
     pub(super) number: u32,
     pub(super) name: String,
     pub(super) value: String,
 }
 
-/// The longest line that is not broken.
+/// Maximum length of an unbroken line.
 const WIDTH: usize = 100;
 
-/// A declaration with the comments around it.
+/// Prints a declaration with its comments.
 pub(super) fn commented(docs: &Docs, text: &str) -> String {
     let mut out = String::new();
     for paragraph in &docs.detached {
@@ -29,7 +29,8 @@ pub(super) fn commented(docs: &Docs, text: &str) -> String {
     };
     let trailing = comment(trailing);
     match text.split_once(" {\n") {
-        // Of a block, it is what follows the brace; an empty line keeps it from the first item.
+        // The trailing comment of a block follows its brace. An empty line separates it from the
+        // first item.
         Some((head, rest)) if !head.contains('\n') => {
             let apart = if rest == "}" { "" } else { "\n" };
             out + &format!(
@@ -41,7 +42,7 @@ pub(super) fn commented(docs: &Docs, text: &str) -> String {
     }
 }
 
-/// Lines of comment, each with its end.
+/// Prints comment lines, each with its line end.
 pub(super) fn comment(text: &str) -> String {
     text.strip_suffix('\n')
         .unwrap_or(text)
@@ -50,7 +51,8 @@ pub(super) fn comment(text: &str) -> String {
         .collect()
 }
 
-/// `head { items }`, each item indented; items of more than one line stand apart.
+/// Prints `head { items }` with indented items. Items with several lines are separated by empty
+/// lines.
 pub(super) fn block(head: &str, items: &[String]) -> String {
     if items.is_empty() {
         return format!("{head} {{\n}}");
@@ -58,14 +60,14 @@ pub(super) fn block(head: &str, items: &[String]) -> String {
     format!("{head} {{\n{}\n}}", indented(&apart(items)))
 }
 
-/// Items below each other, with an empty line where one of two neighbours has several lines or is a
+/// Joins items line by line, with an empty line between neighbours if one has several lines or is a
 /// comment.
 pub(super) fn apart(items: &[String]) -> String {
     let mut out = String::new();
     let mut before: Option<&String> = None;
     for item in items {
         if let Some(before) = before {
-            // A comment that stands alone would belong to its neighbour.
+            // Without the empty line, the comment would belong to its neighbour.
             let wide = [before, item]
                 .iter()
                 .any(|one| one.contains('\n') || one.starts_with("//"));
@@ -88,8 +90,8 @@ fn indented(text: &str) -> String {
     lines.join("\n")
 }
 
-/// `head [options]`, broken into lines when it is long.
-pub(super) fn head_with(head: &str, options: &[Entry]) -> String {
+/// Prints `head [options]`, on several lines if it is long.
+pub(super) fn head_with(head: &str, options: &[OptionText]) -> String {
     if options.is_empty() {
         return head.to_owned();
     }

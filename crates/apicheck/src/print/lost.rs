@@ -1,26 +1,26 @@
-//! Comments that the parser gives to no element: in the brackets of options, at the end of a block,
-//! behind its brace. They are printed where they stood, among the parts of what they stand in.
+//! Comments that the parser attaches to no element: inside option brackets, at the end of a block,
+//! after its brace. They are printed at their position among the parts of the enclosing element.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::model::{Docs, File, Options, Source, Span, Tree};
-use crate::parse::token::{Kind, tokens};
+use crate::parse::token::{TokenKind, tokens};
 
-/// The lost comments of a file, until somebody prints them.
+/// Unattached comments of a file that are not printed yet.
 #[derive(Debug, Default)]
 pub(super) struct Lost(RefCell<Vec<Paragraph>>);
 
-/// Lines of comment that stand below each other.
+/// Paragraph of consecutive comment lines.
 #[derive(Debug, Clone)]
 pub(super) struct Paragraph {
     pub(super) span: Span,
-    /// Without markers.
+    /// Text without comment markers.
     pub(super) text: String,
 }
 
 impl Lost {
-    /// The comments in the text of a file that none of its elements has.
+    /// Returns the comments in the text of a file that belong to no element.
     pub(super) fn of(tree: &Tree, file: &File) -> Lost {
         let Some(source) = file.text.as_deref() else {
             return Lost::default();
@@ -37,10 +37,10 @@ impl Lost {
             }
         }
         let mut lost: Vec<Paragraph> = Vec::new();
-        let mut place = Place::default();
-        for token in tokens(source).filter(|token| token.kind == Kind::Comment) {
-            let (line, column) = place.advance(source, token.range.start);
-            let (end_line, end_column) = place.advance(source, token.range.end);
+        let mut position = TextPosition::default();
+        for token in tokens(source).filter(|token| token.kind == TokenKind::Comment) {
+            let (line, column) = position.advance(source, token.range.start);
+            let (end_line, end_column) = position.advance(source, token.range.end);
             let text = inside(&source[token.range]);
             let is_kept = text
                 .lines()
@@ -73,7 +73,8 @@ impl Lost {
         Lost(RefCell::new(lost))
     }
 
-    /// Those inside an element and behind it on its last line; what lies in it takes its own first.
+    /// Takes the comments inside an element or after it on its last line. Inner elements take
+    /// theirs first.
     pub(super) fn take(&self, span: Option<Span>) -> Vec<Paragraph> {
         let Some(span) = span else {
             return Vec::new();
@@ -87,22 +88,22 @@ impl Lost {
         inside
     }
 
-    /// Those that nobody took.
+    /// Takes the remaining comments.
     pub(super) fn rest(&self) -> Vec<Paragraph> {
         self.0.take()
     }
 }
 
-/// A walk through a text that counts lines and columns.
+/// Walk through a text that counts lines and columns.
 #[derive(Debug, Default)]
-struct Place {
+struct TextPosition {
     offset: usize,
     line: u32,
     start: usize,
 }
 
-impl Place {
-    /// The line and the column, in characters from 1, of a byte that is not before the last one.
+impl TextPosition {
+    /// Returns line and column (in characters, from 1) of a byte offset. Offsets must not decrease.
     fn advance(&mut self, source: &str, offset: usize) -> (u32, u32) {
         let passed = source.get(self.offset..offset).unwrap_or_default();
         for (at, _) in passed.match_indices('\n') {
@@ -115,7 +116,7 @@ impl Place {
     }
 }
 
-/// A comment without its markers.
+/// Returns a comment without its markers.
 fn inside(comment: &str) -> String {
     if let Some(line) = comment.strip_prefix("//") {
         return line.trim_end().to_owned();
@@ -124,7 +125,7 @@ fn inside(comment: &str) -> String {
     let block = block.strip_suffix("*/").unwrap_or(block).trim_end();
     let mut lines = block.lines();
     let first = lines.next().unwrap_or_default().trim_end().to_owned();
-    // The stars that stand below each other are no text.
+    // Stars at the start of continuation lines are not text.
     lines.fold(first, |text, line| {
         let line = line.trim_start();
         let line = line.strip_prefix('*').unwrap_or(line).trim_end();
@@ -137,12 +138,12 @@ fn inside(comment: &str) -> String {
     })
 }
 
-/// A line as it is compared: the parser and the text differ in what stands around it.
+/// Normalises a line for comparison: the parser and the text differ in the surrounding characters.
 fn bare(line: &str) -> &str {
     line.trim().trim_start_matches('*').trim()
 }
 
-/// The comments of all elements of a file.
+/// Returns the comments of all elements of a file.
 fn all_docs<'t>(tree: &'t Tree, file: &'t File) -> Vec<&'t Docs> {
     let mut all = Vec::new();
     let statements = [&file.syntax_source, &file.package_source].into_iter();

@@ -1,16 +1,17 @@
-//! Messages, their fields and groups as text.
+//! Printing of messages, fields and groups.
 
 use std::collections::BTreeSet;
 
 use super::declaration::{LAST_FIELD, ranges, short};
-use super::layout::{Entry, block, head_with};
+use super::layout::{OptionText, block, head_with};
 use super::{Item, Sheet, VERSIONING, value};
 use crate::model::{
-    Cardinality, EnumId, Field, Kind, Message, MessageId, Range, Scalar, Source, Syntax, json_name,
+    Cardinality, EnumId, Field, Kind, Message, MessageId, NumberRange, Scalar, Source, Syntax,
+    json_name,
 };
 
 impl Sheet<'_> {
-    /// What is declared in a file or a message: messages, enums, extensions.
+    /// Prints the declarations of a file or a message: messages, enums, extensions.
     pub(super) fn nested(
         &self,
         scope: &str,
@@ -56,11 +57,11 @@ impl Sheet<'_> {
         self.documented(&message.source, text)
     }
 
-    /// What stands in the braces of a message or a group.
+    /// Prints the contents of the braces of a message or group.
     fn inside(&self, message: &Message) -> Vec<String> {
         let scope = self.plan().type_name(&message.name);
         let mut head = self.option_lines(scope, &message.options);
-        head.extend(self.what_it_was(scope, message));
+        head.extend(self.previous_type(scope, message));
         head.extend(self.reserved(message));
         if !message.extension_ranges.is_empty() {
             let ranges = ranges(&message.extension_ranges, LAST_FIELD);
@@ -73,26 +74,28 @@ impl Sheet<'_> {
         head
     }
 
-    /// A message that moves says what it was.
-    fn what_it_was(&self, scope: &str, message: &Message) -> Option<String> {
+    /// Prints the annotation with the previous type of a message that moves.
+    fn previous_type(&self, scope: &str, message: &Message) -> Option<String> {
         let file = self.printer.extensions.get(VERSIONING)?;
         if !self.moves() {
             return None;
         }
         self.uses(*file);
         let name = self.printer.names.option(scope, VERSIONING);
-        let was = value::quoted(message.name.as_bytes(), true);
-        Some(format!("option ({name}).previous_message_type = {was};"))
+        let earlier = value::quoted(message.name.as_bytes(), true);
+        Some(format!(
+            "option ({name}).previous_message_type = {earlier};"
+        ))
     }
 
-    /// What must not be used: as before, and what is dropped now.
+    /// Prints the reservations: existing ones and those of removed fields.
     fn reserved(&self, message: &Message) -> Vec<String> {
         let dropped = || {
             let fields = message.fields.iter();
             fields.filter(|field| !self.plan().keeps_field(message, field))
         };
         let mut numbers = message.reserved.clone();
-        numbers.extend(dropped().map(|field| Range {
+        numbers.extend(dropped().map(|field| NumberRange {
             first: field.number,
             last: field.number,
         }));
@@ -101,7 +104,8 @@ impl Sheet<'_> {
         self.reserved_lines(&numbers, &names, LAST_FIELD, &message.reserved_docs)
     }
 
-    /// The fields, those of a oneof together where its first one stands.
+    /// Prints the fields. Members of a oneof are printed together, at the position of the first
+    /// one.
     fn fields(&self, scope: &str, message: &Message) -> Vec<Item> {
         let keeps = |field: &&Field| self.plan().keeps_field(message, field);
         let (kept, dropped): (Vec<&Field>, Vec<&Field>) = message.fields.iter().partition(keeps);
@@ -165,7 +169,7 @@ impl Sheet<'_> {
         let label = if in_oneof { "" } else { self.label(field) };
         let mut options = self.options(scope, &field.options);
         let mut add = |name: &str, value: String| {
-            options.push(Entry {
+            options.push(OptionText {
                 number: 0,
                 name: name.to_owned(),
                 value,
@@ -177,7 +181,7 @@ impl Sheet<'_> {
         if let Some(default) = &field.default {
             let text = match field.kind {
                 Kind::Scalar(Scalar::String) => value::quoted(default.as_bytes(), true),
-                // Descriptors hold bytes escaped already.
+                // Descriptors contain bytes in escaped form.
                 Kind::Scalar(Scalar::Bytes) => format!("\"{default}\""),
                 _ => default.to_string(),
             };
@@ -190,7 +194,8 @@ impl Sheet<'_> {
             let group = short(self.plan().type_name(&message.name));
             let head = format!("{label}group {group} = {}", field.number);
             let text = block(&head_with(&head, &options), &self.inside(message));
-            // The comments are those of its message, or of its field, in sets of some compilers.
+            // The comments belong to the message, or to the field in descriptor sets of some
+            // compilers.
             let has_docs = |source: &&Source| source.docs.is_some();
             let source = Some(&message.source).filter(has_docs);
             return self.documented(source.unwrap_or(&field.source), text);

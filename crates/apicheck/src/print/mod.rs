@@ -1,8 +1,8 @@
-//! A file of the model as text, in a formatting of its own: the same model gives the same text, and
-//! reading the text gives the same model.
+//! Printing of a file of the model as text. The formatting is fixed: the same model gives the same
+//! text, and parsing the text gives the same model.
 //!
-//! Elements stand in the order of their source, options and reserved numbers first; comments stay
-//! with what they stand at. Imports are those that are used, sorted; public imports stay.
+//! Elements keep their order, options and reservations come first, comments stay with their
+//! elements. Imports are the used ones, sorted; public imports are kept.
 
 mod declaration;
 mod layout;
@@ -15,60 +15,60 @@ mod value;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use crate::generate::{MIGRATE, Plan};
 use crate::model::{
     Docs, File, FileId, ImportMode, Kind, MessageId, Options, Source, Span, Symbol, Syntax, Tree,
 };
-use layout::{Entry, apart, comment, commented, head_with};
+use crate::plan::{MIGRATE, Plan};
+use layout::{OptionText, apart, comment, commented, head_with};
 use lost::Lost;
-use names::Names;
+use names::KnownNames;
 use references::References;
 
-/// A part of a file or block, and where it stood.
+/// Part of a file or block, with its source position.
 type Item = (Option<Span>, String);
 
-/// The annotation that tells a message what it was.
+/// Annotation with the previous type of a message.
 const VERSIONING: &str = "udpa.annotations.versioning";
 
-/// The annotation that tells how far a file is.
+/// Annotation with the status of a file.
 const STATUS: &str = "udpa.annotations.file_status";
 
-/// Prints files of one tree, as a plan says.
+/// Printer for the files of one tree, following a plan.
 #[derive(Debug)]
 pub struct Printer<'a> {
     tree: &'a Tree,
     plan: &'a Plan,
-    names: Names,
-    /// The file that declares each extension.
+    names: KnownNames,
+    /// File that declares each extension.
     extensions: HashMap<&'a str, FileId>,
-    /// The messages that are written where their field is: groups of proto2.
+    /// Messages that are printed in their field: groups of proto2.
     groups: HashSet<MessageId>,
 }
 
-/// One file on its way to text.
+/// Output of one file.
 struct Sheet<'a> {
     printer: &'a Printer<'a>,
     file: &'a File,
-    /// The files that declare what is used.
+    /// Files that declare the used types and options.
     used: RefCell<BTreeSet<FileId>>,
     lost: Lost,
 }
 
 impl<'a> Printer<'a> {
-    /// A printer for a tree.
+    /// Creates a printer for a tree.
     #[must_use]
     pub fn new(tree: &'a Tree, plan: &'a Plan) -> Self {
         let extensions = tree.extensions.iter();
         Printer {
             tree,
             plan,
-            names: Names::of(tree, plan),
+            names: KnownNames::of(tree, plan),
             extensions: extensions.map(|one| (&*one.name, one.file)).collect(),
             groups: groups(tree),
         }
     }
 
-    /// The text of a file.
+    /// Returns the text of a file.
     #[must_use]
     pub fn file(&self, file: &File) -> String {
         let sheet = Sheet {
@@ -96,7 +96,8 @@ impl<'a> Printer<'a> {
         parts.join("\n\n") + "\n"
     }
 
-    /// The text of one message, enum or service by its full name; empty when there is none.
+    /// Returns the text of a message, enum or service by its full name, or an empty text if it does
+    /// not exist.
     #[must_use]
     pub fn element(&self, name: &str) -> String {
         let tree = self.tree;
@@ -128,7 +129,7 @@ impl<'a> Sheet<'a> {
         self.printer.plan.package(self.file)
     }
 
-    /// Whether deprecation and annotations of the file are carried out.
+    /// Returns whether deprecations and annotations of the file are applied.
     fn moves(&self) -> bool {
         self.plan().carries_out(self.file.id)
     }
@@ -139,7 +140,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// A type by the name that `scope` can call it.
+    /// Returns the shortest name of a type in `scope`.
     fn type_name(&self, scope: &str, full: &str, file: FileId) -> String {
         self.uses(file);
         self.printer.names.short(scope, self.plan().type_name(full))
@@ -179,13 +180,13 @@ impl<'a> Sheet<'a> {
         {
             self.uses(*file);
             let name = self.printer.names.option(self.package(), STATUS);
-            entries.push(Entry {
+            entries.push(OptionText {
                 number: 0,
                 name: format!("({name}).package_version_status"),
                 value: String::new(),
             });
         }
-        for Entry { name, value, .. } in &mut entries {
+        for OptionText { name, value, .. } in &mut entries {
             match target {
                 Some(_) if name.contains(STATUS) => {
                     *value = status(name, value, self.plan().status());
@@ -199,14 +200,14 @@ impl<'a> Sheet<'a> {
         self.lines(entries, &self.file.options)
     }
 
-    /// The options of an element. What a major carries out is left out.
-    fn options(&self, scope: &str, options: &Options) -> Vec<Entry> {
+    /// Returns the options of an element, without annotations that the next major applies.
+    fn options(&self, scope: &str, options: &Options) -> Vec<OptionText> {
         let Some(message) = options.message() else {
             return Vec::new();
         };
         let mut entries = Vec::new();
         let mut add = |number: u32, found: Vec<(String, String)>| {
-            entries.extend(found.into_iter().map(|(name, value)| Entry {
+            entries.extend(found.into_iter().map(|(name, value)| OptionText {
                 number,
                 name,
                 value,
@@ -236,21 +237,21 @@ impl<'a> Sheet<'a> {
         entries
     }
 
-    /// The options of an element as statements.
+    /// Prints the options of an element as statements.
     fn option_lines(&self, scope: &str, options: &Options) -> Vec<String> {
         self.lines(self.options(scope, options), options)
     }
 
-    /// Options as statements, each with the comments that it had.
-    fn lines(&self, entries: Vec<Entry>, options: &Options) -> Vec<String> {
+    /// Prints options as statements, with their comments.
+    fn lines(&self, entries: Vec<OptionText>, options: &Options) -> Vec<String> {
         let mut before = 0;
-        let line = |Entry {
+        let line = |OptionText {
                         number,
                         name,
                         value,
-                    }: Entry| {
+                    }: OptionText| {
             let line = format!("option {name} = {value};");
-            // Statements that set parts of one option share their comments.
+            // Statements for parts of one option share their comments.
             let is_first = std::mem::replace(&mut before, number) != number;
             let docs = options.docs().filter(|(of, _)| is_first && *of == number);
             let docs: Vec<Docs> = docs.map(|(_, docs)| docs.clone()).collect();
@@ -259,7 +260,7 @@ impl<'a> Sheet<'a> {
         entries.into_iter().map(line).collect()
     }
 
-    /// Texts in options that name what moves: types, and REST paths with the major.
+    /// Updates option values that name moved types, and REST paths with the major.
     fn moved_text(&self, option: &str, value: String) -> String {
         let Some(target) = self.plan().target(self.file.id) else {
             return value;
@@ -278,7 +279,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Messages, enums, services and extensions, in the order of their source.
+    /// Prints messages, enums, services and extensions in source order.
     fn body(&self) -> Vec<String> {
         let tree = self.tree();
         let scope = self.package();
@@ -294,26 +295,26 @@ impl<'a> Sheet<'a> {
         in_order(items)
     }
 
-    /// The parts of a block in their order, with the comments of the block that no part has.
+    /// Orders the parts of a block, and adds the unattached comments of the block.
     fn in_order(&self, block: Option<Span>, mut items: Vec<Item>) -> Vec<String> {
         let lost = self.lost.take(block).into_iter();
         items.extend(lost.map(|one| (Some(one.span), self.alone(&one.text))));
         in_order(items)
     }
 
-    /// A comment that stands for itself.
+    /// Prints a comment without an element.
     fn alone(&self, text: &str) -> String {
         comment(&self.references().text(text)).trim_end().to_owned()
     }
 
-    /// A statement with the comments around it and in its brackets.
-    fn statement(&self, source: &Source, head: &str, options: &[Entry]) -> String {
+    /// Prints a statement with its comments and the comments inside its brackets.
+    fn statement(&self, source: &Source, head: &str, options: &[OptionText]) -> String {
         let inside = self.lost.take(source.span).into_iter();
         let inside: String = inside.map(|one| self.alone(&one.text) + "\n").collect();
         self.documented(source, inside + &head_with(head, options) + ";")
     }
 
-    /// A declaration with the comments around it.
+    /// Prints a declaration with its comments.
     fn documented(&self, source: &Source, text: String) -> String {
         match &source.docs {
             Some(docs) => commented(&self.references().docs(docs), &text),
@@ -321,7 +322,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// A line with the comments of all the statements that it stands for.
+    /// Prints a line with the comments of all statements that it replaces.
     fn with_all(&self, docs: &[Docs], text: String) -> String {
         let references = self.references();
         let around = docs.iter().rev();
@@ -341,7 +342,7 @@ fn in_order(mut items: Vec<Item>) -> Vec<String> {
     items.into_iter().map(|(_, text)| text).collect()
 }
 
-/// The messages of groups of proto2.
+/// Returns the messages of proto2 groups.
 fn groups(tree: &Tree) -> HashSet<MessageId> {
     let fields = tree
         .messages
@@ -357,7 +358,7 @@ fn groups(tree: &Tree) -> HashSet<MessageId> {
     groups.collect()
 }
 
-/// The status of a file that moves.
+/// Returns the status value of a moved file.
 fn status(name: &str, value: &str, status: &str) -> String {
     const PART: &str = "package_version_status";
     if name.ends_with(PART) {
@@ -371,7 +372,7 @@ fn status(name: &str, value: &str, status: &str) -> String {
     })
 }
 
-/// A language's package with another version: `…/v3;corev3`, `io.envoy.v3`.
+/// Returns a language package with the new version: `…/v3;corev3`, `io.envoy.v3`.
 fn moved_package(value: &str, old: &str, new: &str) -> String {
     let separators = ['.', '/', ';', '"'];
     value

@@ -1,16 +1,16 @@
-//! The shortest name by which one place can call another.
+//! Shortest name of an element in a scope.
 
 use std::collections::HashSet;
 
-use crate::generate::Plan;
 use crate::model::Tree;
+use crate::plan::Plan;
 
-/// All that a first part of a name can stand for: types and packages, before and after a plan.
+/// All names that the first part of a name can mean: types and packages, before and after a plan.
 #[derive(Debug)]
-pub(super) struct Names(HashSet<String>);
+pub(super) struct KnownNames(HashSet<String>);
 
-impl Names {
-    pub(super) fn of(tree: &Tree, plan: &Plan) -> Names {
+impl KnownNames {
+    pub(super) fn of(tree: &Tree, plan: &Plan) -> KnownNames {
         let mut names: HashSet<String> = tree.names.keys().map(ToString::to_string).collect();
         names.extend(plan.new_types().map(str::to_owned));
         for file in &tree.files {
@@ -21,11 +21,11 @@ impl Names {
                 }
             }
         }
-        Names(names)
+        KnownNames(names)
     }
 
-    /// A name that means `full` inside `scope`, as short as can be; with a leading dot when no
-    /// other does.
+    /// Returns the shortest name that means `full` inside `scope`, with a leading dot if no other
+    /// name does.
     pub(super) fn short(&self, scope: &str, full: &str) -> String {
         let shared = scope
             .split('.')
@@ -41,7 +41,8 @@ impl Names {
             .unwrap_or_else(|| format!(".{full}"))
     }
 
-    /// The name of an extension in an option: whole, with a leading dot where something inner hides it.
+    /// Returns the full name of an extension in an option, with a leading dot if an inner scope
+    /// hides it.
     pub(super) fn option(&self, scope: &str, full: &str) -> String {
         let first = full.split('.').next().unwrap_or(full);
         let hidden = scopes(scope).any(|scope| self.0.contains(&format!("{scope}.{first}")));
@@ -52,7 +53,7 @@ impl Names {
         }
     }
 
-    /// The innermost scope that knows the first part decides, as in C++.
+    /// The innermost scope that contains the first part decides, as in C++.
     fn means(&self, scope: &str, name: &str, full: &str) -> bool {
         let first = name.split('.').next().unwrap_or(name);
         for outer in scopes(scope) {
@@ -67,7 +68,8 @@ impl Names {
     }
 }
 
-/// Whether a name begins as a statement of a message does: `extensions.wasm.v3.Config`.
+/// Returns whether a name starts with a keyword of a message statement:
+/// `extensions.wasm.v3.Config`.
 fn is_keyword(name: &str) -> bool {
     const KEYWORDS: &[&str] = &[
         "enum",
@@ -90,7 +92,7 @@ fn is_keyword(name: &str) -> bool {
     name.contains('.') && KEYWORDS.contains(&first)
 }
 
-/// `a.b.c`, `a.b`, `a`.
+/// Iterates over a scope and its outer scopes: `a.b.c`, `a.b`, `a`.
 fn scopes(scope: &str) -> impl Iterator<Item = &str> {
     let first = (!scope.is_empty()).then_some(scope);
     std::iter::successors(first, |scope| Some(scope.rsplit_once('.')?.0))
@@ -98,10 +100,10 @@ fn scopes(scope: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::Names;
+    use super::KnownNames;
 
     #[test]
-    fn names_are_as_short_as_their_scope_allows() {
+    fn short_returns_the_shortest_unambiguous_name() {
         let known = [
             "a",
             "a.b",
@@ -112,10 +114,10 @@ mod tests {
             "a.c.v1.N",
             "a.b.v1.M.c",
         ];
-        let names = Names(known.iter().map(ToString::to_string).collect());
+        let names = KnownNames(known.iter().map(ToString::to_string).collect());
         assert_eq!(names.short("a.b.v1", "a.b.v1.M"), "M");
         assert_eq!(names.short("a.b.v1", "a.c.v1.N"), "c.v1.N");
-        // `c` inside M is something else.
+        // `c` inside M means another element.
         assert_eq!(names.short("a.b.v1.M", "a.c.v1.N"), "a.c.v1.N");
         assert_eq!(
             names.short("a.b.v1", "google.protobuf.Any"),

@@ -1,15 +1,17 @@
-//! References in comments to what moves: `:ref:`Cluster <envoy_v3_api_msg_config.cluster.v3.Cluster>``.
+//! References in comments to moved elements: `:ref:`Cluster
+//! <envoy_v3_api_msg_config.cluster.v3.Cluster>``.
 //!
-//! The label is `ROOT_VERSION_api_SORT_NAME`, the name without the root of the package. A reference to
-//! what is not in the next major (a field that is dropped) stays one to the major before. Notes such
-//! as `[#next-major-version: …]` stay as they are: they tell what only a person can do.
+//! A label has the form `ROOT_VERSION_api_SORT_NAME`; the name lacks the root of the package. A
+//! reference to an element that is not in the next major (a removed field) still points to the
+//! previous major. Notes such as `[#next-major-version: …]` are not changed, because only a person
+//! can act on them.
 
-use crate::generate::Plan;
 use crate::model::{Docs, Tree};
+use crate::plan::Plan;
 
 const MARK: &str = "_api_";
 
-/// Comments with the references to what a plan moves following it.
+/// Updates references in comments according to a plan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct References<'a> {
     pub(super) tree: &'a Tree,
@@ -17,7 +19,7 @@ pub(super) struct References<'a> {
 }
 
 impl References<'_> {
-    /// All comments of an element.
+    /// Updates all comments of an element.
     pub(super) fn docs(self, docs: &Docs) -> Docs {
         let text = |text: &str| Box::from(self.text(text));
         Docs {
@@ -27,7 +29,7 @@ impl References<'_> {
         }
     }
 
-    /// A comment.
+    /// Updates the references in one comment.
     pub(super) fn text(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -45,7 +47,7 @@ impl References<'_> {
         out + rest
     }
 
-    /// A label that means something that moves; none for all others.
+    /// Returns the new label for a moved element, or `None` for any other label.
     fn label(self, label: &str) -> Option<String> {
         let (head, rest) = label.split_once(MARK)?;
         let (root, _) = head.rsplit_once("_v")?;
@@ -69,13 +71,13 @@ impl References<'_> {
         None
     }
 
-    /// The new path of a file, and its new version.
+    /// Returns the new path of a file, and its new version.
     fn file(self, path: &str) -> Option<(String, String)> {
         let target = self.plan.target(self.tree.file(path)?.id)?;
         Some((target.path.clone(), target.version.1.clone()))
     }
 
-    /// The new full name of an element, and its new version.
+    /// Returns the new full name of an element, and its new version.
     fn element(self, sort: &str, full: &str) -> Option<(String, String)> {
         let (tree, plan) = (self.tree, self.plan);
         let (owner, member) = match sort {
@@ -109,7 +111,7 @@ impl References<'_> {
         Some((full, version))
     }
 
-    /// Whether a type is in the next major, and all messages that it lies in.
+    /// Returns whether a type and all its enclosing messages are in the next major.
     fn is_kept(self, name: &str) -> bool {
         let (tree, plan) = (self.tree, self.plan);
         let parent = match (tree.message(name), tree.enumeration(name)) {

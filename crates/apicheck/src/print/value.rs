@@ -1,11 +1,11 @@
-//! Values of options as text.
+//! Option values as text.
 
 use std::fmt::Write as _;
 
 use prost_reflect::{DynamicMessage, Kind, Value};
 
-/// An option as `name` and `value`, one entry for each value of a repeated one. A message of which
-/// only one part is set is written by the path to it: `(validate.rules).string.min_len`.
+/// Formats an option as `name` and `value`, with one entry per value of a repeated option. A
+/// message with only one set part is written with its path: `(validate.rules).string.min_len`.
 pub(super) fn entries(name: &str, kind: &Kind, value: &Value) -> Vec<(String, String)> {
     match value {
         Value::List(values) => {
@@ -76,7 +76,7 @@ fn message(message: &DynamicMessage) -> String {
             }
             _ => {
                 let kind = field.kind();
-                // In text format a group is called as its message.
+                // In text format a group has the name of its message.
                 let group = kind.as_message().filter(|_| field.is_group());
                 let name = group.map_or(field.name(), |group| group.name());
                 parts.push(format!("{name}: {}", text(&kind, value)));
@@ -90,7 +90,7 @@ fn message(message: &DynamicMessage) -> String {
     format!("{{{}}}", parts.join(", "))
 }
 
-/// A string literal; what is no printable ASCII is escaped in bytes, and left as it is in text.
+/// Formats a string literal. Bytes outside printable ASCII are escaped; text is kept as UTF-8.
 pub(super) fn quoted(bytes: &[u8], utf8: bool) -> String {
     let mut out = String::from("\"");
     let escape = |out: &mut String, byte: u8| {

@@ -1,8 +1,8 @@
-//! Annotations of GitHub Actions: workflow commands on stdout.
+//! GitHub Actions annotations: workflow commands on stdout.
 
 use std::fmt::Write as _;
 
-use super::{Report, place, sentence};
+use super::findings::{Report, place, sentence};
 use crate::finding::Severity;
 
 pub(super) fn render(report: &Report) -> String {
@@ -31,20 +31,20 @@ pub(super) fn render(report: &Report) -> String {
     out
 }
 
-/// What GitHub's runner unescapes in the text of a command.
+/// Escapes the text of a workflow command.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// And in its properties.
+/// Escapes a property of a workflow command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 impl Report {
-    /// Markdown for `$GITHUB_STEP_SUMMARY`.
+    /// Returns Markdown for `$GITHUB_STEP_SUMMARY`.
     #[must_use]
     pub fn step_summary(&self) -> String {
         let mut out = format!("### oxds api\n\n{}\n", self.summary());

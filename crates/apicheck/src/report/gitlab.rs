@@ -1,8 +1,9 @@
-//! GitLab's code quality report.
+//! GitLab code quality report.
 
 use serde_json::json;
 
-use super::{Report, place, sentence};
+use super::findings::{Report, place, sentence};
+use super::json::pretty;
 use crate::finding::Severity;
 
 pub(super) fn render(report: &Report) -> String {
@@ -23,5 +24,5 @@ pub(super) fn render(report: &Report) -> String {
             },
         })
     });
-    super::json::pretty(&issues.collect::<Vec<_>>())
+    pretty(&issues.collect::<Vec<_>>())
 }

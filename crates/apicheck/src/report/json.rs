@@ -1,30 +1,30 @@
-//! JSON: one document, or a line for each finding. The first keys are those of buf, so that what
-//! reads buf's output reads this.
+//! JSON output: one document, or one line per finding. The first keys are those of buf, so that
+//! tools for buf's output can read it.
 
 use serde::Serialize;
 
-use super::{Report, place, severity_word};
+use super::findings::{Report, place, severity_word};
 use crate::finding::{Finding, Location};
 
-/// Raised when a field changes its meaning, which is not planned.
+/// Version of the JSON format. It grows when a field changes its meaning, which is not planned.
 const FORM: u32 = 1;
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct JsonReport<'a> {
     form: u32,
     compared: Option<&'a str>,
     summary: String,
-    findings: Vec<Line<'a>>,
+    findings: Vec<JsonFinding<'a>>,
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct JsonFinding<'a> {
     path: Option<&'a str>,
     start_line: Option<u32>,
     start_column: Option<u32>,
     end_line: Option<u32>,
     end_column: Option<u32>,
-    /// The rule, as buf calls this field.
+    /// Id of the rule under buf's name for this field.
     r#type: &'a str,
     message: &'a str,
     rule: &'a str,
@@ -34,24 +34,24 @@ struct Line<'a> {
     languages: Vec<String>,
     old_value: &'a str,
     new_value: &'a str,
-    old: Option<Place<'a>>,
+    old: Option<JsonLocation<'a>>,
     fix: Option<&'a str>,
     exempt: Option<&'a str>,
     fingerprint: String,
 }
 
 #[derive(Serialize)]
-struct Place<'a> {
+struct JsonLocation<'a> {
     path: &'a str,
     start_line: Option<u32>,
     start_column: Option<u32>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> JsonFinding<'a> {
     fn of(finding: &'a Finding) -> Self {
         let at = place(finding);
         let span = at.and_then(|at| at.span);
-        Line {
+        JsonFinding {
             path: at.map(|at| at.path.as_str()),
             start_line: span.map(|span| span.line),
             start_column: span.map(|span| span.column),
@@ -66,7 +66,7 @@ impl<'a> Line<'a> {
             languages: finding.languages.iter().map(ToString::to_string).collect(),
             old_value: &finding.old_value,
             new_value: &finding.new_value,
-            old: finding.old.as_ref().map(Place::of),
+            old: finding.old.as_ref().map(JsonLocation::of),
             fix: finding.fix.as_deref(),
             exempt: finding.exempt.as_deref(),
             fingerprint: finding.fingerprint(),
@@ -74,9 +74,9 @@ impl<'a> Line<'a> {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> JsonLocation<'a> {
     fn of(location: &'a Location) -> Self {
-        Place {
+        JsonLocation {
             path: &location.path,
             start_line: location.span.map(|span| span.line),
             start_column: location.span.map(|span| span.column),
@@ -85,21 +85,22 @@ impl<'a> Place<'a> {
 }
 
 pub(super) fn document(report: &Report) -> String {
-    let document = Document {
+    let document = JsonReport {
         form: FORM,
         compared: report.compared.as_deref(),
         summary: report.summary(),
-        findings: report.findings().iter().map(Line::of).collect(),
+        findings: report.findings().iter().map(JsonFinding::of).collect(),
     };
     pretty(&document)
 }
 
 pub(super) fn lines(report: &Report) -> String {
-    let line = |finding| serde_json::to_string(&Line::of(finding)).unwrap_or_default() + "\n";
+    let line =
+        |finding| serde_json::to_string(&JsonFinding::of(finding)).unwrap_or_default() + "\n";
     report.findings().iter().map(line).collect()
 }
 
-/// Nothing in these types can fail to be JSON.
+/// Serialises a value. These types cannot fail to serialise.
 pub(super) fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }

@@ -1,9 +1,9 @@
-//! A test report: a suite for each file, a failed case for each finding.
+//! JUnit report: one suite per file, one failed case per finding.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Report, place, sentence};
+use super::findings::{Report, place, sentence};
 use crate::finding::Finding;
 
 pub(super) fn render(report: &Report) -> String {
@@ -39,7 +39,7 @@ pub(super) fn render(report: &Report) -> String {
     out + "</testsuites>\n"
 }
 
-/// For an attribute; characters that XML has no place for are replaced.
+/// Escapes an attribute value. Characters that XML does not allow are replaced.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

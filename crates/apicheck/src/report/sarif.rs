@@ -1,10 +1,11 @@
-//! SARIF 2.1.0, for code scanning.
+//! SARIF 2.1.0 log for code scanning.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Report, place, sentence, severity_word};
+use super::findings::{Report, place, sentence, severity_word};
+use super::json::pretty;
 use crate::finding::{Finding, Location};
 use crate::rule::Rule;
 
@@ -27,7 +28,7 @@ pub(super) fn render(report: &Report) -> String {
         .iter()
         .map(|finding| result(finding, index[finding.rule.id]))
         .collect();
-    super::json::pretty(&json!({
+    pretty(&json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [{
@@ -87,7 +88,7 @@ fn location(at: &Location) -> Value {
     json!({ "physicalLocation": physical })
 }
 
-/// A relative reference (RFC 3986): what is not unreserved or a separator is percent-encoded.
+/// Encodes a relative reference (RFC 3986): all other characters are percent-encoded.
 fn uri(path: &str) -> String {
     let mut uri = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,14 +1,14 @@
-//! How many findings each rule has, for people who adopt the rules.
+//! Number of findings per rule, for teams that adopt the rules.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::Report;
+use super::findings::Report;
 use crate::finding::Severity;
 
 impl Report {
-    /// A line for each rule that found something, those with most first, exempt ones apart; then how
-    /// many files were judged.
+    /// Returns one line per rule with findings, the most frequent rule first. Exempt findings have
+    /// their own column. The last line has the number of target files.
     #[must_use]
     pub fn stats(&self) -> String {
         let mut rules: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
@@ -31,7 +31,7 @@ impl Report {
                 "{rule:width$}  {error:5}  {warning:7}  {note:4}  {exempt:6}"
             );
         }
-        let _ = writeln!(out, "{} files judged", self.files);
+        let _ = writeln!(out, "{} files checked", self.files);
         out
     }
 }

@@ -1,4 +1,4 @@
-//! Text for people.
+//! Text output for people.
 
 use std::fmt::{self, Write as _};
 
@@ -6,20 +6,20 @@ use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode,
 };
 
-use super::{Report, place, sentence, severity_word};
+use super::findings::{Report, place, sentence, severity_word};
 use crate::finding::{Finding, Location};
 use crate::model::Span;
 
-/// How text looks.
+/// Style of text output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Style {
-    /// Colours, and lines drawn with more than ASCII.
+    /// Whether to use colours and Unicode line drawing.
     pub terminal: bool,
-    /// Whether the old and the new text are shown.
+    /// Whether to show the old and the new text.
     pub snippets: bool,
 }
 
-/// Findings that do not count are in the summary alone.
+/// Renders the report. Exempt findings only appear in the summary.
 pub(super) fn render(report: &Report, style: Style) -> String {
     let mut out = String::new();
     for finding in report.counted() {
@@ -35,7 +35,7 @@ pub(super) fn render(report: &Report, style: Style) -> String {
     out
 }
 
-/// `path:line:column: error[RULE] element: what`
+/// Formats the first line: `path:line:column: error[RULE] element: message`.
 fn first_line(finding: &Finding) -> String {
     let place = place(finding).map_or_else(|| finding.element.clone(), ToString::to_string);
     format!(
@@ -79,7 +79,7 @@ fn snippet(text: &str, location: &Location, word: &str, style: Style) -> Option<
     let mut drawn = String::new();
     let handler = GraphicalReportHandler::new_themed(theme).with_context_lines(1);
     handler.render_report(&mut drawn, &snippet).ok()?;
-    // The handler draws a heading for the diagnostic, which is our own first line already.
+    // The handler prints a heading, which duplicates our first line.
     let lines = drawn
         .lines()
         .skip_while(|line| !line.contains(&location.path));
@@ -90,7 +90,7 @@ fn snippet(text: &str, location: &Location, word: &str, style: Style) -> Option<
     )
 }
 
-/// A declaration of many lines is shown by its first.
+/// Restricts a declaration of several lines to its first line.
 fn first_line_of(span: Span, text: &str) -> ((u32, u32), (u32, u32)) {
     let start = (span.line, span.column);
     if span.line == span.end_line {
@@ -100,7 +100,7 @@ fn first_line_of(span: Span, text: &str) -> ((u32, u32), (u32, u32)) {
     (start, (span.line, line.chars().count() as u32 + 1))
 }
 
-/// The byte at which a character of a line begins.
+/// Returns the byte offset of a line and column.
 fn offset(text: &str, (line, column): (u32, u32)) -> usize {
     let before: usize = text
         .split_inclusive('\n')
@@ -112,7 +112,7 @@ fn offset(text: &str, (line, column): (u32, u32)) -> usize {
     before + character.map_or(rest.len(), |(index, _)| index)
 }
 
-/// One labelled stretch of a text, for the handler.
+/// Labelled stretch of a text, for the `miette` handler.
 #[derive(Debug)]
 struct Snippet {
     source: NamedSource<String>,

@@ -1,8 +1,8 @@
-//! What packages may use (V-8 … V-13).
+//! Dependencies that packages may have (V-8 … V-13).
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::lint::Report;
+use super::collector::TreeFindings;
 use crate::graph::{Graph, Use, uses};
 use crate::maturity::{self, Maturity};
 use crate::model::FileId;
@@ -28,49 +28,7 @@ const fn policy(
     }
 }
 
-pub(super) static STABLE_USES_UNSTABLE: Rule = policy(
-    "STABLE_USES_UNSTABLE",
-    &["V-8"],
-    "What is stable uses nothing that is not",
-    "A promise that rests on something without one is none: when the alpha changes, so does the stable message that holds it.",
-    &["STABLE_PACKAGE_NO_IMPORT_UNSTABLE"],
-);
-pub(super) static STABLE_REACHES_UNSTABLE: Rule = policy(
-    "STABLE_REACHES_UNSTABLE",
-    &["V-9"],
-    "What is stable uses nothing that is not, through others either",
-    "The promise breaks at the far end of the chain all the same. Mend the first link that is unstable.",
-    &[],
-);
-pub(super) static MAJOR_USES_PREVIOUS: Rule = policy(
-    "MAJOR_USES_PREVIOUS",
-    &["V-10"],
-    "A major does not use an earlier one of itself",
-    "The earlier one is frozen, then dropped, and would take the later one along. Copy what is needed.",
-    &[],
-);
-pub(super) static LATEST_USES_OLD: Rule = policy(
-    "LATEST_USES_OLD",
-    &["V-11"],
-    "The latest stable version of a package uses the latest stable versions of others",
-    "Otherwise servers support every version that somebody still points to. Catch up at the next release of the API.",
-    &[],
-);
-pub(super) static TWO_VERSIONS_OF_ONE: Rule = policy(
-    "TWO_VERSIONS_OF_ONE",
-    &["V-12"],
-    "All that a package uses, through others too, has one version of each package",
-    "With two, one resource holds one thing in two shapes that do not fit each other (the one-definition rule).",
-    &[],
-);
-pub(super) static PACKAGE_CYCLE: Rule = policy(
-    "PACKAGE_CYCLE",
-    &["V-13"],
-    "Packages do not use each other in a circle",
-    "None of them can get a new major without all the others.",
-    &["PACKAGE_NO_IMPORT_CYCLE"],
-);
-
+/// Rules of this file.
 pub(super) const RULES: &[&Rule] = &[
     &STABLE_USES_UNSTABLE,
     &STABLE_REACHES_UNSTABLE,
@@ -80,7 +38,7 @@ pub(super) const RULES: &[&Rule] = &[
     &PACKAGE_CYCLE,
 ];
 
-pub(super) fn find(report: &mut Report<'_>) {
+pub(super) fn find(report: &mut TreeFindings<'_>) {
     let uses = uses(report.tree);
     direct(report, &uses);
     let graph = Graph::with(report.tree, &uses);
@@ -90,13 +48,29 @@ pub(super) fn find(report: &mut Report<'_>) {
     cycles(report, &graph);
 }
 
-pub(super) fn one_definition(report: &mut Report<'_>) {
+pub(super) fn one_definition(report: &mut TreeFindings<'_>) {
     let graph = Graph::of(report.tree);
     definitions(report, &graph);
 }
 
-/// Uses of what is less stable, and of an earlier major of the same package.
-fn direct(report: &mut Report<'_>, uses: &[Use<'_>]) {
+static STABLE_USES_UNSTABLE: Rule = policy(
+    "STABLE_USES_UNSTABLE",
+    &["V-8"],
+    "A stable element uses stable types only",
+    "An alpha type may change at any time, and the stable message that uses it changes with it.",
+    &["STABLE_PACKAGE_NO_IMPORT_UNSTABLE"],
+);
+
+static MAJOR_USES_PREVIOUS: Rule = policy(
+    "MAJOR_USES_PREVIOUS",
+    &["V-10"],
+    "A major does not use an earlier major of its package",
+    "The earlier major is frozen and later removed, which would break the later one. Copy the needed types.",
+    &[],
+);
+
+/// Reports uses of less stable types, and of an earlier major of the same package.
+fn direct(report: &mut TreeFindings<'_>, uses: &[Use<'_>]) {
     let tree = report.tree;
     let files = tree.files.iter();
     let maturities: Vec<_> = files.map(|file| maturity::of_file(tree, file)).collect();
@@ -105,12 +79,14 @@ fn direct(report: &mut Report<'_>, uses: &[Use<'_>]) {
         let at = (one.from, one.source);
         let user = user_maturity(report, one, maturity(one.from));
         let used = maturity(one.to);
+        // Stable-API policy: a stable element must not depend on an experimental one (V-8).
         if user == Maturity::Stable && used != Maturity::Stable {
             let message = format!("uses {}, which is {used}", one.used);
             report.add(&STABLE_USES_UNSTABLE, &one.element(), at, message, one.used);
         }
         let (from, to) = (&tree[one.from].package, &tree[one.to].package);
         let (from, to) = (PackageName::of(from), PackageName::of(to));
+        // Stable-API policy: v(N+1) must not reference vN of its own package (V-10).
         if let (Some(newer), Some(older)) = (from.version, to.version)
             && from.family() == to.family()
             && older < newer
@@ -121,8 +97,9 @@ fn direct(report: &mut Report<'_>, uses: &[Use<'_>]) {
     }
 }
 
-/// A field or message in a stable file may be work in progress itself.
-fn user_maturity(report: &Report<'_>, one: &Use<'_>, file: Maturity) -> Maturity {
+/// Returns the maturity of the using element: a field or message in a stable file may be work in
+/// progress itself.
+fn user_maturity(report: &TreeFindings<'_>, one: &Use<'_>, file: Maturity) -> Maturity {
     let tree = report.tree;
     let element = one.element();
     let owner = element.rsplit_once('.').map_or("", |(owner, _)| owner);
@@ -136,17 +113,26 @@ fn user_maturity(report: &Report<'_>, one: &Use<'_>, file: Maturity) -> Maturity
     }
 }
 
-/// Stable packages that reach an alpha or beta one through others. The last step is a direct use of
-/// something else, which has its own finding when that is stable.
-fn transitive(report: &mut Report<'_>, graph: &Graph<'_>) {
+static STABLE_REACHES_UNSTABLE: Rule = policy(
+    "STABLE_REACHES_UNSTABLE",
+    &["V-9"],
+    "A stable package has no indirect dependency on an unstable one",
+    "A change at the end of the chain still breaks the stable package. Fix the first unstable link.",
+    &[],
+);
+
+/// Reports stable packages with an indirect dependency on an alpha or beta package. The last step
+/// is a direct use by another package, which has its own finding if that package is stable.
+fn transitive(report: &mut TreeFindings<'_>, graph: &Graph<'_>) {
     for (start, package) in graph.packages.iter().enumerate() {
         if !package.target || package.name.is_unstable() {
             continue;
         }
+        // A path ends at its first unstable package, whose users have their own findings (V-9).
         let before = graph.reach(start, |at| !graph.packages[at].name.is_unstable());
         for (&end, &last) in &before {
             if last != start && graph.packages[end].name.is_unstable() {
-                let message = format!("reaches {}", graph.path(&before, end));
+                let message = format!("indirect dependency: {}", graph.path(&before, end));
                 let name = graph.packages[end].name.full;
                 package_finding(
                     report,
@@ -161,8 +147,16 @@ fn transitive(report: &mut Report<'_>, graph: &Graph<'_>) {
     }
 }
 
-/// Uses of a stable version that has a successor, by the latest stable version of a package.
-fn latest(report: &mut Report<'_>, graph: &Graph<'_>) {
+static LATEST_USES_OLD: Rule = policy(
+    "LATEST_USES_OLD",
+    &["V-11"],
+    "The latest stable version of a package uses the latest stable versions of others",
+    "Otherwise servers must support every version that is still referenced. Update at the next release of the API.",
+    &[],
+);
+
+/// Reports uses of a superseded stable version by the latest stable version of a package.
+fn latest(report: &mut TreeFindings<'_>, graph: &Graph<'_>) {
     let mut latest: HashMap<(&str, &str), Version> = HashMap::new();
     for package in &graph.packages {
         if let Some(version) = package
@@ -186,12 +180,16 @@ fn latest(report: &mut Report<'_>, graph: &Graph<'_>) {
         for (&used, first) in &package.uses {
             let used = &graph.packages[used].name;
             let newest = latest.get(&used.family());
+            // Stable-API policy: the latest version depends on latest versions (V-11).
             if let (Some(version), Some(newest)) = (used.version, newest)
                 && version.stage == Stage::Stable
                 && version < *newest
                 && used.family() != package.name.family()
             {
-                let message = format!("uses {} of {}, which has {newest}", first.used, used.full);
+                let message = format!(
+                    "uses {} of {}; the latest version is {newest}",
+                    first.used, used.full
+                );
                 let at = (first.from, first.source);
                 report.add(&LATEST_USES_OLD, &first.element(), at, message, used.full);
             }
@@ -199,8 +197,16 @@ fn latest(report: &mut Report<'_>, graph: &Graph<'_>) {
     }
 }
 
-/// Two versions of one package among all that a package uses, itself included.
-fn definitions(report: &mut Report<'_>, graph: &Graph<'_>) {
+static TWO_VERSIONS_OF_ONE: Rule = policy(
+    "TWO_VERSIONS_OF_ONE",
+    &["V-12"],
+    "A package depends, directly and indirectly, on one version of each package",
+    "With two versions, one resource contains the same type in two incompatible forms (the one-definition rule).",
+    &[],
+);
+
+/// Reports two versions of one package among all dependencies of a package, itself included.
+fn definitions(report: &mut TreeFindings<'_>, graph: &Graph<'_>) {
     for (start, package) in graph.packages.iter().enumerate() {
         if !package.target {
             continue;
@@ -212,14 +218,20 @@ fn definitions(report: &mut Report<'_>, graph: &Graph<'_>) {
             if name.version.is_none() {
                 continue;
             }
+            // One-definition rule: one version of each package in the transitive closure (V-12).
             if let Some(first) = seen.insert(name.family(), at) {
-                // A direct use of another version of itself is told at the use.
+                // A direct use of another version of the same package is reported at the use
+                // (V-10).
                 let own = |one: usize, other: usize| one == start && before[&other] == start;
                 if own(first, at) || own(at, first) {
                     continue;
                 }
                 let paths = [first, at].map(|at| graph.path(&before, at));
-                let message = format!("has two versions of {}: {}", name.base, paths.join(" and "));
+                let message = format!(
+                    "depends on two versions of {}: {}",
+                    name.base,
+                    paths.join(" and ")
+                );
                 package_finding(
                     report,
                     graph,
@@ -233,7 +245,15 @@ fn definitions(report: &mut Report<'_>, graph: &Graph<'_>) {
     }
 }
 
-fn cycles(report: &mut Report<'_>, graph: &Graph<'_>) {
+static PACKAGE_CYCLE: Rule = policy(
+    "PACKAGE_CYCLE",
+    &["V-13"],
+    "Packages have no dependency cycle",
+    "No package of a cycle can get a new major without all the others.",
+    &["PACKAGE_NO_IMPORT_CYCLE"],
+);
+
+fn cycles(report: &mut TreeFindings<'_>, graph: &Graph<'_>) {
     for cycle in graph.cycles() {
         let Some(&start) = cycle.first() else {
             continue;
@@ -242,8 +262,9 @@ fn cycles(report: &mut Report<'_>, graph: &Graph<'_>) {
             .iter()
             .map(|at| graph.packages[*at].name.full)
             .collect();
+        // Stable-API policy: the package graph is acyclic (V-13).
         if cycle.iter().any(|at| graph.packages[*at].target) {
-            let message = format!("in a circle: {} -> {}", names.join(" -> "), names[0]);
+            let message = format!("dependency cycle: {} -> {}", names.join(" -> "), names[0]);
             package_finding(
                 report,
                 graph,
@@ -257,7 +278,7 @@ fn cycles(report: &mut Report<'_>, graph: &Graph<'_>) {
 }
 
 fn package_finding(
-    report: &mut Report<'_>,
+    report: &mut TreeFindings<'_>,
     graph: &Graph<'_>,
     rule: &'static Rule,
     package: usize,

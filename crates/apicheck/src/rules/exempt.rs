@@ -1,13 +1,13 @@
-//! What the rules about a pair do not count: what was not stable yet (V-35).
+//! Exemption of changes to elements that were not stable (V-35).
 
 use crate::compare::Comparison;
 use crate::finding::Finding;
 use crate::maturity::{self, Maturity};
 use crate::model::{Symbol, Tree};
 
-/// Writes into each finding why it does not count, where it does not. None is dropped.
+/// Sets the exemption reason of findings about unstable elements. No finding is dropped.
 ///
-/// What was relied on is what was, so the old tree decides about what it had.
+/// Users relied on the old tree, so it decides about the elements that it has.
 pub fn exempt(comparison: &Comparison<'_>, findings: &mut [Finding]) {
     for finding in findings {
         let name = &*finding.element;
@@ -17,13 +17,14 @@ pub fn exempt(comparison: &Comparison<'_>, findings: &mut [Finding]) {
             comparison.new
         };
         let found = of(tree, name).or_else(|| of(comparison.new, name));
+        // Stable-API policy: alpha, beta and work in progress are exempt, but counted (V-35).
         finding.exempt = found
             .filter(|maturity| *maturity != Maturity::Stable)
             .map(|maturity| maturity.to_string());
     }
 }
 
-/// How far the element of that name is: a declaration, a member of one, a file, a package.
+/// Returns the maturity of a declaration, a member, a file or a package by name.
 fn of(tree: &Tree, name: &str) -> Option<Maturity> {
     if let Some(symbol) = tree.names.get(name) {
         return Some(of_symbol(tree, *symbol));
@@ -36,7 +37,7 @@ fn of(tree: &Tree, name: &str) -> Option<Maturity> {
     }
     let mut files = tree.files.iter().filter(|file| &*file.package == name);
     let first = maturity::of_file(tree, files.next()?);
-    // One stable file makes a package stable.
+    // One stable file makes the whole package stable.
     let stable = files.any(|file| maturity::of_file(tree, file) == Maturity::Stable);
     Some(if stable { Maturity::Stable } else { first })
 }

@@ -1,11 +1,13 @@
-//! What is wrong with one element, before it becomes a finding.
+//! Changes of one element, which become one finding.
 
 use crate::compare::{Comparison, Member};
 use crate::finding::{Finding, Language, Location};
-use crate::model::{Enum, EnumValue, Field, FileId, Message, Method, Place, Service, Source, Tree};
+use crate::model::{
+    Enum, EnumValue, Field, FileId, FileSpan, Message, Method, Service, Source, Tree,
+};
 use crate::rule::{Profile, Rule};
 
-/// All languages whose stubs are looked after.
+/// All languages whose generated code is checked.
 pub(super) const ALL: &[Language] = &[
     Language::Cpp,
     Language::Go,
@@ -13,11 +15,11 @@ pub(super) const ALL: &[Language] = &[
     Language::Python,
 ];
 
-/// One thing that changed.
+/// One change of an element.
 #[derive(Debug)]
 pub(super) struct Fact {
     pub(super) rule: &'static Rule,
-    /// `renumbered from 3 to 5`.
+    /// Sentence of the finding: `renumbered from 3 to 5`.
     pub(super) message: String,
     pub(super) old: String,
     pub(super) new: String,
@@ -54,16 +56,20 @@ impl Fact {
     }
 }
 
-/// The element that facts are about, and where it stands in each tree.
+/// Changed element with all its changes; the first change determines the rule.
+pub(super) type ElementFacts = (ChangedElement, Vec<Fact>);
+
+/// Changed element and its location in each tree.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct ChangedElement {
     pub(super) name: String,
     pub(super) old: Option<Location>,
     pub(super) new: Option<Location>,
 }
 
-impl Subject {
-    /// Something that has a full name; none for the side that lacks it.
+impl ChangedElement {
+    /// Creates the description of an element with a full name. Pass `None` for a tree that lacks
+    /// it.
     pub(super) fn of(
         comparison: &Comparison<'_>,
         name: impl Into<String>,
@@ -73,31 +79,37 @@ impl Subject {
         let at = |tree: &Tree, side: Option<(FileId, &Source)>| {
             side.map(|(file, source)| location(tree, file, source))
         };
-        Subject {
+        ChangedElement {
             name: name.into(),
             old: at(comparison.old, old),
             new: at(comparison.new, new),
         }
     }
 
-    /// A member of something that both trees have.
-    pub(super) fn member<O: Owner, T: Named>(
+    /// Creates the description of a member of an element that both trees contain.
+    pub(super) fn member<O: MemberOwner, T: NamedMember>(
         comparison: &Comparison<'_>,
         member: &Member<'_, O, T>,
     ) -> Self {
-        let (was, is) = (member.old_owner, member.new_owner);
-        let name = match (member.pair.is(), member.pair.was()) {
-            (Some(one), _) => format!("{}.{}", is.name(), one.name()),
-            (None, Some(one)) => format!("{}.{}", was.name(), one.name()),
+        let (earlier, current) = (member.old_owner, member.new_owner);
+        let name = match (member.pair.after(), member.pair.before()) {
+            (Some(one), _) => format!("{}.{}", current.name(), one.name()),
+            (None, Some(one)) => format!("{}.{}", earlier.name(), one.name()),
             (None, None) => String::new(),
         };
-        let old = member.pair.was().map(|one| (was.file(), one.source()));
-        let new = member.pair.is().map(|one| (is.file(), one.source()));
-        Subject::of(comparison, name, old, new)
+        let old = member
+            .pair
+            .before()
+            .map(|one| (earlier.file(), one.source()));
+        let new = member
+            .pair
+            .after()
+            .map(|one| (current.file(), one.source()));
+        ChangedElement::of(comparison, name, old, new)
     }
 
-    /// One finding for all that is wrong with it; the first fact gives the rule. None when nothing is,
-    /// or the rule does not apply in the profile.
+    /// Merges all changes into one finding; the first change determines the rule. Returns `None` if
+    /// there is no change, or if the rule does not apply in the profile.
     pub(super) fn finding(self, facts: Vec<Fact>, profile: Profile) -> Option<Finding> {
         let severity = facts.first()?.rule.severity(profile)?;
         let join = |text: fn(&Fact) -> &str, with: &str| {
@@ -128,27 +140,27 @@ impl Subject {
     }
 }
 
-/// The place of a declaration: its name, when that is known.
+/// Returns the location of a declaration: the span of its name, if known.
 fn location(tree: &Tree, file: FileId, source: &Source) -> Location {
     let span = source.name.or(source.span);
-    Location::of(tree, Place { file, span })
+    Location::of(tree, FileSpan { file, span })
 }
 
-/// What has members.
-pub(super) trait Owner {
+/// Element that has members.
+pub(super) trait MemberOwner {
     fn name(&self) -> &str;
     fn file(&self) -> FileId;
 }
 
-/// What has a name and a place.
-pub(super) trait Named {
+/// Member with a name and a source position.
+pub(super) trait NamedMember {
     fn name(&self) -> &str;
     fn source(&self) -> &Source;
 }
 
 macro_rules! owners {
     ($($owner:ty),*) => {$(
-        impl Owner for $owner {
+        impl MemberOwner for $owner {
             fn name(&self) -> &str {
                 &self.name
             }
@@ -162,7 +174,7 @@ owners!(Message, Enum, Service);
 
 macro_rules! named {
     ($($member:ty),*) => {$(
-        impl Named for $member {
+        impl NamedMember for $member {
             fn name(&self) -> &str {
                 &self.name
             }

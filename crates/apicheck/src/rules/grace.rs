@@ -1,5 +1,5 @@
-//! The grace of a frozen major (V-14): for some months after the next one is stable, what is added
-//! to both is let pass.
+//! Grace period of a frozen major (V-14): for some months after the next stable major, it accepts
+//! additions that the next major has, too.
 
 use std::collections::HashSet;
 
@@ -8,14 +8,15 @@ use jiff::civil::Date;
 
 use super::versions::FROZEN_CHANGED;
 use crate::finding::Finding;
-use crate::generate::{Plan, StructuralDifference, structural_differences};
+use crate::generate::{StructuralDifference, structural_differences};
 use crate::ledger::{Event, Ledger};
 use crate::model::Tree;
 use crate::package::{PackageName, Stage};
+use crate::plan::Plan;
 use crate::print::Printer;
 
-/// Takes findings about frozen packages out of account while their grace lasts, as `grace_months` of
-/// the ledger says, when all that changed was added, and stands in the next major as well.
+/// Exempts findings about frozen packages during their grace period (`grace_months` of the ledger),
+/// if all changes are additions that the next major contains as well.
 pub fn grace((old, new): (&Tree, &Tree), findings: &mut [Finding], ledger: &Ledger, today: Date) {
     let mut differences = None;
     let frozen = findings
@@ -38,13 +39,14 @@ pub fn grace((old, new): (&Tree, &Tree), findings: &mut [Finding], ledger: &Ledg
             .filter(|difference| lies_in(new, difference, &package))
             .collect();
         let is_in_both = |one: &&StructuralDifference| is_in_both(new, one, &package, next);
+        // Stable-API policy: an addition must also be in the next major (V-14).
         if !own.is_empty() && own.iter().all(is_in_both) {
-            finding.exempt = Some(format!("added to {next} as well, in its grace"));
+            finding.exempt = Some(format!("added to {next} as well, within the grace period"));
         }
     }
 }
 
-/// The event that made the next stable major of a package, and that major.
+/// Returns the event that made the next major of a package stable, and that major.
 fn next_major<'l>(package: &str, ledger: &'l Ledger) -> Option<(&'l Event, &'l str)> {
     let own = PackageName::of(package);
     let major = own.version?.major;
@@ -70,7 +72,7 @@ fn lies_in(tree: &Tree, difference: &StructuralDifference, package: &str) -> boo
         .element
         .strip_prefix(package)
         .is_some_and(|rest| rest.starts_with('.'));
-    // The packages of a longer name have elements of their own.
+    // A package with a longer matching name owns the element instead.
     let longest = tree.files.iter().map(|file| &*file.package).filter(|name| {
         let rest = difference.element.strip_prefix(name);
         rest.is_some_and(|rest| rest.starts_with('.'))
@@ -78,7 +80,8 @@ fn lies_in(tree: &Tree, difference: &StructuralDifference, package: &str) -> boo
     inside && longest.max_by_key(|name| name.len()) == Some(package)
 }
 
-/// Whether nothing was taken from an element, and what was added to it stands in its twin.
+/// Returns whether an element lost nothing, and its counterpart in the next major has the added
+/// lines.
 fn is_in_both(tree: &Tree, difference: &StructuralDifference, package: &str, next: &str) -> bool {
     let twin = difference.element.replacen(package, next, 1);
     let plan = Plan::default();

@@ -1,16 +1,16 @@
-//! The life of packages and elements: how many majors, when a new one, how long something may be
-//! experimental or deprecated (V-7, V-16 … V-18, V-36, V-46).
+//! Life cycle of packages and elements: number of majors, date of new majors, duration of
+//! experiments and deprecations (V-7, V-16 … V-18, V-36, V-46).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 
-use super::lint::Report;
-use super::removal::DEPRECATED_REMOVED;
-use crate::audit;
+use super::breaking::DEPRECATED_REMOVED;
+use super::collector::TreeFindings;
 use crate::bump::frozen_by_status;
 use crate::clock::{self, Phase, Schedule};
 use crate::compare::Comparison;
+use crate::experiment::experiments;
 use crate::finding::{Finding, Severity};
 use crate::generate::pending;
 use crate::ledger::Ledger;
@@ -38,69 +38,13 @@ const fn policy(
     }
 }
 
-/// Only the policy has majors that come and go.
+/// Severity of rules about majors: the profile `envoy-today` has no new majors.
 const POLICY_ALONE: Profiles = Profiles {
     policy: Some(Severity::Error),
     envoy_today: None,
 };
 
-pub(super) static TOO_MANY_MAJORS: Rule = policy(
-    "TOO_MANY_MAJORS",
-    &["V-16"],
-    Compares::Tree,
-    POLICY_ALONE,
-    "A package has at most three majors that live: two stable ones and the next",
-    "Servers and clients carry each of them. Freeze the oldest: it stays in the tree, and nobody has to support it.",
-);
-pub(super) static ALPHA_UNNEEDED: Rule = policy(
-    "ALPHA_UNNEEDED",
-    &["V-17"],
-    Compares::Tree,
-    POLICY_ALONE,
-    "The next major exists only when the stable one has something to break",
-    "A major that changes nothing makes everybody migrate for nothing. Remove it; the next deprecation brings it back.",
-);
-pub(super) static ALPHA_MISSING: Rule = policy(
-    "ALPHA_MISSING",
-    &["V-17"],
-    Compares::Tree,
-    POLICY_ALONE,
-    "What a stable major will break is done in the next one already",
-    "It holds in trees that generate next majors: where one package has its next, those with something to break have theirs. Run `oxds api next-major`.",
-);
-pub(super) static EXPERIMENTAL_EXPIRED: Rule = policy(
-    "EXPERIMENTAL_EXPIRED",
-    &["V-7"],
-    Compares::Tree,
-    Profiles::ERROR,
-    "What is experimental is promoted or removed after a bounded time",
-    "Otherwise people rely on it for years without the promises of a stable API. The ledger says since which release, and how many it may stay.",
-);
-pub(super) static EXPERIMENTAL_EXPIRING: Rule = policy(
-    "EXPERIMENTAL_EXPIRING",
-    &["V-7"],
-    Compares::Tree,
-    Profiles::WARNING,
-    "What is experimental has more than one release left",
-    "This is its last release: decide whether to promote or to remove it before the next.",
-);
-pub(super) static LEDGER_INCOMPLETE: Rule = policy(
-    "LEDGER_INCOMPLETE",
-    &["V-7", "V-43", "V-46"],
-    Compares::Tree,
-    Profiles::WARNING,
-    "The ledger knows everything that is deprecated or experimental",
-    "Without a release the clock does not tick, and nobody learns what to use instead. Add `since`, and `replacement` or `no_replacement`.",
-);
-pub(super) static MAJOR_WITHOUT_EVENT: Rule = policy(
-    "MAJOR_WITHOUT_EVENT",
-    &["V-18"],
-    Compares::Pair,
-    POLICY_ALONE,
-    "A new stable major comes at a release of the API",
-    "Operators plan for one time a year. Add it to the `majors` of an event in the ledger, or leave it alpha until then.",
-);
-
+/// Rules of this file.
 pub(super) const RULES: &[&Rule] = &[
     &TOO_MANY_MAJORS,
     &ALPHA_UNNEEDED,
@@ -111,38 +55,63 @@ pub(super) const RULES: &[&Rule] = &[
     &MAJOR_WITHOUT_EVENT,
 ];
 
-/// What no ledger is needed for.
-pub(super) fn find(report: &mut Report<'_>) {
+/// Reports violations that need no ledger.
+pub(super) fn find(report: &mut TreeFindings<'_>) {
     let families = families(report.tree);
     majors(report, &families);
     alphas(report, &families);
 }
 
-/// How long things are experimental or deprecated, by the ledger.
+static EXPERIMENTAL_EXPIRED: Rule = policy(
+    "EXPERIMENTAL_EXPIRED",
+    &["V-7"],
+    Compares::Tree,
+    Profiles::ERROR,
+    "An experimental element is promoted or removed after a limited time",
+    "Otherwise users rely on it for years without the guarantees of a stable API. The ledger has its first release and the allowed number of releases.",
+);
+
+static EXPERIMENTAL_EXPIRING: Rule = policy(
+    "EXPERIMENTAL_EXPIRING",
+    &["V-7"],
+    Compares::Tree,
+    Profiles::WARNING,
+    "An experimental element has more than one release left",
+    "This is its last release. Promote or remove it before the next one.",
+);
+
+static LEDGER_INCOMPLETE: Rule = policy(
+    "LEDGER_INCOMPLETE",
+    &["V-7", "V-43", "V-46"],
+    Compares::Tree,
+    Profiles::WARNING,
+    "The ledger lists every deprecated and experimental element",
+    "Without an entry the deprecation clock does not start, and users do not learn about the replacement. Add `since`, and `replacement` or `no_replacement`.",
+);
+
+/// Reports elements that are experimental or deprecated for too long, according to the ledger.
 #[must_use]
 pub fn lifecycle(tree: &Tree, profile: Profile, ledger: &Ledger, today: Date) -> Vec<Finding> {
-    let mut report = Report::new(tree, profile);
-    for one in audit::experiments(tree, ledger, today) {
+    let mut report = TreeFindings::new(tree, profile);
+    for one in experiments(tree, ledger, today) {
         let limit = ledger.experimental_releases;
         let (rule, message) = match one.age {
             None => (
                 &LEDGER_INCOMPLETE,
-                format!(
-                    "is {}, and the ledger does not say since when",
-                    one.maturity
-                ),
+                format!("is {}, but the ledger has no entry for it", one.maturity),
             ),
+            // Stable-API policy: experiments are "promoted or removed after bounded time" (V-7).
             Some((since, made)) if made > limit => (
                 &EXPERIMENTAL_EXPIRED,
                 format!(
-                    "is {} since {since}, for {made} more releases; {limit} are allowed",
+                    "is {} since {since}: {made} more releases, {limit} allowed",
                     one.maturity
                 ),
             ),
             Some((since, made)) if made == limit => (
                 &EXPERIMENTAL_EXPIRING,
                 format!(
-                    "is {} since {since}, and the next release is one too many",
+                    "is {} since {since}: this is its last allowed release",
                     one.maturity
                 ),
             ),
@@ -152,14 +121,23 @@ pub fn lifecycle(tree: &Tree, profile: Profile, ledger: &Ledger, today: Date) ->
     }
     for one in clock::clock(tree, ledger, Schedule::default(), today) {
         if one.replacement.is_none() {
-            let message = "is deprecated, and the ledger does not say since when".to_owned();
+            let message = "is deprecated, but the ledger has no entry for it".to_owned();
             report.located(&LEDGER_INCOMPLETE, &one.element, one.location, message, "");
         }
     }
     report.findings
 }
 
-/// New stable majors without an event (V-18). A first major is no event.
+static MAJOR_WITHOUT_EVENT: Rule = policy(
+    "MAJOR_WITHOUT_EVENT",
+    &["V-18"],
+    Compares::Pair,
+    POLICY_ALONE,
+    "A new stable major arrives at an event of the ledger",
+    "Operators plan one migration per year. Add the major to the `majors` of an event in the ledger, or keep it alpha until then.",
+);
+
+/// Reports new stable majors without an event (V-18). The first major of a package needs none.
 #[must_use]
 pub fn promotions(
     comparison: &Comparison<'_>,
@@ -167,7 +145,7 @@ pub fn promotions(
     ledger: &Ledger,
     today: Date,
 ) -> Vec<Finding> {
-    let mut report = Report::new(comparison.new, profile);
+    let mut report = TreeFindings::new(comparison.new, profile);
     let old: BTreeSet<&str> = comparison
         .old
         .files
@@ -187,8 +165,11 @@ pub fn promotions(
             let message = match event {
                 _ if !(is_new && later) => continue,
                 Some(event) if event.date <= today => continue,
-                Some(event) => format!("comes before its event {} on {}", event.name, event.date),
-                None => "is new, and no event in the ledger has it".to_owned(),
+                Some(event) => format!(
+                    "is stable before its event {} on {}",
+                    event.name, event.date
+                ),
+                None => "is new, but no event of the ledger lists it".to_owned(),
             };
             let at = (file.id, &file.package_source);
             report.add(&MAJOR_WITHOUT_EVENT, name.full, at, message, name.full);
@@ -197,8 +178,8 @@ pub fn promotions(
     report.findings
 }
 
-/// Makes removals of what was deprecated errors, where the ledger says that the window is still open,
-/// or does not say since when it was (V-36). Others stay notes.
+/// Turns removals of deprecated elements into errors if, according to the ledger, their window is
+/// still open or their deprecation has no date (V-36). Other removals stay notes.
 pub fn windows(
     comparison: &Comparison<'_>,
     findings: &mut [Finding],
@@ -211,24 +192,31 @@ pub fn windows(
         .filter(|finding| *finding.rule == DEPRECATED_REMOVED);
     let before = clock::clock(comparison.old, ledger, schedule, today);
     for finding in removed {
-        let Some(was) = before.iter().find(|was| was.element == finding.element) else {
+        let Some(earlier) = before
+            .iter()
+            .find(|earlier| earlier.element == finding.element)
+        else {
             continue;
         };
-        if was.phase == Phase::Removable {
+        // Stable-API policy: removal is allowed only after the deprecation window (V-36, V-43).
+        if earlier.phase == Phase::Removable {
             continue;
         }
         finding.severity = Severity::Error;
-        finding.message = match was.dates.removable {
-            Some(date) => format!("removed while {}; its window ends on {date}", was.phase),
+        finding.message = match earlier.dates.removable {
+            Some(date) => format!(
+                "removed too early (phase: {}); removal is allowed from {date}",
+                earlier.phase
+            ),
             None => format!(
-                "removed while {}, and nothing is planned that ends its window",
-                was.phase
+                "removed too early (phase: {}); no planned event allows the removal",
+                earlier.phase
             ),
         };
     }
 }
 
-/// The packages of a tree that are judged, each with a file, by what their versions have in common.
+/// Versions of each package family among the target files, each with one file.
 type Families<'t> = BTreeMap<(&'t str, &'t str), Vec<(PackageName<'t>, &'t File)>>;
 
 fn families(tree: &Tree) -> Families<'_> {
@@ -252,9 +240,18 @@ fn is_stable(name: &PackageName<'_>) -> bool {
         .is_some_and(|version| version.stage == Stage::Stable)
 }
 
-/// Majors that are not frozen, beyond the two latest stable ones and the next. Where nothing is stable
-/// yet there is nothing to support.
-fn majors(report: &mut Report<'_>, families: &Families<'_>) {
+static TOO_MANY_MAJORS: Rule = policy(
+    "TOO_MANY_MAJORS",
+    &["V-16"],
+    Compares::Tree,
+    POLICY_ALONE,
+    "A package has at most three active majors: two stable ones and the next",
+    "Servers and clients must support each active major. Freeze the oldest one: it stays in the tree without support.",
+);
+
+/// Reports active majors beyond the two latest stable ones and the next. A package without a stable
+/// major has no limit.
+fn majors(report: &mut TreeFindings<'_>, families: &Families<'_>) {
     let frozen = frozen_by_status(report.tree);
     for packages in families.values() {
         let mut stable: Vec<u32> = packages
@@ -274,13 +271,15 @@ fn majors(report: &mut Report<'_>, families: &Families<'_>) {
             .filter(|major| *major > latest)
             .min();
         for (name, file) in packages {
+            // Stable-API policy: current stable, previous stable and next alpha are supported
+            // (V-16).
             let lives = match is_stable(name) {
                 true => major(name) >= oldest,
                 false => major(name) <= latest || Some(major(name)) == next,
             };
             if !lives && !frozen.contains(name.full) {
                 let message = format!(
-                    "is neither one of the two latest majors of {} nor the next, and not frozen",
+                    "is not frozen, and is neither one of the two latest majors of {} nor the next one",
                     name.base
                 );
                 let at = (file.id, &file.package_source);
@@ -290,9 +289,27 @@ fn majors(report: &mut Report<'_>, families: &Families<'_>) {
     }
 }
 
-/// Next majors without need, and needs without a next major.
-fn alphas(report: &mut Report<'_>, families: &Families<'_>) {
-    // The next major of something stable; a first major that is alpha still is none.
+static ALPHA_UNNEEDED: Rule = policy(
+    "ALPHA_UNNEEDED",
+    &["V-17"],
+    Compares::Tree,
+    POLICY_ALONE,
+    "A next major exists only if the stable major has pending breaking changes",
+    "A major without changes forces a needless migration. Remove it; the next deprecation creates it again.",
+);
+
+static ALPHA_MISSING: Rule = policy(
+    "ALPHA_MISSING",
+    &["V-17"],
+    Compares::Tree,
+    POLICY_ALONE,
+    "Pending breaking changes of a stable major are in its next major",
+    "The rule applies to trees with generated next majors: if one package has a next major, every package with pending breaking changes needs one. Run `oxds api next-major`.",
+);
+
+/// Reports next majors without pending changes, and pending changes without a next major.
+fn alphas(report: &mut TreeFindings<'_>, families: &Families<'_>) {
+    // A first major that is still alpha is not a next major.
     let is_next = |name: &PackageName<'_>, packages: &[(PackageName<'_>, &File)]| {
         let latest = packages
             .iter()
@@ -322,9 +339,10 @@ fn alphas(report: &mut Report<'_>, families: &Families<'_>) {
     for packages in families.values() {
         for (name, file) in packages {
             let at = (file.id, &file.package_source);
+            // Stable-API policy: a next major exists only for pending breaking changes (V-17).
             if is_next(name, packages) && !waits(packages, major(name)) {
                 let message = format!(
-                    "is the next major, and no earlier one of {} has anything to break",
+                    "is the next major, but no earlier major of {} has pending breaking changes",
                     name.base
                 );
                 report.add(&ALPHA_UNNEEDED, name.full, at, message, name.full);
@@ -334,7 +352,7 @@ fn alphas(report: &mut Report<'_>, families: &Families<'_>) {
                 .all(|(other, _)| other.version <= name.version);
             if is_stable(name) && newest && waiting.contains(name.full) {
                 let message = format!(
-                    "has something to break, and there is no v{}alpha",
+                    "has pending breaking changes, but there is no v{}alpha",
                     major(name) + 1
                 );
                 report.add(&ALPHA_MISSING, name.full, at, message, name.full);

@@ -1,42 +1,49 @@
-//! The rules, a module for each group. A group is a table of [`Rule`]s and the functions that find
-//! what breaks them.
+//! All rules, in a module for each group. A file contains the description of each rule beside the
+//! function that reports violations.
 
-mod additions;
 mod breaking;
+mod collector;
 mod dependencies;
+pub(crate) mod exceptions;
 mod exempt;
 mod fact;
 mod grace;
-mod json;
 mod lifecycle;
 mod lint;
 mod packages;
-mod removal;
-mod source;
 pub mod validation;
 pub mod versions;
-mod wire;
 mod young;
 
 pub use breaking::breaking;
 pub use exempt::exempt;
 pub use grace::grace;
 pub use lifecycle::{lifecycle, promotions, windows};
-pub use lint::{Policy, lint, odr};
+pub use lint::{lint, odr};
+pub use packages::Policy;
 pub use young::{exempt_young, youth};
 
 use crate::rule::Rule;
 
-/// The tables of all groups.
-pub(crate) const GROUPS: &[&[&Rule]] = &[
-    wire::RULES,
-    json::RULES,
-    source::RULES,
-    additions::RULES,
-    removal::RULES,
+/// Rules of each file, except those about compatibility.
+const GROUPS: &[&[&Rule]] = &[
     validation::RULES,
     versions::RULES,
     packages::RULES,
     dependencies::RULES,
     lifecycle::RULES,
 ];
+
+/// Returns all rules about trees, in the order of their groups. Rules about exceptions are not
+/// included.
+pub fn all() -> impl Iterator<Item = &'static Rule> {
+    let groups = breaking::GROUPS.iter().chain(GROUPS);
+    groups.flat_map(|group| group.iter().copied())
+}
+
+/// Returns the rule with that id; rules about exceptions are included.
+#[must_use]
+pub fn find(id: &str) -> Option<&'static Rule> {
+    let mut rules = all().chain(exceptions::RULES.iter().copied());
+    rules.find(|rule| rule.id == id)
+}

@@ -1,6 +1,6 @@
-//! Names, places and status of packages (V-1 … V-6).
+//! Names, paths and status of packages (V-1 … V-6).
 
-use super::lint::{Policy, Report};
+use super::collector::TreeFindings;
 use crate::maturity;
 use crate::model::{File, Tree};
 use crate::package::PackageName;
@@ -25,46 +25,16 @@ const fn policy(
     }
 }
 
-pub(super) static PACKAGE_NAME: Rule = policy(
-    "PACKAGE_NAME",
-    &["V-1", "V-5"],
-    "A package is called ROOT.NAME.vN, vNalpha or vNbeta",
-    "The version in the name is what lets two majors live side by side, in type URLs and in the paths of gRPC calls, and what tells how far one may be trusted.",
-    &["PACKAGE_VERSION_SUFFIX", "PACKAGE_DEFINED"],
-);
-pub(super) static PACKAGE_VERSION_NOT_LAST: Rule = policy(
-    "PACKAGE_VERSION_NOT_LAST",
-    &["V-2"],
-    "Nothing stands after the version of a package",
-    "Packages below a version cannot get a version of their own. Put the name before the version.",
-    &["PACKAGE_VERSION_SUFFIX"],
-);
-pub(super) static PACKAGE_PATH: Rule = policy(
-    "PACKAGE_PATH",
-    &["V-3"],
-    "A file lies in the folder that its package names",
-    "Generators for Python and Go place code by path, people look for a package by its name.",
-    &[
-        "PACKAGE_DIRECTORY_MATCH",
-        "DIRECTORY_SAME_PACKAGE",
-        "PACKAGE_SAME_DIRECTORY",
-    ],
-);
-pub(super) static REST_PATH_MAJOR: Rule = policy(
-    "REST_PATH_MAJOR",
-    &["V-4"],
-    "A REST path carries the major of its package",
-    "Clients find out by the path which majors a server has: one path for two majors cannot tell.",
-    &[],
-);
-pub(super) static STATUS_MISSING: Rule = policy(
-    "STATUS_MISSING",
-    &["V-6"],
-    "Where files give a status to their packages, each does",
-    "`package_version_status` says whether a package may still change. A file without it is a hole in the freeze.",
-    &[],
-);
+/// Naming rules that the owners of a tree configure.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Allowed first components of packages: `envoy`, `udpa`. Any component if empty.
+    pub roots: Vec<String>,
+    /// Folders below which paths follow packages again: `contrib`.
+    pub folders: Vec<String>,
+}
 
+/// Rules of this file.
 pub(super) const RULES: &[&Rule] = &[
     &PACKAGE_NAME,
     &PACKAGE_VERSION_NOT_LAST,
@@ -73,23 +43,47 @@ pub(super) const RULES: &[&Rule] = &[
     &STATUS_MISSING,
 ];
 
-pub(super) fn find(report: &mut Report<'_>, policy: &Policy) {
+static PACKAGE_NAME: Rule = policy(
+    "PACKAGE_NAME",
+    &["V-1", "V-5"],
+    "A package name ends with its version: ROOT.NAME.vN, vNalpha or vNbeta",
+    "The version in the name allows two majors side by side, in type URLs and in the paths of gRPC calls. It also states the stability.",
+    &["PACKAGE_VERSION_SUFFIX", "PACKAGE_DEFINED"],
+);
+
+static PACKAGE_VERSION_NOT_LAST: Rule = policy(
+    "PACKAGE_VERSION_NOT_LAST",
+    &["V-2"],
+    "The version is the last component of a package name",
+    "A package below a version cannot have its own version. Put the name before the version.",
+    &["PACKAGE_VERSION_SUFFIX"],
+);
+
+static STATUS_MISSING: Rule = policy(
+    "STATUS_MISSING",
+    &["V-6"],
+    "If one file has a `package_version_status`, every file has one",
+    "`package_version_status` states whether a package may still change. A file without it can change in a frozen package.",
+    &[],
+);
+
+pub(super) fn find(report: &mut TreeFindings<'_>, policy: &Policy) {
     let tree = report.tree;
-    // A tree that uses no status at all has another way to say it.
+    // A tree without any status uses another mechanism.
     let with_status = tree.targets().any(|file| maturity::status(file).is_some());
     for file in tree.targets() {
         let package = PackageName::of(&file.package);
         if let Some(message) = wrong_name(&package, policy) {
             report.file(&PACKAGE_NAME, file, message, package.full);
         } else if !package.rest.is_empty() {
-            let message = format!("{} stands after the version", package.rest);
+            let message = format!("component {} after the version", package.rest);
             report.file(&PACKAGE_VERSION_NOT_LAST, file, message, package.full);
         }
         path(report, file, policy);
         services(report, file, &package);
         let declares = !(file.messages.is_empty() && file.enums.is_empty());
         if with_status && maturity::status(file).is_none() && declares {
-            let message = "has no package_version_status";
+            let message = "missing package_version_status";
             report.file(&STATUS_MISSING, file, message.to_owned(), "");
         }
     }
@@ -98,23 +92,38 @@ pub(super) fn find(report: &mut Report<'_>, policy: &Policy) {
 fn wrong_name(package: &PackageName<'_>, policy: &Policy) -> Option<String> {
     let full = package.full;
     if full.is_empty() {
-        return Some("has no package".to_owned());
+        return Some("missing package statement".to_owned());
     }
+    // Stable-API policy: package names follow ROOT.NAME.vN, vNalpha or vNbeta (V-1).
     if package.version.is_none() {
-        return Some(format!("package {full} has no version"));
+        return Some(format!("package {full} has no version component"));
     }
     let root = full.split('.').next().unwrap_or(full);
     if !policy.roots.is_empty() && !policy.roots.iter().any(|one| one == root) {
         let roots = policy.roots.join(", ");
-        return Some(format!("package {full} is below none of the roots {roots}"));
+        return Some(format!(
+            "root of package {full} is not allowed: expected one of {roots}"
+        ));
     }
     if package.base.is_empty() {
-        return Some(format!("package {full} has no name before its version"));
+        return Some(format!("package {full} has no name before the version"));
     }
     None
 }
 
-fn path(report: &mut Report<'_>, file: &File, policy: &Policy) {
+static PACKAGE_PATH: Rule = policy(
+    "PACKAGE_PATH",
+    &["V-3"],
+    "The folder of a file matches its package",
+    "Generators for Python and Go use the path, and people look for a package by its name.",
+    &[
+        "PACKAGE_DIRECTORY_MATCH",
+        "DIRECTORY_SAME_PACKAGE",
+        "PACKAGE_SAME_DIRECTORY",
+    ],
+);
+
+fn path(report: &mut TreeFindings<'_>, file: &File, policy: &Policy) {
     if file.package.is_empty() {
         return;
     }
@@ -125,13 +134,22 @@ fn path(report: &mut Report<'_>, file: &File, policy: &Policy) {
             .strip_prefix(root.trim_end_matches('/'))?
             .strip_prefix('/')
     });
+    // Stable-API policy: the folder is the package with slashes, below each root (V-3).
     if folder != expected && !below.into_iter().any(|folder| folder == expected) {
-        let message = format!("lies in {folder}, and its package says {expected}");
+        let message = format!("file lies in {folder}, but its package requires {expected}");
         report.file(&PACKAGE_PATH, file, message, folder);
     }
 }
 
-fn services(report: &mut Report<'_>, file: &File, package: &PackageName<'_>) {
+static REST_PATH_MAJOR: Rule = policy(
+    "REST_PATH_MAJOR",
+    &["V-4"],
+    "A REST path contains the major of its package",
+    "Clients detect the majors of a server by its paths. One path for two majors is ambiguous.",
+    &[],
+);
+
+fn services(report: &mut TreeFindings<'_>, file: &File, package: &PackageName<'_>) {
     let Some(version) = package.version else {
         return;
     };
@@ -145,8 +163,11 @@ fn services(report: &mut Report<'_>, file: &File, package: &PackageName<'_>) {
                         .unwrap_or(rest.len());
                     rest[..end].parse::<u32>().ok()
                 });
+                // Stable-API policy: a path that starts with /vX/ has the major of its package
+                // (V-4).
                 if major.is_some_and(|major| major != version.major) {
-                    let message = format!("path {path} is not of major {}", version.major);
+                    let message =
+                        format!("REST path {path} does not contain major {}", version.major);
                     let element = format!("{}.{}", service.name, method.name);
                     let at = (file.id, &method.source);
                     report.add(&REST_PATH_MAJOR, &element, at, message, &path);
@@ -156,7 +177,7 @@ fn services(report: &mut Report<'_>, file: &File, package: &PackageName<'_>) {
     }
 }
 
-/// The paths of a binding, additional ones included.
+/// Returns the paths of an HTTP binding and of its additional bindings.
 fn rest_paths(binding: Option<&prost_reflect::Value>) -> Vec<String> {
     let Some(rule) = binding.and_then(prost_reflect::Value::as_message) else {
         return Vec::new();

@@ -1,13 +1,14 @@
-//! Validation that changes (V-32, V-33): rules of `validate.rules` and `buf.validate`, by meaning.
+//! Changes of validation (V-32, V-33): rules of `validate.rules` and `buf.validate`, compared by
+//! meaning.
 
 use crate::compare::{Comparison, Fate, Member, Pair};
 use crate::finding::{Finding, Location, Severity};
-use crate::model::{Cardinality, Field, Message, Place, Source};
+use crate::model::{Cardinality, Field, FileSpan, Message, Source};
 use crate::rule::{Category, Compares, Profile, Profiles, Rule};
 use crate::validation::{self, Aspect, Change, Direction};
 
-/// The table of this group.
-pub(crate) const RULES: &[&Rule] = &[
+/// Rules of this file.
+pub(super) const RULES: &[&Rule] = &[
     &REQUIRED_ADDED,
     &BOUND_TIGHTENED,
     &VALUES_TIGHTENED,
@@ -22,9 +23,9 @@ pub(crate) const RULES: &[&Rule] = &[
     &LOOSENED,
 ];
 
-const WHY: &str = "A configuration that was accepted is refused after the upgrade, though it still \
-    parses. Inside a stable major validation may only loosen: put the new demand into the code as a \
-    warning, or keep it for the next major.";
+const WHY: &str = "A configuration that was accepted is rejected after the upgrade, although it still \
+    parses. Inside a stable major, validation may only become looser: log a warning for the new \
+    restriction, or move it to the next major.";
 
 const fn tightening(id: &'static str, purpose: &'static str, why: &'static str) -> Rule {
     Rule {
@@ -39,125 +40,133 @@ const fn tightening(id: &'static str, purpose: &'static str, why: &'static str) 
     }
 }
 
-/// A field or a oneof must be set now.
+/// A field or a oneof became required.
 pub const REQUIRED_ADDED: Rule = tightening(
     "VALIDATION_REQUIRED_ADDED",
-    "A field or oneof that could be left out can still be left out",
+    "An optional field or oneof does not become required",
     WHY,
 );
 
-/// A limit of a number, a duration or a time moved inward.
+/// A limit of a number, a duration or a timestamp moved inward.
 pub const BOUND_TIGHTENED: Rule = tightening(
     "VALIDATION_BOUND_TIGHTENED",
-    "Limits of numbers, durations and times do not move inward",
+    "Limits of numbers, durations and timestamps do not become narrower",
     WHY,
 );
 
-/// `const`, `in` shrank, `not_in` grew.
+/// `const` was added, `in` lost a value, or `not_in` gained one.
 pub const VALUES_TIGHTENED: Rule = tightening(
     "VALIDATION_VALUES_TIGHTENED",
-    "Values that were allowed by const, in and not_in stay allowed",
+    "Values that const, in and not_in allowed stay allowed",
     WHY,
 );
 
-/// `defined_only` on an enum.
+/// `defined_only` was added to an enum field.
 pub const DEFINED_ONLY_ADDED: Rule = tightening(
     "VALIDATION_DEFINED_ONLY_ADDED",
-    "An enum that took undeclared numbers still takes them",
-    "Older readers refuse the values that are added later, so every addition to the enum becomes \
+    "A field that accepted undeclared enum numbers still accepts them",
+    "Older readers reject values that are added later, so every addition to the enum becomes \
      a breaking change. Keep the enum open inside a stable major.",
 );
 
-/// Shorter longest, longer shortest texts.
+/// A string or bytes field has a shorter maximum or a longer minimum.
 pub const LENGTH_TIGHTENED: Rule = tightening(
     "VALIDATION_LENGTH_TIGHTENED",
-    "Strings and bytes of a length that was allowed stay allowed",
+    "Allowed lengths of strings and bytes stay allowed",
     WHY,
 );
 
-/// Fewer or more items demanded.
+/// A list or map accepts fewer sizes.
 pub const COUNT_TIGHTENED: Rule = tightening(
     "VALIDATION_COUNT_TIGHTENED",
-    "Lists and maps of a size that was allowed stay allowed",
+    "Allowed sizes of lists and maps stay allowed",
     WHY,
 );
 
-/// Patterns, prefixes, well-known formats.
+/// A pattern, prefix, suffix or well-known format became stricter.
 pub const FORMAT_TIGHTENED: Rule = tightening(
     "VALIDATION_FORMAT_TIGHTENED",
     "Patterns, prefixes, suffixes, contents and well-known formats do not become stricter",
-    "Texts that were accepted are refused after the upgrade. Whether one pattern accepts all that \
-     another does is not decided here: a changed pattern counts as stricter. When it is not, write \
+    "Texts that were accepted are rejected after the upgrade. Two patterns cannot be compared in \
+     general, so a changed pattern counts as stricter. If it is not stricter, write \
      an exception with the reason.",
 );
 
-/// `unique`, `no_sparse`.
+/// `unique` or `no_sparse` was added.
 pub const ITEMS_TIGHTENED: Rule = tightening(
     "VALIDATION_ITEMS_TIGHTENED",
-    "Lists that could repeat an item, and maps that could leave out a value, still can",
+    "Lists may still repeat items, and maps may still omit values",
     WHY,
 );
 
-/// `ignore_empty` taken away.
+/// The rule `ignore_empty` was removed.
 pub const EMPTY_REFUSED: Rule = tightening(
     "VALIDATION_EMPTY_REFUSED",
-    "An empty value that was left unchecked stays unchecked",
-    "proto3 cannot tell an unset value from an empty one: a configuration that never set the field \
-     is refused after the upgrade.",
+    "An empty value that was not checked stays unchecked",
+    "proto3 cannot distinguish an unset value from an empty one. A configuration without the field \
+     is rejected after the upgrade.",
 );
 
-/// CEL, and rules unknown to this program.
+/// A CEL expression or an unknown rule was added or changed.
 pub const EXPRESSION_TIGHTENED: Rule = tightening(
     "VALIDATION_EXPRESSION_TIGHTENED",
     "CEL expressions and custom rules are not added or changed",
-    "They are compared as text, since what they accept cannot be told in general. When the new \
-     one accepts all that the old one did, write an exception with the reason.",
+    "They are compared as text, because their meaning is not known in general. If the new \
+     expression accepts every value that the old one accepted, write an exception with the reason.",
 );
 
-/// `disabled`, `ignored`, `skip` taken away.
+/// `disabled`, `ignored` or `skip` was removed.
 pub const SWITCHED_ON: Rule = tightening(
     "VALIDATION_SWITCHED_ON",
-    "A message or field whose validation was switched off stays unchecked",
-    "All rules inside come into force at once, for configurations that never met them.",
+    "A message or field without validation stays unchecked",
+    "All rules inside apply at once, to configurations that were never checked.",
 );
 
-/// Any rule became weaker.
+/// A rule accepts more values.
 pub const LOOSENED: Rule = Rule {
     id: "VALIDATION_LOOSENED",
     behaviours: &["V-32", "V-33"],
-    purpose: "Validation that accepts more is told, and refused in strict mode",
-    why: "Older readers refuse what newer ones accept, so writers must not use the new freedom \
-          before all readers have it. That is allowed inside a major unless validation is strict.",
+    purpose: "Looser validation is noted; it is an error in strict mode",
+    why: "Older readers reject values that newer ones accept, so writers must not use them \
+          before all readers are updated. The change is allowed inside a major unless validation is strict.",
     category: Category::Validation,
     profiles: Profiles::NOTE,
     compares: Compares::Pair,
     buf: &[],
 };
 
-/// How changes of validation are judged.
+/// Handling of looser validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Tightening is an error, loosening a note (V-32).
+    /// Tighter validation is an error, looser validation is a note (V-32).
     #[default]
     ByMeaning,
-    /// Any change of what is accepted is an error (V-33). Another spelling of the same is none.
+    /// Every change of the accepted values is an error (V-33). Another spelling of the same rule is
+    /// not a change.
     Strict,
 }
 
-/// All changes of validation between two trees.
+/// Returns all changes of validation between two trees.
 #[must_use]
 pub fn find(comparison: &Comparison<'_>, profile: Profile, mode: Mode) -> Vec<Finding> {
     let (old, new) = (comparison.old, comparison.new);
-    let mut report = Report {
+    let mut report = ValidationFindings {
         comparison,
         profile,
         mode,
         findings: Vec::new(),
     };
-    for (was, is) in comparison.messages.iter().filter_map(Pair::both) {
-        let changes =
-            validation::changes(&validation::of_message(was), &validation::of_message(is));
-        report.add(changes, &is.name, (was, &was.source), (is, &is.source));
+    for (earlier, current) in comparison.messages.iter().filter_map(Pair::both) {
+        let changes = validation::changes(
+            &validation::of_message(earlier),
+            &validation::of_message(current),
+        );
+        report.add(
+            changes,
+            &current.name,
+            (earlier, &earlier.source),
+            (current, &current.source),
+        );
     }
     for Member {
         old_owner,
@@ -165,19 +174,19 @@ pub fn find(comparison: &Comparison<'_>, profile: Profile, mode: Mode) -> Vec<Fi
         pair,
     } in &comparison.fields
     {
-        if let Some((was, is)) = pair.both()
-            && is_comparable(comparison, pair, was, is)
+        if let Some((earlier, current)) = pair.both()
+            && is_comparable(comparison, pair, earlier, current)
             && switched(old_owner) == switched(new_owner)
         {
-            let old_rules = validation::of_field(old, old_owner, was);
-            let new_rules = validation::of_field(new, new_owner, is);
-            let element = format!("{}.{}", new_owner.name, is.name);
+            let old_rules = validation::of_field(old, old_owner, earlier);
+            let new_rules = validation::of_field(new, new_owner, current);
+            let element = format!("{}.{}", new_owner.name, current.name);
             let changes = validation::changes(&old_rules, &new_rules);
             report.add(
                 changes,
                 &element,
-                (old_owner, &was.source),
-                (new_owner, &is.source),
+                (old_owner, &earlier.source),
+                (new_owner, &current.source),
             );
         }
     }
@@ -187,35 +196,36 @@ pub fn find(comparison: &Comparison<'_>, profile: Profile, mode: Mode) -> Vec<Fi
         pair,
     } in &comparison.oneofs
     {
-        if let Some((was, is)) = pair.both()
+        if let Some((earlier, current)) = pair.both()
             && switched(old_owner) == switched(new_owner)
         {
-            let old_rules = validation::of_oneof(old_owner, was);
-            let new_rules = validation::of_oneof(new_owner, is);
-            let element = format!("{}.{}", new_owner.name, is.name);
+            let old_rules = validation::of_oneof(old_owner, earlier);
+            let new_rules = validation::of_oneof(new_owner, current);
+            let element = format!("{}.{}", new_owner.name, current.name);
             let changes = validation::changes(&old_rules, &new_rules);
             report.add(
                 changes,
                 &element,
-                (old_owner, &was.source),
-                (new_owner, &is.source),
+                (old_owner, &earlier.source),
+                (new_owner, &current.source),
             );
         }
     }
     report.findings
 }
 
-/// Whether a message is checked at all; when that changes, it is said once, of the message.
+/// Returns whether validation of a message is switched off. A change of that is reported once, at
+/// the message.
 fn switched(message: &Message) -> bool {
     validation::of_message(message).is_off()
 }
 
-/// A field of another type has other rules; its type is what is told then.
+/// Returns whether two fields have comparable rules. A changed type has its own finding.
 fn is_comparable(
     comparison: &Comparison<'_>,
     pair: &Pair<&Field>,
-    was: &Field,
-    is: &Field,
+    earlier: &Field,
+    current: &Field,
 ) -> bool {
     let many =
         |field: &Field| matches!(field.cardinality, Cardinality::Repeated | Cardinality::Map);
@@ -226,17 +236,18 @@ fn is_comparable(
             ..
         }
     );
-    !replaced && many(was) == many(is) && comparison.same_type(was, is)
+    !replaced && many(earlier) == many(current) && comparison.same_type(earlier, current)
 }
 
-struct Report<'a> {
+/// Collector of findings about changed validation.
+struct ValidationFindings<'a> {
     comparison: &'a Comparison<'a>,
     profile: Profile,
     mode: Mode,
     findings: Vec<Finding>,
 }
 
-impl Report<'_> {
+impl ValidationFindings<'_> {
     fn add(
         &mut self,
         changes: Vec<Change>,
@@ -244,7 +255,7 @@ impl Report<'_> {
         old: (&Message, &Source),
         new: (&Message, &Source),
     ) {
-        let place = |(message, source): (&Message, &Source)| Place {
+        let place = |(message, source): (&Message, &Source)| FileSpan {
             file: message.file,
             span: source.span,
         };
@@ -253,6 +264,7 @@ impl Report<'_> {
             let Some(severity) = rule.severity(self.profile) else {
                 continue;
             };
+            // Stable-API policy: tightening breaks; in strict mode, every change does (V-32, V-33).
             let severity = match self.mode {
                 Mode::Strict => Severity::Error,
                 Mode::ByMeaning => severity,
@@ -293,7 +305,7 @@ fn rule_of(change: &Change) -> &'static Rule {
     }
 }
 
-/// `validation of limits tightened: gt: 0s -> gte: 0.001s`.
+/// Formats the message: `validation of limits tightened: gt: 0s -> gte: 0.001s`.
 fn sentence(change: &Change) -> String {
     let way = match change.direction {
         Direction::Tighter => "tightened",

@@ -1,12 +1,12 @@
-//! Versions of files that must follow their changes (V-22), and packages that are frozen (V-14).
+//! File versions that must follow changes (V-22), and frozen packages (V-14).
 
-use crate::bump::{self, Bump, Class, Lock, Problem, Side};
+use crate::bump::{self, Bump, Class, Lock, Problem, VersionedTree};
 use crate::finding::{Finding, Location, Severity};
-use crate::model::{File, Place, Tree};
+use crate::model::{File, FileSpan, Tree};
 use crate::rule::{Category, Compares, Profiles, Rule};
 
-/// The table of this group.
-pub(crate) const RULES: &[&Rule] = &[&NOT_BUMPED, &BUMPED_WITHOUT_CHANGE, &FROZEN_CHANGED];
+/// Rules of this file.
+pub(super) const RULES: &[&Rule] = &[&NOT_BUMPED, &BUMPED_WITHOUT_CHANGE, &FROZEN_CHANGED];
 
 const fn rule(
     id: &'static str,
@@ -26,39 +26,39 @@ const fn rule(
     }
 }
 
-/// The version of a file does not follow its change.
+/// A file changed, but its version did not.
 pub const NOT_BUMPED: Rule = rule(
     "FILE_VERSION_NOT_BUMPED",
     &["V-21", "V-22"],
-    "A file that changed has a higher version",
-    "Clients and servers tell each other the versions of the files they know, and choose fields by \
-     them. A change under an unchanged version makes two different files claim to be one. \
+    "A changed file has a higher version",
+    "Clients and servers exchange the versions of the files that they know, and choose fields by \
+     them. With an unchanged version, two different files have the same identity. \
      `oxds api bump --fix` writes the version.",
 );
 
-/// The version of a file changed alone.
+/// The version of a file changed, but the file did not.
 pub const BUMPED_WITHOUT_CHANGE: Rule = rule(
     "FILE_VERSION_BUMPED_WITHOUT_CHANGE",
     &["V-22"],
-    "A file whose meaning did not change keeps its version",
-    "A version without a change makes a client look older than it is. Comments, formatting and \
-     language options are no change.",
+    "A file keeps its version if its meaning did not change",
+    "A new version without a change makes clients of the old version look outdated. Comments, formatting and \
+     language options are not changes.",
 );
 
-/// A frozen package changed.
+/// A package changed after it was frozen.
 pub const FROZEN_CHANGED: Rule = rule(
     "FROZEN_PACKAGE_CHANGED",
     &["V-14"],
     "A frozen package does not change in meaning",
-    "The previous major stays as it was released, so that those who are still on it can rely on \
+    "The previous major stays as released, because its remaining users rely on \
      it. Make the change in the current major. Comments and formatting may change.",
 );
 
-/// What is wrong with the versions of files: against the old tree, and in the lock of the new one.
+/// Reports wrong file versions, compared with the old tree and with the lock of the new tree.
 #[must_use]
 pub fn find(
-    old: Side<'_>,
-    new: Side<'_>,
+    old: VersionedTree<'_>,
+    new: VersionedTree<'_>,
     lock: Option<&Lock>,
     breaking: &[Finding],
 ) -> Vec<Finding> {
@@ -74,8 +74,8 @@ pub fn find(
 
 fn finding(old: &Tree, new: &Tree, bump: &Bump) -> Option<Finding> {
     let file = new.file(&bump.path)?;
-    let was = old.file(&bump.path);
-    let (rule, message, from) = told(bump)?;
+    let earlier = old.file(&bump.path);
+    let (rule, message, from) = described(bump)?;
     let to = bump.to.as_ref().map(ToString::to_string);
     Some(Finding {
         rule,
@@ -84,63 +84,77 @@ fn finding(old: &Tree, new: &Tree, bump: &Bump) -> Option<Finding> {
         message,
         old_value: from,
         new_value: to.clone().unwrap_or_default(),
-        old: was.map(|file| place(old, file)),
+        old: earlier.map(|file| place(old, file)),
         new: Some(place(new, file)),
         languages: Default::default(),
-        fix: to.map(|to| format!("set the version to {to}: `oxds api bump --fix` does")),
+        fix: to.map(|to| format!("set the version to {to} (`oxds api bump --fix` does this)")),
         exempt: None,
     })
 }
 
-/// The rule, the sentence, and the version that the file has; none when others tell it.
-fn told(bump: &Bump) -> Option<(&'static Rule, String, String)> {
+/// Returns the rule, the message, and the current version of the file. Returns `None` if other
+/// rules report the problem.
+fn described(bump: &Bump) -> Option<(&'static Rule, String, String)> {
     Some(match &bump.problem {
-        Problem::Missing { class, was, is } => {
+        Problem::Missing {
+            class,
+            earlier,
+            current,
+        } => {
             let what = match class {
                 Class::Patch => "options changed",
                 Class::Minor | Class::Major => "declarations changed",
             };
-            let moved = if was == is {
-                format!("the version is still {is}")
+            let moved = if earlier == current {
+                format!("the version is still {current}")
             } else {
-                format!("the version went from {was} to {is} only")
+                format!("the version only changed from {earlier} to {current}")
             };
-            (&NOT_BUMPED, format!("{what}, but {moved}"), is.to_string())
+            (
+                &NOT_BUMPED,
+                format!("{what}, but {moved}"),
+                current.to_string(),
+            )
         }
-        Problem::Needless { was, is } => (
+        Problem::Needless { earlier, current } => (
             &BUMPED_WITHOUT_CHANGE,
-            format!("the version went from {was} to {is}, but nothing changed in meaning"),
-            is.to_string(),
+            format!(
+                "the version changed from {earlier} to {current}, but the meaning did not change"
+            ),
+            current.to_string(),
         ),
-        // What broke has findings of its own, and no version mends it.
+        // The breaking change has its own findings, and a new version does not fix it.
         Problem::NewMajor { .. } => return None,
         Problem::Unversioned => (
             &NOT_BUMPED,
-            "the file has no version, though others of the tree have".to_owned(),
+            "the file has no version, although other files of the tree have one".to_owned(),
             String::new(),
         ),
         Problem::Malformed(text) => (
             &NOT_BUMPED,
-            format!("`{text}` is no version: major.minor.patch is"),
+            format!("malformed version `{text}`: expected major.minor.patch"),
             text.clone(),
         ),
         Problem::Stale => (
             &NOT_BUMPED,
-            "the lock has the hash of another text for this version".to_owned(),
+            "the lock has another hash for this version: the file changed after the bump"
+                .to_owned(),
             String::new(),
         ),
     })
 }
 
-/// Frozen packages that changed: those that the old tree calls frozen, and those of the lock.
+/// Reports changed packages that are frozen by the status in the old tree or by the lock.
 #[must_use]
-pub fn frozen(old: Side<'_>, new: Side<'_>, lock: Option<&Lock>) -> Vec<Finding> {
+pub fn frozen(old: VersionedTree<'_>, new: VersionedTree<'_>, lock: Option<&Lock>) -> Vec<Finding> {
+    // Stable-API policy: the previous major is frozen; comments may still change (V-14).
     let by_status = bump::frozen_by_status(old.tree)
         .into_iter()
         .filter_map(|package| {
-            let was = old.hashes.packages().get(package)?;
-            let is = new.hashes.packages().get(package)?;
-            (was != is).then(|| (package.to_owned(), was.to_string(), is.to_string()))
+            let earlier = old.hashes.packages().get(package)?;
+            let current = new.hashes.packages().get(package)?;
+            (earlier != current)
+                .then(|| (package.to_owned(), earlier.to_string(), current.to_string()))
         });
     let by_lock = lock
         .into_iter()
@@ -154,16 +168,16 @@ pub fn frozen(old: Side<'_>, new: Side<'_>, lock: Option<&Lock>) -> Vec<Finding>
     changed.dedup_by(|a, b| a.0 == b.0);
     changed
         .into_iter()
-        .map(|(package, was, is)| frozen_finding(old, new, package, was, is))
+        .map(|(package, earlier, current)| frozen_finding(old, new, package, earlier, current))
         .collect()
 }
 
 fn frozen_finding(
-    old: Side<'_>,
-    new: Side<'_>,
+    old: VersionedTree<'_>,
+    new: VersionedTree<'_>,
     package: String,
-    was: String,
-    is: String,
+    earlier: String,
+    current: String,
 ) -> Finding {
     let changed = |file: &&File| {
         let before = old.hashes.file(&file.path).map(|hash| hash.local);
@@ -172,16 +186,16 @@ fn frozen_finding(
     let mut files = new.tree.targets().filter(|file| *file.package == *package);
     let first = files.find(changed);
     let message = match first {
-        Some(file) => format!("a frozen package changed, first in {}", file.path),
-        None => "a frozen package changed".to_owned(),
+        Some(file) => format!("frozen package changed, first in {}", file.path),
+        None => "frozen package changed".to_owned(),
     };
     Finding {
         rule: &FROZEN_CHANGED,
         severity: Severity::Error,
         element: package,
         message,
-        old_value: was,
-        new_value: is,
+        old_value: earlier,
+        new_value: current,
         old: first
             .and_then(|file| old.tree.file(&file.path))
             .map(|file| place(old.tree, file)),
@@ -196,7 +210,7 @@ fn place(tree: &Tree, file: &File) -> Location {
     let span = file.package_source.span;
     Location::of(
         tree,
-        Place {
+        FileSpan {
             file: file.id,
             span,
         },

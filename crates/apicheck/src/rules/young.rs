@@ -1,4 +1,4 @@
-//! What nobody can rely on yet, because it is younger than two weeks and in no release (V-35).
+//! Exemption of elements that are younger than two weeks and part of no release (V-35).
 
 use jiff::civil::Date;
 use jiff::{Span, ToSpan as _};
@@ -7,11 +7,11 @@ use crate::finding::Finding;
 use crate::ledger::Ledger;
 use crate::model::{Symbol, Tree};
 
-/// How long an element may still be changed, when no release has it.
+/// Days in which an unreleased element may still change.
 const YOUTH_DAYS: i64 = 14;
 
-/// The day whose tree decides: what is not in it is young. None without a release in the ledger,
-/// since nobody can tell then what a release has.
+/// Returns the day whose tree decides: elements that this tree lacks are young. Returns `None` if
+/// the ledger has no release, because then nothing is known about releases.
 #[must_use]
 pub fn youth(ledger: &Ledger, today: Date) -> Option<Date> {
     let made = ledger
@@ -21,24 +21,25 @@ pub fn youth(ledger: &Ledger, today: Date) -> Option<Date> {
         .filter(|date| *date <= today);
     let days: Span = YOUTH_DAYS.days();
     let weeks_ago = today.checked_sub(days).ok()?;
-    // The last release has whatever was there on its day.
+    // The last release contains every element that existed on its day.
     made.max().map(|release| release.max(weeks_ago))
 }
 
-/// Takes findings about elements that `then`, the tree on the day of [`youth`], did not have out of
-/// account.
+/// Exempts findings about elements that `then`, the tree on the day of [`youth`], did not contain.
 pub fn exempt_young(then: &Tree, findings: &mut [Finding]) {
     let changed = findings
         .iter_mut()
         .filter(|finding| finding.exempt.is_none() && finding.old.is_some());
     for finding in changed {
+        // Stable-API policy: elements under two weeks that no release contains may still change
+        // (V-35).
         if !has(then, &finding.element) {
-            finding.exempt = Some("younger than 14 days and in no release".to_owned());
+            finding.exempt = Some("younger than 14 days and unreleased".to_owned());
         }
     }
 }
 
-/// Whether a tree has a declaration, a member of one, a file or a package of that name.
+/// Returns whether a tree has a declaration, a member, a file or a package of that name.
 fn has(tree: &Tree, name: &str) -> bool {
     let member = || {
         let (owner, member) = name.rsplit_once('.')?;

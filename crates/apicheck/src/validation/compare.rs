@@ -1,23 +1,23 @@
-//! What became of validation: tighter, looser, or neither.
+//! Comparison of validation rules: tighter, looser, or incomparable.
 
 use super::need::{Aspect, Need};
 use super::rules::Rules;
 use super::scale;
 use super::set::Set;
 
-/// Which way validation changed.
+/// Direction of a change of validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// Some values that passed are refused now, and none the other way.
+    /// Some accepted values are rejected now; no rejected value is accepted.
     Tighter,
-    /// Some values that were refused pass now, and none the other way.
+    /// Some rejected values are accepted now; no accepted value is rejected.
     Looser,
-    /// Both, or it cannot be told.
+    /// Both of the above, or undecidable.
     Incomparable,
 }
 
 impl Direction {
-    /// Whether values that passed may be refused now.
+    /// Returns whether accepted values may be rejected now.
     #[must_use]
     pub fn breaks(self) -> bool {
         self != Direction::Looser
@@ -36,37 +36,39 @@ impl Direction {
 /// One change of the validation of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// What of it changed.
+    /// Aspect that changed.
     pub aspect: Aspect,
-    /// The way.
+    /// Direction of the change.
     pub direction: Direction,
-    /// The part as it was written: `gte: 1`, `items: min_len: 1`. Empty when there was nothing.
+    /// Old rules as written: `gte: 1`, `items: min_len: 1`. Empty if there were none.
     pub old: String,
-    /// The part as it is written.
+    /// New rules as written.
     pub new: String,
 }
 
-/// What changed from `old` to `new`, by meaning: nothing when the two pass the same values.
+/// Returns the changes from `old` to `new` by meaning: none if both accept the same values.
 #[must_use]
 pub fn changes(old: &Rules, new: &Rules) -> Vec<Change> {
-    let mut comparison = Comparison {
+    let mut collector = ChangeCollector {
         old,
         new,
         changes: Vec::new(),
     };
-    comparison.all();
-    comparison.changes
+    collector.all();
+    collector.changes
 }
 
-struct Comparison<'a> {
+struct ChangeCollector<'a> {
     old: &'a Rules,
     new: &'a Rules,
     changes: Vec<Change>,
 }
 
-impl Comparison<'_> {
+impl ChangeCollector<'_> {
     fn all(&mut self) {
         let (old, new) = (self.old, self.new);
+        // PGV `disabled`, `ignored` and `skip` switch rules off: switching them on tightens all
+        // (V-32).
         self.add(&[Aspect::Scope], old.off && !new.off, new.off && !old.off);
         self.set(
             &[Aspect::Empty, Aspect::Bound, Aspect::Values],
@@ -102,7 +104,7 @@ impl Comparison<'_> {
                 .collect();
             parts.join(", ")
         };
-        // Of several aspects, the last that is written anywhere names the change.
+        // If several aspects are possible, the last one that has a written rule names the change.
         let aspect = aspects.iter().rev().find(|aspect| {
             self.old.spelled.contains_key(aspect) || self.new.spelled.contains_key(aspect)
         });
@@ -119,11 +121,11 @@ impl Comparison<'_> {
         self.add(aspects, tighter, looser);
     }
 
-    /// Lists of texts: whatever else is demanded was applied to them.
+    /// Compares lists of allowed texts. They already include the effect of all other rules.
     fn texts(&mut self) {
         let (old, new) = (self.old, self.new);
-        let all_pass = |listed: &Rules, judge: &Rules| match &listed.texts {
-            Some(texts) => texts.iter().all(|text| judge.accept(text) == Some(true)),
+        let all_pass = |listed: &Rules, by: &Rules| match &listed.texts {
+            Some(texts) => texts.iter().all(|text| by.accept(text) == Some(true)),
             None => false,
         };
         let aspects = [
@@ -136,7 +138,7 @@ impl Comparison<'_> {
         self.needs(false);
     }
 
-    /// Lengths, but for that of the empty text, which has its own question.
+    /// Compares lengths, except that of the empty text, which `empty` compares.
     fn lengths(&mut self) {
         let some = scale::counts().without(&Set::of([0]));
         let without_empty = |set: &Option<Set>| {
@@ -152,14 +154,15 @@ impl Comparison<'_> {
             without_empty(&old.bytes).as_ref(),
             without_empty(&new.bytes).as_ref(),
         );
-        // A format that implies a length is told as a format.
+        // A format that implies a length is reported as a format.
         let written = |rules: &Rules| rules.spelled.contains_key(&Aspect::Length);
         if written(old) || written(new) {
             self.add(&[Aspect::Length], chars.0 || bytes.0, chars.1 || bytes.1);
         }
     }
 
-    /// The needs, one change for each aspect. `formats`: whether those on texts are looked at.
+    /// Compares the needs, with one change per aspect. `formats`: whether to compare needs on
+    /// texts.
     fn needs(&mut self, formats: bool) {
         let unmet = |needs: &std::collections::BTreeSet<Need>, by: &Rules, aspect| {
             needs
@@ -184,16 +187,16 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether the empty text passes, unless another change has said so already.
+    /// Compares whether the empty text is accepted, unless another change reports it.
     fn empty(&mut self) {
         let (before, now) = (self.old.accept_empty(), self.new.accept_empty());
-        let said = |wanted: Direction| {
+        let reported = |wanted: Direction| {
             self.changes.iter().any(|change| {
                 change.direction == wanted || change.direction == Direction::Incomparable
             })
         };
-        let tighter = before && !now && !said(Direction::Tighter);
-        let looser = !before && now && !said(Direction::Looser);
+        let tighter = before && !now && !reported(Direction::Tighter);
+        let looser = !before && now && !reported(Direction::Looser);
         let aspects = if self.old.ignore_empty || self.new.ignore_empty {
             [Aspect::Length, Aspect::Empty]
         } else {
@@ -223,7 +226,8 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether something left the set, and whether something came. None holds every value.
+/// Returns whether values left the set, and whether values were added. `None` is the set of all
+/// values.
 fn moved(old: Option<&Set>, new: Option<&Set>) -> (bool, bool) {
     match (old, new) {
         (None, None) => (false, false),

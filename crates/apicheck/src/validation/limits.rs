@@ -1,30 +1,34 @@
-//! The limits of what has an order: `gt`, `gte`, `lt`, `lte`.
+//! Limits of ordered values: `gt`, `gte`, `lt`, `lte`.
 
 use super::set::Set;
 
-/// The limits of what has an order.
+/// Limits of ordered values.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     lower: Option<i128>,
     upper: Option<i128>,
-    /// An inclusive limit wins when both are given, as in protoc-gen-validate.
+    /// Whether the lower and the upper limit are inclusive. An inclusive limit has priority, as in
+    /// protoc-gen-validate.
     inclusive: (bool, bool),
 }
 
 impl Limits {
-    /// Between the limits, or outside when they cross: `gt: 10, lt: 5` allows 3 and 12.
+    /// Returns the allowed values: between the limits, or outside if they cross. `gt: 10, lt: 5`
+    /// allows 3 and 12.
     pub(super) fn allowed(&self, whole: &Set) -> Set {
         let (first, last) = whole.ends().unwrap_or((0, 0));
         let above = Set::between(self.lower.unwrap_or(first), last);
         let below = Set::between(first, self.upper.unwrap_or(last));
         match (self.lower_limit(), self.upper_limit()) {
+            // PGV: crossed limits allow the values outside (V-32).
             (Some(lower), Some(upper)) if upper < lower => above.union(&below),
             _ => above.intersection(&below),
         }
         .intersection(whole)
     }
 
-    // The limits as written: `lower` and `upper` are the first and the last value inside.
+    // `lower` and `upper` are the first and the last allowed value; these are the limits as
+    // written.
     fn lower_limit(&self) -> Option<i128> {
         self.lower
             .map(|lower| lower - i128::from(!self.inclusive.0))
@@ -35,7 +39,7 @@ impl Limits {
             .map(|upper| upper + i128::from(!self.inclusive.1))
     }
 
-    /// Takes a limit by the name of its rule; false when it is none.
+    /// Sets a limit by rule name. Returns false for other rules.
     pub(super) fn set(&mut self, name: &str, limit: i128) -> bool {
         match name {
             "gte" => (self.lower, self.inclusive.0) = (Some(limit), true),

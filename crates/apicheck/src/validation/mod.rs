@@ -1,4 +1,5 @@
-//! Validation by meaning: `validate.rules` (protoc-gen-validate) and `buf.validate` (protovalidate).
+//! Validation rules by meaning: `validate.rules` (protoc-gen-validate) and `buf.validate`
+//! (protovalidate).
 //!
 //! ```text
 //!   options ──► read ──► Rules (sets, lengths, needs) ──┐
@@ -6,11 +7,11 @@
 //!   options ──► read ──► Rules                        ──┘
 //! ```
 //!
-//! Spelling does not count: `gt: 0` and `gte: 1` of a whole number are one set, `min_bytes: 1` and
-//! `min_len: 1` both refuse the empty text and nothing else, and a rule means the same in either of
-//! the two languages. What cannot be understood (CEL, custom rules) is compared as text.
+//! Spelling does not matter. `gt: 0` and `gte: 1` of an integer are the same set, `min_bytes: 1`
+//! and `min_len: 1` both reject exactly the empty text, and a rule has the same meaning in both
+//! languages. Rules that cannot be analysed (CEL, custom rules) are compared as text.
 //!
-//! It does not evaluate rules against messages: that is `oxds_types::validate`.
+//! This module does not evaluate rules against messages; `oxds_types::validate` does.
 
 mod compare;
 mod limits;
@@ -27,12 +28,12 @@ pub use rules::Rules;
 
 use need::Need;
 use prost_reflect::Value;
-use read::Subject;
+use read::CheckedValue;
 use set::Set;
 
 use crate::model::{Cardinality, Field, Kind, Message, Oneof, Options, Tree};
 
-/// What is demanded of a field of `message`. Nothing where the message is not checked at all.
+/// Returns the rules of a field of `message`, or no rules if the message is not checked.
 #[must_use]
 pub fn of_field(tree: &Tree, message: &Message, field: &Field) -> Rules {
     if of_message(message).off {
@@ -50,7 +51,7 @@ pub fn of_field(tree: &Tree, message: &Message, field: &Field) -> Rules {
     }
 }
 
-/// What is demanded of a message as a whole: whether it is checked, and its expressions.
+/// Returns the rules of a message as a whole: whether it is checked, and its expressions.
 #[must_use]
 pub fn of_message(message: &Message) -> Rules {
     let mut rules = message_option(&message.options, "buf.validate.message")
@@ -74,7 +75,7 @@ pub fn of_message(message: &Message) -> Rules {
     rules
 }
 
-/// What is demanded of a oneof of `message`.
+/// Returns the rules of a oneof of `message`.
 #[must_use]
 pub fn of_oneof(message: &Message, oneof: &Oneof) -> Rules {
     let mut rules = Rules::default();
@@ -100,23 +101,23 @@ fn message_option<'a>(
     options.extension(name).and_then(Value::as_message)
 }
 
-fn subject(tree: &Tree, field: &Field) -> Subject {
+fn subject(tree: &Tree, field: &Field) -> CheckedValue {
     let single = single_subject(tree, field.kind, field.cardinality == Cardinality::Implicit);
-    // An item is always there, as an unset number is.
+    // List items have no presence, like an unset number.
     let item = |kind| single_subject(tree, kind, matches!(kind, Kind::Scalar(_) | Kind::Enum(_)));
     let parts = match (tree.map_entry(field), field.cardinality) {
         (Some((key, value)), _) => vec![item(key.kind), item(value.kind)],
         (None, Cardinality::Repeated) => vec![item(field.kind)],
         _ => return single,
     };
-    Subject {
+    CheckedValue {
         many: true,
         parts,
-        ..Subject::default()
+        ..CheckedValue::default()
     }
 }
 
-fn single_subject(tree: &Tree, kind: Kind, implicit: bool) -> Subject {
+fn single_subject(tree: &Tree, kind: Kind, implicit: bool) -> CheckedValue {
     let (rules, declared) = match kind {
         Kind::Scalar(scalar) => (scalar.keyword(), None),
         Kind::Enum(id) => {
@@ -125,10 +126,10 @@ fn single_subject(tree: &Tree, kind: Kind, implicit: bool) -> Subject {
         }
         Kind::Message(_) | Kind::Group(_) => ("", None),
     };
-    Subject {
+    CheckedValue {
         implicit,
         rules,
         declared,
-        ..Subject::default()
+        ..CheckedValue::default()
     }
 }

@@ -1,76 +1,76 @@
-//! Demands that stand by themselves: met or not.
+//! Needs: independent requirements, each met or not met.
 
 use std::fmt;
 
-/// A demand on a value. A value passes when all needs of its rules are met.
+/// Requirement on a value. A value is valid if all needs of its rules are met.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Need {
-    /// It must be set (fields that know whether they are), or one of a oneof must.
+    /// The value, or one member of a oneof, must be set.
     Required,
-    /// It matches a regular expression (RE2).
+    /// The text matches a regular expression (RE2).
     Pattern(String),
-    /// It starts with this.
+    /// The text starts with these bytes.
     Prefix(Vec<u8>),
-    /// It ends with this.
+    /// The text ends with these bytes.
     Suffix(Vec<u8>),
-    /// This is somewhere in it.
+    /// The text contains these bytes.
     Contains(Vec<u8>),
-    /// This is nowhere in it.
+    /// The text does not contain these bytes.
     Lacks(Vec<u8>),
-    /// A well-known format, by the name of its rule: `email`, `http_header_name`.
+    /// The text has a well-known format, given by rule name: `email`, `http_header_name`.
     Format {
-        /// The name.
+        /// Name of the format rule.
         name: String,
-        /// `strict`, for header names and values.
+        /// Value of `strict`, for header names and values.
         strict: bool,
     },
-    /// It is a value that its enum declares.
+    /// The number is a declared value of its enum.
     DefinedOnly,
-    /// All items differ.
+    /// All items are different.
     Unique,
     /// No value of the map is missing (`no_sparse`).
     Full,
-    /// A time before the moment of validation.
+    /// The time is before the time of validation.
     LessThanNow,
-    /// A time after it.
+    /// The time is after the time of validation.
     GreaterThanNow,
-    /// A time at most so many nanoseconds away from it.
+    /// The time is at most this many nanoseconds away from the time of validation.
     Within(i128),
-    /// A CEL expression of protovalidate holds.
+    /// A CEL expression of protovalidate is true.
     Expression {
-        /// Its id, which may be empty.
+        /// Id of the expression; may be empty.
         id: String,
-        /// The expression without needless space.
+        /// The expression without surrounding space.
         text: String,
     },
-    /// A rule that this program does not know, by name and value.
+    /// Unknown rule, by name and value.
     Other(String, String),
 }
 
-/// The part of validation that a change is about.
+/// Part of validation that a change is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Aspect {
-    /// Whether it must be set.
+    /// Whether the value must be set.
     Presence,
-    /// Limits of numbers, durations and times.
+    /// Limits of numbers, durations and timestamps.
     Bound,
-    /// Lists of what is allowed and what is not: `const`, `in`, `not_in`.
+    /// Allowed and forbidden values: `const`, `in`, `not_in`.
     Values,
-    /// Whether an enum takes numbers that it does not declare.
+    /// Whether undeclared enum numbers are accepted.
     DefinedOnly,
-    /// The length of strings and bytes.
+    /// Length of strings and bytes.
     Length,
-    /// How many items or pairs.
+    /// Number of items or pairs.
     Count,
-    /// Patterns, prefixes and suffixes, contents, well-known formats.
+    /// Patterns, prefixes, suffixes, contained text, well-known formats.
     Format,
-    /// Whether items must differ, and values must be there.
+    /// Whether items must be different, and whether map values must be present.
     Items,
-    /// CEL expressions, and rules that this program does not know.
+    /// CEL expressions and unknown rules.
     Expression,
-    /// Whether empty values are left unchecked.
+    /// Whether empty values are checked.
     Empty,
-    /// Whether it is checked at all: `disabled`, `ignored`, `skip`.
+    /// Whether the element is checked at all: `disabled`, `ignored`, `skip`.
     Scope,
 }
 
@@ -91,7 +91,7 @@ impl Need {
         }
     }
 
-    /// Whether all that meets `self` meets `other`.
+    /// Returns whether every value that meets `self` meets `other`.
     pub(super) fn implies(&self, other: &Need) -> bool {
         match (self, other) {
             (Need::Prefix(mine), Need::Prefix(theirs)) => mine.starts_with(theirs),
@@ -113,7 +113,7 @@ impl Need {
         }
     }
 
-    /// Whether a text meets it; none when that cannot be told here.
+    /// Returns whether a text meets the need, or `None` if that is undecidable here.
     pub(super) fn accepts(&self, text: &[u8]) -> Option<bool> {
         match self {
             Need::Pattern(pattern) => {
@@ -124,7 +124,7 @@ impl Need {
             Need::Suffix(suffix) => Some(text.ends_with(suffix)),
             Need::Contains(part) => Some(contains(text, part)),
             Need::Lacks(part) => Some(!contains(text, part)),
-            // No format but `uri_ref` and header values takes the empty text.
+            // Only `uri_ref` and header values accept the empty text.
             Need::Format { name, .. } if text.is_empty() => {
                 Some(matches!(name.as_str(), "uri_ref" | "http_header_value"))
             }
@@ -133,7 +133,7 @@ impl Need {
         }
     }
 
-    /// The least number of bytes that meets it.
+    /// Returns the minimum number of bytes of a valid text.
     pub(super) fn least_bytes(&self) -> usize {
         match self {
             Need::Prefix(part) | Need::Suffix(part) | Need::Contains(part) => part.len(),
@@ -143,7 +143,7 @@ impl Need {
     }
 }
 
-/// Whether every text of the first format is of the second.
+/// Returns whether every text of the first format also has the second format.
 fn narrower(first: &str, second: &str) -> bool {
     match second {
         "ip" => matches!(first, "ipv4" | "ipv6"),

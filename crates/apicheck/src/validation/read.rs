@@ -1,5 +1,5 @@
-//! From options to [`Rules`]: `validate.rules` and `buf.validate` alike, by the names of their
-//! fields, which the two share where they mean the same.
+//! Conversion of options to [`Rules`]. `validate.rules` and `buf.validate` share field names where
+//! the meaning is the same.
 
 use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 
@@ -10,23 +10,23 @@ use super::scale;
 use super::set::Set;
 use super::spell;
 
-/// What is known of the value that rules are about.
+/// Properties of the value that the rules are about.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Subject {
-    /// An unset value cannot be told from zero.
+pub(super) struct CheckedValue {
+    /// An unset value equals zero.
     pub(super) implicit: bool,
-    /// It is a list or a map.
+    /// The value is a list or a map.
     pub(super) many: bool,
-    /// The name of the rules for its type: `uint32`, `string`; empty for messages.
+    /// Name of the rules for its type: `uint32`, `string`; empty for messages.
     pub(super) rules: &'static str,
-    /// The numbers that its enum declares.
+    /// Declared numbers of its enum.
     pub(super) declared: Option<Set>,
-    /// The items of a list, or the keys and the values of a map.
-    pub(super) parts: Vec<Subject>,
+    /// Items of a list, or keys and values of a map.
+    pub(super) parts: Vec<CheckedValue>,
 }
 
-/// The rules of a field: a message `validate.FieldRules` or `buf.validate.FieldRules`.
-pub(super) fn field_rules(message: &DynamicMessage, subject: &Subject) -> Rules {
+/// Reads the rules of a field from `validate.FieldRules` or `buf.validate.FieldRules`.
+pub(super) fn field_rules(message: &DynamicMessage, subject: &CheckedValue) -> Rules {
     let mut reader = Reader {
         rules: Rules::default(),
         subject,
@@ -55,11 +55,11 @@ pub(super) fn field_rules(message: &DynamicMessage, subject: &Subject) -> Rules 
     reader.finish()
 }
 
-/// The rules of a message as a whole: `buf.validate.message`.
+/// Reads the rules of a message as a whole from `buf.validate.message`.
 pub(super) fn message_rules(message: &DynamicMessage) -> Rules {
     let mut reader = Reader {
         rules: Rules::default(),
-        subject: &Subject::default(),
+        subject: &CheckedValue::default(),
         whole: None,
         empty_passes: false,
     };
@@ -72,7 +72,7 @@ pub(super) fn message_rules(message: &DynamicMessage) -> Rules {
     reader.finish()
 }
 
-/// All that is set in a message: fields by name, extensions by full name.
+/// Returns everything that is set in a message: fields by name, extensions by full name.
 fn parts(message: &DynamicMessage) -> Vec<(String, &Value)> {
     let fields = message
         .fields()
@@ -85,10 +85,10 @@ fn parts(message: &DynamicMessage) -> Vec<(String, &Value)> {
 
 struct Reader<'a> {
     rules: Rules,
-    subject: &'a Subject,
-    /// All values of the type, where it has an order.
+    subject: &'a CheckedValue,
+    /// All values of the type, if it is ordered.
     whole: Option<Set>,
-    /// The zero value passes whatever else is demanded.
+    /// The zero value is accepted despite all other rules.
     empty_passes: bool,
 }
 
@@ -133,6 +133,7 @@ impl Reader<'_> {
             meet(&mut self.rules.count, &some);
         } else if subject.implicit && matches!(subject.rules, "string" | "bytes") {
             self.spell(Aspect::Length, "required: true");
+            // protovalidate: `required` on a field without presence rejects the empty value (V-32).
             meet(&mut self.rules.bytes, &Set::between(1, u64::MAX.into()));
         } else if let Some(whole) = self.whole.clone().filter(|_| subject.implicit) {
             self.spell(Aspect::Bound, "required: true");
@@ -183,7 +184,7 @@ impl Reader<'_> {
     }
 
     fn nested(&self, rules: &DynamicMessage, part: usize) -> Option<Box<Rules>> {
-        let unknown = Subject::default();
+        let unknown = CheckedValue::default();
         let subject = self.subject.parts.get(part).unwrap_or(&unknown);
         Some(Box::new(field_rules(rules, subject)))
     }
@@ -280,7 +281,7 @@ impl Reader<'_> {
                 };
                 self.need(format, &format!("well_known_regex: {name}"));
             }
-            // The other formats: `email: true`.
+            // Other formats: `email: true`.
             (_, Value::Bool(true)) => {
                 let format = Need::Format {
                     name: name.to_owned(),
@@ -366,7 +367,7 @@ impl Reader<'_> {
         self.need(Need::Expression { id, text }, &spelled);
     }
 
-    /// A rule that is not known here counts by its text. Examples are no rules.
+    /// Adds an unknown rule by its text. Examples are not rules.
     fn other(&mut self, name: &str, value: &Value) {
         if name == "example" || *value == Value::Bool(false) {
             return;

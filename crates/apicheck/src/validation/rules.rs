@@ -1,4 +1,4 @@
-//! The meaning of the validation of an element, in a form where equal meanings look equal.
+//! Meaning of validation rules in a normal form: equal meanings have equal forms.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,18 @@ use super::need::{Aspect, Need};
 use super::scale;
 use super::set::Set;
 
-/// What the validation of an element demands of a value, whoever spelled it and how.
+/// Validation rules of an element, independent of their spelling.
 ///
-/// Absent parts demand nothing, so `Rules::default()` is no validation at all.
+/// Absent parts allow everything, so `Rules::default()` is no validation.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// Nothing (message, field) or nothing inside (`message.skip`) is checked.
+    /// Whether nothing (message, field) or nothing inside (`message.skip`) is checked.
     pub(super) off: bool,
-    /// The values allowed, of what has an order: numbers, bools, enums, durations, timestamps.
+    /// Allowed ordered values: numbers, bools, enums, durations, timestamps.
     pub(super) ordered: Option<Set>,
-    /// The only texts (strings, bytes, type URLs of `Any`) allowed.
+    /// Allowed texts (strings, bytes, type URLs of `Any`); `None` allows all.
     pub(super) texts: Option<BTreeSet<Vec<u8>>>,
-    /// Texts that are not allowed.
+    /// Texts that are rejected.
     pub(super) not_in: BTreeSet<Vec<u8>>,
     /// Allowed lengths of a string in characters.
     pub(super) chars: Option<Set>,
@@ -25,30 +25,30 @@ pub struct Rules {
     pub(super) bytes: Option<Set>,
     /// Allowed numbers of items or pairs.
     pub(super) count: Option<Set>,
-    /// The empty text passes whatever else is demanded.
+    /// Whether the empty text is accepted despite all other rules.
     pub(super) ignore_empty: bool,
-    /// Demands that stand by themselves.
+    /// Requirements that are checked independently.
     pub(super) needs: BTreeSet<Need>,
-    /// An unset value is checked as the zero value.
+    /// Whether an unset value is checked like the zero value.
     pub(super) unset_is_zero: bool,
-    /// Of the items of a list.
+    /// Rules for the items of a list.
     pub(super) items: Option<Box<Rules>>,
-    /// Of the keys of a map.
+    /// Rules for the keys of a map.
     pub(super) keys: Option<Box<Rules>>,
-    /// Of the values of a map.
+    /// Rules for the values of a map.
     pub(super) values: Option<Box<Rules>>,
-    /// The rules as they were written, for people; no part of the meaning.
+    /// Rules as written, for messages. Not part of the meaning.
     pub(super) spelled: BTreeMap<Aspect, String>,
 }
 
 impl Rules {
-    /// Whether validation is switched off, of a message or of what is in a field.
+    /// Returns whether validation of a message, or of the contents of a field, is switched off.
     #[must_use]
     pub fn is_off(&self) -> bool {
         self.off
     }
 
-    /// Whether a value must be given: a message that leaves the field out is refused.
+    /// Returns whether a message without the field is invalid.
     #[must_use]
     pub fn require_a_value(&self) -> bool {
         let refuses = |set: &Option<Set>| set.as_ref().is_some_and(|set| !set.contains(0));
@@ -60,7 +60,7 @@ impl Rules {
                         || self.accept(b"") == Some(false)))
     }
 
-    /// Whether numbers that the enum does not declare are refused.
+    /// Returns whether undeclared enum numbers are rejected.
     #[must_use]
     pub fn only_defined_values(&self) -> bool {
         let here = !self.off && self.needs.contains(&Need::DefinedOnly);
@@ -70,12 +70,12 @@ impl Rules {
             .any(|rules| rules.only_defined_values())
     }
 
-    /// Whether the empty text passes. True for what is no text.
+    /// Returns whether the empty text is accepted. True for values that are not texts.
     pub(super) fn accept_empty(&self) -> bool {
         self.ignore_empty || self.accept(b"") == Some(true)
     }
 
-    /// Whether a text passes; none when that cannot be told here.
+    /// Returns whether a text is accepted, or `None` if that is undecidable here.
     pub(super) fn accept(&self, text: &[u8]) -> Option<bool> {
         if text.is_empty() && self.ignore_empty {
             return Some(true);
@@ -108,9 +108,9 @@ impl Rules {
         all
     }
 
-    /// What both demand: a tree on its way from one validator to another carries both spellings.
+    /// Combines two sets of rules: a tree that migrates between validators carries both.
     pub(super) fn and(mut self, other: Rules) -> Rules {
-        // Switched off for one validator is still checked by the other.
+        // A rule that is off for one validator is still checked by the other.
         if other.off || self.off {
             return match (
                 self.off && self.is_nothing_else(),
@@ -177,12 +177,13 @@ impl Rules {
                 .all(|nested| nested.is_none())
     }
 
-    /// Brings equal meanings to equal forms. `whole` are all values of the type, `declared` those
-    /// of its enum.
+    /// Converts the rules to their normal form. `whole` contains all values of the type, `declared`
+    /// those of its enum.
     pub(super) fn settle(&mut self, whole: Option<&Set>, declared: Option<&Set>) {
         if self.ordered.as_ref() == whole {
             self.ordered = None;
         }
+        // A set of declared numbers implies `defined_only` (V-32).
         if let (Some(ordered), Some(declared)) = (&self.ordered, declared)
             && ordered.is_subset(declared)
         {
@@ -190,7 +191,8 @@ impl Rules {
         }
         self.settle_lengths();
         if let Some(texts) = self.texts.take() {
-            // A list of texts says it all once what the other rules refuse is struck out.
+            // A list of allowed texts replaces all other rules after the rejected texts are
+            // removed.
             let mut left = texts.clone();
             left.retain(|text| {
                 Rules {
@@ -216,7 +218,7 @@ impl Rules {
         }
     }
 
-    /// Characters have one to four bytes: limits in one unit are limits in the other.
+    /// A UTF-8 character has one to four bytes, so limits in one unit imply limits in the other.
     fn settle_lengths(&mut self) {
         let needed = self.needs.iter().map(Need::least_bytes).max().unwrap_or(0);
         let ends = |set: &Option<Set>| set.as_ref().map(|set| set.ends().unwrap_or((1, 0)));

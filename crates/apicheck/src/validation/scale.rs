@@ -1,16 +1,16 @@
-//! What has an order, as whole numbers in the same order.
+//! Mapping of ordered values to integers in the same order.
 
 use prost_reflect::{DynamicMessage, Value};
 
 use super::set::Set;
 
-/// The nanoseconds of a second.
+/// Number of nanoseconds per second.
 const NANOS: i128 = 1_000_000_000;
-/// protobuf's longest duration and latest timestamp are far inside this, in seconds.
+/// Bound in seconds, far outside protobuf's longest duration and latest timestamp.
 const SECONDS: i128 = i64::MAX as i128;
 
-/// All values of the type that rules of this name (`uint32`, `duration` …) are about; none when
-/// they are about something without an order.
+/// Returns all values of the type of a rules field (`uint32`, `duration` …), or `None` if the type
+/// is not ordered.
 pub(super) fn whole(rules: &str) -> Option<Set> {
     let (first, last) = match rules {
         "int32" | "sint32" | "sfixed32" | "enum" => (i32::MIN.into(), i32::MAX.into()),
@@ -26,7 +26,7 @@ pub(super) fn whole(rules: &str) -> Option<Set> {
     Some(Set::between(first, last))
 }
 
-/// The numbers that are neither infinite nor NaN (`finite` of protovalidate).
+/// Returns the numbers that are neither infinite nor NaN (`finite` of protovalidate).
 pub(super) fn finite(rules: &str) -> Option<Set> {
     match rules {
         "float" => Some(Set::between(float(f32::MIN), float(f32::MAX))),
@@ -35,13 +35,13 @@ pub(super) fn finite(rules: &str) -> Option<Set> {
     }
 }
 
-/// All lengths and counts.
+/// Returns all lengths and counts.
 pub(super) fn counts() -> Set {
     Set::between(0, u64::MAX.into())
 }
 
-/// A value of an ordered type. Between two neighbours there is no other value of the type, so
-/// `> x` is `>= x + 1` for all of them.
+/// Returns the integer of a value of an ordered type. Neighbouring integers are neighbouring
+/// values, so `> x` equals `>= x + 1` for all types.
 pub(super) fn ordinal(value: &Value) -> Option<i128> {
     Some(match value {
         Value::Bool(value) => i128::from(*value),
@@ -56,15 +56,15 @@ pub(super) fn ordinal(value: &Value) -> Option<i128> {
     })
 }
 
-/// The nanoseconds of a `Duration` or `Timestamp`.
+/// Returns the nanoseconds of a `Duration` or `Timestamp`.
 pub(super) fn nanos(message: &DynamicMessage) -> Option<i128> {
     let seconds = message.get_field_by_name("seconds")?.as_i64()?;
     let nanos = message.get_field_by_name("nanos")?.as_i32()?;
     Some(i128::from(seconds) * NANOS + i128::from(nanos))
 }
 
-// The bits of positive floats are ordered as the floats are; those of negative ones the other way
-// round. Both zeros become 0.
+// The bits of positive floats have the order of the floats; those of negative floats are reversed.
+// Both zeros map to 0.
 fn float(value: f32) -> i128 {
     let magnitude = i128::from(value.to_bits() & (u32::MAX >> 1));
     if value.is_sign_negative() {
@@ -88,7 +88,7 @@ mod tests {
     use super::{double, float};
 
     #[test]
-    fn floats_keep_their_order() {
+    fn float_mapping_keeps_the_order() {
         let sorted = [f64::NEG_INFINITY, -2.5, -1e-300, 0.0, 1e-300, 1.0, f64::MAX];
         assert!(
             sorted

@@ -1,19 +1,19 @@
-//! Sets of whole numbers, as stretches.
+//! Sets of integers, as intervals.
 
-/// Whole numbers: stretches with both ends included, sorted, with a gap between any two.
+/// Set of integers: closed intervals, sorted, with a gap between any two.
 ///
-/// Everything that has an order is mapped to whole numbers first (see [`super::scale`]), so one
-/// form serves integers, floats, durations, timestamps and lengths, and equal sets are equal values.
+/// All ordered types are mapped to integers first (see [`super::scale`]). One representation serves
+/// integers, floats, durations, timestamps and lengths, and equal sets are equal values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Set(Vec<(i128, i128)>);
 
 impl Set {
-    /// From `first` to `last`; empty when they cross.
+    /// Creates the interval from `first` to `last`; empty if they cross.
     pub(super) fn between(first: i128, last: i128) -> Set {
         Set::from_stretches(vec![(first, last)])
     }
 
-    /// These numbers.
+    /// Creates a set of single numbers.
     pub(super) fn of(numbers: impl IntoIterator<Item = i128>) -> Set {
         Set::from_stretches(numbers.into_iter().map(|number| (number, number)).collect())
     }
@@ -53,7 +53,7 @@ impl Set {
         )
     }
 
-    /// What is in `self` and not in `other`.
+    /// Returns the numbers in `self` that are not in `other`.
     pub(super) fn without(&self, other: &Set) -> Set {
         let mut left = self.0.clone();
         for (first, last) in &other.0 {
@@ -75,7 +75,7 @@ impl Set {
         self.without(other).0.is_empty()
     }
 
-    /// The least and the greatest number; none when it is empty.
+    /// Returns the smallest and the largest number, or `None` for the empty set.
     pub(super) fn ends(&self) -> Option<(i128, i128)> {
         Some((self.0.first()?.0, self.0.last()?.1))
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::Set;
 
     #[test]
-    fn neighbours_grow_together() {
+    fn adjacent_intervals_are_merged() {
         assert_eq!(Set::of([3, 1, 2, 2]), Set::between(1, 3));
         assert_ne!(Set::of([1, 3]), Set::between(1, 3));
         assert_eq!(Set::between(2, 1), Set::default());
@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn operations_are_those_of_sets(a in small(), b in small()) {
+        fn operations_match_set_semantics(a in small(), b in small()) {
             for number in -30..30 {
                 let (in_a, in_b) = (a.contains(number), b.contains(number));
                 prop_assert_eq!(a.union(&b).contains(number), in_a || in_b);

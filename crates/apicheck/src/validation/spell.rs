@@ -2,12 +2,12 @@
 
 use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 
-/// A rule with its value.
+/// Formats a rule with its value.
 pub(super) fn rule(name: &str, value: &Value) -> String {
     format!("{name}: {}", self::value(value))
 }
 
-/// A value as text, on one line.
+/// Formats a value on one line.
 pub(super) fn value(value: &Value) -> String {
     match value {
         Value::Bool(value) => value.to_string(),

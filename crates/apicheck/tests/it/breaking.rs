@@ -1,14 +1,14 @@
-//! Compatibility inside a stable major: what the cases in `testdata/` do not say in a file.
+//! Compatibility inside a stable major: scenarios that the file cases in `testdata/` do not cover.
 
 use std::collections::BTreeSet;
 
 use oxds_apicheck::finding::{Language, Severity};
 use oxds_apicheck::model::Tree;
 
-use crate::support::{findings, line, shop, told, tree};
+use crate::support::{findings, line, reported, shop, tree};
 
 #[test]
-fn v27_one_renumbered_field_is_one_finding_with_both_places() {
+fn v27_renumbered_field_is_one_finding_with_both_locations() {
     let old = shop("message Order {\n  string id = 1;\n  string note = 2;\n}");
     let new = shop("message Order {\n  string id = 1;\n\n  string note = 7;\n}");
     let [finding] = &findings(&old, &new)[..] else {
@@ -23,9 +23,9 @@ fn v27_one_renumbered_field_is_one_finding_with_both_places() {
 }
 
 #[test]
-fn v27_all_that_changed_about_a_field_is_in_its_one_finding() {
+fn v27_one_finding_contains_all_changes_of_a_field() {
     assert_eq!(
-        told(
+        reported(
             "message Order { int32 count = 1; }",
             "message Order { string count = 2; }"
         ),
@@ -36,12 +36,12 @@ fn v27_all_that_changed_about_a_field_is_in_its_one_finding() {
 }
 
 #[test]
-fn v27_types_of_one_wire_group_are_told_by_what_they_break() {
-    let told = |old: &str, new: &str| {
+fn v27_type_change_selects_the_rule_by_what_breaks() {
+    let reported = |old: &str, new: &str| {
         let message =
             |kind: &str| format!("message Order {{ {kind} x = 1; }} enum State {{ A = 0; }}");
-        let told = told(&message(old), &message(new));
-        told[0].split(' ').next().unwrap().to_owned()
+        let reported = reported(&message(old), &message(new));
+        reported[0].split(' ').next().unwrap().to_owned()
     };
     let cases = [
         ("int32", "sint32", "FIELD_TYPE_CHANGED"),
@@ -67,17 +67,17 @@ fn v27_types_of_one_wire_group_are_told_by_what_they_break() {
         ),
     ];
     for (old, new, rule) in cases {
-        assert_eq!(told(old, new), rule, "{old} -> {new}");
+        assert_eq!(reported(old, new), rule, "{old} -> {new}");
     }
 }
 
 #[test]
-fn v27_a_renamed_message_does_not_change_the_fields_that_use_it() {
+fn v27_renamed_message_does_not_change_fields_of_its_type() {
     let old = "message Item { string id = 1; string sku = 2; uint32 n = 3; }
         message Order { Item item = 1; map<string, Item> items = 2; repeated Item more = 3; }
         service Shop { rpc Get(Order) returns (Item); }";
     assert_eq!(
-        told(
+        reported(
             old,
             &old.replace("Item ", "Thing ")
                 .replace("Item>", "Thing>")
@@ -88,9 +88,9 @@ fn v27_a_renamed_message_does_not_change_the_fields_that_use_it() {
 }
 
 #[test]
-fn v27_a_number_taken_from_a_renumbered_field_is_told_of_both() {
+fn v27_number_of_a_renumbered_field_reused_is_two_findings() {
     assert_eq!(
-        told(
+        reported(
             "message Order { string id = 1; }",
             "message Order { string id = 2; string note = 1; }"
         ),
@@ -102,18 +102,18 @@ fn v27_a_number_taken_from_a_renumbered_field_is_told_of_both() {
 }
 
 #[test]
-fn v28_a_renamed_field_is_one_finding_although_its_json_name_follows() {
+fn v28_renamed_field_is_one_finding_despite_new_json_name() {
     assert_eq!(
-        told(
+        reported(
             "message Order { string item_note = 1; }",
-            "message Order { string item_remark = 1; }"
+            "message Order { string item_comment = 1; }"
         ),
-        ["FIELD_RENAMED shop.v1.Order.item_remark: renamed from item_note to item_remark"]
+        ["FIELD_RENAMED shop.v1.Order.item_comment: renamed from item_note to item_comment"]
     );
 }
 
 #[test]
-fn v29_a_direct_rename_names_the_annotation_that_is_allowed() {
+fn v29_direct_rename_suggests_the_annotation() {
     let (old, new) = (
         shop("message Order { string a = 1; }"),
         shop("message Order { string b = 1; }"),
@@ -126,7 +126,7 @@ fn v29_a_direct_rename_names_the_annotation_that_is_allowed() {
 }
 
 #[test]
-fn v29_the_pending_set_is_no_finding() {
+fn v29_migration_annotations_are_not_findings() {
     let head =
         "syntax = \"proto3\";\npackage shop.v1;\nimport \"udpa/annotations/migrate.proto\";\n";
     let old = format!(
@@ -151,7 +151,7 @@ fn v29_the_pending_set_is_no_finding() {
 }
 
 #[test]
-fn v30_a_public_import_of_the_new_file_keeps_cpp_whole() {
+fn v30_moved_message_with_public_import_keeps_cpp() {
     let head = "syntax = \"proto3\";\npackage shop.v1;\n";
     let (order, item) = (
         "message Order { string id = 1; }",
@@ -176,7 +176,7 @@ fn v30_a_public_import_of_the_new_file_keeps_cpp_whole() {
 }
 
 #[test]
-fn v30_a_collision_names_the_languages() {
+fn v30_collision_names_the_affected_languages() {
     let old = shop("message Order { repeated string item = 1; }");
     let new = shop("message Order { repeated string item = 1; int32 item_count = 2; }");
     let found = findings(&old, &new);
@@ -193,11 +193,11 @@ fn v31_additions_are_allowed() {
         enum Kind { K = 0; }
         service Shop { rpc Buy(Order) returns (Order); rpc List(Item) returns (stream Item); }
         service Stock { rpc Get(Item) returns (Item); }";
-    assert!(told(old, new).is_empty(), "{:?}", told(old, new));
+    assert!(reported(old, new).is_empty(), "{:?}", reported(old, new));
 }
 
 #[test]
-fn v31_an_addition_to_an_enum_that_is_read_strictly_warns() {
+fn v31_value_added_to_a_defined_only_enum_warns() {
     let text = |more: &str| {
         format!(
             "syntax = \"proto3\";\npackage shop.v1;\nimport \"validate/validate.proto\";
@@ -217,7 +217,7 @@ fn v31_an_addition_to_an_enum_that_is_read_strictly_warns() {
 }
 
 #[test]
-fn v34_another_meaning_of_an_unset_wrapper_is_not_judged() {
+fn v34_new_meaning_of_an_unset_wrapper_is_not_checked() {
     let text = |comment: &str| {
         format!(
             "syntax = \"proto3\";\npackage shop.v1;\nimport \"google/protobuf/wrappers.proto\";
@@ -229,32 +229,33 @@ fn v34_another_meaning_of_an_unset_wrapper_is_not_judged() {
 }
 
 #[test]
-fn v36_removal_wants_deprecation_then_reservation() {
-    let told = |old: &str, new: &str| {
+fn v36_removal_requires_deprecation_and_reservation() {
+    let reported = |old: &str, new: &str| {
         let message = |inside: &str| format!("message Order {{ string id = 1; {inside} }}");
-        let told = told(&message(old), &message(new));
-        told.iter()
+        let reported = reported(&message(old), &message(new));
+        reported
+            .iter()
             .map(|line| line.split(' ').next().unwrap().to_owned())
             .collect::<Vec<_>>()
     };
     let deprecated = "string note = 2 [deprecated = true];";
     assert_eq!(
-        told("string note = 2;", "reserved 2; reserved \"note\";"),
+        reported("string note = 2;", "reserved 2; reserved \"note\";"),
         ["FIELD_REMOVED"]
     );
-    assert_eq!(told(deprecated, ""), ["REMOVED_UNRESERVED"]);
-    assert_eq!(told(deprecated, "reserved 2;"), ["REMOVED_UNRESERVED"]);
+    assert_eq!(reported(deprecated, ""), ["REMOVED_UNRESERVED"]);
+    assert_eq!(reported(deprecated, "reserved 2;"), ["REMOVED_UNRESERVED"]);
     assert_eq!(
-        told(deprecated, "reserved 2; reserved \"note\";"),
+        reported(deprecated, "reserved 2; reserved \"note\";"),
         ["DEPRECATED_REMOVED"]
     );
 }
 
 #[test]
-fn v37_the_zero_of_an_enum_is_neither_renamed_nor_removed() {
+fn v37_renamed_zero_value_is_an_error() {
     let state = |values: &str| format!("enum State {{ {values} B = 1; }}");
     assert_eq!(
-        told(&state("A = 0;"), &state("NONE = 0;")),
+        reported(&state("A = 0;"), &state("NONE = 0;")),
         ["ENUM_ZERO_CHANGED shop.v1.State.NONE: renamed from A to NONE"]
     );
 }
@@ -266,7 +267,7 @@ const STORE: &str = "service Store {
 }
 ";
 
-/// Files of packages with the messages of the store, and the service in some of them.
+/// Creates one file per package with the messages of the store, and the service in some of them.
 fn stores(packages: &[(&str, bool)]) -> Tree {
     let files: Vec<(String, String)> = packages
         .iter()
@@ -282,7 +283,7 @@ fn stores(packages: &[(&str, bool)]) -> Tree {
 }
 
 #[test]
-fn v5_a_service_that_moves_to_another_package_changes_the_path_of_its_calls() {
+fn v5_service_in_another_package_is_renamed() {
     let before = stores(&[("shop.v1", true), ("box.v1", false)]);
     for (package, other) in [("box.v1", "shop.v1"), ("shop.v2", "shop.v1")] {
         let after = stores(&[(package, true), (other, false)]);
@@ -299,14 +300,14 @@ fn v5_a_service_that_moves_to_another_package_changes_the_path_of_its_calls() {
             )]
         );
     }
-    // What is in a new package besides is an addition.
+    // The service in an additional package is an addition.
     let both = stores(&[("shop.v1", true), ("box.v1", true)]);
     let found = findings(&before, &both);
     assert!(found.iter().all(|one| !one.rule.id.starts_with("SERVICE")));
 }
 
 #[test]
-fn v15_a_released_package_stays_even_when_a_later_major_is_there() {
+fn v15_removed_package_is_an_error_despite_a_later_major() {
     let old = stores(&[("shop.v1", true), ("shop.v2", true), ("shop.v3alpha", true)]);
     let ids = |new: &Tree| -> Vec<String> {
         let found = findings(&old, new);

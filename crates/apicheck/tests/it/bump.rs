@@ -1,4 +1,4 @@
-//! Versions that must follow changes, frozen packages, the version of a whole tree.
+//! File versions, frozen packages, and the version of a whole tree.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::support::{Versioned, one, tree};
 
 const PATH: &str = "shop/v1/case.proto";
 
-/// A file of `shop.v1` with its version in its option.
+/// Text of a `shop.v1` file with its version in the file option.
 fn file(version: &str, body: &str) -> String {
     format!(
         "syntax = \"proto3\";\npackage shop.v1;\nimport \"oxds/annotations/version.proto\";\n\
@@ -26,7 +26,7 @@ fn file(version: &str, body: &str) -> String {
     )
 }
 
-/// The same without version, for trees with a lock.
+/// Tree without versions, for a lock.
 fn plain(body: &str) -> Tree {
     one(&format!(
         "syntax = \"proto3\";\npackage shop.v1;\nmessage Order {{ {body} }}"
@@ -38,8 +38,8 @@ fn breaking(old: &Tree, new: &Tree) -> Vec<Finding> {
 }
 
 #[test]
-fn v22_the_edit_is_exact_and_makes_the_check_pass() {
-    // given a file that grew a field under its old version
+fn v22_edit_changes_only_the_version_and_fixes_the_check() {
+    // given a file with a new field and the old version
     let old = one(&file("1.2.3", "string id = 1;"));
     let text = file("1.2.3", "string id = 1; string note = 2;");
     let new = one(&text);
@@ -55,11 +55,11 @@ fn v22_the_edit_is_exact_and_makes_the_check_pass() {
             ..
         }
     ));
-    // when the edit is made
+    // when the edit is applied
     let mut lock = Lock::default();
     let edits = edits(&new, &after.hashes, &found, VERSION_OPTION, &mut lock).unwrap();
     let fixed = apply(&text, &edits);
-    // then only the version differs, and nothing is left to say
+    // then only the version differs, and the check passes
     assert_eq!(fixed, file("1.3.0", "string id = 1; string note = 2;"));
     let fixed = one(&fixed);
     let after = Versioned::of(&fixed);
@@ -68,8 +68,8 @@ fn v22_the_edit_is_exact_and_makes_the_check_pass() {
 }
 
 #[test]
-fn v22_the_lock_serves_trees_that_must_not_be_edited() {
-    // given a tree without options, whose lock `bump --fix` starts
+fn v22_lock_holds_versions_of_unedited_trees() {
+    // given a tree without options, with a lock from `bump --fix`
     let old = plain("string id = 1;");
     let mut lock = Lock::default();
     lock.files.insert(
@@ -91,7 +91,7 @@ fn v22_the_lock_serves_trees_that_must_not_be_edited() {
     let after = Versioned::with(&new, Some(&fixed));
     assert_eq!(bumps(before.side(), after.side(), &[]), []);
     assert_eq!(stale(after.side(), &fixed, &[]), []);
-    // and when the file changes once more under the version it has now, the lock is stale
+    // and when the file changes again under its new version, the lock is stale
     let again = plain("string id = 1; string note = 2; string more = 3;");
     let after = Versioned::with(&again, Some(&fixed));
     let found = stale(after.side(), &fixed, &[]);
@@ -101,7 +101,7 @@ fn v22_the_lock_serves_trees_that_must_not_be_edited() {
 }
 
 #[test]
-fn v22_breaking_a_stable_file_has_no_version() {
+fn v22_breaking_change_of_a_stable_file_has_no_version() {
     let old = one(&file("1.2.0", "string id = 1;"));
     let new = one(&file("2.0.0", "int32 id = 1;"));
     let (before, after) = (Versioned::of(&old), Versioned::of(&new));
@@ -109,33 +109,33 @@ fn v22_breaking_a_stable_file_has_no_version() {
     assert_eq!(
         found[0].problem,
         Problem::NewMajor {
-            was: Version::new(1, 2, 0)
+            earlier: Version::new(1, 2, 0)
         }
     );
     assert_eq!(found[0].to, None);
 }
 
 #[test]
-fn v22_files_without_a_good_version_are_told() {
+fn v22_malformed_or_missing_version_is_reported() {
     let old = one(&file("1.2.0", "string id = 1;"));
     let new = one(&file("1.2", "string id = 1;"));
     let (before, after) = (Versioned::of(&old), Versioned::of(&new));
     let found = versions::find(before.side(), after.side(), None, &[]);
     assert_eq!(
         found[0].message,
-        "`1.2` is no version: major.minor.patch is"
+        "malformed version `1.2`: expected major.minor.patch"
     );
     let gone = plain("string id = 1;");
     let after = Versioned::of(&gone);
     let found = versions::find(before.side(), after.side(), None, &[]);
     assert_eq!(found[0].rule.id, "FILE_VERSION_NOT_BUMPED");
-    // A tree without versions is asked for none.
+    // A tree without versions needs none.
     let before = Versioned::of(&gone);
     assert!(versions::find(before.side(), after.side(), None, &[]).is_empty());
 }
 
 #[test]
-fn v14_a_frozen_package_may_change_its_comments_only() {
+fn v14_frozen_package_may_only_change_comments() {
     let tree = plain("string id = 1;");
     let hashes = Hashes::of(&tree, VERSION_OPTION);
     let mut lock = Lock::default();
@@ -145,13 +145,13 @@ fn v14_a_frozen_package_may_change_its_comments_only() {
     );
     assert_eq!(lock, Lock::default());
     assert_eq!(freeze(&hashes, &["shop.v1"], &mut lock), Ok(vec![]));
-    let told = |new: &Tree| {
+    let reported = |new: &Tree| {
         let (before, after) = (Versioned::of(&tree), Versioned::of(new));
         versions::frozen(before.side(), after.side(), Some(&lock)).len()
     };
-    assert_eq!(told(&plain("/* the number */ string id = 1;")), 0);
-    assert_eq!(told(&plain("string id = 1; string note = 2;")), 1);
-    // Freezing again hides no change.
+    assert_eq!(reported(&plain("/* the number */ string id = 1;")), 0);
+    assert_eq!(reported(&plain("string id = 1; string note = 2;")), 1);
+    // A second freeze hides no change.
     let changed = Hashes::of(&plain("string id = 2;"), VERSION_OPTION);
     let mut again = lock.clone();
     let changes = freeze(&changed, &["shop.v1"], &mut again).unwrap();
@@ -160,7 +160,7 @@ fn v14_a_frozen_package_may_change_its_comments_only() {
 }
 
 #[test]
-fn v21_a_lock_is_written_and_read_back() {
+fn v21_written_lock_reads_back_equal() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(LOCK_FILE);
     assert_eq!(Lock::read(&path), Ok(None));
@@ -178,7 +178,7 @@ fn v21_a_lock_is_written_and_read_back() {
 }
 
 #[test]
-fn suggest_version_answers_for_the_whole_tree() {
+fn suggest_version_follows_the_largest_change() {
     let old = plain("string id = 1;");
     let answer = |new: &Tree, current: Version| {
         let (before, after) = (Versioned::of(&old), Versioned::of(new));
@@ -200,7 +200,7 @@ fn suggest_version_answers_for_the_whole_tree() {
 }
 
 #[test]
-fn v26_a_root_has_the_versions_of_the_files_it_is_made_of() {
+fn v26_root_has_the_version_range_of_its_files() {
     let annotation = "syntax = \"proto3\"; package envoy.annotations;
         import \"google/protobuf/descriptor.proto\";
         extend google.protobuf.ServiceOptions { ResourceAnnotation resource = 265073217; }

@@ -1,4 +1,4 @@
-//! Every rule has cases in `testdata/`, and they do what their names say.
+//! Test cases of the rules: every rule has `ok` and `bad` cases in `testdata/`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,17 +9,17 @@ use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::finding::Finding;
 use oxds_apicheck::ledger::Ledger;
 use oxds_apicheck::model::Tree;
-use oxds_apicheck::rule::{self, Compares, Profile, Rule};
+use oxds_apicheck::rule::{Compares, Profile, Rule};
 use oxds_apicheck::rules::{self, Policy};
 
 use crate::support::{files_below, findings, line, one, testdata, tree};
 
-/// The day on which cases with a ledger are judged.
+/// Date for the cases with a ledger.
 const TODAY: Date = date(2022, 1, 1);
 
 #[test]
-fn every_rule_about_a_pair_has_cases_that_do_what_they_say() {
-    let rules = rule::all().filter(|rule| rule.compares == Compares::Pair);
+fn cases_of_every_pair_rule_match_their_names() {
+    let rules = rules::all().filter(|rule| rule.compares == Compares::Pair);
     let wrong: Vec<_> = rules.flat_map(wrong_cases).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -30,14 +30,14 @@ fn every_folder_of_cases_belongs_to_a_rule() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
         if entry.path().is_dir() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_') {
-            assert!(rule::find(&name).is_some(), "no rule {name}");
+            assert!(rules::find(&name).is_some(), "no rule {name}");
         }
     }
 }
 
 #[test]
 fn rules_have_different_ids() {
-    let mut ids: Vec<_> = rule::all().map(|rule| rule.id).collect();
+    let mut ids: Vec<_> = rules::all().map(|rule| rule.id).collect();
     ids.sort_unstable();
     let count = ids.len();
     ids.dedup();
@@ -45,8 +45,8 @@ fn rules_have_different_ids() {
 }
 
 #[test]
-fn every_rule_about_one_tree_has_cases_that_do_what_they_say() {
-    let rules = rule::all().filter(|rule| rule.compares == Compares::Tree);
+fn cases_of_every_tree_rule_match_their_names() {
+    let rules = rules::all().filter(|rule| rule.compares == Compares::Tree);
     let wrong: Vec<_> = rules
         .flat_map(|rule| {
             let linted = trees(&testdata().join(rule.id));
@@ -63,7 +63,7 @@ fn every_rule_about_one_tree_has_cases_that_do_what_they_say() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with the cases of one rule about a pair.
+/// Returns the wrong cases of a rule about two trees.
 fn wrong_cases(rule: &Rule) -> Vec<String> {
     let compared = pairs(&testdata().join(rule.id)).into_iter();
     let compared = compared.map(|(name, (old, new, ledger))| {
@@ -78,13 +78,13 @@ fn wrong_cases(rule: &Rule) -> Vec<String> {
     wrong_findings(rule, compared.collect())
 }
 
-/// What is wrong with what was found in the cases of a rule: a kind is missing, `ok` has a finding of
-/// it, `bad` has another number than one, or one of another rule.
+/// Returns the errors in the cases of a rule: `ok` or `bad` is missing, an `ok` case has a finding
+/// of the rule, or a `bad` case does not have exactly one finding.
 fn wrong_findings(rule: &Rule, cases: BTreeMap<String, Vec<Finding>>) -> Vec<String> {
     let mut wrong = Vec::new();
-    for kind in ["ok", "bad"] {
-        if !cases.keys().any(|name| name.starts_with(kind)) {
-            wrong.push(format!("{}: no {kind} case", rule.id));
+    for name in ["ok", "bad"] {
+        if !cases.keys().any(|name| name.starts_with(name)) {
+            wrong.push(format!("{}: no {name} case", rule.id));
         }
     }
     for (name, found) in cases {
@@ -111,7 +111,8 @@ fn lines(findings: &[Finding]) -> String {
     findings.iter().map(line).collect::<Vec<_>>().join(" | ")
 }
 
-/// The cases in a folder: `NAME.proto`, or a folder `NAME`. None when the folder is not there.
+/// Reads the cases in a folder: `NAME.proto`, or a folder `NAME`. Returns no cases if the folder
+/// does not exist.
 fn trees(folder: &Path) -> BTreeMap<String, (Tree, Option<Ledger>)> {
     let mut trees = BTreeMap::new();
     for path in entries(folder) {
@@ -132,7 +133,7 @@ fn protos(folder: &Path) -> Tree {
     tree(&files)
 }
 
-/// The ledger of a case in a folder, if it has one.
+/// Reads the ledger of a case in a folder, if it has one.
 fn ledger(folder: &Path) -> Option<Ledger> {
     Ledger::read(&folder.join("ledger.yaml")).unwrap()
 }
@@ -145,7 +146,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// The cases in a folder: `NAME.old.proto` with `NAME.new.proto`, or `NAME/old` with `NAME/new`.
+/// Reads the cases in a folder: `NAME.old.proto` with `NAME.new.proto`, or `NAME/old` with
+/// `NAME/new`.
 fn pairs(folder: &Path) -> BTreeMap<String, (Tree, Tree, Option<Ledger>)> {
     let mut pairs = BTreeMap::new();
     for path in entries(folder) {

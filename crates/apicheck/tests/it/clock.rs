@@ -1,4 +1,4 @@
-//! The ledger, and what it tells about deprecation, experiments and owners.
+//! The ledger, and its effect on deprecations, experiments and reviews.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use oxds_apicheck::rules;
 
 use crate::support::{one, shop, tree};
 
-/// Quarterly releases, a major each June.
+/// Ledger with quarterly releases and a major each June.
 const LEDGER: &str = "
 releases:
 - {version: 1.1.0, date: 2021-01-10}
@@ -31,7 +31,7 @@ events:
 - {name: '2024', date: 2024-06-30, majors: [shop.v4]}
 deprecated:
 - {element: shop.v1.Order.id, since: 1.1.0, replacement: shop.v1.Order.order_id}
-- {element: shop.v1.Order.code, since: 1.1.0, no_replacement: nobody knows what it meant}
+- {element: shop.v1.Order.code, since: 1.1.0, no_replacement: never used}
 - {element: shop.v1.Color.RED, since: 1.1.0, replacement: shop.v1.Color.ROSE}
 ";
 
@@ -41,12 +41,12 @@ fn ledger(text: &str) -> Ledger {
     Ledger::parse(Path::new("oxds-ledger.yaml"), text).unwrap()
 }
 
-fn refused(text: &str) -> String {
+fn parse_error(text: &str) -> String {
     let error = Ledger::parse(Path::new("oxds-ledger.yaml"), text).unwrap_err();
     error.to_string()
 }
 
-fn judged(element: &str, schedule: Schedule, today: Date) -> Deprecation {
+fn deprecation(element: &str, schedule: Schedule, today: Date) -> Deprecation {
     let tree = shop(ORDER);
     let all = clock(&tree, &ledger(LEDGER), schedule, today);
     all.into_iter().find(|one| one.element == element).unwrap()
@@ -54,23 +54,23 @@ fn judged(element: &str, schedule: Schedule, today: Date) -> Deprecation {
 
 fn phases(element: &str, schedule: Schedule, days: &[(Date, Phase)]) {
     for (today, phase) in days {
-        let one = judged(element, schedule, *today);
+        let one = deprecation(element, schedule, *today);
         assert_eq!(one.phase, *phase, "{element} on {today}: {one:?}");
     }
 }
 
 #[test]
-fn v43_warned_for_a_release_then_refused_then_removed_with_the_second_major() {
+fn v43_policy_schedule_goes_through_all_phases() {
     let days = [
         (date(2021, 1, 9), Phase::Announced),
         (date(2021, 1, 10), Phase::Warned),
         (date(2021, 4, 9), Phase::Warned),
-        (date(2021, 4, 10), Phase::Refused),
-        (date(2022, 6, 29), Phase::Refused),
+        (date(2021, 4, 10), Phase::Disallowed),
+        (date(2022, 6, 29), Phase::Disallowed),
         (date(2022, 6, 30), Phase::Removable),
     ];
     phases("shop.v1.Order.id", Schedule::Policy, &days);
-    let one = judged("shop.v1.Order.id", Schedule::Policy, date(2021, 5, 1));
+    let one = deprecation("shop.v1.Order.id", Schedule::Policy, date(2021, 5, 1));
     assert_eq!(one.until, Some(date(2022, 6, 30)));
     assert_eq!(
         one.replacement,
@@ -79,17 +79,17 @@ fn v43_warned_for_a_release_then_refused_then_removed_with_the_second_major() {
 }
 
 #[test]
-fn v43_the_schedule_of_releases_removes_with_the_third() {
+fn v43_release_schedule_allows_removal_in_the_third_release() {
     let days = [
-        (date(2021, 4, 10), Phase::Refused),
-        (date(2021, 7, 9), Phase::Refused),
+        (date(2021, 4, 10), Phase::Disallowed),
+        (date(2021, 7, 9), Phase::Disallowed),
         (date(2021, 7, 10), Phase::Removable),
     ];
     phases("shop.v1.Order.id", Schedule::Releases, &days);
 }
 
 #[test]
-fn v43_envoy_today_refuses_only_what_is_annotated() {
+fn v43_envoy_today_only_follows_annotations() {
     let annotations = "syntax = \"proto2\";\npackage envoy.annotations;\nimport \"google/protobuf/descriptor.proto\";\n\
         extend google.protobuf.FieldOptions {\n  optional bool disallowed_by_default = 189503207;\n  optional string deprecated_at_minor_version = 157299826;\n}\n";
     let order = "syntax = \"proto3\";\npackage shop.v1;\nimport \"envoy/annotations/deprecation.proto\";\n\
@@ -105,20 +105,20 @@ fn v43_envoy_today_refuses_only_what_is_annotated() {
         date(2030, 1, 1),
     );
     let phases: Vec<_> = all.iter().map(|one| one.phase).collect();
-    assert_eq!(phases, [Phase::Refused, Phase::Warned]);
+    assert_eq!(phases, [Phase::Disallowed, Phase::Warned]);
     assert_eq!(all[0].annotated.as_deref(), Some("3.0"));
 }
 
 #[test]
-fn v46_without_a_replacement_it_takes_about_a_year_more() {
-    let releases = judged("shop.v1.Order.code", Schedule::Releases, date(2021, 5, 1));
+fn v46_missing_replacement_extends_the_window() {
+    let releases = deprecation("shop.v1.Order.code", Schedule::Releases, date(2021, 5, 1));
     assert_eq!(releases.dates.removable, Some(date(2022, 1, 10)));
-    let majors = judged("shop.v1.Order.code", Schedule::Policy, date(2021, 5, 1));
+    let majors = deprecation("shop.v1.Order.code", Schedule::Policy, date(2021, 5, 1));
     assert_eq!(majors.dates.removable, Some(date(2024, 6, 30)));
 }
 
 #[test]
-fn v43_what_the_ledger_does_not_know_is_told() {
+fn v43_element_missing_in_the_ledger_is_unrecorded() {
     let tree = shop("message Order {\n  string other = 1 [deprecated = true];\n}\n");
     let all = clock(&tree, &ledger(LEDGER), Schedule::Policy, date(2022, 1, 1));
     assert_eq!(all[0].phase, Phase::Unrecorded);
@@ -126,13 +126,13 @@ fn v43_what_the_ledger_does_not_know_is_told() {
 }
 
 #[test]
-fn v43_the_key_and_the_layer_to_paste() {
-    let one = judged("shop.v1.Order.id", Schedule::Policy, date(2021, 5, 1));
+fn v43_runtime_key_and_layer_are_printed() {
+    let one = deprecation("shop.v1.Order.id", Schedule::Policy, date(2021, 5, 1));
     assert_eq!(
         one.layer().unwrap(),
         "layered_runtime:\n  layers:\n  - name: deprecated\n    static_layer:\n      \"envoy.deprecated_features:shop.v1.Order.id\": true\n"
     );
-    // A value has the scope of its enum, as its full name in C++ has.
+    // An enum value has the scope of its enum, as in C++.
     let tree = shop("enum Color {\n  UNKNOWN = 0;\n  RED = 1 [deprecated = true];\n}\n");
     let all = clock(&tree, &ledger(LEDGER), Schedule::Policy, date(2021, 5, 1));
     assert_eq!(all[0].element, "shop.v1.Color.RED");
@@ -140,17 +140,17 @@ fn v43_the_key_and_the_layer_to_paste() {
         all[0].key.as_deref(),
         Some("envoy.deprecated_features:shop.v1.RED")
     );
-    assert_eq!(all[0].phase, Phase::Refused);
+    assert_eq!(all[0].phase, Phase::Disallowed);
 }
 
 #[test]
-fn v36_a_removal_inside_the_window_is_an_error() {
+fn v36_removal_inside_the_window_is_an_error() {
     let old = shop(ORDER);
     let new = shop(
         "message Order {\n  reserved 1;\n  reserved \"id\";\n  string code = 2 [deprecated = true];\n}\n",
     );
     let comparison = Comparison::of(&old, &new);
-    let told = |today| {
+    let reported = |today| {
         let mut found = rules::breaking(&comparison, Profile::Policy);
         let ledger = ledger(LEDGER);
         rules::windows(&comparison, &mut found, &ledger, Schedule::Policy, today);
@@ -160,17 +160,18 @@ fn v36_a_removal_inside_the_window_is_an_error() {
         (one.severity, one.message.clone())
     };
     assert_eq!(
-        told(date(2021, 5, 1)),
+        reported(date(2021, 5, 1)),
         (
             Severity::Error,
-            "removed while refused by default; its window ends on 2022-06-30".to_owned()
+            "removed too early (phase: refused by default); removal is allowed from 2022-06-30"
+                .to_owned()
         )
     );
-    assert_eq!(told(date(2022, 7, 1)).0, Severity::Note);
+    assert_eq!(reported(date(2022, 7, 1)).0, Severity::Note);
 }
 
 #[test]
-fn v7_an_experiment_has_a_bounded_number_of_releases() {
+fn v7_experiment_over_the_release_limit_is_an_error() {
     let releases = LEDGER.split("events:").next().unwrap();
     let text = |since: &str| {
         format!(
@@ -178,24 +179,24 @@ fn v7_an_experiment_has_a_bounded_number_of_releases() {
         )
     };
     let tree = |mark: &str| shop(&format!("message Order {{\n  {mark}\n  string id = 1;\n}}"));
-    let told = |tree: &Tree, ledger: &Ledger, today: Date| -> Vec<(String, Severity)> {
+    let reported = |tree: &Tree, ledger: &Ledger, today: Date| -> Vec<(String, Severity)> {
         let found = rules::lifecycle(tree, Profile::Policy, ledger, today);
-        let told = found
+        let reported = found
             .iter()
             .map(|one| (one.rule.id.to_owned(), one.severity));
-        told.collect()
+        reported.collect()
     };
     let hidden = tree("// [#not-implemented-hide:]");
     let ledger_1 = ledger(&text("1.1.0"));
     let expiring = [("EXPERIMENTAL_EXPIRING".to_owned(), Severity::Warning)];
     let expired = [("EXPERIMENTAL_EXPIRED".to_owned(), Severity::Error)];
-    // nothing at first, a warning in the last release, an error from the next one on
-    assert!(told(&hidden, &ledger_1, date(2021, 4, 1)).is_empty());
-    assert_eq!(told(&hidden, &ledger_1, date(2021, 8, 1)), expiring);
-    assert_eq!(told(&hidden, &ledger_1, date(2021, 11, 1)), expired);
-    // promoted, it is none; unknown to the ledger, that is told
-    assert!(told(&tree(""), &ledger_1, date(2021, 11, 1)).is_empty());
-    let unknown = told(&hidden, &ledger(releases), date(2021, 11, 1));
+    // no finding at first, a warning in the last release, an error after it
+    assert!(reported(&hidden, &ledger_1, date(2021, 4, 1)).is_empty());
+    assert_eq!(reported(&hidden, &ledger_1, date(2021, 8, 1)), expiring);
+    assert_eq!(reported(&hidden, &ledger_1, date(2021, 11, 1)), expired);
+    // a promoted element has no finding; an element missing in the ledger is reported
+    assert!(reported(&tree(""), &ledger_1, date(2021, 11, 1)).is_empty());
+    let unknown = reported(&hidden, &ledger(releases), date(2021, 11, 1));
     assert_eq!(
         unknown,
         [("LEDGER_INCOMPLETE".to_owned(), Severity::Warning)]
@@ -203,7 +204,7 @@ fn v7_an_experiment_has_a_bounded_number_of_releases() {
 }
 
 #[test]
-fn v60_the_audit_lists_experiments_with_age_deprecations_and_what_waits() {
+fn v60_audit_lists_experiments_deprecations_and_pending_types() {
     let tree = one(
         "syntax = \"proto3\";\npackage shop.v1;\nmessage Order {\n  // [#not-implemented-hide:]\n  string color = 1;\n  string id = 2 [deprecated = true];\n}\nmessage Cart {\n  Order order = 1;\n}\n",
     );
@@ -234,7 +235,7 @@ fn v60_the_audit_lists_experiments_with_age_deprecations_and_what_waits() {
         .map(|one| (&*one.element, one.phase));
     assert_eq!(
         deprecated.collect::<Vec<_>>(),
-        [("shop.v1.Order.id", Phase::Refused)]
+        [("shop.v1.Order.id", Phase::Disallowed)]
     );
     let pending: Vec<_> = audit.pending.keys().map(|name| &**name).collect();
     assert_eq!(pending, ["shop.v1.Cart", "shop.v1.Order"]);
@@ -242,7 +243,7 @@ fn v60_the_audit_lists_experiments_with_age_deprecations_and_what_waits() {
 }
 
 #[test]
-fn v20_the_team_that_owns_the_nearest_path_is_asked() {
+fn v20_last_matching_owner_reviews_a_path() {
     let file = |package: &str, note: &str| {
         format!("syntax = \"proto3\";\npackage {package};\n// {note}\nmessage M {{}}\n")
     };
@@ -266,40 +267,40 @@ fn v20_the_team_that_owns_the_nearest_path_is_asked() {
 }
 
 #[test]
-fn a_ledger_that_is_wrong_is_told_with_its_line() {
+fn ledger_errors_have_line_and_column() {
     let releases = "releases:\n- {version: 1.1.0, date: 2021-01-10}\n";
     let wrong = [
         (
             "releases:\n- {version: 1.1.0, date: 2021-13-10}\n".to_owned(),
-            "oxds-ledger.yaml:2:3: date: \"2021-13-10\" is no date: 2027-03-31 is",
+            "oxds-ledger.yaml:2:3: date: malformed date \"2021-13-10\": expected a date such as 2027-03-31",
         ),
         (
             format!("{releases}- {{version: 1.1.0, date: 2021-04-10}}\n"),
-            "oxds-ledger.yaml:3:3: 1.1.0 stands here twice",
+            "oxds-ledger.yaml:3:3: duplicate entry 1.1.0",
         ),
         (
             format!("{releases}experimental:\n- {{element: a.v1.M, since: 1.2.0}}\n"),
-            "oxds-ledger.yaml:4:3: since: there is no release \"1.2.0\" in `releases`",
+            "oxds-ledger.yaml:4:3: since: unknown release \"1.2.0\": expected a version from `releases`",
         ),
         (
             format!("{releases}deprecated:\n- {{element: a.v1.M, since: 1.1.0}}\n"),
-            "oxds-ledger.yaml:4:3: says either what is the `replacement`, or in `no_replacement` why there is none",
+            "oxds-ledger.yaml:4:3: missing replacement: expected `replacement`, or `no_replacement` with a reason",
         ),
     ];
     for (text, why) in wrong {
-        assert_eq!(refused(&text), why);
+        assert_eq!(parse_error(&text), why);
     }
-    assert!(refused("release: []\n").starts_with("oxds-ledger.yaml:1:1: "));
+    assert!(parse_error("release: []\n").starts_with("oxds-ledger.yaml:1:1: "));
 }
 
 #[test]
-fn v18_a_new_stable_major_comes_with_an_event_of_the_ledger() {
+fn v18_new_stable_major_requires_an_event() {
     let text = |package: &str| {
         format!("syntax = \"proto3\";\npackage {package};\nmessage Order {{ string id = 1; }}")
     };
     let v1 = ("shop/v1/order.proto", text("shop.v1"));
     let old = tree(std::slice::from_ref(&v1));
-    let told = |package: &str, today: Date| -> Vec<String> {
+    let reported = |package: &str, today: Date| -> Vec<String> {
         let path = format!("{}/order.proto", package.replace('.', "/"));
         let new = tree(&[(v1.0, v1.1.clone()), (&*path, text(package))]);
         let comparison = Comparison::of(&old, &new);
@@ -310,20 +311,20 @@ fn v18_a_new_stable_major_comes_with_an_event_of_the_ledger() {
             .map(|finding| format!("{} {}", finding.rule.id, finding.message))
             .collect()
     };
-    // The ledger has shop.v2 in June of 2021, and shop.v9 never.
-    assert_eq!(told("shop.v2", date(2021, 6, 30)), [""; 0]);
-    let early = "MAJOR_WITHOUT_EVENT comes before its event 2021 on 2021-06-30";
-    assert_eq!(told("shop.v2", date(2021, 6, 29)), [early]);
-    let none = "MAJOR_WITHOUT_EVENT is new, and no event in the ledger has it";
-    assert_eq!(told("shop.v9", date(2021, 6, 30)), [none]);
+    // The ledger has an event for shop.v2 in June 2021, and none for shop.v9.
+    assert_eq!(reported("shop.v2", date(2021, 6, 30)), [""; 0]);
+    let early = "MAJOR_WITHOUT_EVENT is stable before its event 2021 on 2021-06-30";
+    assert_eq!(reported("shop.v2", date(2021, 6, 29)), [early]);
+    let none = "MAJOR_WITHOUT_EVENT is new, but no event of the ledger lists it";
+    assert_eq!(reported("shop.v9", date(2021, 6, 30)), [none]);
     assert_eq!(
-        told("shop.v9alpha", date(2021, 6, 30)),
+        reported("shop.v9alpha", date(2021, 6, 30)),
         [""; 0],
         "an alpha may come at any time"
     );
     assert_eq!(
-        told("box.v1", date(2021, 6, 30)),
+        reported("box.v1", date(2021, 6, 30)),
         [""; 0],
-        "a first major is no event"
+        "a first major needs no event"
     );
 }

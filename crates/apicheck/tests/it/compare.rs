@@ -1,4 +1,4 @@
-//! Pairs of elements.
+//! Pairing of the elements of two trees.
 
 use oxds_apicheck::compare::{Comparison, Fate, Pair};
 use oxds_apicheck::model::Tree;
@@ -18,7 +18,7 @@ fn fates(old: &Tree, new: &Tree) -> Vec<String> {
 }
 
 #[test]
-fn a_renamed_message_is_found_by_its_fields() {
+fn renamed_message_is_paired_by_its_fields() {
     let new = ORDER.replace("Order", "Purchase");
     assert_eq!(
         fates(&shop(ORDER), &shop(&new)),
@@ -27,7 +27,7 @@ fn a_renamed_message_is_found_by_its_fields() {
 }
 
 #[test]
-fn what_lies_in_something_removed_is_not_listed() {
+fn elements_inside_a_removed_message_are_not_listed() {
     let old = "message Order { message Item { message Part {} } enum Kind { A = 0; } }";
     assert_eq!(fates(&shop(old), &shop("")), ["-shop.v1.Order"]);
     let (old, new) = (shop(old), shop(""));
@@ -35,7 +35,7 @@ fn what_lies_in_something_removed_is_not_listed() {
 }
 
 #[test]
-fn nested_messages_follow_a_renamed_one() {
+fn nested_messages_follow_a_renamed_parent() {
     let old = "message Order { string id = 1; string note = 2; Item item = 3; message Item { string sku = 1; } }";
     let new = old.replace("Order", "Purchase");
     assert_eq!(
@@ -48,7 +48,7 @@ fn nested_messages_follow_a_renamed_one() {
 }
 
 #[test]
-fn a_moved_package_with_renamed_files_is_one_rename() {
+fn renamed_package_with_renamed_files_is_one_rename() {
     let text = |package: &str| {
         format!(
             "syntax = \"proto3\";\npackage {package};\n{ORDER}\nmessage Item {{ Order order = 1; }}"
@@ -103,7 +103,7 @@ fn fields_that_swap_numbers_are_renumbered_not_renamed() {
 }
 
 #[test]
-fn what_is_only_imported_is_not_listed() {
+fn imported_files_are_not_listed() {
     let file = |import: &str| {
         format!("syntax = \"proto3\";\npackage shop.v1;\n{import}\nmessage Order {{}}")
     };

@@ -1,9 +1,10 @@
-//! `docs/api-rules.md` says what the rules say.
+//! `docs/api-rules.md` matches the rules.
 
 use std::fmt::Write as _;
 
 use oxds_apicheck::finding::Severity;
-use oxds_apicheck::rule::{self, Rule};
+use oxds_apicheck::rule::Rule;
+use oxds_apicheck::rules;
 
 use crate::support::written_page;
 
@@ -11,7 +12,7 @@ const START: &str = "<!-- rules -->\n";
 const END: &str = "<!-- /rules -->";
 
 #[test]
-fn the_table_of_rules_is_that_of_the_code() {
+fn rules_page_matches_the_code() {
     written_page("api-rules.md", |text| {
         let (before, rest) = text.split_once(START).unwrap();
         let (_, after) = rest.split_once(END).unwrap();
@@ -20,14 +21,14 @@ fn the_table_of_rules_is_that_of_the_code() {
 }
 
 #[test]
-fn every_rule_of_buf_has_a_counterpart_or_a_reason() {
+fn every_buf_rule_has_a_counterpart_or_a_reason() {
     let text = include_str!("../../../../docs/api-rules.md");
     let (_, reasons) = text
         .split_once("## What buf finds and oxds does not")
         .unwrap();
     let listed = include_str!("../../testdata/buf-breaking-rules.txt");
     for id in listed.lines().filter(|line| !line.starts_with('#')) {
-        let counterpart = rule::all().any(|rule| rule.buf.contains(&id));
+        let counterpart = rules::all().any(|rule| rule.buf.contains(&id));
         let reason = reasons.contains(&format!("\n| `{id}` |"));
         assert!(
             counterpart != reason,
@@ -38,9 +39,9 @@ fn every_rule_of_buf_has_a_counterpart_or_a_reason() {
 
 fn table() -> String {
     let mut table = String::from(
-        "| rule | behaviours | guards | severity | wants | rules of buf |\n|---|---|---|---|---|---|\n",
+        "| rule | behaviours | category | severity | requirement | rules of buf |\n|---|---|---|---|---|---|\n",
     );
-    for rule in rule::all() {
+    for rule in rules::all() {
         let Rule {
             id,
             behaviours,
@@ -50,7 +51,7 @@ fn table() -> String {
             ..
         } = rule;
         let behaviours = behaviours.join(", ");
-        let guards = format!("{category:?}").to_lowercase();
+        let category = format!("{category:?}").to_lowercase();
         let buf = buf
             .iter()
             .map(|id| format!("`{id}`"))
@@ -59,7 +60,7 @@ fn table() -> String {
         let severity = severity(rule);
         writeln!(
             table,
-            "| `{id}` | {behaviours} | {guards} | {severity} | {purpose} | {buf} |"
+            "| `{id}` | {behaviours} | {category} | {severity} | {purpose} | {buf} |"
         )
         .unwrap();
     }

@@ -1,9 +1,9 @@
-//! Files of edition 2023: read, judged and printed as their features say.
+//! Files of edition 2023: parsing, checks and printing follow their features.
 
-use oxds_apicheck::generate::Plan;
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::input::tree_of_set;
 use oxds_apicheck::model::{Cardinality, Kind, Syntax, Tree};
+use oxds_apicheck::plan::Plan;
 use oxds_apicheck::print::Printer;
 
 use crate::support::findings;
@@ -12,7 +12,7 @@ fn tree(text: &str) -> Tree {
     Tree::parse([("a/v1/a.proto", text)]).unwrap()
 }
 
-fn mistakes(text: &str) -> Vec<String> {
+fn errors(text: &str) -> Vec<String> {
     let errors = Tree::parse([("a.proto", text)]).unwrap_err();
     errors.iter().map(ToString::to_string).collect()
 }
@@ -54,7 +54,7 @@ enum E {
 "#;
 
 #[test]
-fn features_decide_presence_packing_groups_and_closed_enums() {
+fn features_set_presence_packing_groups_and_closed_enums() {
     let tree = tree(ALL);
     assert_eq!(tree.files[0].syntax, Syntax::Edition(2023));
     let message = tree.message("a.v1.M").unwrap();
@@ -76,7 +76,7 @@ fn features_decide_presence_packing_groups_and_closed_enums() {
 }
 
 #[test]
-fn places_are_those_of_the_file() {
+fn source_positions_refer_to_the_original_file() {
     let tree = tree(ALL);
     let message = tree.message("a.v1.M").unwrap();
     let lines: Vec<&str> = ALL.lines().collect();
@@ -89,40 +89,40 @@ fn places_are_those_of_the_file() {
         let start = &line[whole.column as usize - 1..];
         assert_eq!(start, line.trim_start(), "{}", field.name);
     }
-    // Of two fields on one line, too, and of what comes after the first statement.
-    let errors = mistakes("edition='2023';message A{int32 a=1;int32 b=1;\n}");
-    assert_eq!(errors, ["a.proto:1:42: error: A: number 1 of b is taken"]);
-    let errors = mistakes("edition = \"2023\";\nmessage A { int32 a = 1; int32 b == 2; }");
-    assert_eq!(errors.len(), 1);
+    // The same holds for two fields on one line, and after the first statement.
+    let found = errors("edition='2023';message A{int32 a=1;int32 b=1;\n}");
+    assert_eq!(found, ["a.proto:1:42: error: A: number 1 of b is taken"]);
+    let found = errors("edition = \"2023\";\nmessage A { int32 a = 1; int32 b == 2; }");
+    assert_eq!(found.len(), 1);
     assert!(
-        errors[0].starts_with("a.proto:2:35: error: expected"),
-        "{errors:?}"
+        found[0].starts_with("a.proto:2:35: error: expected"),
+        "{found:?}"
     );
 }
 
 #[test]
-fn what_the_edition_does_not_have_is_refused() {
+fn constructs_outside_the_edition_are_errors() {
     let labels =
         "edition = \"2023\";\nmessage A {\n  optional int32 a = 1;\n  required int32 b = 2;\n}";
     assert_eq!(
-        mistakes(labels),
+        errors(labels),
         [
-            "a.proto:3:3: error: edition 2023 has no optional: features.field_presence = EXPLICIT, the default",
-            "a.proto:4:3: error: edition 2023 has no required: features.field_presence = LEGACY_REQUIRED",
+            "a.proto:3:3: error: edition 2023 has no optional: use features.field_presence = EXPLICIT, the default",
+            "a.proto:4:3: error: edition 2023 has no required: use features.field_presence = LEGACY_REQUIRED",
         ]
     );
     assert_eq!(
-        mistakes("// new\nedition = \"2024\";\nmessage A {}"),
-        ["a.proto:2:1: error: edition 2024 is not supported, only 2023, proto2 and proto3"]
+        errors("// new\nedition = \"2024\";\nmessage A {}"),
+        ["a.proto:2:1: error: unsupported edition 2024: expected 2023, proto2 or proto3"]
     );
     assert_eq!(
-        mistakes("edition = \"2023\"; enum E { A = 1; }"),
+        errors("edition = \"2023\"; enum E { A = 1; }"),
         ["a.proto:1:28: error: E: the first value of an open enum must be zero"]
     );
 }
 
 #[test]
-fn the_same_meaning_has_the_same_hash() {
+fn equivalent_files_have_equal_hashes() {
     let proto3 = tree(
         r#"syntax = "proto3"; package a.v1;
         message M { int32 a = 1; optional int32 b = 2; repeated int32 c = 3; oneof o { M d = 4; } }
@@ -154,7 +154,7 @@ fn the_same_meaning_has_the_same_hash() {
 }
 
 #[test]
-fn what_is_printed_reads_back_as_it_was() {
+fn printed_edition_file_reads_back_equal() {
     let tree = tree(ALL);
     let plan = Plan::default();
     let text = Printer::new(&tree, &plan).file(&tree.files[0]);
@@ -164,7 +164,7 @@ fn what_is_printed_reads_back_as_it_was() {
 }
 
 #[test]
-fn a_change_of_features_is_found_as_the_change_that_it_is() {
+fn changed_feature_is_reported_by_its_effect() {
     let file = |options: &str| {
         format!(
             "edition = \"2023\"; package a.v1; {options}\n\
@@ -184,8 +184,9 @@ fn a_change_of_features_is_found_as_the_change_that_it_is() {
 }
 
 #[test]
-fn a_set_says_its_edition() {
-    // given a set as a compiler writes it: syntax "editions", edition 1000, features in the options
+fn descriptor_set_edition_is_read() {
+    // given a set as written by a compiler: syntax "editions", edition 1000, features in the
+    // options
     let field = [
         10, 1, b'a', 24, 1, 32, 1, 40, 9, 66, 7, 170, 1, 4, 8, 2, 32, 3,
     ];
@@ -211,9 +212,9 @@ fn a_set_says_its_edition() {
     )]);
     let local = |tree: &Tree| Hashes::of(tree, VERSION_OPTION).files()[0].local;
     assert_eq!(local(&tree), local(&text.unwrap()));
-    // when the edition is one that nobody knows yet, then that is said
+    // when the edition is unknown, then loading fails
     let last = set.len() - 2;
     set[last..].copy_from_slice(&[0x8f, 78]);
-    let refused = tree_of_set(&set).unwrap_err().to_string();
-    assert!(refused.contains("a.proto: edition 9999"), "{refused}");
+    let error = tree_of_set(&set).unwrap_err().to_string();
+    assert!(error.contains("a.proto: unknown edition 9999"), "{error}");
 }

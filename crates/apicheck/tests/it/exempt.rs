@@ -1,4 +1,4 @@
-//! What is not counted (V-35), and how far elements are (V-6).
+//! Exemptions (V-35), and the maturity of elements (V-6).
 
 use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::maturity::{self, Maturity, Status};
@@ -8,7 +8,7 @@ use oxds_apicheck::rules;
 
 use crate::support::{one, shop, tree};
 
-/// Why each finding does not count.
+/// Returns the exemption reason of each finding.
 fn exempted(old: &Tree, new: &Tree) -> Vec<Option<String>> {
     let comparison = Comparison::of(old, new);
     let mut findings = rules::breaking(&comparison, Profile::Policy);
@@ -17,7 +17,7 @@ fn exempted(old: &Tree, new: &Tree) -> Vec<Option<String>> {
 }
 
 #[test]
-fn v35_alpha_and_beta_packages_are_exempt_and_still_told() {
+fn v35_alpha_and_beta_findings_are_exempt_but_reported() {
     for (package, why) in [("shop.v1alpha", "alpha"), ("shop.v2beta1", "beta")] {
         let text = |field: &str| {
             one(&format!(
@@ -30,7 +30,7 @@ fn v35_alpha_and_beta_packages_are_exempt_and_still_told() {
 }
 
 #[test]
-fn v35_what_was_in_progress_is_exempt_and_what_is_so_now_is_not() {
+fn v35_old_tree_decides_about_exemption() {
     let hidden = "message Order {\n  // [#not-implemented-hide:]\n  string id = 1;\n}";
     let shown = "message Order {\n  string id = 1;\n}";
     let renumbered = |text: &str| shop(&text.replace("= 1", "= 2"));
@@ -40,7 +40,7 @@ fn v35_what_was_in_progress_is_exempt_and_what_is_so_now_is_not() {
 }
 
 #[test]
-fn v35_a_package_that_is_gone_is_exempt_when_no_file_of_it_was_stable() {
+fn v35_removed_package_without_stable_file_is_exempt() {
     let text = |package: &str, message: &str| {
         format!("syntax = \"proto3\";\npackage {package};\nmessage {message} {{ string id = 1; }}")
     };
@@ -53,7 +53,7 @@ fn v35_a_package_that_is_gone_is_exempt_when_no_file_of_it_was_stable() {
 }
 
 #[test]
-fn v6_the_nearest_mark_counts() {
+fn v6_nearest_maturity_mark_counts() {
     let text = "syntax = \"proto3\";
 package shop.v1;
 

@@ -1,4 +1,4 @@
-//! The next major, against the one that Envoy's own tool made of the same tree.
+//! The next major, compared with the output of Envoy's own tool for the same tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -7,18 +7,19 @@ use std::io::Read as _;
 use flate2::read::GzDecoder;
 use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::generate::{
-    Generated, Plan, differences, next_major, structural_differences, typemap, write,
+    Generated, differences, next_major, structural_differences, typemap, write,
 };
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::model::Tree;
 use oxds_apicheck::parse::Text;
+use oxds_apicheck::plan::Plan;
 use oxds_apicheck::print::Printer;
 use oxds_apicheck::rule::Profile;
 use oxds_apicheck::rules;
 
 use crate::support::testdata;
 
-/// The golden tree: `(import path, text, target)`.
+/// Reads the golden tree as `(import path, text, target)`.
 pub(crate) fn golden() -> Vec<(String, String, bool)> {
     let archive = testdata().join("golden/envoy-api-2021-08-18.tar.gz");
     let mut archive = tar::Archive::new(GzDecoder::new(File::open(archive).unwrap()));
@@ -62,7 +63,7 @@ pub(crate) fn is_v4(path: &str) -> bool {
 }
 
 #[test]
-fn v38_the_golden_tree_gives_the_same_packages_and_files() {
+fn v38_golden_tree_yields_the_same_packages_and_files() {
     let golden = golden();
     let source = read(golden.iter().filter(|(path, ..)| !is_v4(path)));
     let next = next_major(&source);
@@ -87,7 +88,7 @@ fn v38_the_golden_tree_gives_the_same_packages_and_files() {
 }
 
 #[test]
-fn v39_the_golden_files_are_structurally_equal() {
+fn v39_generated_files_equal_the_golden_ones() {
     let golden = golden();
     let source = read(golden.iter().filter(|(path, ..)| !is_v4(path)));
     let next = next_major(&source);
@@ -96,7 +97,7 @@ fn v39_the_golden_files_are_structurally_equal() {
         .iter()
         .map(|file| (file.path.clone(), file.text.clone()))
         .collect();
-    // given the golden tree, and the same tree with our files in place of its v4alpha ones
+    // given the golden tree, and the same tree with our files instead of its v4alpha files
     let ours: Vec<(String, String, bool)> = golden
         .iter()
         .filter(|(path, ..)| !is_v4(path))
@@ -108,7 +109,7 @@ fn v39_the_golden_files_are_structurally_equal() {
         .collect();
     let (theirs, ours) = (read(&golden), read(&ours));
     let differences = structural_differences(&theirs, &ours);
-    // Envoy's tool left the paths of two REST methods at v3, against the policy (V-4).
+    // Envoy's tool did not update the paths of two REST methods, which violates the policy (V-4).
     let rest = [
         "envoy.service.health.v4alpha.HealthDiscoveryService",
         "envoy.service.status.v4alpha.ClientStatusDiscoveryService",
@@ -126,17 +127,17 @@ fn v39_the_golden_files_are_structurally_equal() {
             "{one}"
         );
     }
-    let told: Vec<String> = others.iter().map(ToString::to_string).collect();
+    let reported: Vec<String> = others.iter().map(ToString::to_string).collect();
     assert!(
-        told.is_empty(),
+        reported.is_empty(),
         "{} differences\n{}",
-        told.len(),
-        told[..told.len().min(40)].join("\n")
+        reported.len(),
+        reported[..reported.len().min(40)].join("\n")
     );
 }
 
 #[test]
-fn v39_generating_again_beside_the_result_changes_nothing() {
+fn v39_generating_again_changes_nothing() {
     let golden = golden();
     let mut files: Vec<_> = golden
         .iter()
@@ -160,7 +161,7 @@ fn v39_generating_again_beside_the_result_changes_nothing() {
 }
 
 #[test]
-fn the_golden_types_say_what_they_were() {
+fn typemap_of_the_golden_tree_has_known_counts() {
     let pairs = typemap(&read(&golden()));
     let versions = |old: &str, new: &str| {
         let of = |name: &str, version: &str| name.split('.').any(|part| part == version);
@@ -174,7 +175,7 @@ fn the_golden_types_say_what_they_were() {
         (versions("v2", "v3"), versions("v3", "v4alpha")),
         ((381, 49), (528, 61))
     );
-    // In all, of messages: v3 and v3alpha from what they were in any version, v4alpha from these.
+    // All messages: v3 and v3alpha come from any version, v4alpha comes from these.
     let all = |majors: &[&str]| {
         let of = |name: &str| name.split('.').any(|part| majors.contains(&part));
         let mut found: Vec<_> = pairs.iter().filter(|pair| of(&pair.new)).collect();
@@ -200,7 +201,7 @@ fn the_golden_types_say_what_they_were() {
 }
 
 #[test]
-fn an_enum_is_paired_though_its_old_side_is_in_another_tree() {
+fn enum_is_paired_without_its_old_tree() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned(), true);
     let new = file(
         "a/v2/a.proto",
@@ -229,7 +230,7 @@ fn an_enum_is_paired_though_its_old_side_is_in_another_tree() {
     };
     let [beside, inner, added] =
         ["Beside", "M.Inner", "M.New"].map(|name| format!("a.v1.{name} a.v2.{name}"));
-    // With both sides, an enum that the old one lacks is new; with one, nobody knows.
+    // With both trees, an enum that the old one lacks is new. With one tree, that is unknown.
     assert_eq!(
         enums(&[old, new.clone(), versioning.clone()]),
         [(beside.clone(), true), (inner.clone(), true)]
@@ -241,7 +242,7 @@ fn an_enum_is_paired_though_its_old_side_is_in_another_tree() {
 }
 
 #[test]
-fn v39_files_are_written_once_and_all_or_none() {
+fn v39_files_are_written_atomically() {
     let folder = tempfile::tempdir().unwrap();
     let file = |path: &str, text: &str| Generated {
         path: path.to_owned(),
@@ -255,14 +256,14 @@ fn v39_files_are_written_once_and_all_or_none() {
     assert_eq!(write(folder.path(), &files).unwrap().len(), 2);
     assert_eq!(differences(folder.path(), &files), []);
     assert!(write(folder.path(), &files).unwrap().is_empty());
-    // A file stands where a folder must be: the other file is not written either.
+    // A file blocks a folder: the other file is not written either.
     let blocked = [
         file("a/v2alpha/a.proto", "new"),
         file("a/v2alpha/b.proto/c.proto", "c"),
     ];
     assert!(write(folder.path(), &blocked).is_err());
     assert_eq!(differences(folder.path(), &files), []);
-    // A folder stands where a file must be, which shows only when files are moved into place.
+    // A folder blocks a file, which is only noticed during the renames.
     std::fs::create_dir(folder.path().join("a/v2alpha/c.proto")).unwrap();
     let blocked = [
         file("a/v2alpha/a.proto", "new"),
@@ -276,7 +277,7 @@ fn v39_files_are_written_once_and_all_or_none() {
 }
 
 #[test]
-fn printed_trees_read_back_as_they_were() {
+fn printed_golden_tree_reads_back_equal() {
     let golden = golden();
     let tree = read(&golden);
     let plan = Plan::default();
@@ -292,10 +293,10 @@ fn printed_trees_read_back_as_they_were() {
         Hashes::of(&again, VERSION_OPTION),
     );
     for (path, ..) in &golden {
-        let (was, is) = (before.file(path).unwrap(), after.file(path).unwrap());
-        assert_eq!(was.local, is.local, "{path}");
+        let (earlier, current) = (before.file(path).unwrap(), after.file(path).unwrap());
+        assert_eq!(earlier.local, current.local, "{path}");
     }
-    // and printing what was printed gives the same text
+    // printing the printed tree gives the same text
     let plan = Plan::default();
     let printer = Printer::new(&again, &plan);
     for (path, text, _) in &printed {

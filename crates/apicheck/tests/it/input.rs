@@ -1,9 +1,9 @@
-//! Where trees come from: folders, repositories, descriptor sets, crates.
+//! Sources of trees: folders, repositories, descriptor sets, crates.
 
 use std::path::Path;
 use std::process::Command;
 
-use oxds_apicheck::input::{Failure, Input, Options, Revision, Unusable, load, merge_base};
+use oxds_apicheck::input::{Failure, Input, LoadOptions, Revision, Unusable, load, merge_base};
 use oxds_apicheck::model::Tree;
 use prost::Message as _;
 
@@ -16,7 +16,7 @@ fn write(folder: &Path, files: &[(&str, &str)]) {
 }
 
 fn read(input: &str) -> Result<Tree, Failure> {
-    load(&input.parse().unwrap(), &Options::default())
+    load(&input.parse().unwrap(), &LoadOptions::default())
 }
 
 fn targets(tree: &Tree) -> Vec<&str> {
@@ -45,10 +45,10 @@ fn git(folder: &Path, arguments: &[&str]) -> String {
 const A: &str =
     r#"syntax = "proto3"; package a; import "dep/v1/dep.proto"; message A { dep.v1.Dep dep = 1; }"#;
 const DEP: &str = r#"syntax = "proto3"; package dep.v1; message Dep {}"#;
-const UNUSED: &str = "this is not read unless it is asked for";
+const UNUSED: &str = "this file must not be parsed";
 
 #[test]
-fn inputs_are_spelled_as_they_are_shown() {
+fn inputs_parse_and_display_the_same_text() {
     for text in [
         "api",
         ".git#branch=main",
@@ -64,7 +64,7 @@ fn inputs_are_spelled_as_they_are_shown() {
     let wrong = "api#brunch=main".parse::<Input>().unwrap_err().to_string();
     assert_eq!(
         wrong,
-        r#"api#brunch=main: "brunch=main" is none of branch=, tag=, ref=, subdir="#
+        r#"api#brunch=main: unknown part "brunch=main": expected branch=, tag=, ref= or subdir="#
     );
     let wrong = "crate:envoy-types"
         .parse::<Input>()
@@ -74,7 +74,7 @@ fn inputs_are_spelled_as_they_are_shown() {
 }
 
 #[test]
-fn a_folder_carries_its_dependencies_in_roots_of_their_own() {
+fn dependency_folders_become_import_roots() {
     let folder = tempfile::tempdir().unwrap();
     write(
         folder.path(),
@@ -91,7 +91,7 @@ fn a_folder_carries_its_dependencies_in_roots_of_their_own() {
 }
 
 #[test]
-fn includes_are_read_as_needed_and_not_judged() {
+fn includes_are_read_on_demand_and_are_not_targets() {
     let folder = tempfile::tempdir().unwrap();
     write(
         folder.path(),
@@ -102,25 +102,25 @@ fn includes_are_read_as_needed_and_not_judged() {
         ],
     );
     let input = Input::Folder(folder.path().join("api"));
-    let options = Options {
+    let options = LoadOptions {
         includes: vec![folder.path().join("inc")],
-        ..Options::default()
+        ..LoadOptions::default()
     };
     let tree = load(&input, &options).unwrap();
     assert_eq!(targets(&tree), ["a.proto"]);
     assert!(tree.message("dep.v1.Dep").is_some());
-    let Failure::Mistakes(errors) = load(&input, &Options::default()).unwrap_err() else {
-        panic!("without the include it does not compile")
+    let Failure::Compile(errors) = load(&input, &LoadOptions::default()).unwrap_err() else {
+        panic!("expected an error without the include")
     };
     assert!(
         errors[0]
             .to_string()
-            .ends_with(r#"import "dep/v1/dep.proto" is not found"#)
+            .ends_with(r#"import "dep/v1/dep.proto" not found"#)
     );
 }
 
 #[test]
-fn modules_of_buf_are_roots() {
+fn buf_modules_are_import_roots() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     write(
@@ -148,12 +148,12 @@ fn modules_of_buf_are_roots() {
         )],
     );
     let tree = read(path);
-    let Err(Failure::Mistakes(errors)) = tree else {
+    let Err(Failure::Compile(errors)) = tree else {
         panic!("{tree:?}")
     };
     assert!(
         errors[0].to_string().contains("dep/v1/dep.proto"),
-        "roots are as written: {errors:?}"
+        "no root is guessed: {errors:?}"
     );
     write(folder.path(), &[("buf.yaml", "version: v2\nmodules: 3\n")]);
     let wrong = read(path).unwrap_err().to_string();
@@ -161,7 +161,7 @@ fn modules_of_buf_are_roots() {
 }
 
 #[test]
-fn a_commit_is_read_without_checking_it_out() {
+fn commit_is_read_without_a_checkout() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     git(path, &["init", "-q"]);
@@ -173,7 +173,11 @@ fn a_commit_is_read_without_checking_it_out() {
     write(path, &[("api/a.proto", "broken")]);
 
     let base = merge_base(&path.join("api")).unwrap();
-    assert!(base.words.ends_with(" of HEAD and main"), "{}", base.words);
+    assert!(
+        base.description.ends_with(" of HEAD and main"),
+        "{}",
+        base.description
+    );
     for input in [
         format!("{}#tag=v1,subdir=api", path.display()),
         format!("{}#branch=main,subdir=api", path.join(".git").display()),
@@ -194,10 +198,12 @@ fn a_commit_is_read_without_checking_it_out() {
         revision: Revision::Branch("gone".to_owned()),
         subdir: None,
     };
-    let wrong = load(&input, &Options::default()).unwrap_err().to_string();
+    let wrong = load(&input, &LoadOptions::default())
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         wrong,
-        format!("{}: git knows no branch=gone", path.display())
+        format!("{}: unknown revision branch=gone", path.display())
     );
     let shallow = tempfile::tempdir().unwrap();
     let url = format!("file://{}", path.display());
@@ -217,7 +223,7 @@ fn a_commit_is_read_without_checking_it_out() {
 }
 
 #[test]
-fn a_crate_is_read_from_cargos_home() {
+fn crate_is_read_from_cargos_home() {
     let tree = read("crate:envoy-types@0.7.7#subdir=proto/data-plane-api").unwrap();
     let cluster = tree.message("envoy.config.cluster.v3.Cluster").unwrap();
     assert_eq!(
@@ -234,8 +240,8 @@ fn a_crate_is_read_from_cargos_home() {
 }
 
 #[test]
-fn a_set_keeps_the_options_that_its_reader_does_not_know() {
-    // given a set of what a folder holds, made by another tool's library
+fn descriptor_set_keeps_unknown_custom_options() {
+    // given a descriptor set of two files, made by another library
     let mut pool = prost_reflect::DescriptorPool::global();
     for (name, text) in [
         (
@@ -277,16 +283,16 @@ fn a_set_keeps_the_options_that_its_reader_does_not_know() {
     )
     .unwrap();
     let wrong = read(path.to_str().unwrap()).unwrap_err().to_string();
-    assert!(wrong.ends_with("it holds no file"), "{wrong}");
+    assert!(wrong.ends_with("it contains no file"), "{wrong}");
 }
 
 #[test]
-fn nothing_to_read_is_said_so() {
+fn empty_or_missing_input_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     assert_eq!(
         read(path).unwrap_err().to_string(),
-        format!("{path}: no .proto file there")
+        format!("no .proto file in {path}")
     );
     let gone = folder.path().join("gone");
     let wrong = read(gone.to_str().unwrap()).unwrap_err();
@@ -294,9 +300,9 @@ fn nothing_to_read_is_said_so() {
         matches!(wrong, Failure::Unusable(Unusable::Unreadable { .. })),
         "{wrong}"
     );
-    let only = Options {
+    let only = LoadOptions {
         paths: vec!["b".to_owned()],
-        ..Options::default()
+        ..LoadOptions::default()
     };
     write(folder.path(), &[("a/a.proto", DEP)]);
     assert!(load(&Input::Folder(folder.path().to_owned()), &only).is_err());

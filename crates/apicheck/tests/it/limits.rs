@@ -1,25 +1,26 @@
-//! What is nested too deep, too long or cut short is refused in words: no stack ends, nothing hangs.
+//! Limits: input that is nested too deep, too long or truncated is an error, without overflow or
+//! hang.
 
 use std::time::{Duration, Instant};
 
 use oxds_apicheck::input::tree_of_set;
 use oxds_apicheck::model::Tree;
 
-fn mistakes(text: &str) -> Vec<String> {
+fn errors(text: &str) -> Vec<String> {
     match Tree::parse([("a.proto", text)]) {
         Ok(_) => Vec::new(),
         Err(errors) => errors.iter().map(ToString::to_string).collect(),
     }
 }
 
-/// An option that holds itself.
+/// Option whose message type contains itself.
 const RECURSIVE: &str = r#"syntax = "proto3"; import "google/protobuf/descriptor.proto";
     message R { R r = 1; repeated R rs = 2; int32 i = 3; }
     extend google.protobuf.FileOptions { R deep = 50000; }
 "#;
 
 #[test]
-fn messages_nest_up_to_a_limit() {
+fn message_nesting_has_a_limit() {
     let nested = |depth: usize| {
         format!(
             "syntax = \"proto3\";{}{}",
@@ -27,18 +28,18 @@ fn messages_nest_up_to_a_limit() {
             "}".repeat(depth)
         )
     };
-    assert!(mistakes(&nested(31)).is_empty());
+    assert!(errors(&nested(31)).is_empty());
     for depth in [32, 100_000] {
-        let mistakes = mistakes(&nested(depth));
-        assert_eq!(mistakes.len(), 1, "{mistakes:?}");
-        assert!(mistakes[0].contains("nested"), "{mistakes:?}");
+        let found = errors(&nested(depth));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("nested"), "{found:?}");
     }
     let groups = "optional group G = 1 {".repeat(100_000);
-    assert!(!mistakes(&format!("message A {{ {groups}")).is_empty());
+    assert!(!errors(&format!("message A {{ {groups}")).is_empty());
 }
 
 #[test]
-fn values_of_options_nest_up_to_a_limit() {
+fn option_value_nesting_has_a_limit() {
     let braces = |depth: usize| {
         format!(
             "{RECURSIVE} option (deep) = {{ {}i: 1{} }};",
@@ -46,25 +47,25 @@ fn values_of_options_nest_up_to_a_limit() {
             "}".repeat(depth)
         )
     };
-    assert_eq!(mistakes(&braces(32)), Vec::<String>::new());
-    let refused = ["a.proto:4:2: error: option (deep): has more than 32 levels"];
+    assert_eq!(errors(&braces(32)), Vec::<String>::new());
+    let limit = ["a.proto:4:2: error: option (deep): value has more than 32 levels"];
     for depth in [33, 200_000] {
-        assert_eq!(mistakes(&braces(depth)), refused);
+        assert_eq!(errors(&braces(depth)), limit);
     }
     let angles = format!(
         "{RECURSIVE} option (deep) = {{ {} }};",
         "rs: [<".repeat(100_000)
     );
-    assert_eq!(mistakes(&angles), refused);
+    assert_eq!(errors(&angles), limit);
     let name = format!("{RECURSIVE} option (deep){}.i = 1;", ".r".repeat(100_000));
     assert_eq!(
-        mistakes(&name),
-        ["a.proto:4:2: error: option (deep).r.r…: its name has more than 32 parts"]
+        errors(&name),
+        ["a.proto:4:2: error: option (deep).r.r…: name has more than 32 parts"]
     );
 }
 
 #[test]
-fn brackets_that_never_end_are_a_mistake() {
+fn unclosed_brackets_are_an_error() {
     for open in [
         "{",
         "[",
@@ -82,36 +83,36 @@ fn brackets_that_never_end_are_a_mistake() {
             "message A { optional a b = 1 ",
         ] {
             let text = format!("{start}{}", open.repeat(20_000));
-            assert!(!mistakes(&text).is_empty(), "{start}{open}");
+            assert!(!errors(&text).is_empty(), "{start}{open}");
         }
     }
 }
 
 #[test]
-fn a_package_has_a_hundred_parts_at_most() {
+fn package_with_over_100_parts_is_an_error() {
     let package = |parts: usize| {
         format!(
             "syntax = \"proto3\"; package {};",
             vec!["a"; parts].join(".")
         )
     };
-    assert!(mistakes(&package(100)).is_empty());
+    assert!(errors(&package(100)).is_empty());
     assert_eq!(
-        mistakes(&package(200_000)),
+        errors(&package(200_000)),
         ["a.proto:1:20: error: the package has more than 100 parts"]
     );
 }
 
 #[test]
-fn a_file_of_many_mistakes_or_fields_takes_no_time_to_speak_of() {
+fn many_errors_or_fields_take_linear_time() {
     let started = Instant::now();
-    assert!(!mistakes(&"message 1\n".repeat(20_000)).is_empty());
+    assert!(!errors(&"message 1\n".repeat(20_000)).is_empty());
     let each = |format: &dyn Fn(usize) -> String| (1..10_000).map(format).collect::<String>();
     let maps = each(&|index| format!("map<int32, int32> m{index} = {index};"));
-    assert!(mistakes(&format!("syntax = \"proto3\"; message A {{ {maps} }}")).is_empty());
+    assert!(errors(&format!("syntax = \"proto3\"; message A {{ {maps} }}")).is_empty());
     let optional = each(&|index| format!("optional int32 o{index} = {index};"));
-    assert!(mistakes(&format!("syntax = \"proto3\"; message A {{ {optional} }}")).is_empty());
-    // Seconds in a debug build on a busy machine; with a quadratic step, minutes.
+    assert!(errors(&format!("syntax = \"proto3\"; message A {{ {optional} }}")).is_empty());
+    // Seconds in a debug build on a busy machine; a quadratic step would take minutes.
     assert!(
         started.elapsed() < Duration::from_secs(30),
         "{:?}",
@@ -119,7 +120,7 @@ fn a_file_of_many_mistakes_or_fields_takes_no_time_to_speak_of() {
     );
 }
 
-/// A message of `FileDescriptorSet`: field `number`, its content in front of it.
+/// Encodes a length-delimited field of `FileDescriptorSet`.
 fn delimited(number: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![number << 3 | 2];
     let mut length = content.len();
@@ -133,8 +134,8 @@ fn delimited(number: u8, content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_set_that_is_cut_short_or_too_deep_is_refused() {
-    // given messages in each other
+fn truncated_or_deep_descriptor_set_is_an_error() {
+    // given nested messages
     let set = |depth: usize| {
         let mut message = delimited(1, b"M");
         for _ in 1..depth {
@@ -148,7 +149,7 @@ fn a_set_that_is_cut_short_or_too_deep_is_refused() {
     for depth in [200, 20_000] {
         assert!(tree_of_set(&set(depth)).is_err());
     }
-    // when any number of its bytes is missing, then it is refused or, cut between two fields, read
+    // when the set is truncated anywhere, then loading fails
     let whole = set(20);
     for end in 0..whole.len() {
         assert!(tree_of_set(&whole[..end]).is_err(), "{end}");

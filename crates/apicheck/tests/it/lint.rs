@@ -1,4 +1,4 @@
-//! What one tree breaks: what the cases in `testdata/` do not say in a file.
+//! Rules about one tree: scenarios that the file cases in `testdata/` do not cover.
 
 use oxds_apicheck::graph::Graph;
 use oxds_apicheck::model::Tree;
@@ -8,12 +8,12 @@ use oxds_apicheck::rules::{self, Policy};
 use crate::generate::{golden, read};
 use crate::support::{line, one, tree};
 
-fn told(tree: &Tree, policy: &Policy) -> Vec<String> {
+fn reported(tree: &Tree, policy: &Policy) -> Vec<String> {
     let found = rules::lint(tree, Profile::Policy, policy);
     found.iter().map(line).collect()
 }
 
-/// Files `FOLDER/NAME.proto`, each with one message that uses those of others.
+/// Creates files `FOLDER/x.proto`, each with one message that uses the messages of others.
 fn chain(links: &[(&str, &[&str])]) -> Tree {
     let path = |package: &str| format!("{}/x.proto", package.replace('.', "/"));
     let files: Vec<_> = links
@@ -37,60 +37,62 @@ fn chain(links: &[(&str, &[&str])]) -> Tree {
 }
 
 #[test]
-fn v1_roots_are_configured() {
+fn v1_package_roots_are_configurable() {
     let tree = one("syntax = \"proto3\";\npackage shop.v1;\nmessage M {}");
-    assert!(told(&tree, &Policy::default()).is_empty());
+    assert!(reported(&tree, &Policy::default()).is_empty());
     let policy = Policy {
         roots: vec!["envoy".to_owned(), "udpa".to_owned()],
         ..Policy::default()
     };
     assert_eq!(
-        told(&tree, &policy),
-        ["PACKAGE_NAME shop/v1/case.proto: package shop.v1 is below none of the roots envoy, udpa"]
+        reported(&tree, &policy),
+        [
+            "PACKAGE_NAME shop/v1/case.proto: root of package shop.v1 is not allowed: expected one of envoy, udpa"
+        ]
     );
 }
 
 #[test]
-fn v3_paths_may_start_again_below_a_folder() {
+fn v3_package_paths_may_start_below_a_configured_folder() {
     let text = "syntax = \"proto3\";\npackage shop.v1;\nmessage M {}";
     let tree = tree(&[("contrib/shop/v1/m.proto", text)]);
-    assert_eq!(told(&tree, &Policy::default()).len(), 1);
+    assert_eq!(reported(&tree, &Policy::default()).len(), 1);
     let policy = Policy {
         folders: vec!["contrib".to_owned()],
         ..Policy::default()
     };
-    assert!(told(&tree, &policy).is_empty());
+    assert!(reported(&tree, &policy).is_empty());
 }
 
 #[test]
-fn v9_the_way_is_printed() {
+fn v9_message_contains_the_dependency_path() {
     let tree = chain(&[
         ("d.v1alpha", &[]),
         ("c", &["d.v1alpha"]),
         ("b.v1", &["c"]),
         ("a.v1", &["b.v1"]),
     ]);
-    let told = told(&tree, &Policy::default());
-    let reaches = told
+    let reported = reported(&tree, &Policy::default());
+    let reaches = reported
         .iter()
         .filter(|line| line.starts_with("STABLE_REACHES"));
     assert_eq!(
         reaches.collect::<Vec<_>>(),
         [
-            "STABLE_REACHES_UNSTABLE a.v1: reaches a.v1 -> b.v1 -> c -> d.v1alpha",
-            "STABLE_REACHES_UNSTABLE b.v1: reaches b.v1 -> c -> d.v1alpha"
+            "STABLE_REACHES_UNSTABLE a.v1: indirect dependency: a.v1 -> b.v1 -> c -> d.v1alpha",
+            "STABLE_REACHES_UNSTABLE b.v1: indirect dependency: b.v1 -> c -> d.v1alpha"
         ]
     );
 }
 
 #[test]
-fn v10_a_next_major_does_not_use_the_one_before_it() {
+fn v10_next_major_using_the_previous_one_is_an_error() {
     let tree = chain(&[
         ("shop.v1", &[]),
         ("box.v1", &[]),
         ("shop.v2alpha", &["shop.v1", "box.v1"]),
     ]);
-    let found = told(&tree, &Policy::default());
+    let found = reported(&tree, &Policy::default());
     let own: Vec<_> = found
         .iter()
         .filter(|line| line.starts_with("MAJOR_USES_PREVIOUS"))
@@ -103,7 +105,7 @@ fn v10_a_next_major_does_not_use_the_one_before_it() {
 }
 
 #[test]
-fn v11_the_latest_catches_up_with_what_it_uses() {
+fn v11_latest_major_using_an_old_one_is_an_error() {
     let links = |used: &'static [&'static str]| {
         chain(&[
             ("box.v1", &[]),
@@ -114,19 +116,21 @@ fn v11_the_latest_catches_up_with_what_it_uses() {
         ])
     };
     let late = |tree: &Tree| -> Vec<String> {
-        let found = told(tree, &Policy::default());
+        let found = reported(tree, &Policy::default());
         let of = |line: &String| line.starts_with("LATEST_USES_OLD");
         found.into_iter().filter(of).collect()
     };
-    // Only the latest major of a package must, and an alpha is nothing to catch up with.
+    // The rule applies to the latest major of a package only, and alpha versions do not count as
+    // latest.
     let found = late(&links(&["box.v1"]));
-    let expected = "LATEST_USES_OLD shop.v2.M.f1: uses box.v1.M of box.v1, which has v2";
+    let expected =
+        "LATEST_USES_OLD shop.v2.M.f1: uses box.v1.M of box.v1; the latest version is v2";
     assert_eq!(found, [expected]);
     assert_eq!(late(&links(&["box.v2"])), Vec::<String>::new());
 }
 
 #[test]
-fn v12_both_ways_of_a_diamond_are_printed() {
+fn v12_message_contains_both_dependency_paths() {
     let tree = chain(&[
         ("base.v1", &[]),
         ("base.v2", &[]),
@@ -138,13 +142,13 @@ fn v12_both_ways_of_a_diamond_are_printed() {
     assert_eq!(
         found.iter().map(line).collect::<Vec<_>>(),
         [
-            "TWO_VERSIONS_OF_ONE top.v1: has two versions of base: top.v1 -> left.v1 -> base.v1 and top.v1 -> right.v1 -> base.v2"
+            "TWO_VERSIONS_OF_ONE top.v1: depends on two versions of base: top.v1 -> left.v1 -> base.v1 and top.v1 -> right.v1 -> base.v2"
         ]
     );
 }
 
 #[test]
-fn v12_packages_without_a_version_are_never_a_second_one() {
+fn v12_unversioned_package_is_no_second_version() {
     let tree = chain(&[
         ("base", &[]),
         ("base.v1", &["base"]),
@@ -154,7 +158,7 @@ fn v12_packages_without_a_version_are_never_a_second_one() {
 }
 
 #[test]
-fn v13_depth_is_the_longest_chain() {
+fn v13_depth_is_the_longest_dependency_chain() {
     let tree = chain(&[
         ("c.v1", &[]),
         ("b.v1", &["c.v1"]),
@@ -166,19 +170,19 @@ fn v13_depth_is_the_longest_chain() {
 }
 
 #[test]
-fn a_clean_tree_has_no_finding() {
+fn clean_tree_has_no_findings() {
     let tree = chain(&[
         ("base.v2", &[]),
         ("mid.v1", &["base.v2"]),
         ("top.v3", &["mid.v1"]),
     ]);
-    assert_eq!(told(&tree, &Policy::default()), Vec::<String>::new());
+    assert_eq!(reported(&tree, &Policy::default()), Vec::<String>::new());
 }
 
-/// Known answers: 28 files of v2 below a version, two REST paths that protoxform left at v3, and next
-/// majors exactly where they are needed.
+/// Known results: 28 files of v2 below a version, two REST paths that protoxform left at v3, and
+/// next majors exactly where they are needed.
 #[test]
-fn v2_v4_v16_v17_the_golden_tree_has_its_known_findings() {
+fn v2_v4_v16_v17_golden_tree_has_its_known_findings() {
     let golden = golden();
     let found = rules::lint(&read(&golden), Profile::Policy, &Policy::default());
     let count = |id: &str| found.iter().filter(|one| one.rule.id == id).count();

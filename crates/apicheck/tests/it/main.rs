@@ -1,4 +1,5 @@
-//! Behaviours of `oxds-apicheck`, by subject; named after the items of `spec/versioning.md` that they show.
+//! Behaviours of `oxds-apicheck` by subject. Test names start with the numbers of
+//! `spec/versioning.md`.
 
 #![allow(
     clippy::unwrap_used,

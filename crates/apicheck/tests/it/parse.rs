@@ -1,4 +1,4 @@
-//! Proto texts to a tree, as a compiler would read them.
+//! Parsing of proto texts, with the results of a compiler.
 
 use oxds_apicheck::model::{Cardinality, Kind, Scalar, Tree};
 use oxds_apicheck::parse::Reason;
@@ -11,7 +11,7 @@ fn tree(files: &[(&str, &str)]) -> Tree {
     }
 }
 
-fn mistakes(files: &[(&str, &str)]) -> Vec<String> {
+fn errors(files: &[(&str, &str)]) -> Vec<String> {
     let errors = Tree::parse(files.iter().copied()).unwrap_err();
     errors.iter().map(ToString::to_string).collect()
 }
@@ -31,8 +31,8 @@ const METADATA: (&str, &str) = (
 );
 
 #[test]
-fn a_package_that_is_not_imported_hides_nothing() {
-    // given packages envoy.config and envoy.extensions.config, only the first of them imported
+fn package_without_import_hides_nothing() {
+    // given the packages envoy.config (imported) and envoy.extensions.config (not imported)
     let tree = tree(&[
         METADATA,
         (
@@ -53,8 +53,8 @@ fn a_package_that_is_not_imported_hides_nothing() {
 }
 
 #[test]
-fn a_package_that_is_imported_hides_what_is_farther_out() {
-    let mistakes = mistakes(&[
+fn imported_package_hides_outer_names() {
+    let found = errors(&[
         METADATA,
         (
             "envoy/extensions/config/v3/other.proto",
@@ -69,16 +69,16 @@ fn a_package_that_is_imported_hides_what_is_farther_out() {
         ),
     ]);
     assert_eq!(
-        mistakes,
+        found,
         [
-            "f.proto:4:18: error: config.core.v3.Metadata is not defined: it is taken for \
-             envoy.extensions.config.core.v3.Metadata, by its first part"
+            "f.proto:4:18: error: config.core.v3.Metadata is not defined: its first part \
+             resolves to envoy.extensions.config.core.v3.Metadata"
         ]
     );
 }
 
 #[test]
-fn public_imports_are_passed_on_and_others_are_not() {
+fn only_public_imports_are_visible_to_importers() {
     let files = [
         ("a.proto", r#"syntax = "proto3"; package a; message A {}"#),
         ("b.proto", r#"syntax = "proto3"; import public "a.proto";"#),
@@ -92,13 +92,13 @@ fn public_imports_are_passed_on_and_others_are_not() {
     let mut files = files;
     files[3].1 = r#"syntax = "proto3"; import "c.proto"; message D { a.A a = 1; }"#;
     assert_eq!(
-        mistakes(&files),
-        [r#"d.proto:1:50: error: a.A is not defined; "a.proto" declares it and is not imported"#]
+        errors(&files),
+        [r#"d.proto:1:50: error: a.A is not defined; "a.proto" declares it but is not imported"#]
     );
 }
 
 #[test]
-fn a_field_does_not_hide_a_type_of_its_name() {
+fn field_does_not_hide_a_type_of_the_same_name() {
     let tree = tree(&[(
         "a.proto",
         r#"syntax = "proto3"; message Inner {}
@@ -108,7 +108,7 @@ fn a_field_does_not_hide_a_type_of_its_name() {
 }
 
 #[test]
-fn fields_have_presence_and_packing_of_their_language_level() {
+fn presence_and_packing_follow_the_language_level() {
     let tree = tree(&[
         (
             "three.proto",
@@ -144,7 +144,11 @@ fn fields_have_presence_and_packing_of_their_language_level() {
         (of(6).oneof, of(6).cardinality),
         (Some(0), Cardinality::Explicit)
     );
-    assert_eq!(three.oneofs.len(), 1, "`optional` makes up none");
+    assert_eq!(
+        three.oneofs.len(),
+        1,
+        "`optional` creates a synthetic oneof"
+    );
     let Kind::Message(entry) = of(5).kind else {
         panic!("{:?}", of(5).kind)
     };
@@ -172,7 +176,7 @@ const RULES: (&str, &str) = (
 );
 
 #[test]
-fn options_are_read_in_every_spelling() {
+fn every_spelling_of_an_option_is_read() {
     let tree = tree(&[
         RULES,
         (
@@ -211,8 +215,8 @@ fn options_are_read_in_every_spelling() {
 }
 
 #[test]
-fn wrong_options_are_reported_where_they_stand() {
-    let mistakes = mistakes(&[
+fn invalid_options_are_reported_with_locations() {
+    let found = errors(&[
         RULES,
         (
             "a.proto",
@@ -227,20 +231,20 @@ fn wrong_options_are_reported_where_they_stand() {
         ),
     ]);
     assert_eq!(
-        mistakes,
+        found,
         [
             "a.proto:3:15: error: option (validate.rules).string.max: validate.StringRules has no field max",
-            "a.proto:4:15: error: option (validate.rules).string.min_len: takes a uint64 in its range",
+            "a.proto:4:15: error: option (validate.rules).string.min_len: invalid value: expected a uint64 in range",
             "a.proto:5:15: error: option (validate.nothing): validate.nothing is not defined",
             "a.proto:6:15: error: option (validate.rules).level: validate.Level has no value MIDDLE",
-            "a.proto:7:34: error: option deprecated: is set twice",
+            "a.proto:7:34: error: option deprecated: set twice",
         ]
     );
 }
 
 #[test]
-fn every_mistake_is_reported_with_its_place() {
-    let mistakes = mistakes(&[
+fn every_error_is_reported_with_its_location() {
+    let found = errors(&[
         (
             "a.proto",
             "syntax = \"proto3\";\nmessage A { B b = 1; C c = 2; }\n",
@@ -263,13 +267,13 @@ fn every_mistake_is_reported_with_its_place() {
         ),
     ]);
     assert_eq!(
-        mistakes,
+        found,
         [
             "a.proto:2:13: error: B is not defined",
             "a.proto:2:22: error: C is not defined",
             "b.proto:2:32: error: M: number 1 of y is taken",
             "b.proto:3:9: error: M is declared twice",
-            "c.proto:2:1: error: import \"gone.proto\" is not found",
+            "c.proto:2:1: error: import \"gone.proto\" not found",
             "c.proto:3:10: error: E: the first value of an open enum must be zero",
             "d.proto:2:47: error: D: number 2 of old is reserved",
             "d.proto:2:47: error: D: the name old is reserved",
@@ -279,10 +283,10 @@ fn every_mistake_is_reported_with_its_place() {
 }
 
 #[test]
-fn a_range_that_ends_before_it_begins_is_a_mistake() {
+fn range_that_ends_before_it_starts_is_an_error() {
     let text = "syntax = \"proto2\";\nmessage M { extensions 9 to 5; reserved 4 to 3; }\nenum E { A = 0; reserved 2 to 1; }";
     assert_eq!(
-        mistakes(&[("a.proto", text)]),
+        errors(&[("a.proto", text)]),
         [
             "a.proto:2:9: error: M: the range 4 to 3 ends before it begins",
             "a.proto:2:9: error: M: the range 9 to 5 ends before it begins",
@@ -292,16 +296,16 @@ fn a_range_that_ends_before_it_begins_is_a_mistake() {
 }
 
 #[test]
-fn an_import_that_stands_twice_is_a_mistake() {
+fn duplicate_import_is_an_error() {
     let twice = "syntax = \"proto3\";\nimport \"google/protobuf/any.proto\";\nimport \"google/protobuf/any.proto\";\n";
     assert_eq!(
-        mistakes(&[("a.proto", twice)]),
-        [r#"a.proto:3:1: error: import "google/protobuf/any.proto" stands twice"#]
+        errors(&[("a.proto", twice)]),
+        [r#"a.proto:3:1: error: duplicate import "google/protobuf/any.proto""#]
     );
 }
 
 #[test]
-fn a_circle_of_imports_is_printed() {
+fn import_cycle_is_printed() {
     let errors = Tree::parse([
         ("a.proto", r#"syntax = "proto3"; import "b.proto";"#),
         ("b.proto", r#"syntax = "proto3"; import "c.proto";"#),
@@ -310,29 +314,29 @@ fn a_circle_of_imports_is_printed() {
     .unwrap_err();
     assert_eq!(
         errors[0].to_string(),
-        "c.proto:1:20: error: files import each other: b.proto -> c.proto -> b.proto"
+        "c.proto:1:20: error: import cycle: b.proto -> c.proto -> b.proto"
     );
     assert_eq!(errors.len(), 1);
 }
 
 #[test]
-fn what_follows_from_an_unreadable_file_is_not_reported() {
-    let mistakes = mistakes(&[
+fn errors_caused_by_a_broken_import_are_not_reported() {
+    let found = errors(&[
         ("a.proto", "syntax = \"proto3\"; message A { "),
         (
             "b.proto",
             r#"syntax = "proto3"; import "a.proto"; message B { A a = 1; }"#,
         ),
     ]);
-    assert_eq!(mistakes.len(), 1, "{mistakes:?}");
+    assert_eq!(found.len(), 1, "{found:?}");
     assert!(
-        mistakes[0].starts_with("a.proto:1:32: error: expected"),
-        "{mistakes:?}"
+        found[0].starts_with("a.proto:1:32: error: expected"),
+        "{found:?}"
     );
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn file_that_is_not_utf8_is_an_error() {
     let text = oxds_apicheck::parse::Text {
         path: "a.proto".into(),
         display: "a.proto".into(),
@@ -345,7 +349,7 @@ fn bytes_that_are_no_text_are_refused() {
 }
 
 #[test]
-fn comments_and_places_are_kept() {
+fn comments_and_source_positions_are_kept() {
     let tree = tree(&[(
         "a.proto",
         "// Licence.\n\nsyntax = \"proto3\";\n\n// Of M.\nmessage M {\n  // Of ü.\n  string name = 1; // Behind.\n}\n",

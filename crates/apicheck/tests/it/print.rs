@@ -1,10 +1,11 @@
-//! Files as text: what comes out reads back as what went in, comments included.
+//! Printing of files: the printed text reads back equal, comments included.
 
 use std::collections::BTreeMap;
 
-use oxds_apicheck::generate::{Plan, next_major};
+use oxds_apicheck::generate::next_major;
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::model::Tree;
+use oxds_apicheck::plan::Plan;
 use oxds_apicheck::print::Printer;
 
 use crate::generate::{golden, read};
@@ -23,7 +24,7 @@ fn hash(tree: &Tree) -> String {
     hashes.file("a/v1/a.proto").unwrap().local.to_string()
 }
 
-/// Each line of comment and how often it is there, for texts whose strings hold none.
+/// Counts the comment lines of a text whose strings contain no comment markers.
 fn comments(text: &str) -> BTreeMap<String, usize> {
     let mut lines = BTreeMap::new();
     let mut in_block = false;
@@ -149,14 +150,14 @@ service S {
 "#;
 
 #[test]
-fn no_comment_is_lost() {
+fn all_comments_are_printed() {
     let tree = tree(COMMENTED);
     let text = printed(&tree);
     assert_eq!(comments(&text), comments(COMMENTED), "{text}");
     let again = self::tree(&text);
     assert_eq!(hash(&tree), hash(&again), "{text}");
     assert_eq!(printed(&again), text);
-    // each stands where it stood
+    // each comment keeps its position
     let before = |first: &str, second: &str| {
         let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
         assert!(at(first) < at(second), "{first} {second} {text}");
@@ -171,7 +172,7 @@ fn no_comment_is_lost() {
 }
 
 #[test]
-fn no_comment_of_the_golden_tree_is_lost() {
+fn all_comments_of_the_golden_tree_are_printed() {
     let golden = golden();
     let tree = read(&golden);
     let plan = Plan::default();
@@ -181,7 +182,7 @@ fn no_comment_of_the_golden_tree_is_lost() {
         let printed = comments(&printer.file(tree.file(path).unwrap()));
         for (line, count) in comments(text) {
             let found = printed.get(&line).copied().unwrap_or(0);
-            // `http://` in an option is none.
+            // `http://` in an option is not a comment.
             if found < count && !text.contains(&format!("\"http://{line}")) {
                 lost.push(format!("{path}: {line}"));
             }
@@ -196,7 +197,7 @@ fn no_comment_of_the_golden_tree_is_lost() {
 }
 
 #[test]
-fn groups_are_groups() {
+fn groups_are_printed_as_groups() {
     let tree = tree(
         r#"syntax = "proto2"; package a.v1;
         message M {
@@ -221,7 +222,7 @@ fn groups_are_groups() {
 }
 
 #[test]
-fn a_group_in_an_option_has_the_name_of_its_message() {
+fn group_in_an_option_has_the_name_of_its_message() {
     let tree = tree(
         r#"syntax = "proto2"; package a.v1; import "google/protobuf/descriptor.proto";
         message R { optional R r = 1; repeated group Item = 2 { required int32 x = 1; } }
@@ -233,7 +234,7 @@ fn a_group_in_an_option_has_the_name_of_its_message() {
 }
 
 #[test]
-fn v39_references_in_comments_follow_what_moves() {
+fn v39_references_in_comments_follow_moved_elements() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned(), true);
     let files = [
         file(
@@ -258,7 +259,7 @@ fn v39_references_in_comments_follow_what_moves() {
     let text = &next.files[0].text;
     for line in [
         "// See :ref:`B <shop_v4alpha_api_msg_a.v4alpha.B>`, <shop_v4alpha_api_field_a.v4alpha.B.kept>,",
-        // What is no longer there is in the major before.
+        // A reference to a removed element points to the previous major.
         "// <shop_v3_api_field_a.v3.B.gone>, :ref:`Z<shop_v4alpha_api_enum_value_a.v4alpha.B.E.ZERO>` and",
         "// <shop_v4alpha_api_file_shop/a/v4alpha/a.proto>, <shop_v3_api_msg_stays.v3.C>, <other>, a < b.",
         "// [#next-major-version: rename <shop_v4alpha_api_enum_a.v4alpha.B.E>.]",
@@ -268,7 +269,7 @@ fn v39_references_in_comments_follow_what_moves() {
 }
 
 #[test]
-fn v39_what_is_dropped_takes_its_comments_along() {
+fn v39_comments_of_removed_elements_are_removed() {
     let files = [(
         "a/v1/a.proto".to_owned(),
         r#"syntax = "proto3"; package a.v1;

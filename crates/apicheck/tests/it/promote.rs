@@ -1,18 +1,18 @@
-//! Promotion: an alpha becomes the stable major (V-19).
+//! Promotion of an alpha to the stable major (V-19).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use oxds_apicheck::bump::frozen_by_status;
 use oxds_apicheck::generate::{Generated, NotPromoted, apply, next_major, promote, write};
-use oxds_apicheck::input::{self, Input, Options};
+use oxds_apicheck::input::{self, Input, LoadOptions};
 
 use crate::generate::{golden, is_v4, read};
 use crate::support::files_below;
 
 #[test]
-fn v19_promotion_renames_everything_and_freezes_what_was_before() {
-    // given the golden tree, all of whose candidates are promoted at once
+fn v19_promotion_renames_all_uses_and_freezes_the_old_major() {
+    // given the golden tree, with all candidates promoted at once
     let golden = golden();
     let tree = read(&golden);
     let packages: BTreeSet<&str> = tree
@@ -28,7 +28,7 @@ fn v19_promotion_renames_everything_and_freezes_what_was_before() {
     );
     let url = |name: &str| format!("type.googleapis.com/envoy.config.cluster.{name}.Cluster");
     assert!(promotion.type_urls.contains(&(url("v4alpha"), url("v4"))));
-    // when it is written
+    // when the files are written
     let written: BTreeMap<String, String> = promotion
         .files
         .into_iter()
@@ -41,7 +41,7 @@ fn v19_promotion_renames_everything_and_freezes_what_was_before() {
         .collect();
     files.extend(written.into_iter().map(|(path, text)| (path, text, true)));
     let promoted = read(&files);
-    // then no alpha of 4 is left, v3 is frozen where there is a v4, and nothing else changed
+    // then no v4alpha is left, v3 is frozen where there is a v4, and nothing else changed
     assert!(promoted.files.iter().all(|file| !is_v4(&file.path)));
     let frozen = frozen_by_status(&promoted);
     assert!(frozen.contains("envoy.config.cluster.v3"));
@@ -62,9 +62,9 @@ fn v19_promotion_renames_everything_and_freezes_what_was_before() {
 }
 
 #[test]
-fn v19_promotion_follows_public_imports_and_says_what_it_cannot_freeze() {
-    // given a use of what is promoted through a file that passes it on, and stable files of which one
-    // has its status in braces and one has none
+fn v19_promotion_follows_public_imports() {
+    // given a use of a promoted type through a public import, and stable files of which one has its
+    // status in braces and one has no status
     let status = r#"import "udpa/annotations/status.proto"; option (udpa.annotations.file_status) = { package_version_status: ACTIVE };"#;
     let files = [
         (
@@ -117,7 +117,7 @@ fn v19_promotion_follows_public_imports_and_says_what_it_cannot_freeze() {
             after.push((path, text, target));
         }
     }
-    // then the tree compiles, and nobody names the alpha any more
+    // then the tree compiles, and no file uses the alpha
     let tree = read(&after);
     assert!(tree.message("a.v2.A").is_some());
     assert_eq!(
@@ -126,7 +126,7 @@ fn v19_promotion_follows_public_imports_and_says_what_it_cannot_freeze() {
     );
 }
 
-/// The annotation that says how far a package is, cut down.
+/// Reduced copy of the annotation with the package status.
 const STATUS: &str = r#"syntax = "proto3"; package udpa.annotations;
     import "google/protobuf/descriptor.proto";
     extend google.protobuf.FileOptions { StatusAnnotation file_status = 222707719; }
@@ -134,7 +134,7 @@ const STATUS: &str = r#"syntax = "proto3"; package udpa.annotations;
     message StatusAnnotation { bool work_in_progress = 1; PackageVersionStatus package_version_status = 2; }"#;
 
 #[test]
-fn v19_the_newest_major_before_is_frozen_though_one_was_left_out() {
+fn v19_newest_previous_major_is_frozen_despite_a_gap() {
     let file = |package: &str, status: &str| {
         (
             format!("{}/a.proto", package.replace('.', "/")),
@@ -164,8 +164,8 @@ fn v19_the_newest_major_before_is_frozen_though_one_was_left_out() {
 }
 
 #[test]
-fn v19_v39_files_of_a_module_go_where_the_module_is() {
-    // given a tree of buf's whose module is a folder of its own
+fn v19_v39_generated_files_stay_in_their_module() {
+    // given a buf tree whose modules are folders
     let folder = tempfile::tempdir().unwrap();
     let put = |path: &str, text: &str| {
         let path = folder.path().join(path);
@@ -185,7 +185,13 @@ fn v19_v39_files_of_a_module_go_where_the_module_is() {
         "more/proto/stock/v1/stock.proto",
         r#"syntax = "proto3"; package stock.v1; message Item { string old = 1 [deprecated = true]; }"#,
     );
-    let load = || input::load(&Input::Folder(folder.path().into()), &Options::default()).unwrap();
+    let load = || {
+        input::load(
+            &Input::Folder(folder.path().into()),
+            &LoadOptions::default(),
+        )
+        .unwrap()
+    };
     let paths = || -> Vec<String> {
         let files = files_below(folder.path()).into_iter();
         files
@@ -193,7 +199,7 @@ fn v19_v39_files_of_a_module_go_where_the_module_is() {
             .filter(|path| path.ends_with(".proto"))
             .collect()
     };
-    // when the next major is written, then each file lies in the module of its source
+    // when the next major is written, then each file is in the module of its source
     write(folder.path(), &next_major(&load()).files).unwrap();
     let alphas = [
         "more/proto/stock/v1/stock.proto",
@@ -207,7 +213,7 @@ fn v19_v39_files_of_a_module_go_where_the_module_is() {
             .unwrap()
             .is_empty()
     );
-    // and so it does when it is promoted
+    // and so it is after the promotion
     let promotion = promote(&load(), &["shop.v2alpha", "stock.v2alpha"]).unwrap();
     apply(folder.path(), &promotion.files, &promotion.removed).unwrap();
     assert_eq!(paths(), alphas.map(|path| path.replace("v2alpha", "v2")));
@@ -216,7 +222,7 @@ fn v19_v39_files_of_a_module_go_where_the_module_is() {
 }
 
 #[test]
-fn v19_files_are_removed_and_written_or_nothing_is_done() {
+fn v19_failed_promotion_changes_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = |path: &str, text: &str| Generated {
         path: path.to_owned(),
@@ -230,7 +236,7 @@ fn v19_files_are_removed_and_written_or_nothing_is_done() {
     let after = [file("a/v2/a.proto", "a2"), file("a/v2/b.proto", "b2")];
     let there = || files_below(folder.path());
     let whole = there();
-    // A file that is to go and is not there; one that cannot go, which shows when others are gone.
+    // One file to remove does not exist; the other cannot be removed, which is only noticed later.
     fs::create_dir(folder.path().join("a/v2alpha/folder.proto")).unwrap();
     for stays in ["a/v2alpha/none.proto", "a/v2alpha/folder.proto"] {
         let removed = ["a/v2alpha/a.proto", "a/v2alpha/b.proto", stays].map(str::to_owned);

@@ -1,11 +1,12 @@
-//! A random edit of a random API is found, or is an addition; what is only written otherwise is not.
+//! Random edits of a random API: a breaking edit has one finding, an addition or reformatting has
+//! none.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::support::{findings, line, shop};
 
-/// Types that fields are given. None reads the bytes of another in the same way in all languages.
+/// Field types. No two of them are compatible in all languages.
 const SCALARS: &[&str] = &[
     "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32",
     "sfixed64", "bool", "float", "double", "string", "bytes",
@@ -21,7 +22,7 @@ struct Field {
     wrapped: bool,
 }
 
-/// Messages with fields, an enum with values, a service with methods that take and give messages.
+/// API with messages and fields, an enum with values, and a service with methods.
 #[derive(Debug, Clone)]
 struct Api {
     messages: Vec<(String, Vec<Field>)>,
@@ -30,7 +31,7 @@ struct Api {
 }
 
 impl Api {
-    /// As text, backwards and on fewer lines when asked for.
+    /// Prints the API. `otherwise` reverses the order and removes line breaks.
     fn print(&self, otherwise: bool) -> String {
         let break_line = if otherwise { " /* … */ " } else { "\n" };
         let mut parts = Vec::new();
@@ -45,7 +46,7 @@ impl Api {
             ));
         }
         let value = |(name, number): &(String, i32)| format!("{name} = {number};");
-        // The first value of an open enum is its zero, in any order of the others.
+        // The first value of an open enum is zero; the order of the others is free.
         let mut values: Vec<_> = self.values.iter().map(value).collect();
         if otherwise {
             values[1..].reverse();
@@ -174,7 +175,7 @@ impl Edit {
         matches!(self, AddField | AddMessage | AddValue | AddMethod)
     }
 
-    /// Makes the edit somewhere.
+    /// Applies the edit at a random position.
     fn make(self, api: &mut Api, at: Index, other: Index) {
         let message = at.index(api.messages.len());
         let count = api.messages.len();
@@ -224,7 +225,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn v27_v28_v30_a_breaking_edit_is_found_once_and_an_addition_is_not(
+    fn v27_v28_v30_breaking_edit_has_one_finding_addition_none(
         api in apis(),
         edit in prop::sample::select(&Edit::ALL[..]),
         at in any::<Index>(),
@@ -234,18 +235,18 @@ proptest! {
         edit.make(&mut edited, at, other);
         let found = findings(&shop(&api.print(false)), &shop(&edited.print(false)));
         let expected = usize::from(!edit.is_addition());
-        let told: Vec<_> = found.iter().map(line).collect();
-        prop_assert_eq!(found.len(), expected, "{:?}", told);
+        let reported: Vec<_> = found.iter().map(line).collect();
+        prop_assert_eq!(found.len(), expected, "{:?}", reported);
     }
 
     #[test]
-    fn what_is_only_written_otherwise_is_not_found(api in apis()) {
+    fn reformatted_api_has_no_finding(api in apis()) {
         let found = findings(&shop(&api.print(false)), &shop(&api.print(true)));
         prop_assert!(found.is_empty(), "{:?}", found);
     }
 
     #[test]
-    fn an_element_has_one_finding_whatever_changed(old in apis(), new in apis()) {
+    fn element_has_at_most_one_finding(old in apis(), new in apis()) {
         let there = findings(&shop(&old.print(false)), &shop(&new.print(false)));
         let back = findings(&shop(&new.print(false)), &shop(&old.print(true)));
         for found in [there, back] {

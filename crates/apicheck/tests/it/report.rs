@@ -1,10 +1,10 @@
-//! Reports in every form, and exceptions.
+//! Reports in every format, and exceptions.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use oxds_apicheck::check::{Settings, breaking};
-use oxds_apicheck::exception::{Config, with_exceptions};
+use oxds_apicheck::config::{Config, with_exceptions};
 use oxds_apicheck::finding::{Finding, Language, Severity};
 use oxds_apicheck::model::Tree;
 use oxds_apicheck::report::{Format, Report, Style};
@@ -27,7 +27,7 @@ fn report(new: &str) -> Report {
     )
 }
 
-/// `count` becomes a string.
+/// Returns `OLD` with `count` as a string.
 fn retyped() -> String {
     OLD.replace("int32 count", "string count")
 }
@@ -37,7 +37,7 @@ fn json(report: &Report, format: Format) -> Value {
 }
 
 #[test]
-fn text_begins_with_a_line_for_grep_and_shows_both_sides() {
+fn text_starts_with_a_grep_line_and_shows_both_sides() {
     let style = Style {
         terminal: false,
         snippets: true,
@@ -65,7 +65,7 @@ fn text_begins_with_a_line_for_grep_and_shows_both_sides() {
 }
 
 #[test]
-fn json_has_the_keys_of_buf_and_more() {
+fn json_contains_the_keys_of_buf() {
     let report = report(&retyped());
     let document = json(&report, Format::Json);
     assert_eq!(document["form"], 1);
@@ -92,7 +92,7 @@ fn json_has_the_keys_of_buf_and_more() {
 }
 
 #[test]
-fn fingerprints_stay_while_lines_move() {
+fn fingerprint_is_independent_of_lines() {
     let print = |new: &str| json(&report(new), Format::Json)["findings"][0]["fingerprint"].clone();
     let here = print(&retyped());
     assert_eq!(
@@ -103,7 +103,7 @@ fn fingerprints_stay_while_lines_move() {
 }
 
 #[test]
-fn sarif_says_rule_place_and_where_it_was() {
+fn sarif_contains_rule_location_and_old_location() {
     let log = json(&report(&retyped()), Format::Sarif);
     assert_eq!(log["version"], "2.1.0");
     let run = &log["runs"][0];
@@ -137,7 +137,7 @@ fn sarif_says_rule_place_and_where_it_was() {
 }
 
 #[test]
-fn no_form_breaks_on_hostile_names() {
+fn every_format_escapes_special_characters() {
     let hostile = "a,b:c%\n\"<&>'|\u{1}ü";
     let mut finding = report(&retyped()).findings()[0].clone();
     finding.element = hostile.to_owned();
@@ -180,7 +180,7 @@ fn no_form_breaks_on_hostile_names() {
 }
 
 #[test]
-fn what_is_exempt_is_counted_and_does_not_fail() {
+fn exempt_finding_is_counted_but_does_not_fail() {
     let (old, new) = (tree(OLD), tree(&retyped()));
     let mut findings = breaking(&old, &new, &Settings::default());
     findings[0].exempt = Some("work in progress".to_owned());
@@ -195,7 +195,7 @@ fn what_is_exempt_is_counted_and_does_not_fail() {
 }
 
 #[test]
-fn findings_about_other_languages_do_not_concern() {
+fn findings_about_other_languages_are_dropped() {
     let new = OLD.replace(
         "package shop.v1;",
         "package shop.v1;\noption java_package = \"com.shop\";",
@@ -227,10 +227,10 @@ fn excepted(yaml: &str, today: &str) -> Vec<Finding> {
 const ALLOW: &str = "allow:\n- rule: FIELD_TYPE_CHANGED\n  element: shop.v1.Order.count\n  reason: unused\n  owner: shop\n  expires: 2027-03-31\n";
 
 #[test]
-fn an_exception_lets_one_finding_pass_until_its_date() {
+fn exception_exempts_one_finding_until_its_expiry() {
     let findings = excepted(ALLOW, "2027-03-31");
     assert_eq!(findings.len(), 1);
-    assert_eq!(findings[0].exempt.as_deref(), Some("excepted: unused"));
+    assert_eq!(findings[0].exempt.as_deref(), Some("exception: unused"));
 
     let findings = excepted(ALLOW, "2027-04-01");
     assert_eq!(findings[0].exempt, None);
@@ -251,7 +251,7 @@ fn an_exception_lets_one_finding_pass_until_its_date() {
 }
 
 #[test]
-fn exceptions_written_from_findings_let_them_pass() {
+fn exceptions_written_from_findings_match_them() {
     let findings = excepted("", "2027-01-01");
     let errors: Vec<&Finding> = findings.iter().collect();
     let before = "# Ours.\nprofile: policy\nallow:\nlanguages: [go] # all we have\n";
@@ -265,12 +265,12 @@ fn exceptions_written_from_findings_let_them_pass() {
     assert_eq!(findings.len(), 1);
     assert_eq!(
         findings[0].exempt.as_deref(),
-        Some("excepted: it is: unused")
+        Some("exception: it is: unused")
     );
 }
 
 #[test]
-fn a_wrong_configuration_names_its_place() {
+fn configuration_errors_have_locations() {
     let wrong = |yaml: &str| {
         let error = Config::parse(Path::new("oxds-api.yaml"), yaml).unwrap_err();
         error.to_string()
@@ -278,13 +278,13 @@ fn a_wrong_configuration_names_its_place() {
     let allow = |from: &str, to: &str| wrong(&ALLOW.replace(from, to));
     assert_eq!(
         allow("FIELD_TYPE_CHANGED", "FIELD_TIPE_CHANGED"),
-        "oxds-api.yaml:2:3: there is no rule FIELD_TIPE_CHANGED: `oxds api explain` lists them"
+        "oxds-api.yaml:2:3: unknown rule FIELD_TIPE_CHANGED: `oxds api explain` lists all rules"
     );
     assert_eq!(
         allow("2027-03-31", "soon"),
-        "oxds-api.yaml:2:3: expires: \"soon\" is no date: 2027-03-31 is"
+        "oxds-api.yaml:2:3: expires: malformed date \"soon\": expected a date such as 2027-03-31"
     );
-    assert!(allow("owner: shop", "owner: ''").contains("owner is empty"));
+    assert!(allow("owner: shop", "owner: ''").contains("empty owner"));
     assert!(allow("  reason: unused\n", "").contains("reason"));
     let unknown = wrong("profil: policy\n");
     assert!(
@@ -293,6 +293,6 @@ fn a_wrong_configuration_names_its_place() {
     );
     assert_eq!(
         wrong("profile: strict"),
-        "oxds-api.yaml: profile: \"strict\" is none of policy, envoy-today"
+        "oxds-api.yaml: unknown profile \"strict\": expected policy or envoy-today"
     );
 }

@@ -1,9 +1,9 @@
-//! Trees from texts and from `testdata/`.
+//! Helpers: trees from texts and from `testdata/`, and their findings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use oxds_apicheck::bump::{Lock, Side, Versions};
+use oxds_apicheck::bump::{Lock, VersionedTree, Versions};
 use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::finding::Finding;
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
@@ -12,12 +12,13 @@ use oxds_apicheck::parse::Text;
 use oxds_apicheck::rule::Profile;
 use oxds_apicheck::rules;
 
-/// The folder of cases.
+/// Returns the folder of the test cases.
 pub(crate) fn testdata() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")
 }
 
-/// Holds a page of `docs/` to what the code makes of it; with `OXDS_WRITE` in the environment, writes it.
+/// Compares a page of `docs/` with the generated one. If `OXDS_WRITE` is set in the environment, writes
+/// the page instead.
 pub(crate) fn written_page(name: &str, make: impl FnOnce(&str) -> String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs")
@@ -30,11 +31,11 @@ pub(crate) fn written_page(name: &str, make: impl FnOnce(&str) -> String) {
     }
     assert!(
         text == expected,
-        "docs/{name} is old: run with OXDS_WRITE=1"
+        "docs/{name} is outdated: run the test with OXDS_WRITE=1"
     );
 }
 
-/// The files below a folder, as `(path from it, text)`, sorted.
+/// Returns the files below a folder as `(relative path, text)`, sorted.
 pub(crate) fn files_below(folder: &Path) -> Vec<(String, String)> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -61,7 +62,7 @@ pub(crate) fn files_below(folder: &Path) -> Vec<(String, String)> {
     paths.into_iter().map(read).collect()
 }
 
-/// The tree of these files, which may import those in `testdata/include`.
+/// Builds the tree of these files, which may import files of `testdata/include`.
 pub(crate) fn tree<P: AsRef<str>, T: AsRef<str>>(files: &[(P, T)]) -> Tree {
     let text = |path: &str, text: &str, target| Text {
         path: path.into(),
@@ -80,7 +81,7 @@ pub(crate) fn tree<P: AsRef<str>, T: AsRef<str>>(files: &[(P, T)]) -> Tree {
     }
 }
 
-/// The tree of one file, at the path that its package says.
+/// Builds the tree of one file, at the path of its package.
 pub(crate) fn one(text: &str) -> Tree {
     let package = text
         .lines()
@@ -89,7 +90,7 @@ pub(crate) fn one(text: &str) -> Tree {
     tree(&[(path.as_str(), text)])
 }
 
-/// A file of package `shop.v1` in proto3 that imports nothing.
+/// Builds the tree of one proto3 file of package `shop.v1` without imports.
 pub(crate) fn shop(body: &str) -> Tree {
     let text = format!("syntax = \"proto3\";\npackage shop.v1;\n{body}");
     match Tree::parse([("shop/v1/case.proto", text.as_str())]) {
@@ -98,7 +99,7 @@ pub(crate) fn shop(body: &str) -> Tree {
     }
 }
 
-/// Everything that rules about a pair find.
+/// Returns the findings of all rules about two trees.
 pub(crate) fn findings(old: &Tree, new: &Tree) -> Vec<Finding> {
     let comparison = Comparison::of(old, new);
     let mut findings = rules::breaking(&comparison, Profile::Policy);
@@ -114,7 +115,7 @@ pub(crate) fn findings(old: &Tree, new: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// A tree whose files have their versions in an option of their own.
+/// Tree with its hashes and versions.
 pub(crate) struct Versioned<'a> {
     tree: &'a Tree,
     pub(crate) hashes: Hashes,
@@ -126,7 +127,7 @@ impl<'a> Versioned<'a> {
         Versioned::with(tree, None)
     }
 
-    /// The same, with a lock beside it.
+    /// Reads the versions from a lock, too.
     pub(crate) fn with(tree: &'a Tree, lock: Option<&Lock>) -> Self {
         Versioned {
             tree,
@@ -135,8 +136,8 @@ impl<'a> Versioned<'a> {
         }
     }
 
-    pub(crate) fn side(&self) -> Side<'_> {
-        Side {
+    pub(crate) fn side(&self) -> VersionedTree<'_> {
+        VersionedTree {
             tree: self.tree,
             hashes: &self.hashes,
             versions: &self.versions,
@@ -144,13 +145,13 @@ impl<'a> Versioned<'a> {
     }
 }
 
-/// `RULE element: message`, for findings between two files of `shop.v1`.
-pub(crate) fn told(old: &str, new: &str) -> Vec<String> {
+/// Returns the findings between two files of `shop.v1`, as `RULE element: message`.
+pub(crate) fn reported(old: &str, new: &str) -> Vec<String> {
     let findings = findings(&shop(old), &shop(new));
     findings.iter().map(line).collect()
 }
 
-/// A finding in a line.
+/// Formats a finding as `RULE element: message`.
 pub(crate) fn line(finding: &Finding) -> String {
     format!(
         "{} {}: {}",

@@ -1,4 +1,4 @@
-//! Changes of validation, judged by meaning.
+//! Changes of validation, compared by meaning.
 
 use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::finding::Severity;
@@ -7,7 +7,7 @@ use oxds_apicheck::rules::validation::{Mode, find};
 
 use crate::support::one;
 
-/// `RULE: old -> new` of each change between two bodies of one message.
+/// Returns `RULE: old -> new` for each change between two bodies of a message.
 fn changes(old: &str, new: &str) -> Vec<String> {
     let file = |body: &str| {
         one(&format!(
@@ -42,7 +42,7 @@ message Order {{ {body} }}"#
         .collect()
 }
 
-/// The same field with other rules.
+/// Compares the rules of one field.
 fn field(kind: &str, old: &str, new: &str) -> Vec<String> {
     let with = |rules: &str| match rules {
         "" => format!("{kind} it = 1;"),
@@ -51,7 +51,7 @@ fn field(kind: &str, old: &str, new: &str) -> Vec<String> {
     changes(&with(old), &with(new))
 }
 
-/// PGV rules of one kind.
+/// Compares PGV rules of one type.
 fn pgv(kind: &str, rules: &str, old: &str, new: &str) -> Vec<String> {
     let with = |text: &str| match text {
         "" => String::new(),
@@ -92,7 +92,7 @@ fn v32_bound_moved_outward_is_looser() {
 }
 
 #[test]
-fn v32_both_ways_is_one_change_that_breaks() {
+fn v32_tighter_and_looser_bounds_are_one_breaking_change() {
     assert_eq!(
         pgv("int32", "int32", "gte: 1, lte: 5", "gte: 2, lte: 6"),
         ["BOUND_TIGHTENED: lte: 5, gte: 1 -> lte: 6, gte: 2"]
@@ -100,7 +100,7 @@ fn v32_both_ways_is_one_change_that_breaks() {
 }
 
 #[test]
-fn v32_spelling_does_not_count() {
+fn v32_equivalent_spellings_are_no_change() {
     assert_eq!(pgv("string", "string", "min_bytes: 1", "min_len: 1"), NONE);
     assert_eq!(pgv("uint32", "uint32", "gt: 0", "gte: 1"), NONE);
     assert_eq!(pgv("uint32", "uint32", "gt: 0", "not_in: [0]"), NONE);
@@ -138,7 +138,7 @@ fn v32_spelling_does_not_count() {
 }
 
 #[test]
-fn v32_wrappers_have_the_range_of_their_number() {
+fn v32_wrapper_has_the_range_of_its_number() {
     let wrapper = "google.protobuf.UInt32Value";
     assert_eq!(pgv(wrapper, "uint32", "", "gte: 0"), NONE);
     assert_eq!(
@@ -148,7 +148,7 @@ fn v32_wrappers_have_the_range_of_their_number() {
 }
 
 #[test]
-fn v32_crossed_limits_mean_outside() {
+fn v32_crossed_limits_allow_values_outside() {
     assert_eq!(
         pgv("int32", "int32", "gt: 10, lt: 5", "gt: 10, lt: 4"),
         ["BOUND_TIGHTENED: lt: 5, gt: 10 -> lt: 4, gt: 10"]
@@ -160,7 +160,7 @@ fn v32_crossed_limits_mean_outside() {
 }
 
 #[test]
-fn v32_lists_of_values() {
+fn v32_value_lists_are_compared_as_sets() {
     assert_eq!(
         pgv("string", "string", "in: [\"a\", \"b\"]", "in: [\"a\"]"),
         ["VALUES_TIGHTENED: in: [\"a\", \"b\"] -> in: [\"a\"]"]
@@ -182,7 +182,7 @@ fn v32_lists_of_values() {
         pgv("bool", "bool", "", "const: true"),
         ["VALUES_TIGHTENED:  -> const: true"]
     );
-    // What a list allows anyway may be dropped from the other rules.
+    // Other rules may drop restrictions that the list implies.
     assert_eq!(
         pgv(
             "string",
@@ -192,7 +192,7 @@ fn v32_lists_of_values() {
         ),
         NONE
     );
-    // A list that becomes a rule which all of it passes is looser.
+    // Replacing a list by a rule that all its texts satisfy is looser.
     assert_eq!(
         pgv("string", "string", "in: [\"a\", \"b\"]", "min_len: 1"),
         ["LOOSENED: in: [\"a\", \"b\"] -> min_len: 1"]
@@ -209,7 +209,7 @@ fn v32_lists_of_values() {
 }
 
 #[test]
-fn v32_formats_of_texts() {
+fn v32_text_formats_are_compared_by_implication() {
     let string = |old: &str, new: &str| pgv("string", "string", old, new);
     assert_eq!(
         string("ipv6: true", "ip: true"),
@@ -236,7 +236,7 @@ fn v32_formats_of_texts() {
             "LOOSENED: well_known_regex: http_header_value -> well_known_regex: http_header_value, strict: false"
         ]
     );
-    // A pattern that refuses the empty text is one change, not two.
+    // A pattern that rejects the empty text is one change, not two.
     assert_eq!(
         string("", "pattern: \"^a+$\""),
         ["FORMAT_TIGHTENED:  -> pattern: \"^a+$\""]
@@ -248,7 +248,7 @@ fn v32_formats_of_texts() {
 }
 
 #[test]
-fn v32_empty_values_left_unchecked() {
+fn v32_empty_values_that_become_checked_are_tighter() {
     assert_eq!(
         pgv(
             "string",
@@ -274,7 +274,7 @@ fn v32_empty_values_left_unchecked() {
 }
 
 #[test]
-fn v32_items_keys_and_values_recursive() {
+fn v32_items_keys_and_values_are_compared_recursively() {
     assert_eq!(
         pgv(
             "repeated string",
@@ -312,7 +312,7 @@ fn v32_items_keys_and_values_recursive() {
 }
 
 #[test]
-fn v32_times_relative_to_now() {
+fn v32_times_relative_to_now_are_compared() {
     let time = "google.protobuf.Timestamp";
     assert_eq!(
         pgv(time, "timestamp", "", "lt_now: true"),
@@ -334,7 +334,7 @@ fn v32_times_relative_to_now() {
 }
 
 #[test]
-fn v32_another_type_is_told_as_a_type() {
+fn v32_changed_type_has_no_validation_finding() {
     assert_eq!(
         changes(
             "uint32 it = 1 [(validate.rules).uint32.gte = 1];",
@@ -345,7 +345,7 @@ fn v32_another_type_is_told_as_a_type() {
 }
 
 #[test]
-fn v33_strict_mode_refuses_any_change_of_what_is_accepted() {
+fn v33_strict_mode_makes_looser_validation_an_error() {
     let file = |rules: &str| {
         one(&format!(
             "syntax = \"proto3\";\npackage shop.v1;\nimport \"validate/validate.proto\";\n\
@@ -366,7 +366,7 @@ fn v33_strict_mode_refuses_any_change_of_what_is_accepted() {
 }
 
 #[test]
-fn v33_migration_to_protovalidate_is_no_change() {
+fn v33_migration_to_protovalidate_has_no_findings() {
     let same = [
         (
             "string",
@@ -432,7 +432,7 @@ fn v33_migration_to_protovalidate_is_no_change() {
     for (kind, pgv, buf) in same {
         assert_eq!(field(kind, pgv, buf), NONE, "{pgv} -> {buf}");
         assert_eq!(field(kind, buf, pgv), NONE, "{buf} -> {pgv}");
-        // On the way, both are written.
+        // During the migration, files contain both.
         let both = format!("{pgv}, {buf}");
         assert_eq!(field(kind, pgv, &both), NONE, "{pgv} -> both");
         assert_eq!(field(kind, &both, buf), NONE, "both -> {buf}");

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use oxds_apicheck::rule;
+use oxds_apicheck::rules;
 
 /// What shows a behaviour, by its number.
 type Shown = BTreeMap<u32, BTreeSet<String>>;
@@ -98,7 +98,7 @@ fn cell(shown: Option<&BTreeSet<String>>) -> String {
 /// The rules that list a behaviour; those of a tree or a pair have cases in `testdata/`, which `cases.rs` demands.
 fn rules() -> Shown {
     let mut shown = Shown::new();
-    for rule in rule::all() {
+    for rule in rules::all() {
         for behaviour in rule.behaviours {
             let number = behaviour.strip_prefix("V-").and_then(|n| n.parse().ok());
             let number = number.expect("a number");

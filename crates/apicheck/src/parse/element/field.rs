@@ -1,4 +1,4 @@
-//! Fields and extensions.
+//! Building of fields and extensions.
 
 use prost::Message as _;
 use prost_reflect::Value;
@@ -16,7 +16,7 @@ use crate::parse::features::{Features, Presence};
 use crate::parse::names::{Thing, Wanted, join};
 
 impl Builder<'_> {
-    /// None when its type is not known, which is reported.
+    /// Builds a field. Returns `None` after reporting an unknown type.
     pub(super) fn field(
         &mut self,
         scope: &str,
@@ -71,7 +71,8 @@ impl Builder<'_> {
     ) -> Cardinality {
         let is_map = matches!(kind, Kind::Message(id) if self.map_entries.contains(&id));
         let is_message = matches!(kind, Kind::Message(_) | Kind::Group(_));
-        // Presence that nothing can take away; an edition has it of its extensions, too.
+        // Messages, oneof members and `optional` always have presence; in editions, extensions as
+        // well.
         let has_presence = is_message
             || proto.oneof_index.is_some()
             || proto.proto3_optional()

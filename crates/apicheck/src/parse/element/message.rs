@@ -1,4 +1,4 @@
-//! Messages and enums.
+//! Building of messages and enums.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,11 @@ use prost_types::{DescriptorProto, EnumDescriptorProto};
 
 use super::{Builder, split};
 use crate::model::{
-    Enum, EnumId, EnumValue, FileId, Message, MessageId, Name, Oneof, Options, Range,
+    Enum, EnumId, EnumValue, FileId, Message, MessageId, Name, NumberRange, Oneof, Options,
 };
-use crate::parse::names::{join, made_up};
+use crate::parse::names::{join, synthetic};
 
-/// The oneofs of a message.
+/// Oneofs of a message.
 #[derive(Debug, Default)]
 pub(super) struct Oneofs {
     pub(super) written: Vec<Oneof>,
@@ -45,7 +45,8 @@ impl Builder<'_> {
         let outer = self.features;
         self.features = outer.with(&options);
         if map_entry {
-            // Map entries and what they hold have a length in front, whatever is around them.
+            // Map entries and their contents are always length-delimited, whatever the features
+            // around them.
             self.features.delimited = false;
             self.map_entries.insert(id);
         }
@@ -89,9 +90,9 @@ impl Builder<'_> {
         id
     }
 
-    /// The oneofs that somebody wrote; `optional` of proto3 makes up others.
+    /// Builds the oneofs of the source, without the synthetic ones of proto3 `optional`.
     fn oneofs(&mut self, message: &str, proto: &DescriptorProto) -> Oneofs {
-        let made_up = made_up(proto);
+        let synthetic = synthetic(proto);
         let all = self.each(8, &proto.oneof_decl, |s, oneof| Oneof {
             name: oneof.name().into(),
             options: {
@@ -108,7 +109,7 @@ impl Builder<'_> {
         let mut oneofs = Oneofs::default();
         for (index, oneof) in all.into_iter().enumerate() {
             let index = index as i32;
-            if !made_up.contains(&index) {
+            if !synthetic.contains(&index) {
                 oneofs.index.insert(index, oneofs.written.len());
                 oneofs.written.push(oneof);
             }
@@ -163,8 +164,10 @@ impl Builder<'_> {
     }
 }
 
-fn ranges(ranges: impl Iterator<Item = (i32, i32)>) -> Vec<Range> {
-    ranges.map(|(first, last)| Range { first, last }).collect()
+fn ranges(ranges: impl Iterator<Item = (i32, i32)>) -> Vec<NumberRange> {
+    ranges
+        .map(|(first, last)| NumberRange { first, last })
+        .collect()
 }
 
 fn names(names: &[String]) -> Vec<Name> {

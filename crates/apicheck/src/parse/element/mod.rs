@@ -1,4 +1,4 @@
-//! The elements of one file, names resolved and options read.
+//! Building of the elements of one file: resolves names and reads options.
 
 mod field;
 mod message;
@@ -9,10 +9,10 @@ use std::collections::HashSet;
 use prost::Message as _;
 use prost_types::UninterpretedOption;
 
-use super::Draft;
+use super::draft::Draft;
 use super::error::{Error, Reason};
 use super::features::Features;
-use super::names::{Ids, Names, Thing, Wanted};
+use super::names::{Ids, NameTable, Thing, Wanted};
 use super::options::{Context, Schema};
 use super::source::Sources;
 use crate::model::{
@@ -20,7 +20,7 @@ use crate::model::{
     Source, Tree,
 };
 
-/// What one file adds to a tree.
+/// Contribution of one file to a tree.
 #[derive(Debug)]
 pub(super) struct Parts {
     file: File,
@@ -31,7 +31,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Files must be appended in their order: ids are indices.
+    /// Appends the parts to a tree. Files must be appended in order, because ids are indices.
     pub(super) fn append_to(mut self, tree: &mut Tree) {
         tree.files.push(self.file);
         tree.messages.append(&mut self.messages);
@@ -41,11 +41,11 @@ impl Parts {
     }
 }
 
-/// Builds `drafts[index]`.
+/// Builds the elements of `drafts[index]`.
 pub(super) fn build(
     drafts: &[Draft],
     index: usize,
-    names: &Names,
+    names: &NameTable,
     schema: &Schema,
 ) -> (Parts, Vec<Error>) {
     let draft = &drafts[index];
@@ -74,7 +74,7 @@ pub(super) fn build(
         errors,
         ..
     } = builder;
-    // Parents end after what they hold, and began before.
+    // Parents are pushed after their children, but have smaller ids.
     messages.sort_by_key(|message| message.id);
     enums.sort_by_key(|declared| declared.id);
     let parts = Parts {
@@ -91,16 +91,16 @@ struct Builder<'a> {
     draft: &'a Draft,
     index: usize,
     sources: Sources<'a>,
-    names: &'a Names,
+    names: &'a NameTable,
     schema: &'a Schema,
-    /// Those that hold in what is being built.
+    /// Features of the element that is being built.
     features: Features,
-    /// The path of the element at hand in the descriptor.
+    /// Path of the current element in the descriptor.
     path: Vec<i32>,
-    /// The ids that come next.
+    /// Ids of the next elements.
     ids: Ids,
     messages: Vec<Message>,
-    /// Those made up for `map` fields, which only these refer to.
+    /// Synthetic messages of `map` fields in this file.
     map_entries: HashSet<MessageId>,
     enums: Vec<Enum>,
     services: Vec<Service>,
@@ -108,7 +108,7 @@ struct Builder<'a> {
     errors: Vec<Error>,
 }
 
-/// `options.uninterpreted_option`, and the rest encoded, of any kind of options.
+/// Returns `options.uninterpreted_option` and the encoded rest, for any options message.
 macro_rules! split {
     ($options:expr) => {
         $options.as_ref().map(|options| {
@@ -193,7 +193,7 @@ impl<'a> Builder<'a> {
         options.enumerate().map(source).collect()
     }
 
-    /// Builds what a list of the descriptor holds; `tag` is the number of the list.
+    /// Builds the elements of a descriptor list; `tag` is the field number of the list.
     fn each<T, U>(&mut self, tag: i32, list: &[T], build: impl Fn(&mut Self, &T) -> U) -> Vec<U> {
         let mut built = Vec::with_capacity(list.len());
         for (index, element) in list.iter().enumerate() {
@@ -204,7 +204,7 @@ impl<'a> Builder<'a> {
         built
     }
 
-    /// The options of the element at hand; `tag` is the number of its field `options`.
+    /// Builds the options of the current element; `tag` is the number of its field `options`.
     fn options(
         &mut self,
         tag: i32,
@@ -217,7 +217,7 @@ impl<'a> Builder<'a> {
         let (uninterpreted, standard) = options.unwrap_or_default();
         let encoded = match kept {
             Some(kept) => kept,
-            // A text has nothing but options that are not interpreted yet.
+            // In a parsed text, all options are uninterpreted.
             None if self.draft.text.is_some() => &[][..],
             None => &standard,
         };
@@ -243,7 +243,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The comments of the statements that make the lists `tags` of the element at hand.
+    /// Returns the comments of the statements for the lists `tags` of the current element.
     fn statement_docs(&self, tags: &[i32]) -> Vec<Docs> {
         let each = tags.iter().map(|tag| {
             self.sources
@@ -263,7 +263,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What a name means, or a report at the field `tag` of the element at hand.
+    /// Resolves a name, or reports an error at the field `tag` of the current element.
     fn resolve(&mut self, tag: &[i32], scope: &str, name: &str, wanted: Wanted) -> Option<Thing> {
         match self.names.resolve(self.index, scope, name, wanted) {
             Ok((thing, _)) => Some(thing),
@@ -283,7 +283,8 @@ impl<'a> Builder<'a> {
         self.errors.push(Error::new(self.draft, span, reason));
     }
 
-    /// The element at hand: every declaration has its name as field 1.
+    /// Returns the source position of the current element. Every declaration has its name in field
+    /// 1.
     fn source(&self) -> Source {
         let name = [&self.path[..], &[1]].concat();
         self.sources.source(&self.path, &name)

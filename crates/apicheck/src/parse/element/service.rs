@@ -1,4 +1,4 @@
-//! Services.
+//! Building of services and methods.
 
 use prost::Message as _;
 use prost_types::{MethodDescriptorProto, ServiceDescriptorProto};

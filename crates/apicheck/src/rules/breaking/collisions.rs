@@ -1,15 +1,17 @@
-//! Generated names that an addition takes from something else (V-30).
+//! Generated names that collide because of an addition (V-30).
 
 use std::collections::{HashMap, HashSet};
 
-use super::Found;
 use crate::compare::{Comparison, Pair};
 use crate::finding::Language;
 use crate::model::{Cardinality, Field, FileId, Kind, Message, Scalar, Source};
-use crate::rules::fact::{Fact, Subject};
-use crate::rules::source::{NAME_COLLISION, NAME_IS_KEYWORD};
+use crate::rule::{Category, Compares, Profiles, Rule};
+use crate::rules::fact::{ChangedElement, ElementFacts, Fact};
 
-/// Words that Python's parser keeps for itself.
+/// Rules of this file.
+pub(super) const RULES: &[&Rule] = &[&NAME_COLLISION, &NAME_IS_KEYWORD];
+
+/// Keywords of the Python language.
 const PYTHON: &[&str] = &[
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue",
     "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import",
@@ -17,7 +19,7 @@ const PYTHON: &[&str] = &[
     "with", "yield",
 ];
 
-/// Something that wants a generated name: its full name, and where it is declared.
+/// Element that needs a generated name: its full name and its declaration.
 struct Claim<'t> {
     name: String,
     file: FileId,
@@ -34,22 +36,22 @@ impl<'t> Claim<'t> {
     }
 }
 
-/// One name that two things want.
+/// Two elements with the same generated name.
 struct Collision<'t> {
-    /// Either may be what was added.
+    /// Either one may be the addition.
     between: [Claim<'t>; 2],
     languages: &'static [Language],
 }
 
-/// Findings about what was added. What already collided, collides no more for it, and in a new message
-/// nobody relies on a name yet.
-pub(super) fn brought_in(comparison: &Comparison<'_>) -> Vec<Found> {
+/// Returns findings about added elements. Collisions that existed before are not reported. New
+/// messages are not checked: no code uses their names yet.
+pub(super) fn by_additions(comparison: &Comparison<'_>) -> Vec<ElementFacts> {
     let mut found = outer_classes(comparison);
     let added: HashSet<_> = comparison
         .fields
         .iter()
         .filter(|member| matches!(member.pair, Pair::Added(_)))
-        .filter_map(|member| Some((&*member.new_owner.name, &*member.pair.is()?.name)))
+        .filter_map(|member| Some((&*member.new_owner.name, &*member.pair.after()?.name)))
         .map(|(message, field)| format!("{message}.{field}"))
         .collect();
     if added.is_empty() {
@@ -68,7 +70,8 @@ pub(super) fn brought_in(comparison: &Comparison<'_>) -> Vec<Found> {
                 (false, false) => continue,
             };
             let fact = collides(&taken.name, collision.languages);
-            let subject = Subject::of(comparison, &*new.name, None, Some((new.file, new.source)));
+            let subject =
+                ChangedElement::of(comparison, &*new.name, None, Some((new.file, new.source)));
             found.push((subject, vec![fact]));
         }
     }
@@ -76,14 +79,26 @@ pub(super) fn brought_in(comparison: &Comparison<'_>) -> Vec<Found> {
     found
 }
 
+static NAME_COLLISION: Rule = Rule {
+    id: "NAME_COLLISION",
+    behaviours: &["V-30"],
+    purpose: "The generated name of an added element is unique",
+    why: "A field `foo_count` beside a repeated `foo` renames the accessors of both in Java. A message with the name of the outer class renames the class. Choose another name.",
+    category: Category::Source,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &[],
+};
+
 fn collides(other: &str, languages: &'static [Language]) -> Fact {
-    let message = format!("its generated name collides with that of {other}");
+    let message = format!("generated name collides with that of {other}");
     Fact::new(&NAME_COLLISION, message, "", other).breaks(languages)
 }
 
-/// Java puts a file into a class. A message of that name does not compile when the name was given, and
-/// makes the generator rename the class when it was derived, which matters where the file is not new.
-fn outer_classes(comparison: &Comparison<'_>) -> Vec<Found> {
+/// The Java generator puts a file into an outer class. A message with the name of that class does
+/// not compile if the name was given as an option. If the name was derived, the generator renames
+/// the class, which breaks users of an existing file.
+fn outer_classes(comparison: &Comparison<'_>) -> Vec<ElementFacts> {
     let before: HashSet<FileId> = comparison
         .files
         .iter()
@@ -102,7 +117,7 @@ fn outer_classes(comparison: &Comparison<'_>) -> Vec<Found> {
         let class = given.unwrap_or_else(|| camel_case(stem.trim_end_matches(".proto")));
         if name.rsplit('.').next() == Some(&class) {
             let fact = collides(&format!("the Java class of {path}"), &[Language::Java]);
-            let subject = Subject::of(comparison, name, None, Some((file, source)));
+            let subject = ChangedElement::of(comparison, name, None, Some((file, source)));
             found.push((subject, vec![fact]));
         }
     };
@@ -124,7 +139,7 @@ fn outer_classes(comparison: &Comparison<'_>) -> Vec<Found> {
     found
 }
 
-/// Fields with an accessor that is named like one that another field or a oneof brings along.
+/// Returns fields whose accessor has the name of a derived accessor of another field or oneof.
 fn accessors(message: &Message) -> Vec<Collision<'_>> {
     let by_name: HashMap<&str, &Field> = message
         .fields
@@ -133,7 +148,7 @@ fn accessors(message: &Message) -> Vec<Collision<'_>> {
         .collect();
     let mut found = Vec::new();
     for field in &message.fields {
-        for (prefix, suffix, languages) in brought_along(field) {
+        for (prefix, suffix, languages) in derived_accessors(field) {
             let name = format!("{prefix}{}{suffix}", field.name);
             if let Some(taken) = by_name.get(&*name) {
                 found.push(Collision {
@@ -162,8 +177,8 @@ fn accessors(message: &Message) -> Vec<Collision<'_>> {
 
 type Affix = (&'static str, &'static str, &'static [Language]);
 
-/// What stands before and after a field's name in accessors that are not its own.
-fn brought_along(field: &Field) -> Vec<Affix> {
+/// Returns prefix and suffix of the derived accessors of a field.
+fn derived_accessors(field: &Field) -> Vec<Affix> {
     const GO: &[Language] = &[Language::Go];
     const JAVA: &[Language] = &[Language::Java];
     const CPP: &[Language] = &[Language::Cpp];
@@ -191,7 +206,7 @@ fn brought_along(field: &Field) -> Vec<Affix> {
     affixes
 }
 
-/// `foo_bar` and `fooBar` are both FooBar.
+/// Returns fields with the same name in camel case: `foo_bar` and `fooBar` both become FooBar.
 fn same_in_camel_case(message: &Message) -> Vec<Collision<'_>> {
     let mut seen: HashMap<String, &Field> = HashMap::new();
     let mut found = Vec::new();
@@ -206,23 +221,34 @@ fn same_in_camel_case(message: &Message) -> Vec<Collision<'_>> {
     found
 }
 
-/// Added fields that are named like a word of Python.
-fn keywords(comparison: &Comparison<'_>) -> Vec<Found> {
+static NAME_IS_KEYWORD: Rule = Rule {
+    id: "NAME_IS_KEYWORD",
+    behaviours: &["V-30"],
+    purpose: "An added field does not have the name of a keyword",
+    why: "Python can reach a field named `from` only through `getattr`; other generators append an underscore. Choose another name.",
+    category: Category::Source,
+    profiles: Profiles::WARNING,
+    compares: Compares::Pair,
+    buf: &[],
+};
+
+/// Returns added fields whose name is a keyword of Python.
+fn keywords(comparison: &Comparison<'_>) -> Vec<ElementFacts> {
     let mut found = Vec::new();
     for member in &comparison.fields {
         if let Pair::Added(new) = member.pair
             && PYTHON.contains(&&*new.name)
         {
-            let message = format!("{} is a keyword of Python", new.name);
+            let message = format!("{} is a Python keyword", new.name);
             let fact = Fact::new(&NAME_IS_KEYWORD, message, "", &*new.name);
-            let subject = Subject::member(comparison, member);
+            let subject = ChangedElement::member(comparison, member);
             found.push((subject, vec![fact.breaks(&[Language::Python])]));
         }
     }
     found
 }
 
-/// `foo_bar.baz-1` as generators write it: `FooBarBaz1`.
+/// Converts a name as the generators do: `foo_bar.baz-1` becomes `FooBarBaz1`.
 fn camel_case(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     let mut upper = true;

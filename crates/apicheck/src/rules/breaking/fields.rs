@@ -1,30 +1,34 @@
-//! Fields of messages that both trees have.
+//! Fields of messages that both trees contain.
 
-use super::text;
-use super::types::{self, Break};
+use super::reserved::{removed_after_deprecation, reused};
+use super::{oneofs, shape, text};
 use crate::compare::{Comparison, Fate, Member, Pair};
 use crate::finding::Language;
-use crate::model::{Cardinality, Field, Kind, Message, Scalar, Tree};
-use crate::rules::additions;
+use crate::model::{Cardinality, Field, Kind, Message, Tree};
+use crate::rule::{Category, Compares, Profiles, Rule};
 use crate::rules::fact::{ALL, Fact};
-use crate::rules::json::{
-    FIELD_JSON_LIST_CHANGED, FIELD_JSON_NAME_CHANGED, FIELD_JSON_TYPE_CHANGED, FIELD_RENAMED,
-};
-use crate::rules::removal::{DEPRECATED_REMOVED, FIELD_REMOVED, REMOVED_UNRESERVED};
-use crate::rules::source::{
-    FIELD_ONEOF_WRAPPED, FIELD_OPTION_CHANGED, FIELD_PRESENCE_CHANGED, FIELD_STUB_TYPE_CHANGED,
-};
-use crate::rules::wire::{
-    FIELD_CARDINALITY_CHANGED, FIELD_DEFAULT_CHANGED, FIELD_NUMBER_REUSED, FIELD_ONEOF_CHANGED,
-    FIELD_RENUMBERED, FIELD_TYPE_CHANGED,
-};
+use crate::validation;
 
-/// All that is wrong with a field, the worst first.
+/// Rules of this file.
+pub(super) const RULES: &[&Rule] = &[
+    &FIELD_RENUMBERED,
+    &FIELD_RENAMED,
+    &FIELD_JSON_NAME_CHANGED,
+    &FIELD_PRESENCE_CHANGED,
+    &FIELD_DEFAULT_CHANGED,
+    &FIELD_OPTION_CHANGED,
+    &FIELD_REMOVED,
+    &FIELD_ADDED_REQUIRED,
+];
+
+/// Returns all changes of a field, the most severe first.
 pub(super) fn facts(comparison: &Comparison<'_>, member: &Member<'_, Message, Field>) -> Vec<Fact> {
-    let (was, is) = (member.old_owner, member.new_owner);
+    let (earlier, current) = (member.old_owner, member.new_owner);
     match member.pair {
-        Pair::Removed(old) => vec![removed(old, is)],
-        Pair::Added(new) => added(comparison.new, was, is, new).into_iter().collect(),
+        Pair::Removed(old) => vec![removed(old, current)],
+        Pair::Added(new) => added(comparison.new, earlier, current, new)
+            .into_iter()
+            .collect(),
         Pair::Both {
             old,
             new,
@@ -34,8 +38,8 @@ pub(super) fn facts(comparison: &Comparison<'_>, member: &Member<'_, Message, Fi
         }
         Pair::Both { old, new, fate } => [
             identity(old, new, fate),
-            shape(comparison, old, new),
-            oneof(comparison, (was, old), (is, new)),
+            shape::changed(comparison, old, new),
+            oneofs::membership(comparison, (earlier, old), (current, new)),
             presence(old, new),
             default(old, new),
         ]
@@ -46,77 +50,132 @@ pub(super) fn facts(comparison: &Comparison<'_>, member: &Member<'_, Message, Fi
     }
 }
 
+static FIELD_REMOVED: Rule = Rule {
+    id: "FIELD_REMOVED",
+    behaviours: &["V-36"],
+    purpose: "A field is deprecated before it is removed",
+    why: "Old configurations still set it. They are rejected or silently change their meaning. Deprecate it, wait for the end of the window, then reserve number and name.",
+    category: Category::Policy,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &[
+        "FIELD_NO_DELETE",
+        "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED",
+        "FIELD_NO_DELETE_UNLESS_NAME_RESERVED",
+        "ONEOF_NO_DELETE",
+    ],
+};
+
 fn removed(old: &Field, owner: &Message) -> Fact {
-    let what = format!("{} = {}", old.name, old.number);
+    // Stable-API policy: a field must be deprecated before its removal (V-36).
     if !old.options.deprecated() {
-        return Fact::new(
-            &FIELD_REMOVED,
-            "removed without having been deprecated",
-            what,
-            "",
-        )
-        .breaks(ALL);
+        let what = format!("{} = {}", old.name, old.number);
+        let message = "removed without having been deprecated";
+        return Fact::new(&FIELD_REMOVED, message, what, "").breaks(ALL);
     }
-    let name_kept = owner.reserved_names.contains(&old.name);
-    if owner.reserves(old.number) && name_kept {
-        return Fact::new(&DEPRECATED_REMOVED, "deprecated, and removed now", what, "").breaks(ALL);
-    }
-    let fix = format!("reserved {}; reserved \"{}\";", old.number, old.name);
-    Fact::new(&REMOVED_UNRESERVED, "removed, but not reserved", what, "")
-        .breaks(ALL)
-        .fix(fix)
+    let kept = (
+        owner.reserves(old.number),
+        owner.reserved_names.contains(&old.name),
+    );
+    removed_after_deprecation(&old.name, old.number, kept)
 }
 
-fn added(tree: &Tree, was: &Message, is: &Message, new: &Field) -> Option<Fact> {
-    if let Some(taken) = was.field(new.number) {
-        let message = format!(
-            "uses number {}, which belonged to {}",
-            new.number, taken.name
-        );
-        return Some(Fact::new(
-            &FIELD_NUMBER_REUSED,
-            message,
-            &*taken.name,
-            &*new.name,
-        ));
-    }
-    if was.reserves(new.number) {
-        let message = format!("uses number {}, which was reserved", new.number);
-        let reserved = format!("reserved {}", new.number);
-        return Some(Fact::new(
-            &FIELD_NUMBER_REUSED,
-            message,
-            reserved,
-            &*new.name,
-        ));
-    }
-    if was.reserved_names.contains(&new.name) {
-        let reserved = format!("reserved \"{}\"", new.name);
-        let message = "uses a name that was reserved";
-        return Some(Fact::new(
-            &FIELD_NUMBER_REUSED,
-            message,
-            reserved,
-            &*new.name,
-        ));
-    }
-    additions::required(tree, is, new)
+fn added(tree: &Tree, earlier: &Message, current: &Message, new: &Field) -> Option<Fact> {
+    let (number, name) = (new.number, &new.name);
+    // Old writers still use a removed number or name with its old meaning (V-27).
+    let (message, old) = if let Some(taken) = earlier.field(number) {
+        let message = format!("uses number {number}, which belonged to {}", taken.name);
+        (message, taken.name.to_string())
+    } else if earlier.reserves(number) {
+        let message = format!("uses number {number}, which was reserved");
+        (message, format!("reserved {number}"))
+    } else if earlier.reserved_names.contains(name) {
+        let message = "uses a name that was reserved".to_owned();
+        (message, format!("reserved \"{name}\""))
+    } else {
+        return required(tree, current, new);
+    };
+    Some(reused(message, old, name))
+}
+
+static FIELD_ADDED_REQUIRED: Rule = Rule {
+    id: "FIELD_ADDED_REQUIRED",
+    behaviours: &["V-31"],
+    purpose: "An added field is not required",
+    why: "Existing configurations do not set it and would become invalid. Make it optional and document the meaning of its absence.",
+    category: Category::Validation,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &["MESSAGE_SAME_REQUIRED_FIELDS"],
+};
+
+/// Reports an added field that must be set.
+fn required(tree: &Tree, owner: &Message, new: &Field) -> Option<Fact> {
+    let demanded = new.cardinality == Cardinality::Required
+        || validation::of_field(tree, owner, new).require_a_value();
+    let message = format!("added to {} as a required field", owner.short_name());
+    demanded.then(|| Fact::new(&FIELD_ADDED_REQUIRED, message, "", "required"))
 }
 
 fn replaced(comparison: &Comparison<'_>, old: &Field, new: &Field) -> Fact {
     let old_text = format!("{} {}", text::type_of(comparison.old, old), old.name);
     let new_text = format!("{} {}", text::type_of(comparison.new, new), new.name);
     let message = format!("uses number {}, which belonged to {old_text}", new.number);
-    Fact::new(&FIELD_NUMBER_REUSED, message, old_text, new_text).breaks(ALL)
+    reused(message, old_text, &new_text).breaks(ALL)
 }
 
-/// Name, number, name in JSON.
+static FIELD_RENUMBERED: Rule = Rule {
+    id: "FIELD_RENUMBERED",
+    behaviours: &["V-27"],
+    purpose: "A field keeps its number",
+    why: "The number identifies a field on the wire: old bytes are read as another field, or lost. Add a new field and deprecate the old one.",
+    category: Category::Wire,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &[
+        "FIELD_NO_DELETE",
+        "FIELD_NO_DELETE_UNLESS_NUMBER_RESERVED",
+        "FIELD_NO_DELETE_UNLESS_NAME_RESERVED",
+        "FIELD_SAME_NAME",
+        "FIELD_SAME_JSON_NAME",
+    ],
+};
+
+static FIELD_RENAMED: Rule = Rule {
+    id: "FIELD_RENAMED",
+    behaviours: &["V-28", "V-29"],
+    purpose: "A field keeps its name",
+    why: "JSON and YAML files and generated code contain the name. Annotate `(udpa.annotations.field_migrate).rename`, and the next major makes the change.",
+    category: Category::Json,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &[
+        "FIELD_SAME_NAME",
+        "FIELD_SAME_JSON_NAME",
+        "FIELD_NO_DELETE_UNLESS_NAME_RESERVED",
+    ],
+};
+
+static FIELD_JSON_NAME_CHANGED: Rule = Rule {
+    id: "FIELD_JSON_NAME_CHANGED",
+    behaviours: &["V-28"],
+    purpose: "A field keeps its name in JSON",
+    why: "Files with the old name are rejected, or the field is ignored.",
+    category: Category::Json,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &["FIELD_SAME_JSON_NAME"],
+};
+
+/// Compares the name, the number and the JSON name.
 fn identity(old: &Field, new: &Field, fate: Fate) -> Option<Fact> {
+    // Protobuf language guide, "Updating A Message Type": a field never changes its number (V-27).
     if fate == Fate::Renumbered {
         let message = format!("renumbered from {} to {}", old.number, new.number);
-        let (was, is) = (old.number.to_string(), new.number.to_string());
-        return Some(Fact::new(&FIELD_RENUMBERED, message, was, is));
+        let (earlier, current) = (old.number.to_string(), new.number.to_string());
+        return Some(Fact::new(&FIELD_RENUMBERED, message, earlier, current));
     }
+    // Stable-API policy: a rename is annotated first, and the next major applies it (V-29).
     if fate == Fate::Renamed {
         let message = format!("renamed from {} to {}", old.name, new.name);
         let fix = format!(
@@ -129,8 +188,12 @@ fn identity(old: &Field, new: &Field, fate: Fate) -> Option<Fact> {
                 .fix(fix),
         );
     }
+    // JSON and YAML files use the JSON name (V-28).
     (old.json_name != new.json_name).then(|| {
-        let message = format!("is {} in JSON, and was {}", new.json_name, old.json_name);
+        let message = format!(
+            "JSON name changed from {} to {}",
+            old.json_name, new.json_name
+        );
         let fact = Fact::new(
             &FIELD_JSON_NAME_CHANGED,
             message,
@@ -141,132 +204,25 @@ fn identity(old: &Field, new: &Field, fate: Fate) -> Option<Fact> {
     })
 }
 
-/// Label and type.
-fn shape(comparison: &Comparison<'_>, old: &Field, new: &Field) -> Option<Fact> {
-    let (was, is) = (
-        text::type_of(comparison.old, old),
-        text::type_of(comparison.new, new),
-    );
-    if coarse(old.cardinality) != coarse(new.cardinality) {
-        let label = |field: &Field, kind: &str| match field.cardinality {
-            Cardinality::Map => kind.to_owned(),
-            other => format!("{} {kind}", text::cardinality(other)),
-        };
-        let (was, is) = (label(old, &was), label(new, &is));
-        let message = format!("is {is}, and was {was}");
-        return Some(Fact::new(cardinality_rule(old, new), message, was, is).breaks(ALL));
-    }
-    let rule = match types::broken(comparison, old, new)? {
-        Break::Wire => &FIELD_TYPE_CHANGED,
-        Break::Json => &FIELD_JSON_TYPE_CHANGED,
-        Break::Stub => &FIELD_STUB_TYPE_CHANGED,
-    };
-    let message = format!("type changed from {was} to {is}");
-    Some(Fact::new(rule, message, was, is).breaks(ALL))
-}
+static FIELD_PRESENCE_CHANGED: Rule = Rule {
+    id: "FIELD_PRESENCE_CHANGED",
+    behaviours: &["V-30"],
+    purpose: "A field keeps or lacks `optional` as before",
+    why: "The change adds or removes `has_…`, and turns a value into a pointer in Go.",
+    category: Category::Source,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &["FIELD_SAME_CARDINALITY"],
+};
 
-/// Labels, presence apart.
-fn coarse(cardinality: Cardinality) -> Cardinality {
-    match cardinality {
-        Cardinality::Explicit => Cardinality::Implicit,
-        other => other,
-    }
-}
-
-/// One string, bytes or message is read from many (the last, or all merged) and the other way round; packed numbers are not, and
-/// what changes type besides is not either.
-fn cardinality_rule(old: &Field, new: &Field) -> &'static crate::rule::Rule {
-    let many = |field: &Field| field.cardinality == Cardinality::Repeated;
-    let one = |field: &Field| coarse(field.cardinality) == Cardinality::Implicit;
-    let prefixed = |field: &Field| {
-        matches!(
-            field.kind,
-            Kind::Message(_) | Kind::Scalar(Scalar::String | Scalar::Bytes)
-        )
-    };
-    let same_sort = std::mem::discriminant(&old.kind) == std::mem::discriminant(&new.kind);
-    let lists = (many(old) && one(new)) || (one(old) && many(new));
-    if lists && same_sort && prefixed(old) && prefixed(new) {
-        &FIELD_JSON_LIST_CHANGED
-    } else {
-        &FIELD_CARDINALITY_CHANGED
-    }
-}
-
-fn oneof(
-    comparison: &Comparison<'_>,
-    (was, old): (&Message, &Field),
-    (is, new): (&Message, &Field),
-) -> Option<Fact> {
-    let expected = old
-        .oneof
-        .and_then(|index| comparison.new_oneof(was.id, index));
-    if expected == new.oneof && old.oneof.is_some() == new.oneof.is_some() {
-        return None;
-    }
-    let name = |message: &Message, index: Option<usize>| {
-        index
-            .and_then(|index| message.oneofs.get(index))
-            .map(|oneof| oneof.name.to_string())
-    };
-    let (from, to) = (name(was, old.oneof), name(is, new.oneof));
-    let message = match (&from, &to) {
-        (None, Some(to)) => format!("moved into oneof {to}"),
-        (Some(from), None) => format!("moved out of oneof {from}"),
-        (from, to) => format!(
-            "moved from oneof {} to {}",
-            from.as_deref().unwrap_or_default(),
-            to.as_deref().unwrap_or_default()
-        ),
-    };
-    // Alone in its oneof, a field loses nothing to another: only the stubs change.
-    let alone = match (old.oneof, new.oneof) {
-        (None, Some(index)) => {
-            let mut members = is.fields.iter().filter(|field| field.oneof == Some(index));
-            members.all(|field| field.number == new.number || was.field(field.number).is_none())
-                && !was
-                    .oneofs
-                    .iter()
-                    .any(|oneof| Some(&*oneof.name) == to.as_deref())
-        }
-        (Some(index), None) => {
-            was.fields
-                .iter()
-                .filter(|field| field.oneof == Some(index))
-                .count()
-                == 1
-        }
-        _ => false,
-    };
-    let rule = if alone {
-        &FIELD_ONEOF_WRAPPED
-    } else {
-        &FIELD_ONEOF_CHANGED
-    };
-    let fix = to.as_ref().map(|to| {
-        format!(
-            "leave it, and annotate [(udpa.annotations.field_migrate).oneof_promotion = \"{to}\"]"
-        )
-    });
-    let fact = Fact::new(
-        rule,
-        message,
-        from.unwrap_or_default(),
-        to.unwrap_or_default(),
-    );
-    Some(Fact {
-        fix,
-        ..fact.breaks(ALL)
-    })
-}
-
-/// `optional` added or taken away. Members of oneofs have presence from it, which is judged there.
+/// Reports an added or removed `optional`. Members of a oneof always have presence, and `oneof`
+/// reports their changes.
 fn presence(old: &Field, new: &Field) -> Option<Fact> {
     if old.oneof.is_some() || new.oneof.is_some() || matches!(new.kind, Kind::Message(_)) {
         return None;
     }
-    let (was, is) = (old.cardinality, new.cardinality);
-    let message = match (was, is) {
+    let (earlier, current) = (old.cardinality, new.cardinality);
+    let message = match (earlier, current) {
         (Cardinality::Implicit, Cardinality::Explicit) => "became optional",
         (Cardinality::Explicit, Cardinality::Implicit) => "is no longer optional",
         _ => return None,
@@ -274,21 +230,43 @@ fn presence(old: &Field, new: &Field) -> Option<Fact> {
     let fact = Fact::new(
         &FIELD_PRESENCE_CHANGED,
         message,
-        text::cardinality(was),
-        text::cardinality(is),
+        text::cardinality(earlier),
+        text::cardinality(current),
     );
     Some(fact.breaks(ALL))
 }
+
+static FIELD_DEFAULT_CHANGED: Rule = Rule {
+    id: "FIELD_DEFAULT_CHANGED",
+    behaviours: &["V-27"],
+    purpose: "A proto2 field keeps its default value",
+    why: "Readers with the new code read an unset field as another value.",
+    category: Category::Wire,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &["FIELD_SAME_DEFAULT"],
+};
 
 fn default(old: &Field, new: &Field) -> Option<Fact> {
     if old.default == new.default {
         return None;
     }
     let text = |field: &Field| field.default.as_deref().unwrap_or("none").to_owned();
-    let (was, is) = (text(old), text(new));
-    let message = format!("default changed from {was} to {is}");
-    Some(Fact::new(&FIELD_DEFAULT_CHANGED, message, was, is))
+    let (earlier, current) = (text(old), text(new));
+    let message = format!("default changed from {earlier} to {current}");
+    Some(Fact::new(&FIELD_DEFAULT_CHANGED, message, earlier, current))
 }
+
+static FIELD_OPTION_CHANGED: Rule = Rule {
+    id: "FIELD_OPTION_CHANGED",
+    behaviours: &["V-30"],
+    purpose: "Field options for accessors do not change",
+    why: "`ctype` changes the string type of C++, `jstype` the number type of JavaScript.",
+    category: Category::Source,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &["FIELD_SAME_CPP_STRING_TYPE", "FIELD_SAME_JSTYPE"],
+};
 
 fn options(old: &Field, new: &Field) -> impl Iterator<Item = Fact> {
     const SHAPING: [(&str, &[Language]); 2] = [("ctype", &[Language::Cpp]), ("jstype", &[])];
@@ -301,11 +279,11 @@ fn options(old: &Field, new: &Field) -> impl Iterator<Item = Fact> {
                 .and_then(prost_reflect::Value::as_enum_number);
             value.unwrap_or_default()
         };
-        let (was, is) = (number(old), number(new));
-        (was != is).then(|| {
+        let (earlier, current) = (number(old), number(new));
+        (earlier != current).then(|| {
             let message = format!("option {name} changed");
-            let (was, is) = (was.to_string(), is.to_string());
-            Fact::new(&FIELD_OPTION_CHANGED, message, was, is).breaks(languages)
+            let (earlier, current) = (earlier.to_string(), current.to_string());
+            Fact::new(&FIELD_OPTION_CHANGED, message, earlier, current).breaks(languages)
         })
     })
 }

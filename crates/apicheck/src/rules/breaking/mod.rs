@@ -1,112 +1,121 @@
-//! Compatibility inside a stable major (V-27 … V-37, validation apart): one finding for each element
-//! that changed.
+//! Compatibility inside a stable major (V-27 … V-37, except validation): one finding for each
+//! changed element.
 
 mod collisions;
 mod declarations;
+mod enums;
+mod extensions;
 mod fields;
-mod members;
+mod files;
+mod methods;
+mod oneofs;
 mod options;
+mod reserved;
+mod shape;
 mod text;
-mod types;
 
-use declarations::Covers;
+use files::Covers;
 
-use super::additions;
-use super::fact::{Fact, Subject};
+use super::fact::{ChangedElement, ElementFacts, Fact};
 use crate::compare::{Comparison, Pair};
 use crate::finding::Finding;
-use crate::model::{Enum, Message, Range};
-use crate::rule::Profile;
+use crate::model::{Enum, Message, NumberRange};
+use crate::rule::{Profile, Rule};
 
-/// All findings of a comparison, by group of elements, then in the order of the trees.
+pub(super) use reserved::DEPRECATED_REMOVED;
+
+/// Rules of each file of this module.
+pub(super) const GROUPS: &[&[&Rule]] = &[
+    files::RULES,
+    options::RULES,
+    declarations::RULES,
+    fields::RULES,
+    shape::RULES,
+    oneofs::RULES,
+    enums::RULES,
+    methods::RULES,
+    extensions::RULES,
+    reserved::RULES,
+    collisions::RULES,
+];
+
+/// Returns all findings of a comparison, by sort of element, then in the order of the trees.
 ///
-/// An element has one finding, its values and message tell all that changed about it. What lies in something that is gone,
-/// renamed or moved as a whole has none of its own for that.
+/// An element has one finding; its values and message describe all changes. Elements inside a
+/// removed, renamed or moved one have no finding for the same change.
 #[must_use]
 pub fn breaking(comparison: &Comparison<'_>, profile: Profile) -> Vec<Finding> {
     let covers = Covers::of(comparison);
-    let mut found = declarations::enclosing(comparison, &covers);
+    let mut found = files::enclosing(comparison, &covers);
     found.extend(file_options(comparison));
     found.extend(declared(comparison, &covers));
     found.extend(members(comparison));
-    found.extend(collisions::brought_in(comparison));
+    found.extend(collisions::by_additions(comparison));
     let findings = found.into_iter();
     findings
         .filter_map(|(subject, facts)| subject.finding(facts, profile))
         .collect()
 }
 
-type Found = (Subject, Vec<Fact>);
-
-fn file_options(comparison: &Comparison<'_>) -> Vec<Found> {
+fn file_options(comparison: &Comparison<'_>) -> Vec<ElementFacts> {
     let mut found = Vec::new();
     for (old, new) in comparison.files.iter().filter_map(Pair::both) {
         let (numbers, facts): (Vec<_>, Vec<_>) = options::facts(old, new).unzip();
         if let Some(first) = numbers.first() {
-            let (was, is) = (options::source(old, *first), options::source(new, *first));
-            let (was, is) = ((old.id, &was), (new.id, &is));
-            let subject = Subject::of(comparison, &*new.path, Some(was), Some(is));
+            let (earlier, current) = (options::source(old, *first), options::source(new, *first));
+            let (earlier, current) = ((old.id, &earlier), (new.id, &current));
+            let subject = ChangedElement::of(comparison, &*new.path, Some(earlier), Some(current));
             found.push((subject, facts));
         }
     }
     found
 }
 
-/// Messages, enums, services and extensions as a whole, with what they reserve.
-fn declared(comparison: &Comparison<'_>, covers: &Covers<'_>) -> Vec<Found> {
+/// Compares messages, enums, services and extensions as a whole, and their reservations.
+fn declared(comparison: &Comparison<'_>, covers: &Covers<'_>) -> Vec<ElementFacts> {
     let mut found = Vec::new();
     for &pair in &comparison.messages {
         let whole = declarations::declaration(comparison, covers, pair, &declarations::MESSAGES);
         let inside = pair.both().map(|(old, new)| message(old, new));
-        found.extend(together(
-            comparison,
-            pair,
-            whole,
-            inside.unwrap_or_default(),
-        ));
+        found.extend(merged(comparison, pair, whole, inside.unwrap_or_default()));
     }
     for &pair in &comparison.enums {
         let whole = declarations::declaration(comparison, covers, pair, &declarations::ENUMS);
         let inside = pair.both().map(|(old, new)| enumeration(old, new));
-        found.extend(together(
-            comparison,
-            pair,
-            whole,
-            inside.unwrap_or_default(),
-        ));
+        found.extend(merged(comparison, pair, whole, inside.unwrap_or_default()));
     }
     for &pair in &comparison.services {
         let whole = declarations::declaration(comparison, covers, pair, &declarations::SERVICES);
         found.extend(whole.map(|(subject, fact)| (subject, vec![fact])));
     }
     for &pair in &comparison.extensions {
-        found.extend(declarations::extension(comparison, covers, pair));
+        found.extend(extensions::extension(comparison, covers, pair));
     }
     found
 }
 
-/// One finding for a declaration, from what is wrong with it and with what it reserves.
-fn together<D: declarations::Declaration>(
+/// Merges the changes of a declaration and of its reservations into one finding.
+fn merged<D: declarations::Declaration>(
     comparison: &Comparison<'_>,
     pair: Pair<&D>,
-    whole: Option<(Subject, Fact)>,
+    whole: Option<(ChangedElement, Fact)>,
     inside: Vec<Fact>,
-) -> Option<Found> {
+) -> Option<ElementFacts> {
     if let Some((subject, fact)) = whole {
         return Some((subject, [fact].into_iter().chain(inside).collect()));
     }
     let (old, new) = pair.both()?;
     (!inside.is_empty()).then(|| {
-        let (was, is) = ((old.file(), old.source()), (new.file(), new.source()));
+        let (earlier, current) = ((old.file(), old.source()), (new.file(), new.source()));
         (
-            Subject::of(comparison, new.name(), Some(was), Some(is)),
+            ChangedElement::of(comparison, new.name(), Some(earlier), Some(current)),
             inside,
         )
     })
 }
 
 fn message(old: &Message, new: &Message) -> Vec<Fact> {
-    let came = |range: Range| {
+    let is_added = |range: NumberRange| {
         let mut fields = new
             .fields
             .iter()
@@ -114,47 +123,47 @@ fn message(old: &Message, new: &Message) -> Vec<Fact> {
         fields.any(|field| old.field(field.number).is_none())
     };
     let named = |name: &str| new.field_by_name(name).is_some();
-    let reserved = (&*old.reserved, &*new.reserved);
+    let ranges = (&*old.reserved, &*new.reserved);
     let names = (&*old.reserved_names, &*new.reserved_names);
-    let mut facts = members::unreserved(reserved, names, came, named);
-    facts.extend(members::extension_ranges(old, new));
+    let mut facts = reserved::unreserved(ranges, names, is_added, named);
+    facts.extend(reserved::extension_ranges(old, new));
     facts
 }
 
 fn enumeration(old: &Enum, new: &Enum) -> Vec<Fact> {
-    let came = |range: Range| new.values.iter().any(|value| range.contains(value.number));
+    let is_added = |range: NumberRange| new.values.iter().any(|value| range.contains(value.number));
     let named = |name: &str| new.values.iter().any(|value| &*value.name == name);
-    let reserved = (&*old.reserved, &*new.reserved);
+    let ranges = (&*old.reserved, &*new.reserved);
     let names = (&*old.reserved_names, &*new.reserved_names);
-    let mut facts = members::unreserved(reserved, names, came, named);
-    facts.extend(declarations::openness(old, new));
+    let mut facts = reserved::unreserved(ranges, names, is_added, named);
+    facts.extend(enums::openness(old, new));
     facts
 }
 
-/// Members of what both trees have.
-fn members(comparison: &Comparison<'_>) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+/// Compares the members of elements that both trees contain.
+fn members(comparison: &Comparison<'_>) -> Vec<ElementFacts> {
+    let mut found: Vec<ElementFacts> = Vec::new();
     for member in &comparison.fields {
         let facts = fields::facts(comparison, member);
         if !facts.is_empty() {
-            found.push((Subject::member(comparison, member), facts));
+            found.push((ChangedElement::member(comparison, member), facts));
         }
     }
     for member in &comparison.oneofs {
-        let facts = members::oneof(member);
+        let facts = oneofs::renamed(member);
         if !facts.is_empty() {
-            found.push((Subject::member(comparison, member), facts));
+            found.push((ChangedElement::member(comparison, member), facts));
         }
     }
-    let strict = additions::strictly_read(comparison.old);
+    let strict = enums::strictly_read(comparison.old);
     for member in &comparison.values {
-        let fact = members::value(member).or_else(|| additions::value(member, &strict));
-        found.extend(fact.map(|fact| (Subject::member(comparison, member), vec![fact])));
+        let fact = enums::value(member, &strict);
+        found.extend(fact.map(|fact| (ChangedElement::member(comparison, member), vec![fact])));
     }
     for member in &comparison.methods {
-        let facts = members::method(comparison, member);
+        let facts = methods::method(comparison, member);
         if !facts.is_empty() {
-            found.push((Subject::member(comparison, member), facts));
+            found.push((ChangedElement::member(comparison, member), facts));
         }
     }
     found

@@ -1,13 +1,17 @@
-//! Options of files that place or shape generated code.
+//! File options that determine the location or shape of generated code.
 
 use prost_reflect::Value;
 
 use crate::finding::Language;
 use crate::model::{File, Source};
+use crate::rule::{Category, Compares, Profiles, Rule};
 use crate::rules::fact::Fact;
-use crate::rules::source::FILE_OPTION_CHANGED;
 
-/// Number, name, default as text, languages. Those of other languages are told without naming one.
+/// Rules of this file.
+pub(super) const RULES: &[&Rule] = &[&FILE_OPTION_CHANGED];
+
+/// `(number, name, default as text, languages)`. Options of unsupported languages are reported
+/// without a language.
 const SHAPING: &[(i32, &str, &str, &[Language])] = &[
     (11, "go_package", "", &[Language::Go]),
     (1, "java_package", "", &[Language::Java]),
@@ -28,7 +32,36 @@ const SHAPING: &[(i32, &str, &str, &[Language])] = &[
     (39, "swift_prefix", "", &[]),
 ];
 
-/// One fact for each option that differs, with its number.
+static FILE_OPTION_CHANGED: Rule = Rule {
+    id: "FILE_OPTION_CHANGED",
+    behaviours: &["V-30"],
+    purpose: "File options for generated code do not change",
+    why: "`go_package`, `java_package` and similar options are the names by which users import the generated code.",
+    category: Category::Source,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &[
+        "FILE_SAME_CC_ENABLE_ARENAS",
+        "FILE_SAME_CC_GENERIC_SERVICES",
+        "FILE_SAME_CSHARP_NAMESPACE",
+        "FILE_SAME_GO_PACKAGE",
+        "FILE_SAME_JAVA_GENERIC_SERVICES",
+        "FILE_SAME_JAVA_MULTIPLE_FILES",
+        "FILE_SAME_JAVA_OUTER_CLASSNAME",
+        "FILE_SAME_JAVA_PACKAGE",
+        "FILE_SAME_OBJC_CLASS_PREFIX",
+        "FILE_SAME_OPTIMIZE_FOR",
+        "FILE_SAME_PHP_CLASS_PREFIX",
+        "FILE_SAME_PHP_METADATA_NAMESPACE",
+        "FILE_SAME_PHP_NAMESPACE",
+        "FILE_SAME_PY_GENERIC_SERVICES",
+        "FILE_SAME_RUBY_PACKAGE",
+        "FILE_SAME_SWIFT_PREFIX",
+        "FIELD_SAME_JAVA_UTF8_VALIDATION",
+    ],
+};
+
+/// Returns one change per differing option, with the option number.
 pub(super) fn facts(old: &File, new: &File) -> impl Iterator<Item = (i32, Fact)> {
     SHAPING
         .iter()
@@ -39,16 +72,16 @@ pub(super) fn facts(old: &File, new: &File) -> impl Iterator<Item = (i32, Fact)>
                 Some(Value::EnumNumber(number)) => number.to_string(),
                 _ => (*default).to_owned(),
             };
-            let (was, is) = (text(old), text(new));
-            (was != is).then(|| {
-                let message = format!("{name} changed from {was:?} to {is:?}");
-                let fact = Fact::new(&FILE_OPTION_CHANGED, message, was, is);
+            let (earlier, current) = (text(old), text(new));
+            (earlier != current).then(|| {
+                let message = format!("{name} changed from {earlier:?} to {current:?}");
+                let fact = Fact::new(&FILE_OPTION_CHANGED, message, earlier, current);
                 (*number, fact.breaks(languages))
             })
         })
 }
 
-/// Where an option is set, if it is.
+/// Returns the source position of an option, or an empty one if it is not set.
 pub(super) fn source(file: &File, number: i32) -> Source {
     let mut sources = file.option_sources.iter();
     let found = sources.find(|(path, _)| path.first() == Some(&number));

@@ -1,8 +1,8 @@
-//! Types, labels and ranges in words.
+//! Types, labels and ranges as text.
 
-use crate::model::{Cardinality, Field, Kind, Range, Tree};
+use crate::model::{Cardinality, Field, Kind, NumberRange, Tree};
 
-/// `map<string, a.B>`, `int32`, `a.B`.
+/// Returns the type of a field: `map<string, a.B>`, `int32`, `a.B`.
 pub(super) fn type_of(tree: &Tree, field: &Field) -> String {
     match tree.map_entry(field) {
         Some((key, value)) => format!("map<{}, {}>", kind(tree, key.kind), kind(tree, value.kind)),
@@ -29,8 +29,8 @@ pub(super) fn cardinality(cardinality: Cardinality) -> &'static str {
     }
 }
 
-/// `5`, `5 to 7`.
-pub(super) fn range(range: Range) -> String {
+/// Formats a range: `5`, `5 to 7`.
+pub(super) fn range(range: NumberRange) -> String {
     if range.first == range.last {
         range.first.to_string()
     } else {

@@ -17,35 +17,35 @@ use super::trees::{AgainstArgs, Pair, RuleArgs, TreeArgs, failure};
 use crate::exit::{Exit, Failure};
 use crate::progress;
 
-/// Everything: what a change breaks, versions that must follow, frozen packages
+/// Check a change completely: breaking changes, file versions, frozen packages, new lint findings
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArgs {
     #[command(flatten)]
-    judge: JudgeArgs,
+    common: CommonArgs,
     #[command(flatten)]
     allow: AllowArgs,
 }
 
-/// What a change breaks: wire, JSON, generated code, validation
+/// Find breaking changes: wire format, JSON, generated code, validation
 #[derive(Debug, clap::Args)]
 pub(super) struct BreakingArgs {
     #[command(flatten)]
-    judge: JudgeArgs,
+    common: CommonArgs,
 }
 
-/// What is wrong with a tree as it is: names, paths, dependencies, one definition of each package
+/// Check a tree on its own: names, paths, dependencies, one version of each package
 #[derive(Debug, clap::Args)]
 pub(super) struct LintArgs {
-    /// Only files that changed, against --against or where HEAD left the default branch
+    /// Only files that changed, compared with --against or the merge base with the default branch
     #[arg(long)]
     changed_only: bool,
     #[command(flatten)]
-    judge: JudgeArgs,
+    common: CommonArgs,
 }
 
-/// What is judged, by which rules, with what exceptions, and how that is told.
+/// Tree, base, rules, exceptions and report of a check.
 #[derive(Debug, clap::Args)]
-struct JudgeArgs {
+struct CommonArgs {
     #[command(flatten)]
     tree: TreeArgs,
     #[command(flatten)]
@@ -58,12 +58,17 @@ struct JudgeArgs {
     report: ReportArgs,
 }
 
-pub(super) fn check(CheckArgs { judge: args, allow }: &CheckArgs) -> Result<Exit, Failure> {
+pub(super) fn check(
+    CheckArgs {
+        common: args,
+        allow,
+    }: &CheckArgs,
+) -> Result<Exit, Failure> {
     let pair = args.tree.load_pair(&args.against)?;
     let config = args.tree.config()?;
     let settings = args.rules.settings(&config);
     let locks = (pair.old_lock.as_ref(), pair.new_lock.as_ref());
-    let mut findings = progress::while_working("judging", || {
+    let mut findings = progress::while_working("checking", || {
         check::check(&pair.old, &pair.new, locks, &settings)
     });
     if let Some(ledger) = args.tree.ledger()? {
@@ -85,7 +90,7 @@ pub(super) fn check(CheckArgs { judge: args, allow }: &CheckArgs) -> Result<Exit
     args.report.print(&report(findings, pair))
 }
 
-pub(super) fn breaking(BreakingArgs { judge: args }: &BreakingArgs) -> Result<Exit, Failure> {
+pub(super) fn breaking(BreakingArgs { common: args }: &BreakingArgs) -> Result<Exit, Failure> {
     let pair = args.tree.load_pair(&args.against)?;
     let config = args.tree.config()?;
     let settings = args.rules.settings(&config);
@@ -101,9 +106,9 @@ pub(super) fn breaking(BreakingArgs { judge: args }: &BreakingArgs) -> Result<Ex
     args.report.print(&report(findings, pair))
 }
 
-/// All rules about one tree.
+/// Runs all rules about one tree.
 pub(super) fn lint(args: &LintArgs) -> Result<Exit, Failure> {
-    let ledger = args.judge.tree.ledger()?;
+    let ledger = args.common.tree.ledger()?;
     one_tree(args, |tree, settings| {
         let mut findings = rules::lint(tree, settings.profile, &settings.policy);
         if let Some(ledger) = ledger {
@@ -114,7 +119,7 @@ pub(super) fn lint(args: &LintArgs) -> Result<Exit, Failure> {
     })
 }
 
-/// The rule that no package reaches two versions of another (V-12).
+/// Runs the rule that a package depends on one version of each other package (V-12).
 pub(super) fn odr(args: &LintArgs) -> Result<Exit, Failure> {
     one_tree(args, |tree, settings| rules::odr(tree, settings.profile))
 }
@@ -122,7 +127,7 @@ pub(super) fn odr(args: &LintArgs) -> Result<Exit, Failure> {
 fn one_tree(
     LintArgs {
         changed_only,
-        judge: args,
+        common: args,
     }: &LintArgs,
     find: impl FnOnce(&Tree, &Settings) -> Vec<Finding>,
 ) -> Result<Exit, Failure> {
@@ -149,7 +154,7 @@ fn one_tree(
     args.report.print(&report(findings, pair))
 }
 
-/// Takes changes of what is young and in no release out of account (V-35), where there is history.
+/// Exempts changes of young, unreleased elements (V-35), if the base has a history.
 fn exempt_young(
     ledger: Option<&Ledger>,
     tree: &TreeArgs,
@@ -169,10 +174,15 @@ fn exempt_young(
 }
 
 fn report(findings: Vec<Finding>, pair: Pair) -> Report {
-    Report::new(findings, Some(&pair.old), Some(&pair.new), Some(pair.words))
+    Report::new(
+        findings,
+        Some(&pair.old),
+        Some(&pair.new),
+        Some(pair.description),
+    )
 }
 
-/// The date by which exceptions expire and clocks tick, the same everywhere.
+/// Returns today's date in UTC. It decides about expired exceptions and the deprecation clock.
 pub(super) fn today() -> Date {
     Timestamp::now().to_zoned(TimeZone::UTC).date()
 }

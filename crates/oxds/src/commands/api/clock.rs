@@ -1,10 +1,11 @@
-//! `oxds api clock` and `audit`: how far what is deprecated or experimental is.
+//! `oxds api clock` and `audit`: phases of deprecated elements, and unstable elements.
 
 use clap::ValueEnum;
-use oxds_apicheck::audit::{self, Experiment};
+use oxds_apicheck::audit;
 use oxds_apicheck::clock::{self, Deprecation, Schedule};
+use oxds_apicheck::experiment::Experiment;
 use oxds_apicheck::finding::Finding;
-use oxds_apicheck::generate::Reason;
+use oxds_apicheck::generate::UpgradeReason;
 use serde::Serialize;
 
 use super::check::today;
@@ -13,49 +14,49 @@ use crate::commands::Format;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Print how far what is deprecated is on its way out: since when, until when, what to use instead
+/// Print the deprecation phase of each deprecated element, its dates and its replacement
 #[derive(Debug, clap::Args)]
 pub(super) struct ClockArgs {
     #[command(flatten)]
     tree: TreeArgs,
     #[command(flatten)]
     schedule: ScheduleArgs,
-    /// Only this field, value, message or enum; with the runtime layer that lets its use pass
+    /// Only this field, value, message or enum; also prints the runtime layer that allows its use
     #[arg(long, value_name = "NAME")]
     element: Option<String>,
-    /// The form on stdout
+    /// Output format on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// Print what a release should look at: what is experimental or deprecated, what reaches two
-/// versions of a package, what waits for the next major
+/// Print the release audit: unstable and deprecated elements, packages with two versions of a
+/// dependency, types that need the next major
 #[derive(Debug, clap::Args)]
 pub(super) struct AuditArgs {
     #[command(flatten)]
     tree: TreeArgs,
     #[command(flatten)]
     schedule: ScheduleArgs,
-    /// The form on stdout
+    /// Output format on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 #[derive(Debug, clap::Args)]
 struct ScheduleArgs {
-    /// What drives the clock
+    /// Schedule of the deprecation clock
     #[arg(long, value_enum, default_value_t)]
     schedule: ScheduleName,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum ScheduleName {
-    /// Refused from the second release on, removed with the second major
+    /// Use fails from the second release on, removal is allowed with the second major
     #[default]
     Policy,
-    /// Removed with the third release
+    /// Removal is allowed with the third release
     Releases,
-    /// Refused where annotated, never removed
+    /// Use fails where annotated, removal is never allowed
     EnvoyToday,
 }
 
@@ -77,8 +78,8 @@ pub(super) fn clock(args: &ClockArgs) -> Result<Exit, Failure> {
         all.retain(|one| one.element == *name);
         if all.is_empty() {
             return Err(
-                Failure::usage(format_args!("nothing deprecated is called {name}"))
-                    .hint("`oxds api clock` lists all; that of a value is ENUM.VALUE"),
+                Failure::usage(format_args!("unknown deprecated element {name}"))
+                    .hint("`oxds api clock` lists all; the name of an enum value is ENUM.VALUE"),
             );
         }
     }
@@ -93,7 +94,7 @@ pub(super) fn clock(args: &ClockArgs) -> Result<Exit, Failure> {
     }
     let one = all.first().filter(|_| args.element.is_some());
     if let Some(layer) = one.and_then(Deprecation::layer) {
-        output.write(&format!("\nTo let its use pass:\n\n{layer}"))?;
+        output.write(&format!("\nRuntime layer that allows its use:\n\n{layer}"))?;
     }
     Ok(Exit::Success)
 }
@@ -119,7 +120,7 @@ pub(super) fn audit(args: &AuditArgs) -> Result<Exit, Failure> {
     for (title, rows) in [
         ("not stable", &sections.not_stable),
         ("deprecated", &sections.deprecated),
-        ("two versions of one", &sections.two_versions),
+        ("two versions of one dependency", &sections.two_versions),
         ("for the next major", &sections.for_the_next_major),
     ] {
         output.line(&format!("{title}: {}", rows.len()))?;
@@ -130,7 +131,7 @@ pub(super) fn audit(args: &AuditArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// What an audit finds, in its parts.
+/// Result of an audit by section.
 #[derive(Serialize)]
 struct Sections {
     not_stable: Vec<Row>,
@@ -139,8 +140,7 @@ struct Sections {
     for_the_next_major: Vec<Row>,
 }
 
-/// An element, and what is to be said of it: a line for people, facts for machines. What is not
-/// known is left out.
+/// Element with one line of text for people and fields for programs. Unknown fields are omitted.
 #[derive(Default, Serialize)]
 struct Row {
     element: String,
@@ -148,7 +148,7 @@ struct Row {
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<String>,
-    /// How far it is: `alpha`, `warned`, `refused`.
+    /// Maturity or deprecation phase: `alpha`, `warned about`.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -159,7 +159,7 @@ struct Row {
     replacement: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     runtime_key: Option<String>,
-    /// Why it is listed, in words.
+    /// Reason why the element is listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
@@ -168,7 +168,7 @@ impl Row {
     fn experiment(one: &Experiment) -> Row {
         let age = match &one.age {
             Some((since, made)) => format!("since {since}, {made} more releases"),
-            None => "since when, the ledger does not say".to_owned(),
+            None => "not in the ledger".to_owned(),
         };
         Row {
             text: format!("{}: {} {}, {age}", one.location, one.element, one.maturity),
@@ -209,12 +209,12 @@ impl Row {
         }
     }
 
-    fn pending(name: &str, reason: &Reason) -> Row {
+    fn pending(name: &str, reason: &UpgradeReason) -> Row {
         let why = match reason {
-            Reason::Deprecated => "is deprecated".to_owned(),
-            Reason::DeprecatedMember(member) => format!("has {member}, deprecated"),
-            Reason::MovesTo(package) => format!("moves to {package}"),
-            Reason::RefersTo(other) => format!("refers to {other}"),
+            UpgradeReason::Deprecated => "is deprecated".to_owned(),
+            UpgradeReason::DeprecatedMember(member) => format!("has deprecated member {member}"),
+            UpgradeReason::MovesTo(package) => format!("moves to {package}"),
+            UpgradeReason::RefersTo(other) => format!("refers to {other}"),
         };
         Row {
             text: format!("{name} {why}"),

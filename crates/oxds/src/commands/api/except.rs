@@ -1,9 +1,9 @@
-//! What of the findings does not count: exceptions, what `buf.yaml` leaves out, a baseline.
+//! Findings that do not count: exceptions, rules ignored by `buf.yaml`, a baseline.
 
 use std::path::PathBuf;
 
 use oxds_apicheck::baseline::Baseline;
-use oxds_apicheck::exception::{CONFIG_FILE, Config, with_exceptions};
+use oxds_apicheck::config::{CONFIG_FILE, Config, with_exceptions};
 use oxds_apicheck::finding::{Finding, Severity};
 use oxds_apicheck::input::{self, Input};
 
@@ -11,16 +11,16 @@ use super::check::today;
 use super::trees::{TreeArgs, failure};
 use crate::exit::Failure;
 
-/// What does not count.
+/// Sources of exemptions on the command line.
 #[derive(Debug, clap::Args)]
 pub(super) struct ExceptArgs {
-    /// A report made earlier with --format json: what it has does not count
+    /// Report of an earlier run with --format json: its findings do not count
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
 }
 
 impl ExceptArgs {
-    /// Takes findings out of account. `base` is what the tree was compared with.
+    /// Exempts findings. `base` is the input that the tree was compared with.
     pub(super) fn apply(
         &self,
         (tree, base): (&TreeArgs, Option<&Input>),
@@ -31,8 +31,8 @@ impl ExceptArgs {
         let ignores = input::buf_ignores(tree.input()).map_err(|error| failure(error.into()))?;
         ignores.except(findings, |finding| {
             let now = finding.new.as_ref().map(|at| (tree.input(), at));
-            let was = || Some((base?, finding.old.as_ref()?));
-            let (input, at) = now.or_else(was)?;
+            let earlier = || Some((base?, finding.old.as_ref()?));
+            let (input, at) = now.or_else(earlier)?;
             input.within(&at.path).map(str::to_owned)
         });
         if let Some(path) = &self.baseline {
@@ -46,25 +46,27 @@ impl ExceptArgs {
     }
 }
 
-/// Exceptions made from what was found.
+/// Creation of exceptions from findings.
 #[derive(Debug, clap::Args)]
 pub(super) struct AllowArgs {
-    /// Write an exception for every error into oxds-api.yaml
+    /// Add an exception for every error to oxds-api.yaml
     #[arg(long, requires_all = ["owner", "reason"])]
     pub(super) write_allow: bool,
-    /// Who answers for the exceptions
+    /// Owner of the exceptions
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
-    /// Why they are right
+    /// Reason for the exceptions
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
 impl AllowArgs {
-    /// Writes them.
+    /// Adds the exceptions to `oxds-api.yaml`.
     pub(super) fn write(&self, tree: &TreeArgs, findings: &[Finding]) -> Result<(), Failure> {
         let folder = tree.folder().ok_or_else(|| {
-            Failure::usage("--write-allow needs a folder to write oxds-api.yaml into")
+            Failure::usage(
+                "--write-allow: TREE must be a folder, because it writes oxds-api.yaml there",
+            )
         })?;
         let path = folder.join(CONFIG_FILE);
         let wrong =

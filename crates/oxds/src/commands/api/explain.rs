@@ -1,17 +1,18 @@
-//! `oxds api explain`: what a rule wants, and why.
+//! `oxds api explain`: explanation of a rule.
 
 use std::fmt::Write as _;
 
 use oxds_apicheck::finding::Severity;
-use oxds_apicheck::rule::{self, Rule};
+use oxds_apicheck::rule::Rule;
+use oxds_apicheck::rules;
 
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Say what a rule wants and why; without a rule, list them all
+/// Explain a rule, or list all rules
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The rule, as findings name it
+    /// Id of the rule, as in findings
     #[arg(value_name = "RULE")]
     rule: Option<String>,
 }
@@ -19,15 +20,14 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut output = Output::new();
     let Some(id) = &args.rule else {
-        for rule in rule::all() {
+        for rule in rules::all() {
             output.line(&format!("{:<40} {}", rule.id, rule.purpose))?;
         }
         return Ok(Exit::Success);
     };
     let id = id.to_uppercase();
-    let rule = rule::find(&id).ok_or_else(|| {
-        Failure::usage(format_args!("there is no rule {id}"))
-            .hint("`oxds api explain` lists them all")
+    let rule = rules::find(&id).ok_or_else(|| {
+        Failure::usage(format_args!("unknown rule {id}")).hint("`oxds api explain` lists all rules")
     })?;
     output.write(&explained(rule))?;
     Ok(Exit::Success)
@@ -41,7 +41,7 @@ fn explained(rule: &Rule) -> String {
     let mut text = format!("{}\n\n{}.\n\n{}\n\n", rule.id, rule.purpose, rule.why);
     let _ = writeln!(
         text,
-        "guards       {}",
+        "category     {}",
         format!("{:?}", rule.category).to_lowercase()
     );
     let _ = writeln!(text, "policy       {}", severity(rule.profiles.policy));
@@ -56,11 +56,11 @@ fn explained(rule: &Rule) -> String {
     text
 }
 
-/// A tree that passes and one that does not; each rule has more of them in its tests.
+/// Formats a tree without and a tree with a finding. The tests of each rule have more cases.
 fn cases(rule: &Rule) -> String {
     let mut text = String::new();
     for wanted in ["ok", "bad"] {
-        // `ok.old.proto` and `ok.new.proto`, or all files below `ok/`.
+        // A case has `ok.old.proto` and `ok.new.proto`, or all files below `ok/`.
         let case_of = |path: &'static str| path.split(['.', '/']).next().unwrap_or(path);
         let mut names = rule.cases().map(|file| case_of(file.path));
         let Some(case) = names.find(|name| name.starts_with(wanted)) else {

@@ -9,28 +9,27 @@ use crate::commands::Format;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Print the semantic hash of each file, package or root resource: equal as long as nothing changes
-/// in meaning
+/// Print the semantic hash of each file, package or root resource, which changes with the meaning
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     tree: TreeArgs,
-    /// What is hashed
+    /// Hashed elements
     #[arg(long, value_enum, default_value_t)]
     of: Of,
-    /// The form on stdout
+    /// Output format on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Of {
-    /// Each file: what it declares, and the closure over the types it uses
+    /// Each file: its declarations, and the closure over the types it uses
     #[default]
     Files,
-    /// Each package, however it is split into files
+    /// Each package, independent of its split into files
     Packages,
-    /// Each message that a service hands out as a resource, with all it can hold
+    /// Each message that a service returns as a resource, with all types that it can contain
     Roots,
 }
 

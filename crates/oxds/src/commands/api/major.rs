@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use oxds_apicheck::generate::{self, Difference, NextMajor, Reason};
-use oxds_apicheck::input::{self, Input, Options};
+use oxds_apicheck::generate::{self, Difference, NextMajor, UpgradeReason};
+use oxds_apicheck::input::{self, Input, LoadOptions};
 use serde::Serialize;
 
 use super::trees::{TreeArgs, failure};
@@ -11,44 +11,44 @@ use crate::commands::Format;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Write the next major of every package that needs one: what is deprecated is gone, what was
-/// annotated is carried out
+/// Generate the next major of every package that needs one: without deprecated elements, with all
+/// annotations applied
 #[derive(Debug, clap::Args)]
 pub(super) struct NextMajorArgs {
     #[command(flatten)]
     tree: TreeArgs,
-    /// The folder that the files are written below [default: TREE]
+    /// Folder for the generated files [default: TREE]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write nothing; exit 1 when a file is missing or not what would be written
+    /// Write nothing; exit 1 if a file is missing or outdated
     #[arg(long)]
     check: bool,
-    /// Write nothing; list the types that need a new major, and why
+    /// Write nothing; list the types that need a new major, with the reason
     #[arg(long, conflicts_with = "check")]
     why: bool,
 }
 
-/// Make alpha packages stable: rename them with all their uses, freeze the major before, list the
-/// type URLs that change
+/// Make alpha packages stable: rename them and all uses, freeze the previous major, list the type
+/// URLs that change
 #[derive(Debug, clap::Args)]
 pub(super) struct PromoteArgs {
-    /// The packages, such as shop.v2alpha
+    /// Alpha packages, such as shop.v2alpha
     #[arg(value_name = "PACKAGE", required = true)]
     packages: Vec<String>,
-    /// The folder of the tree
+    /// Folder of the tree
     #[arg(long, value_name = "DIR", default_value = ".")]
     tree: PathBuf,
-    /// Change nothing; list what would change
+    /// Change nothing; list all changes
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Print which type was which type one major before
+/// Print each type with its name one major before
 #[derive(Debug, clap::Args)]
 pub(super) struct TypemapArgs {
     #[command(flatten)]
     tree: TreeArgs,
-    /// The form on stdout
+    /// Output format on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -63,7 +63,7 @@ pub(super) fn next_major(args: &NextMajorArgs) -> Result<Exit, Failure> {
         .as_ref()
         .or_else(|| args.tree.folder())
         .ok_or_else(|| {
-            Failure::usage("where to write? TREE is no folder").hint("--out DIR says it")
+            Failure::usage("missing output folder: TREE is not a folder").hint("set --out DIR")
         })?;
     let mut output = Output::new();
     if args.check {
@@ -71,7 +71,7 @@ pub(super) fn next_major(args: &NextMajorArgs) -> Result<Exit, Failure> {
         for difference in &differences {
             let (path, what) = match difference {
                 Difference::Missing(path) => (path, "is missing"),
-                Difference::Changed(path) => (path, "is not what the tree gives"),
+                Difference::Changed(path) => (path, "is outdated"),
             };
             output.line(&format!("{} {what}", path.display()))?;
         }
@@ -98,10 +98,10 @@ fn why(next: &NextMajor) -> Result<Exit, Failure> {
     let mut output = Output::new();
     for (name, reason) in &next.reasons {
         let reason = match reason {
-            Reason::Deprecated => "is deprecated".to_owned(),
-            Reason::DeprecatedMember(member) => format!("has {member}, which is deprecated"),
-            Reason::MovesTo(package) => format!("moves to {package}"),
-            Reason::RefersTo(other) => format!("refers to {other}"),
+            UpgradeReason::Deprecated => "is deprecated".to_owned(),
+            UpgradeReason::DeprecatedMember(member) => format!("has deprecated member {member}"),
+            UpgradeReason::MovesTo(package) => format!("moves to {package}"),
+            UpgradeReason::RefersTo(other) => format!("refers to {other}"),
         };
         output.line(&format!("{name} {reason}"))?;
     }
@@ -110,7 +110,7 @@ fn why(next: &NextMajor) -> Result<Exit, Failure> {
 
 pub(super) fn promote(args: &PromoteArgs) -> Result<Exit, Failure> {
     let tree = Input::Folder(args.tree.clone());
-    let tree = input::load(&tree, &Options::default()).map_err(failure)?;
+    let tree = input::load(&tree, &LoadOptions::default()).map_err(failure)?;
     let packages: Vec<&str> = args.packages.iter().map(String::as_str).collect();
     let promotion = generate::promote(&tree, &packages).map_err(Failure::usage)?;
     let mut output = Output::new();
@@ -128,7 +128,7 @@ pub(super) fn promote(args: &PromoteArgs) -> Result<Exit, Failure> {
         output.line(&format!("type URL: {old} -> {new}"))?;
     }
     for package in &promotion.not_frozen {
-        let how = format!("`oxds api freeze {package}` freezes it by the lock");
+        let how = format!("`oxds api freeze {package}` freezes it in the lock file");
         output.line(&format!(
             "not frozen: {package} has files without a status; {how}"
         ))?;

@@ -1,4 +1,4 @@
-//! `oxds api`: a versioned protobuf API, held to a stable-API policy.
+//! `oxds api`: checks of a versioned protobuf API against a stable-API policy.
 //!
 //! ```text
 //!  trees: --against, -I, --path ─► oxds-apicheck ─► report: --format, --fail-on ─► exit code
@@ -21,7 +21,7 @@ use crate::exit::{Exit, Failure};
 
 const EXAMPLES: &str = "\
 Examples:
-  oxds api check                                   # this branch against where it left main
+    oxds api check                                   # this branch against its merge base with main
   oxds api check proto --against .git#tag=v1.4.0
   oxds api breaking . --against crate:envoy-types@0.7.7#subdir=proto/data-plane-api
   oxds api check --format sarif > api.sarif        # or github, gitlab, junit, json
@@ -30,9 +30,9 @@ Examples:
 A tree is a folder (with or without buf.yaml), a commit (.git#branch=main, .git#ref=…,subdir=…), a \
 FileDescriptorSet (set.binpb, set.json), or a crate that cargo has fetched (crate:NAME@VERSION).
 
-Exit codes: 0 clean, 1 findings, 2 the arguments or an input are wrong, 3 a tree does not compile.";
+Exit codes: 0 clean, 1 findings, 2 wrong arguments or unreadable input, 3 a tree does not compile.";
 
-/// Check a versioned protobuf API: what breaks, what must be bumped, what is frozen
+/// Check a versioned protobuf API: breaking changes, file versions, frozen packages
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true, disable_help_subcommand = true)]
 pub(crate) struct Args {
@@ -45,7 +45,7 @@ enum Command {
     Check(check::CheckArgs),
     Breaking(check::BreakingArgs),
     Lint(check::LintArgs),
-    /// No package reaches two versions of another: both paths are shown
+    /// Check that a package depends on one version of each other package; both paths are shown
     Odr(check::LintArgs),
     Clock(clock::ClockArgs),
     Audit(clock::AuditArgs),

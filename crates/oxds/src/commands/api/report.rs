@@ -1,4 +1,4 @@
-//! How findings are told.
+//! Output of findings in the chosen format.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -10,50 +10,50 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::terminal::colour_wanted;
 
-/// The form of the findings, and what is bad.
+/// Format of the findings, and the severity that fails the command.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReportArgs {
-    /// The form of the findings on stdout
+    /// Format of the findings on stdout
     #[arg(long, value_enum, default_value_t)]
     format: FormatName,
-    /// What makes the exit code 1
+    /// Lowest severity that makes the exit code 1
     #[arg(long, value_enum, default_value_t, value_name = "SEVERITY")]
     fail_on: FailOn,
-    /// Print on stderr how many findings each rule has, and how many files were judged
+    /// Print the number of findings per rule, and the number of checked files, on stderr
     #[arg(long)]
     stats: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum FormatName {
-    /// For people
+    /// Text for people
     #[default]
     Text,
-    /// One document
+    /// One JSON document
     Json,
-    /// A line for each finding
+    /// One JSON object per line and finding
     Jsonl,
     /// SARIF 2.1.0, for code scanning
     Sarif,
-    /// Annotations of GitHub Actions
+    /// GitHub Actions annotations
     Github,
     /// GitLab code quality
     Gitlab,
-    /// A test report
+    /// JUnit test report
     Junit,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum FailOn {
-    /// Errors
+    /// Errors only
     #[default]
     Error,
-    /// Warnings, too
+    /// Errors and warnings
     Warn,
 }
 
 impl ReportArgs {
-    /// Prints the report; the exit code says whether it is bad.
+    /// Prints the report, and returns the exit code.
     pub(super) fn print(&self, report: &Report) -> Result<Exit, Failure> {
         let style = Style {
             terminal: std::io::stdout().is_terminal() && colour_wanted(),
@@ -63,7 +63,7 @@ impl ReportArgs {
         Output::new().write(&report.render(format, style))?;
         if self.stats {
             let mut stderr = std::io::stderr().lock();
-            // Nobody is left to tell when stderr is closed.
+            // A closed stderr is not an error.
             let _ = write!(stderr, "{}", report.stats());
         }
         if format == report::Format::Github {
@@ -92,7 +92,7 @@ impl ReportArgs {
     }
 }
 
-/// A page of the workflow run, where GitHub Actions gives a file for it.
+/// Appends a summary to the page of the workflow run, if GitHub Actions provides a file.
 fn step_summary(report: &Report) -> Result<(), Failure> {
     let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") else {
         return Ok(());

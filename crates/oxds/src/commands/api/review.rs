@@ -1,4 +1,4 @@
-//! `oxds api review`: who must be asked about a change.
+//! `oxds api review`: the reviewers of a change.
 
 use oxds_apicheck::review;
 use serde::Serialize;
@@ -8,14 +8,14 @@ use crate::commands::Format;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Print whether a change needs the API owners of oxds-ledger.yaml, and for which paths
+/// Print whether a change needs a review by the API owners in oxds-ledger.yaml, and of which paths
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     tree: TreeArgs,
     #[command(flatten)]
     against: AgainstArgs,
-    /// The form on stdout
+    /// Output format on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

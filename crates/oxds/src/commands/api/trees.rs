@@ -1,4 +1,4 @@
-//! Which trees are judged, and how their mistakes are told.
+//! Loading of trees, and output of their errors.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use oxds_apicheck::bump::{LOCK_FILE, Lock};
 use oxds_apicheck::check::Settings;
-use oxds_apicheck::exception::{CONFIG_FILE, Config};
+use oxds_apicheck::config::{CONFIG_FILE, Config};
 use oxds_apicheck::finding::Language;
-use oxds_apicheck::input::{self, Input, Options, Unusable};
+use oxds_apicheck::input::{self, Input, LoadOptions, Unusable};
 use oxds_apicheck::ledger::{LEDGER_FILE, Ledger};
 use oxds_apicheck::model::Tree;
 use oxds_apicheck::rule::Profile;
@@ -17,42 +17,42 @@ use oxds_apicheck::rule::Profile;
 use crate::exit::Failure;
 use crate::progress;
 
-/// The tree that is judged.
+/// Tree to check, and its files.
 #[derive(Debug, clap::Args)]
 pub(super) struct TreeArgs {
-    /// The tree: a folder, a commit (.git#ref=…), a descriptor set, a crate
+    /// Tree: a folder, a commit (.git#ref=…), a descriptor set, a crate
     #[arg(value_name = "TREE", default_value = ".")]
     tree: Input,
-    /// A folder in which imports are looked for; nothing in it is judged
+    /// Folder that is searched for imports; its files are not checked
     #[arg(short = 'I', long = "include", value_name = "DIR")]
     include: Vec<PathBuf>,
-    /// Judge only what lies below this path of the tree
+    /// Check only files below this path of the tree
     #[arg(long, value_name = "PATH")]
     path: Vec<String>,
-    /// Do not judge what lies below this path of the tree
+    /// Do not check files below this path of the tree
     #[arg(long, value_name = "PATH")]
     exclude: Vec<String>,
 }
 
-/// What it is compared with.
+/// Base of the comparison.
 #[derive(Debug, clap::Args)]
 pub(super) struct AgainstArgs {
-    /// The older tree, spelled like TREE
-    /// [default: where HEAD left the default branch]
+    /// Older tree, written like TREE
+    /// [default: merge base of HEAD and the default branch]
     #[arg(long, value_name = "TREE")]
     against: Option<Input>,
 }
 
-/// Which rules.
+/// Profile and other selection of rules.
 #[derive(Debug, clap::Args)]
 pub(super) struct RuleArgs {
-    /// The set of rules [default: that of oxds-api.yaml, or policy]
+    /// Set of rules [default: from oxds-api.yaml, or policy]
     #[arg(long, value_enum)]
     profile: Option<ProfileName>,
-    /// Only these languages' generated code matters: cpp, go, java, py [default: all]
+    /// Languages whose generated code matters: cpp, go, java, py [default: all]
     #[arg(long, value_name = "LANG", value_delimiter = ',')]
     lang: Vec<Language>,
-    /// Any change of validation inside a major is an error, looser ones too
+    /// Make any change of validation inside a major an error, looser validation included
     #[arg(long)]
     strict_validation: bool,
 }
@@ -61,12 +61,12 @@ pub(super) struct RuleArgs {
 enum ProfileName {
     /// The stable-API versioning policy as written
     Policy,
-    /// What Envoy does today: v3 for ever
+    /// Envoy's current practice: v3 is never replaced
     EnvoyToday,
 }
 
 impl TreeArgs {
-    /// The folder, if the tree is one: where configuration and lock lie.
+    /// Returns the folder of the tree, if it is one. It contains configuration and lock.
     pub(super) fn folder(&self) -> Option<&PathBuf> {
         match &self.tree {
             Input::Folder(folder) => Some(folder),
@@ -74,13 +74,13 @@ impl TreeArgs {
         }
     }
 
-    /// Where the tree is.
+    /// Returns the input of the tree.
     pub(super) fn input(&self) -> &Input {
         &self.tree
     }
 
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> LoadOptions {
+        LoadOptions {
             includes: self.include.clone(),
             paths: self.path.clone(),
             excludes: self.exclude.clone(),
@@ -91,28 +91,28 @@ impl TreeArgs {
         self.load_like(&self.tree)
     }
 
-    /// Another tree, read as this one is.
+    /// Loads another tree with the same options.
     pub(super) fn load_like(&self, input: &Input) -> Result<Tree, Failure> {
         let what = format!("reading {input}");
         let tree = progress::while_working(&what, || input::load(input, &self.options()));
         tree.map_err(failure)
     }
 
-    /// The tree and the one that it is compared with; the comparison in words.
+    /// Loads the tree and its base, and describes the comparison.
     pub(super) fn load_pair(&self, against: &AgainstArgs) -> Result<Pair, Failure> {
-        let (base, words) = match &against.against {
+        let (base, description) = match &against.against {
             Some(input) => (input.clone(), input.to_string()),
             None => {
                 let folder = self.folder().ok_or_else(|| {
-                    Failure::usage(format_args!("what to compare {} with?", self.tree))
-                        .hint("--against TREE says it; only a folder has a default")
+                    Failure::usage(format_args!("missing base of comparison for {}", self.tree))
+                        .hint("set --against TREE; only a folder has a default base")
                 })?;
                 let base = input::merge_base(folder).map_err(|error| failure(error.into()))?;
-                (base.input, base.words)
+                (base.input, base.description)
             }
         };
         let options = self.options();
-        // Both sides at once: each reads on all cores, but waits for git or a disk first.
+        // Load both trees in parallel: parsing uses all cores, but first waits for git or the disk.
         let what = format!("reading {} and {base}", self.tree);
         let (old, new) = progress::while_working(&what, || {
             std::thread::scope(|scope| {
@@ -123,7 +123,7 @@ impl TreeArgs {
         });
         let old = old.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let old = match old {
-            // A folder that is new on this branch: all of it is an addition.
+            // The folder is new on this branch: all of it is an addition.
             Err(input::Failure::Unusable(Unusable::Empty(_))) if against.against.is_none() => {
                 Ok(Tree::default())
             }
@@ -134,12 +134,12 @@ impl TreeArgs {
             new: new.map_err(failure)?,
             old_lock: lock(&base)?,
             new_lock: lock(&self.tree)?,
-            words: format!("{} against {words}", self.tree),
+            description: format!("{} against {description}", self.tree),
             base,
         })
     }
 
-    /// `oxds-api.yaml` of the tree.
+    /// Reads `oxds-api.yaml` of the tree.
     pub(super) fn config(&self) -> Result<Config, Failure> {
         let Some(folder) = self.folder() else {
             return Ok(Config::default());
@@ -148,7 +148,7 @@ impl TreeArgs {
         Ok(config.unwrap_or_default())
     }
 
-    /// `oxds-ledger.yaml` of the tree.
+    /// Reads `oxds-ledger.yaml` of the tree.
     pub(super) fn ledger(&self) -> Result<Option<Ledger>, Failure> {
         let Some(folder) = self.folder() else {
             return Ok(None);
@@ -157,16 +157,16 @@ impl TreeArgs {
     }
 }
 
-/// An old and a new tree.
+/// Old and new tree of a comparison.
 pub(super) struct Pair {
     pub(super) old: Tree,
     pub(super) new: Tree,
     pub(super) old_lock: Option<Lock>,
     pub(super) new_lock: Option<Lock>,
-    /// Where the old tree is.
+    /// Input of the old tree.
     pub(super) base: Input,
-    /// What is compared with what.
-    pub(super) words: String,
+    /// Description of the comparison.
+    pub(super) description: String,
 }
 
 fn lock(input: &Input) -> Result<Option<Lock>, Failure> {
@@ -180,7 +180,7 @@ fn lock(input: &Input) -> Result<Option<Lock>, Failure> {
 }
 
 impl RuleArgs {
-    /// What the command line says goes before what the file says.
+    /// Merges command line and configuration; the command line has priority.
     pub(super) fn settings(&self, config: &Config) -> Settings {
         let profile = self.profile.map(|name| match name {
             ProfileName::Policy => Profile::Policy,
@@ -199,23 +199,23 @@ impl RuleArgs {
     }
 }
 
-/// A tree that cannot be had. Mistakes in protos are listed on stderr, each with its place.
+/// Converts a loading error. Errors in proto files are listed on stderr with their locations.
 pub(super) fn failure(failure: input::Failure) -> Failure {
     match failure {
         input::Failure::Unusable(unusable) => Failure::usage(unusable),
-        input::Failure::Mistakes(mistakes) => {
+        input::Failure::Compile(errors) => {
             let mut stderr = std::io::stderr().lock();
-            for mistake in &mistakes {
-                // Nobody is left to tell when stderr is closed.
-                let _ = writeln!(stderr, "{mistake}");
-                if let Some(other) = &mistake.other {
-                    let _ = writeln!(stderr, "{other}: note: the other one is here");
+            for error in &errors {
+                // A closed stderr is not an error.
+                let _ = writeln!(stderr, "{error}");
+                if let Some(other) = &error.other {
+                    let _ = writeln!(stderr, "{other}: note: first declaration");
                 }
             }
-            let count = mistakes.len();
-            let plural = if count == 1 { "" } else { "s" };
+            let count = errors.len();
+            let noun = if count == 1 { "error" } else { "errors" };
             Failure::broken(format_args!(
-                "the protos do not compile: {count} mistake{plural}"
+                "the proto files do not compile: {count} {noun}"
             ))
         }
     }

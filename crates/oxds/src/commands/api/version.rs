@@ -1,9 +1,9 @@
-//! `oxds api bump`, `freeze` and `suggest-version`: versions that follow changes.
+//! `oxds api bump`, `freeze` and `suggest-version`: file versions, frozen packages, tree version.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use oxds_apicheck::bump::{self, Bump, Edit, LOCK_FILE, Lock, Side, Versions};
+use oxds_apicheck::bump::{self, Bump, Edit, LOCK_FILE, Lock, VersionedTree, Versions};
 use oxds_apicheck::check;
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::report::Report;
@@ -15,7 +15,7 @@ use super::trees::{AgainstArgs, Pair, RuleArgs, TreeArgs};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Files that changed and whose version did not: list them, or write their versions
+/// List changed files with an outdated version, or update their versions
 #[derive(Debug, clap::Args)]
 pub(super) struct BumpArgs {
     #[command(flatten)]
@@ -26,26 +26,26 @@ pub(super) struct BumpArgs {
     rules: RuleArgs,
     #[command(flatten)]
     report: ReportArgs,
-    /// Write the versions: into the option of files that have it, into oxds-api.lock.json otherwise
+    /// Write the versions: into the file option if a file has it, otherwise into oxds-api.lock.json
     #[arg(long)]
     fix: bool,
-    /// Give every file that has no version its first one, too: from then on they must follow
+    /// Also give a first version to every file without one; from then on, versions are checked
     #[arg(long, requires = "fix")]
     init: bool,
 }
 
-/// Freeze packages: from now on no change in meaning passes `check`
+/// Freeze packages: any later change of meaning fails `check`
 #[derive(Debug, clap::Args)]
 pub(super) struct FreezeArgs {
-    /// The packages
+    /// Packages to freeze
     #[arg(value_name = "PACKAGE", required = true)]
     packages: Vec<String>,
-    /// The folder of the tree; oxds-api.lock.json is written there
+    /// Folder of the tree; oxds-api.lock.json is written there
     #[arg(long, value_name = "DIR", default_value = ".")]
     tree: PathBuf,
 }
 
-/// The version that the tree as a whole must have next
+/// Print the next version of the whole tree
 #[derive(Debug, clap::Args)]
 pub(super) struct SuggestArgs {
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub(super) struct SuggestArgs {
     against: AgainstArgs,
     #[command(flatten)]
     rules: RuleArgs,
-    /// The version of the older tree
+    /// Current version of the older tree
     #[arg(long, value_name = "VERSION")]
     current: Option<Version>,
 }
@@ -69,12 +69,12 @@ pub(super) fn bump(args: &BumpArgs) -> Result<Exit, Failure> {
         Versions::of(&pair.old, VERSION_OPTION, pair.old_lock.as_ref()),
         Versions::of(&pair.new, VERSION_OPTION, lock.as_ref()),
     );
-    let old = Side {
+    let old = VersionedTree {
         tree: &pair.old,
         hashes: &hashes.0,
         versions: &old_versions,
     };
-    let new = Side {
+    let new = VersionedTree {
         tree: &pair.new,
         hashes: &hashes.1,
         versions: &new_versions,
@@ -85,14 +85,14 @@ pub(super) fn bump(args: &BumpArgs) -> Result<Exit, Failure> {
             findings,
             Some(&pair.old),
             Some(&pair.new),
-            Some(pair.words.clone()),
+            Some(pair.description.clone()),
         );
         return args.report.print(&report);
     }
     let folder = args
         .tree
         .folder()
-        .ok_or_else(|| Failure::usage("--fix needs a folder"))?;
+        .ok_or_else(|| Failure::usage("--fix: TREE must be a folder"))?;
     let mut bumps = bump::bumps(old, new, &breaking);
     let mut lock = lock.unwrap_or_default();
     bumps.extend(bump::stale(new, &lock, &bumps));
@@ -116,7 +116,7 @@ pub(super) fn bump(args: &BumpArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Does the edits, file by file.
+/// Applies the edits to each file.
 fn write(pair: &Pair, edits: Vec<Edit>) -> Result<(), Failure> {
     let mut by_file: BTreeMap<String, Vec<Edit>> = BTreeMap::new();
     for edit in edits {
@@ -151,7 +151,7 @@ pub(super) fn freeze(args: &FreezeArgs) -> Result<Exit, Failure> {
         output.line(&format!("{package} is frozen in {}", path.display()))?;
     }
     for change in &changed {
-        output.line(&format!("{} changed since it was frozen", change.package))?;
+        output.line(&format!("{} changed after the freeze", change.package))?;
     }
     Ok(match changed.is_empty() {
         true => Exit::Success,
@@ -186,7 +186,7 @@ pub(super) fn suggest(args: &SuggestArgs) -> Result<Exit, Failure> {
         .collect();
     if !files.is_empty() {
         output.line(&format!(
-            "{class}: files by what changed in them: {}",
+            "{class}: changed files by class: {}",
             files.join(", ")
         ))?;
     }

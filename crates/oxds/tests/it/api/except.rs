@@ -1,4 +1,4 @@
-//! What of the findings does not count: `buf.yaml`, baselines, what is young, the grace of a frozen
+//! Findings that do not count: `buf.yaml`, baselines, young elements, the grace period of a frozen
 //! major.
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{api, edit, git, repository};
 use crate::support::oxds;
 
-/// A release made long ago, so that what is young is in none.
+/// Release long before the changes, so that young elements are unreleased.
 const RELEASED: &str = "releases:\n- {version: 1.0.0, date: 2021-01-10}\n";
 
 fn write(dir: &Path, name: &str, text: &str) {
@@ -18,7 +18,7 @@ fn write(dir: &Path, name: &str, text: &str) {
 
 fn commit(dir: &Path, message: &str, date: &str) {
     git(dir, &["add", "."]);
-    // Only the date of the commit counts, and only the environment can set it.
+    // The date of the commit matters, and only the environment can set it.
     let git = std::process::Command::new("git")
         .arg("-C")
         .arg(dir)
@@ -31,7 +31,7 @@ fn commit(dir: &Path, message: &str, date: &str) {
 }
 
 #[test]
-fn what_buf_leaves_out_is_left_out_and_counted() {
+fn paths_and_rules_ignored_by_buf_are_exempt() {
     let dir = repository();
     edit(dir.path(), "int32 count", "string count");
     let check = || api("check", dir.path(), &[]);
@@ -46,7 +46,7 @@ fn what_buf_leaves_out_is_left_out_and_counted() {
             "buf.yaml",
             &format!("version: v1\nbreaking:\n{breaking}\n"),
         );
-        check().expect(0, &["left out in buf.yaml"]);
+        check().expect(0, &["ignored by buf.yaml"]);
     }
     write(
         dir.path(),
@@ -57,16 +57,16 @@ fn what_buf_leaves_out_is_left_out_and_counted() {
 }
 
 #[test]
-fn an_exception_may_use_the_name_that_buf_has_for_the_rule() {
+fn exception_accepts_the_buf_rule_id() {
     let dir = repository();
     edit(dir.path(), "int32 count", "string count");
     let allow = "allow:\n- rule: FIELD_SAME_TYPE\n  element: shop.v1.Order.count\n  reason: not used\n  owner: shop\n";
     write(dir.path(), "oxds-api.yaml", allow);
-    api("check", dir.path(), &[]).expect(0, &["1 exempt (excepted: not used)"]);
+    api("check", dir.path(), &[]).expect(0, &["1 exempt (exception: not used)"]);
 }
 
 #[test]
-fn a_baseline_is_a_report_and_only_what_is_new_counts() {
+fn baseline_exempts_findings_of_an_earlier_report() {
     let dir = repository();
     edit(dir.path(), "package shop.v1;", "package shop;");
     let path = dir.path().join("baseline.json");
@@ -76,18 +76,19 @@ fn a_baseline_is_a_report_and_only_what_is_new_counts() {
         report.expect(1, &["PACKAGE_NAME"]);
         fs::write(&path, &report.stdout).expect("a file");
         let lint = api("lint", dir.path(), &["--baseline", baseline, "--stats"]);
-        lint.expect(0, &["in the baseline", "PACKAGE_NAME", "1 files judged"]);
+        lint.expect(0, &["in the baseline", "PACKAGE_NAME", "1 files checked"]);
     }
     write(dir.path(), "other/other.proto", "syntax = \"proto3\";\n");
     api("lint", dir.path(), &["--baseline", baseline]).expect(1, &["other.proto"]);
     fs::write(&path, "{}\n").expect("a file");
-    let no_report = "baseline.json:1: no report of `oxds api … --format json`";
+    let no_report =
+        "baseline.json:1: malformed baseline: expected the output of `oxds api … --format json`";
     api("lint", dir.path(), &["--baseline", baseline]).expect(2, &[no_report]);
     api("lint", dir.path(), &["--baseline", "gone.json"]).expect(2, &["gone.json"]);
 }
 
 #[test]
-fn lint_can_be_asked_about_changed_files_alone() {
+fn lint_changed_only_checks_changed_files() {
     let dir = repository();
     write(dir.path(), "old/old.proto", "syntax = \"proto3\";\n");
     commit(dir.path(), "two", "2021-01-01T00:00:00Z");
@@ -101,7 +102,7 @@ fn lint_can_be_asked_about_changed_files_alone() {
 }
 
 #[test]
-fn v35_what_is_younger_than_two_weeks_and_in_no_release_may_change() {
+fn v35_element_under_two_weeks_and_unreleased_may_change() {
     let dir = repository();
     write(dir.path(), "oxds-ledger.yaml", RELEASED);
     git(dir.path(), &["add", "."]);
@@ -112,7 +113,7 @@ fn v35_what_is_younger_than_two_weeks_and_in_no_release_may_change() {
         edit(dir.path(), to, from);
         ran
     };
-    // History does not reach back two weeks: nobody can tell what is young.
+    // The history is shorter than two weeks, so the age is unknown.
     change("int32 count", "string count").expect(1, &["FIELD_TYPE_CHANGED"]);
     let dir = repository_of_2021();
     edit(dir.path(), "count = 2;", "count = 2;\n  string note = 3;");
@@ -123,10 +124,10 @@ fn v35_what_is_younger_than_two_weeks_and_in_no_release_may_change() {
         edit(dir.path(), to, from);
         ran
     };
-    let young = "1 exempt (younger than 14 days and in no release)";
+    let young = "1 exempt (younger than 14 days and unreleased)";
     change("string note", "int32 note").expect(0, &[young]);
     change("int32 count", "string count").expect(1, &["FIELD_TYPE_CHANGED"]);
-    // A release made today has it.
+    // A release of today contains it.
     let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
     let made = format!("{RELEASED}- {{version: 1.1.0, date: {}}}\n", today.date());
     write(dir.path(), "oxds-ledger.yaml", &made);
@@ -134,7 +135,7 @@ fn v35_what_is_younger_than_two_weeks_and_in_no_release_may_change() {
 }
 
 #[test]
-fn v14_what_is_added_to_both_majors_may_enter_the_frozen_one_in_its_grace() {
+fn v14_addition_to_both_majors_is_exempt_in_the_grace_period() {
     let dir = repository_of_2021();
     let v1 = fs::read_to_string(dir.path().join("shop/v1/order.proto")).expect("the file");
     write(
@@ -162,7 +163,10 @@ fn v14_what_is_added_to_both_majors_may_enter_the_frozen_one_in_its_grace() {
         "shop/v2/order.proto",
         &v1.replace("shop.v1", "shop.v2"),
     );
-    check().expect(0, &["1 exempt (added to shop.v2 as well, in its grace)"]);
+    check().expect(
+        0,
+        &["1 exempt (added to shop.v2 as well, within the grace period)"],
+    );
     event(today.date().saturating_sub(jiff::Span::new().days(100)));
     check().expect(1, &["error[FROZEN_PACKAGE_CHANGED] shop.v1"]);
 }
@@ -171,7 +175,7 @@ fn head(dir: &Path) -> String {
     format!("{}/.git#ref=HEAD", dir.display())
 }
 
-/// A repository whose only commit was made in 2021, with a ledger.
+/// Creates a repository with a ledger whose only commit is of 2021.
 fn repository_of_2021() -> tempfile::TempDir {
     let dir = repository();
     write(dir.path(), "oxds-ledger.yaml", RELEASED);

@@ -1,4 +1,4 @@
-//! `oxds api`, as a team uses it: a repository, a branch, a change.
+//! `oxds api` in a team's workflow: a repository, a branch, a change.
 
 mod except;
 
@@ -28,7 +28,7 @@ fn git(dir: &Path, arguments: &[&str]) {
     assert!(git.status.success(), "{git:?}");
 }
 
-/// A repository with `ORDER` on main, on a branch where nothing changed yet.
+/// Creates a repository with `ORDER` on main, and an unchanged branch.
 fn repository() -> tempfile::TempDir {
     let dir = folder(&[("shop/v1/order.proto", ORDER)]);
     git(dir.path(), &["init", "-q"]);
@@ -52,7 +52,7 @@ fn api(command: &str, dir: &Path, more: &[&str]) -> Ran {
 }
 
 #[test]
-fn v62_one_command_without_configuration_checks_a_branch() {
+fn v62_check_without_configuration_compares_the_branch() {
     let dir = repository();
     let clean = api("check", dir.path(), &[]);
     clean.expect(
@@ -76,13 +76,13 @@ fn v62_one_command_without_configuration_checks_a_branch() {
 }
 
 #[test]
-fn a_finding_can_be_excepted_and_an_exception_is_not_forgotten() {
+fn write_allow_adds_exceptions_and_unused_ones_fail() {
     let dir = repository();
     edit(dir.path(), "int32 count", "string count");
     api("check", dir.path(), &["--write-allow"]).expect(2, &["--owner"]);
     let written = ["--write-allow", "--owner", "shop", "--reason", "not used"];
     api("check", dir.path(), &written).expect(1, &["FIELD_TYPE_CHANGED"]);
-    api("check", dir.path(), &[]).expect(0, &["1 exempt (excepted: not used)"]);
+    api("check", dir.path(), &[]).expect(0, &["1 exempt (exception: not used)"]);
     api("breaking", dir.path(), &[]).expect(0, &["1 exempt"]);
     edit(dir.path(), "string count", "int32 count");
     api("check", dir.path(), &[]).expect(1, &["oxds-api.yaml:2:3: error[EXCEPTION_UNUSED]"]);
@@ -91,7 +91,7 @@ fn a_finding_can_be_excepted_and_an_exception_is_not_forgotten() {
 }
 
 #[test]
-fn v22_versions_follow_and_are_written() {
+fn v22_bump_fix_writes_the_required_versions() {
     let dir = repository();
     let lock = |version: &str| {
         let hash = api("hash", dir.path(), &[]).stdout;
@@ -114,7 +114,7 @@ fn v22_versions_follow_and_are_written() {
 }
 
 #[test]
-fn v21_a_tree_without_versions_gets_its_first_ones() {
+fn v21_bump_init_writes_first_versions() {
     let dir = repository();
     api("bump", dir.path(), &["--fix"]).expect(0, &[]);
     assert!(!dir.path().join("oxds-api.lock.json").exists());
@@ -127,7 +127,7 @@ fn v21_a_tree_without_versions_gets_its_first_ones() {
 }
 
 #[test]
-fn a_folder_that_is_new_on_the_branch_has_nothing_to_break() {
+fn new_folder_on_a_branch_has_no_findings() {
     let dir = repository();
     let new = dir.path().join("api/box/v1");
     fs::create_dir_all(&new).expect("a folder");
@@ -137,10 +137,10 @@ fn a_folder_that_is_new_on_the_branch_has_nothing_to_break() {
 }
 
 #[test]
-fn v14_a_frozen_package_does_not_change() {
+fn v14_change_of_a_frozen_package_fails_check() {
     let dir = repository();
     let tree = dir.path().to_str().expect("UTF-8");
-    oxds(["api", "freeze", "shop.v2", "--tree", tree]).expect(2, &["no package `shop.v2`"]);
+    oxds(["api", "freeze", "shop.v2", "--tree", tree]).expect(2, &["unknown package `shop.v2`"]);
     oxds(["api", "freeze", "shop.v1", "--tree", tree]).expect(0, &["shop.v1 is frozen in "]);
     api("check", dir.path(), &[]).expect(0, &[]);
     edit(dir.path(), "message", "// A comment.\nmessage");
@@ -150,11 +150,11 @@ fn v14_a_frozen_package_does_not_change() {
 }
 
 #[test]
-fn v39_the_next_major_is_written_beside_its_source() {
+fn v39_next_major_is_written_beside_its_source() {
     let dir = repository();
     edit(dir.path(), "count = 2;", "count = 2 [deprecated = true];");
     api("next-major", dir.path(), &["--why"])
-        .expect(0, &["shop.v1.Order has count, which is deprecated"]);
+        .expect(0, &["shop.v1.Order has deprecated member count"]);
     api("next-major", dir.path(), &["--check"]).expect(1, &["order.proto is missing"]);
     api("next-major", dir.path(), &[]).expect(0, &["1 files of 1 packages, 1 written"]);
     let made = fs::read_to_string(dir.path().join("shop/v2alpha/order.proto")).expect("the file");
@@ -166,7 +166,7 @@ fn v39_the_next_major_is_written_beside_its_source() {
     api("next-major", dir.path(), &["--check"]).expect(0, &[]);
     api("next-major", dir.path(), &[]).expect(0, &["1 files of 1 packages, 0 written"]);
     api("typemap", dir.path(), &["--format", "json"]).expect(0, &["[]"]);
-    // V-19: and made stable.
+    // V-19: the alpha becomes stable.
     let promote = [
         "api",
         "promote",
@@ -179,11 +179,11 @@ fn v39_the_next_major_is_written_beside_its_source() {
     oxds(promote).expect(0, &["removed: shop/v2alpha/order.proto", urls]);
     assert!(dir.path().join("shop/v2/order.proto").exists());
     assert!(!dir.path().join("shop/v2alpha/order.proto").exists());
-    oxds(promote).expect(2, &["no package `shop.v2alpha`"]);
+    oxds(promote).expect(2, &["unknown package `shop.v2alpha`"]);
 }
 
 #[test]
-fn a_tree_that_does_not_compile_is_listed_mistake_by_mistake() {
+fn compile_errors_are_listed_with_locations() {
     let dir = repository();
     edit(dir.path(), "string id", "Gone id");
     edit(dir.path(), "int32 count = 2", "int32 count = 1");
@@ -192,31 +192,31 @@ fn a_tree_that_does_not_compile_is_listed_mistake_by_mistake() {
         3,
         &[
             "order.proto:6:3: error: Gone is not defined",
-            "error: the protos do not compile: 1 mistake",
+            "error: the proto files do not compile: 1 error",
         ],
     );
 }
 
 #[test]
-fn wrong_inputs_are_usage_errors() {
+fn unreadable_input_is_a_usage_error() {
     let dir = repository();
     let against = |other: &str| api("check", dir.path(), &["--against", other]);
-    against(".git#ref=nothing").expect(2, &["git knows no ref=nothing"]);
+    against(".git#ref=nothing").expect(2, &["unknown revision ref=nothing"]);
     against(".git#brunch=main").expect(2, &["brunch=main"]);
     against("crate:nothing@1.0.0").expect(2, &["cargo fetch"]);
     against("/no/such/folder").expect(2, &["/no/such/folder"]);
     let set = folder(&[("set.binpb", "\u{1}")]);
     let set = set.path().join("set.binpb");
-    against(set.to_str().expect("UTF-8")).expect(2, &["not a FileDescriptorSet"]);
+    against(set.to_str().expect("UTF-8")).expect(2, &["malformed FileDescriptorSet"]);
     let plain = folder(&[("a.proto", "syntax = \"proto3\";")]);
     api("check", plain.path(), &[]).expect(2, &["git"]);
-    oxds(["api", "explain", "NO_SUCH_RULE"]).expect(2, &["there is no rule NO_SUCH_RULE"]);
+    oxds(["api", "explain", "NO_SUCH_RULE"]).expect(2, &["unknown rule NO_SUCH_RULE"]);
     let said = ["FIELD_RENUMBERED", "V-27", "--- ok", "--- bad"];
     oxds(["api", "explain", "field_renumbered"]).expect(0, &said);
 }
 
 #[test]
-fn machines_get_their_forms() {
+fn each_report_format_is_rendered() {
     let dir = repository();
     edit(dir.path(), "int32 count", "string count");
     let form = |form: &str| api("check", dir.path(), &["--format", form]);
@@ -231,7 +231,7 @@ fn machines_get_their_forms() {
 }
 
 #[test]
-fn v8_a_check_tells_what_lint_finds_and_was_not_there() {
+fn v8_check_reports_new_lint_findings_only() {
     let dir = repository();
     let alpha = "syntax = \"proto3\";\n\npackage stock.v1alpha;\n\nmessage Item {}\n";
     let stock = dir.path().join("stock/v1alpha");
@@ -257,7 +257,7 @@ fn v8_a_check_tells_what_lint_finds_and_was_not_there() {
 }
 
 #[test]
-fn v43_the_clock_reads_the_ledger_and_a_removal_waits_for_it() {
+fn v43_removal_inside_the_deprecation_window_fails() {
     let dir = repository();
     edit(
         dir.path(),
@@ -284,21 +284,21 @@ fn v43_the_clock_reads_the_ledger_and_a_removal_waits_for_it() {
     let head = format!("{}/.git#ref=HEAD", dir.path().display());
     api("check", dir.path(), &["--against", &head]).expect(
         1,
-        &["removed while refused by default, and nothing is planned that ends its window"],
+        &["removed too early (phase: refused by default); no planned event allows the removal"],
     );
 }
 
 #[test]
-fn v61_a_field_is_added_another_deprecated_and_the_next_major_follows_until_it_is_stable() {
+fn v61_life_cycle_from_addition_to_the_next_stable_major() {
     let dir = repository();
     let tree = dir.path().to_str().expect("UTF-8");
     let read = |path: &str| fs::read_to_string(dir.path().join(path)).expect("a file");
-    // A field is added: nothing breaks, and there is no next major yet.
+    // Adding a field breaks nothing, and no next major exists yet.
     edit(dir.path(), "count = 2;", "count = 2;\n  string note = 3;");
     api("check", dir.path(), &[]).expect(0, &["no findings"]);
     oxds(["api", "next-major", tree]).expect(0, &[]);
     assert!(!dir.path().join("shop/v2alpha").exists());
-    // A field is deprecated: the next major is cut without it, its number and name reserved.
+    // Deprecating a field generates the next major without it; its number and name are reserved.
     edit(
         dir.path(),
         "int32 count = 2;",
@@ -314,13 +314,13 @@ fn v61_a_field_is_added_another_deprecated_and_the_next_major_follows_until_it_i
         "{next}"
     );
     assert!(next.contains("string note = 3;"), "{next}");
-    // Another edit of v1 is followed, and generating twice changes nothing.
+    // Another edit of v1 makes the next major outdated; generating twice changes nothing.
     edit(dir.path(), "note = 3;", "note = 3;\n  string place = 4;");
     oxds(["api", "next-major", tree, "--check"]).expect(1, &["order.proto"]);
     oxds(["api", "next-major", tree]).expect(0, &[]);
     oxds(["api", "next-major", tree, "--check"]).expect(0, &[]);
     assert!(read("shop/v2alpha/order.proto").contains("string place = 4;"));
-    // The alpha becomes stable; both majors are there to be served, and their types are mapped.
+    // The alpha becomes stable. Both majors exist, and their types are mapped.
     oxds(["api", "promote", "shop.v2alpha", "--tree", tree]).expect(
         0,
         &["type URL: type.googleapis.com/shop.v2alpha.Order -> type.googleapis.com/shop.v2.Order"],
@@ -328,18 +328,18 @@ fn v61_a_field_is_added_another_deprecated_and_the_next_major_follows_until_it_i
     assert!(read("shop/v2/order.proto").contains("package shop.v2;"));
     assert!(read("shop/v1/order.proto").contains("int32 count = 2"));
     api("lint", dir.path(), &[]).expect(0, &[]);
-    // The old major cannot be dropped while it was released.
+    // The old major cannot be removed, because it was released.
     fs::remove_dir_all(dir.path().join("shop/v1")).expect("the folder");
     api("check", dir.path(), &[]).expect(1, &["error[PACKAGE_REMOVED] shop.v1"]);
 }
 
 #[test]
-fn v20_the_owners_of_what_changed_are_named() {
+fn v20_review_lists_the_owners_of_changed_paths() {
     let dir = repository();
     let ledger = "owners:\n- path: shop/\n  team: \"@shop/api\"\n";
     fs::write(dir.path().join("oxds-ledger.yaml"), ledger).expect("a file");
     api("review", dir.path(), &[]).expect(0, &["no-api-review"]);
-    edit(dir.path(), "message", "// What was bought.\nmessage");
+    edit(dir.path(), "message", "// A purchase.\nmessage");
     api("review", dir.path(), &[])
         .expect(0, &["needs-api-review\nshop/v1/order.proto @shop/api\n"]);
 }

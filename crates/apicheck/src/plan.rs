@@ -1,4 +1,4 @@
-//! What becomes of each file and type in the next major: the plan that the printer follows.
+//! The plan of a next major or a promotion: new paths, packages and names. The printer follows it.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use prost_reflect::{DynamicMessage, Value};
 
 use crate::model::{Enum, EnumValue, Field, File, FileId, Message, Name, Options, Tree};
 
-/// Where files and types go. The empty plan leaves everything as it is.
+/// New paths and names of files and types. The empty plan changes nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     step: Step,
@@ -14,28 +14,28 @@ pub struct Plan {
     types: HashMap<Name, String>,
 }
 
-/// What is done to the files that move.
+/// Change that is applied to moved files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Step {
-    /// Deprecation and annotations are carried out.
+    /// Deprecated elements are removed and annotations are applied.
     #[default]
     NextMajor,
-    /// They get another name and nothing else.
+    /// Files and types are renamed, nothing else.
     Promotion,
 }
 
-/// The new place of a file.
+/// New path and package of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Move {
     pub(crate) path: String,
     pub(crate) package: String,
-    /// The version segment it had, and the one it gets: `v3`, `v4alpha`.
+    /// Old and new version segment: `v3`, `v4alpha`.
     pub(crate) version: (String, String),
 }
 
 impl Plan {
-    /// Cuts files: each goes to a new path and package, and with it every type that stays.
-    pub(super) fn cut(
+    /// Creates a plan that moves files to new paths and packages, with all types that stay.
+    pub(crate) fn cut(
         tree: &Tree,
         step: Step,
         files: impl IntoIterator<Item = (FileId, Move)>,
@@ -65,7 +65,7 @@ impl Plan {
         else {
             return;
         };
-        // Each enclosing message may have a new name of its own.
+        // Each enclosing message may have a new name.
         let mut full = package.to_string();
         let mut renamed = target.package.clone();
         for part in local.split('.') {
@@ -75,12 +75,12 @@ impl Plan {
         self.types.insert(name.clone(), renamed);
     }
 
-    /// Whether deprecation and annotations of a file are carried out.
+    /// Returns whether deprecations and annotations of a file are applied.
     pub(crate) fn carries_out(&self, file: FileId) -> bool {
         self.step == Step::NextMajor && self.files.contains_key(&file)
     }
 
-    /// The status of a file that moves.
+    /// Returns the `package_version_status` of moved files.
     pub(crate) fn status(&self) -> &'static str {
         match self.step {
             Step::NextMajor => "NEXT_MAJOR_VERSION_CANDIDATE",
@@ -92,29 +92,29 @@ impl Plan {
         (self.step == Step::NextMajor).then(|| new_name(tree, full))?
     }
 
-    /// The new place of a file; none when it stays.
+    /// Returns the new path and package of a file, or `None` if it stays.
     pub(crate) fn target(&self, file: FileId) -> Option<&Move> {
         self.files.get(&file)
     }
 
-    /// The path of a file afterwards.
+    /// Returns the path of a file after the move.
     pub(crate) fn path<'a>(&'a self, file: &'a File) -> &'a str {
         self.target(file.id)
             .map_or(&file.path, |target| &target.path)
     }
 
-    /// The package of a file afterwards.
+    /// Returns the package of a file after the move.
     pub(crate) fn package<'a>(&'a self, file: &'a File) -> &'a str {
         self.target(file.id)
             .map_or(&file.package, |target| &target.package)
     }
 
-    /// The full name of a type afterwards.
+    /// Returns the full name of a type after the move.
     pub(crate) fn type_name<'a>(&'a self, name: &'a str) -> &'a str {
         self.types.get(name).map_or(name, String::as_str)
     }
 
-    /// The types of the files that move, as they are called afterwards.
+    /// Returns the new names of all types in moved files.
     pub(crate) fn new_types(&self) -> impl Iterator<Item = &str> {
         self.types.values().map(String::as_str)
     }
@@ -131,19 +131,21 @@ impl Plan {
         !(self.carries_out(message.file) && field.options.deprecated())
     }
 
-    /// The first value of an enum cannot go: proto3 needs a zero.
+    /// Returns whether a value stays. The first value of an enum always stays, because proto3 needs
+    /// a zero.
     pub(crate) fn keeps_value(&self, of: &Enum, value: &EnumValue) -> bool {
         value.number == 0 || !(self.carries_out(of.file) && value.options.deprecated())
     }
 
-    /// The name of a field afterwards.
+    /// Returns the name of a field after the move.
     pub(crate) fn field_name<'a>(&self, message: &Message, field: &'a Field) -> &'a str {
         self.renamed(message.file, &field.options, FIELD_MIGRATE)
             .unwrap_or(&field.name)
     }
 
-    /// The oneof of a field afterwards.
+    /// Returns the oneof of a field after the move.
     pub(crate) fn oneof<'a>(&self, message: &'a Message, field: &'a Field) -> Option<&'a str> {
+        // `oneof_promotion` is applied in the next major (V-29, V-39).
         if self.carries_out(message.file)
             && let Some(oneof) = text_of(&field.options, FIELD_MIGRATE, "oneof_promotion")
         {
@@ -152,8 +154,9 @@ impl Plan {
         Some(&message.oneofs.get(field.oneof?)?.name)
     }
 
-    /// The name of a value afterwards.
+    /// Returns the name of a value after the move.
     pub(crate) fn value_name<'a>(&self, of: &Enum, value: &'a EnumValue) -> &'a str {
+        // proto3 requires a zero value: a removed one is renamed instead (V-39).
         if self.carries_out(of.file) && value.number == 0 && value.options.deprecated() {
             return UNAVAILABLE;
         }
@@ -173,10 +176,10 @@ impl Plan {
 }
 
 const FIELD_MIGRATE: &str = "udpa.annotations.field_migrate";
-/// What the zero of an enum is called when its meaning is gone.
+/// Name of the zero value of an enum after its removal.
 const UNAVAILABLE: &str = "DEPRECATED_AND_UNAVAILABLE_DO_NOT_USE";
 
-/// The annotations that are carried out, and not carried over.
+/// Annotations that are applied, and therefore not copied.
 pub(crate) const MIGRATE: &[&str] = &[
     FIELD_MIGRATE,
     "udpa.annotations.message_migrate",
@@ -185,7 +188,7 @@ pub(crate) const MIGRATE: &[&str] = &[
     "udpa.annotations.file_migrate",
 ];
 
-/// The new short name that a message or enum asks for.
+/// Returns the new short name that a message or enum requests.
 fn new_name<'a>(tree: &'a Tree, full: &str) -> Option<&'a str> {
     let (options, option) = match (tree.message(full), tree.enumeration(full)) {
         (Some(message), _) => (&message.options, "udpa.annotations.message_migrate"),
@@ -195,8 +198,8 @@ fn new_name<'a>(tree: &'a Tree, full: &str) -> Option<&'a str> {
     text_of(options, option, "rename")
 }
 
-/// A text in an annotation; none when it is not set or empty.
-pub(super) fn text_of<'a>(options: &'a Options, option: &str, part: &str) -> Option<&'a str> {
+/// Returns a text of an annotation, or `None` if it is unset or empty.
+pub(crate) fn text_of<'a>(options: &'a Options, option: &str, part: &str) -> Option<&'a str> {
     let annotation: &DynamicMessage = options.extension(option)?.as_message()?;
     annotation
         .fields()

@@ -1,0 +1,240 @@
+//! Configuration of a tree: `oxds-api.yaml`, with the exceptions from rules.
+//!
+//! ```yaml
+//! profile: policy
+//! languages: [go, cpp]
+//! roots: [shop]          # allowed first components of packages
+//! folders: [contrib]     # below these folders, paths follow packages again
+//! allow:
+//! - rule: FIELD_RENAMED
+//!   element: shop.v1.Order.id
+//!   old: id
+//!   new: order_id
+//!   reason: no generated code uses v1 yet
+//!   owner: shop-api
+//!   expires: 2027-03-31
+//! ```
+//!
+//! `rule` may also be the id of the counterpart in buf.
+//!
+//! An exception exempts one finding, not a rule and not a file. An exception that matches no
+//! finding, or is past its expiry date, is an error: exceptions do not outlive their reason.
+
+mod error;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use jiff::civil::Date;
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+pub use error::ConfigError;
+
+use crate::finding::{Finding, Language};
+use crate::rule::Profile;
+use crate::rules::exceptions::{Exception, Exceptions};
+use crate::rules::{self, Policy};
+
+/// Name of the configuration file in the top folder of a tree.
+pub const CONFIG_FILE: &str = "oxds-api.yaml";
+
+/// Contents of the file `oxds-api.yaml`.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// Profile, if the file sets one.
+    pub profile: Option<Profile>,
+    /// Languages whose generated code matters; all languages if empty.
+    pub languages: Vec<Language>,
+    /// Naming rules for packages and folders of this tree.
+    pub policy: Policy,
+    exceptions: Exceptions,
+}
+
+/// Serialised form of `oxds-api.yaml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConfigYaml {
+    profile: Option<String>,
+    #[serde(default)]
+    languages: Vec<String>,
+    #[serde(default)]
+    roots: Vec<String>,
+    #[serde(default)]
+    folders: Vec<String>,
+    #[serde(default)]
+    allow: Vec<Spanned<ExceptionYaml>>,
+}
+
+/// Serialised form of one exception. Without `old` and `new` it matches any values.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExceptionYaml {
+    rule: String,
+    element: String,
+    old: Option<String>,
+    new: Option<String>,
+    reason: String,
+    owner: String,
+    expires: Option<String>,
+}
+
+impl Config {
+    /// Reads the file. Returns `None` if it does not exist.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, or has an unknown key, rule, language or date.
+    pub fn read(path: &Path) -> Result<Option<Config>, ConfigError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Config::parse(path, &text).map(Some),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ConfigError {
+                place: path.display().to_string(),
+                why: error.to_string(),
+            }),
+        }
+    }
+
+    /// Parses the text of the file. `path` is used in errors.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
+        let place = |at: Option<(u64, u64)>| match at {
+            Some((line, column)) => format!("{}:{line}:{column}", path.display()),
+            None => path.display().to_string(),
+        };
+        let file = match text.trim() {
+            "" => ConfigYaml::default(),
+            _ => serde_saphyr::from_str(text).map_err(|error| ConfigError {
+                place: place(error.location().map(|at| (at.line(), at.column()))),
+                why: error.without_snippet().to_string(),
+            })?,
+        };
+        let wrong = |why: String| ConfigError {
+            place: place(None),
+            why,
+        };
+        let profile = file.profile.as_deref().map(profile).transpose();
+        let languages = file.languages.iter().map(|language| language.parse());
+        let allow = file.allow.into_iter().map(|entry| {
+            let (line, column) = (entry.referenced.line(), entry.referenced.column());
+            exception(entry.value, line as u32, column as u32).map_err(|why| ConfigError {
+                place: place(Some((line, column))),
+                why,
+            })
+        });
+        Ok(Config {
+            profile: profile.map_err(wrong)?,
+            languages: languages.collect::<Result<_, _>>().map_err(wrong)?,
+            policy: Policy {
+                roots: file.roots,
+                folders: file.folders,
+            },
+            exceptions: Exceptions {
+                path: path.to_owned(),
+                list: allow.collect::<Result<_, _>>()?,
+            },
+        })
+    }
+
+    /// Exempts the findings that match an exception. An expired exception matches nothing.
+    pub fn except(&self, findings: &mut [Finding], today: Date) {
+        self.exceptions.except(findings, today);
+    }
+
+    /// Returns the unused and the expired exceptions as findings. `findings` must be complete.
+    #[must_use]
+    pub fn left_over(&self, findings: &[Finding], today: Date) -> Vec<Finding> {
+        self.exceptions.left_over(findings, today)
+    }
+}
+
+/// Checks an exception, which stands at `line` and `column`.
+fn exception(entry: ExceptionYaml, line: u32, column: u32) -> Result<Exception, String> {
+    let is_known =
+        rules::find(&entry.rule).is_some() || rules::all().any(|rule| rule.is_called(&entry.rule));
+    if !is_known {
+        return Err(format!(
+            "unknown rule {}: `oxds api explain` lists all rules",
+            entry.rule
+        ));
+    }
+    for (key, value) in [("reason", &entry.reason), ("owner", &entry.owner)] {
+        if value.trim().is_empty() {
+            return Err(format!(
+                "empty {key}: an exception needs a reason and an owner"
+            ));
+        }
+    }
+    let expires = entry.expires.map(|date| {
+        date.parse().map_err(|_| {
+            format!("expires: malformed date {date:?}: expected a date such as 2027-03-31")
+        })
+    });
+    Ok(Exception {
+        rule: entry.rule,
+        element: entry.element,
+        old: entry.old,
+        new: entry.new,
+        reason: entry.reason,
+        owner: entry.owner,
+        expires: expires.transpose()?,
+        line,
+        column,
+    })
+}
+
+fn profile(name: &str) -> Result<Profile, String> {
+    match name {
+        "policy" => Ok(Profile::Policy),
+        "envoy-today" => Ok(Profile::EnvoyToday),
+        _ => Err(format!(
+            "unknown profile {name:?}: expected policy or envoy-today"
+        )),
+    }
+}
+
+/// Returns the text of `oxds-api.yaml` with a new exception for each of `findings`, in front of the
+/// existing ones. The rest of the text is unchanged.
+#[must_use]
+pub fn with_exceptions(text: &str, findings: &[&Finding], owner: &str, reason: &str) -> String {
+    let mut entries = String::new();
+    for finding in findings {
+        let _ = write!(
+            entries,
+            "- rule: {}\n  element: {}\n  old: {}\n  new: {}\n  reason: {}\n  owner: {}\n",
+            finding.rule.id,
+            quoted(&finding.element),
+            quoted(&finding.old_value),
+            quoted(&finding.new_value),
+            quoted(reason),
+            quoted(owner),
+        );
+    }
+    let mut out = String::with_capacity(text.len() + entries.len());
+    let mut placed = false;
+    for line in text.split_inclusive('\n') {
+        let is_list = !placed && line.starts_with("allow:");
+        if is_list {
+            out.push_str("allow:\n");
+            out.push_str(&entries);
+            placed = true;
+        } else {
+            out.push_str(line);
+        }
+    }
+    if !placed {
+        if !out.is_empty() && !out.ends_with('\n') {
+            out.push('\n');
+        }
+        out.push_str("allow:\n");
+        out.push_str(&entries);
+    }
+    out
+}
+
+/// Returns a JSON string, which is also valid YAML.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,168 @@
+//! Commits of a repository: their files, and the base of a comparison.
+
+use std::path::Path;
+
+use jiff::civil::Date;
+
+use super::failure::Unusable;
+use super::git::{folder_of, run};
+use super::listing::{Listing, is_wanted};
+use super::source::{Input, Revision};
+
+/// Lists the files of a commit.
+pub(super) fn listing(repository: &Path, revision: &Revision) -> Result<Listing, Unusable> {
+    let folder = folder_of(repository);
+    let commit = resolve(&folder, revision)?;
+    let tree = run(
+        &folder,
+        &["ls-tree", "-r", "-z", "--name-only", "--full-tree", &commit],
+    )?;
+    let mut paths: Vec<String> = tree
+        .split('\0')
+        .filter(|path| is_wanted(path))
+        .map(str::to_owned)
+        .collect();
+    paths.sort_unstable();
+    let place = match revision {
+        Revision::Branch(name) | Revision::Tag(name) | Revision::Ref(name) => name.clone(),
+    };
+    Ok(Listing::git(folder, commit, place, paths))
+}
+
+/// Reads one file of a commit. Returns `None` if the commit does not contain it.
+pub(super) fn file(
+    repository: &Path,
+    revision: &Revision,
+    path: &str,
+) -> Result<Option<Vec<u8>>, Unusable> {
+    let folder = folder_of(repository);
+    let commit = resolve(&folder, revision)?;
+    let object = format!("{commit}:{path}");
+    let text = run(&folder, &["cat-file", "blob", &object]);
+    Ok(text.ok().map(String::into_bytes))
+}
+
+fn resolve(folder: &Path, revision: &Revision) -> Result<String, Unusable> {
+    let candidates = match revision {
+        Revision::Branch(name) => vec![
+            format!("refs/heads/{name}"),
+            format!("refs/remotes/origin/{name}"),
+        ],
+        Revision::Tag(name) => vec![format!("refs/tags/{name}")],
+        Revision::Ref(name) => vec![name.clone()],
+    };
+    // A folder outside any repository is another error than an unknown commit.
+    run(folder, &["rev-parse", "--git-dir"])?;
+    let known = |name: &String| {
+        let commit = format!("{name}^{{commit}}");
+        run(
+            folder,
+            &[
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                &commit,
+            ],
+        )
+        .ok()
+    };
+    let commit = candidates.iter().find_map(known);
+    commit
+        .map(|commit| commit.trim().to_owned())
+        .ok_or_else(|| Unusable::UnknownRevision {
+            repository: folder.display().to_string(),
+            revision: revision.to_string(),
+            hint: shallow_hint(folder).to_owned(),
+        })
+}
+
+fn shallow_hint(folder: &Path) -> &'static str {
+    let shallow = run(folder, &["rev-parse", "--is-shallow-repository"]);
+    match shallow.is_ok_and(|answer| answer.trim() == "true") {
+        true => "; the clone is shallow: `git fetch --unshallow` fetches the rest",
+        false => "",
+    }
+}
+
+/// Default base of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// Merge base of HEAD and the default branch.
+    pub input: Input,
+    /// Description for people: `merge base 1a2b3c4 of HEAD and origin/main`.
+    pub description: String,
+}
+
+/// Returns the merge base of HEAD and the default branch of the repository that contains `folder`.
+/// On the default branch that is its last commit. The input has the same subfolder.
+///
+/// # Errors
+/// Fails if `folder` is in no repository, no default branch is known, or the clone is too shallow.
+pub fn merge_base(folder: &Path) -> Result<Base, Unusable> {
+    let folder = folder_of(folder);
+    let prefix = run(&folder, &["rev-parse", "--show-prefix"])?;
+    let branch = default_branch(&folder)?;
+    let base =
+        run(&folder, &["merge-base", "HEAD", &branch]).map_err(|_| Unusable::UnknownRevision {
+            repository: folder.display().to_string(),
+            revision: format!("merge base of HEAD and {branch}"),
+            hint: shallow_hint(&folder).to_owned(),
+        })?;
+    let commit = base.trim().to_owned();
+    let short = commit.get(..7).unwrap_or(&commit).to_owned();
+    let subdir = prefix.trim().trim_end_matches('/').to_owned();
+    Ok(Base {
+        description: format!("merge base {short} of HEAD and {branch}"),
+        input: Input::Git {
+            repository: folder,
+            revision: Revision::Ref(short),
+            subdir: (!subdir.is_empty()).then_some(subdir),
+        },
+    })
+}
+
+/// Returns the last commit in the history of a git input on or before a day (UTC, by commit date).
+/// Returns `None` if the history is too short, and for inputs without history.
+///
+/// # Errors
+/// Fails if the commit of `input` is unknown.
+pub fn as_of(input: &Input, date: Date) -> Result<Option<Input>, Unusable> {
+    let Input::Git {
+        repository,
+        revision,
+        subdir,
+    } = input
+    else {
+        return Ok(None);
+    };
+    let folder = folder_of(repository);
+    let commit = resolve(&folder, revision)?;
+    let until = format!("--until={date}T23:59:59Z");
+    let found = run(&folder, &["rev-list", "-1", &until, &commit])?;
+    Ok((!found.is_empty()).then(|| Input::Git {
+        repository: repository.clone(),
+        revision: Revision::Ref(found.trim().to_owned()),
+        subdir: subdir.clone(),
+    }))
+}
+
+fn default_branch(folder: &Path) -> Result<String, Unusable> {
+    let known = |name: &str| {
+        run(folder, &["rev-parse", "--verify", "--quiet", name])
+            .is_ok()
+            .then(|| name.to_owned())
+    };
+    let head = run(
+        folder,
+        &["symbolic-ref", "--short", "refs/remotes/origin/HEAD"],
+    );
+    let head = head.ok().map(|name| name.trim().to_owned());
+    let usual = ["origin/main", "origin/master", "main", "master"];
+    head.or_else(|| usual.into_iter().find_map(known))
+        .ok_or_else(|| Unusable::UnknownRevision {
+            repository: folder.display().to_string(),
+            revision: "default branch (origin/HEAD, main, master)".to_owned(),
+            hint: "; choose the base with --against .git#ref=…".to_owned(),
+        })
+}

@@ -1,0 +1,134 @@
+//! Exceptions from rules, and the rules about exceptions.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use jiff::civil::Date;
+
+use crate::finding::{Finding, Location, Severity};
+use crate::model::Span;
+use crate::rule::{Category, Compares, Profiles, Rule};
+
+/// Exception that matches no finding.
+static UNUSED: Rule = Rule {
+    id: "EXCEPTION_UNUSED",
+    behaviours: &[],
+    purpose: "Every exception matches a finding",
+    why: "The change it was written for was merged, reverted or spelled differently. If the exception stays, \
+     it also hides the next change of the same form. Remove it.",
+    category: Category::Policy,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &[],
+};
+
+/// Exception past its expiry date.
+static EXPIRED: Rule = Rule {
+    id: "EXCEPTION_EXPIRED",
+    behaviours: &[],
+    purpose: "No exception is used after its expiry date",
+    why: "Its author wanted a new decision by that date. Fix the finding, or set a \
+     new date and state the reason.",
+    category: Category::Policy,
+    profiles: Profiles::ERROR,
+    compares: Compares::Pair,
+    buf: &[],
+};
+
+/// Rules of this file.
+pub(super) const RULES: &[&Rule] = &[&UNUSED, &EXPIRED];
+
+/// All exceptions of a configuration file.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Exceptions {
+    /// Path of the configuration file, for findings.
+    pub(crate) path: PathBuf,
+    pub(crate) list: Vec<Exception>,
+}
+
+/// One exception, which exempts one finding.
+#[derive(Debug, Clone)]
+pub(crate) struct Exception {
+    /// Id of the rule, or of its counterpart in buf.
+    pub(crate) rule: String,
+    /// Full name of the element.
+    pub(crate) element: String,
+    /// Old value of the finding; `None` matches any.
+    pub(crate) old: Option<String>,
+    /// New value of the finding; `None` matches any.
+    pub(crate) new: Option<String>,
+    pub(crate) reason: String,
+    pub(crate) owner: String,
+    /// Last day on which the exception applies.
+    pub(crate) expires: Option<Date>,
+    /// Line in the configuration file, counted from 1.
+    pub(crate) line: u32,
+    /// Column in the configuration file, counted from 1.
+    pub(crate) column: u32,
+}
+
+impl Exceptions {
+    /// Exempts the findings that match an exception. An expired exception matches nothing.
+    pub(crate) fn except(&self, findings: &mut [Finding], today: Date) {
+        for exception in self.list.iter().filter(|one| !one.is_expired(today)) {
+            for finding in findings.iter_mut().filter(|one| exception.is_for(one)) {
+                finding.exempt = Some(format!("exception: {}", exception.reason));
+            }
+        }
+    }
+
+    /// Returns the unused and the expired exceptions as findings. `findings` must be complete.
+    pub(crate) fn left_over(&self, findings: &[Finding], today: Date) -> Vec<Finding> {
+        let left_over = self.list.iter().filter_map(|exception| {
+            let Exception { rule, owner, .. } = exception;
+            if let Some(expires) = exception.expires.filter(|_| exception.is_expired(today)) {
+                let message = format!("expired on {expires}; owner: {owner}");
+                return Some(self.finding(exception, &EXPIRED, message));
+            }
+            let used = findings.iter().any(|finding| exception.is_for(finding));
+            let message = format!("matches no finding of {rule}; owner: {owner}");
+            (!used).then(|| self.finding(exception, &UNUSED, message))
+        });
+        left_over.collect()
+    }
+
+    fn finding(&self, exception: &Exception, rule: &'static Rule, message: String) -> Finding {
+        let (line, column) = (exception.line, exception.column);
+        Finding {
+            rule,
+            severity: Severity::Error,
+            element: exception.element.clone(),
+            message,
+            old_value: String::new(),
+            new_value: String::new(),
+            old: None,
+            new: Some(Location {
+                path: self.path.display().to_string(),
+                span: Some(Span {
+                    line,
+                    column,
+                    end_line: line,
+                    end_column: column,
+                }),
+            }),
+            languages: BTreeSet::new(),
+            fix: None,
+            exempt: None,
+        }
+    }
+}
+
+impl Exception {
+    fn is_expired(&self, today: Date) -> bool {
+        self.expires.is_some_and(|expires| expires < today)
+    }
+
+    fn is_for(&self, finding: &Finding) -> bool {
+        let same =
+            |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|w| w == value);
+        finding.rule.is_called(&self.rule)
+            && self.element == finding.element
+            && same(&self.old, &finding.old_value)
+            && same(&self.new, &finding.new_value)
+    }
+}
