@@ -5,14 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxds_core::group::GroupUpdate;
 use oxds_core::rollback::{NackedVersion, Rollback, RollbackKey, RolledBack};
-use oxds_core::session::{NackedResource, Session};
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_core::time::Instant;
 use oxds_types::{ResourceType, Version};
 use tracing::warn;
 
 use crate::cache::Cache;
-use crate::discovery::Clients;
+use crate::discovery::{Clients, ReportedNack};
 use crate::metrics::Metrics;
 
 /// Reaction to NACKs of a change that came from the store.
@@ -35,31 +34,6 @@ pub(crate) struct RollbackDriver {
     machine: Option<Mutex<Rollback>>,
     cache: Cache,
     metrics: Arc<Metrics>,
-}
-
-/// The NACK of one resource.
-pub(crate) struct ReportedNack {
-    pub(crate) resource_type: ResourceType,
-    pub(crate) name: Arc<str>,
-    pub(crate) resource: NackedResource,
-}
-
-impl ReportedNack {
-    /// Returns the resources among `names` that the client rejects in their latest version.
-    pub(crate) fn of_session(
-        session: &Session,
-        resource_type: &ResourceType,
-        names: Vec<Arc<str>>,
-    ) -> impl Iterator<Item = Self> {
-        names.into_iter().filter_map(move |name| {
-            let resource = session.resource_status(resource_type, &name)?.nacked?;
-            Some(Self {
-                resource_type: resource_type.clone(),
-                name,
-                resource,
-            })
-        })
-    }
 }
 
 /// A store update after review: without the changes that were rolled back before.
@@ -209,7 +183,7 @@ impl Accepted {
         if tallies.is_empty() {
             return Self::default();
         }
-        clients.each(cache, |_, client, snapshot| {
+        clients.each(cache, |client, snapshot| {
             // A client in sync lacks nothing; it only shows that somebody sees the resource.
             let in_sync = client.is_in_sync(snapshot);
             for ((resource_type, name, version), tally) in &mut tallies {

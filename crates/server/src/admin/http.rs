@@ -26,7 +26,7 @@ use crate::server::{Bound, Peer, Ports};
 /// Serves the HTTP port until a shutdown begins.
 pub(crate) async fn serve(ports: Ports, bound: Bound, admin: Arc<Admin>) {
     let router = router(admin);
-    let patience = ports.server.limits.first_request;
+    let timeout = ports.server.limits.first_request;
     ports
         .accept(bound, |connection, socket, address| {
             let (router, called) = (router.clone(), connection.called());
@@ -39,7 +39,7 @@ pub(crate) async fn serve(ports: Ports, bound: Bound, admin: Arc<Admin>) {
                 let mut builder = http1::Builder::new();
                 builder
                     .timer(TokioTimer::new())
-                    .header_read_timeout(patience);
+                    .header_read_timeout(timeout);
                 let served = pin!(builder.serve_connection(TokioIo::new(socket), service));
                 connection
                     .drive(served, http1::Connection::graceful_shutdown, &address)
@@ -50,23 +50,25 @@ pub(crate) async fn serve(ports: Ports, bound: Bound, admin: Arc<Admin>) {
 }
 
 fn router(admin: Arc<Admin>) -> Router {
-    let door = from_fn_with_state(Arc::clone(&admin.context), deny_without_certificate);
+    let authenticated = from_fn_with_state(Arc::clone(&admin.context), deny_without_certificate);
+    let rest = rest_router(&admin.context).route_layer(authenticated);
     Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/status.json", get(status))
-        .with_state(Arc::clone(&admin))
-        .merge(rest_router(&admin.context).route_layer(door))
+        .with_state(admin)
+        .merge(rest)
 }
 
-/// What the gRPC port has too: tools need one address only, and who polls can show a certificate.
+/// Returns the routes that the gRPC port has too: tools need only one address, and a poll client can be authenticated.
 pub(crate) fn beside_grpc(admin: Arc<Admin>) -> Router {
     let hooks = from_fn_with_state(Arc::clone(&admin.context.server), middleware::run);
+    let rest = rest_router(&admin.context);
     Router::new()
-        .route("/status.json", get(status_to_clients).layer(hooks))
-        .with_state(Arc::clone(&admin))
-        .merge(rest_router(&admin.context))
+        .route("/status.json", get(status_for_clients).layer(hooks))
+        .with_state(admin)
+        .merge(rest)
 }
 
 async fn metrics(State(admin): State<Arc<Admin>>) -> Response {
@@ -78,50 +80,52 @@ async fn metrics(State(admin): State<Arc<Admin>>) -> Response {
 }
 
 async fn ready(State(admin): State<Arc<Admin>>) -> (StatusCode, &'static str) {
-    if admin.context.server.closing.is_cancelled() {
+    let context = &admin.context;
+    if context.server.closing.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
-    } else if admin.context.cache.snapshot().is_loaded() {
+    } else if context.cache.snapshot().is_loaded() {
         (StatusCode::OK, "ok\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "nothing is loaded yet\n")
+        (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "no configuration loaded yet\n",
+        )
     }
 }
 
-/// Where clients come too, it is for those who may know what others have (S-78).
-async fn status_to_clients(
+/// Handles `/status.json` on the gRPC port, where it needs the permission to inspect other clients (S-78).
+async fn status_for_clients(
     State(admin): State<Arc<Admin>>,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
 ) -> Response {
     match admin.context.may_inspect(&peer) {
-        Ok(()) => status_page(&admin, &headers).await,
+        Ok(()) => status_response(&admin, &headers).await,
         Err(denied) => (StatusCode::FORBIDDEN, denied.to_string()).into_response(),
     }
 }
 
 async fn status(State(admin): State<Arc<Admin>>, headers: HeaderMap) -> Response {
-    status_page(&admin, &headers).await
+    status_response(&admin, &headers).await
 }
 
-/// The status as it is, or, to who knows how it was (`If-None-Match`), as soon as it may be another within the time that
-/// it wants to wait: that long for a 304.
-async fn status_page(admin: &Admin, headers: &HeaderMap) -> Response {
-    let (notifier, closing) = (
-        admin.context.cache.notifier(),
-        &admin.context.server.closing,
-    );
+/// Returns the status. A client that has the current one (`If-None-Match`) gets the next one, or 304 after the time that
+/// it is willing to wait (`Prefer: wait=N`).
+async fn status_response(admin: &Admin, headers: &HeaderMap) -> Response {
+    let server = &admin.context.server;
+    let notifier = admin.context.cache.notifier();
     let quoted = |tag: &str| format!("\"{tag}\"");
     let (tag, known) = (notifier.tag(), headers.get(header::IF_NONE_MATCH));
     if known.is_some_and(|known| *known == *quoted(&tag)) {
-        let limit = admin.context.server.limits.poll_hold_max;
+        let limit = server.limits.poll_hold_max;
         let wait = wait_preferred(headers).unwrap_or_default().min(limit);
         tokio::select! {
             () = notifier.changed_from(&tag) => {}
             () = tokio::time::sleep(wait) => return StatusCode::NOT_MODIFIED.into_response(),
-            () = closing.cancelled() => {}
+            () = server.closing.cancelled() => {}
         }
     }
-    // Before looking: what happens meanwhile makes it another one.
+    // Before the status is read: a change in the meantime must lead to another tag.
     let tag = quoted(&notifier.tag());
     ([(header::ETAG, tag)], Json(Status::of(admin))).into_response()
 }

@@ -1,15 +1,15 @@
-//! The HTTP port: what operators and their tools look at.
+//! Admin HTTP: the HTTP port for operators and tools.
 //!
-//! | path | says |
+//! | path | content |
 //! |---|---|
 //! | `/metrics` | counters, for Prometheus |
-//! | `/healthz` | 200 as long as the process answers |
-//! | `/readyz` | 200 once there is something to serve and until a shutdown begins, else 503 |
-//! | `/status.json` | clients, what they have and rejected, what is wrong with the store: see `docs/status-json.md` |
-//! | `/v3/discovery:clusters`, … | REST discovery, for clients that poll |
+//! | `/healthz` | 200 while the process responds |
+//! | `/readyz` | 200 from the first load until a shutdown begins, else 503 |
+//! | `/status.json` | clients, their resources and NACKs, store errors: see `docs/status-json.md` |
+//! | `/v3/discovery:clusters`, … | REST discovery |
 //!
-//! `/status.json` and REST discovery are on the gRPC port too, which knows its clients: over HTTP/2, and over HTTP/1.1
-//! where a TLS handshake agrees to it.
+//! `/status.json` and REST discovery are also on the gRPC port, which can authenticate clients: over HTTP/2, and over
+//! HTTP/1.1 if a TLS handshake negotiates it.
 
 mod http;
 mod state;

@@ -1,4 +1,4 @@
-//! The reverse index: who must be woken when a resource changes.
+//! Reverse index: from a changed resource to the sessions to wake.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,16 +12,16 @@ use tokio::sync::Notify;
 
 use super::watchers::{Id, Watched, Watchers};
 
-/// Entered by sessions when their subscription changes, read by the writer when resources do.
+/// Sessions by the resources that they watch. Sessions change it with their subscription; the writer reads it.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    entries: Mutex<Entries>,
+    entries: Mutex<IndexEntries>,
     wakeups: Arc<Wakeups>,
     /// Notified when a subscription is added or removed.
     subscriptions: Arc<Notify>,
 }
 
-/// How often sessions were woken, counted for all indexes of a cache.
+/// Number of wake-ups of sessions, for all indexes of a cache.
 #[derive(Debug, Default)]
 pub(super) struct Wakeups(AtomicU64);
 
@@ -36,8 +36,8 @@ impl Wakeups {
 }
 
 #[derive(Debug, Default)]
-struct Entries {
-    /// Of sessions, and of what they watch together.
+struct IndexEntries {
+    /// Last id of a session or of a set of names.
     next: Id,
     sessions: HashMap<Id, Arc<AtomicWaker>>,
     resource_types: HashMap<ResourceType, Watchers>,
@@ -52,7 +52,8 @@ impl Index {
         }
     }
 
-    pub(super) fn register_session(&self) -> (Id, Arc<AtomicWaker>) {
+    /// Registers a session, and returns its id and its waker.
+    pub(super) fn register(&self) -> (Id, Arc<AtomicWaker>) {
         let mut entries = self.lock();
         let id = new_id(&mut entries.next);
         let waker = Arc::new(AtomicWaker::new());
@@ -60,7 +61,7 @@ impl Index {
         (id, waker)
     }
 
-    /// Enters a session under what it did not watch before.
+    /// Adds resources to a session, which must not watch them yet.
     pub(super) fn insert(
         &self,
         id: Id,
@@ -98,7 +99,7 @@ impl Index {
         }
     }
 
-    /// Takes a session out of some of what it watches.
+    /// Removes resources from a session.
     pub(super) fn remove(
         &self,
         id: Id,
@@ -112,7 +113,7 @@ impl Index {
         self.subscriptions.notify_one();
     }
 
-    /// Forgets a session and all that it was entered under.
+    /// Removes a session and everything that it watches.
     pub(super) fn deregister(&self, id: Id, watched: &HashMap<ResourceType, Watched>) {
         let mut entries = self.lock();
         entries.sessions.remove(&id);
@@ -122,7 +123,7 @@ impl Index {
         self.subscriptions.notify_one();
     }
 
-    /// Wakes whoever watches any of these, once each.
+    /// Wakes every session that watches one of these resources, once.
     pub(super) fn wake(&self, changed: &[ChangedResource]) {
         let entries = self.lock();
         let mut concerned: HashSet<Id> = HashSet::new();
@@ -156,14 +157,14 @@ impl Index {
         self.wakeups.add(woken);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        // Each change of the entries is complete in itself, so a panic leaves nothing torn.
+    fn lock(&self) -> MutexGuard<'_, IndexEntries> {
+        // Each change leaves complete entries, so poisoning does not matter.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Entries {
-    /// Kinds, too, go with the last who watches them.
+impl IndexEntries {
+    /// Changes the watchers of a type, and removes the type with its last watcher.
     fn change(&mut self, resource_type: &ResourceType, change: impl FnOnce(&mut Watchers)) {
         if let Some(watchers) = self.resource_types.get_mut(resource_type) {
             change(watchers);
@@ -190,16 +191,12 @@ mod tests {
         }
     }
 
-    /// Given one session on all clusters, one on cluster a, one on cluster b,
-    /// when a changes, only those concerned are woken; a change that concerns one twice wakes it once.
+    /// Given sessions on all clusters, on cluster `a`, and on cluster `b`: a change wakes the sessions that watch it, and a
+    /// session that watches several changed clusters once.
     #[test]
-    fn only_those_concerned_are_woken() {
+    fn change_wakes_only_sessions_that_watch_it() {
         let index = Index::default();
-        let [all, a, b] = [
-            index.register_session().0,
-            index.register_session().0,
-            index.register_session().0,
-        ];
+        let [all, a, b] = [index.register().0, index.register().0, index.register().0];
         let name = |name: &str| Interest::Name(name.into());
         let watch = |id, interest| {
             index.insert(
@@ -224,11 +221,11 @@ mod tests {
         assert_eq!(index.wakeups.get(), 5);
     }
 
-    /// Given sessions that came, watched and went, nothing of them is left.
+    /// Given a session that has watched resources: after it is deregistered the index is empty.
     #[test]
-    fn what_is_struck_out_leaves_nothing() {
+    fn deregistered_session_leaves_no_entries() {
         let index = Index::default();
-        let (id, _) = index.register_session();
+        let (id, _) = index.register();
         let mut watched: HashMap<ResourceType, Watched> = HashMap::new();
         for (resource_type, interest) in [
             (ResourceType::CLUSTER, Interest::All),

@@ -1,17 +1,16 @@
-//! What is served, published to every session without a lock on the way.
+//! The cache: the resources to serve, published to every session without a lock on the read path.
 //!
 //! ```text
-//!                        ┌─▶ View of all nodes ──arc-swap──▶ Arc<Snapshot> ◀──load── sessions
-//!  writer ──update──▶ Cache                └─ index: (kind, name) → sessions ──wake──▶
-//!                        └─▶ View of the nodes in groups …       (as many as there are memberships with a client)
+//!                        ┌─▶ View of nodes without a group ──arc-swap──▶ Arc<Snapshot> ◀──load── sessions
+//!  writer ──update──▶ Cache                └─ index: (type, name) → sessions ──wake──▶
+//!                        └─▶ View of the nodes in groups …       (one per membership with a client)
 //! ```
 //!
-//! One writer at a time makes the next snapshot, puts it in place and wakes the sessions that watch something that
-//! changed. It never touches a socket, and waits for nobody. A session that is woken loads the snapshot and asks its
-//! machine what to send.
+//! One writer at a time creates the next snapshot, publishes it, and wakes the sessions that watch a changed resource. It
+//! writes to no socket and waits for no client. A woken session loads the snapshot and decides what to send.
 //!
-//! A view lives as long as somebody looks at it. The next node of its membership has it made again, from the root's
-//! snapshot and what the groups put over it.
+//! A view lives while a session uses it. For the next node of the same membership the cache creates it again, from the
+//! snapshot of the root view and the resources of the groups.
 
 mod index;
 mod nodes;
@@ -35,7 +34,7 @@ use nodes::NodeRegistry;
 pub(crate) use notifier::ChangeNotifier;
 pub(crate) use view::{View, Watcher};
 
-/// The resources that servers serve. A handle: clones share one state.
+/// The resources that servers serve. A cheap handle: clones share one state.
 ///
 /// ```
 /// use envoy_types::pb::envoy::config::cluster::v3::Cluster;
@@ -50,25 +49,26 @@ pub(crate) use view::{View, Watcher};
 /// # Ok::<_, oxds_types::codec::InvalidMessage>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Cache(Arc<Inner>);
+pub struct Cache(Arc<CacheState>);
 
 #[derive(Debug)]
-struct Inner {
+struct CacheState {
+    /// View of nodes without a group.
     root: Arc<View>,
-    /// Held while the next state is made: updates come one after the other.
+    /// Locked while the next state is created, so updates are serial.
     grouped: Mutex<Grouped>,
     wakeups: Arc<Wakeups>,
     /// Notified when a subscription is added or removed.
     subscriptions: Arc<Notify>,
     node_registry: Arc<NodeRegistry>,
-    /// Grows when nodes may be in other groups than before.
+    /// Incremented when nodes may be in other groups than before.
     memberships: AtomicU64,
-    /// Cancelled when something was loaded: who waits for that is told once.
+    /// Cancelled by the first load.
     loaded: CancellationToken,
     notifier: Arc<ChangeNotifier>,
 }
 
-/// What is not for all nodes.
+/// Groups, and the views of nodes in groups.
 #[derive(Debug, Default)]
 struct Grouped {
     groups: Groups,
@@ -76,19 +76,19 @@ struct Grouped {
 }
 
 impl Cache {
-    /// A cache that nothing has been loaded into: sessions wait until the first change set, be it an empty one.
+    /// Returns a cache without a configuration: sessions wait for the first change set, which may be empty (S-26).
     #[must_use]
     pub fn new() -> Self {
         Self::with_limits(Limits::default())
     }
 
-    /// The same, with other limits than the default ones.
+    /// Returns such a cache with other limits than the default ones.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
         let wakeups = Arc::new(Wakeups::default());
         let subscriptions = Arc::new(Notify::new());
         let index = Index::new(Arc::clone(&wakeups), Arc::clone(&subscriptions));
-        Self(Arc::new(Inner {
+        Self(Arc::new(CacheState {
             root: View::new(Membership::default(), Snapshot::with_limits(limits), index),
             grouped: Mutex::default(),
             wakeups,
@@ -100,23 +100,23 @@ impl Cache {
         }))
     }
 
-    /// Applies a change set as one (S-69), wakes the sessions it concerns, and returns what nodes see that are in no
-    /// group.
+    /// Applies a change set atomically (S-69), and wakes the sessions that watch a changed resource. Returns the snapshot
+    /// of nodes without a group.
     ///
-    /// An empty change set, where nothing was loaded before, says that there is nothing.
+    /// As the first change set, an empty one loads an empty configuration (S-27).
     pub fn apply(&self, changes: ChangeSet) -> Arc<Snapshot> {
         self.update(changes, Vec::new())
     }
 
-    /// The same, together with changes of groups (S-74): every session sees all that concerns it at once.
+    /// Applies a change set and changes of groups atomically (S-74). Returns the snapshot of nodes without a group.
     ///
-    /// Costs O(changes) for every membership that has a session. Where it changes who is in which group, the streams
-    /// of nodes whose groups are others now are ended, and the clients connect again.
+    /// Costs O(changes) for every membership with a session. If the update moves a node to other groups, the server ends
+    /// its streams, and the client reconnects.
     pub fn update(&self, changes: ChangeSet, groups: Vec<GroupUpdate>) -> Arc<Snapshot> {
         self.write(|_, _| (Some(changes), groups))
     }
 
-    /// Serves exactly these to all nodes, besides what groups have. What is equal to what is served is no change.
+    /// Replaces the resources for all nodes; resources of groups stay. A resource with equal content is not a change.
     pub fn replace<R: Into<Arc<Resource>>>(
         &self,
         resources: impl IntoIterator<Item = R>,
@@ -129,7 +129,7 @@ impl Cache {
         })
     }
 
-    /// The same for one kind; the others stay as they are.
+    /// Replaces the resources of one type for all nodes; other types stay.
     pub fn replace_type<R: Into<Arc<Resource>>>(
         &self,
         resource_type: &ResourceType,
@@ -141,9 +141,10 @@ impl Cache {
         })
     }
 
-    /// Serves exactly these to the nodes that match, besides what all nodes see or instead of it (S-74).
+    /// Replaces the resources of a group. Matching nodes see them in addition to the resources for all nodes; a resource
+    /// of the group hides one of the same type and name (S-74).
     ///
-    /// No client is answered before what all nodes see was loaded, be it nothing.
+    /// Clients get no response before the resources for all nodes are loaded, with an empty change set if there are none.
     pub fn replace_group<R: Into<Arc<Resource>>>(
         &self,
         name: &str,
@@ -153,13 +154,13 @@ impl Cache {
         self.write(|_, groups| (None, vec![groups.replacing(name, Some(matcher), resources)]));
     }
 
-    /// Serves a group to nobody any more, and forgets what it has.
+    /// Removes a group and its resources.
     pub fn remove_group(&self, name: &str) {
         let nothing: [Arc<Resource>; 0] = [];
         self.write(|_, groups| (None, vec![groups.replacing(name, None, nothing)]));
     }
 
-    /// Makes the next state out of the present one.
+    /// Creates and publishes the next state.
     fn write(
         &self,
         next: impl FnOnce(&Snapshot, &Groups) -> (Option<ChangeSet>, Vec<GroupUpdate>),
@@ -202,25 +203,25 @@ impl Cache {
         root
     }
 
-    /// What nodes see that are in no group.
+    /// Returns the snapshot of nodes without a group.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.0.root.snapshot()
     }
 
-    /// What a node sees.
+    /// Returns the snapshot of a node.
     #[must_use]
     pub fn snapshot_for(&self, node: &Node) -> Arc<Snapshot> {
         self.view(node).snapshot()
     }
 
-    /// The groups that a node is in, the most specific first.
+    /// Returns the groups of a node, the most specific first.
     #[must_use]
     pub fn groups_of(&self, node: &Node) -> Vec<Arc<str>> {
         self.grouped().groups.of(node).to_vec()
     }
 
-    /// What a group has, whoever sees it.
+    /// Returns a resource of a group.
     pub(crate) fn of_group(
         &self,
         group: &str,
@@ -233,7 +234,7 @@ impl Cache {
             .cloned()
     }
 
-    /// The groups there are, with how many resources each has.
+    /// Returns all groups, each with its number of resources.
     pub(crate) fn groups(&self) -> Vec<(Arc<str>, usize)> {
         let grouped = self.grouped();
         let groups = grouped.groups.iter();
@@ -242,12 +243,12 @@ impl Cache {
             .collect()
     }
 
-    /// A number that changes whenever nodes may be in other groups than before.
+    /// Returns a number that changes whenever nodes may be in other groups than before.
     pub(crate) fn memberships(&self) -> u64 {
         self.0.memberships.load(Relaxed)
     }
 
-    /// What a node looks at: always the same for nodes of the same groups.
+    /// Returns the view of a node. Nodes of the same groups share one view.
     pub(crate) fn view(&self, node: &Node) -> Arc<View> {
         let mut grouped = self.grouped();
         let Grouped { groups, views } = &mut *grouped;
@@ -269,12 +270,12 @@ impl Cache {
         view
     }
 
-    /// Enrols the session of a node with what it looks at. Wakes it also when it may have to look at something else.
+    /// Registers the session of a node with its view. The session is also woken when the node may have another view.
     pub(crate) fn register_session(&self, node: &Node) -> Watcher {
         self.view(node).register_node(&self.0.node_registry, node)
     }
 
-    /// All that nodes look at: first what those do that are in no group.
+    /// Returns all views, first the one of nodes without a group.
     pub(crate) fn views(&self) -> Vec<Arc<View>> {
         let grouped = self.grouped();
         let views = grouped.views.values().filter_map(Weak::upgrade);
@@ -283,12 +284,12 @@ impl Cache {
             .collect()
     }
 
-    /// Beats when something is published, and with whatever else the status tells.
+    /// Returns the notifier of all changes that the status shows.
     pub(crate) fn notifier(&self) -> &Arc<ChangeNotifier> {
         &self.0.notifier
     }
 
-    /// What nodes look at that are in no group.
+    /// Returns the view of nodes without a group.
     pub(crate) fn root(&self) -> &Arc<View> {
         &self.0.root
     }
@@ -298,19 +299,19 @@ impl Cache {
         self.0.subscriptions.notified().await;
     }
 
-    /// Waits until something, be it an empty configuration, has been loaded.
+    /// Waits for the first load, which may be of an empty configuration.
     pub async fn loaded(&self) {
         self.0.loaded.cancelled().await;
     }
 
-    /// How often a session was woken since the cache was made.
+    /// Returns how often changes have woken a session since the cache was created.
     #[must_use]
     pub fn wakeups(&self) -> u64 {
         self.0.wakeups.get()
     }
 
     fn grouped(&self) -> MutexGuard<'_, Grouped> {
-        // A panic in between leaves views that were not told: the next update of the same keys tells them.
+        // After a panic some views may lack an update; the next update of the same names repairs them.
         self.0
             .grouped
             .lock()

@@ -1,4 +1,4 @@
-//! Which sessions to wake when nodes may be in other groups than before.
+//! Node registry: the sessions to wake when the groups of their nodes may have changed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,49 +7,54 @@ use futures_util::task::AtomicWaker;
 use oxds_core::group::NodeMatcher;
 use oxds_types::discovery::Node;
 
-/// The nodes that have a session.
+/// Nodes with a session.
 #[derive(Debug, Default)]
-pub(super) struct NodeRegistry(Mutex<Entries>);
+pub(super) struct NodeRegistry(Mutex<NodeEntries>);
 
 #[derive(Debug, Default)]
-struct Entries {
+struct NodeEntries {
     next: u64,
-    nodes: HashMap<u64, Entry>,
+    nodes: HashMap<u64, NodeEntry>,
 }
 
-/// As much of a node as tells most of them apart.
+/// The part of a node that most matchers decide by.
 #[derive(Debug)]
-struct Entry {
+struct NodeEntry {
     id: String,
     cluster: String,
     waker: Arc<AtomicWaker>,
 }
 
-/// A place in the node_registry, given back when dropped.
+/// Registration of a node; deregisters on drop.
 #[derive(Debug)]
-pub(super) struct Entered {
-    node_registry: Arc<NodeRegistry>,
-    number: u64,
+pub(super) struct NodeRegistration {
+    registry: Arc<NodeRegistry>,
+    id: u64,
 }
 
 impl NodeRegistry {
-    pub(super) fn enter(self: &Arc<Self>, node: &Node, waker: &Arc<AtomicWaker>) -> Entered {
+    /// Registers the session of a node.
+    pub(super) fn register(
+        self: &Arc<Self>,
+        node: &Node,
+        waker: &Arc<AtomicWaker>,
+    ) -> NodeRegistration {
         let mut entries = self.lock();
-        let number = entries.next;
+        let id = entries.next;
         entries.next += 1;
-        let entry = Entry {
+        let entry = NodeEntry {
             id: node.id.clone(),
             cluster: node.cluster.clone(),
             waker: Arc::clone(waker),
         };
-        entries.nodes.insert(number, entry);
-        Entered {
-            node_registry: Arc::clone(self),
-            number,
+        entries.nodes.insert(id, entry);
+        NodeRegistration {
+            registry: Arc::clone(self),
+            id,
         }
     }
 
-    /// Wakes the sessions of nodes that one of these may match, so that each looks; how many.
+    /// Wakes the sessions of all nodes that one of these matchers may match. Returns the number of sessions.
     pub(super) fn wake(&self, matchers: &[NodeMatcher]) -> usize {
         let entries = self.lock();
         let concerned = entries.nodes.values().filter(|node| {
@@ -59,14 +64,14 @@ impl NodeRegistry {
         concerned.inspect(|node| node.waker.wake()).count()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        // Each change of the entries is complete in itself, so a panic leaves nothing torn.
+    fn lock(&self) -> MutexGuard<'_, NodeEntries> {
+        // Each change leaves complete entries, so poisoning does not matter.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Entered {
+impl Drop for NodeRegistration {
     fn drop(&mut self) {
-        self.node_registry.lock().nodes.remove(&self.number);
+        self.registry.lock().nodes.remove(&self.id);
     }
 }

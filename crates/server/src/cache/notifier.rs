@@ -1,53 +1,53 @@
-//! Whether the status may have changed, so that nobody has to ask again and again.
+//! Change notifier: tells readers of the status that it may have changed, so that they need not poll.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::SystemTime;
 
 use tokio::sync::Notify;
 
-/// Beats with all that the status page tells of: what is served, what clients are sent and answer, their coming and
-/// going, and what the store finds.
+/// Counter of all changes that the status shows: resources, responses and their ACKs or NACKs, streams that open or end,
+/// and store errors.
 #[derive(Debug)]
 pub(crate) struct ChangeNotifier {
-    /// Of this process: another one begins to count anew.
-    born: u128,
-    beats: AtomicU64,
-    heard: Notify,
+    /// Start time of this process, in nanoseconds: a tag of another process must not match.
+    epoch: u128,
+    changes: AtomicU64,
+    notify: Notify,
 }
 
 impl ChangeNotifier {
-    /// It beats: a counter, and a lock that is hardly ever held.
+    /// Counts a change, and wakes the waiting readers. Costs an atomic addition and a lock that is rarely contended.
     pub(crate) fn notify(&self) {
-        self.beats.fetch_add(1, SeqCst);
-        self.heard.notify_waiters();
+        self.changes.fetch_add(1, SeqCst);
+        self.notify.notify_waiters();
     }
 
-    /// A text that is another one after each beat. Take it before looking at what it stands for.
+    /// Returns a tag of the current state. Read it before the state.
     pub(crate) fn tag(&self) -> String {
-        format!("{:x}-{:x}", self.born, self.beats.load(SeqCst))
+        format!("{:x}-{:x}", self.epoch, self.changes.load(SeqCst))
     }
 
-    /// Waits until the tag is another than this.
+    /// Waits until the tag differs from this one.
     pub(crate) async fn changed_from(&self, tag: &str) {
         loop {
-            let mut heard = std::pin::pin!(self.heard.notified());
-            // Before looking: what beats from here on is heard.
-            heard.as_mut().enable();
+            let mut notified = std::pin::pin!(self.notify.notified());
+            // Before the tag is compared: a change from here on completes the future.
+            notified.as_mut().enable();
             if self.tag() != tag {
                 return;
             }
-            heard.await;
+            notified.await;
         }
     }
 }
 
 impl Default for ChangeNotifier {
     fn default() -> Self {
-        let born = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         Self {
-            born: born.unwrap_or_default().as_nanos(),
-            beats: AtomicU64::new(0),
-            heard: Notify::new(),
+            epoch: epoch.unwrap_or_default().as_nanos(),
+            changes: AtomicU64::new(0),
+            notify: Notify::new(),
         }
     }
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_waits_is_told_of_the_next_beat_and_of_one_that_was() {
+    async fn wait_ends_with_the_next_change_or_an_earlier_one() {
         let notifier = ChangeNotifier::default();
         let tag = notifier.tag();
         let mut waiting = std::pin::pin!(notifier.changed_from(&tag));

@@ -1,4 +1,4 @@
-//! What the nodes of one membership see, and which of their sessions to wake.
+//! Views: what the nodes of one membership see, and which of their sessions to wake.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
 use super::index::Index;
-use super::nodes::{Entered, NodeRegistry};
+use super::nodes::{NodeRegistration, NodeRegistry};
 use super::watchers::{Id, Watched};
 
-/// A snapshot that is replaced as a whole, and the sessions that watch it.
+/// The current snapshot for the nodes of one membership, and the sessions that watch it.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// Whose view it is; nobody's groups: that of all other nodes.
+    /// Groups of the nodes; empty for nodes without a group.
     members: Membership,
     snapshot: ArcSwap<Snapshot>,
     index: Index,
@@ -34,22 +34,22 @@ impl View {
         })
     }
 
-    /// The groups it is made of, the most specific first.
+    /// Returns the groups of its nodes, the most specific first.
     pub(crate) fn members(&self) -> &Membership {
         &self.members
     }
 
-    /// What is served now.
+    /// Returns the current snapshot.
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
     }
 
-    /// The same for a reader that is done with it at once.
+    /// Returns the current snapshot without a reference count, for a short read.
     pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
         self.snapshot.load()
     }
 
-    /// Puts the next state in place and wakes whom it concerns. One writer at a time.
+    /// Publishes the next snapshot, and wakes the sessions that watch a changed resource. One writer at a time.
     pub(super) fn apply(&self, changes: ChangeSet) -> (Arc<Snapshot>, Vec<ChangedResource>) {
         let before = self.snapshot.load_full();
         let (after, changed) = before.apply(changes);
@@ -65,7 +65,7 @@ impl View {
         (after, changed)
     }
 
-    /// Puts the first state in place.
+    /// Publishes the first snapshot, and wakes all sessions.
     pub(super) fn load_first(&self, snapshot: Arc<Snapshot>) {
         self.snapshot.store(snapshot);
         self.index.wake_all();
@@ -79,54 +79,54 @@ impl View {
         self.index.subscriptions(show);
     }
 
-    /// Enrols a session, which is woken from now on for what it watches.
+    /// Registers a session. It is woken for what it watches, see [`Watcher::watch`].
     pub(crate) fn register_session(self: &Arc<Self>) -> Watcher {
-        let (id, waker) = self.index.register_session();
+        let (id, waker) = self.index.register();
         Watcher {
             view: Arc::clone(self),
             id,
             waker,
             watched: HashMap::new(),
-            entered: None,
+            node: None,
         }
     }
 
-    /// The same for the session of a node that may come to see another view.
+    /// Registers the session of a node. It is also woken when the node may have another view.
     pub(super) fn register_node(
         self: &Arc<Self>,
-        node_registry: &Arc<NodeRegistry>,
+        nodes: &Arc<NodeRegistry>,
         node: &Node,
     ) -> Watcher {
         let mut watcher = self.register_session();
-        watcher.entered = Some(node_registry.enter(node, &watcher.waker));
+        watcher.node = Some(nodes.register(node, &watcher.waker));
         watcher
     }
 }
 
-/// A session's place in the index. Dropping it strikes the session out.
+/// Registration of a session with a view; deregisters on drop.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     view: Arc<View>,
     id: Id,
     waker: Arc<AtomicWaker>,
-    /// What it is entered under, to be struck out.
+    /// Resources that wake the session, by type.
     watched: HashMap<ResourceType, Watched>,
-    /// Where it is woken from if the node may have come to see another view.
-    entered: Option<Entered>,
+    /// Registration of its node, if a change of groups concerns the session.
+    node: Option<NodeRegistration>,
 }
 
 impl Watcher {
-    /// What it watches.
+    /// Returns the view that the session watches.
     pub(crate) fn view(&self) -> &Arc<View> {
         &self.view
     }
 
-    /// Says whom to wake. Call before loading the snapshot: what is published afterwards wakes.
+    /// Sets the task to wake. Call it before loading the snapshot: then no later change is missed.
     pub(crate) fn register(&self, waker: &Waker) {
         self.waker.register(waker);
     }
 
-    /// Waits until what is served is not at this revision any more, and this session was woken for it.
+    /// Waits for a change that concerns the session, after revision `seen`.
     pub(crate) async fn changed(&self, seen: Revision) {
         std::future::poll_fn(|cx| {
             self.register(cx.waker());
@@ -139,7 +139,7 @@ impl Watcher {
         .await;
     }
 
-    /// From now on a change of these wakes, which did not before.
+    /// Adds resources to watch, which must not be watched yet.
     pub(crate) fn watch(&mut self, resource_type: &ResourceType, interests: Vec<Interest>) {
         let index = &self.view.index;
         let watched = self.watched.entry(resource_type.clone()).or_default();
@@ -152,7 +152,7 @@ impl Watcher {
         self.view.index.observe(self.id, resource_type, watched);
     }
 
-    /// Goes on in another place, with what it watches.
+    /// Replaces this registration by another one, and keeps the watched resources.
     pub(crate) fn move_to(&mut self, mut next: Self) {
         for (resource_type, watched) in &self.watched {
             next.watch(resource_type, watched.interests());
@@ -163,7 +163,7 @@ impl Watcher {
         *self = next;
     }
 
-    /// A change of these need not wake any more.
+    /// Removes resources to watch.
     pub(crate) fn unwatch(&mut self, resource_type: &ResourceType, interests: &[Interest]) {
         if let Some(watched) = self.watched.get_mut(resource_type) {
             self.view

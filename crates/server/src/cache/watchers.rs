@@ -1,56 +1,58 @@
-//! Who watches the resources of one kind.
+//! Watchers of the resources of one type.
 //!
 //! ```text
-//!   name ──▶ sessions that watch it, and sets that it is in
-//!                                     set ──▶ sessions that watch all of it
+//!   name ──▶ sessions that watch it, and sets that contain it
+//!                                     set ──▶ sessions that watch all of its names
 //! ```
 //!
-//! Names that are asked for together, as the first request of a stream does, are entered together: the replicas of a
-//! service ask for the same names, and each of them but the first costs one entry in a set, not one in each name.
+//! Names of one request form a set if there are many. Replicas of a service subscribe to the same names with their first
+//! request: the first replica adds the set to each name, and each other replica is one entry in the set.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use oxds_core::session::Interest;
 
-/// Names a session or a set within the index.
+/// Id of a session or of a set, unique within an index.
 pub(super) type Id = u64;
 
-/// Names that are watched together.
-type Together = Arc<[Arc<str>]>;
+/// Names of a set.
+type SetNames = Arc<[Arc<str>]>;
 
-/// Fewer names than this are entered one by one.
-const MANY: usize = 16;
+/// Names of one request from which on they form a set. Below it a set costs more than it saves.
+const MIN_SET: usize = 16;
 
-/// Who watches a kind.
+/// Sessions that watch resources of one type.
 #[derive(Debug, Default)]
 pub(super) struct Watchers {
+    /// Sessions that watch all resources.
     all: Ids,
     /// Sessions that are woken for every change, but subscribe to nothing.
     observers: Ids,
-    /// Sessions and sets.
+    /// Sessions and sets by name.
     names: HashMap<Arc<str>, Ids>,
-    sets: HashMap<Id, Set>,
-    by_names: HashMap<Together, Id>,
+    sets: HashMap<Id, NameSet>,
+    by_names: HashMap<SetNames, Id>,
 }
 
+/// Names that several sessions watch together.
 #[derive(Debug)]
-struct Set {
-    names: Together,
+struct NameSet {
+    names: SetNames,
     sessions: Ids,
 }
 
-/// What one session watches of a kind, to be taken out by.
+/// Resources of one type that a session watches.
 #[derive(Debug, Default)]
 pub(super) struct Watched {
     all: bool,
     observes: bool,
     names: BTreeSet<Arc<str>>,
-    sets: Vec<(Id, Together)>,
+    sets: Vec<(Id, SetNames)>,
 }
 
-/// In order: ids grow, so nearly every one is added at the end. There is one of these for every name that is watched:
-/// hence not a set of hashes.
+/// Sorted ids. Ids increase, so nearly every insertion is at the end. There is one such list per watched name, so a hash
+/// set would cost too much memory.
 #[derive(Debug, Default)]
 struct Ids(Vec<Id>);
 
@@ -74,7 +76,7 @@ impl Watched {
         self.observes
     }
 
-    /// All of it.
+    /// Returns everything that the session watches.
     pub(super) fn interests(&self) -> Vec<Interest> {
         let together = self.sets.iter().flat_map(|(_, names)| names.iter());
         let names = self.names.iter().chain(together).cloned();
@@ -104,7 +106,7 @@ impl Watchers {
         watched.observes = true;
     }
 
-    /// Enters a session, which has not watched these before; `new_id` names a set that there has not been.
+    /// Adds resources to a session, which must not watch them yet. `new_id` returns the id for a new set.
     pub(super) fn insert(
         &mut self,
         id: Id,
@@ -121,63 +123,63 @@ impl Watchers {
             Interest::All => None,
         });
         let names: Vec<Arc<str>> = names.collect();
-        if names.len() >= MANY {
+        if names.len() >= MIN_SET {
             watched.sets.push(self.join(id, names, new_id));
         } else {
-            let names = names.into_iter().map(|name| self.enter(id, name));
+            let names = names.into_iter().map(|name| self.add_to(id, name));
             watched.names.extend(names);
         }
     }
 
-    /// Takes a session out of these.
+    /// Removes resources from a session.
     pub(super) fn remove(&mut self, id: Id, watched: &mut Watched, interests: &[Interest]) {
-        let mut gone: HashSet<&str> = HashSet::new();
+        let mut of_sets: HashSet<&str> = HashSet::new();
         for interest in interests {
             match interest {
                 Interest::All => {
                     self.all.remove(id);
                     watched.all = false;
                 }
-                Interest::Name(name) if watched.names.remove(name) => self.deregister(id, name),
-                Interest::Name(name) => drop(gone.insert(name)),
+                Interest::Name(name) if watched.names.remove(name) => self.remove_from(id, name),
+                Interest::Name(name) => drop(of_sets.insert(name)),
             }
         }
-        if gone.is_empty() {
+        if of_sets.is_empty() {
             return;
         }
-        // Of a set that it watches in part only, it is entered under each name that stays: it may give up more of them.
+        // A session that leaves a set in part watches the other names one by one: it may remove more of them later.
         for (set, names) in std::mem::take(&mut watched.sets) {
-            if !names.iter().any(|name| gone.contains(&**name)) {
+            if !names.iter().any(|name| of_sets.contains(&**name)) {
                 watched.sets.push((set, names));
                 continue;
             }
-            let stay = names.iter().filter(|name| !gone.contains(&***name));
-            let stay = stay.map(|name| self.enter(id, Arc::clone(name)));
+            let stay = names.iter().filter(|name| !of_sets.contains(&***name));
+            let stay = stay.map(|name| self.add_to(id, Arc::clone(name)));
             watched.names.extend(stay);
             self.leave(id, set);
         }
     }
 
-    /// Takes a session out of everything.
+    /// Removes everything that a session watches.
     pub(super) fn remove_all(&mut self, id: Id, watched: &Watched) {
         self.all.remove(id);
         self.observers.remove(id);
         watched
             .names
             .iter()
-            .for_each(|name| self.deregister(id, name));
+            .for_each(|name| self.remove_from(id, name));
         watched
             .sets
             .iter()
             .for_each(|(set, _)| self.leave(id, *set));
     }
 
-    /// The sessions that watch everything.
+    /// Returns the sessions that watch all resources.
     pub(super) fn of_all(&self) -> impl Iterator<Item = Id> {
         self.all.0.iter().chain(&self.observers.0).copied()
     }
 
-    /// The sessions that watch a name.
+    /// Returns the sessions that watch a name.
     pub(super) fn of(&self, name: &str) -> impl Iterator<Item = Id> {
         let ids = self.names.get(name).into_iter().flat_map(|ids| &ids.0);
         ids.flat_map(|id| match self.sets.get(id) {
@@ -187,16 +189,16 @@ impl Watchers {
         .copied()
     }
 
-    /// Enters a session or a set under a name, and returns the same name as whoever else watches it has it.
-    fn enter(&mut self, id: Id, name: Arc<str>) -> Arc<str> {
+    /// Adds a session or a set to a name. Returns the shared copy of the name.
+    fn add_to(&mut self, id: Id, name: Arc<str>) -> Arc<str> {
         let entry = self.names.entry(name);
         let shared = Arc::clone(entry.key());
         entry.or_default().insert(id);
         shared
     }
 
-    /// Takes it out again, and the name with the last of them: names come and go, and must not pile up.
-    fn deregister(&mut self, id: Id, name: &str) {
+    /// Removes a session or a set from a name, and the name with its last entry: names must not accumulate.
+    fn remove_from(&mut self, id: Id, name: &str) {
         if let Some(ids) = self.names.get_mut(name) {
             ids.remove(id);
             if ids.0.is_empty() {
@@ -205,12 +207,13 @@ impl Watchers {
         }
     }
 
+    /// Adds a session to the set of these names, which is created if necessary. Returns the id and names of the set.
     fn join(
         &mut self,
         id: Id,
         names: Vec<Arc<str>>,
         new_id: impl FnOnce() -> Id,
-    ) -> (Id, Together) {
+    ) -> (Id, SetNames) {
         if let Some(set_id) = self.by_names.get(&names[..])
             && let Some(set) = self.sets.get_mut(set_id)
         {
@@ -218,10 +221,10 @@ impl Watchers {
             return (*set_id, Arc::clone(&set.names));
         }
         let set_id = new_id();
-        let names = names.into_iter().map(|name| self.enter(set_id, name));
-        let names: Together = names.collect();
+        let names = names.into_iter().map(|name| self.add_to(set_id, name));
+        let names: SetNames = names.collect();
         self.by_names.insert(Arc::clone(&names), set_id);
-        let set = Set {
+        let set = NameSet {
             names: Arc::clone(&names),
             sessions: Ids(vec![id]),
         };
@@ -229,6 +232,7 @@ impl Watchers {
         (set_id, names)
     }
 
+    /// Removes a session from a set, and the set with its last session.
     fn leave(&mut self, id: Id, set_id: Id) {
         let Some(set) = self.sets.get_mut(&set_id) else {
             return;
@@ -238,7 +242,7 @@ impl Watchers {
             let names = Arc::clone(&set.names);
             self.sets.remove(&set_id);
             self.by_names.remove(&names);
-            names.iter().for_each(|name| self.deregister(set_id, name));
+            names.iter().for_each(|name| self.remove_from(set_id, name));
         }
     }
 }
@@ -257,10 +261,10 @@ mod tests {
         watchers.of(name).collect()
     }
 
-    /// Given three sessions that ask for the same hundred names, one of which gives one up and takes another,
-    /// each is found by just what it watches; and when all have gone nothing is left.
+    /// Given three sessions on the same hundred names, one of which replaces one name: each name leads to the sessions that
+    /// watch it, and no entries are left after all sessions are removed.
     #[test]
-    fn p7_who_watches_the_same_names_is_entered_once() {
+    fn p7_sessions_on_the_same_names_share_a_set() {
         let mut watchers = Watchers::default();
         let mut watched: [Watched; 3] = Default::default();
         for (id, watched) in (1..).zip(&mut watched) {

@@ -16,8 +16,8 @@ use oxds_core::time::Instant;
 use oxds_types::{ResourceType, Version};
 
 use super::matcher::NodeMatcher;
+use crate::discovery::Client as DiscoveryClient;
 use crate::discovery::Context;
-use crate::discovery::clients::Subscriber;
 
 /// The selection of a request: the clients, and whether to show contents.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ pub(super) fn clients(context: &Context, selection: &Selection) -> Vec<ClientCon
     let rolled_back = context.rollback.rolled_back();
     context
         .clients
-        .each(&context.cache, |about, subscriber, snapshot| {
-            let Some(node) = subscriber.node() else {
+        .each(&context.cache, |subscriber, snapshot| {
+            let Some(node) = subscriber.node else {
                 return;
             };
             let matchers = &selection.matchers;
@@ -46,7 +46,7 @@ pub(super) fn clients(context: &Context, selection: &Selection) -> Vec<ClientCon
                 return;
             }
             let client = clients
-                .entry((node.id.clone(), about.peer))
+                .entry((node.id.clone(), subscriber.peer))
                 .or_insert_with(|| ClientConfig {
                     node: Some(node.clone()),
                     ..ClientConfig::default()
@@ -70,7 +70,7 @@ pub(super) fn clients(context: &Context, selection: &Selection) -> Vec<ClientCon
 
 /// A client, the snapshot served to it, and the rollbacks, at one moment.
 struct ClientState<'a> {
-    subscriber: &'a dyn Subscriber,
+    subscriber: &'a DiscoveryClient<'a>,
     snapshot: &'a Snapshot,
     rolled_back: &'a [RolledBack],
     now: Instant,

@@ -9,10 +9,10 @@ use oxds_types::{ApiVersion, ResourceType};
 use tonic::Status;
 use tracing::warn;
 
-use super::clients::{OpenStream, Via, lock};
+use super::clients::{OpenStream, PollKind, lock};
 use super::context::Context;
 use super::error::CallError;
-use super::poll::Question;
+use super::poll::FetchRequest;
 use crate::security::{Denied, Grant};
 use crate::server::Peer;
 
@@ -74,29 +74,32 @@ impl Context {
         }
     }
 
-    /// What a client without a stream asks for, as far as it may have it, and what it was granted then.
-    pub(crate) fn question(
+    /// Authorizes the request of a client without a stream, removes the secrets from it that the client may not have, and
+    /// checks the rest. Returns it with the grant.
+    pub(super) fn fetch_request(
         &self,
         peer: &Peer,
-        via: Via,
-        (resource_type, api): (&ResourceType, ApiVersion),
+        kind: PollKind,
+        served: (&ResourceType, ApiVersion),
         mut request: DiscoveryRequest,
-    ) -> Result<(Question, Grant), CallError> {
+    ) -> Result<(FetchRequest, Grant), CallError> {
         let grant = self.admit(peer, request.node.as_ref())?;
+        let (resource_type, _) = served;
         let denied = remove_denied(&grant, resource_type, NewNames::of_sotw(&mut request));
         self.report_denied(peer, &denied);
-        let question = Question::new(via, resource_type, api, request, &self.config)?;
-        Ok((question, grant))
+        let now = self.server.clock.now();
+        let request = FetchRequest::new(kind, served, request, &self.config, now)?;
+        Ok((request, grant))
     }
 
-    /// Whether it would be granted the same now that there is an answer: rules may have changed while it waited.
-    pub(crate) fn confirm(
+    /// Checks that the client would get the same grant now: the rules may have changed while the poll was held.
+    pub(super) fn confirm(
         &self,
         peer: &Peer,
-        question: &Question,
+        request: &FetchRequest,
         granted: &Grant,
     ) -> Result<(), Denied> {
-        match self.admit(peer, question.node.as_ref()) {
+        match self.admit(peer, request.node.as_ref()) {
             Ok(grant) if grant == *granted => Ok(()),
             _ => Err(Denied::Changed),
         }

@@ -1,17 +1,17 @@
-//! gRPC's length-prefixed messages, cut out of a request body.
+//! Decoder of gRPC framing: length-prefixed messages out of a request body.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::error::CallError;
 
-/// The flag that says "compressed", and the length.
-const HEAD: usize = 5;
+/// Length of the prefix: one byte of flags, four bytes of length.
+const PREFIX: usize = 5;
 
-/// A buffer that grew for a longer message than this is let go of with the message. First requests may be long, and
-/// the acknowledgements that a stream sends ever after are short.
+/// Buffer size, in bytes, that a stream keeps. A buffer that grew for a longer message is freed with the message: first
+/// requests may be long, and the ACKs after them are short.
 const KEEP: usize = 4 << 10;
 
-/// Gathers a body's bytes until they make a message.
+/// Collects the bytes of a body until they are a complete message.
 #[derive(Debug)]
 pub(super) struct Decoder {
     buffer: BytesMut,
@@ -19,7 +19,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Messages longer than `limit` end the stream before they are gathered.
+    /// Returns a decoder that rejects messages of more than `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -27,14 +27,16 @@ impl Decoder {
         }
     }
 
-    /// Takes the body's next bytes.
+    /// Adds the next bytes of the body.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next complete message. Memory grows with what has arrived, not with what a length field promises.
+    /// Returns the next complete message, or `None` until it has arrived.
+    ///
+    /// Memory grows with the bytes that have arrived, not with the length in the prefix.
     pub(super) fn next(&mut self) -> Result<Option<Bytes>, CallError> {
-        let Some(&[flag, a, b, c, d]) = self.buffer.first_chunk::<HEAD>() else {
+        let Some(&[flag, a, b, c, d]) = self.buffer.first_chunk::<PREFIX>() else {
             return Ok(None);
         };
         if flag != 0 {
@@ -44,10 +46,10 @@ impl Decoder {
         if length > limit {
             return Err(CallError::MessageTooLong { length, limit });
         }
-        if self.buffer.len() < HEAD + length {
+        if self.buffer.len() < PREFIX + length {
             return Ok(None);
         }
-        self.buffer.advance(HEAD);
+        self.buffer.advance(PREFIX);
         let message = self.buffer.split_to(length).freeze();
         if length > KEEP {
             self.buffer = BytesMut::from(&*self.buffer);
@@ -55,8 +57,8 @@ impl Decoder {
         Ok(Some(message))
     }
 
-    /// Whether the body ended within a message.
-    pub(super) fn is_torn(&self) -> bool {
+    /// Whether an incomplete message is left, which is an error at the end of the body.
+    pub(super) fn has_partial_message(&self) -> bool {
         !self.buffer.is_empty()
     }
 }
@@ -66,33 +68,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_found_however_the_bytes_are_cut() {
+    fn messages_are_decoded_at_any_chunk_size() {
         let bytes = b"\0\0\0\0\x03abc\0\0\0\0\0\0\0\0\0\x01z";
-        for step in 1..bytes.len() {
+        for size in 1..bytes.len() {
             let mut decoder = Decoder::new(3);
             let mut seen = Vec::new();
-            for part in bytes.chunks(step) {
-                decoder.push(part);
+            for chunk in bytes.chunks(size) {
+                decoder.push(chunk);
                 while let Some(message) = decoder.next().unwrap() {
                     seen.push(message);
                 }
             }
-            assert_eq!(seen, [&b"abc"[..], b"", b"z"], "cut every {step}");
-            assert!(!decoder.is_torn());
+            assert_eq!(seen, [&b"abc"[..], b"", b"z"], "chunks of {size} bytes");
+            assert!(!decoder.has_partial_message());
         }
     }
 
     #[test]
-    fn s77_a_long_message_is_refused_by_its_length_alone() {
+    fn s77_long_message_is_rejected_by_its_prefix() {
         let mut decoder = Decoder::new(3);
         decoder.push(b"\0\0\0\0\x04");
         let (length, limit) = (4, 3);
-        let refused = CallError::MessageTooLong { length, limit };
-        assert_eq!(decoder.next(), Err(refused));
+        let error = CallError::MessageTooLong { length, limit };
+        assert_eq!(decoder.next(), Err(error));
     }
 
     #[test]
-    fn s60_compression_is_refused() {
+    fn s60_compressed_message_is_rejected() {
         let mut decoder = Decoder::new(3);
         decoder.push(b"\x01\0\0\0\x00");
         assert_eq!(decoder.next(), Err(CallError::Compressed));

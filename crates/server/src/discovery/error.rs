@@ -6,7 +6,6 @@ use axum::http::StatusCode;
 use oxds_core::session::StreamError;
 use tonic::{Code, Status};
 
-use super::poll::Refused;
 use crate::metrics::Metrics;
 use crate::security::Denied;
 
@@ -30,8 +29,6 @@ pub(crate) enum CallError {
     Malformed(#[from] prost::DecodeError),
     #[error(transparent)]
     Stream(#[from] StreamError),
-    #[error(transparent)]
-    Question(#[from] Refused),
     #[error("name too long in load report: at most {0} bytes are allowed")]
     ReportedNameTooLong(usize),
     #[error(transparent)]
@@ -72,7 +69,6 @@ impl CallError {
             Self::Truncated
             | Self::Malformed(_)
             | Self::Stream(_)
-            | Self::Question(_)
             | Self::ReportedNameTooLong(_) => Code::InvalidArgument,
             Self::Denied(Denied::Changed) => Code::Unavailable,
             Self::Denied(Denied::NoCertificate) => Code::Unauthenticated,
@@ -84,25 +80,19 @@ impl CallError {
     }
 
     /// Returns the `reason` label of the metric `refusals`.
-    fn label(&self) -> &'static str {
+    pub(crate) fn label(&self) -> &'static str {
         match self {
             Self::TooManyStreams(_) => "streams",
             Self::TooManyStreamsOfPeer { .. } => "streams_per_peer",
             Self::NoRequest => "first_request",
             Self::MessageTooLong { .. } => "message_bytes",
             Self::Stream(StreamError::TooManyTypes { .. }) => "kinds",
-            Self::Stream(StreamError::TooManyNames { .. })
-            | Self::Question(Refused::TooManyNames(_)) => "names",
+            Self::Stream(StreamError::TooManyNames { .. }) => "names",
             Self::Stream(StreamError::NameTooLong { .. } | StreamError::TypeUrlTooLong { .. })
-            | Self::Question(Refused::NameTooLong(_))
             | Self::ReportedNameTooLong(_) => "name_length",
             Self::Denied(_) => "authorization",
             Self::Hook { .. } => "program",
-            Self::Compressed
-            | Self::Truncated
-            | Self::Malformed(_)
-            | Self::Stream(_)
-            | Self::Question(_) => "protocol",
+            Self::Compressed | Self::Truncated | Self::Malformed(_) | Self::Stream(_) => "protocol",
         }
     }
 }

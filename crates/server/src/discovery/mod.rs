@@ -11,18 +11,17 @@
 //! client (S-76).
 
 mod authorize;
-pub(crate) mod clients;
+mod clients;
 mod context;
 mod decoder;
 mod error;
-mod fetch;
+mod offer;
 mod poll;
-mod rest;
 mod service;
 mod stream;
 
-pub(crate) use clients::Clients;
+pub(crate) use clients::{Client, Clients, ReportedNack};
 pub(crate) use context::Context;
 pub(crate) use error::{CallError, http_status};
-pub(crate) use rest::{deny_without_certificate, router as rest_router, wait_preferred};
+pub(crate) use poll::{deny_without_certificate, rest_router, wait_preferred};
 pub(crate) use service::DiscoveryService;

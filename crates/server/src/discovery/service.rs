@@ -1,4 +1,4 @@
-//! The gRPC services of discovery: from a call to a running stream, or to one answer.
+//! The gRPC discovery services: from a call to a running stream, or to a single response.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,29 +15,13 @@ use tonic::body::Body;
 
 use super::context::Context;
 use super::error::CallError;
-use super::fetch;
+use super::offer::Offer;
+use super::poll;
 use super::stream::{Stream, StreamBody};
 use crate::hooks::Call;
 use crate::server::Peer;
 
-/// What a service carries, and the API version in which it does.
-#[derive(Clone, Debug)]
-pub(crate) struct Offer {
-    pub(crate) scope: Scope,
-    pub(crate) api: ApiVersion,
-}
-
-impl Offer {
-    /// The type URL that a request means which has none: services of one kind need not be told it (S-58).
-    pub(super) fn type_url(&self) -> Option<&str> {
-        match &self.scope {
-            Scope::Aggregated => None,
-            Scope::Single(resource_type) => resource_type.type_url_in(self.api),
-        }
-    }
-}
-
-/// One discovery service: the aggregated one or that of a kind, of either API version (S-61, S-62).
+/// One discovery service: the aggregated one or that of a single resource type, of either API version (S-61, S-62).
 #[derive(Clone, Debug)]
 pub(crate) struct DiscoveryService {
     context: Arc<Context>,
@@ -46,37 +30,30 @@ pub(crate) struct DiscoveryService {
 }
 
 impl DiscoveryService {
-    /// Every service that the table of kinds knows.
+    /// Returns all discovery services of the API.
     pub(crate) fn all(context: &Arc<Context>) -> impl Iterator<Item = Self> {
-        let [v3, v2] = &ADS;
-        let aggregated =
-            [(v3, ApiVersion::V3), (v2, ApiVersion::V2)].map(|(service, api)| DiscoveryService {
-                context: Arc::clone(context),
-                service,
-                offer: Offer {
-                    scope: Scope::Aggregated,
-                    api,
-                },
-            });
-        let singles = ResourceType::known().flat_map(|resource_type| {
-            [ApiVersion::V3, ApiVersion::V2]
-                .into_iter()
-                .filter_map(move |api| {
-                    let service = resource_type.service(api)?;
-                    let scope = Scope::Single(resource_type.clone());
-                    Some((service, Offer { scope, api }))
-                })
+        let versions = [ApiVersion::V3, ApiVersion::V2];
+        let aggregated = ADS.iter().zip(versions).map(|(service, api)| {
+            let scope = Scope::Aggregated;
+            (service, Offer { scope, api })
+        });
+        let singles = ResourceType::known().flat_map(move |resource_type| {
+            versions.into_iter().filter_map(move |api| {
+                let service = resource_type.service(api)?;
+                let scope = Scope::Single(resource_type.clone());
+                Some((service, Offer { scope, api }))
+            })
         });
         aggregated
-            .into_iter()
-            .chain(singles.map(|(service, offer)| DiscoveryService {
+            .chain(singles)
+            .map(|(service, offer)| DiscoveryService {
                 context: Arc::clone(context),
                 service,
                 offer,
-            }))
+            })
     }
 
-    /// Its full name: the first segment of its methods' paths.
+    /// Returns the full name of the service, which is the first segment of the paths of its methods.
     pub(crate) fn name(&self) -> &'static str {
         self.service.name
     }
@@ -96,9 +73,9 @@ impl DiscoveryService {
         } else if method == self.service.delta {
             Protocol::Delta
         } else if method == self.service.fetch {
-            return fetch::answer(context, &self.offer, &peer, || call(&peer), body).await;
+            return poll::fetch(context, &self.offer, &peer, || call(&peer), body).await;
         } else {
-            return Err(Status::unimplemented("no such method"));
+            return Err(Status::unimplemented("unknown method"));
         };
         let open = async {
             let offer = self.offer.clone();
@@ -108,7 +85,7 @@ impl DiscoveryService {
         };
         let stream = open
             .await
-            .map_err(|refusal: CallError| refusal.status(&context.server.metrics))?;
+            .map_err(|error: CallError| error.status(&context.server.metrics))?;
         Ok(Body::new(StreamBody::new(stream)))
     }
 }
@@ -123,18 +100,20 @@ impl tower_service::Service<Request<axum::body::Body>> for DiscoveryService {
     }
 
     fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
-        if let Some(code) = is_no_grpc(&request) {
+        if let Some(code) = http_error(&request) {
             let mut response = Response::new(Body::empty());
             *response.status_mut() = code;
             return Box::pin(std::future::ready(Ok(response)));
         }
         let answer = self.clone().answer(request.map(Body::new));
-        Box::pin(async { Ok(answer.await.map_or_else(Status::into_http, grpc)) })
+        Box::pin(async { Ok(answer.await.map_or_else(Status::into_http, grpc_response)) })
     }
 }
 
-/// What HTTP says to a request that is no call of gRPC (gRPC over HTTP/2, "Requests"): it would be read for ever.
-fn is_no_grpc<B>(request: &Request<B>) -> Option<StatusCode> {
+/// Returns the HTTP status for a request that is not a gRPC call (gRPC over HTTP/2, "Requests").
+///
+/// Without this check the server would wait for gRPC messages in its body.
+fn http_error<B>(request: &Request<B>) -> Option<StatusCode> {
     if request.method() != Method::POST {
         return Some(StatusCode::METHOD_NOT_ALLOWED);
     }
@@ -144,7 +123,7 @@ fn is_no_grpc<B>(request: &Request<B>) -> Option<StatusCode> {
     (!is_grpc).then_some(StatusCode::UNSUPPORTED_MEDIA_TYPE)
 }
 
-fn grpc(body: Body) -> Response<Body> {
+fn grpc_response(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let grpc = HeaderValue::from_static("application/grpc");
     response.headers_mut().insert(header::CONTENT_TYPE, grpc);

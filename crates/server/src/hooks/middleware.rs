@@ -1,6 +1,6 @@
-//! The program's hooks before what is beside discovery: CSDS, load reports, and the status on the gRPC port.
+//! Hooks middleware for the services beside discovery: CSDS, load reports, and the status on the gRPC port.
 //!
-//! Whoever tells clients apart by a token means all that is said there, and CSDS says more than any stream does.
+//! A program that identifies clients by tokens must see these calls too: CSDS exposes more than any stream.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use axum::response::{IntoResponse as _, Response};
 use http_body::Frame;
 use tonic::Status;
 
-use super::{Call, Observed};
+use super::{Call, CallObserver};
 use crate::discovery::http_status;
 use crate::server::{Peer, Shared};
 
-/// Passes a call on, unless the program refuses it. Its observer is told nothing but the end.
+/// Passes a call on, unless the hooks deny it. Its observer sees only the end of the call.
 pub(crate) async fn run(
     State(server): State<Arc<Shared>>,
     Extension(peer): Extension<Peer>,
@@ -33,33 +33,33 @@ pub(crate) async fn run(
         headers: head.headers.clone(),
         identity: peer.names(),
     };
-    let observed = match Observed::open(server.hooks.as_deref(), call).await {
-        Ok(observed) => observed,
-        Err(refused) => {
+    let observer = match CallObserver::open(server.hooks.as_deref(), call).await {
+        Ok(observer) => observer,
+        Err(denied) => {
             server.metrics.refused("program");
-            return refuse(&head.headers, refused);
+            return denial(&head.headers, denied);
         }
     };
     let response = next.run(Request::from_parts(head, body)).await;
-    response.map(|body| Body::new(ObservedBody { body, observed }))
+    response.map(|body| Body::new(ObservedBody { body, observer }))
 }
 
-/// In the words of gRPC to who speaks it, else in those of HTTP.
-fn refuse(headers: &HeaderMap, refused: Status) -> Response {
+/// Returns a gRPC status to a gRPC client, and an HTTP status to any other.
+fn denial(headers: &HeaderMap, denied: Status) -> Response {
     let content_type = headers.get(header::CONTENT_TYPE);
     let is_grpc = |value: &HeaderValue| value.as_bytes().starts_with(b"application/grpc");
     if content_type.is_some_and(is_grpc) {
-        refused.into_http()
+        denied.into_http()
     } else {
-        let code = http_status(refused.code());
-        (code, refused.message().to_owned()).into_response()
+        let code = http_status(denied.code());
+        (code, denied.message().to_owned()).into_response()
     }
 }
 
-/// A response, with who is told when it is over.
+/// A response body that reports its end to the observer.
 struct ObservedBody {
     body: Body,
-    observed: Observed,
+    observer: CallObserver,
 }
 
 impl http_body::Body for ObservedBody {
@@ -77,7 +77,7 @@ impl http_body::Body for ObservedBody {
             None => Some(None),
         };
         if let Some(status) = trailers {
-            self.observed.close(&status.unwrap_or(Status::ok("")));
+            self.observer.close(&status.unwrap_or(Status::ok("")));
         }
         Poll::Ready(frame)
     }

@@ -142,12 +142,6 @@ impl Metrics {
             .inc();
     }
 
-    /// Counts the ACK or NACK that a request of a poll client carries.
-    pub(crate) fn poll_answered(&self, resource_type: &ResourceType, accepted: bool) {
-        let family = if accepted { &self.acks } else { &self.nacks };
-        family.get_or_create(&self.by_type(resource_type)).inc();
-    }
-
     /// Returns a registry with all counters. [`Scrape`] adds the metrics that are read at each scrape.
     pub(crate) fn registry(&self) -> Registry {
         let mut registry = Registry::with_prefix("oxds");

@@ -132,10 +132,11 @@ impl Builder {
         let clock = Clock::start();
         let metrics = Arc::new(Metrics::new(self.config.own_types.clone()));
         let rollback = RollbackDriver::new(self.on_nack, self.cache.clone(), Arc::clone(&metrics));
+        let config = Arc::new(self.config);
         let context = Arc::new(Context {
-            clients: Clients::new(clock, self.cache.notifier()),
+            clients: Clients::new(Arc::clone(&config), clock, self.cache.notifier()),
             cache: self.cache,
-            config: Arc::new(self.config),
+            config,
             rollback,
             not_representable: NotRepresentableLog::default(),
             server: Arc::new(Shared {

@@ -1,7 +1,7 @@
-//! Connections: accepted as many as are allowed, moved to their end, shut down in order.
+//! Connections: accepted up to the limit, driven to their end, shut down gracefully.
 //!
 //! ```text
-//!   accept ──▶ (TLS handshake) ──▶ HTTP ──▶ first call ──▶ serve ──▶ closed by the client, or silence
+//!   accept ──▶ (TLS handshake) ──▶ HTTP ──▶ first call ──▶ serve ──▶ closed by the client, or keepalive timeout
 //!     │        └────── within Limits::first_request ────┘     │
 //!     └ at most Limits::connections                           └ shutdown ──▶ GOAWAY ──▶ drained, or aborted
 //! ```
@@ -23,20 +23,20 @@ use tracing::{debug, error};
 use super::listener::Bound;
 use super::shared::Shared;
 
-/// After a failed accept (no file descriptors left, mostly) it is tried again this much later.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+/// Pause after a failed accept. The usual reason is that no file descriptor is left, which takes a while to change.
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
-/// What the ports of a server share.
+/// State that the ports of a server share.
 #[derive(Clone, Debug)]
 pub(crate) struct Ports {
     pub(crate) server: Arc<Shared>,
     pub(crate) tasks: TaskTracker,
-    /// Cancelled when the patience with those that drain is over.
+    /// Cancelled when the drain time of a shutdown is over.
     pub(crate) abort: CancellationToken,
 }
 
 impl Ports {
-    /// Accepts connections until a shutdown begins, and serves each in a task of its own.
+    /// Accepts connections until a shutdown begins, and serves each in its own task.
     pub(crate) async fn accept<F>(
         &self,
         bound: Bound,
@@ -45,7 +45,7 @@ impl Ports {
         F: Future<Output = ()> + Send + 'static,
     {
         let limits = &self.server.limits;
-        let room = Arc::new(Semaphore::new(limits.connections));
+        let permits = Arc::new(Semaphore::new(limits.connections));
         loop {
             let accepted = tokio::select! {
                 accepted = bound.listener.accept() => accepted,
@@ -53,48 +53,50 @@ impl Ports {
             };
             match accepted {
                 Ok((socket, address)) => {
-                    let Ok(place) = Arc::clone(&room).try_acquire_owned() else {
+                    let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
                         self.server.metrics.refused("connections");
                         continue;
                     };
-                    // Responses are small and awaited: they must not wait for company.
+                    // TCP_NODELAY: responses are small, and a client waits for each, so Nagle's algorithm only delays.
                     let _ = socket.set_nodelay(true);
                     let connection = Connection {
                         server: Arc::clone(&self.server),
                         abort: self.abort.clone(),
                         deadline: Instant::now() + limits.first_request,
                         called: Arc::default(),
-                        _place: place,
+                        _permit: permit,
                     };
                     self.tasks.spawn(serve(connection, socket, address));
                 }
                 Err(error) => {
-                    error!(%error, "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_AGAIN).await;
+                    error!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_RETRY).await;
                 }
             }
         }
     }
 }
 
-/// One connection.
+/// One accepted connection.
 pub(crate) struct Connection {
     pub(crate) server: Arc<Shared>,
     abort: CancellationToken,
-    /// Of the first call.
+    /// Deadline of the first call.
     pub(crate) deadline: Instant,
     called: Arc<AtomicBool>,
-    /// Among those that are allowed.
-    _place: OwnedSemaphorePermit,
+    /// Counts against [`Limits::connections`](super::limits::Limits::connections) until dropped.
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Connection {
-    /// To be set when the first call comes.
+    /// Returns the flag that the service sets at the first call.
     pub(crate) fn called(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.called)
     }
 
-    /// Moves it until it ends, or has to. Pinned by the caller: a future that takes it by value would hold it twice.
+    /// Drives an HTTP connection until it ends, is drained after a shutdown, or misses the deadline of its first call.
+    ///
+    /// The caller pins it: a future that took the connection by value would have room for it twice.
     pub(crate) async fn drive<C, E: Display>(
         &self,
         mut connection: Pin<&mut C>,
@@ -103,8 +105,8 @@ impl Connection {
     ) where
         C: Future<Output = Result<(), E>>,
     {
-        let mut silence = pin!(tokio::time::sleep_until(self.deadline));
-        let mut watching = true;
+        let mut first_call = pin!(tokio::time::sleep_until(self.deadline));
+        let mut is_waiting = true;
         let ended = loop {
             tokio::select! {
                 ended = connection.as_mut() => break ended,
@@ -115,9 +117,9 @@ impl Connection {
                         () = self.abort.cancelled() => return,
                     }
                 }
-                () = silence.as_mut(), if watching => {
-                    watching = false;
-                    // It may not even have begun to speak HTTP: there is no shutting down in order.
+                () = first_call.as_mut(), if is_waiting => {
+                    is_waiting = false;
+                    // Without a graceful shutdown: the client may not even have started HTTP.
                     if !self.called.load(Ordering::Relaxed) {
                         self.server.metrics.refused("silence");
                         return;

@@ -1,6 +1,7 @@
 //! The gRPC port: from a socket to the services.
 //!
-//! Over TLS, HTTP/1.1 can be agreed to instead of HTTP/2: it has what is beside gRPC here, REST discovery above all.
+//! Over TLS a client can negotiate HTTP/1.1 instead of HTTP/2 by ALPN. It then reaches the routes that are not gRPC: REST
+//! discovery and `/status.json`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -37,42 +38,42 @@ use crate::discovery::{Context, DiscoveryService};
 use crate::hooks::middleware;
 use crate::load::{LoadReports, LoadService, LoadServiceV2, V2_PATH};
 
-/// Bytes of a stream that are copied for the transport before it has written them: two frames of the largest size keep
-/// the socket busy. What waits for longer waits in its session, and is shared with others.
+/// Bytes per stream that HTTP/2 buffers for writing: two frames of the largest size keep the socket busy. More would be
+/// copied per stream, while responses that wait in the session share their bytes with other streams.
 const SEND_BUFFER: usize = 32 << 10;
 
-/// What serves the port.
-pub(crate) struct Grpc {
-    pub(crate) ports: Ports,
-    pub(crate) context: Arc<Context>,
-    pub(crate) load_reports: LoadReports,
-    pub(crate) admin: Arc<Admin>,
+/// The gRPC port.
+pub(super) struct GrpcPort {
+    pub(super) ports: Ports,
+    pub(super) context: Arc<Context>,
+    pub(super) load_reports: LoadReports,
+    pub(super) admin: Arc<Admin>,
 }
 
-impl Grpc {
+impl GrpcPort {
     /// Accepts connections until a shutdown begins.
-    pub(crate) async fn serve(self, bound: Bound) {
-        let beside = beside_grpc(Arc::clone(&self.admin));
-        let routes = self.routes(beside.clone()).await;
+    pub(super) async fn serve(self, bound: Bound) {
+        let http_routes = beside_grpc(Arc::clone(&self.admin));
+        let routes = self.routes(http_routes.clone()).await;
         self.ports
             .accept(bound, |connection, socket, address| {
-                let caller = Caller {
+                let connection = GrpcConnection {
                     connection,
                     routes: routes.clone(),
                     #[cfg(feature = "tls")]
-                    beside: beside.clone(),
+                    http_routes: http_routes.clone(),
                 };
-                caller.run(socket, address)
+                connection.run(socket, address)
             })
             .await;
     }
 
-    async fn routes(&self, beside: Router) -> Routes {
+    async fn routes(&self, http_routes: Router) -> Routes {
         let mut routes = Routes::builder();
         super::services::add(&mut routes, &self.context, &self.ports.tasks).await;
         let mut routes = routes.routes();
         let router = std::mem::take(routes.axum_router_mut());
-        *routes.axum_router_mut() = router.merge(beside).merge(self.gated());
+        *routes.axum_router_mut() = router.merge(http_routes).merge(self.hooked());
         for service in DiscoveryService::all(&self.context) {
             let path = format!("/{}/{{method}}", service.name());
             let router = std::mem::take(routes.axum_router_mut());
@@ -81,8 +82,8 @@ impl Grpc {
         routes.prepare()
     }
 
-    /// The services beside discovery that the program's hooks are asked about.
-    fn gated(&self) -> Router {
+    /// Returns the services beside discovery, behind the hooks middleware.
+    fn hooked(&self) -> Router {
         let context = &self.context;
         let loads = LoadReportingServiceServer::new(LoadService {
             context: Arc::clone(context),
@@ -99,22 +100,23 @@ impl Grpc {
     }
 }
 
-/// Where the methods of a service are.
+/// Returns the route of all methods of a service.
 fn path_of<S: NamedService>(_: &S) -> String {
     format!("/{}/{{method}}", S::NAME)
 }
 
-/// One connection, and what it can ask for.
-struct Caller {
+/// A connection and its routes.
+struct GrpcConnection {
     connection: Connection,
     routes: Routes,
-    /// What HTTP/1.1 has of them.
+    /// Routes for HTTP/1.1.
     #[cfg(feature = "tls")]
-    beside: Router,
+    http_routes: Router,
 }
 
-impl Caller {
-    /// Serves it to its end. In boxes: a connection has the memory of what it is, and not of the largest that there is.
+impl GrpcConnection {
+    /// Serves the connection to its end. Each kind of connection has its own boxed future: unboxed, a plain connection
+    /// would have the size of a TLS connection.
     async fn run(self, socket: TcpStream, address: SocketAddr) {
         #[cfg(feature = "tls")]
         if let Some(acceptor) = self.connection.server.security.acceptor() {
@@ -131,20 +133,20 @@ impl Caller {
         socket: TcpStream,
         address: SocketAddr,
     ) {
-        let Some(socket) = Box::pin(self.shake_hands(acceptor, socket, address)).await else {
+        let Some(socket) = Box::pin(self.handshake(acceptor, socket, address)).await else {
             return;
         };
         let session = socket.get_ref().1;
         let identity = crate::security::Identity::of_peer(session).map(Arc::new);
         let peer = Peer { address, identity };
         match crate::security::speaks_http_1(session) {
-            true => Box::pin(self.serve_polls(socket, peer)).await,
+            true => Box::pin(self.serve_http1(socket, peer)).await,
             false => Box::pin(self.serve(socket, peer)).await,
         }
     }
 
     #[cfg(feature = "tls")]
-    async fn shake_hands(
+    async fn handshake(
         &self,
         acceptor: tokio_rustls::TlsAcceptor,
         socket: TcpStream,
@@ -152,15 +154,15 @@ impl Caller {
     ) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
         let server = &self.connection.server;
         let handshake = tokio::time::timeout_at(self.connection.deadline, acceptor.accept(socket));
-        let shaken = tokio::select! {
-            shaken = handshake => shaken,
+        let finished = tokio::select! {
+            finished = handshake => finished,
             () = server.closing.cancelled() => return None,
         };
-        match shaken {
+        match finished {
             Ok(Ok(socket)) => return Some(socket),
             Ok(Err(error)) => {
                 server.metrics.refused("handshake");
-                debug!(peer = %address, %error, "no TLS");
+                debug!(peer = %address, %error, "TLS handshake failed");
             }
             Err(_) => server.metrics.refused("silence"),
         }
@@ -183,23 +185,23 @@ impl Caller {
             .await;
     }
 
-    /// The same, by HTTP/1.1.
+    /// Serves HTTP/1.1.
     #[cfg(feature = "tls")]
-    async fn serve_polls<S>(self, socket: S, peer: Peer)
+    async fn serve_http1<S>(self, socket: S, peer: Peer)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (beside, called, from) = (self.beside, self.connection.called(), peer.clone());
+        let (routes, called, from) = (self.http_routes, self.connection.called(), peer.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             called.store(true, Ordering::Relaxed);
             request.extensions_mut().insert(peer.clone());
-            beside.clone().call(request)
+            routes.clone().call(request)
         });
         let mut builder = http1::Builder::new();
-        let patience = self.connection.server.limits.first_request;
+        let timeout = self.connection.server.limits.first_request;
         builder
             .timer(TokioTimer::new())
-            .header_read_timeout(patience);
+            .header_read_timeout(timeout);
         let connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
         self.connection
             .drive(connection, http1::Connection::graceful_shutdown, &from)
@@ -207,7 +209,7 @@ impl Caller {
     }
 }
 
-/// HTTP/2 as the limits want it.
+/// Returns the HTTP/2 settings for the limits.
 fn http2(server: &Shared) -> http2::Builder<TokioExecutor> {
     let limits = &server.limits;
     let mut builder = http2::Builder::new(TokioExecutor::new());
@@ -234,17 +236,17 @@ async fn answer(
 mod tests {
     use super::*;
 
-    /// Bytes of the future that this makes of a connection.
-    fn size_of_future<S, A, F>(_: impl Fn(Caller, S, A) -> F) -> usize {
+    /// Returns the size in bytes of the future of a connection.
+    fn size_of_future<S, A, F>(_: impl Fn(GrpcConnection, S, A) -> F) -> usize {
         size_of::<F>()
     }
 
-    /// Given ten thousand clients that are in sync, most of what each costs is its connection: it is held once, and a plain
-    /// one has no room for TLS.
+    /// Given ten thousand clients in sync, connections are most of their memory. So a future holds its connection once,
+    /// and a plain connection has no room for TLS.
     #[test]
-    fn p8_a_connection_has_the_memory_of_what_it_is() {
-        let boxed = size_of_future(Caller::run);
-        let served = size_of_future(Caller::serve::<TcpStream>);
+    fn p8_plain_connection_future_is_small() {
+        let boxed = size_of_future(GrpcConnection::run);
+        let served = size_of_future(GrpcConnection::serve::<TcpStream>);
         assert!(boxed <= 512, "{boxed} bytes");
         assert!(served <= 3072, "{served} bytes");
     }

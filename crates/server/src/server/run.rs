@@ -1,5 +1,6 @@
-//! A server: its listeners, its store, its end.
+//! A running server: its tasks, and its shutdown.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tracing::{info, warn};
 
 use super::connection::Ports;
 use super::feed::Feed;
-use super::grpc::Grpc;
+use super::grpc::GrpcPort;
 use super::listener::Bound;
 use crate::admin::{self, Admin};
 use crate::cache::Cache;
@@ -19,8 +20,8 @@ use crate::load::LoadReports;
 use crate::metrics::Scrape;
 use crate::store::Health;
 
-/// A bound server. Nothing is answered before [`run`](Self::run).
-#[must_use = "a server answers nobody until it runs"]
+/// A bound server. [`run`](Self::run) answers its clients.
+#[must_use = "a server answers no clients until it runs"]
 pub struct Server {
     pub(super) grpc: Bound,
     pub(super) http: Option<Bound>,
@@ -31,92 +32,98 @@ pub struct Server {
 }
 
 impl Server {
-    /// Where ADS is served.
+    /// Returns the address of the gRPC port.
     #[must_use]
     pub fn grpc_addr(&self) -> SocketAddr {
         self.grpc.address
     }
 
-    /// Where metrics and status are served.
+    /// Returns the address of the HTTP port, if there is one.
     #[must_use]
     pub fn http_addr(&self) -> Option<SocketAddr> {
         self.http.as_ref().map(|bound| bound.address)
     }
 
-    /// What is served.
+    /// Returns a handle of the cache that the server serves.
     #[must_use]
     pub fn cache(&self) -> Cache {
         self.context.cache.clone()
     }
 
-    /// Serves until `shutdown` is ready, then ends streams and connections, and waits for them as long as
-    /// [`Limits::drain`](crate::Limits::drain) allows (S-79).
+    /// Serves until `shutdown` is ready. Then ends streams and connections, and waits for them at most
+    /// [`Limits::drain`](crate::Limits::drain) (S-79).
     ///
-    /// If the future is dropped before it is ready, all is cut off at once: the addresses are free again as soon as the
-    /// runtime has seen to it.
+    /// Dropping the future ends all connections without that wait. The addresses are free once the runtime has dropped
+    /// the tasks.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let tasks = TaskTracker::new();
-        // Cancelled when the patience with those that drain is over.
+        // Cancelled when the drain time is over.
         let abort = CancellationToken::new();
-        let closing = self.context.server.closing.clone();
-        let _dropped = (closing.clone().drop_guard(), abort.clone().drop_guard());
-        let drain = self.context.server.limits.drain;
-
-        if let Some(feed) = self.feed {
-            let closing = closing.clone();
-            tasks.spawn(async move {
-                tokio::select! {
-                    () = feed => warn!("the store has ended: what is served now stays"),
-                    () = closing.cancelled() => {}
-                }
-            });
-        }
-        let mut registry = self.context.server.metrics.registry();
-        registry.register_collector(Box::new(Scrape {
-            context: Arc::clone(&self.context),
-            health: Arc::clone(&self.health),
-        }));
-        let admin = Arc::new(Admin {
-            registry,
-            context: Arc::clone(&self.context),
-            health: self.health,
-            load_reports: self.load_reports.clone(),
-        });
-        let ports = Ports {
-            server: Arc::clone(&self.context.server),
-            tasks: tasks.clone(),
-            abort: abort.clone(),
-        };
-        let grpc = Grpc {
-            ports: ports.clone(),
-            context: Arc::clone(&self.context),
-            load_reports: self.load_reports,
-            admin: Arc::clone(&admin),
-        };
-        tasks.spawn(grpc.serve(self.grpc));
-        tasks.spawn(guard(Arc::clone(&self.context)));
-        tasks.spawn(remind(Arc::clone(&self.context)));
-        if let Some(http) = self.http {
-            tasks.spawn(admin::serve(ports, http, admin));
-        }
+        let server = Arc::clone(&self.context.server);
+        let _dropped = (
+            server.closing.clone().drop_guard(),
+            abort.clone().drop_guard(),
+        );
+        let context = self.start(&tasks, &abort);
 
         shutdown.await;
-        info!(
-            streams = self.context.clients.streams.len(),
-            "shutting down"
-        );
-        closing.cancel();
+        info!(streams = context.clients.streams.len(), "shutting down");
+        server.closing.cancel();
         tasks.close();
+        let drain = server.limits.drain;
         if tokio::time::timeout(drain, tasks.wait()).await.is_err() {
-            warn!(connections = tasks.len(), "some did not end in time");
+            warn!(connections = tasks.len(), "drain timed out");
             abort.cancel();
             tasks.wait().await;
         }
     }
+
+    /// Starts the tasks of the server.
+    fn start(self, tasks: &TaskTracker, abort: &CancellationToken) -> Arc<Context> {
+        let context = self.context;
+        if let Some(feed) = self.feed {
+            let closing = context.server.closing.clone();
+            tasks.spawn(async move {
+                tokio::select! {
+                    () = feed => warn!("store ended, its last resources stay served"),
+                    () = closing.cancelled() => {}
+                }
+            });
+        }
+        let mut registry = context.server.metrics.registry();
+        registry.register_collector(Box::new(Scrape {
+            context: Arc::clone(&context),
+            health: Arc::clone(&self.health),
+        }));
+        let admin = Arc::new(Admin {
+            registry,
+            context: Arc::clone(&context),
+            health: self.health,
+            load_reports: self.load_reports.clone(),
+        });
+        let ports = Ports {
+            server: Arc::clone(&context.server),
+            tasks: tasks.clone(),
+            abort: abort.clone(),
+        };
+        let grpc = GrpcPort {
+            ports: ports.clone(),
+            context: Arc::clone(&context),
+            load_reports: self.load_reports,
+            admin: Arc::clone(&admin),
+        };
+        tasks.spawn(grpc.serve(self.grpc));
+        tasks.spawn(reload_security(Arc::clone(&context)));
+        tasks.spawn(warn_if_unloaded(Arc::clone(&context)));
+        if let Some(http) = self.http {
+            tasks.spawn(admin::serve(ports, http, admin));
+        }
+        context
+    }
 }
 
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server")
             .field("grpc", &self.grpc.address)
             .field("http", &self.http_addr())
@@ -124,14 +131,15 @@ impl std::fmt::Debug for Server {
     }
 }
 
-/// Follows the files of certificates and rules, and ends streams whose clients are granted something else now.
-async fn guard(context: Arc<Context>) {
+/// Follows the files of certificates and authorization rules, and ends streams whose grant has changed (S-78).
+async fn reload_security(context: Arc<Context>) {
+    let server = &context.server;
     loop {
         tokio::select! {
-            () = context.server.security.due() => {}
-            () = context.server.closing.cancelled() => return,
+            () = server.security.due() => {}
+            () = server.closing.cancelled() => return,
         }
-        let security = context.server.security.clone();
+        let security = server.security.clone();
         let refreshed = tokio::task::spawn_blocking(move || security.refresh()).await;
         if matches!(refreshed, Ok(true)) {
             for stream in context.clients.streams.list() {
@@ -141,19 +149,20 @@ async fn guard(context: Arc<Context>) {
     }
 }
 
-/// How long a client may wait for anything to be loaded before the log says what it waits for.
-const LOADING: Duration = Duration::from_secs(10);
+/// Interval at which the server checks for streams that wait for the first load.
+const LOAD_CHECK: Duration = Duration::from_secs(10);
 
-/// Says why nobody is answered, if that is so for long: of groups alone, nothing is.
-async fn remind(context: Arc<Context>) {
+/// Logs once if streams wait because no configuration for all nodes is loaded. Resources of groups alone do not count
+/// (S-26).
+async fn warn_if_unloaded(context: Arc<Context>) {
     let waiting = async {
         loop {
-            tokio::time::sleep(LOADING).await;
+            tokio::time::sleep(LOAD_CHECK).await;
             let streams = context.clients.streams.len();
             if streams > 0 {
                 warn!(
                     streams,
-                    "nobody is answered: nothing was loaded that all nodes see. If there is nothing, apply an empty change set"
+                    "no configuration loaded yet, streams are waiting; apply an empty change set to serve an empty configuration"
                 );
                 return;
             }

@@ -1,4 +1,4 @@
-//! The standard services beside ADS: health and reflection (S-65).
+//! The standard gRPC services: health and reflection (S-65).
 
 use std::sync::{Arc, LazyLock};
 
@@ -7,16 +7,15 @@ use tokio_util::task::TaskTracker;
 use tonic::service::RoutesBuilder;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
-
 use tonic_reflection::server::v1::{ServerReflection, ServerReflectionServer};
 
 use crate::discovery::Context;
 
-/// The health service's name.
+/// Full name of the health service.
 const HEALTH: &str = "grpc.health.v1.Health";
 
-/// Adds them to the routes; a task follows the server's state.
-pub(crate) async fn add(routes: &mut RoutesBuilder, context: &Arc<Context>, tasks: &TaskTracker) {
+/// Adds health and reflection to the routes. A task updates the health status.
+pub(super) async fn add(routes: &mut RoutesBuilder, context: &Arc<Context>, tasks: &TaskTracker) {
     let (reporter, health) = tonic_health::server::health_reporter();
     report(&reporter, ServingStatus::NotServing).await;
     routes.add_service(health);
@@ -25,28 +24,29 @@ pub(crate) async fn add(routes: &mut RoutesBuilder, context: &Arc<Context>, task
         Ok(service) => {
             routes.add_service(service);
         }
-        // The descriptors are part of the program; without them all else still works.
-        Err(error) => tracing::error!(%error, "no reflection"),
+        // The descriptors are compiled in, so this is a bug; all other services still work.
+        Err(error) => tracing::error!(%error, "reflection service failed to start"),
     }
 }
 
-/// Serving, once something was loaded, until a shutdown begins.
+/// Reports `SERVING` from the first load until a shutdown begins.
 async fn follow(reporter: HealthReporter, context: Arc<Context>) {
+    let closing = &context.server.closing;
     tokio::select! {
         () = context.cache.loaded() => report(&reporter, ServingStatus::Serving).await,
-        () = context.server.closing.cancelled() => {}
+        () = closing.cancelled() => {}
     }
-    context.server.closing.cancelled().await;
+    closing.cancelled().await;
     report(&reporter, ServingStatus::NotServing).await;
 }
 
 async fn report(reporter: &HealthReporter, status: ServingStatus) {
-    // "" stands for the server as a whole (gRPC health checking protocol).
+    // gRPC health checking protocol: "" is the overall health of the server.
     reporter.set_service_status("", status).await;
     reporter.set_service_status(ADS[0].name, status).await;
 }
 
-/// What `grpcurl` and its like ask for: the services, and every message a resource can be made of.
+/// Returns the reflection service, with the discovery services and every message of the API.
 fn reflection()
 -> Result<ServerReflectionServer<impl ServerReflection>, tonic_reflection::server::Error> {
     static DESCRIPTORS: LazyLock<Vec<u8>> = LazyLock::new(oxds_types::descriptor::descriptor_set);

@@ -121,11 +121,9 @@ impl Status {
         let snapshot = context.cache.snapshot();
         let withheld = not_representable::all(&context.cache);
         let mut nodes = Vec::new();
-        context
-            .clients
-            .each(&context.cache, |about, client, served| {
-                nodes.push(NodeStatus::of(about, client, served, &context.cache, now));
-            });
+        context.clients.each(&context.cache, |client, served| {
+            nodes.push(NodeStatus::of(client, served, &context.cache, now));
+        });
         Self {
             server: ServerStatus {
                 version: env!("CARGO_PKG_VERSION"),

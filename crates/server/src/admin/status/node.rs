@@ -12,7 +12,7 @@ use oxds_types::discovery::Node;
 use serde::Serialize;
 
 use crate::cache::Cache;
-use crate::discovery::clients::{About, Subscriber};
+use crate::discovery::Client;
 
 #[derive(Serialize)]
 pub(super) struct NodeStatus {
@@ -79,13 +79,12 @@ struct RejectedResource {
 
 impl NodeStatus {
     pub(super) fn of(
-        about: &About,
-        client: &dyn Subscriber,
+        client: &Client<'_>,
         snapshot: &Snapshot,
         cache: &Cache,
         now: Instant,
     ) -> Self {
-        let node = client.node();
+        let node = client.node;
         let groups = node.map(|node| cache.groups_of(node)).unwrap_or_default();
         let kinds: Vec<_> = client
             .resource_types()
@@ -96,9 +95,9 @@ impl NodeStatus {
             id: node.map(|node| node.id.clone()).unwrap_or_default(),
             cluster: node.map(|node| node.cluster.clone()).unwrap_or_default(),
             user_agent: node.map(user_agent).unwrap_or_default(),
-            peer: about.peer,
-            protocol: about.protocol,
-            connected_seconds: seconds(now - about.since),
+            peer: client.peer,
+            protocol: client.protocol,
+            connected_seconds: seconds(now - client.since),
             in_sync: client.is_in_sync(snapshot),
             groups: groups.iter().map(ToString::to_string).collect(),
             kinds,
@@ -106,14 +105,9 @@ impl NodeStatus {
     }
 }
 
-fn kind(
-    client: &dyn Subscriber,
-    status: &TypeStatus,
-    snapshot: &Snapshot,
-    now: Instant,
-) -> NodeKind {
+fn kind(client: &Client<'_>, status: &TypeStatus, snapshot: &Snapshot, now: Instant) -> NodeKind {
     let progress = client.progress(&status.resource_type, snapshot);
-    let rejections = client.rejections(&status.resource_type);
+    let rejections = client.nacked_resources(&status.resource_type);
     let rejected = rejections
         .iter()
         .map(|(name, r)| rejected(name, r, now))

@@ -1,334 +1,354 @@
-//! Clients that poll, by `Fetch*` or REST: what each was sent, and what its next question says of that.
+//! Poll clients: clients without a stream, by `Fetch*` or REST.
+//!
+//! Each is represented by one SotW session per resource type, which follows what the client is sent. The next poll
+//! answers for the client:
 //!
 //! ```text
-//!  question, version of what was sent ──▶ it was accepted
-//!  question, error_detail             ──▶ it was refused
-//!  question, no version               ──▶ the client starts anew
-//!  no question for two minutes        ──▶ the client is gone
+//!  poll with the version of the last response ──▶ ACK
+//!  poll with error_detail                     ──▶ NACK
+//!  poll without a version                     ──▶ new session: the client has restarted
+//!  poll for other resources                   ──▶ new session
+//!  no poll for two minutes                    ──▶ the client is removed
 //! ```
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use oxds_core::session::{
-    HeldBack, Interest, Nack, NackedResource, Progress, ResourceStatus, TypeStatus,
-};
-use oxds_core::snapshot::{Resource, Snapshot};
+use oxds_core::session::{Config, Event, Nonce, Progress, Session};
+use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
-use oxds_types::ResourceType;
-use oxds_types::discovery::Node;
+use oxds_types::discovery::{DiscoveryRequest, Node, Status};
+use oxds_types::{ResourceType, Version};
 
-use super::{About, Subscriber};
-use crate::discovery::poll::{Question, Told};
+use super::nack::ReportedNack;
+use super::streams::lock;
+use super::subscription::PollSubscription;
+use crate::cache::{Cache, View};
 
-/// A client that was not heard of for this long is gone: twice the longest time that a poll is held.
-const AGE: Duration = Duration::from_secs(120);
-/// More clients than this are not followed; nor are those that do not say who they are.
-const MAX_POLLERS: usize = 10_000;
-/// What of a client's words is kept.
-const MAX_REASON: usize = 4096;
+/// Time without a poll after which a client is removed: twice the longest hold of a poll.
+const MAX_IDLE: Duration = Duration::from_secs(120);
+
+/// Upper bound of poll clients (S-60). Clients beyond it, and clients without a node id, get answers but no session.
+const MAX_CLIENTS: usize = 10_000;
 
 /// How a client polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Via {
+pub(crate) enum PollKind {
     Fetch,
     Rest,
 }
 
-/// Everybody who polls.
-#[derive(Debug, Default)]
-pub(crate) struct Polls(Mutex<BTreeMap<(String, Via), Poller>>);
-
-/// What came of a question, to be counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answered {
-    Accepted,
-    Refused,
-}
-
-#[derive(Debug)]
-struct Poller {
-    node: Node,
-    since: Instant,
-    heard: Instant,
-    resource_types: BTreeMap<ResourceType, Polled>,
-}
-
-/// One kind of one client.
-#[derive(Debug)]
-struct Polled {
-    question: Question,
-    sent: Option<Told>,
-    acked: Option<Told>,
-    acked_at: Option<Instant>,
-    waiting_since: Option<Instant>,
-    nack: Option<Nack>,
-    acks: u64,
-    nacks: u64,
-}
-
-impl Polls {
-    /// A client asks. What its question says of the last answer, if anything.
-    pub(crate) fn ask(&self, now: Instant, question: &Question) -> Option<Answered> {
-        let node = question.node.as_ref().filter(|node| !node.id.is_empty())?;
-        let mut pollers = self.lock(now);
-        let key = (node.id.clone(), question.via);
-        if pollers.len() >= MAX_POLLERS && !pollers.contains_key(&key) {
-            return None;
+impl PollKind {
+    /// Returns the protocol name in the status: `fetch` or `rest`.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::Rest => "rest",
         }
-        let poller = pollers.entry(key).or_insert_with(|| Poller {
-            node: node.clone(),
-            since: now,
-            heard: now,
-            resource_types: BTreeMap::new(),
-        });
-        poller.heard = now;
-        let resource_type = question.resource_type().clone();
-        let polled = poller
-            .resource_types
-            .entry(resource_type)
-            .or_insert_with(|| Polled::new(question.clone()));
-        polled.ask(now, question)
+    }
+}
+
+/// Registry of the poll clients, by node id and kind.
+#[derive(Debug)]
+pub(crate) struct PollClients {
+    config: Arc<Config>,
+    clients: Mutex<PollEntries>,
+}
+
+type PollEntries = BTreeMap<(String, PollKind), PollClient>;
+
+/// One poll client.
+#[derive(Debug)]
+pub(super) struct PollClient {
+    pub(super) node: Node,
+    /// Time of the first poll.
+    pub(super) since: Instant,
+    last_poll: Instant,
+    /// View of the node, which `sessions` have seen.
+    view: Arc<View>,
+    sessions: BTreeMap<ResourceType, PollSession>,
+}
+
+/// Session of one resource type.
+#[derive(Debug)]
+struct PollSession {
+    session: Session,
+    subscription: PollSubscription,
+    /// Nonce of the response that the client has not answered.
+    outstanding: Option<Nonce>,
+    /// `version_info` of the last response.
+    version: Option<Version>,
+}
+
+/// Effects of a poll on its session.
+#[derive(Debug)]
+pub(crate) struct HandledPoll {
+    /// The ACK or the NACK of the last response, if there is one.
+    pub(crate) events: Vec<Event>,
+    pub(crate) nacks: Vec<ReportedNack>,
+}
+
+impl PollClients {
+    pub(crate) fn new(config: Arc<Config>) -> Self {
+        Self {
+            config,
+            clients: Mutex::default(),
+        }
     }
 
-    /// The client is sent this …
-    pub(crate) fn sent(&self, now: Instant, question: &Question, told: Told) {
-        self.update(now, question, |polled| {
-            polled.sent = Some(told);
-            polled.waiting_since = Some(now);
-        });
-    }
-
-    /// … or has it already.
-    pub(crate) fn has(&self, now: Instant, question: &Question, told: Told) {
-        self.update(now, question, |polled| {
-            polled.sent = Some(told.clone());
-            polled.accept(now, told);
-        });
-    }
-
-    /// What the client refused of what it was sent last.
-    pub(crate) fn rejections(
+    /// Handles the part of a poll that answers the last response. Returns `None` for a client without a node id, and for
+    /// one beyond the limit.
+    pub(crate) fn handle_request(
         &self,
         now: Instant,
-        question: &Question,
-    ) -> Vec<(Arc<str>, NackedResource)> {
-        let Some(node) = &question.node else {
-            return Vec::new();
+        (kind, node): (PollKind, Option<&Node>),
+        subscription: &PollSubscription,
+        (version, error): (&str, Option<&Status>),
+        view: &Arc<View>,
+    ) -> Option<HandledPoll> {
+        let node = node.filter(|node| !node.id.is_empty())?;
+        let mut clients = self.lock(now);
+        let key = (node.id.clone(), kind);
+        if clients.len() >= MAX_CLIENTS && !clients.contains_key(&key) {
+            return None;
+        }
+        let client = clients.entry(key).or_insert_with(|| PollClient {
+            node: node.clone(),
+            since: now,
+            last_poll: now,
+            view: Arc::clone(view),
+            sessions: BTreeMap::new(),
+        });
+        client.last_poll = now;
+        client.follow(view, &self.config, now);
+        let restarted = version.is_empty() && error.is_none();
+        let mut handled = HandledPoll {
+            events: Vec::new(),
+            nacks: Vec::new(),
         };
-        let pollers = self.lock(now);
-        let poller = pollers.get(&(node.id.clone(), question.via));
-        poller.map_or_else(Vec::new, |poller| {
-            poller.rejections(question.resource_type())
-        })
-    }
-
-    fn update(&self, now: Instant, question: &Question, update: impl FnOnce(&mut Polled)) {
-        let Some(node) = &question.node else { return };
-        let mut pollers = self.lock(now);
-        if let Some(poller) = pollers.get_mut(&(node.id.clone(), question.via)) {
-            poller.heard = now;
-            if let Some(polled) = poller.resource_types.get_mut(question.resource_type()) {
-                update(polled);
+        match client.sessions.get_mut(&subscription.resource_type) {
+            Some(known) if !restarted && known.subscription == *subscription => {
+                handled.events = known.handle_answer(now, version, error);
+                handled.nacks = known.reported_nacks(&handled.events);
             }
+            _ => client.begin(subscription, &self.config, now),
+        }
+        Some(handled)
+    }
+
+    /// Records that the client is sent the content of `snapshot`, in this version.
+    pub(crate) fn record_sent(
+        &self,
+        now: Instant,
+        client: (PollKind, Option<&Node>),
+        subscription: &PollSubscription,
+        version: Version,
+        snapshot: &Snapshot,
+    ) {
+        self.update(now, client, subscription, |poll| {
+            if poll.outstanding.is_some() {
+                if poll.version == Some(version) {
+                    // The same response again: the client lost it.
+                    return;
+                }
+                poll.restart(&self.config, now);
+            }
+            poll.transmit(now, snapshot);
+            poll.version = Some(version);
+        });
+    }
+
+    /// Records that the client has the content of `snapshot`, in this version.
+    pub(crate) fn record_current(
+        &self,
+        now: Instant,
+        client: (PollKind, Option<&Node>),
+        subscription: &PollSubscription,
+        version: Version,
+        snapshot: &Snapshot,
+    ) {
+        self.update(now, client, subscription, |poll| {
+            poll.accept(now, snapshot);
+            // The client has what it rejected before: the session would wait for a change.
+            if poll.progress(snapshot) == Some(Progress::Nacked) {
+                poll.restart(&self.config, now);
+                poll.accept(now, snapshot);
+            }
+            poll.version = Some(version);
+        });
+    }
+
+    /// Updates the session of a client. A session for another subscription is replaced.
+    fn update(
+        &self,
+        now: Instant,
+        (kind, node): (PollKind, Option<&Node>),
+        subscription: &PollSubscription,
+        update: impl FnOnce(&mut PollSession),
+    ) {
+        let Some(node) = node else { return };
+        let mut clients = self.lock(now);
+        let Some(client) = clients.get_mut(&(node.id.clone(), kind)) else {
+            return;
+        };
+        client.last_poll = now;
+        let resource_type = &subscription.resource_type;
+        let known = client.sessions.get(resource_type);
+        if known.is_none_or(|known| known.subscription != *subscription) {
+            client.begin(subscription, &self.config, now);
+        }
+        if let Some(poll) = client.sessions.get_mut(resource_type) {
+            update(poll);
         }
     }
 
-    /// Shows every client that is there.
-    pub(super) fn each(&self, now: Instant, mut see: impl FnMut(&About, &dyn Subscriber)) {
-        for ((_, via), poller) in &*self.lock(now) {
-            let about = About {
-                peer: None,
-                protocol: match via {
-                    Via::Fetch => "fetch",
-                    Via::Rest => "rest",
-                },
-                since: poller.since,
-            };
-            see(&about, poller);
+    /// Calls `see` for every client with the snapshot that its node sees.
+    pub(super) fn each(
+        &self,
+        cache: &Cache,
+        now: Instant,
+        mut see: impl FnMut(PollKind, &PollClient, &Snapshot),
+    ) {
+        for ((_, kind), client) in &mut *self.lock(now) {
+            let view = cache.view(&client.node);
+            client.follow(&view, &self.config, now);
+            see(*kind, client, &view.snapshot());
         }
     }
 
-    /// How many there are.
+    /// Returns the number of poll clients.
     pub(crate) fn len(&self, now: Instant) -> usize {
         self.lock(now).len()
     }
 
-    /// The clients that are there still.
-    fn lock(&self, now: Instant) -> MutexGuard<'_, BTreeMap<(String, Via), Poller>> {
-        // Each change is complete in itself, so a panic leaves nothing torn.
-        let mut pollers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pollers.retain(|_, poller| now - poller.heard < AGE);
-        pollers
+    /// Locks the registry, and removes the clients that poll no more.
+    fn lock(&self, now: Instant) -> MutexGuard<'_, PollEntries> {
+        let mut clients = lock(&self.clients);
+        clients.retain(|_, client| now - client.last_poll < MAX_IDLE);
+        clients
     }
 }
 
-impl Polled {
-    fn new(question: Question) -> Self {
-        Self {
-            question,
-            sent: None,
-            acked: None,
-            acked_at: None,
-            waiting_since: None,
-            nack: None,
-            acks: 0,
-            nacks: 0,
+impl PollClient {
+    /// Returns the sessions, one per resource type.
+    pub(super) fn sessions(&self) -> impl Iterator<Item = (&ResourceType, &Session)> {
+        let sessions = self.sessions.iter();
+        sessions.map(|(resource_type, poll)| (resource_type, &poll.session))
+    }
+
+    /// Opens a session for a subscription.
+    fn begin(&mut self, subscription: &PollSubscription, config: &Arc<Config>, now: Instant) {
+        if let Some(poll) = PollSession::new(subscription.clone(), config, now) {
+            self.sessions
+                .insert(subscription.resource_type.clone(), poll);
         }
     }
 
-    fn ask(&mut self, now: Instant, question: &Question) -> Option<Answered> {
-        self.question = question.clone();
-        if question.held_version.is_empty() && question.error.is_none() {
-            // After its own restart.
-            (self.sent, self.acked, self.nack) = (None, None, None);
-            self.waiting_since = None;
-            return None;
+    /// Changes to another view: the node is in other groups now. A session must see snapshots of one view only.
+    fn follow(&mut self, view: &Arc<View>, config: &Arc<Config>, now: Instant) {
+        if Arc::ptr_eq(&self.view, view) {
+            return;
         }
-        // The same question may come again: an answer is answered once.
-        let (sent, _) = (self.sent.clone()?, self.waiting_since?);
-        if let Some(error) = &question.error {
-            self.waiting_since = None;
-            self.nacks += 1;
-            self.nack = Some(Nack {
-                version: sent.version,
-                reason: error.chars().take(MAX_REASON).collect::<String>().into(),
-                at: now,
-            });
-            return Some(Answered::Refused);
-        }
-        if sent.version.as_str() != question.held_version {
-            return None;
-        }
-        self.acks += 1;
-        self.accept(now, sent);
-        Some(Answered::Accepted)
-    }
-
-    fn accept(&mut self, now: Instant, told: Told) {
-        let before = self.acked.as_ref().map(|acked| acked.version);
-        if before != Some(told.version) {
-            self.acked_at = Some(now);
-        }
-        self.acked = Some(told);
-        self.nack = None;
-        self.waiting_since = None;
-    }
-
-    fn resource(&self, name: &str) -> ResourceStatus {
-        let of = |told: &Option<Told>| told.as_ref().and_then(|told| told.version_of(name));
-        let (sent, acked) = (of(&self.sent), of(&self.acked));
-        // A client that polls says no names: whatever it was sent and had not before is suspect.
-        let rejected = self.nack.as_ref().zip(sent.filter(|_| sent != acked));
-        ResourceStatus {
-            sent,
-            acked,
-            nacked: rejected.map(|(nack, version)| NackedResource {
-                version,
-                reason: Arc::clone(&nack.reason),
-                at: nack.at,
-            }),
-        }
-    }
-
-    fn status(&self, resource_type: &ResourceType) -> TypeStatus {
-        let wildcard = self.question.interests() == [Interest::All];
-        let version = |told: &Option<Told>| told.as_ref().map(|told| told.version);
-        TypeStatus {
-            resource_type: resource_type.clone(),
-            api: self.question.api(),
-            wildcard,
-            names: self.question.names().count(),
-            sent: version(&self.sent),
-            acked: version(&self.acked),
-            acked_at: self.acked_at,
-            waiting_since: self.waiting_since,
-            held: 0,
-            nack: self.nack.clone(),
-            acks: self.acks,
-            nacks: self.nacks,
+        self.view = Arc::clone(view);
+        for poll in self.sessions.values_mut() {
+            poll.restart(config, now);
         }
     }
 }
 
-impl Subscriber for Poller {
-    fn node(&self) -> Option<&Node> {
-        Some(&self.node)
+impl PollSession {
+    /// Returns `None` for a subscription that a session does not accept. Those of checked requests are.
+    fn new(subscription: PollSubscription, config: &Arc<Config>, now: Instant) -> Option<Self> {
+        let (session, _) = subscription.open(config, now).ok()?;
+        Some(Self {
+            session,
+            subscription,
+            outstanding: None,
+            version: None,
+        })
     }
 
-    fn resource_types(&self) -> Vec<TypeStatus> {
-        let resource_types = self.resource_types.iter();
-        resource_types
-            .map(|(resource_type, polled)| polled.status(resource_type))
-            .collect()
-    }
-
-    fn progress(&self, resource_type: &ResourceType, snapshot: &Snapshot) -> Progress {
-        let Some(polled) = self.resource_types.get(resource_type) else {
-            return Progress::NotSent;
-        };
-        let served = polled.question.content(snapshot).version;
-        match (&polled.nack, &polled.sent, &polled.acked) {
-            (Some(_), ..) => Progress::Nacked,
-            (None, None, _) => Progress::NotSent,
-            (None, Some(_), Some(acked)) if acked.version == served => Progress::Synced,
-            (None, Some(_), _) => Progress::Stale,
+    /// Forgets what the client was sent.
+    fn restart(&mut self, config: &Arc<Config>, now: Instant) {
+        if let Some(new) = Self::new(self.subscription.clone(), config, now) {
+            *self = new;
         }
     }
 
-    fn is_in_sync(&self, snapshot: &Snapshot) -> bool {
-        let mut resource_types = self.resource_types.keys();
-        resource_types
-            .all(|resource_type| self.progress(resource_type, snapshot) == Progress::Synced)
+    /// Turns the poll into an ACK or a NACK. A poll says it once: the next one with the same content repeats it.
+    fn handle_answer(&mut self, now: Instant, version: &str, error: Option<&Status>) -> Vec<Event> {
+        let accepted = self.version.is_some_and(|sent| *sent.as_str() == *version);
+        if error.is_none() && !accepted {
+            return Vec::new();
+        }
+        self.answer(now, error.cloned())
     }
 
-    /// Each answer is all that there is.
-    fn held_back(&self, _: &ResourceType, _: &Snapshot) -> Vec<HeldBack> {
-        Vec::new()
-    }
-
-    fn names(&self, resource_type: &ResourceType) -> Vec<Arc<str>> {
-        let polled = self.resource_types.get(resource_type).into_iter();
-        polled
-            .flat_map(|polled| polled.question.names())
-            .cloned()
-            .collect()
-    }
-
-    fn resource(&self, resource_type: &ResourceType, name: &str) -> Option<ResourceStatus> {
-        let polled = self.resource_types.get(resource_type)?;
-        let mut interests = polled.question.interests().iter();
-        let asked = interests.any(|interest| match interest {
-            Interest::All => true,
-            Interest::Name(asked) => **asked == *name,
-        });
-        asked.then(|| polled.resource(name))
-    }
-
-    fn rejections(&self, resource_type: &ResourceType) -> Vec<(Arc<str>, NackedResource)> {
-        let Some(polled) = self
-            .resource_types
-            .get(resource_type)
-            .filter(|polled| polled.nack.is_some())
-        else {
+    /// Answers the outstanding response, if there is one.
+    fn answer(&mut self, now: Instant, error: Option<Status>) -> Vec<Event> {
+        let Some(nonce) = self.outstanding.take() else {
             return Vec::new();
         };
-        let sent = polled.sent.iter().flat_map(Told::resources);
-        let rejected = sent.filter_map(|resource: &Arc<Resource>| {
-            let rejected = polled.resource(resource.name()).nacked?;
-            Some((Arc::clone(resource.name()), rejected))
-        });
-        rejected.collect()
+        let request = DiscoveryRequest {
+            response_nonce: nonce.to_string(),
+            error_detail: error,
+            ..self.subscription.request()
+        };
+        // The session has accepted the same subscription before, so it has no error to report.
+        let _ = self.session.handle_request(now, request.into());
+        std::iter::from_fn(|| self.session.poll_event()).collect()
+    }
+
+    fn reported_nacks(&self, events: &[Event]) -> Vec<ReportedNack> {
+        let mut nacks = Vec::new();
+        for event in events {
+            if let Event::Nacked {
+                resource_type,
+                resources,
+                ..
+            } = event
+            {
+                let names = resources.clone();
+                nacks.extend(ReportedNack::of_session(
+                    &self.session,
+                    resource_type,
+                    names,
+                ));
+            }
+        }
+        nacks
+    }
+
+    /// Lets the session transmit; the caller sends the content.
+    fn transmit(&mut self, now: Instant, snapshot: &Snapshot) {
+        if let Some(sent) = self.session.poll_transmit(now, snapshot) {
+            self.outstanding = Some(sent.nonce);
+        }
+    }
+
+    /// Brings the session to the state of a client that has accepted all of `snapshot`.
+    fn accept(&mut self, now: Instant, snapshot: &Snapshot) {
+        loop {
+            self.answer(now, None);
+            self.transmit(now, snapshot);
+            if self.outstanding.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn progress(&self, snapshot: &Snapshot) -> Option<Progress> {
+        let resource_type = &self.subscription.resource_type;
+        self.session.progress(resource_type, snapshot)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use oxds_core::session::Config;
-    use oxds_core::snapshot::ChangeSet;
+    use oxds_core::session::TypeStatus;
+    use oxds_core::snapshot::{ChangeSet, Resource};
     use oxds_types::ApiVersion;
-    use oxds_types::discovery::{DiscoveryRequest, Status};
 
     use super::*;
 
@@ -336,108 +356,161 @@ mod tests {
         Instant::from_epoch(Duration::from_secs(seconds))
     }
 
-    fn serving(content: &[u8]) -> Arc<Snapshot> {
-        let changes = ChangeSet {
-            upserts: vec![Arc::new(Resource::new(ResourceType::CLUSTER, "a", content))],
-            ..ChangeSet::default()
-        };
-        Snapshot::unloaded().apply(changes).0
+    /// A cache, and the registry of its poll clients.
+    struct Fixture {
+        cache: Cache,
+        polls: PollClients,
+        node: Node,
+        subscription: PollSubscription,
     }
 
-    fn question(version: &str, error: Option<&str>) -> Question {
-        let request = DiscoveryRequest {
-            version_info: version.to_owned(),
-            node: Some(Node {
-                id: "n".into(),
-                ..Node::default()
-            }),
-            error_detail: error.map(|message| Status {
+    impl Fixture {
+        fn new() -> Self {
+            let resource_type = ResourceType::CLUSTER;
+            Self {
+                cache: Cache::new(),
+                polls: PollClients::new(Arc::default()),
+                node: Node {
+                    id: "n".into(),
+                    ..Node::default()
+                },
+                subscription: PollSubscription {
+                    api: ApiVersion::V3,
+                    type_url: resource_type.type_url().to_owned(),
+                    names: Vec::new(),
+                    locators: Vec::new(),
+                    resource_type,
+                },
+            }
+        }
+
+        /// Serves cluster `a` with this content, and returns the version of all clusters.
+        fn serve(&self, content: &[u8]) -> Version {
+            let resource = Resource::new(ResourceType::CLUSTER, "a", content);
+            let snapshot = self.cache.apply(ChangeSet::default().put(resource));
+            let clusters = snapshot.of_type(&ResourceType::CLUSTER);
+            clusters.collection().version()
+        }
+
+        fn client(&self) -> (PollKind, Option<&Node>) {
+            (PollKind::Rest, Some(&self.node))
+        }
+
+        /// Polls with a version, or with an error; returns whether that was an ACK.
+        fn poll(&self, now: Instant, version: &str, error: Option<&str>) -> Option<bool> {
+            let error = error.map(|message| Status {
                 message: message.into(),
                 ..Status::default()
-            }),
-            ..DiscoveryRequest::default()
-        };
-        let config = Config::default();
-        Question::new(
-            Via::Rest,
-            &ResourceType::CLUSTER,
-            ApiVersion::V3,
-            request,
-            &config,
-        )
-        .unwrap()
+            });
+            let answer = (version, error.as_ref());
+            let (client, view) = (self.client(), self.cache.root());
+            let handled = self
+                .polls
+                .handle_request(now, client, &self.subscription, answer, view);
+            let event = handled?.events.pop()?;
+            Some(matches!(event, Event::Acked { .. }))
+        }
+
+        fn send(&self, now: Instant, version: Version) {
+            let snapshot = self.cache.snapshot();
+            let client = self.client();
+            self.polls
+                .record_sent(now, client, &self.subscription, version, &snapshot);
+        }
+
+        /// Returns the state of the only client.
+        fn state(&self, now: Instant) -> Option<(Progress, TypeStatus)> {
+            let mut state = None;
+            self.polls.each(&self.cache, now, |_, client, snapshot| {
+                let (resource_type, session) = client.sessions().next().unwrap();
+                let progress = session.progress(resource_type, snapshot).unwrap();
+                state = Some((progress, session.status().remove(0)));
+            });
+            state
+        }
     }
 
-    /// What is shown of the only client.
-    fn shown(polls: &Polls, now: Instant, snapshot: &Snapshot) -> Option<(Progress, TypeStatus)> {
-        let mut shown = None;
-        polls.each(now, |_, poller| {
-            let progress = poller.progress(&ResourceType::CLUSTER, snapshot);
-            shown = Some((progress, poller.resource_types().remove(0)));
-        });
-        shown
-    }
-
-    /// Given a client that polls; then its next question acknowledges what it was sent, or refuses it in its own words,
-    /// once; a client that was not heard of for two minutes is gone.
+    /// Given a poll client: its next poll ACKs the last response, or NACKs it with its message, once. Without a poll for
+    /// two minutes the client is removed.
     #[test]
-    fn s68_a_client_that_polls_answers_with_its_next_question() {
-        let (one, two) = (serving(b"1"), serving(b"2"));
-        let polls = Polls::default();
-        let first = question("", None);
-        assert_eq!(polls.ask(at(1), &first), None);
-        assert_eq!(shown(&polls, at(1), &one).unwrap().0, Progress::NotSent);
-        polls.sent(at(1), &first, first.content(&one));
-        assert_eq!(shown(&polls, at(1), &one).unwrap().0, Progress::Stale);
+    fn s68_next_poll_acks_or_nacks_the_last_response() {
+        let fixture = Fixture::new();
+        let one = fixture.serve(b"1");
+        assert_eq!(fixture.poll(at(1), "", None), None);
+        assert_eq!(fixture.state(at(1)).unwrap().0, Progress::NotSent);
+        fixture.send(at(1), one);
+        assert_eq!(fixture.state(at(1)).unwrap().0, Progress::Stale);
 
-        let version = first.content(&one).version.to_string();
-        let second = question(&version, None);
-        assert_eq!(polls.ask(at(2), &second), Some(Answered::Accepted));
-        let (progress, status) = shown(&polls, at(2), &one).unwrap();
+        assert_eq!(fixture.poll(at(2), one.as_str(), None), Some(true));
+        let (progress, status) = fixture.state(at(2)).unwrap();
         assert_eq!((progress, status.acked_at), (Progress::Synced, Some(at(2))));
-        assert_eq!(shown(&polls, at(2), &two).unwrap().0, Progress::Stale);
+        let two = fixture.serve(b"2");
+        assert_eq!(fixture.state(at(2)).unwrap().0, Progress::Stale);
 
-        polls.sent(at(3), &second, second.content(&two));
-        let refusal = question(&version, Some("a: no"));
-        assert_eq!(polls.ask(at(4), &refusal), Some(Answered::Refused));
-        assert_eq!(polls.ask(at(5), &refusal), None);
-        let (progress, status) = shown(&polls, at(5), &two).unwrap();
+        fixture.send(at(3), two);
+        let error = Some("a: no");
+        assert_eq!(fixture.poll(at(4), one.as_str(), error), Some(false));
+        assert_eq!(fixture.poll(at(5), one.as_str(), error), None);
+        let (progress, status) = fixture.state(at(5)).unwrap();
         assert_eq!((progress, status.nacks), (Progress::Nacked, 1));
-        polls.each(at(5), |_, poller| {
-            let (name, rejection) = poller.rejections(&ResourceType::CLUSTER).remove(0);
-            assert_eq!((&*name, &*rejection.reason), ("a", "a: no"));
-            let a = poller.resource(&ResourceType::CLUSTER, "a").unwrap();
+        fixture.polls.each(&fixture.cache, at(5), |_, client, _| {
+            let (resource_type, session) = client.sessions().next().unwrap();
+            let (name, nacked) = session.nacked_resources(resource_type).next().unwrap();
+            assert_eq!((&**name, &*nacked.reason), ("a", "a: no"));
+            let a = session.resource_status(resource_type, "a").unwrap();
             assert_ne!(a.acked, a.sent);
         });
-        assert!(shown(&polls, at(124), &two).is_some());
-        assert!(shown(&polls, at(125), &two).is_none());
+        assert!(fixture.state(at(124)).is_some());
+        assert!(fixture.state(at(125)).is_none());
     }
 
-    /// Given clients that make up names; then no more of them are followed than may be, and those that are still are.
+    /// Given a client that NACKed a response: a poll with the version of that response clears the NACK.
     #[test]
-    fn s60_made_up_pollers_are_bounded() {
-        let (polls, served) = (Polls::default(), serving(b"1"));
-        let nobody = || Poller {
-            node: Node::default(),
+    fn s68_client_that_accepts_after_a_nack_is_synced() {
+        let fixture = Fixture::new();
+        let one = fixture.serve(b"1");
+        fixture.poll(at(1), "", None);
+        fixture.send(at(1), one);
+        fixture.poll(at(2), "", Some("not yet"));
+        assert_eq!(fixture.state(at(2)).unwrap().0, Progress::Nacked);
+        assert_eq!(fixture.poll(at(3), one.as_str(), None), None);
+        let snapshot = fixture.cache.snapshot();
+        fixture.polls.record_current(
+            at(3),
+            fixture.client(),
+            &fixture.subscription,
+            one,
+            &snapshot,
+        );
+        assert_eq!(fixture.state(at(3)).unwrap().0, Progress::Synced);
+    }
+
+    /// Given clients with invented node ids: the registry keeps no more of them than its limit, and still follows those
+    /// that it has.
+    #[test]
+    fn s60_number_of_poll_clients_is_bounded() {
+        let mut fixture = Fixture::new();
+        let version = fixture.serve(b"1");
+        let invented = |id: usize| PollClient {
+            node: Node {
+                id: id.to_string(),
+                ..Node::default()
+            },
             since: at(1),
-            heard: at(1),
-            resource_types: BTreeMap::new(),
+            last_poll: at(1),
+            view: Arc::clone(fixture.cache.root()),
+            sessions: BTreeMap::new(),
         };
-        let made_up = (1..MAX_POLLERS).map(|id| ((id.to_string(), Via::Rest), nobody()));
-        polls.0.lock().unwrap().extend(made_up);
-        let ask = |id: &str, version: &str| {
-            let mut question = question(version, None);
-            question.node.as_mut().unwrap().id = id.to_owned();
-            let answered = polls.ask(at(1), &question);
-            polls.sent(at(1), &question, question.content(&served));
-            answered
-        };
-        let version = question("", None).content(&served).version;
+        let invented = (1..MAX_CLIENTS).map(|id| ((id.to_string(), PollKind::Rest), invented(id)));
+        fixture.polls.clients.lock().unwrap().extend(invented);
         for id in ["first", "one too many"] {
-            assert_eq!(ask(id, ""), None);
+            fixture.node.id = id.into();
+            assert_eq!(fixture.poll(at(1), "", None), None);
+            fixture.send(at(1), version);
         }
-        assert_eq!(polls.len(at(1)), MAX_POLLERS);
-        assert_eq!(ask("first", version.as_str()), Some(Answered::Accepted));
-        assert_eq!(ask("one too many", version.as_str()), None);
+        assert_eq!(fixture.polls.len(at(1)), MAX_CLIENTS);
+        assert_eq!(fixture.poll(at(1), version.as_str(), None), None);
+        fixture.node.id = "first".into();
+        assert_eq!(fixture.poll(at(1), version.as_str(), None), Some(true));
     }
 }

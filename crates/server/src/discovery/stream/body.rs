@@ -12,11 +12,11 @@ use tonic::Status;
 
 use super::Stream;
 
-/// A part of a message that is smaller than this is copied, together with those beside it: a copy is cheaper than one
-/// more DATA frame. HTTP/2's default for the largest frame.
+/// Parts of a message below this size, in bytes, are copied together: a copy costs less than one more DATA frame. It is
+/// the default of HTTP/2 for the largest frame (`SETTINGS_MAX_FRAME_SIZE`).
 const LARGE: usize = 16 << 10;
 
-/// Yields what the stream's session transmits, then the status with which it ended.
+/// Response body: the messages of the session, then its status as trailers.
 ///
 /// ```text
 ///            session transmits            session ends
@@ -26,14 +26,14 @@ const LARGE: usize = 16 << 10;
 /// ```
 #[derive(Debug)]
 pub(crate) struct StreamBody {
-    state: State,
-    /// The rest of what was transmitted. What is in it is shared with other streams, and copied, if at all, when the
-    /// transport has room for it: what a client leaves unread takes no more memory than a list of it.
+    state: BodyState,
+    /// Messages that the transport has not taken yet. Their bytes are shared with other streams, and copied, if at all,
+    /// when the transport has room: unread responses cost a client only this list.
     frames: VecDeque<GrpcFrame>,
 }
 
 #[derive(Debug)]
-enum State {
+enum BodyState {
     Running(Box<Stream>),
     Ended(Status),
     Done,
@@ -42,7 +42,7 @@ enum State {
 impl StreamBody {
     pub(crate) fn new(stream: Stream) -> Self {
         Self {
-            state: State::Running(Box::new(stream)),
+            state: BodyState::Running(Box::new(stream)),
             frames: VecDeque::new(),
         }
     }
@@ -65,34 +65,34 @@ impl Body for StreamBody {
                 this.frames.pop_front();
             }
             match &mut this.state {
-                State::Running(stream) => {
+                BodyState::Running(stream) => {
                     let frames = &mut this.frames;
                     let polled = stream.poll(cx, |frame| frames.push_back(frame));
                     match polled {
-                        // What was transmitted on the way still goes out, before the trailers.
-                        Poll::Ready(status) => this.state = State::Ended(status),
+                        // Responses that the last poll transmitted go out before the trailers.
+                        Poll::Ready(status) => this.state = BodyState::Ended(status),
                         Poll::Pending if frames.is_empty() => return Poll::Pending,
                         Poll::Pending => {}
                     }
                 }
-                State::Ended(status) => {
+                BodyState::Ended(status) => {
                     let trailers = trailers(status);
-                    this.state = State::Done;
+                    this.state = BodyState::Done;
                     return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
                 }
-                State::Done => return Poll::Ready(None),
+                BodyState::Done => return Poll::Ready(None),
             }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.state, State::Done)
+        matches!(self.state, BodyState::Done)
     }
 }
 
 fn trailers(status: &Status) -> http::HeaderMap {
     let mut trailers = http::HeaderMap::new();
-    // It fails only for metadata that is no header value, and a status of ours has none.
+    // Fails only for invalid metadata, and the server's statuses have none. 13 is INTERNAL.
     if status.add_header(&mut trailers).is_err() {
         trailers.insert(Status::GRPC_STATUS, http::HeaderValue::from_static("13"));
     }

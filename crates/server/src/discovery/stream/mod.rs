@@ -1,4 +1,4 @@
-//! The driver of a session: bytes in, time in, snapshots in; frames and events out.
+//! The driver of a session: reads requests, follows the cache and the time, and writes responses.
 
 mod body;
 mod read;
@@ -28,13 +28,13 @@ use super::clients::{OpenStream, StreamRegistration};
 use super::context::Context;
 use super::decoder::Decoder;
 use super::error::CallError;
-use super::service::Offer;
+use super::offer::Offer;
 use crate::cache::Watcher;
-use crate::hooks::{Call, HookFuture, Observed};
+use crate::hooks::{Call, CallObserver, HookFuture};
 use crate::security::Denied;
 use crate::server::Peer;
 
-/// Messages read before the stream yields to others of its thread (S-60: a request flood).
+/// Messages that a stream handles before it yields to other streams of its thread (S-60: a request flood).
 const BATCH: usize = 32;
 
 /// One stream of a discovery service.
@@ -43,75 +43,88 @@ pub(crate) struct Stream {
     offer: Offer,
     open: Arc<OpenStream>,
     registration: StreamRegistration,
-    /// Of what the node sees; none before the first request.
-    watcher: Option<Watcher>,
-    /// Whether the session has seen anything of what `watcher` watches.
-    shown: bool,
-    /// The state of who is in which group that `watcher` was chosen by.
-    memberships: u64,
-    observed: Observed,
-    /// The first request, while it is found out whom it is from.
-    naming: Option<(Request, HookFuture<'static, Node>)>,
-    /// What the program did not let pass.
-    refused: Option<Status>,
-    requests: Body,
-    decoder: Decoder,
-    throttle: Throttle,
+    input: Input,
+    /// Registration for changes; `None` before the first request.
+    watching: Option<Watching>,
+    /// Whether the session has seen a loaded snapshot. From then on it must not change to another view.
+    has_seen_snapshot: bool,
+    observer: CallObserver,
+    /// Error of a hook, which ends the stream.
+    hook_error: Option<Status>,
+    /// Deadline of the first request; `None` once it has arrived.
+    first_request: Option<Instant>,
     timer: Pin<Box<Sleep>>,
     end: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Until the first request: when patience ends.
-    first_request: Option<Instant>,
-    /// While requests came too fast: when the next is read.
+}
+
+/// The requests of a stream.
+struct Input {
+    body: Body,
+    decoder: Decoder,
+    throttle: Throttle,
+    /// Time at which reading resumes, while the stream exceeds its request rate.
     read_again: Option<Instant>,
+    /// First request, while a hook identifies its node.
+    identifying: Option<(Request, HookFuture<'static, Node>)>,
+}
+
+/// Registration of a stream for changes of what its node sees.
+struct Watching {
+    watcher: Watcher,
+    /// State of the node groups by which the view was selected, see [`Cache::memberships`](crate::Cache).
+    memberships: u64,
 }
 
 impl Stream {
-    /// Takes a call's request body, unless the server is full.
-    pub(super) fn open(
+    /// Opens a stream with the request body of a call.
+    ///
+    /// # Errors
+    /// A limit on streams is reached (S-77).
+    pub(crate) fn open(
         context: &Arc<Context>,
         protocol: Protocol,
         offer: Offer,
         peer: Peer,
         requests: Body,
     ) -> Result<Self, CallError> {
-        let (now, limits) = (context.server.clock.now(), &context.server.limits);
+        let (server, limits) = (&context.server, &context.server.limits);
+        let now = server.clock.now();
         let session = Session::new(protocol, offer.scope.clone(), Arc::clone(&context.config));
-        let end = context.server.closing.child_token();
+        let end = server.closing.child_token();
         let open = Arc::new(OpenStream::new(peer, protocol, now, end, session));
         let registration = context.clients.streams.register(&open, limits)?;
-        context.server.metrics.stream_opened(protocol);
+        server.metrics.stream_opened(protocol);
         debug!(stream = registration.id(), peer = %open.peer, ?protocol, "stream opened");
         let first_request = now + limits.first_request;
         Ok(Self {
             offer,
             registration,
-            watcher: None,
-            shown: false,
-            memberships: 0,
-            observed: Observed::NOBODY,
-            naming: None,
-            refused: None,
-            requests,
-            decoder: Decoder::new(limits.message_bytes),
-            throttle: Throttle::new(limits.request_rate, limits.request_burst),
-            timer: Box::pin(tokio::time::sleep_until(
-                context.server.clock.at(first_request),
-            )),
-            end: Box::pin(open.end.clone().cancelled_owned()),
+            input: Input {
+                body: requests,
+                decoder: Decoder::new(limits.message_bytes),
+                throttle: Throttle::new(limits.request_rate, limits.request_burst),
+                read_again: None,
+                identifying: None,
+            },
+            watching: None,
+            has_seen_snapshot: false,
+            observer: CallObserver::NONE,
+            hook_error: None,
             first_request: Some(first_request),
-            read_again: None,
+            timer: Box::pin(tokio::time::sleep_until(server.clock.at(first_request))),
+            end: Box::pin(open.end.clone().cancelled_owned()),
             open,
             context: Arc::clone(context),
         })
     }
 
-    /// Asks the program whether the call may go on, and tells it what happens from here on.
-    pub(super) async fn observe(&mut self, call: impl FnOnce() -> Call) -> Result<(), CallError> {
-        self.observed = Observed::open(self.context.server.hooks.as_deref(), call).await?;
+    /// Asks the hooks whether the call may proceed. Their observer sees it from here on.
+    pub(crate) async fn observe(&mut self, call: impl FnOnce() -> Call) -> Result<(), CallError> {
+        self.observer = CallObserver::open(self.context.server.hooks.as_deref(), call).await?;
         Ok(())
     }
 
-    /// Does all there is to do; ready when the stream ends.
+    /// Handles requests, changes and timeouts, and transmits responses. Ready with the status when the stream ends.
     pub(super) fn poll(
         &mut self,
         cx: &mut TaskContext<'_>,
@@ -119,99 +132,107 @@ impl Stream {
     ) -> Poll<Status> {
         let mut status = ready!(self.run(cx, &mut transmit));
         self.handle_events();
-        if let Some(refused) = self.refused.take() {
-            status = CallError::from(refused).status(&self.context.server.metrics);
+        if let Some(error) = self.hook_error.take() {
+            status = self.count(CallError::from(error));
         }
-        self.observed.close(&status);
+        self.observer.close(&status);
         debug!(stream = self.registration.id(), %status, "stream ended");
         Poll::Ready(status)
     }
 
     fn run(&mut self, cx: &mut TaskContext<'_>, transmit: &mut impl FnMut(Frame)) -> Poll<Status> {
         if let Poll::Ready(status) = self.read(cx) {
-            // A client that asks and half-closes at once still gets its answer.
+            // gRPC: a client may half-close after its request, and still gets the responses.
             if status.code() == Code::Ok {
                 self.transmit(transmit);
             }
             return Poll::Ready(status);
         }
         while self.has_moved(cx) {
-            if self.shown {
-                let text = "this node is in other groups now: connect again";
+            if self.has_seen_snapshot {
+                // S-74: the view is another one. A session cannot change its view, so the client must reconnect.
+                let text = "node groups changed: reconnect";
                 return Poll::Ready(Status::unavailable(text));
             }
-            // It may not be in these groups.
+            // The grant of the client may exclude the new groups (S-78).
             self.context.review(&self.open);
         }
         if self.end.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(self.last_word());
+            return Poll::Ready(self.end_status());
         }
         for _ in 0..BATCH {
             self.transmit(transmit);
-            if let Some(refused) = &self.refused {
-                return Poll::Ready(refused.clone());
+            if let Some(error) = &self.hook_error {
+                return Poll::Ready(error.clone());
             }
-            if let Err(refusal) = ready!(self.poll_timer(cx)) {
-                return Poll::Ready(refusal.status(&self.context.server.metrics));
+            if let Err(error) = ready!(self.poll_timer(cx)) {
+                return Poll::Ready(self.count(error));
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Why the stream had to end.
-    fn last_word(&self) -> Status {
+    /// Returns the status of a stream that the server ends.
+    fn end_status(&self) -> Status {
         if self.context.server.closing.is_cancelled() {
             Status::unavailable("the server is shutting down")
         } else {
-            CallError::Denied(Denied::Changed).status(&self.context.server.metrics)
+            self.count(CallError::Denied(Denied::Changed))
         }
     }
 
-    /// Whether the node sees another view than before (S-74). A session that was shown nothing yet, as before the first
-    /// load, just looks there from now on.
+    /// Counts an error, and returns its status.
+    fn count(&self, error: CallError) -> Status {
+        error.status(&self.context.server.metrics)
+    }
+
+    /// Whether the node sees another view than before (S-74). A session that has seen no snapshot yet, as before the
+    /// first load, changes to the new view.
     fn has_moved(&mut self, cx: &TaskContext<'_>) -> bool {
         let cache = &self.context.cache;
-        let Some(watcher) = &mut self.watcher else {
+        let Some(watching) = &mut self.watching else {
             return false;
         };
-        // Before anything is looked at: whatever is published from here on wakes this task again.
-        watcher.register(cx.waker());
+        // Before anything is read: what is published from here on wakes this task again.
+        watching.watcher.register(cx.waker());
         let memberships = cache.memberships();
-        if self.memberships == memberships {
+        if watching.memberships == memberships {
             return false;
         }
-        self.memberships = memberships;
+        watching.memberships = memberships;
         let session = self.open.session();
         let next = cache.register_session(session.node().unwrap_or(&Node::default()));
-        if Arc::ptr_eq(next.view(), watcher.view()) {
+        if Arc::ptr_eq(next.view(), watching.watcher.view()) {
             return false;
         }
-        if !self.shown {
+        if !self.has_seen_snapshot {
             self.open.set_view(Arc::clone(next.view()));
-            watcher.move_to(next);
+            watching.watcher.move_to(next);
         }
         true
     }
 
-    /// Waits for the next timeout; ready when one was handled, or ended the stream.
+    /// Waits for the next timeout. Ready after it was handled, or when it ends the stream.
     fn poll_timer(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), CallError>> {
         let timeout = self.open.session().poll_timeout();
-        let own = self.first_request.into_iter().chain(self.read_again);
+        let own = self.first_request.into_iter().chain(self.input.read_again);
         let Some(next) = own.chain(timeout).min() else {
             return Poll::Pending;
         };
-        let at = self.context.server.clock.at(next);
+        let clock = self.context.server.clock;
+        let at = clock.at(next);
         if self.timer.deadline() != at {
             self.timer.as_mut().reset(at);
         }
         ready!(self.timer.as_mut().poll(cx));
-        // The runtime's timer has a coarser grain than the machine's time.
-        let now = self.context.server.clock.now().max(next);
+        // Tokio's timer is coarser than `Instant`, and may fire a little early.
+        let now = clock.now().max(next);
         if self.first_request.is_some_and(|deadline| deadline <= now) {
             return Poll::Ready(Err(CallError::NoRequest));
         }
-        if self.read_again.take_if(|again| *again <= now).is_some() {
+        let read_again = &mut self.input.read_again;
+        if read_again.take_if(|again| *again <= now).is_some() {
             cx.waker().wake_by_ref();
         }
         self.open.session().handle_timeout(now);
@@ -221,10 +242,8 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.context
-            .server
-            .metrics
-            .stream_closed(self.open.protocol);
+        let metrics = &self.context.server.metrics;
+        metrics.stream_closed(self.open.protocol);
     }
 }
 

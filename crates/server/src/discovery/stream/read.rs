@@ -1,4 +1,4 @@
-//! From the client: its requests, one by one, as fast as it may.
+//! The request side of a stream: reads at the permitted rate, decodes, and passes requests to the session.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,34 +13,35 @@ use prost::Message as _;
 use tonic::Status;
 use tracing::info;
 
-use super::{BATCH, Stream};
+use super::{BATCH, Stream, Watching};
 use crate::discovery::error::CallError;
 
 impl Stream {
-    /// Hands every request that has arrived to the session, as fast as it may; ready when the stream ends.
+    /// Passes every request that has arrived to the session, at the permitted rate. Ready when the stream ends.
     pub(super) fn read(&mut self, cx: &mut TaskContext<'_>) -> Poll<Status> {
         for _ in 0..BATCH {
-            self.read_again = self.throttle.wait(self.context.server.clock.now());
-            if self.read_again.is_some() {
+            let now = self.context.server.clock.now();
+            self.input.read_again = self.input.throttle.wait(now);
+            if self.input.read_again.is_some() {
                 self.context.server.metrics.throttled();
                 return Poll::Pending;
             }
             match ready!(self.read_one(cx)) {
-                Err(refusal) => return Poll::Ready(refusal.status(&self.context.server.metrics)),
+                Err(error) => return Poll::Ready(self.count(error)),
                 Ok(true) => continue,
                 Ok(false) => {}
             }
-            match ready!(Pin::new(&mut self.requests).poll_frame(cx)) {
+            match ready!(Pin::new(&mut self.input.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
-                        self.decoder.push(&data);
+                        self.input.decoder.push(&data);
                     }
                 }
                 Some(Err(status)) => return Poll::Ready(Status::cancelled(status.to_string())),
-                None if self.decoder.is_torn() => {
-                    return Poll::Ready(CallError::Truncated.status(&self.context.server.metrics));
+                None if self.input.decoder.has_partial_message() => {
+                    return Poll::Ready(self.count(CallError::Truncated));
                 }
-                // The client has said all it has to say, and no acknowledgement can come any more.
+                // The client has half-closed. It can send no ACK any more, so the stream has no purpose.
                 None => return Poll::Ready(Status::ok("")),
             }
         }
@@ -48,19 +49,20 @@ impl Stream {
         Poll::Pending
     }
 
-    /// Handles the next request, if all of it has arrived, and it is known whom it is from.
+    /// Handles the next request once it has arrived and its node is known. Ready with `false` if more bytes are needed.
     fn read_one(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<bool, CallError>> {
-        let (mut request, mut node) = match self.naming.take() {
-            Some(naming) => naming,
+        let (mut request, mut node) = match self.input.identifying.take() {
+            Some(identifying) => identifying,
             None => {
-                let Some(message) = self.decoder.next()? else {
+                let Some(message) = self.input.decoder.next()? else {
                     return Poll::Ready(Ok(false));
                 };
-                self.throttle.pass(self.context.server.clock.now());
+                let server = &self.context.server;
+                self.input.throttle.pass(server.clock.now());
                 let mut request = self.decode(message)?;
-                self.context.server.metrics.request();
+                server.metrics.request();
                 let is_first = self.first_request.take().is_some();
-                let node = is_first.then(|| self.observed.node(&mut request));
+                let node = is_first.then(|| self.observer.node(&mut request));
                 match node.flatten() {
                     Some(node) => (request, node),
                     None => return Poll::Ready(self.handle(request).map(|()| true)),
@@ -73,50 +75,56 @@ impl Stream {
                 Poll::Ready(self.handle(request).map(|()| true))
             }
             Poll::Pending => {
-                self.naming = Some((request, node));
+                self.input.identifying = Some((request, node));
                 Poll::Pending
             }
         }
     }
 
+    /// Decodes a request, and adds the type URL that the service implies (S-58).
     fn decode(&self, message: Bytes) -> Result<Request, CallError> {
-        let implied = |type_url: &mut String| {
-            if let Some(url) = self.offer.type_url().filter(|_| type_url.is_empty()) {
+        let add_implied = |type_url: &mut String| {
+            let implied = self.offer.implied_type_url();
+            if let Some(url) = implied.filter(|_| type_url.is_empty()) {
                 url.clone_into(type_url);
             }
         };
         match self.open.protocol {
             Protocol::Sotw => {
                 let mut request = DiscoveryRequest::decode(message)?;
-                implied(&mut request.type_url);
+                add_implied(&mut request.type_url);
                 Ok(request.into())
             }
             Protocol::Delta => {
                 let mut request = DeltaDiscoveryRequest::decode(message)?;
-                implied(&mut request.type_url);
+                add_implied(&mut request.type_url);
                 Ok(request.into())
             }
         }
     }
 
+    /// Passes a request to the hooks, to authorization, and to the session.
     fn handle(&mut self, mut request: Request) -> Result<(), CallError> {
-        self.observed.request(&request)?;
+        self.observer.request(&request)?;
         self.context.permit(&self.open, &mut request)?;
         let now = self.context.server.clock.now();
         let mut session = self.open.session();
         session.handle_request(now, request)?;
-        if self.watcher.is_none() {
+        if self.watching.is_none() {
             let node = session.node();
             let id = node.map_or("", |node| &node.id);
             let cluster = node.map_or("", |node| &node.cluster);
-            info!(stream = self.registration.id(), peer = %self.open.peer, id, cluster, "client");
-            self.memberships = self.context.cache.memberships();
-            let watcher = self
-                .context
-                .cache
-                .register_session(node.unwrap_or(&Node::default()));
+            let stream = self.registration.id();
+            info!(stream, peer = %self.open.peer, id, cluster, "client identified");
+            let cache = &self.context.cache;
+            // Read before the view is selected: a later change of the groups is then noticed.
+            let memberships = cache.memberships();
+            let watcher = cache.register_session(node.unwrap_or(&Node::default()));
             self.open.set_view(Arc::clone(watcher.view()));
-            self.watcher = Some(watcher);
+            self.watching = Some(Watching {
+                watcher,
+                memberships,
+            });
         }
         drop(session);
         self.handle_events();

@@ -1,4 +1,4 @@
-//! From the session: what it has to send, and what it saw.
+//! The response side of a stream: transmits responses, and handles the events of the session.
 
 use std::sync::Arc;
 
@@ -7,27 +7,28 @@ use oxds_types::ApiVersion;
 use tracing::{debug, warn};
 
 use super::Stream;
-use crate::cache::Watcher;
+use crate::discovery::clients::ReportedNack;
 use crate::hooks::SentResponse;
-use crate::rollback::ReportedNack;
 
 impl Stream {
-    /// Sends all that the session wants to send, until what it watches and what it saw agree.
+    /// Transmits all responses that the session has for the current snapshot.
     pub(super) fn transmit(&mut self, transmit: &mut impl FnMut(Frame)) {
+        let stream = self.registration.id();
         loop {
-            let Some(view) = self.watcher.as_ref().map(Watcher::view).map(Arc::clone) else {
+            let server = &self.context.server;
+            let Some(watching) = &self.watching else {
                 return;
             };
+            let view = Arc::clone(watching.watcher.view());
             let snapshot = view.load();
-            self.shown |= snapshot.is_loaded();
+            self.has_seen_snapshot |= snapshot.is_loaded();
             let mut sent_any = false;
             let mut session = self.open.session();
-            while let Some(out) = session.poll_transmit(self.context.server.clock.now(), &snapshot)
-            {
-                self.context.server.metrics.response(&out);
+            while let Some(out) = session.poll_transmit(server.clock.now(), &snapshot) {
+                server.metrics.response(&out);
                 let (resource_type, version, nonce) = (&out.resource_type, out.version, out.nonce);
                 let (resources, removed) = (out.resources, out.removed);
-                debug!(stream = self.registration.id(), %resource_type, %version, %nonce, resources, removed, "sent");
+                debug!(stream, %resource_type, %version, %nonce, resources, removed, "response sent");
                 let sent = SentResponse {
                     resource_type,
                     version: version.as_str(),
@@ -35,8 +36,8 @@ impl Stream {
                     removed,
                     bytes: out.frame.len(),
                 };
-                if let Err(refused) = self.observed.response(&sent) {
-                    self.refused = Some(refused);
+                if let Err(error) = self.observer.response(&sent) {
+                    self.hook_error = Some(error);
                     return;
                 }
                 if out.api == ApiVersion::V2 {
@@ -51,43 +52,44 @@ impl Stream {
             }
             let revision = snapshot.revision();
             drop(snapshot);
-            // A name that is watched only since now may have changed after the snapshot was loaded.
-            let watched_more = self.handle_events();
-            if !watched_more || view.load().revision() == revision {
+            // A name that the stream watches only now may have changed after the snapshot was loaded, without a wake.
+            let watches_more = self.handle_events();
+            if !watches_more || view.load().revision() == revision {
                 return;
             }
         }
     }
 
-    /// Acts on the session's events; whether it watches something new.
+    /// Handles the events of the session. Returns whether the stream watches more than before.
     pub(super) fn handle_events(&mut self) -> bool {
-        let (mut happened, mut watched_more) = (false, false);
-        let mut rejected = Vec::new();
+        let (mut any, mut watches_more) = (false, false);
+        let mut nacks = Vec::new();
+        let (stream, server) = (self.registration.id(), &self.context.server);
         let mut session = self.open.session();
         while let Some(event) = session.poll_event() {
-            happened = true;
-            self.context.server.metrics.event(&event);
-            if let Err(refused) = self.observed.event(&event) {
-                self.refused.get_or_insert(refused);
+            any = true;
+            server.metrics.event(&event);
+            if let Err(error) = self.observer.event(&event) {
+                self.hook_error.get_or_insert(error);
             }
-            log(self.registration.id(), &event);
+            log(stream, &event);
             match event {
                 Event::Watched(resource_type, interests) => {
-                    if let Some(watcher) = &mut self.watcher {
-                        watcher.watch(&resource_type, interests);
+                    if let Some(watching) = &mut self.watching {
+                        watching.watcher.watch(&resource_type, interests);
                     }
-                    watched_more = true;
+                    watches_more = true;
                 }
                 Event::Unwatched(resource_type, interests) => {
-                    if let Some(watcher) = &mut self.watcher {
-                        watcher.unwatch(&resource_type, &interests);
+                    if let Some(watching) = &mut self.watching {
+                        watching.watcher.unwatch(&resource_type, &interests);
                     }
                 }
                 Event::Nacked {
                     resource_type,
                     resources,
                     ..
-                } => rejected.extend(ReportedNack::of_session(
+                } => nacks.extend(ReportedNack::of_session(
                     &session,
                     &resource_type,
                     resources,
@@ -95,16 +97,16 @@ impl Stream {
                 _ => {}
             }
         }
-        let node = session.node().filter(|_| !rejected.is_empty());
+        let node = session.node().filter(|_| !nacks.is_empty());
         let node = node.map_or_else(String::new, |node| node.id.clone());
-        // What takes a change back publishes, and must find no session locked.
+        // A rollback publishes a snapshot, and reads the sessions of all clients before: this one must not be locked.
         drop(session);
-        let now = self.context.server.clock.now();
-        self.context.rollback.nacked(now, &node, &rejected);
-        if happened {
+        let now = server.clock.now();
+        self.context.rollback.nacked(now, &node, &nacks);
+        if any {
             self.context.cache.notifier().notify();
         }
-        watched_more
+        watches_more
     }
 }
 
@@ -116,7 +118,7 @@ fn log(stream: u64, event: &Event) {
             version,
             after,
         } => {
-            debug!(stream, %resource_type, %version, ?after, "accepted");
+            debug!(stream, %resource_type, %version, ?after, "ACK received");
         }
         Event::Nacked {
             resource_type,
@@ -124,19 +126,21 @@ fn log(stream: u64, event: &Event) {
             reason,
             resources,
         } => {
-            // As a string, which is quoted: the client's words are not to look like lines of our own.
-            let said: &str = reason;
-            warn!(stream, %resource_type, %version, ?resources, reason = said, "rejected by the client");
+            // As `&str`, which is logged with quotes: a client must not be able to forge log lines.
+            let reason: &str = reason;
+            warn!(stream, %resource_type, %version, ?resources, reason, "NACK received");
         }
-        Event::StaleNonce(resource_type) => debug!(stream, %resource_type, "stale nonce"),
+        Event::StaleNonce(resource_type) => {
+            debug!(stream, %resource_type, "stale nonce received")
+        }
         Event::UnknownType(resource_type) => {
-            warn!(stream, %resource_type, "asked for an unknown kind")
+            warn!(stream, %resource_type, "unknown resource type requested")
         }
         Event::HeldTooLong {
             resource_type,
             held,
         } => {
-            warn!(stream, %resource_type, ?held, "sent although the client was not ready for it");
+            warn!(stream, %resource_type, ?held, "hold timer expired, change sent")
         }
     }
 }

@@ -1,23 +1,23 @@
-//! How fast a stream is read.
+//! Rate limit on the requests of one stream.
 
 use std::time::Duration;
 
 use oxds_core::time::Instant;
 
-/// Lets so many through at once, and so many per second from then on (the generic cell rate algorithm: one point in
-/// time instead of a bucket of tokens).
+/// Rate limiter with a burst: the generic cell rate algorithm, which keeps one point in time instead of a token bucket.
 #[derive(Debug)]
 pub(super) struct Throttle {
-    /// Between two, in the long run.
+    /// Time between two requests at the permitted rate.
     interval: Duration,
-    /// How far ahead of the long run a stream may be.
+    /// Time by which a stream may be ahead of the permitted rate.
     slack: Duration,
-    /// When the stream will be where it would be in the long run.
+    /// Time at which all passed requests fit the permitted rate.
     even: Instant,
 }
 
 impl Throttle {
-    /// No rate: no limit. A burst is one at the least.
+    /// Returns a limiter for `rate` requests per second after the first `burst`. Rate 0 means no limit; a burst is at
+    /// least 1.
     pub(super) fn new(rate: u32, burst: u32) -> Self {
         let interval = Duration::from_secs(1)
             .checked_div(rate)
@@ -29,14 +29,14 @@ impl Throttle {
         }
     }
 
-    /// When the next may pass, unless now.
+    /// Returns when the next request may pass, or `None` if now.
     pub(super) fn wait(&self, now: Instant) -> Option<Instant> {
         let ahead = self.even.saturating_since(now);
         let wait = ahead.checked_sub(self.slack)?;
         (!wait.is_zero()).then(|| now + wait)
     }
 
-    /// One passes.
+    /// Records that a request passes.
     pub(super) fn pass(&mut self, now: Instant) {
         self.even = self.even.max(now) + self.interval;
     }
@@ -50,7 +50,7 @@ mod tests {
         Instant::from_epoch(Duration::from_millis(millis))
     }
 
-    /// How many of a flood pass until then.
+    /// Returns how many requests of a flood pass until `until`.
     fn passed(throttle: &mut Throttle, until: Instant) -> usize {
         let (mut now, mut count) = (at(0), 0);
         loop {
@@ -64,13 +64,13 @@ mod tests {
     }
 
     #[test]
-    fn s77_a_burst_passes_and_then_the_rate() {
+    fn s77_burst_passes_then_the_rate_applies() {
         let mut throttle = Throttle::new(10, 5);
         assert_eq!(passed(&mut throttle, at(0)), 5);
         assert_eq!(throttle.wait(at(0)), Some(at(100)));
-        // Each tenth of a second, and the first five at once.
+        // Five at once, then one per 100 ms.
         assert_eq!(passed(&mut Throttle::new(10, 5), at(1000)), 15);
-        // Who was silent has the burst again, and no more.
+        // An idle stream regains its burst, and no more.
         let mut throttle = Throttle::new(10, 5);
         throttle.pass(at(0));
         for _ in 0..5 {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rate_is_no_limit() {
+    fn rate_zero_means_no_limit() {
         let mut throttle = Throttle::new(0, 0);
         for _ in 0..1000 {
             assert_eq!(throttle.wait(at(7)), None);

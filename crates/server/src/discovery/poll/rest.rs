@@ -1,17 +1,17 @@
-//! REST discovery: a `DiscoveryRequest` in JSON is posted, a `DiscoveryResponse` comes back (S-56).
+//! REST discovery: the client posts a `DiscoveryRequest` as JSON, and gets a `DiscoveryResponse` (S-56).
 //!
-//! | answer | when |
+//! | status | condition |
 //! |---|---|
-//! | 200 | the client has another version than the one it says |
-//! | 304 | it has it, and nothing changed while it waited: 0.8 s, or as long as its `Prefer: wait=N` says |
-//! | 400 | the body is no request, or one for another kind |
-//! | 403 | on the HTTP port: clients are told apart by certificates, which only the gRPC port asks for (S-78) |
-//! | 401, 403 | on the gRPC port: the client's certificate does not fit its node |
-//! | 404 | nothing is loaded yet, or the path is unknown |
+//! | 200 | the client has another version than the current one |
+//! | 304 | the client has the current version, and nothing changed in 0.8 s, or in the time of its `Prefer: wait=N` |
+//! | 400 | the body is not a valid request, or asks for another resource type |
+//! | 403 | HTTP port: the server identifies clients by certificates, which only the gRPC port requests (S-78) |
+//! | 401, 403 | gRPC port: the certificate does not allow this node |
+//! | 404 | no configuration is loaded yet, or the path is unknown |
 //! | 405 | the method is not POST |
-//! | 401, 403, 429, … | the program's hooks refuse it, with the code that stands for theirs |
-//! | 408 | the body does not come in time |
-//! | 413 | the body, or what it asks for, is beyond the limits |
+//! | 401, 403, 429, … | a hook of the program denies the request; the status is that of its gRPC code |
+//! | 408 | the body does not arrive in time |
+//! | 413 | the body, or the subscription in it, exceeds the limits |
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,19 +24,19 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Router};
+use oxds_core::session::StreamError;
 use oxds_types::codec::{request_from_json, response_to_json};
 use oxds_types::{ApiVersion, ResourceType};
 use tonic::Status;
 
-use super::clients::Via;
-use super::context::Context;
-use super::error::{CallError, http_status};
-use super::poll::{Fetched, Refused, fetch};
-use crate::hooks::{Call, Observed};
+use super::wait::{self, Polled};
+use crate::discovery::clients::PollKind;
+use crate::discovery::context::Context;
+use crate::discovery::error::{CallError, http_status};
+use crate::hooks::{Call, CallObserver};
 use crate::server::Peer;
 
-/// A path for every kind and version of the API that has one. Whoever passes requests on puts the [`Peer`] into their
-/// extensions.
+/// Returns a route for every resource type and API version with a REST path. Requests need a [`Peer`] extension.
 pub(crate) fn router(context: &Arc<Context>) -> Router {
     let versions = [ApiVersion::V3, ApiVersion::V2].into_iter();
     let paths = versions.flat_map(|api| {
@@ -52,7 +52,7 @@ pub(crate) fn router(context: &Arc<Context>) -> Router {
             let headers = request.headers().clone();
             let body = match body(&context, request).await {
                 Ok(body) => body,
-                Err(refused) => return refused,
+                Err(response) => return response,
             };
             let call = Call {
                 method: path.to_owned(),
@@ -70,19 +70,23 @@ pub(crate) fn router(context: &Arc<Context>) -> Router {
         .with_state(Arc::clone(context))
 }
 
-/// What is posted, if it comes in time.
+/// Returns the body of a request.
+///
+/// # Errors
+/// The response, if the body is too long or does not arrive in time.
 async fn body(context: &Context, request: Request) -> Result<Bytes, Response> {
-    let patience = context.server.limits.first_request;
-    let body = tokio::time::timeout(patience, Bytes::from_request(request, &())).await;
+    let timeout = context.server.limits.first_request;
+    let body = tokio::time::timeout(timeout, Bytes::from_request(request, &())).await;
     let body = body.map_err(|_| {
-        context.server.metrics.refused("first_request");
-        (StatusCode::REQUEST_TIMEOUT, "no request came").into_response()
+        let error = CallError::NoRequest;
+        context.server.metrics.refused(error.label());
+        (StatusCode::REQUEST_TIMEOUT, error.to_string()).into_response()
     })?;
     body.map_err(IntoResponse::into_response)
 }
 
-/// Takes polls in on the HTTP port, which asks nobody for a certificate: where clients are told apart by theirs, it
-/// turns them away (S-78).
+/// Middleware of the HTTP port, which requests no certificates: denies polls if the server identifies clients by
+/// certificates (S-78).
 pub(crate) async fn deny_without_certificate(
     State(context): State<Arc<Context>>,
     ConnectInfo(address): ConnectInfo<SocketAddr>,
@@ -91,8 +95,7 @@ pub(crate) async fn deny_without_certificate(
 ) -> Response {
     if context.server.security.tells_clients_apart() {
         context.server.metrics.refused("authorization");
-        let text =
-            "clients are told apart by certificates here: poll the gRPC port, which asks for one";
+        let text = "client certificate required: poll the gRPC port instead of the HTTP port";
         return (StatusCode::FORBIDDEN, text).into_response();
     }
     request.extensions_mut().insert(Peer {
@@ -102,8 +105,8 @@ pub(crate) async fn deny_without_certificate(
     next.run(request).await
 }
 
-/// An error, in the words of HTTP and in those of hooks.
-type Problem = (StatusCode, Status);
+/// An error as HTTP status for the client, and as gRPC status for the hooks.
+type HttpError = (StatusCode, Status);
 
 async fn poll(
     context: &Context,
@@ -115,14 +118,14 @@ async fn poll(
     let limits = &context.server.limits;
     let hold = wait_preferred(&call.headers).unwrap_or(limits.poll_hold);
     let hold = hold.min(limits.poll_hold_max);
-    let answered = match Observed::open(context.server.hooks.as_deref(), || call).await {
-        Ok(mut observed) => {
-            let answered = answer(context, served, peer, &mut observed, body, hold).await;
+    let answered = match CallObserver::open(context.server.hooks.as_deref(), || call).await {
+        Ok(mut observer) => {
+            let answered = answer(context, served, peer, &mut observer, body, hold).await;
             let status = answered.as_ref().err().map(|(_, status)| status);
-            observed.close(status.unwrap_or(&Status::ok("")));
+            observer.close(status.unwrap_or(&Status::ok("")));
             answered
         }
-        Err(refused) => Err(by_hook(context, refused)),
+        Err(denied) => Err(denied_by_hook(context, denied)),
     };
     answered.unwrap_or_else(|(code, status)| (code, status.message().to_owned()).into_response())
 }
@@ -131,59 +134,65 @@ async fn answer(
     context: &Context,
     served: (&ResourceType, ApiVersion),
     peer: &Peer,
-    observed: &mut Observed,
+    observer: &mut CallObserver,
     body: &[u8],
     hold: Duration,
-) -> Result<Response, Problem> {
-    let by_hook = |refused| by_hook(context, refused);
-    let request = request_from_json(body).map_err(|error| {
+) -> Result<Response, HttpError> {
+    let by_hook = |denied| denied_by_hook(context, denied);
+    let by_error = |error: CallError| http_error(context, &error);
+    let message = request_from_json(body).map_err(|error| {
         let status = Status::invalid_argument(error.to_string());
         (StatusCode::BAD_REQUEST, status)
     })?;
     context.server.metrics.request();
-    let request = observed.ask(served, request).await.map_err(by_hook)?;
-    let refused = |refusal: CallError| by_refusal(context, &refusal);
-    let (question, grant) = context
-        .question(peer, Via::Rest, served, request)
-        .map_err(refused)?;
+    let message = observer
+        .single_request(served, message)
+        .await
+        .map_err(by_hook)?;
+    let (request, grant) = context
+        .fetch_request(peer, PollKind::Rest, served, message)
+        .map_err(by_error)?;
     let (resource_type, _) = served;
-    let fetched = fetch(context, &question, hold).await;
-    let confirmed = context.confirm(peer, &question, &grant);
-    confirmed.map_err(|denied| refused(denied.into()))?;
-    match fetched {
-        Fetched::Response(response) => {
-            observed
-                .fetched(resource_type, &response)
+    let polled = wait::poll(context, &request, hold)
+        .await
+        .map_err(by_error)?;
+    let confirmed = context.confirm(peer, &request, &grant);
+    confirmed.map_err(|denied| by_error(denied.into()))?;
+    match polled {
+        Polled::Response(response) => {
+            observer
+                .single_response(resource_type, &response)
                 .map_err(by_hook)?;
             let json = response_to_json(&response).map_err(|error| {
-                tracing::error!(%resource_type, %error, "a response cannot be written as JSON");
+                tracing::error!(%resource_type, %error, "response not representable as JSON");
                 let status = Status::internal(error.to_string());
                 (StatusCode::INTERNAL_SERVER_ERROR, status)
             })?;
             Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
         }
-        Fetched::NotModified => Ok(StatusCode::NOT_MODIFIED.into_response()),
-        Fetched::NotLoaded => {
-            let status = Status::unavailable("nothing is loaded yet");
+        Polled::NotModified => Ok(StatusCode::NOT_MODIFIED.into_response()),
+        Polled::NotLoaded => {
+            let status = Status::unavailable("no configuration loaded yet");
             Err((StatusCode::NOT_FOUND, status))
         }
     }
 }
 
-fn by_hook(context: &Context, refused: Status) -> Problem {
+fn denied_by_hook(context: &Context, denied: Status) -> HttpError {
     context.server.metrics.refused("program");
-    (http_status(refused.code()), refused)
+    (http_status(denied.code()), denied)
 }
 
-fn by_refusal(context: &Context, refusal: &CallError) -> Problem {
-    let told = refusal.status(&context.server.metrics);
-    let code = match refusal {
-        CallError::Question(Refused::TooManyNames(_) | Refused::NameTooLong(_)) => {
+fn http_error(context: &Context, error: &CallError) -> HttpError {
+    let status = error.status(&context.server.metrics);
+    let code = match error {
+        // RFC 9110, section 15.5.14: the content is larger than the server is willing to process.
+        CallError::Stream(StreamError::TooManyNames { .. } | StreamError::NameTooLong { .. }) => {
             StatusCode::PAYLOAD_TOO_LARGE
         }
-        _ => http_status(told.code()),
+        _ => http_status(status.code()),
     };
-    (code, told)
+    (code, status)
 }
 
 /// Returns the time that a client is willing to wait for a change: `Prefer: wait=N`, in seconds (RFC 7240, section 4.3).

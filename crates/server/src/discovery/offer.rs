@@ -1,0 +1,21 @@
+//! What a discovery service carries.
+
+use oxds_core::session::Scope;
+use oxds_types::ApiVersion;
+
+/// Resource types of a discovery service, and its API version.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    pub(crate) scope: Scope,
+    pub(crate) api: ApiVersion,
+}
+
+impl Offer {
+    /// Returns the type URL for requests without one; only services of a single type have it (S-58).
+    pub(crate) fn implied_type_url(&self) -> Option<&str> {
+        match &self.scope {
+            Scope::Aggregated => None,
+            Scope::Single(resource_type) => resource_type.type_url_in(self.api),
+        }
+    }
+}

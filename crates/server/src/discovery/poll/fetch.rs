@@ -1,0 +1,156 @@
+//! The `Fetch*` methods: one request, one response.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Poll};
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http_body::{Body as _, Frame};
+use oxds_core::session::Scope;
+use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse};
+use prost::Message as _;
+use tonic::Status;
+use tonic::body::Body;
+
+use super::request::FetchRequest;
+use super::wait::{Polled, poll, poll_again};
+use crate::discovery::clients::PollKind;
+use crate::discovery::context::Context;
+use crate::discovery::decoder::Decoder;
+use crate::discovery::error::CallError;
+use crate::discovery::offer::Offer;
+use crate::hooks::{Call, CallObserver};
+use crate::server::Peer;
+
+/// Answers a call.
+///
+/// A client that has the current version gets the response after a change. Without a change in time it gets the same
+/// response again, since an empty one would mean that there are no resources.
+pub(crate) async fn answer(
+    context: &Context,
+    offer: &Offer,
+    peer: &Peer,
+    call: impl FnOnce() -> Call,
+    requests: Body,
+) -> Result<Body, Status> {
+    let Scope::Single(resource_type) = &offer.scope else {
+        return Err(Status::unimplemented("unknown method"));
+    };
+    let server = &context.server;
+    let observer = CallObserver::open(server.hooks.as_deref(), call).await;
+    let mut observer =
+        observer.map_err(|denied| CallError::from(denied).status(&server.metrics))?;
+    let answered = async {
+        let timeout = server.limits.first_request;
+        let message = tokio::time::timeout(timeout, read(context, requests))
+            .await
+            .map_err(|_| CallError::NoRequest)??;
+        let served = (resource_type, offer.api);
+        let message = observer.single_request(served, message).await?;
+        let (request, grant) = context.fetch_request(peer, PollKind::Fetch, served, message)?;
+        let response = respond(context, &request).await?;
+        context.confirm(peer, &request, &grant)?;
+        observer.single_response(resource_type, &response)?;
+        Ok(response)
+    };
+    let answered = answered.await.map_err(|end: End| end.status(context));
+    observer.close(answered.as_ref().err().unwrap_or(&Status::ok("")));
+    answered.map(|response| Body::new(SingleMessage::new(&response)))
+}
+
+async fn respond(context: &Context, request: &FetchRequest) -> Result<DiscoveryResponse, End> {
+    let hold = context.server.limits.poll_hold;
+    let mut polled = poll(context, request, hold).await?;
+    if polled == Polled::NotModified {
+        polled = poll_again(context, request, hold).await?;
+    }
+    match polled {
+        Polled::Response(response) => Ok(response),
+        Polled::NotModified | Polled::NotLoaded => {
+            let status = Status::unavailable("no configuration loaded yet");
+            Err(End::Status(status))
+        }
+    }
+}
+
+/// Why a call ends without a response.
+enum End {
+    /// The client is to blame; counted as such.
+    Error(CallError),
+    /// The transport failed, or nothing is loaded.
+    Status(Status),
+}
+
+impl<E: Into<CallError>> From<E> for End {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl End {
+    fn status(self, context: &Context) -> Status {
+        match self {
+            Self::Error(error) => error.status(&context.server.metrics),
+            Self::Status(status) => status,
+        }
+    }
+}
+
+async fn read(context: &Context, mut requests: Body) -> Result<DiscoveryRequest, End> {
+    let mut decoder = Decoder::new(context.server.limits.message_bytes);
+    loop {
+        if let Some(message) = decoder.next()? {
+            context.server.metrics.request();
+            return Ok(DiscoveryRequest::decode(message)?);
+        }
+        let frame = std::future::poll_fn(|cx| Pin::new(&mut requests).poll_frame(cx)).await;
+        match frame {
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    decoder.push(&data);
+                }
+            }
+            Some(Err(status)) => {
+                return Err(End::Status(Status::cancelled(status.to_string())));
+            }
+            None => return Err(CallError::Truncated.into()),
+        }
+    }
+}
+
+/// Response body of one gRPC message and the status OK.
+struct SingleMessage {
+    message: Option<Bytes>,
+    trailers: Option<http::HeaderMap>,
+}
+
+impl SingleMessage {
+    fn new(message: &impl prost::Message) -> Self {
+        let len = message.encoded_len();
+        let mut bytes = BytesMut::with_capacity(5 + len);
+        bytes.put_u8(0);
+        // The length has 32 bits. A message of 4 GiB reaches the limits of memory before that.
+        bytes.put_u32(u32::try_from(len).unwrap_or(u32::MAX));
+        message.encode_raw(&mut bytes);
+        let mut trailers = http::HeaderMap::new();
+        trailers.insert(Status::GRPC_STATUS, http::HeaderValue::from_static("0"));
+        Self {
+            message: Some(bytes.freeze()),
+            trailers: Some(trailers),
+        }
+    }
+}
+
+impl http_body::Body for SingleMessage {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let message = self.message.take().map(Frame::data);
+        let frame = message.or_else(|| self.trailers.take().map(Frame::trailers));
+        Poll::Ready(frame.map(Ok))
+    }
+}

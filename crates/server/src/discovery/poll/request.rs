@@ -1,0 +1,67 @@
+//! Fetch requests: the requests of clients without a stream.
+
+use std::sync::Arc;
+
+use oxds_core::session::{Config, Interest, StreamError};
+use oxds_core::time::Instant;
+use oxds_types::discovery::{DiscoveryRequest, Node, Status};
+use oxds_types::{ApiVersion, ResourceType};
+
+use crate::discovery::clients::{PollKind, PollSubscription};
+
+/// A checked request of a client without a stream.
+#[derive(Debug, Clone)]
+pub(crate) struct FetchRequest {
+    pub(crate) kind: PollKind,
+    /// Node as the client identifies itself.
+    pub(crate) node: Option<Node>,
+    pub(crate) subscription: PollSubscription,
+    /// Resources whose changes concern the client.
+    pub(crate) interests: Vec<Interest>,
+    /// Version that the client has (`version_info`); empty if none.
+    pub(crate) version: String,
+    /// Present if the client rejects the last response.
+    pub(crate) error: Option<Status>,
+}
+
+impl FetchRequest {
+    /// Checks a request to the service of `resource_type`. The limits are those of streams (S-60).
+    pub(crate) fn new(
+        kind: PollKind,
+        (resource_type, api): (&ResourceType, ApiVersion),
+        request: DiscoveryRequest,
+        config: &Arc<Config>,
+        now: Instant,
+    ) -> Result<Self, StreamError> {
+        let DiscoveryRequest {
+            version_info,
+            node,
+            mut resource_names,
+            resource_locators,
+            mut type_url,
+            error_detail,
+            ..
+        } = request;
+        if type_url.is_empty() {
+            resource_type.type_url_on(api).clone_into(&mut type_url);
+        }
+        resource_names.sort();
+        resource_names.dedup();
+        let subscription = PollSubscription {
+            resource_type: resource_type.clone(),
+            api: ResourceType::from_type_url(&type_url).map_or(api, |(_, api)| api),
+            type_url,
+            names: resource_names,
+            locators: resource_locators,
+        };
+        let (_, interests) = subscription.open(config, now)?;
+        Ok(Self {
+            kind,
+            node,
+            subscription,
+            interests,
+            version: version_info,
+            error: error_detail,
+        })
+    }
+}
