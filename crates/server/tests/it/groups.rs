@@ -383,7 +383,7 @@ async fn s74_client_whose_groups_change_reconnects() {
     server.cache.update(upsert(&[]), vec![widened]);
     let (code, text) = plain.status().await;
     assert_eq!(code, 14, "unavailable, so that clients try again");
-    assert!(text.contains("other%20groups"), "{text}");
+    assert!(text.contains("node%20groups%20changed"), "{text}");
     let (_plain, response) = synced(&server, "plain").await;
     assert_eq!(got(&response), [("a", 3), ("e", 3)]);
     // The stream of a node that was in the group before stays open.
