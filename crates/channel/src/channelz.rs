@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_client::channelz::{self, Id, Node};
+use oxds_client::channelz::{self, ChannelSnapshot, Id};
 use oxds_core::lb::Connectivity;
 
 use crate::picker::PickerState;
 use crate::routing::{ChannelShared, Routing};
 
-impl channelz::Channel for ChannelShared {
+impl channelz::ChannelEntry for ChannelShared {
     fn id(&self) -> Id {
         self.id
     }
 
-    fn node(&self) -> Node {
-        Node {
+    fn snapshot(&self) -> ChannelSnapshot {
+        ChannelSnapshot {
             target: self.target.to_string(),
             state: connectivity(&self.routing()),
             calls: self.calls.calls(),
@@ -24,7 +24,7 @@ impl channelz::Channel for ChannelShared {
     }
 
     /// Returns the subchannels of the configuration in use, each once even if several clusters share it.
-    fn subchannels(&self) -> Vec<Arc<dyn channelz::Subchannel>> {
+    fn subchannels(&self) -> Vec<Arc<dyn channelz::SubchannelEntry>> {
         let routing = self.routing();
         let Routing::Table(table) = &*routing else {
             return Vec::new();
@@ -37,7 +37,7 @@ impl channelz::Channel for ChannelShared {
                 .iter()
                 .filter_map(|entry| entry.subchannel.as_ref())
             {
-                let subchannel = Arc::clone(subchannel) as Arc<dyn channelz::Subchannel>;
+                let subchannel = Arc::clone(subchannel) as Arc<dyn channelz::SubchannelEntry>;
                 found.insert(subchannel.id(), subchannel);
             }
         }

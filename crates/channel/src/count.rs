@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use oxds_client::channelz::{CallCounter, Ended};
+use oxds_client::channelz::{CallCounter, CallOutcome};
 use oxds_client::load;
 
 use crate::subchannel::InFlight;
@@ -19,7 +19,7 @@ pub(crate) struct CallRecorder {
     in_flight: Option<InFlight>,
     /// The load of the endpoint's locality, if the cluster reports load.
     load: Option<load::Call>,
-    ended: Ended,
+    ended: CallOutcome,
 }
 
 impl CallRecorder {
@@ -30,7 +30,7 @@ impl CallRecorder {
             calls: Arc::clone(calls),
             in_flight: None,
             load: None,
-            ended: Ended::Broken,
+            ended: CallOutcome::Broken,
         }
     }
 
@@ -48,8 +48,8 @@ impl CallRecorder {
         }
         let status = trailers.and_then(|trailers| trailers.get(GRPC_STATUS));
         self.ended = match status {
-            Some(status) if status == "0" => Ended::Ok,
-            _ => Ended::NotOk,
+            Some(status) if status == "0" => CallOutcome::Ok,
+            _ => CallOutcome::NotOk,
         };
     }
 }

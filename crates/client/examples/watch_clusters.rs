@@ -5,14 +5,16 @@ use oxds_client::{Bootstrap, Update, XdsClient};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let server = std::env::args().nth(1).ok_or("whose? HOST:PORT")?;
+    let server = std::env::args()
+        .nth(1)
+        .ok_or("usage: watch_clusters HOST:PORT")?;
     let bootstrap = Bootstrap::builder(server).node_id("me").build()?;
     let mut clusters = XdsClient::new(bootstrap.into()).watch_all::<Cluster>("*");
     while let Some((name, update)) = clusters.next().await {
         match update {
             Update::Changed(Ok(cluster)) => println!("{name}: {:?}", cluster.lb_policy()),
-            Update::Changed(Err(error)) => println!("{name}: none: {error}"),
-            Update::Ambient(remark) => println!("{name}: as it was, but: {remark:?}"),
+            Update::Changed(Err(error)) => println!("{name}: no cluster: {error}"),
+            Update::Ambient(error) => println!("{name}: unchanged: {error:?}"),
         }
     }
     Ok(())

@@ -4,13 +4,13 @@ use tonic::service::Routes;
 use tonic_health::server::{HealthReporter, health_reporter};
 
 use crate::channelz::Channelz;
-use crate::client::ClientPool;
 use crate::csds::Csds;
+use crate::pool::ClientPool;
 
-/// What `grpcdebug` and its like ask a process: [`Csds`] over the clients of a pool, [`Channelz`] over what its
-/// [registry](ClientPool::channelz) knows, and the health service. Clients and channels may come later.
+/// Returns the services that tools such as `grpcdebug` use: [`Csds`] over the clients of a pool, [`Channelz`] over its
+/// [registry](ClientPool::channelz), and the health service. The pool may still be empty.
 ///
-/// The reporter sets the health of services; the server as a whole (`""`) is serving from the beginning.
+/// The reporter sets the health of services; the server as a whole (`""`) starts as `SERVING`.
 ///
 /// ```no_run
 /// # fn example(pool: &oxds_client::ClientPool) {

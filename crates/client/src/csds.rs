@@ -1,4 +1,4 @@
-//! The client status discovery service: what a process's clients hold, for who debugs it (gRFC A40).
+//! The client status discovery service (CSDS): the cached resources of a process's clients, for debugging (gRFC A40).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,9 +17,10 @@ use oxds_core::ads::CacheState;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::client::{ClientPool, Dumped};
+use crate::driver::ResourceStatus;
+use crate::pool::ClientPool;
 
-/// The service over the clients of a pool. It may be registered before there is any.
+/// CSDS over the clients of a pool. It may be created before the pool has clients.
 ///
 /// ```no_run
 /// # fn example(pool: &oxds_client::ClientPool) {
@@ -33,33 +34,36 @@ pub struct Csds {
 }
 
 impl Csds {
-    /// The clients of this pool, whenever they come and go.
+    /// Creates the service. It reports the clients that the pool has at the time of each request.
     #[must_use]
     pub fn new(pool: &ClientPool) -> Self {
         Self { pool: pool.clone() }
     }
 
-    /// As what a tonic server takes.
+    /// Returns the service for a tonic server.
     #[must_use]
     pub fn into_service(self) -> ClientStatusDiscoveryServiceServer<Self> {
         ClientStatusDiscoveryServiceServer::new(self)
     }
 
-    async fn answer(&self, request: &ClientStatusRequest) -> Result<ClientStatusResponse, Status> {
-        // A client is no management server that could choose among nodes (C-122).
+    async fn response(
+        &self,
+        request: &ClientStatusRequest,
+    ) -> Result<ClientStatusResponse, Status> {
+        // csds.proto: node matchers select clients of a management server; a client has only its own node (C-122).
         if !request.node_matchers.is_empty() {
             return Err(Status::invalid_argument("node_matchers must be empty"));
         }
         let mut config = Vec::new();
         for (target, client) in self.pool.clients() {
-            // A client whose runtime is gone holds nothing any more.
-            let Some(dumped) = client.dump().await else {
+            // A client whose runtime has stopped has no cache any more.
+            let Some(resources) = client.shared().dump().await else {
                 continue;
             };
-            let entry = |dumped| entry(dumped, !request.exclude_resource_contents);
+            let entry = |resource| entry(resource, !request.exclude_resource_contents);
             config.push(ClientConfig {
                 node: Some(client.bootstrap().node().clone()),
-                generic_xds_configs: dumped.iter().map(entry).collect(),
+                generic_xds_configs: resources.iter().map(entry).collect(),
                 client_scope: target,
                 ..ClientConfig::default()
             });
@@ -78,47 +82,47 @@ impl ClientStatusDiscoveryService for Csds {
         requests: Request<Streaming<ClientStatusRequest>>,
     ) -> Result<Response<Self::StreamClientStatusStream>, Status> {
         let service = Arc::new(self.clone());
-        let answers = requests.into_inner().then(move |request| {
+        let responses = requests.into_inner().then(move |request| {
             let service = Arc::clone(&service);
-            async move { service.answer(&request?).await }
+            async move { service.response(&request?).await }
         });
-        Ok(Response::new(Box::pin(answers)))
+        Ok(Response::new(Box::pin(responses)))
     }
 
     async fn fetch_client_status(
         &self,
         request: Request<ClientStatusRequest>,
     ) -> Result<Response<ClientStatusResponse>, Status> {
-        self.answer(request.get_ref()).await.map(Response::new)
+        self.response(request.get_ref()).await.map(Response::new)
     }
 }
 
-fn entry(dumped: &Dumped, with_contents: bool) -> GenericXdsConfig {
-    let resource_type = &dumped.resource_type;
+fn entry(resource: &ResourceStatus, with_contents: bool) -> GenericXdsConfig {
+    let resource_type = &resource.resource_type;
     let mut entry = GenericXdsConfig {
         type_url: resource_type.type_url().to_owned(),
-        name: dumped.name.as_ref().to_owned(),
-        client_status: status(dumped.state).into(),
-        // `grpcdebug` shows the epoch as nothing, and fails where there is no time at all.
+        name: resource.name.as_ref().to_owned(),
+        client_status: status(resource.state).into(),
+        // `grpcdebug` prints the epoch as an empty time, but fails if the field is absent.
         last_updated: Some(Timestamp::default()),
         ..GenericXdsConfig::default()
     };
-    if let Some(held) = &dumped.held {
+    if let Some(held) = &resource.held {
         entry.version_info = held.version.to_string();
-        entry.last_updated = Some(timestamp(dumped.at(held.updated)));
-        // The bytes that came, unknown fields included (C-124), under the type URL that they came with (C-61).
+        entry.last_updated = Some(timestamp(resource.wall_clock(held.updated)));
+        // The bytes are unchanged, with unknown fields (C-124) and the type URL of the response (C-61).
         let type_url = resource_type.type_url_on(held.api);
         entry.xds_config = with_contents.then(|| Any {
             type_url: type_url.to_owned(),
             value: held.resource.value().to_vec(),
         });
     }
-    if let Some(attempt) = &dumped.attempt {
-        let details = dumped.error.as_ref().map(ToString::to_string);
+    if let Some(attempt) = &resource.attempt {
+        let details = resource.error.as_ref().map(ToString::to_string);
         entry.error_state = Some(UpdateFailureState {
             details: details.unwrap_or_default(),
             version_info: attempt.version.clone(),
-            last_update_attempt: Some(timestamp(dumped.at(attempt.at))),
+            last_update_attempt: Some(timestamp(resource.wall_clock(attempt.at))),
             ..UpdateFailureState::default()
         });
     }
@@ -136,7 +140,7 @@ fn status(state: CacheState) -> ClientResourceStatus {
     }
 }
 
-/// A clock before 1970 shows 1970.
+/// Converts a time. Times before 1970 become 1970.
 fn timestamp(time: SystemTime) -> Timestamp {
     let since = time.duration_since(SystemTime::UNIX_EPOCH);
     let since: Duration = since.unwrap_or_default();

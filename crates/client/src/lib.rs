@@ -1,18 +1,18 @@
 //! An xDS client: bootstrap, subscriptions, resolved configuration.
 //!
 //! ```text
-//!   Bootstrap ──► ClientPool ──► XdsClient ──────► Watch<Cluster>, WatchAll<Cluster>, RawWatch
-//!                                   │  ▲                resources, as they change
-//!             ADS, or a stream for  │  │
-//!             each kind, REST, file ▼  │          ┌──► ConfigWatch
-//!              control planes, Source  │          │      a target's whole configuration
+//!   Bootstrap ──► ClientPool ──► XdsClient ──────► Watch<Cluster>, WatchAll<Cluster>, RawWatch, RawWatchAll
+//!                                   │  ▲                updates of resources
+//!             ADS, or one stream    │  │
+//!             per type, REST, file  ▼  │          ┌──► ConfigWatch
+//!              control planes, Source  │          │      the whole configuration of a target
 //!                                     Target ─────┘
 //! ```
 //!
-//! The protocol is [`oxds_core::ads`], the configuration [`oxds_core::resolve`]; here are sockets, tasks and time.
-//! It does not route, balance or call: that is `oxds-channel`.
+//! [`oxds_core::ads`] implements the protocol and [`oxds_core::resolve`] the configuration; this crate adds sockets, tasks and
+//! time. It does not route, balance or send RPCs: `oxds-channel` does.
 //!
-//! Watch a cluster of any control plane:
+//! Watch one cluster of a control plane:
 //!
 //! ```no_run
 //! use oxds_client::{Bootstrap, ClientPool, Update};
@@ -25,15 +25,15 @@
 //! while let Some(update) = clusters.next().await {
 //!     match update {
 //!         Update::Changed(Ok(cluster)) => println!("endpoints: {}", cluster.eds_service_name),
-//!         Update::Changed(Err(error)) => println!("none: {error}"),
-//!         Update::Ambient(remark) => println!("still the same, but: {remark:?}"),
+//!         Update::Changed(Err(error)) => println!("no cluster: {error}"),
+//!         Update::Ambient(error) => println!("cluster unchanged: {error:?}"),
 //!     }
 //! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! A list of control planes, the most wanted first; and all clusters, as the API's own message:
+//! Watch all clusters, as the API's own message, with a fallback server:
 //!
 //! ```no_run
 //! use envoy_types::pb::envoy::config::cluster::v3::Cluster;
@@ -50,7 +50,7 @@
 //! # }
 //! ```
 //!
-//! A file, without any server; it may be replaced at any time:
+//! Watch a file, without a server; the file may be replaced at any time:
 //!
 //! ```
 //! use oxds_client::{Bootstrap, Source, Update, XdsClient};
@@ -69,81 +69,100 @@
 //! # }
 //! ```
 //!
-//! | what | status |
+//! | feature | status |
 //! |---|---|
-//! | ADS, full states or differences | yes |
-//! | v3, and v2 for control planes that know no other (gRFC A30): [`bootstrap::TransportPolicy`] | yes |
+//! | ADS, SotW or delta | yes |
+//! | v3, and v2 for control planes without v3 (gRFC A30): [`bootstrap::TransportPolicy`] | yes |
 //! | bootstrap from environment, JSON, code | yes |
-//! | resources as views with gRPC's rules, as any generated message, as a type with rules of one's own, or raw | yes |
-//! | one name, all of a kind (`*`), `xdstp` collections: [`XdsClient::watch_all`] | yes |
-//! | time to live; data errors and transient silence (gRFC A88): [`Options`] | off by default |
-//! | authorities: name templates, servers of their own | yes |
-//! | one client per target | yes |
+//! | resources as views with gRPC's rules, as generated messages, as types with the application's rules, or as bytes | yes |
+//! | one name, all resources of a type (`*`), `xdstp` collections: [`XdsClient::watch_all`], [`XdsClient::watch_all_raw`] | yes |
+//! | resource TTL; data error handling and transient resource timers (gRFC A88): [`Options`] | off by default |
+//! | authorities: name templates, own servers (gRFC A47) | yes |
+//! | one client per target (gRFC A71) | yes |
 //! | plaintext, TCP and Unix sockets | yes |
-//! | TLS, client certificates, SPIFFE bundle maps, files that are replaced; tokens of calls ([`credentials`]) | feature `tls` |
-//! | fallback between the servers of a list, and back (gRFC A71) | yes |
-//! | CSDS: what the clients hold, for `grpcdebug` and its like | yes |
-//! | [`channelz`]: channels, connections and servers, with their calls | yes |
-//! | metrics by the names of gRFC A78 ([`metrics`]) | yes |
-//! | LRS: load reported to the server that delivered the cluster, with what backends say of themselves ([`load`]) | yes |
-//! | [sources](source) beside ADS: a stream for each kind, REST, files | yes |
+//! | TLS, client certificates, SPIFFE bundle maps, reloaded files; call credentials ([`credentials`]) | feature `tls` |
+//! | fallback between servers, and return to the preferred one (gRFC A71) | yes |
+//! | CSDS: the cached resources, for tools such as `grpcdebug` | yes |
+//! | [`channelz`]: channels, connections and servers, with their call counts | yes |
+//! | metrics with the names of gRFC A78 ([`metrics`]) | yes |
+//! | LRS: load reports, with ORCA metrics, to the server that delivered the cluster ([`load`]) | yes |
+//! | [sources](source) beside ADS: one stream per type, REST, files | yes |
 //!
-//! Every `next` is cancel-safe: a read that is dropped loses nothing, and the next one finds the newest word. A watch that is
-//! kept and not read holds up the stream that brings its resource, by a second per response
-//! ([`Options::patience_with_watchers`]). Dropping the last handle ends the client's task and closes its socket; load that was
-//! counted is told by a task of its own, which needs the runtime for a moment longer: [`load::LoadReporter::settled`].
+//! Every `next` is cancel-safe: dropping its future loses nothing, and the next call returns the newest update. A watch that is
+//! not read delays the stream of its resource, by at most one second per response ([`Options::slow_watcher_timeout`]).
+//! Dropping the last handle and watch stops the client's task and closes its sockets. Remaining load counts are reported by a
+//! separate task, which needs the runtime a little longer: [`load::LoadReporter::settled`].
 //!
-//! # What it logs
+//! # Log events
 //!
-//! By `tracing`. Events of one target have these fields, as far as there is something to put there:
+//! The crate logs with `tracing`. An event leaves out fields that have no value.
 //!
 //! | target | level | event | fields |
 //! |---|---|---|---|
-//! | `oxds::ads` | warn | server does not answer | `server` |
+//! | `oxds::ads` | warn | server unreachable | `server` |
 //! | | warn | response rejected | `server`, `type`, `valid`, `invalid`, `cause` |
-//! | | info | server answers again | `server` |
+//! | | info | server reachable again | `server` |
 //! | | info | stream closed | `server`, `cause` |
-//! | | info | no answer (to a poll) | `server`, `cause` |
+//! | | info | poll failed | `server`, `cause` |
 //! | | debug | stream opened | `server` |
 //! | | debug | response accepted | `server`, `type`, `valid` |
 //! | | trace | request; response | `server`, the whole message |
 //! | `oxds::lrs` | info | stream closed | `server`, `cause` |
 //! | | trace | request; response | `server`, the whole message |
-//! | `oxds::resource` | warn | no resource; resource kept, but it may be old | `type`, `name`, `cause`; at debug level if the server is to blame for all of its resources |
-//! | | warn | the server deleted a resource that stays in use | `server`, `type`, `name` |
+//! | `oxds::resource` | warn | resource not available; resource kept, but may be outdated | `type`, `name`, `cause`; at debug level if the server is unreachable |
+//! | | warn | resource deletion ignored | `server`, `type`, `name` |
 //! | | info | resource is current again | `server`, `type`, `name`, `version` |
 //! | | debug | resource changed | the same |
-//! | `oxds::credentials` | error | certificates that cannot be used: those from before stay | – |
+//! | `oxds::credentials` | error | certificates not reloaded: the last valid ones stay in use | – |
 //! | | warn | a token cannot be read; call credentials are not sent over plaintext | `server` |
-//! | | info | new certificates | – |
+//! | | info | certificates reloaded | – |
 //!
 //! # Features
 //!
-//! All off: `prometheus` and `opentelemetry` (adapters of [`metrics`]); `tls` (of [`credentials`]); `admin`
-//! (`admin::services`: CSDS, channelz and health in one call).
+//! All features are off by default: `prometheus` and `opentelemetry` (recorders of [`metrics`]), `tls` (see
+//! [`credentials`]), `admin` (`admin::services`: CSDS, channelz and health in one call).
+//!
+//! # Modules
+//!
+//! | module | content |
+//! |---|---|
+//! | [`bootstrap`], [`target`], `options` | configuration |
+//! | `client`, `pool`, `watch`, `resolve` | the handles that an application uses |
+//! | `driver` | the task that runs the state machine of a client |
+//! | [`source`] | description and IO of each kind of source |
+//! | [`load`] | load reports |
+//! | [`metrics`], [`channelz`], `csds`, `admin`, `telemetry` | observability |
+//! | `net` | connections: [`transport`], [`credentials`] |
 
 #[cfg(feature = "admin")]
 pub mod admin;
 pub mod bootstrap;
 pub mod channelz;
 mod client;
-pub mod credentials;
 mod csds;
-mod link;
+mod driver;
 pub mod load;
 pub mod metrics;
+mod net;
+mod options;
+mod pool;
 mod random;
 mod resolve;
 pub mod source;
 pub mod target;
-pub mod transport;
+mod telemetry;
+mod timer;
+mod watch;
 
 pub use bootstrap::{Bootstrap, BootstrapError};
-pub use client::{ClientPool, Options, RawWatch, Update, Watch, WatchAll, XdsClient};
+pub use client::XdsClient;
 pub use csds::Csds;
-pub use link::Link;
+pub use net::{ServerConnection, credentials, transport};
+pub use options::Options;
 pub use oxds_core::ads::{Protocol, WatchError, WatchErrorReason};
 pub use oxds_core::resource::{Invalid, ParsedResource, ResourceParser, Typed};
+pub use pool::ClientPool;
 pub use resolve::ConfigWatch;
 pub use source::Source;
 pub use target::{Target, TargetError};
+pub use watch::{RawResource, RawWatch, RawWatchAll, Update, Watch, WatchAll};

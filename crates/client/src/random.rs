@@ -1,9 +1,9 @@
-//! Random numbers for jitter: spread is all that is asked of them.
+//! Random numbers for jitter. They need to be spread, not unpredictable.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A number that differs from call to call and from process to process.
+/// Returns a number that differs from call to call and from process to process.
 pub(crate) fn random() -> u64 {
-    // A fresh `RandomState` has fresh keys.
+    // Every `RandomState` has new keys.
     RandomState::new().hash_one(0_u8)
 }

@@ -1,38 +1,40 @@
-//! A target's configuration, followed.
+//! Watch of a target's whole configuration.
 
 use std::sync::Arc;
 
-use oxds_core::ads::{ClientEvent, WatchError, WatchErrorReason};
+use oxds_core::ads::{WatchError, WatchErrorReason};
 use oxds_core::resolve::{Resolver, WatchCommand, XdsConfig};
 use oxds_core::resource::ResourceParsers;
 
-use crate::client::{ClientPool, Watches};
 use crate::load::LoadReporter;
+use crate::pool::ClientPool;
 use crate::target::{Target, TargetError};
+use crate::watch::{RawResource, WatchEvent, WatchSet};
 
-/// Follows the configuration of one target. Dropping it ends its watches.
+/// Watch of the configuration of one target: LDS, RDS, CDS and EDS resources as one [`XdsConfig`] (gRFC A74). Dropping it
+/// ends its watches.
 #[derive(Debug)]
 pub struct ConfigWatch {
     resolver: Resolver,
-    watches: Watches,
+    watches: WatchSet,
     node_id: String,
-    /// The client is gone, and this has been said.
+    /// The client's runtime has stopped, and the error for this was returned.
     ended: bool,
 }
 
 impl ConfigWatch {
-    /// Resolves a target with the pool's client for it.
+    /// Starts to resolve a target with the pool's client for it.
     ///
     /// # Errors
-    /// The bootstrap does not know the target's authority.
+    /// [`TargetError::UnknownAuthority`] if the bootstrap does not have the target's authority.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// If called outside a tokio runtime.
     pub fn new(pool: &ClientPool, target: &Target) -> Result<Self, TargetError> {
         let listener = target.listener_name(pool.bootstrap())?;
         let client = pool.client(&target.to_string());
-        for read_as in ResourceParsers::grpc() {
-            client.register(read_as);
+        for parser in ResourceParsers::grpc() {
+            client.register(parser);
         }
         let mut watch = Self {
             resolver: Resolver::new(listener, target.data_plane_authority()),
@@ -40,46 +42,51 @@ impl ConfigWatch {
             node_id: pool.bootstrap().node().id.clone(),
             ended: false,
         };
-        watch.obey();
+        watch.update_watches();
         Ok(watch)
     }
 
-    /// Reports the load of the configuration's clusters.
+    /// Returns the load reporter for the clusters of the configuration.
     #[must_use]
     pub fn load_reporter(&self) -> &LoadReporter {
-        self.watches.client().load_reporter()
+        self.watches.load_reporter()
     }
 
-    /// The next configuration, whole, or why there is none; those that were not read in time are left out. When the
-    /// runtime that the client was made in is gone, that is the last error: nothing comes after it.
+    /// Waits for the next complete configuration. Configurations that were not read in time are skipped.
+    ///
+    /// # Errors
+    /// The reason why there is no configuration; a later call may return one. When the runtime of the client has stopped, this
+    /// returns one last error, and further calls never complete.
     ///
     /// # Cancel safety
-    /// Nothing is lost when the future is dropped.
+    /// Dropping the future loses no configuration.
     pub async fn next(&mut self) -> Result<Arc<XdsConfig>, WatchError> {
         loop {
-            // All that has arrived is one step, so that one response makes one configuration.
+            // All queued updates are applied first, so that one response leads to one configuration.
             while let Some(event) = self.watches.take() {
-                self.take_in(event);
+                self.handle_event(event);
             }
-            self.obey();
+            self.update_watches();
             if let Some(resolution) = self.resolver.poll_config() {
                 return resolution.map_err(|error| self.with_node(error));
             }
             match self.watches.next().await {
-                Some(event) => self.take_in(event),
-                // Said once: whoever reads on must not spin.
+                Some(event) => self.handle_event(event),
+                // The error is returned once, so that a caller in a loop does not spin.
                 None if self.ended => std::future::pending().await,
                 None => {
                     self.ended = true;
-                    let text =
-                        format!("the xDS client's runtime is gone [node {:?}]", self.node_id);
+                    let text = format!(
+                        "the xDS client's runtime has stopped [node {:?}]",
+                        self.node_id
+                    );
                     return Err(WatchError::new(WatchErrorReason::Unreachable, text));
                 }
             }
         }
     }
 
-    /// The resolver's own errors do not say for whom; those of resources do already (C-118).
+    /// Adds the node id to an error of the resolver. Errors of resources contain it already (C-118).
     fn with_node(&self, error: WatchError) -> WatchError {
         match error.reason {
             WatchErrorReason::Unusable => WatchError::new(
@@ -90,20 +97,22 @@ impl ConfigWatch {
         }
     }
 
-    fn take_in(&mut self, event: ClientEvent) {
-        // Ambient errors leave the configuration as it is; the client has logged them.
-        if let ClientEvent::Changed {
+    fn handle_event(&mut self, event: WatchEvent) {
+        // gRFC A88: ambient errors do not change the configuration. The client has logged them.
+        if let WatchEvent::Changed {
             resource_type,
             name,
             resource,
         } = event
         {
+            let resource = resource.map(RawResource::into_resource);
             self.resolver
                 .handle_resource(&resource_type, &name, &resource);
         }
     }
 
-    fn obey(&mut self) {
+    /// Starts and ends the watches that the resolver asks for.
+    fn update_watches(&mut self) {
         while let Some(command) = self.resolver.poll_command() {
             match command {
                 WatchCommand::Watch(resource_type, name) => self.watches.add(&resource_type, &name),

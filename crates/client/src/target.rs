@@ -1,70 +1,52 @@
-//! `xds:` targets: which listener a channel asks for, and by which authority its RPCs are routed.
+//! `xds:` targets: the listener that a channel watches, and the authority of its RPCs.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 
 use crate::bootstrap::Bootstrap;
+use crate::bootstrap::template::{PATH_SEGMENT, encode, fill};
 
-/// What RFC 3986 lets stand in a path segment (gRFC A47).
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
-    .remove(b'!')
-    .remove(b'$')
-    .remove(b'&')
-    .remove(b'\'')
-    .remove(b'(')
-    .remove(b')')
-    .remove(b'*')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b';')
-    .remove(b'=')
-    .remove(b':')
-    .remove(b'@');
-/// And in an authority, where an IPv6 address may stand in brackets.
-const AUTHORITY: &AsciiSet = &SEGMENT.remove(b'[').remove(b']');
+/// Characters that an authority must escape: an IPv6 address in it has brackets.
+const AUTHORITY: &AsciiSet = &PATH_SEGMENT.remove(b'[').remove(b']');
 
-/// `xds:service`, `xds:///service` or `xds://authority/service`.
+/// Target of a channel: `xds:service`, `xds:///service` or `xds://authority/service`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {
     authority: Option<String>,
     service: String,
 }
 
-/// Why a target leads nowhere. The caller is to blame.
+/// Reason why a target is unusable. The caller must fix it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {
-    /// It is of another form.
-    #[error("{target:?} is no xDS target: {reason}")]
+    /// The target has another form.
+    #[error("malformed xDS target {target:?}: {reason}")]
     Malformed {
-        /// The target.
+        /// Target as given.
         target: String,
-        /// What is wrong.
+        /// Rule that the target breaks.
         reason: &'static str,
     },
-    /// The bootstrap does not know its authority; the default servers are not asked instead (C-38).
-    #[error("{target}: unknown authority {authority:?}: the bootstrap's authorities are {known:?}")]
+    /// The bootstrap does not have the target's authority. The top-level servers are not asked instead (gRFC A47, C-38).
+    #[error("{target}: unknown authority {authority:?}, expected one of {known:?}")]
     UnknownAuthority {
-        /// The target.
+        /// Target as given.
         target: String,
-        /// Its authority.
+        /// Authority of the target.
         authority: String,
-        /// Those that the bootstrap has.
+        /// Authorities of the bootstrap.
         known: Vec<String>,
     },
 }
 
 impl Target {
-    /// Reads a target. No port is added or defaulted (C-37).
+    /// Parses a target. No port is added (C-37).
     ///
     /// # Errors
-    /// It is of another form.
+    /// [`TargetError::Malformed`].
     pub fn parse(target: &str) -> Result<Self, TargetError> {
         let malformed = |reason| TargetError::Malformed {
             target: target.to_owned(),
@@ -72,19 +54,19 @@ impl Target {
         };
         let rest = target
             .strip_prefix("xds:")
-            .ok_or_else(|| malformed("its scheme is not xds"))?;
+            .ok_or_else(|| malformed("must begin with xds:"))?;
         let (authority, path) = match rest.strip_prefix("//") {
             Some(rest) => rest.split_once('/').unwrap_or((rest, "")),
             None => ("", rest.strip_prefix('/').unwrap_or(rest)),
         };
         if path.is_empty() {
-            return Err(malformed("it names no service"));
+            return Err(malformed("must name a service"));
         }
-        // A target is a URI (RFC 3986): what is escaped in it means what it stands for.
+        // RFC 3986: a target is a URI, so its percent-encoding is decoded first.
         let decode = |part: &str| {
             let text = percent_decode_str(part).decode_utf8();
             text.map(Cow::into_owned)
-                .map_err(|_| malformed("what is percent-encoded is not UTF-8"))
+                .map_err(|_| malformed("percent-encoded bytes must be UTF-8"))
         };
         Ok(Self {
             authority: Some(decode(authority)?).filter(|authority| !authority.is_empty()),
@@ -92,16 +74,16 @@ impl Target {
         })
     }
 
-    /// What virtual hosts are chosen by, and the `:authority` of RPCs (C-41).
+    /// Returns the authority that selects the virtual host, which is also the `:authority` of RPCs (C-41).
     #[must_use]
     pub fn data_plane_authority(&self) -> String {
         utf8_percent_encode(&self.service, AUTHORITY).to_string()
     }
 
-    /// The name of the listener to ask for (gRFC A47).
+    /// Returns the name of the listener to watch (gRFC A47).
     ///
     /// # Errors
-    /// The bootstrap does not know the target's authority.
+    /// [`TargetError::UnknownAuthority`].
     pub fn listener_name(&self, bootstrap: &Bootstrap) -> Result<String, TargetError> {
         let Some(authority) = &self.authority else {
             return Ok(fill(&bootstrap.listener_template, &self.service));
@@ -115,6 +97,7 @@ impl Target {
         };
         Ok(match &known.listener_template {
             Some(template) => fill(template, &self.service),
+            // gRFC A47: the default template of an authority is its xdstp listener (C-31).
             None => {
                 let authority = encode(authority);
                 fill(
@@ -137,22 +120,6 @@ impl fmt::Display for Target {
     }
 }
 
-/// Every `%s` is replaced (C-32); in new-style names the service is encoded, but for its slashes (C-39, C-40).
-pub(crate) fn fill(template: &str, service: &str) -> String {
-    match template.starts_with("xdstp:") {
-        false => template.replace("%s", service),
-        true => {
-            let segments: Vec<String> = service.split('/').map(encode).collect();
-            template.replace("%s", &segments.join("/"))
-        }
-    }
-}
-
-/// Encodes what may not stand in a path segment.
-pub(crate) fn encode(segment: &str) -> String {
-    utf8_percent_encode(segment, SEGMENT).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,7 +132,7 @@ mod tests {
         r#"{"xds_servers":[{"server_uri":"cp:1","channel_creds":[{"type":"insecure"}]}]}"#;
 
     #[test]
-    fn c37_short_and_long_form_name_the_same_listener_without_a_port() {
+    fn c37_short_and_long_targets_name_same_listener() {
         for target in ["xds:shop", "xds:///shop", "xds:/shop"] {
             let name = Target::parse(target)
                 .unwrap()
@@ -176,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn c38_an_unknown_authority_is_an_error_and_not_the_default_servers() {
+    fn c38_unknown_authority_is_error() {
         let error = Target::parse("xds://a/shop")
             .unwrap()
             .listener_name(&bootstrap(PLAIN))
@@ -188,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn c41_the_data_plane_authority_is_the_path_percent_encoded() {
+    fn c41_data_plane_authority_is_percent_encoded_path() {
         for target in ["xds:///a/b c", "xds:///a/b%20c", "xds:a%2fb c"] {
             let target = Target::parse(target).unwrap();
             assert_eq!(target.data_plane_authority(), "a%2Fb%20c", "{target}");
@@ -196,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn c31_c39_an_authority_without_a_template_has_xdstp_listeners() {
+    fn c31_c39_default_authority_template_is_xdstp() {
         let json = r#"{"authorities":{"a b":{}},
             "xds_servers":[{"server_uri":"cp:1","channel_creds":[{"type":"insecure"}]}]}"#;
         let name = Target::parse("xds://a b/x/y z")
@@ -210,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn c32_c40_old_style_templates_take_the_service_as_it_is_everywhere() {
+    fn c32_c40_old_style_template_does_not_encode() {
         let json = r#"{"client_default_listener_resource_name_template":"%s|%s",
             "xds_servers":[{"server_uri":"cp:1","channel_creds":[{"type":"insecure"}]}]}"#;
         let name = Target::parse("xds:///a b")
@@ -221,15 +188,15 @@ mod tests {
     }
 
     #[test]
-    fn targets_of_another_form_are_refused() {
-        for (target, why) in [
-            ("dns:///a", "scheme"),
-            ("xds:", "no service"),
-            ("xds://a", "no service"),
-            ("xds:///%ff", "not UTF-8"),
+    fn malformed_targets_are_rejected() {
+        for (target, rule) in [
+            ("dns:///a", "xds:"),
+            ("xds:", "name a service"),
+            ("xds://a", "name a service"),
+            ("xds:///%ff", "be UTF-8"),
         ] {
             let error = Target::parse(target).unwrap_err().to_string();
-            assert!(error.contains(why), "{error}");
+            assert!(error.contains(rule), "{error}");
         }
     }
 }

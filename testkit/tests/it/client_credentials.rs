@@ -159,7 +159,7 @@ async fn c34_without_a_token_no_call_is_made() {
     let client = own(&server, &path);
     let why = refusal(&client).await;
     assert!(
-        why.contains("Unauthenticated") && why.contains("is no JWT"),
+        why.contains("Unauthenticated") && why.contains("is not a JWT"),
         "{why}"
     );
 

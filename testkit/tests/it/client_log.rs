@@ -99,7 +99,7 @@ async fn each_step_of_a_client_is_logged_with_its_cause() {
     let closed = format!("INFO oxds::ads: stream closed server={dead} cause=Unavailable: ");
     assert!(events[0].starts_with(&closed), "{events:#?}");
     let expected = [
-        format!("WARN oxds::ads: server does not answer server={dead}"),
+        format!("WARN oxds::ads: server unreachable server={dead}"),
         format!("DEBUG oxds::ads: stream opened server={uri}"),
     ];
     assert_eq!(events[1..], expected);
@@ -131,9 +131,11 @@ async fn each_step_of_a_client_is_logged_with_its_cause() {
     );
     assert!(events[0].starts_with(&rejected), "{events:#?}");
     let expected = [
-        format!("WARN oxds::resource: no resource type={resource_type} name=gone cause={deleted}"),
         format!(
-            "WARN oxds::resource: resource kept, but it may be old type={resource_type} name=c cause={why}"
+            "WARN oxds::resource: resource not available type={resource_type} name=gone cause={deleted}"
+        ),
+        format!(
+            "WARN oxds::resource: resource kept, but may be outdated type={resource_type} name=c cause={why}"
         ),
     ];
     assert_eq!(events[1..], expected);

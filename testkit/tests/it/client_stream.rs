@@ -159,7 +159,7 @@ async fn c93_a_response_beyond_the_limit_ends_the_stream() {
         .build()
         .unwrap();
     let options = Options {
-        most_response_bytes: 1 << 10,
+        max_response_bytes: 1 << 10,
         ..Options::default()
     };
     let client = ClientPool::with_options(bootstrap, options).client("test");

@@ -143,7 +143,7 @@ async fn c18_garbage_in_a_file_changes_nothing_and_is_logged() {
         "{complaint}"
     );
     assert!(
-        complaint.contains("ca.pem") && complaint.contains("certificates stay as they were"),
+        complaint.contains("ca.pem") && complaint.contains("certificates not reloaded"),
         "{complaint}"
     );
 

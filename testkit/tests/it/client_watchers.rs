@@ -44,7 +44,7 @@ async fn c87_next_response_waits_until_watchers_have_read() {
     for reads in [true, false] {
         let server = ControlPlane::start().await.unwrap();
         let client = client_with(&server, |options| {
-            options.patience_with_watchers = Duration::from_secs(3600);
+            options.slow_watcher_timeout = Duration::from_secs(3600);
         });
         let mut quick = client.watch::<Cluster>("a");
         let mut slow = client.watch::<Cluster>("b");
@@ -82,7 +82,7 @@ async fn c87_next_response_waits_until_watchers_have_read() {
 async fn c87_unread_watch_does_not_stop_the_stream() {
     let server = ControlPlane::start().await.unwrap();
     let client = client_with(&server, |options| {
-        options.patience_with_watchers = Duration::from_millis(20);
+        options.slow_watcher_timeout = Duration::from_millis(20);
     });
     let mut unread = client.watch::<Cluster>("a");
     let mut stream = server.next_stream().await.unwrap();
@@ -100,7 +100,7 @@ async fn c87_unread_watch_does_not_stop_the_stream() {
 async fn c280_unread_wildcard_watch_keeps_no_history() {
     let server = ControlPlane::start().await.unwrap();
     let client = client_with(&server, |options| {
-        options.patience_with_watchers = Duration::ZERO;
+        options.slow_watcher_timeout = Duration::ZERO;
     });
     let mut unread = client.watch_all::<Cluster>("*");
     let mut stream = server.next_stream().await.unwrap();
@@ -130,7 +130,7 @@ async fn c280_unread_wildcard_watch_keeps_no_history() {
 async fn c88_watcher_that_starts_watches_does_not_deadlock() {
     let server = ControlPlane::start().await.unwrap();
     let client = client_with(&server, |options| {
-        options.patience_with_watchers = Duration::from_secs(3600);
+        options.slow_watcher_timeout = Duration::from_secs(3600);
     });
     let mut watch = client.watch::<Cluster>("a");
     let mut stream = server.next_stream().await.unwrap();
@@ -289,7 +289,7 @@ async fn generated_message_is_watched_without_grpc_rules() {
     let why = error(&mut view, WatchErrorReason::Invalid)
         .await
         .to_string();
-    assert!(why.contains("\"c\" is held, but is no valid"), "{why}");
+    assert!(why.contains("\"c\" is cached, but is no valid"), "{why}");
 }
 
 /// given a type with a rule of the application / then a resource that breaks it is NACKed with that rule.

@@ -24,6 +24,7 @@ mod client_lifetime;
 mod client_loads;
 mod client_log;
 mod client_metrics;
+mod client_raw;
 mod client_reconnect;
 mod client_spiffe;
 mod client_stream;

@@ -294,7 +294,7 @@ async fn c264_invalid_file_is_logged_and_counted() {
     replace(&path, cluster("one"));
     let rejected = Arc::new(Rejected::default());
     let bootstrap = Bootstrap::without_servers().build().unwrap();
-    let pool = ClientPool::new(bootstrap).recorded_by(rejected.clone());
+    let pool = ClientPool::new(bootstrap).with_recorder(rejected.clone());
     let client = pool.client("files");
     let mut watch = client.watch_from(&Source::file(&path), "c").unwrap();
     shows(&mut watch, "one").await;

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use oxds_client::channelz::{self, Calls, Id, Node};
-use oxds_client::transport::Ends;
+use oxds_client::channelz::{self, Calls, ChannelSnapshot, Id};
+use oxds_client::transport::SocketAddresses;
 
 use super::{Connection, Subchannel, SubchannelState};
 
-impl channelz::Subchannel for Subchannel {
+impl channelz::SubchannelEntry for Subchannel {
     fn id(&self) -> Id {
         self.shared.id
     }
 
-    fn node(&self) -> Node {
-        Node {
+    fn snapshot(&self) -> ChannelSnapshot {
+        ChannelSnapshot {
             target: self.shared.address.to_string(),
             state: self.state().connectivity(),
             calls: self.shared.calls.calls(),
@@ -21,24 +21,24 @@ impl channelz::Subchannel for Subchannel {
         }
     }
 
-    fn sockets(&self) -> Vec<Arc<dyn channelz::Socket>> {
+    fn sockets(&self) -> Vec<Arc<dyn channelz::SocketEntry>> {
         let SubchannelState::Ready(connections) = self.state() else {
             return Vec::new();
         };
         let sockets = connections.into_iter();
         sockets
-            .map(|connection| connection as Arc<dyn channelz::Socket>)
+            .map(|connection| connection as Arc<dyn channelz::SocketEntry>)
             .collect()
     }
 }
 
-impl channelz::Socket for Connection {
+impl channelz::SocketEntry for Connection {
     fn id(&self) -> Id {
         self.id
     }
 
-    fn ends(&self) -> Ends {
-        self.ends.clone()
+    fn addresses(&self) -> SocketAddresses {
+        self.addresses.clone()
     }
 
     fn streams(&self) -> Calls {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hyper::client::conn::http2::SendRequest;
-use oxds_client::channelz::{CallCounter, Calls, Ended, Id};
-use oxds_client::transport::{self, DialError, Ends, Keepalive, ServerUri};
+use oxds_client::channelz::{CallCounter, CallOutcome, Calls, Id};
+use oxds_client::transport::{self, DialError, Keepalive, ServerUri, SocketAddresses};
 
 use crate::body::RequestBody;
 
@@ -23,7 +23,7 @@ pub(crate) struct Connection {
     /// Id in channelz.
     pub(super) id: Id,
     /// Local and remote address, for channelz.
-    pub(super) ends: Ends,
+    pub(super) addresses: SocketAddresses,
     /// Number of streams that the endpoint ended.
     ended: AtomicU64,
     /// Number of streams that broke or were cancelled.
@@ -36,12 +36,12 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 pub(crate) struct InFlight {
     connection: Arc<Connection>,
-    ended: Ended,
+    ended: CallOutcome,
 }
 
 impl InFlight {
     /// Records the end of the stream. Without it the stream counts as broken.
-    pub(crate) fn end(&mut self, ended: Ended) {
+    pub(crate) fn end(&mut self, ended: CallOutcome) {
         self.ended = ended;
     }
 }
@@ -71,7 +71,7 @@ impl Connection {
         self.calls.begin();
         InFlight {
             connection: Arc::clone(self),
-            ended: Ended::Broken,
+            ended: CallOutcome::Broken,
         }
     }
 
@@ -91,8 +91,8 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         let connection = &self.connection;
         let counter = match self.ended {
-            Ended::Ok | Ended::NotOk => &connection.ended,
-            Ended::Broken => &connection.broken,
+            CallOutcome::Ok | CallOutcome::NotOk => &connection.ended,
+            CallOutcome::Broken => &connection.broken,
         };
         counter.fetch_add(1, Ordering::Relaxed);
         connection.calls.end(self.ended);
@@ -118,7 +118,7 @@ pub(crate) async fn dial(
             .max_concurrent_streams
             .unwrap_or(u32::MAX),
         id: Id::next(),
-        ends: connected.ends,
+        addresses: connected.addresses,
         ended: AtomicU64::new(0),
         broken: AtomicU64::new(0),
         calls: Arc::clone(calls),

@@ -1,14 +1,16 @@
-//! A bootstrap in code.
+//! Builds a bootstrap in code.
 
+use oxds_core::ads::NameSyntax;
 use oxds_types::discovery::Node;
 
-use super::{
-    Bootstrap, BootstrapError, CallCredentials, ChannelCredentials, Configured, Features,
-    NameSyntax, Origin, Server, TransportPolicy, node,
-};
-use crate::transport::ServerUri;
+use super::config::{Bootstrap, Server};
+use super::error::{BootstrapError, Origin};
+use super::node;
+use super::policy::{Features, TransportPolicy};
+use crate::net::credentials::{CallCredentials, ChannelCredentials, Configured};
+use crate::net::transport::ServerUri;
 
-/// Makes a [`Bootstrap`].
+/// Builder of a [`Bootstrap`]. All servers get the same credentials, features and transport policy.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Builder {
@@ -37,64 +39,64 @@ impl Builder {
         }
     }
 
-    /// A server for when those before it cannot be reached (gRFC A71).
+    /// Adds a server that is used while those before it are unreachable (gRFC A71).
     pub fn fallback_server(mut self, server_uri: impl Into<String>) -> Self {
         self.uris.push(server_uri.into());
         self
     }
 
-    /// How to connect to the servers: in plaintext unless told.
+    /// Sets the channel credentials of all servers; the default is plaintext.
     pub fn credentials(mut self, credentials: Configured<dyn ChannelCredentials>) -> Self {
         self.credentials = credentials;
         self
     }
 
-    /// What every call to the servers shows, beside what was given before.
+    /// Adds call credentials to every call to the servers.
     pub fn call_credentials(mut self, credentials: Configured<dyn CallCredentials>) -> Self {
         self.call_credentials.push(credentials);
         self
     }
 
-    /// The node's id.
+    /// Sets the id of the node.
     pub fn node_id(mut self, id: impl Into<String>) -> Self {
         self.node.id = id.into();
         self
     }
 
-    /// The node's cluster.
+    /// Sets the cluster of the node.
     pub fn cluster(mut self, cluster: impl Into<String>) -> Self {
         self.node.cluster = cluster.into();
         self
     }
 
-    /// The node's metadata, a JSON object; anything else is none.
+    /// Sets the metadata of the node from a JSON object. Any other JSON value removes it.
     pub fn metadata(mut self, metadata: &serde_json::Value) -> Self {
         self.node.metadata = metadata.as_object().map(node::structure);
         self
     }
 
-    /// What the servers are known to do.
+    /// Sets the features of all servers; the default is `xds_v3` alone.
     pub fn features(mut self, features: Features) -> Self {
         self.features = features;
         self
     }
 
-    /// In which version of the API the servers are asked.
+    /// Sets the version of the xDS API in which the servers are asked.
     pub fn transport(mut self, policy: TransportPolicy) -> Self {
         self.transport = policy;
         self
     }
 
-    /// How a channel's listener is named: `%s` stands for the target's service.
+    /// Sets the template for the listener name of a channel target; `%s` stands for the target's service.
     pub fn listener_template(mut self, template: impl Into<String>) -> Self {
         self.listener_template = template.into();
         self
     }
 
-    /// The bootstrap.
+    /// Builds the bootstrap.
     ///
     /// # Errors
-    /// A server's URI that is none.
+    /// [`BootstrapError::Field`] if the URI of a server is not a gRPC target.
     pub fn build(self) -> Result<Bootstrap, BootstrapError> {
         let servers = self.uris.into_iter().enumerate().map(|(index, uri)| {
             let address = ServerUri::parse(&uri).map_err(|reason| BootstrapError::Field {

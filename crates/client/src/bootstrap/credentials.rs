@@ -1,18 +1,19 @@
 //! Reads `channel_creds` and `call_creds`.
 
-use super::read::{At, Fault};
-use super::{CallCredentials, ChannelCredentials, Configured, CredentialTypes};
+use super::field::{FieldError, JsonField};
+use crate::net::credentials::{CallCredentials, ChannelCredentials, Configured, CredentialTypes};
 
-/// How to connect. The first type that is known is the one, whatever comes of it (C-11, C-13).
+/// Reads `channel_creds`.
 pub(super) fn channel(
     types: &CredentialTypes,
-    of: &At<'_>,
-) -> Result<Configured<dyn ChannelCredentials>, Fault> {
+    of: &JsonField<'_>,
+) -> Result<Configured<dyn ChannelCredentials>, FieldError> {
     let at = of.field("channel_creds");
     if at.present().is_none() {
         return Err(at.fault("must be set"));
     }
     let mut found = Vec::new();
+    // gRFC A27: the first known type is used; an error in its config is not skipped (C-11, C-13).
     for entry in at.items()? {
         let (name, config) = entry_of(&entry)?;
         if let Some(made) = types.channel(&name, config.present()) {
@@ -27,20 +28,21 @@ pub(super) fn channel(
         found.join(", ")
     };
     Err(at.fault(&format!(
-        "has no type that is supported here ({known}), but {found}"
+        "has no supported type: found {found}, expected one of {known}"
     )))
 }
 
-/// What calls show: all types that are known (gRFC A97). While none is, the field is as unknown as any other.
+/// Reads `call_creds`: the entries of all known types. Without a known type, the field is ignored like any unknown field.
 pub(super) fn call(
     types: &CredentialTypes,
-    of: &At<'_>,
-) -> Result<Vec<Configured<dyn CallCredentials>>, Fault> {
+    of: &JsonField<'_>,
+) -> Result<Vec<Configured<dyn CallCredentials>>, FieldError> {
     let at = of.optional("call_creds");
     let Some(at) = at.filter(|_| types.has_call_types()) else {
         return Ok(Vec::new());
     };
     let mut all = Vec::new();
+    // gRFC A97: all known types apply, not only the first (C-34).
     for entry in at.items()? {
         let (name, config) = entry_of(&entry)?;
         if let Some(made) = types.call(&name, config.present()) {
@@ -50,8 +52,8 @@ pub(super) fn call(
     Ok(all)
 }
 
-/// The type, and where its config stands, or would.
-fn entry_of<'a>(entry: &At<'a>) -> Result<(String, At<'a>), Fault> {
+/// Returns the `type` of an entry, and its `config`, which may be absent.
+fn entry_of<'a>(entry: &JsonField<'a>) -> Result<(String, JsonField<'a>), FieldError> {
     entry.object()?;
     let name = entry.text("type")?;
     let name = name.ok_or_else(|| entry.field("type").fault("must be set"))?;

@@ -1,18 +1,18 @@
-//! What is wrong with a bootstrap. The operator is to blame.
+//! Errors of a bootstrap, which its operator must fix.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use super::source::{CONFIG_VARIABLE, FILE_VARIABLE};
+use super::environment::{CONFIG_VARIABLE, FILE_VARIABLE};
 
-/// Where a bootstrap came from.
+/// Origin of a bootstrap, for error messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// The file that `GRPC_XDS_BOOTSTRAP` names.
     File(PathBuf),
-    /// `GRPC_XDS_BOOTSTRAP_CONFIG`.
+    /// The variable `GRPC_XDS_BOOTSTRAP_CONFIG`.
     Variable,
-    /// The program.
+    /// The program itself.
     Given,
 }
 
@@ -26,44 +26,44 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Why there is no bootstrap.
+/// Reason why a bootstrap could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BootstrapError {
-    /// Nobody said where it is.
+    /// Neither environment variable is set.
     #[error(
         "no xDS bootstrap: set {FILE_VARIABLE} to the path of a file or {CONFIG_VARIABLE} to its contents, or give \
          one in code"
     )]
     Missing,
-    /// The file cannot be read.
+    /// The bootstrap file cannot be read.
     #[error("{}: cannot be read: {reason} (named by {FILE_VARIABLE})", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the operating system.
         reason: String,
     },
-    /// It is no JSON.
+    /// The bootstrap is not valid JSON.
     #[error("{origin}:{line}:{column}: {reason}")]
     Syntax {
-        /// Where it came from.
+        /// Origin of the bootstrap.
         origin: Origin,
-        /// The line, from 1.
+        /// Line of the error, counted from 1.
         line: usize,
-        /// The column, from 1.
+        /// Column of the error, counted from 1.
         column: usize,
-        /// What is wrong.
+        /// Error of the JSON parser.
         reason: String,
     },
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     #[error("{origin}: {path}: {reason}")]
     Field {
-        /// Where it came from.
+        /// Origin of the bootstrap.
         origin: Origin,
-        /// The field, as in `xds_servers[0].server_uri`.
+        /// Path of the field, such as `xds_servers[0].server_uri`.
         path: String,
-        /// What is wrong.
+        /// Rule that the value breaks.
         reason: String,
     },
 }

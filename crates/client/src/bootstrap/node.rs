@@ -1,4 +1,4 @@
-//! Who asks: the bootstrap's node, and what a client says of itself.
+//! The node that requests carry: the bootstrap's fields, and what this library adds.
 
 use std::collections::HashMap;
 
@@ -7,15 +7,16 @@ use envoy_types::pb::google::protobuf::{ListValue, Struct, Value, value::Kind};
 use oxds_types::discovery::Node;
 use serde_json::Value as Json;
 
-use super::read::{At, Fault};
+use super::field::{FieldError, JsonField};
 
-/// gRPC does no overprovisioning (gRFC A27), and unwraps resources (gRFC A53's neighbours: every current client).
+/// Features of this client. gRPC does not support overprovisioning (gRFC A27); like every current gRPC client, it accepts
+/// resources in a `Resource` wrapper in SotW responses.
 const CLIENT_FEATURES: [&str; 2] = [
     "envoy.lb.does_not_support_overprovisioning",
     "xds.config.resource-in-sotw",
 ];
 
-/// A node of which only what the library says of itself is known.
+/// Returns a node with this library's user agent and features only.
 pub(super) fn anonymous() -> Node {
     Node {
         user_agent_name: "oxds".to_owned(),
@@ -27,8 +28,9 @@ pub(super) fn anonymous() -> Node {
     }
 }
 
-/// What a file says of user agent, features or build is not its to say (C-24); unknown fields are ignored (C-7).
-pub(super) fn read(at: &At<'_>) -> Result<Node, Fault> {
+/// Reads `node`. User agent, features and build version come from the library, not from the file (C-24); unknown fields are
+/// ignored (C-7).
+pub(super) fn read(at: &JsonField<'_>) -> Result<Node, FieldError> {
     let locality = at
         .optional("locality")
         .map(|at| locality(&at))
@@ -46,7 +48,7 @@ pub(super) fn read(at: &At<'_>) -> Result<Node, Fault> {
     })
 }
 
-fn locality(at: &At<'_>) -> Result<Locality, Fault> {
+fn locality(at: &JsonField<'_>) -> Result<Locality, FieldError> {
     at.object()?;
     Ok(Locality {
         region: at.text_or_empty("region")?,
@@ -55,6 +57,7 @@ fn locality(at: &At<'_>) -> Result<Locality, Fault> {
     })
 }
 
+/// Converts a JSON object into a protobuf `Struct`.
 pub(super) fn structure(fields: &serde_json::Map<String, Json>) -> Struct {
     let fields = fields
         .iter()

@@ -1,22 +1,20 @@
-//! Reads the JSON form, field by field, so that every complaint knows where it belongs.
+//! Reads the JSON form, field by field.
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use oxds_core::ads::NameSyntax;
+use serde_json::Value;
 
-use super::{
-    Authority, Bootstrap, BootstrapError, CertificateFiles, CredentialTypes, Features, NameSyntax,
-    Origin, Server, SideService, Switches, TransportPolicy, credentials, node,
-};
-use crate::target;
-use crate::transport::ServerUri;
+use super::config::{AllowedGrpcService, Authority, Bootstrap, Server};
+use super::environment::Switches;
+use super::error::{BootstrapError, Origin};
+use super::field::{FieldError, JsonField};
+use super::policy::{Features, TransportPolicy};
+use super::{credentials, node, template};
+use crate::net::credentials::{CertificateFiles, CredentialTypes};
+use crate::net::transport::ServerUri;
 
-/// What is wrong, and where.
-pub(super) struct Fault {
-    path: String,
-    reason: String,
-}
-
+/// Reads the JSON form. `origin` is for error messages only.
 pub(super) fn bootstrap(
     json: &str,
     origin: Origin,
@@ -29,7 +27,7 @@ pub(super) fn bootstrap(
             return Err(BootstrapError::Syntax {
                 origin,
                 line: error.line(),
-                // At the end of nothing it is 0.
+                // serde_json reports column 0 for an empty document.
                 column: error.column().max(1),
                 reason: without_position(&error.to_string()),
             });
@@ -37,10 +35,10 @@ pub(super) fn bootstrap(
     };
     let reader = Reader { types, switches };
     reader
-        .bootstrap(&At::root(&value))
-        .map_err(|Fault { path, reason }| {
+        .bootstrap(&JsonField::root(&value))
+        .map_err(|FieldError { path, reason }| {
             let path = if path.is_empty() {
-                "the whole".to_owned()
+                "the document".to_owned()
             } else {
                 path
             };
@@ -62,7 +60,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn bootstrap(&self, at: &At<'_>) -> Result<Bootstrap, Fault> {
+    fn bootstrap(&self, at: &JsonField<'_>) -> Result<Bootstrap, FieldError> {
         at.object()?;
         let servers = match at.optional("xds_servers") {
             Some(servers) => self.servers(&servers)?,
@@ -71,7 +69,7 @@ impl Reader<'_> {
         if servers.is_empty() {
             return Err(at.field("xds_servers").fault("must not be empty"));
         }
-        // Without federation the field is an unknown one (C-48).
+        // gRFC A47: without federation, `authorities` is an unknown field (C-48).
         let (authorities, names) = match self.switches.federation {
             true => (at.optional("authorities"), NameSyntax::Federated),
             false => (None, NameSyntax::Opaque),
@@ -95,11 +93,12 @@ impl Reader<'_> {
             certificate_providers: at
                 .optional("certificate_providers")
                 .map_or_else(|| Ok(BTreeMap::new()), |at| certificate_providers(&at))?,
-            allowed_grpc_services: self.side_services(at)?,
+            allowed_grpc_services: self.allowed_grpc_services(at)?,
         })
     }
 
-    fn servers(&self, at: &At<'_>) -> Result<Vec<Server>, Fault> {
+    fn servers(&self, at: &JsonField<'_>) -> Result<Vec<Server>, FieldError> {
+        // gRFC A71: without fallback, only the first server of a list is used (C-35).
         let most = if self.switches.fallback {
             usize::MAX
         } else {
@@ -108,7 +107,7 @@ impl Reader<'_> {
         at.items()?.take(most).map(|at| self.server(&at)).collect()
     }
 
-    fn server(&self, at: &At<'_>) -> Result<Server, Fault> {
+    fn server(&self, at: &JsonField<'_>) -> Result<Server, FieldError> {
         at.object()?;
         let uri_at = at.field("server_uri");
         let uri = at.text("server_uri")?.unwrap_or_default();
@@ -130,7 +129,7 @@ impl Reader<'_> {
         })
     }
 
-    fn authorities(&self, at: &At<'_>) -> Result<BTreeMap<String, Authority>, Fault> {
+    fn authorities(&self, at: &JsonField<'_>) -> Result<BTreeMap<String, Authority>, FieldError> {
         at.entries()?
             .map(|(name, at)| {
                 let authority = self.authority(&name, &at)?;
@@ -139,11 +138,12 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn authority(&self, name: &str, at: &At<'_>) -> Result<Authority, Fault> {
+    fn authority(&self, name: &str, at: &JsonField<'_>) -> Result<Authority, FieldError> {
         at.object()?;
         let template_at = at.field("client_listener_resource_name_template");
         let listener_template = at.text("client_listener_resource_name_template")?;
-        let start = format!("xdstp://{}/", target::encode(name));
+        let start = format!("xdstp://{}/", template::encode(name));
+        // gRFC A47: the template of an authority must name that authority (C-30).
         if listener_template
             .as_ref()
             .is_some_and(|template| !template.starts_with(&start))
@@ -154,7 +154,7 @@ impl Reader<'_> {
             .optional("xds_servers")
             .map(|at| self.servers(&at))
             .transpose()?;
-        // Unknown, and so ignored, unless turned on (C-36).
+        // gRFC A95: an unknown field, and so ignored, unless the environment turns it on (C-36).
         let reachability_only = match self.switches.endpoint_fallback {
             true => at.boolean("fallback_on_reachability_only")?,
             false => None,
@@ -166,15 +166,18 @@ impl Reader<'_> {
         })
     }
 
-    fn side_services(&self, at: &At<'_>) -> Result<BTreeMap<String, SideService>, Fault> {
+    fn allowed_grpc_services(
+        &self,
+        at: &JsonField<'_>,
+    ) -> Result<BTreeMap<String, AllowedGrpcService>, FieldError> {
         let services = at.optional("allowed_grpc_services");
-        let Some(at) = services.filter(|_| self.switches.side_services) else {
+        let Some(at) = services.filter(|_| self.switches.allowed_grpc_services) else {
             return Ok(BTreeMap::new());
         };
         at.entries()?
             .map(|(target, at)| {
                 at.object()?;
-                let service = SideService {
+                let service = AllowedGrpcService {
                     credentials: credentials::channel(self.types, &at)?,
                     call_credentials: credentials::call(self.types, &at)?,
                 };
@@ -184,8 +187,10 @@ impl Reader<'_> {
     }
 }
 
-/// Those of a kind that is unknown are passed over (C-26).
-fn certificate_providers(at: &At<'_>) -> Result<BTreeMap<String, CertificateFiles>, Fault> {
+/// Reads `certificate_providers`. Instances of unknown plugins are skipped (C-26).
+fn certificate_providers(
+    at: &JsonField<'_>,
+) -> Result<BTreeMap<String, CertificateFiles>, FieldError> {
     let mut providers = BTreeMap::new();
     for (name, at) in at.entries()? {
         at.object()?;
@@ -202,8 +207,8 @@ fn certificate_providers(at: &At<'_>) -> Result<BTreeMap<String, CertificateFile
     Ok(providers)
 }
 
-/// Any JSON may stand in the list; only the texts that are known count (C-19).
-fn features(at: &At<'_>) -> Result<Features, Fault> {
+/// Reads `server_features`. The list may contain any JSON; only known strings count (C-19).
+fn features(at: &JsonField<'_>) -> Result<Features, FieldError> {
     let mut features = Features::default();
     for item in at.items()? {
         match item.value.and_then(Value::as_str) {
@@ -218,103 +223,4 @@ fn features(at: &At<'_>) -> Result<Features, Fault> {
         }
     }
     Ok(features)
-}
-
-/// A value and the path to it.
-pub(super) struct At<'a> {
-    path: String,
-    value: Option<&'a Value>,
-}
-
-impl<'a> At<'a> {
-    fn root(value: &'a Value) -> Self {
-        Self {
-            path: String::new(),
-            value: Some(value),
-        }
-    }
-
-    pub(super) fn field(&self, name: &str) -> Self {
-        let path = if self.path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", self.path)
-        };
-        Self {
-            path,
-            value: self.value.and_then(|value| value.get(name)),
-        }
-    }
-
-    /// A field that is there; `null` is as good as absent.
-    pub(super) fn optional(&self, name: &str) -> Option<Self> {
-        Some(self.field(name)).filter(|field| field.present().is_some())
-    }
-
-    /// What stands here, unless it is `null`.
-    pub(super) fn present(&self) -> Option<&'a Value> {
-        self.value.filter(|value| !value.is_null())
-    }
-
-    pub(super) fn object(&self) -> Result<&'a Map<String, Value>, Fault> {
-        self.value
-            .and_then(Value::as_object)
-            .ok_or_else(|| self.fault("must be an object"))
-    }
-
-    /// The fields of an object whose keys are names.
-    fn entries(&self) -> Result<impl Iterator<Item = (String, At<'a>)>, Fault> {
-        let keys = self.object()?.keys();
-        Ok(keys.map(|key| (key.clone(), self.field(key))))
-    }
-
-    pub(super) fn items(&self) -> Result<impl Iterator<Item = At<'a>> + use<'a>, Fault> {
-        let items = self
-            .value
-            .and_then(Value::as_array)
-            .ok_or_else(|| self.fault("must be a list"))?;
-        let path = self.path.clone();
-        Ok(items.iter().enumerate().map(move |(index, item)| At {
-            path: format!("{path}[{index}]"),
-            value: Some(item),
-        }))
-    }
-
-    pub(super) fn text(&self, name: &str) -> Result<Option<String>, Fault> {
-        let Some(field) = self.optional(name) else {
-            return Ok(None);
-        };
-        let text = field.value.and_then(Value::as_str);
-        text.map(|text| Some(text.to_owned()))
-            .ok_or_else(|| field.fault("must be a string"))
-    }
-
-    fn boolean(&self, name: &str) -> Result<Option<bool>, Fault> {
-        let Some(field) = self.optional(name) else {
-            return Ok(None);
-        };
-        let boolean = field.value.and_then(Value::as_bool);
-        boolean
-            .map(Some)
-            .ok_or_else(|| field.fault("must be true or false"))
-    }
-
-    pub(super) fn text_or_empty(&self, name: &str) -> Result<String, Fault> {
-        Ok(self.text(name)?.unwrap_or_default())
-    }
-
-    /// Protobuf JSON allows both spellings.
-    pub(super) fn text_either(&self, name: &str, other: &str) -> Result<String, Fault> {
-        match self.text(name)? {
-            Some(text) => Ok(text),
-            None => self.text_or_empty(other),
-        }
-    }
-
-    pub(super) fn fault(&self, reason: &str) -> Fault {
-        Fault {
-            path: self.path.clone(),
-            reason: reason.to_owned(),
-        }
-    }
 }

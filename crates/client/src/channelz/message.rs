@@ -1,136 +1,136 @@
-//! The messages of `grpc.channelz.v1` (gRFC A14), as far as there is something to say in them.
+//! Messages of `grpc.channelz.v1` (gRFC A14), with the names and field numbers of the proto file.
 //!
-//! No crate has them, so they are declared here, by their numbers; what is left out (events of a trace, socket options,
-//! security) is absent on the wire, as the protocol allows.
+//! No published crate has them without code generation, so they are declared here. The fields that this library never sets
+//! (trace events, socket options, security) are left out; the protocol allows them to be absent.
 
 use envoy_types::pb::google::protobuf::{Int64Value, Timestamp};
 use prost::{Enumeration, Message, Oneof};
 
-/// A group of subchannels that calls are made on.
+/// A channel: a group of subchannels on which calls are made.
 #[derive(Clone, PartialEq, Message)]
 pub struct Channel {
-    /// Which.
+    /// Id and name.
     #[prost(message, optional, tag = "1")]
     pub r#ref: Option<ChannelRef>,
-    /// How it is.
+    /// State and counts.
     #[prost(message, optional, tag = "2")]
     pub data: Option<ChannelData>,
-    /// What is below it.
+    /// References to its subchannels.
     #[prost(message, repeated, tag = "4")]
     pub subchannel_ref: Vec<SubchannelRef>,
 }
 
-/// An endpoint, and the connections to it.
+/// A subchannel: an endpoint and its connections.
 #[derive(Clone, PartialEq, Message)]
 pub struct Subchannel {
-    /// Which.
+    /// Id and name.
     #[prost(message, optional, tag = "1")]
     pub r#ref: Option<SubchannelRef>,
-    /// How it is.
+    /// State and counts.
     #[prost(message, optional, tag = "2")]
     pub data: Option<ChannelData>,
-    /// Its connections.
+    /// References to its connections.
     #[prost(message, repeated, tag = "5")]
     pub socket_ref: Vec<SocketRef>,
 }
 
-/// How a channel or a subchannel is.
+/// State and counts of a channel or subchannel.
 #[derive(Clone, PartialEq, Message)]
 pub struct ChannelData {
-    /// Where it stands.
+    /// Connectivity state.
     #[prost(message, optional, tag = "1")]
     pub state: Option<ChannelConnectivityState>,
-    /// What it is to.
+    /// Target URI of a channel, or address of a subchannel.
     #[prost(string, tag = "2")]
     pub target: String,
-    /// Its life.
+    /// Creation time.
     #[prost(message, optional, tag = "3")]
     pub trace: Option<ChannelTrace>,
-    /// Calls that began.
+    /// Calls that have started.
     #[prost(int64, tag = "4")]
     pub calls_started: i64,
     /// Calls that ended with OK.
     #[prost(int64, tag = "5")]
     pub calls_succeeded: i64,
-    /// Calls that ended otherwise.
+    /// Calls that ended with another status, or without one.
     #[prost(int64, tag = "6")]
     pub calls_failed: i64,
 }
 
-/// A state in a message of its own, as the protocol has it.
+/// Wrapper message of a connectivity state, as the proto file defines it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct ChannelConnectivityState {
-    /// The state.
+    /// One of [`State`].
     #[prost(enumeration = "State", tag = "1")]
     pub state: i32,
 }
 
-/// Where a channel or a subchannel stands.
+/// Connectivity state of a channel or subchannel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum State {
-    /// Nobody knows.
+    /// The state is unknown.
     Unknown = 0,
-    /// Not connected, and not trying to be.
+    /// Not connected, and not connecting.
     Idle = 1,
-    /// On the way.
+    /// A connection is being made.
     Connecting = 2,
-    /// Calls may go.
+    /// Calls can be sent.
     Ready = 3,
-    /// Tried and failed.
+    /// The last connection attempt failed.
     TransientFailure = 4,
-    /// Over.
+    /// The channel was closed.
     Shutdown = 5,
 }
 
-/// The life of a channel or a subchannel.
+/// Trace of a channel or subchannel.
 #[derive(Clone, PartialEq, Message)]
 pub struct ChannelTrace {
-    /// When it was made.
+    /// Time of its creation.
     #[prost(message, optional, tag = "2")]
     pub creation_timestamp: Option<Timestamp>,
 }
 
-/// The number of a channel.
+/// Reference to a channel.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct ChannelRef {
-    /// It.
+    /// Id of the channel.
     #[prost(int64, tag = "1")]
     pub channel_id: i64,
-    /// And what it is called.
+    /// Name for people; may be empty.
     #[prost(string, tag = "2")]
     pub name: String,
 }
 
-/// The number of a subchannel.
+/// Reference to a subchannel.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct SubchannelRef {
-    /// It.
+    /// Id of the subchannel.
     #[prost(int64, tag = "7")]
     pub subchannel_id: i64,
-    /// And what it is called.
+    /// Name for people; may be empty.
     #[prost(string, tag = "8")]
     pub name: String,
 }
 
-/// The number of a socket.
+/// Reference to a socket.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct SocketRef {
-    /// It.
+    /// Id of the socket.
     #[prost(int64, tag = "3")]
     pub socket_id: i64,
-    /// And what it is called.
+    /// Name for people; may be empty.
     #[prost(string, tag = "4")]
     pub name: String,
 }
 
-/// The number of a server.
+/// Reference to a server.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct ServerRef {
-    /// It.
+    /// Id of the server.
     #[prost(int64, tag = "5")]
     pub server_id: i64,
-    /// And what it is called.
+    /// Name for people; may be empty.
     #[prost(string, tag = "6")]
     pub name: String,
 }
@@ -138,98 +138,98 @@ pub struct ServerRef {
 /// A server of the process.
 #[derive(Clone, PartialEq, Message)]
 pub struct Server {
-    /// Which.
+    /// Id and name.
     #[prost(message, optional, tag = "1")]
     pub r#ref: Option<ServerRef>,
-    /// How it is.
+    /// State and counts.
     #[prost(message, optional, tag = "2")]
     pub data: Option<ServerData>,
-    /// Where it listens.
+    /// References to its listening sockets.
     #[prost(message, repeated, tag = "3")]
     pub listen_socket: Vec<SocketRef>,
 }
 
-/// How a server is.
+/// Counts of a server.
 #[derive(Clone, PartialEq, Message)]
 pub struct ServerData {
-    /// Calls that began.
+    /// Calls that have started.
     #[prost(int64, tag = "2")]
     pub calls_started: i64,
     /// Calls that ended with OK.
     #[prost(int64, tag = "3")]
     pub calls_succeeded: i64,
-    /// Calls that ended otherwise.
+    /// Calls that ended with another status, or without one.
     #[prost(int64, tag = "4")]
     pub calls_failed: i64,
-    /// When the last one began.
+    /// Time at which the last call started.
     #[prost(message, optional, tag = "5")]
     pub last_call_started_timestamp: Option<Timestamp>,
 }
 
-/// A connection, or what is listened on.
+/// A connection, or a listening socket.
 #[derive(Clone, PartialEq, Message)]
 pub struct Socket {
-    /// Which.
+    /// Id and name.
     #[prost(message, optional, tag = "1")]
     pub r#ref: Option<SocketRef>,
-    /// How it is.
+    /// State and counts.
     #[prost(message, optional, tag = "2")]
     pub data: Option<SocketData>,
-    /// This end.
+    /// Local address.
     #[prost(message, optional, tag = "3")]
     pub local: Option<Address>,
-    /// The other end.
+    /// Remote address.
     #[prost(message, optional, tag = "4")]
     pub remote: Option<Address>,
 }
 
-/// How a connection is.
+/// Counts and times of a connection.
 #[derive(Clone, PartialEq, Message)]
 pub struct SocketData {
-    /// Streams that began.
+    /// Streams that have started.
     #[prost(int64, tag = "1")]
     pub streams_started: i64,
-    /// Streams that the other end has ended.
+    /// Streams that the peer has ended.
     #[prost(int64, tag = "2")]
     pub streams_succeeded: i64,
-    /// Streams that broke, or were cancelled.
+    /// Streams that broke or were cancelled.
     #[prost(int64, tag = "3")]
     pub streams_failed: i64,
-    /// When this end last opened a stream.
+    /// Time at which this side last opened a stream.
     #[prost(message, optional, tag = "7")]
     pub last_local_stream_created_timestamp: Option<Timestamp>,
-    /// When the other end did.
+    /// Time at which the peer last opened a stream.
     #[prost(message, optional, tag = "8")]
     pub last_remote_stream_created_timestamp: Option<Timestamp>,
-    /// When a message was last sent.
+    /// Time at which a message was last sent.
     #[prost(message, optional, tag = "9")]
     pub last_message_sent_timestamp: Option<Timestamp>,
-    /// When one was received.
+    /// Time at which a message was last received.
     #[prost(message, optional, tag = "10")]
     pub last_message_received_timestamp: Option<Timestamp>,
-    /// What this end may send.
+    /// Flow control window of this side, in bytes.
     #[prost(message, optional, tag = "11")]
     pub local_flow_control_window: Option<Int64Value>,
-    /// What the other end may.
+    /// Flow control window of the peer, in bytes.
     #[prost(message, optional, tag = "12")]
     pub remote_flow_control_window: Option<Int64Value>,
 }
 
-/// One end of a socket.
+/// Address of one side of a socket.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct Address {
-    /// Of one kind or another.
+    /// The address itself.
     #[prost(oneof = "AddressKind", tags = "1, 2")]
     pub address: Option<AddressKind>,
 }
 
-/// The kinds of addresses.
+/// Kinds of addresses.
 #[derive(Clone, PartialEq, Eq, Hash, Oneof)]
 pub enum AddressKind {
-    /// Over TCP.
+    /// Address of a TCP socket.
     #[prost(message, tag = "1")]
     Tcpip(TcpIpAddress),
-    /// In the file system.
+    /// Address of a Unix domain socket.
     #[prost(message, tag = "2")]
     Uds(UdsAddress),
 }
@@ -237,79 +237,79 @@ pub enum AddressKind {
 /// An IP address and a port.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct TcpIpAddress {
-    /// 4 or 16 bytes.
+    /// IPv4 (4 bytes) or IPv6 (16 bytes) address, in network order.
     #[prost(bytes = "vec", tag = "1")]
     pub ip_address: Vec<u8>,
-    /// The port.
+    /// Port of the socket.
     #[prost(int32, tag = "2")]
     pub port: i32,
 }
 
-/// A path.
+/// Address of a Unix domain socket.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
 pub struct UdsAddress {
-    /// The path.
+    /// Path of the socket.
     #[prost(string, tag = "1")]
     pub filename: String,
 }
 
-/// Asks for a page: of channels or servers.
+/// Request for a page of channels or servers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct GetPage {
-    /// The least number that is wanted.
+    /// Lowest id to return.
     #[prost(int64, tag = "1")]
     pub start: i64,
-    /// The most results; 0 leaves it to the service.
+    /// Page size; 0 means the default of the service.
     #[prost(int64, tag = "2")]
     pub max_results: i64,
 }
 
-/// Asks for a page of a server's sockets.
+/// Request for a page of a server's sockets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct GetServerSockets {
-    /// Which server.
+    /// Id of the server.
     #[prost(int64, tag = "1")]
     pub server_id: i64,
-    /// The least number that is wanted.
+    /// Lowest id to return.
     #[prost(int64, tag = "2")]
     pub start: i64,
-    /// The most results; 0 leaves it to the service.
+    /// Page size; 0 means the default of the service.
     #[prost(int64, tag = "3")]
     pub max_results: i64,
 }
 
-/// Asks for one thing by its number.
+/// Request for one channel, subchannel, socket or server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub struct GetOne {
-    /// Its number.
+    /// Id of the entity.
     #[prost(int64, tag = "1")]
     pub id: i64,
 }
 
-macro_rules! answers {
+macro_rules! responses {
     ($($page:ident $one:ident $what:ident: $type:ty;)*) => {$(
-        #[doc = concat!("A page of `", stringify!($type), "`, by number.")]
+        #[doc = concat!("Page of `", stringify!($type), "`, in order of their ids.")]
         #[derive(Clone, PartialEq, Message)]
         pub struct $page {
-            /// They.
+            #[doc = concat!("Messages of type `", stringify!($type), "`.")]
             #[prost(message, repeated, tag = "1")]
             pub $what: Vec<$type>,
-            /// There are no more.
+            /// Whether this is the last page.
             #[prost(bool, tag = "2")]
             pub end: bool,
         }
 
-        #[doc = concat!("One `", stringify!($type), "`.")]
+        #[doc = concat!("Response with one `", stringify!($type), "`.")]
         #[derive(Clone, PartialEq, Message)]
         pub struct $one {
-            /// It.
+            #[doc = concat!("The `", stringify!($type), "` that was requested.")]
             #[prost(message, optional, tag = "1")]
             pub $what: Option<$type>,
         }
     )*};
 }
 
-answers! {
+responses! {
     Channels OneChannel channel: Channel;
     Servers OneServer server: Server;
     SocketRefs OneSocketRef socket_ref: SocketRef;

@@ -1,4 +1,4 @@
-//! Servers: what they serve is counted by wrapping it.
+//! Servers in channelz: their calls are counted by wrapping their services.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -10,81 +10,65 @@ use http_body::{Body, Frame, SizeHint};
 use tonic::server::NamedService;
 use tower_service::Service;
 
-use super::{CallCounter, Calls, Ended, Id, Registry};
+use super::counter::{CallCounter, CallOutcome};
+use super::registry::{Id, Registry, ServerRecord};
 
-/// A server that is shown for as long as this or a service that it counts lives.
+/// A server that channelz reports until this value and all services that it counts are dropped.
 ///
 /// ```
 /// use oxds_client::{Bootstrap, ClientPool};
 ///
 /// # fn main() -> Result<(), oxds_client::BootstrapError> {
 /// let pool = ClientPool::new(Bootstrap::builder("127.0.0.1:18000").build()?);
-/// let shown = pool.channelz().server("orders", "[::1]:50051".parse().expect("an address"));
-/// // With tonic: `Server::builder().add_service(shown.count(service))`.
-/// # let _ = shown;
+/// let server = pool.channelz().server("orders", "[::1]:50051".parse().expect("an address"));
+/// // With tonic: `Server::builder().add_service(server.count(service))`.
+/// # let _ = server;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Server {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) id: Id,
-    pub(super) name: String,
-    /// The number of the socket that it listens on, and its address.
-    pub(super) listens: (Id, SocketAddr),
-    calls: CallCounter,
-}
-
-impl Shared {
-    pub(super) fn calls(&self) -> Calls {
-        self.calls.calls()
-    }
+pub struct CountedServer {
+    record: Arc<ServerRecord>,
 }
 
 impl Registry {
-    /// Shows a server that listens there.
+    /// Registers a server that listens on this address.
     #[must_use]
-    pub fn server(&self, name: impl Into<String>, listens: SocketAddr) -> Server {
-        let shared = Arc::new(Shared {
+    pub fn server(&self, name: impl Into<String>, listens: SocketAddr) -> CountedServer {
+        let record = Arc::new(ServerRecord {
             id: Id::next(),
             name: name.into(),
             listens: (Id::next(), listens),
             calls: CallCounter::default(),
         });
-        let servers = &mut self.lock().servers;
-        servers.retain(|_, known| known.strong_count() > 0);
-        servers.insert(shared.id, Arc::downgrade(&shared));
-        Server { shared }
+        self.add_server(&record);
+        CountedServer { record }
     }
 }
 
-impl Server {
-    /// The service, with its calls counted.
+impl CountedServer {
+    /// Wraps a service so that its calls are counted.
     #[must_use]
-    pub fn count<S>(&self, service: S) -> Counted<S> {
-        Counted {
+    pub fn count<S>(&self, service: S) -> CountedService<S> {
+        CountedService {
             service,
-            shared: Arc::clone(&self.shared),
+            record: Arc::clone(&self.record),
         }
     }
 }
 
-/// A service whose calls are counted on a [`Server`].
+/// A service whose calls are counted for a [`CountedServer`].
 #[derive(Debug, Clone)]
-pub struct Counted<S> {
+pub struct CountedService<S> {
     service: S,
-    shared: Arc<Shared>,
+    record: Arc<ServerRecord>,
 }
 
-impl<S: NamedService> NamedService for Counted<S> {
+impl<S: NamedService> NamedService for CountedService<S> {
     const NAME: &'static str = S::NAME;
 }
 
-impl<S, B, R> Service<Request<B>> for Counted<S>
+impl<S, B, R> Service<Request<B>> for CountedService<S>
 where
     S: Service<Request<B>, Response = Response<R>>,
     S::Future: Send + 'static,
@@ -98,13 +82,13 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let call = Call::begin(&self.shared);
+        let call = CountedCall::begin(&self.record);
         let answering = self.service.call(request);
         Box::pin(async move {
             let mut call = call;
             let response = answering.await?;
-            // A status in the head is the end, if the body has nothing more to say.
-            call.hear(response.headers());
+            // gRPC over HTTP/2, "Trailers-Only": a response without a body has its status in the headers.
+            call.read_status(response.headers());
             Ok(response.map(|body| CountedBody {
                 body,
                 call: Some(call),
@@ -113,44 +97,44 @@ where
     }
 }
 
-/// A call under way; dropped at its end.
+/// A call in progress; its end is counted when it is dropped.
 #[derive(Debug)]
-struct Call {
-    shared: Arc<Shared>,
-    ended: Ended,
+struct CountedCall {
+    record: Arc<ServerRecord>,
+    outcome: CallOutcome,
 }
 
-impl Call {
-    fn begin(shared: &Arc<Shared>) -> Self {
-        shared.calls.begin();
+impl CountedCall {
+    fn begin(record: &Arc<ServerRecord>) -> Self {
+        record.calls.begin();
         Self {
-            shared: Arc::clone(shared),
-            ended: Ended::Broken,
+            record: Arc::clone(record),
+            outcome: CallOutcome::Broken,
         }
     }
 
-    fn hear(&mut self, headers: &HeaderMap) {
+    fn read_status(&mut self, headers: &HeaderMap) {
         if let Some(status) = headers.get("grpc-status") {
-            self.ended = match status.as_bytes() {
-                b"0" => Ended::Ok,
-                _ => Ended::NotOk,
+            self.outcome = match status.as_bytes() {
+                b"0" => CallOutcome::Ok,
+                _ => CallOutcome::NotOk,
             };
         }
     }
 }
 
-impl Drop for Call {
+impl Drop for CountedCall {
     fn drop(&mut self) {
-        self.shared.calls.end(self.ended);
+        self.record.calls.end(self.outcome);
     }
 }
 
-/// A response body that tells how its call ended.
+/// Response body that counts the end of its call.
 #[derive(Debug)]
 pub struct CountedBody<B> {
     body: B,
-    /// Until the end.
-    call: Option<Call>,
+    /// The call, until its end.
+    call: Option<CountedCall>,
 }
 
 impl<B: Body + Unpin> Body for CountedBody<B> {
@@ -167,7 +151,7 @@ impl<B: Body + Unpin> Body for CountedBody<B> {
             _ => None,
         };
         if let (Some(call), Some(trailers)) = (&mut self.call, trailers) {
-            call.hear(trailers);
+            call.read_status(trailers);
         }
         if trailers.is_some() || !matches!(frame, Some(Ok(_))) {
             self.call = None;

@@ -1,4 +1,4 @@
-//! The service, as a tonic server takes it.
+//! The service `grpc.channelz.v1.Channelz`, for tonic servers.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -18,20 +18,21 @@ use tonic::{Code, Status};
 use tonic_prost::ProstCodec;
 use tower_service::Service;
 
+use super::counter::Calls;
 use super::message::{
     Address, AddressKind, Channel, ChannelConnectivityState, ChannelData, ChannelRef, ChannelTrace,
     Channels, GetOne, GetPage, GetServerSockets, OneChannel, OneServer, OneSocket, OneSubchannel,
     Server, ServerData, ServerRef, Servers, Socket, SocketData, SocketRef, SocketRefs, State,
     Subchannel, SubchannelRef, TcpIpAddress, UdsAddress,
 };
-use super::{Calls, Id, Node, Registry, server};
-use crate::client::ClientPool;
-use crate::transport::Ends;
+use super::registry::{ChannelEntry, ChannelSnapshot, Id, Registry, ServerRecord, SubchannelEntry};
+use crate::net::transport::SocketAddresses;
+use crate::pool::ClientPool;
 
-/// How many results a page has where the asker leaves it to us, as in gRPC's own.
-const PAGE: usize = 100;
+/// Page size if the request does not set one; the same as in gRPC's own implementations.
+const DEFAULT_PAGE_SIZE: usize = 100;
 
-/// The service `grpc.channelz.v1.Channelz` over what a pool's registry knows.
+/// The service `grpc.channelz.v1.Channelz` over the registry of a pool.
 ///
 /// ```no_run
 /// # fn example(pool: &oxds_client::ClientPool) {
@@ -45,7 +46,7 @@ pub struct Channelz {
 }
 
 impl Channelz {
-    /// What the pool's registry knows, whenever it comes and goes.
+    /// Creates the service. It reports the registry's content at the time of each request.
     #[must_use]
     pub fn new(pool: &ClientPool) -> Self {
         Self {
@@ -53,30 +54,34 @@ impl Channelz {
         }
     }
 
-    fn top_channels(&self, asked: GetPage) -> Result<Channels, Status> {
-        let all = self.registry.channels(asked.start);
-        let (channel, end) = page(&all, asked.max_results, |channel| told(&**channel))?;
+    fn top_channels(&self, request: GetPage) -> Result<Channels, Status> {
+        let all = self.registry.channels(request.start);
+        let (channel, end) = page(&all, request.max_results, |channel| {
+            channel_message(&**channel)
+        })?;
         Ok(Channels { channel, end })
     }
 
-    fn channel(&self, asked: GetOne) -> Result<OneChannel, Status> {
-        let channels = self.registry.channels(asked.id);
-        let found = channels.first().filter(|found| found.id() == Id(asked.id));
-        let channel = found.map(|channel| told(&**channel));
+    fn channel(&self, request: GetOne) -> Result<OneChannel, Status> {
+        let channels = self.registry.channels(request.id);
+        let found = channels
+            .first()
+            .filter(|found| found.id() == Id(request.id));
+        let channel = found.map(|channel| channel_message(&**channel));
         channel
             .is_some()
             .then_some(OneChannel { channel })
-            .ok_or_else(|| missing("channel", asked))
+            .ok_or_else(|| missing("channel", request))
     }
 
-    fn subchannel(&self, asked: GetOne) -> Result<OneSubchannel, Status> {
+    fn subchannel(&self, request: GetOne) -> Result<OneSubchannel, Status> {
         let all = self.subchannels();
-        let found = all.into_iter().find(|found| found.id() == Id(asked.id));
-        let found = found.ok_or_else(|| missing("subchannel", asked))?;
+        let found = all.into_iter().find(|found| found.id() == Id(request.id));
+        let found = found.ok_or_else(|| missing("subchannel", request))?;
         let sockets = found.sockets();
         let subchannel = Subchannel {
             r#ref: Some(subchannel_ref(&*found)),
-            data: Some(data(found.node())),
+            data: Some(channel_data(found.snapshot())),
             socket_ref: sockets
                 .iter()
                 .map(|socket| socket_ref(socket.id(), ""))
@@ -87,11 +92,12 @@ impl Channelz {
         })
     }
 
-    fn socket(&self, asked: GetOne) -> Result<OneSocket, Status> {
-        let mut sockets = self.subchannels().into_iter().flat_map(|of| of.sockets());
-        let found = sockets.find(|found| found.id() == Id(asked.id));
+    fn socket(&self, request: GetOne) -> Result<OneSocket, Status> {
+        let subchannels = self.subchannels().into_iter();
+        let mut sockets = subchannels.flat_map(|subchannel| subchannel.sockets());
+        let found = sockets.find(|found| found.id() == Id(request.id));
         let connection = found.map(|found| {
-            let (local, remote) = addresses(&found.ends());
+            let (local, remote) = address_messages(&found.addresses());
             Socket {
                 r#ref: Some(socket_ref(found.id(), "")),
                 data: Some(socket_data(found.streams())),
@@ -103,7 +109,7 @@ impl Channelz {
             let servers = self.registry.servers(0);
             let server = servers
                 .iter()
-                .find(|server| server.listens.0 == Id(asked.id))?;
+                .find(|server| server.listens.0 == Id(request.id))?;
             Some(Socket {
                 r#ref: Some(listening(server)),
                 data: Some(socket_data(Calls::default())),
@@ -115,36 +121,36 @@ impl Channelz {
         socket
             .is_some()
             .then_some(OneSocket { socket })
-            .ok_or_else(|| missing("socket", asked))
+            .ok_or_else(|| missing("socket", request))
     }
 
-    fn servers(&self, asked: GetPage) -> Result<Servers, Status> {
-        let all = self.registry.servers(asked.start);
-        let (server, end) = page(&all, asked.max_results, |server| told_server(server))?;
+    fn servers(&self, request: GetPage) -> Result<Servers, Status> {
+        let all = self.registry.servers(request.start);
+        let (server, end) = page(&all, request.max_results, |server| server_message(server))?;
         Ok(Servers { server, end })
     }
 
-    fn server(&self, asked: GetOne) -> Result<OneServer, Status> {
-        let server = Some(told_server(&*self.find_server(asked)?));
+    fn server(&self, request: GetOne) -> Result<OneServer, Status> {
+        let server = Some(server_message(&*self.find_server(request)?));
         Ok(OneServer { server })
     }
 
-    /// Connections of servers are not known: a service sees calls.
-    fn server_sockets(&self, asked: GetServerSockets) -> Result<SocketRefs, Status> {
+    /// Returns an empty page: a wrapped service sees calls, not connections.
+    fn server_sockets(&self, request: GetServerSockets) -> Result<SocketRefs, Status> {
         self.find_server(GetOne {
-            id: asked.server_id,
+            id: request.server_id,
         })?;
-        let (socket_ref, end) = page(&[], asked.max_results, SocketRef::clone)?;
+        let (socket_ref, end) = page(&[], request.max_results, SocketRef::clone)?;
         Ok(SocketRefs { socket_ref, end })
     }
 
-    fn find_server(&self, asked: GetOne) -> Result<Arc<server::Shared>, Status> {
-        let mut servers = self.registry.servers(asked.id).into_iter();
-        let found = servers.next().filter(|found| found.id == Id(asked.id));
-        found.ok_or_else(|| missing("server", asked))
+    fn find_server(&self, request: GetOne) -> Result<Arc<ServerRecord>, Status> {
+        let mut servers = self.registry.servers(request.id).into_iter();
+        let found = servers.next().filter(|found| found.id == Id(request.id));
+        found.ok_or_else(|| missing("server", request))
     }
 
-    fn subchannels(&self) -> Vec<Arc<dyn super::Subchannel>> {
+    fn subchannels(&self) -> Vec<Arc<dyn SubchannelEntry>> {
         let channels = self.registry.channels(0);
         channels
             .iter()
@@ -153,37 +159,41 @@ impl Channelz {
     }
 }
 
-/// As many as are wanted, and whether these are the last.
-fn page<T, M>(all: &[T], most: i64, told: impl Fn(&T) -> M) -> Result<(Vec<M>, bool), Status> {
-    let most = match usize::try_from(most) {
-        Ok(0) => PAGE,
+/// Returns the first page of `all`, and whether it is also the last.
+fn page<T, M>(
+    all: &[T],
+    max_results: i64,
+    convert: impl Fn(&T) -> M,
+) -> Result<(Vec<M>, bool), Status> {
+    let most = match usize::try_from(max_results) {
+        Ok(0) => DEFAULT_PAGE_SIZE,
         Ok(most) => most,
         Err(_) => return Err(Status::invalid_argument("max_results must not be negative")),
     };
     let end = all.len() <= most;
-    Ok((all.iter().take(most).map(told).collect(), end))
+    Ok((all.iter().take(most).map(convert).collect(), end))
 }
 
-fn missing(what: &str, asked: GetOne) -> Status {
-    Status::not_found(format!("there is no {what} {}", asked.id))
+fn missing(what: &str, request: GetOne) -> Status {
+    Status::not_found(format!("{what} {} not found", request.id))
 }
 
-fn told(channel: &dyn super::Channel) -> Channel {
+fn channel_message(channel: &dyn ChannelEntry) -> Channel {
     let subchannels = channel.subchannels();
     Channel {
         r#ref: Some(ChannelRef {
             channel_id: channel.id().get(),
             name: String::new(),
         }),
-        data: Some(data(channel.node())),
+        data: Some(channel_data(channel.snapshot())),
         subchannel_ref: subchannels
             .iter()
-            .map(|below| subchannel_ref(&**below))
+            .map(|subchannel| subchannel_ref(&**subchannel))
             .collect(),
     }
 }
 
-fn subchannel_ref(subchannel: &dyn super::Subchannel) -> SubchannelRef {
+fn subchannel_ref(subchannel: &dyn SubchannelEntry) -> SubchannelRef {
     SubchannelRef {
         subchannel_id: subchannel.id().get(),
         name: String::new(),
@@ -197,13 +207,13 @@ fn socket_ref(id: Id, name: impl Into<String>) -> SocketRef {
     }
 }
 
-fn listening(server: &server::Shared) -> SocketRef {
+fn listening(server: &ServerRecord) -> SocketRef {
     let (id, address) = server.listens;
     socket_ref(id, address.to_string())
 }
 
-fn data(node: Node) -> ChannelData {
-    let state = match node.state {
+fn channel_data(snapshot: ChannelSnapshot) -> ChannelData {
+    let state = match snapshot.state {
         Connectivity::Idle => State::Idle,
         Connectivity::Connecting => State::Connecting,
         Connectivity::Ready => State::Ready,
@@ -213,18 +223,18 @@ fn data(node: Node) -> ChannelData {
         state: Some(ChannelConnectivityState {
             state: state.into(),
         }),
-        target: node.target,
+        target: snapshot.target,
         trace: Some(ChannelTrace {
-            creation_timestamp: Some(timestamp(node.created)),
+            creation_timestamp: Some(timestamp(snapshot.created)),
         }),
-        calls_started: number(node.calls.started),
-        calls_succeeded: number(node.calls.succeeded),
-        calls_failed: number(node.calls.failed),
+        calls_started: number(snapshot.calls.started),
+        calls_succeeded: number(snapshot.calls.succeeded),
+        calls_failed: number(snapshot.calls.failed),
     }
 }
 
-fn told_server(server: &server::Shared) -> Server {
-    let calls = server.calls();
+fn server_message(server: &ServerRecord) -> Server {
+    let calls = server.calls.calls();
     Server {
         r#ref: Some(ServerRef {
             server_id: server.id.get(),
@@ -255,16 +265,16 @@ fn socket_data(streams: Calls) -> SocketData {
     }
 }
 
-/// `grpcdebug` shows the epoch as nothing, and fails where there is no time at all.
-#[allow(clippy::unnecessary_wraps, reason = "what fields take")]
+/// Returns the epoch: `grpcdebug` prints it as an empty time, but fails if the field is absent.
+#[allow(clippy::unnecessary_wraps, reason = "the type of the fields")]
 fn unknown_time() -> Option<Timestamp> {
     Some(Timestamp::default())
 }
 
-fn addresses(ends: &Ends) -> (Address, Address) {
-    match ends {
-        Ends::Tcp { local, remote } => (tcp(*local), tcp(*remote)),
-        Ends::Unix(path) => {
+fn address_messages(addresses: &SocketAddresses) -> (Address, Address) {
+    match addresses {
+        SocketAddresses::Tcp { local, remote } => (tcp(*local), tcp(*remote)),
+        SocketAddresses::Unix(path) => {
             let uds = || UdsAddress {
                 filename: path.to_string_lossy().into_owned(),
             };
@@ -294,7 +304,7 @@ fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// A clock before 1970 shows 1970.
+/// Converts a time. Times before 1970 become 1970.
 fn timestamp(time: SystemTime) -> Timestamp {
     let since: Duration = time
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -309,7 +319,7 @@ impl NamedService for Channelz {
     const NAME: &'static str = "grpc.channelz.v1.Channelz";
 }
 
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 impl<B> Service<Request<B>> for Channelz
 where
@@ -318,32 +328,32 @@ where
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering;
+    type Future = ResponseFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<B>) -> Answering {
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
         let service = self.clone();
         let method = request.uri().path().rsplit('/').next().unwrap_or_default();
         match method {
-            "GetTopChannels" => unary(request, move |asked| service.top_channels(asked)),
-            "GetChannel" => unary(request, move |asked| service.channel(asked)),
-            "GetSubchannel" => unary(request, move |asked| service.subchannel(asked)),
-            "GetSocket" => unary(request, move |asked| service.socket(asked)),
-            "GetServers" => unary(request, move |asked| service.servers(asked)),
-            "GetServer" => unary(request, move |asked| service.server(asked)),
-            "GetServerSockets" => unary(request, move |asked| service.server_sockets(asked)),
+            "GetTopChannels" => unary(request, move |request| service.top_channels(request)),
+            "GetChannel" => unary(request, move |request| service.channel(request)),
+            "GetSubchannel" => unary(request, move |request| service.subchannel(request)),
+            "GetSocket" => unary(request, move |request| service.socket(request)),
+            "GetServers" => unary(request, move |request| service.servers(request)),
+            "GetServer" => unary(request, move |request| service.server(request)),
+            "GetServerSockets" => unary(request, move |request| service.server_sockets(request)),
             _ => {
-                let status = Status::new(Code::Unimplemented, "no such method");
+                let status = Status::new(Code::Unimplemented, "unknown method");
                 Box::pin(ready(Ok(status.into_http())))
             }
         }
     }
 }
 
-fn unary<B, Q, R, F>(request: Request<B>, answer: F) -> Answering
+fn unary<B, Q, R, F>(request: Request<B>, method: F) -> ResponseFuture
 where
     B: http_body::Body + Send + 'static,
     B::Error: Into<StdError> + Send + 'static,
@@ -353,14 +363,14 @@ where
 {
     Box::pin(async move {
         let mut grpc = Grpc::new(ProstCodec::<R, Q>::default());
-        Ok(grpc.unary(Answer(answer), request).await)
+        Ok(grpc.unary(UnaryMethod(method), request).await)
     })
 }
 
-/// A method that answers at once.
-struct Answer<F>(F);
+/// A unary method that does not wait.
+struct UnaryMethod<F>(F);
 
-impl<Q, R, F: Fn(Q) -> Result<R, Status>> UnaryService<Q> for Answer<F> {
+impl<Q, R, F: Fn(Q) -> Result<R, Status>> UnaryService<Q> for UnaryMethod<F> {
     type Response = R;
     type Future = Ready<Result<tonic::Response<R>, Status>>;
 

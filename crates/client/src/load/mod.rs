@@ -1,14 +1,14 @@
-//! Load reports: what RPCs count, and the streams that tell control planes (LRS).
+//! Load reports: counters of RPCs, and the LRS streams that report them to control planes.
 //!
 //! ```text
-//!  XdsClient ─► LoadReporter ─► ClusterLoad ─► LocalityLoad ─► Call       counted by atomics, nothing else
+//!  XdsClient ─► LoadReporter ─► ClusterLoad ─► LocalityLoad ─► Call       counted by atomics only
 //!                    │               └──────► DropCount          │
-//!                    ▼                                           │ the last one to go
-//!             one stream per control plane ◄─────────────────────┘ ends the stream
+//!                    ▼                                           │ the stream ends when the
+//!           one LRS stream per control plane ◄───────────────────┘ last one is dropped
 //! ```
 //!
-//! The protocol is [`oxds_core::lrs`]. A channel does all this itself for clusters whose configuration says so; here is
-//! what another data plane needs:
+//! [`oxds_core::lrs`] implements the protocol. `oxds-channel` reports load by itself for clusters whose configuration asks for
+//! it; another data plane does it like this:
 //!
 //! ```no_run
 //! # use oxds_client::{Update, XdsClient};
@@ -18,15 +18,15 @@
 //! if let Some(Update::Changed(Ok(cluster))) = watch.next().await
 //!     && let Some(load) = client.load_reporter().of(&cluster)
 //! {
-//!     let place = load.locality(&LocalityId { region: "eu".into(), ..LocalityId::default() });
-//!     let call = place.begin();
-//!     // … and when it ended well; a call that is dropped did not.
+//!     let locality = load.locality(&LocalityId { region: "eu".into(), ..LocalityId::default() });
+//!     let call = locality.begin();
+//!     // … when the RPC has succeeded; a call that is dropped counts as failed.
 //!     call.succeed();
 //! }
 //! # }
 //! ```
 
-mod line;
+mod reporter;
 mod stream;
 mod trailer;
 
@@ -43,78 +43,81 @@ use tokio::time::timeout;
 pub use oxds_core::lrs::{ClusterKey, DropCount, MetricSelection};
 
 use crate::bootstrap::{Bootstrap, Server};
-use crate::client::Options;
-use line::Line;
+use crate::options::Options;
+use reporter::ServerReporter;
 
-/// More than the last counts may wait for a stream, and the stream for its server: a second each.
-const SETTLED: Duration = Duration::from_secs(3);
+/// Time limit of [`LoadReporter::settled`]: the last counts may wait 1 s for a stream, and the stream 1 s for its server.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Reports load to the control planes of one [`XdsClient`](crate::XdsClient). Clones are the same reporter.
+/// Reporter of load to the control planes of one [`XdsClient`](crate::XdsClient). Clones share one reporter.
 ///
-/// There is one stream per control plane, however many clusters are reported there (gRFC A27, A47). It is opened when the
-/// first [`ClusterLoad`] is made, and closed after the last one, its localities and calls are dropped and what they counted
-/// has been told. What goes wrong with it concerns nobody else (C-141).
+/// There is one LRS stream per control plane, for all clusters that are reported there (gRFC A27, A47). It opens when the
+/// first [`ClusterLoad`] is created. It closes after the last one, its localities and its calls are dropped and their counts
+/// are reported. Errors of the stream affect nothing else (C-141).
 #[derive(Debug, Clone)]
 pub struct LoadReporter {
-    lines: Arc<[(ServerId, Arc<Line>)]>,
-    /// Clusters list which metrics are reported (gRFC A85).
+    reporters: Arc<[(ServerId, Arc<ServerReporter>)]>,
+    /// Only the metrics that a cluster lists are reported (gRFC A85).
     listed_metrics: bool,
 }
 
-/// The load of one cluster. While it is held, the cluster is reported.
+/// Load of one cluster. The cluster is reported until this is dropped. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct ClusterLoad {
-    using: Arc<Using>,
+    usage: Arc<ClusterUsage>,
     metrics: Arc<MetricSelection>,
 }
 
-/// The load of one locality of a cluster; cheap to clone.
+/// Load of one locality of a cluster. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct LocalityLoad(Arc<Place>);
+pub struct LocalityLoad(Arc<LocalityCounters>);
 
-/// An RPC under way. Dropping it counts it as failed.
+/// An RPC in progress. Dropping it counts the RPC as failed.
 #[derive(Debug)]
-#[must_use = "an RPC lasts until this is dropped"]
+#[must_use = "the RPC counts as ended when this is dropped"]
 pub struct Call {
-    place: LocalityLoad,
+    locality: LocalityLoad,
     succeeded: bool,
 }
 
-/// A use of a cluster's counters, until dropped.
+/// Use of a cluster's counters; the cluster is reported until it is dropped.
 #[derive(Debug)]
-struct Using {
-    line: Arc<Line>,
+struct ClusterUsage {
+    reporter: Arc<ServerReporter>,
     key: ClusterKey,
     counters: Arc<lrs::ClusterLoad>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct LocalityCounters {
     counters: Arc<lrs::LocalityLoad>,
     metrics: Arc<MetricSelection>,
-    /// An RPC under way keeps the stream that will tell of it.
-    _using: Arc<Using>,
+    /// Keeps the stream open that will report the RPCs in progress.
+    _usage: Arc<ClusterUsage>,
 }
 
 impl LoadReporter {
-    /// A reporter to these servers. Needs a tokio runtime.
+    /// Creates a reporter to these servers. Must be called in a tokio runtime.
     pub(crate) fn new<'a>(
         servers: impl IntoIterator<Item = (ServerId, &'a Server)>,
         bootstrap: &Bootstrap,
         options: &Options,
     ) -> Self {
-        let line = |(id, server): (ServerId, &Server)| {
+        let reporter = |(id, server): (ServerId, &Server)| {
             let node = bootstrap.node.clone();
-            (id, Line::new(server.clone(), node, options.clone()))
+            (
+                id,
+                ServerReporter::new(server.clone(), node, options.clone()),
+            )
         };
         Self {
-            lines: servers.into_iter().map(line).collect(),
+            reporters: servers.into_iter().map(reporter).collect(),
             listed_metrics: bootstrap.listed_metrics,
         }
     }
 
-    /// The load of a cluster, if its configuration says that it is to be reported: to the server that delivered it. After
-    /// a fallback the cluster is delivered anew, and its load moves with it (C-144).
+    /// Returns the load of a cluster whose configuration asks for load reports to its own control plane; otherwise `None`.
+    /// After fallback, another server delivers the cluster, and gets its load reports from then on (C-144).
     #[must_use]
     pub fn of(&self, cluster: &Cluster) -> Option<ClusterLoad> {
         let Some(LrsServer::Sender(server)) = cluster.lrs_server else {
@@ -129,24 +132,25 @@ impl LoadReporter {
         self.cluster(server, key, metrics)
     }
 
-    /// Waits until what was counted is told, or given up: three seconds at most (C-142). It is for who ends its runtime, and
-    /// with it the tasks that would tell: after every [`ClusterLoad`], [`LocalityLoad`] and [`Call`] was dropped. A control
-    /// plane for which something is still in use is not waited for.
+    /// Waits until all counts are reported, or given up: three seconds at most (C-142).
+    ///
+    /// Call it before the runtime ends, because the tasks that report end with it, and after every [`ClusterLoad`],
+    /// [`LocalityLoad`] and [`Call`] is dropped. It does not wait for a control plane for which one is still in use.
     ///
     /// # Cancel safety
-    /// Dropping the future waits no longer, and changes nothing else.
+    /// Dropping the future ends the wait, and nothing else.
     pub async fn settled(&self) {
-        // The lines settle by themselves, at the same time.
+        // The reporters settle by themselves, so waiting for them in turn takes no longer than for the slowest.
         let all = async {
-            for (_, line) in &*self.lines {
-                line.settled().await;
+            for (_, reporter) in &*self.reporters {
+                reporter.settled().await;
             }
         };
-        let _ = timeout(SETTLED, all).await;
+        let _ = timeout(SETTLE_TIMEOUT, all).await;
     }
 
-    /// The load of any cluster, reported to one of the client's servers, with some of what backends say of themselves.
-    /// All uses of a cluster share its counters. `None`: the client has no such server.
+    /// Returns the load of any cluster, reported to one of the client's servers with the selected ORCA metrics. All uses of a
+    /// cluster share its counters. Returns `None` if the client has no such server, or the server is not asked over gRPC.
     #[must_use]
     pub fn cluster(
         &self,
@@ -154,12 +158,13 @@ impl LoadReporter {
         key: ClusterKey,
         metrics: MetricSelection,
     ) -> Option<ClusterLoad> {
-        let (_, line) = self.lines.iter().find(|(id, _)| *id == server)?;
-        let line = Arc::clone(line);
-        let counters = line.enter(&key);
+        let mut reporters = self.reporters.iter();
+        let (_, reporter) = reporters.find(|(id, _)| *id == server)?;
+        let reporter = Arc::clone(reporter);
+        let counters = reporter.enter(&key);
         Some(ClusterLoad {
-            using: Arc::new(Using {
-                line,
+            usage: Arc::new(ClusterUsage {
+                reporter,
                 key,
                 counters,
             }),
@@ -168,55 +173,56 @@ impl LoadReporter {
     }
 }
 
-impl Drop for Using {
+impl Drop for ClusterUsage {
     fn drop(&mut self) {
-        self.line.leave(&self.key);
+        self.reporter.leave(&self.key);
     }
 }
 
 impl ClusterLoad {
-    /// What it is reported as.
+    /// Returns the names under which the cluster is reported.
     #[must_use]
     pub fn key(&self) -> &ClusterKey {
-        &self.using.key
+        &self.usage.key
     }
 
-    /// The load of a locality. Of a cluster that has none, as logical DNS ones, it is the empty one (C-145).
+    /// Returns the load of a locality. Clusters without localities, such as logical DNS clusters, use the empty one (C-145).
     #[must_use]
     pub fn locality(&self, id: &LocalityId) -> LocalityLoad {
-        LocalityLoad(Arc::new(Place {
-            counters: self.using.counters.locality(id),
+        LocalityLoad(Arc::new(LocalityCounters {
+            counters: self.usage.counters.locality(id),
             metrics: Arc::clone(&self.metrics),
-            _using: Arc::clone(&self.using),
+            _usage: Arc::clone(&self.usage),
         }))
     }
 
-    /// The counter of RPCs dropped in a category (gRFC A27). To be held beside this, which is what keeps it reported.
+    /// Returns the counter of RPCs that are dropped in a category (gRFC A27). It is reported only while this `ClusterLoad`
+    /// exists.
     #[must_use]
     pub fn category(&self, name: &Arc<str>) -> Arc<DropCount> {
-        self.using.counters.category(name)
+        self.usage.counters.category(name)
     }
 
-    /// Counts an RPC that was dropped for another reason: a circuit breaker (gRFC A32).
+    /// Counts an RPC that was dropped without a category: by a circuit breaker (gRFC A32).
     pub fn drop_uncategorized(&self) {
-        self.using.counters.uncategorized().add();
+        self.usage.counters.uncategorized().add();
     }
 }
 
 impl LocalityLoad {
-    /// An RPC begins.
+    /// Counts the start of an RPC.
     pub fn begin(&self) -> Call {
         self.0.counters.begin();
         Call {
-            place: self.clone(),
+            locality: self.clone(),
             succeeded: false,
         }
     }
 }
 
 impl Call {
-    /// It ended with these trailers, or headers where there is no body: well, if their `grpc-status` says so. What the
-    /// backend says of itself in them is recorded, if it is wanted.
+    /// Ends the RPC with its trailers, or its headers if the response has no trailers. It has succeeded if their `grpc-status`
+    /// is 0. An ORCA report in them is recorded if the cluster selects metrics.
     pub fn end(mut self, last: &HeaderMap) {
         self.succeeded = last.get("grpc-status").is_some_and(|status| status == "0");
         if self.wants_metrics()
@@ -226,26 +232,26 @@ impl Call {
         }
     }
 
-    /// It ended well.
+    /// Ends the RPC as succeeded.
     pub fn succeed(mut self) {
         self.succeeded = true;
     }
 
-    /// Whether [`record`](Self::record) would do anything.
+    /// Returns whether the cluster selects any ORCA metric.
     fn wants_metrics(&self) -> bool {
-        !self.place.0.metrics.is_empty()
+        !self.locality.0.metrics.is_empty()
     }
 
-    /// What its backend said of itself at its end (gRFC A64); reports out of band are not for here.
+    /// Records the ORCA report of this RPC (gRFC A64). Out-of-band reports do not belong to an RPC, and must not be passed.
     pub fn record(&self, report: &OrcaLoadReport) {
-        let place = &self.place.0;
-        place.counters.record(&place.metrics, report);
+        let locality = &self.locality.0;
+        locality.counters.record(&locality.metrics, report);
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let counters = &self.place.0.counters;
+        let counters = &self.locality.0.counters;
         match self.succeeded {
             true => counters.succeed(),
             false => counters.fail(),

@@ -1,4 +1,4 @@
-//! The LRS stream as IO: connects, writes reports, reads orders.
+//! An LRS stream as IO: connects, writes load reports, reads responses.
 
 use std::time::Duration;
 
@@ -12,40 +12,40 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::Status;
 
 use crate::bootstrap::Server;
-use crate::client::Options;
-use crate::link::Link;
-use crate::transport::RequestCodec;
+use crate::net::ServerConnection;
+use crate::net::transport::RequestCodec;
+use crate::options::Options;
 
-/// How long a server has to read the last report.
-const LAST: Duration = Duration::from_secs(1);
+/// Time that a server has to read the last report.
+const LAST_REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What happened to the stream.
+/// Event of a stream.
 #[derive(Debug)]
-pub(super) enum Io {
-    /// Reports can be written; the server may send its headers with its first response only (C-64).
+pub(super) enum LoadStreamEvent {
+    /// Requests can be written. Some servers send headers only with their first response (C-64).
     Opened,
     Response(LoadStatsResponse),
-    /// It ended, or never began.
+    /// The stream ended, or could not be opened.
     Closed(Status),
 }
 
-/// A stream to one server, in whatever state it is. Dropping it closes it, and its connection.
+/// A stream to one server, open or closed. Dropping it closes the stream and its connection.
 #[derive(Debug, Default)]
-pub(super) struct LoadStream(Option<Live>);
+pub(super) struct LoadStream(Option<OpenStream>);
 
 #[derive(Debug)]
-struct Live {
-    /// As large as the reports are often; the machine makes none while there is no stream.
+struct OpenStream {
+    /// Unbounded, but bounded in effect: the state machine makes one report per interval, and none without a stream.
     requests: mpsc::UnboundedSender<LoadStatsRequest>,
-    events: mpsc::Receiver<Io>,
-    conversation: Conversation,
+    events: mpsc::Receiver<LoadStreamEvent>,
+    task: StreamTask,
 }
 
-/// The task that holds the connection; dropping it ends both.
+/// Task of the stream, which owns the connection. Dropping it ends both.
 #[derive(Debug)]
-struct Conversation(JoinHandle<()>);
+struct StreamTask(JoinHandle<()>);
 
-impl Drop for Conversation {
+impl Drop for StreamTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -56,78 +56,80 @@ impl LoadStream {
         Self::default()
     }
 
-    /// Begins to connect. Needs a tokio runtime.
+    /// Starts to connect. Must be called in a tokio runtime.
     pub(super) fn open(server: &Server, options: &Options) -> Self {
         let (requests, queue) = mpsc::unbounded_channel();
-        let (tell, events) = mpsc::channel(1);
+        let (sender, events) = mpsc::channel(1);
         let (server, options) = (server.clone(), options.clone());
-        let conversation = tokio::spawn(async move {
-            let status = match converse(&server, &options, queue, &tell).await {
+        let task = tokio::spawn(async move {
+            let status = match run(&server, &options, queue, &sender).await {
                 Ok(()) => Status::ok("the server ended the stream"),
                 Err(status) => status,
             };
-            // Nobody listens to the end of a stream that was finished.
-            let _ = tell.send(Io::Closed(status)).await;
+            // After `finish`, the receiver is gone.
+            let _ = sender.send(LoadStreamEvent::Closed(status)).await;
         });
-        Self(Some(Live {
+        Self(Some(OpenStream {
             requests,
             events,
-            conversation: Conversation(conversation),
+            task: StreamTask(task),
         }))
     }
 
     pub(super) fn write(&self, request: LoadStatsRequest) {
-        if let Some(live) = &self.0 {
-            // Should the stream have ended, the next read says so.
-            let _ = live.requests.send(request);
+        if let Some(stream) = &self.0 {
+            // If the stream has ended, the next read reports it.
+            let _ = stream.requests.send(request);
         }
     }
 
-    /// Ends the requests; the connection closes when the server has read them, or after a second, and `telling` with it.
-    pub(super) fn finish(self, telling: watch::Receiver<()>) {
-        if let Some(live) = self.0 {
+    /// Ends the requests. The connection closes when the server has read them or after one second; `sending` is dropped then.
+    pub(super) fn finish(self, sending: watch::Receiver<()>) {
+        if let Some(stream) = self.0 {
             tokio::spawn(async move {
-                let mut conversation = live.conversation;
-                // The end of the requests, and nobody who would listen to responses.
-                drop((live.requests, live.events));
-                let _ = timeout(LAST, &mut conversation.0).await;
-                drop(telling);
+                let mut task = stream.task;
+                // Dropping the sender half-closes the stream; responses are not read any more.
+                drop((stream.requests, stream.events));
+                let _ = timeout(LAST_REPORT_TIMEOUT, &mut task.0).await;
+                drop(sending);
             });
         }
     }
 
-    /// What happens next; pends while closed. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Io {
-        let Some(live) = &mut self.0 else {
+    /// Waits for the next event; never completes while closed. Cancel-safe.
+    pub(super) async fn next(&mut self) -> LoadStreamEvent {
+        let Some(stream) = &mut self.0 else {
             return std::future::pending().await;
         };
-        let io = live.events.recv().await;
-        // It says how it ended; if not, it was aborted with its runtime.
-        let io = io.unwrap_or_else(|| Io::Closed(Status::cancelled("the runtime is gone")));
-        if matches!(io, Io::Closed(_)) {
+        let event = stream.events.recv().await;
+        // The task always sends `Closed` last, unless it was aborted with its runtime.
+        let event = event.unwrap_or_else(|| {
+            LoadStreamEvent::Closed(Status::cancelled("the runtime has stopped"))
+        });
+        if matches!(event, LoadStreamEvent::Closed(_)) {
             self.0 = None;
         }
-        io
+        event
     }
 }
 
-/// One stream, from connecting to its end.
-async fn converse(
+/// Runs one stream, from connecting to its end.
+async fn run(
     server: &Server,
     options: &Options,
     requests: mpsc::UnboundedReceiver<LoadStatsRequest>,
-    tell: &mpsc::Sender<Io>,
+    events: &mpsc::Sender<LoadStreamEvent>,
 ) -> Result<(), Status> {
     let unavailable = |error: String| Status::unavailable(error);
-    let connected = Link::connect(server, options.keepalive).await;
-    let link = connected.map_err(|error| unavailable(error.to_string()))?;
-    let mut grpc = link
+    let connected = ServerConnection::connect(server, options.keepalive).await;
+    let connection = connected.map_err(|error| unavailable(error.to_string()))?;
+    let mut grpc = connection
         .grpc()
-        .max_decoding_message_size(options.most_response_bytes);
+        .max_decoding_message_size(options.max_response_bytes);
     let ready = grpc.ready().await;
     ready.map_err(|error| unavailable(error.to_string()))?;
-    // Who finished the stream listens no more, but the server is still to read what was written.
-    let _ = tell.send(Io::Opened).await;
+    // After `finish`, the receiver is gone, but the server must still get the requests that were written.
+    let _ = events.send(LoadStreamEvent::Opened).await;
     let version = server.version();
     let called = grpc.streaming(
         tonic::Request::new(UnboundedReceiverStream::new(requests)),
@@ -136,12 +138,12 @@ async fn converse(
     );
     let mut responses = called.await?.into_inner();
     while let Some(response) = responses.message().await? {
-        let _ = tell.send(Io::Response(response)).await;
+        let _ = events.send(LoadStreamEvent::Response(response)).await;
     }
     Ok(())
 }
 
-/// C-60: the server is asked about load in the version in which it is asked for resources.
+/// Returns the path of the call. Load is reported in the API version in which resources are asked for (C-60).
 fn method(version: ApiVersion) -> &'static str {
     match version {
         ApiVersion::V2 => "/envoy.service.load_stats.v2.LoadReportingService/StreamLoadStats",

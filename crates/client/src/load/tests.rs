@@ -1,4 +1,4 @@
-//! Which server, and which metrics, a cluster's load is reported to and with.
+//! Tests of the server to which a cluster's load is reported, and of the metrics in the reports.
 
 use envoy_types::pb::envoy::config::cluster::v3 as proto;
 use envoy_types::pb::envoy::config::core::v3::{
@@ -10,7 +10,7 @@ use prost::Message;
 
 use super::*;
 
-/// Two servers, of which the first, a file say, has no load reports.
+/// A reporter of two servers. The first is a file, which has no load reports.
 fn reporter(bootstrap: &Bootstrap) -> (LoadReporter, [ServerId; 2]) {
     let mut config = ads::ClientConfig::new(bootstrap.node.clone());
     let ids = ["file", "cp:1"].map(|uri| config.add_server(ads::Server::new(uri)));
@@ -45,19 +45,19 @@ fn reporting_cluster(sender: ServerId) -> Cluster {
     cluster
 }
 
-/// given a client of which a source has no load reports / then servers are found by their ids, and that source is none.
+/// Given a client with a file source / the gRPC server is found by its id, and the file has no load reports.
 #[tokio::test]
-async fn c144_a_server_is_found_by_its_id() {
+async fn c144_server_is_found_by_id() {
     let (loads, [file, server]) = reporter(&Bootstrap::builder("cp:1").build().unwrap());
     assert!(loads.of(&reporting_cluster(file)).is_none());
     let load = loads.of(&reporting_cluster(server)).unwrap();
     assert_eq!(*load.key(), ClusterKey::new("a", ""));
 }
 
-/// given the rule of A85, or that of A64 which the environment asks for / then a cluster reports what it lists, or every
-/// named metric.
+/// Given the rule of gRFC A85, or that of A64, which the environment selects / a cluster reports the metrics that it lists,
+/// or every named metric.
 #[tokio::test]
-async fn c143_the_environment_says_which_metrics_are_reported() {
+async fn c143_environment_selects_reported_metrics() {
     for (listed_metrics, expected) in [
         (true, MetricSelection::new(["cpu_utilization"])),
         (false, MetricSelection::every_named()),

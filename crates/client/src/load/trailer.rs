@@ -1,15 +1,15 @@
-//! What a backend says of itself at the end of an RPC, as it comes over the wire (gRFC A51).
+//! ORCA reports in the trailers of an RPC (gRFC A51).
 
 use http::{HeaderMap, HeaderName};
 use oxds_types::orca::{OrcaLoadReport, TRAILER};
 use prost::Message;
 use tonic::metadata::MetadataMap;
 
-/// The report among the trailers. One that cannot be read is none.
+/// Returns the ORCA report in the trailers; `None` if it is absent or invalid.
 pub(super) fn orca(trailers: &HeaderMap) -> Option<OrcaLoadReport> {
     let name = HeaderName::from_static(TRAILER);
     let value = trailers.get(&name)?.clone();
-    // Metadata knows the base64 of binary headers.
+    // tonic's `MetadataMap` decodes the base64 of binary headers.
     let alone = MetadataMap::from_headers(HeaderMap::from_iter([(name, value)]));
     let bytes = alone.get_bin(TRAILER)?.to_bytes().ok()?;
     OrcaLoadReport::decode(bytes).ok()
@@ -29,9 +29,9 @@ mod tests {
         )]))
     }
 
-    /// cpu_utilization 0.5 and named_metrics {"queue": 3}, as protoc writes them; with and without padding.
+    /// Given cpu_utilization 0.5 and named_metrics {"queue": 3} as protoc encodes them, with and without base64 padding.
     #[test]
-    fn c143_the_trailer_of_a_backend_is_read() {
+    fn c143_orca_trailer_is_decoded() {
         let report = OrcaLoadReport {
             cpu_utilization: 0.5,
             named_metrics: [("queue".to_owned(), 3.0)].into(),

@@ -1,11 +1,11 @@
-//! What clients count, by the names of gRFC A78, for whatever collects it.
+//! Metrics of clients, with the names of gRFC A78.
 //!
 //! ```text
 //!  ClientPool ─► clients ─► dyn Recorder ──┬─► PrometheusRecorder   (feature `prometheus`)
-//!   recorded_by               names, kinds ├─► OpenTelemetryRecorder (feature `opentelemetry`)
-//!                             labels       └─► one's own
+//!  with_recorder              names, kinds ├─► OpenTelemetryRecorder (feature `opentelemetry`)
+//!                             labels       └─► the application's own
 //! ```
-//! Off unless a pool is given a recorder. A client is recorded under the target that its pool knows it by.
+//! Metrics are recorded only for pools with a recorder. `grpc.target` is the target under which the pool created the client.
 //!
 //! | instrument | kind | unit | labels |
 //! |---|---|---|---|
@@ -27,42 +27,41 @@ pub use self::opentelemetry::OpenTelemetryRecorder;
 #[cfg(feature = "prometheus")]
 pub use self::prometheus::PrometheusRecorder;
 
-/// Takes in what clients count.
+/// Receiver of metrics.
 ///
-/// It is called from clients' tasks, so it must not wait. Labels are the values of [`Instrument::labels`], in their
-/// order.
+/// Clients call it from their tasks, so it must not block. `labels` are the values of [`Instrument::labels`], in their order.
 pub trait Recorder: fmt::Debug + Send + Sync + 'static {
-    /// Adds to a counter.
+    /// Adds `by` to a counter.
     fn add(&self, counter: &'static Instrument, labels: &[&str], by: u64);
 
-    /// Sets a gauge.
+    /// Sets the value of a gauge.
     fn set(&self, gauge: &'static Instrument, labels: &[&str], value: i64);
 
-    /// A gauge has no value any more: what it told of is gone.
+    /// Removes the value of a gauge: the server or resources that it describes are gone.
     fn end(&self, gauge: &'static Instrument, labels: &[&str]);
 }
 
-/// Something that is counted or measured.
+/// Description of a metric.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Instrument {
-    /// As OpenTelemetry has it.
+    /// Name, in OpenTelemetry's style.
     pub name: &'static str,
-    /// What its values mean.
-    pub resource_type: InstrumentKind,
-    /// As UCUM has it.
+    /// Kind of the metric.
+    pub kind: InstrumentKind,
+    /// Unit, in UCUM notation.
     pub unit: &'static str,
-    /// In a sentence.
+    /// Description of the metric, in a sentence.
     pub description: &'static str,
-    /// The keys of its labels.
+    /// Keys of its labels.
     pub labels: &'static [&'static str],
 }
 
-/// What the values of an instrument mean.
+/// Kind of an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InstrumentKind {
-    /// They add up.
+    /// A sum that only grows.
     Counter,
-    /// The last one counts.
+    /// A current value.
     Gauge,
 }
 
@@ -72,52 +71,52 @@ const AUTHORITY: &str = "grpc.xds.authority";
 const STATE: &str = "grpc.xds.cache_state";
 const TYPE: &str = "grpc.xds.resource_type";
 
-/// Whether a server answers.
+/// Whether a server answers: 1 or 0.
 pub static CONNECTED: Instrument = Instrument {
     name: "grpc.xds_client.connected",
-    resource_type: InstrumentKind::Gauge,
+    kind: InstrumentKind::Gauge,
     unit: "{bool}",
     description: "Whether or not the xDS client currently has a working ADS stream to the xDS server",
     labels: &[TARGET, SERVER],
 };
 
-/// How often a server stopped answering.
+/// Number of times that a server became unreachable.
 pub static SERVER_FAILURE: Instrument = Instrument {
     name: "grpc.xds_client.server_failure",
-    resource_type: InstrumentKind::Counter,
+    kind: InstrumentKind::Counter,
     unit: "{failure}",
     description: "A counter of xDS servers going from healthy to unhealthy",
     labels: &[TARGET, SERVER],
 };
 
-/// Valid resources that came, unchanged ones included.
+/// Number of valid resources received, including unchanged ones.
 pub static RESOURCE_UPDATES_VALID: Instrument = Instrument {
     name: "grpc.xds_client.resource_updates_valid",
-    resource_type: InstrumentKind::Counter,
+    kind: InstrumentKind::Counter,
     unit: "{resource}",
     description: "A counter of resources received that were considered valid, even if they had not changed",
     labels: &[TARGET, SERVER, TYPE],
 };
 
-/// Invalid resources that came.
+/// Number of invalid resources received.
 pub static RESOURCE_UPDATES_INVALID: Instrument = Instrument {
     name: "grpc.xds_client.resource_updates_invalid",
-    resource_type: InstrumentKind::Counter,
+    kind: InstrumentKind::Counter,
     unit: "{resource}",
     description: "A counter of resources received that were considered invalid",
     labels: &[TARGET, SERVER, TYPE],
 };
 
-/// Watched resources.
+/// Number of watched resources.
 pub static RESOURCES: Instrument = Instrument {
     name: "grpc.xds_client.resources",
-    resource_type: InstrumentKind::Gauge,
+    kind: InstrumentKind::Gauge,
     unit: "{resource}",
     description: "Number of xDS resources",
     labels: &[TARGET, AUTHORITY, STATE, TYPE],
 };
 
-/// All that clients record.
+/// All instruments that clients record.
 pub static INSTRUMENTS: [&Instrument; 5] = [
     &CONNECTED,
     &SERVER_FAILURE,

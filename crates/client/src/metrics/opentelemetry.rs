@@ -1,4 +1,4 @@
-//! Into a meter of OpenTelemetry.
+//! Recorder for OpenTelemetry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -9,7 +9,7 @@ use opentelemetry::metrics::{AsyncInstrument, Counter, Meter};
 
 use super::{INSTRUMENTS, Instrument, InstrumentKind, Recorder};
 
-/// Records into a meter, by OpenTelemetry's API alone: which SDK is behind it is the application's affair.
+/// Records into a meter. It uses OpenTelemetry's API only, so the application chooses the SDK.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -19,27 +19,27 @@ use super::{INSTRUMENTS, Instrument, InstrumentKind, Recorder};
 /// # fn main() -> Result<(), oxds_client::BootstrapError> {
 /// let recorder = OpenTelemetryRecorder::new(&opentelemetry::global::meter("oxds"));
 /// let bootstrap = Bootstrap::builder("127.0.0.1:18000").build()?;
-/// let pool = ClientPool::new(bootstrap).recorded_by(Arc::new(recorder));
+/// let pool = ClientPool::new(bootstrap).with_recorder(Arc::new(recorder));
 /// # Ok(())
 /// # }
 /// ```
 pub struct OpenTelemetryRecorder {
     counters: HashMap<&'static str, Counter<u64>>,
-    /// Read when the SDK collects: a gauge that has ended is not told of then, which a gauge that is set could not do.
+    /// Observable gauges: the SDK reads them when it collects. Unlike a plain gauge, such a gauge can stop to report a value.
     gauges: HashMap<&'static str, Arc<Series>>,
 }
 
-/// The values of a gauge, by their labels.
+/// Values of a gauge, by their labels.
 #[derive(Debug, Default)]
 struct Series(Mutex<BTreeMap<Vec<String>, i64>>);
 
 impl OpenTelemetryRecorder {
-    /// Makes the instruments.
+    /// Creates the instruments of a meter.
     #[must_use]
     pub fn new(meter: &Meter) -> Self {
         let (mut counters, mut gauges) = (HashMap::new(), HashMap::new());
         for instrument in INSTRUMENTS {
-            match instrument.resource_type {
+            match instrument.kind {
                 InstrumentKind::Counter => {
                     let counter = meter
                         .u64_counter(instrument.name)
@@ -49,9 +49,9 @@ impl OpenTelemetryRecorder {
                 }
                 InstrumentKind::Gauge => {
                     let series = Arc::new(Series::default());
-                    // The SDK keeps callbacks for ever, and must not keep the series with them.
+                    // The SDK never drops callbacks, so the callback must not keep the values alive.
                     let observed = Arc::downgrade(&series);
-                    // The gauge itself is of no further use.
+                    // The handle of the gauge is not needed: the callback stays registered.
                     let _ = meter
                         .i64_observable_gauge(instrument.name)
                         .with_unit(instrument.unit)

@@ -1,4 +1,4 @@
-//! Into a registry of the crate `prometheus-client`.
+//! Recorder for a registry of the crate `prometheus-client`.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use super::{INSTRUMENTS, Instrument, InstrumentKind, Recorder};
 
 /// Records into a Prometheus registry.
 ///
-/// Prometheus has no dots in names: `grpc.xds_client.connected` becomes `grpc_xds_client_connected`, `grpc.target`
-/// becomes `grpc_target`, and a counter ends in `_total`, as exporters of OpenTelemetry name them, too.
+/// Prometheus names have no dots: `grpc.xds_client.connected` becomes `grpc_xds_client_connected`, and `grpc.target` becomes
+/// `grpc_target`. Counters end in `_total`. Exporters of OpenTelemetry use the same names.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::{INSTRUMENTS, Instrument, InstrumentKind, Recorder};
 /// let mut registry = prometheus_client::registry::Registry::default();
 /// let recorder = PrometheusRecorder::register(&mut registry);
 /// let bootstrap = Bootstrap::builder("127.0.0.1:18000").build()?;
-/// let pool = ClientPool::new(bootstrap).recorded_by(Arc::new(recorder));
+/// let pool = ClientPool::new(bootstrap).with_recorder(Arc::new(recorder));
 /// # Ok(())
 /// # }
 /// ```
@@ -36,13 +36,13 @@ pub struct PrometheusRecorder {
 type Labels = Vec<(String, String)>;
 
 impl PrometheusRecorder {
-    /// Adds the metrics to a registry.
+    /// Creates the metrics, and registers them.
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let (mut counters, mut gauges) = (HashMap::new(), HashMap::new());
         for instrument in INSTRUMENTS {
             let name = without_dots(instrument.name);
-            match instrument.resource_type {
+            match instrument.kind {
                 InstrumentKind::Counter => {
                     let family = Family::default();
                     registry.register(name, instrument.description, Family::clone(&family));

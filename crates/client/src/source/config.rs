@@ -1,6 +1,5 @@
-//! Sources as the API writes them: `envoy.config.core.v3.ConfigSource`.
+//! Reads sources from `envoy.config.core.v3.ConfigSource`.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3::api_config_source::ApiType;
@@ -11,123 +10,30 @@ use envoy_types::pb::envoy::config::core::v3::{
 };
 use envoy_types::pb::google::protobuf;
 use oxds_core::ads::Protocol;
-use oxds_types::ResourceType;
 
-use super::{File, Grpc, Origin, Rest, Source};
-use crate::bootstrap::{Bootstrap, Server, TransportPolicy};
-
-/// A source that cannot be one.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SourceError {
-    /// ADS over REST: there is no such thing (C-270).
-    #[error(
-        "{field}: REST cannot carry ADS, which needs gRPC: it is one stream for all types, and a poll is for one"
-    )]
-    AdsOverRest {
-        /// The field that says so.
-        field: String,
-    },
-    /// A cluster that [`Clusters`] does not have.
-    #[error("{field}: where the cluster {cluster:?} is was not said")]
-    UnknownCluster {
-        /// The field that names it.
-        field: String,
-        /// Its name.
-        cluster: String,
-    },
-    /// The kind cannot be had that way.
-    #[error("{resource_type} has no service of its own over {how}")]
-    NoService {
-        /// The kind.
-        resource_type: ResourceType,
-        /// Over what.
-        how: &'static str,
-    },
-    /// The bootstrap has no server of its own.
-    #[error("the bootstrap names no server")]
-    NoServer,
-    /// A value that will not do.
-    #[error("{field}: {reason}")]
-    Field {
-        /// Where it stands.
-        field: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-}
-
-impl SourceError {
-    pub(super) fn field(field: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Field {
-            field: field.into(),
-            reason: reason.into(),
-        }
-    }
-
-    pub(super) fn no_service(resource_type: &ResourceType, protocol: Protocol) -> Self {
-        let how = match protocol {
-            Protocol::Sotw => "gRPC with full states",
-            Protocol::Delta => "gRPC with differences",
-        };
-        let resource_type = resource_type.clone();
-        Self::NoService { resource_type, how }
-    }
-}
-
-/// A server in plaintext.
-pub(super) fn server(field: &str, uri: &str) -> Result<Server, SourceError> {
-    let built = Bootstrap::builder(uri).build();
-    let built = built.map_err(|error| SourceError::field(field, error.to_string()))?;
-    let server = built.servers.into_iter().next();
-    server.ok_or_else(|| SourceError::field(field, "names no server"))
-}
-
-/// Where the clusters are that config sources name: what a proxy has in its static configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Clusters(BTreeMap<String, Server>);
-
-impl Clusters {
-    /// A cluster is at this server, in plaintext.
-    ///
-    /// # Errors
-    /// The address is none.
-    pub fn at(self, cluster: &str, server_uri: &str) -> Result<Self, SourceError> {
-        let server = server(cluster, server_uri)?;
-        Ok(self.by(cluster, server))
-    }
-
-    /// A cluster is at this server, which may ask for credentials.
-    #[must_use]
-    pub fn by(mut self, cluster: &str, server: Server) -> Self {
-        self.0.insert(cluster.to_owned(), server);
-        self
-    }
-
-    fn find(&self, field: &str, cluster: &str) -> Result<Server, SourceError> {
-        let found = self.0.get(cluster).cloned();
-        found.ok_or_else(|| SourceError::UnknownCluster {
-            field: field.to_owned(),
-            cluster: cluster.to_owned(),
-        })
-    }
-}
+use super::clusters::{Clusters, plaintext_server};
+use super::error::SourceError;
+use super::file::File;
+use super::grpc::Grpc;
+use super::rest::Rest;
+use super::spec::{Source, SourceSpecifier};
+use crate::bootstrap::{Server, TransportPolicy};
 
 impl Source {
-    /// The source that a resource or a bootstrap names. `self` and `ads` are the client's own servers.
+    /// Reads the source that a resource or a proxy's bootstrap names. `self` and `ads` mean the client's own servers.
     ///
     /// # Errors
-    /// The field that will not do, and why.
+    /// The field with an invalid value, and the rule that it breaks.
     pub fn from_config(config: &ConfigSource, clusters: &Clusters) -> Result<Self, SourceError> {
         let specifier = config.config_source_specifier.as_ref();
         let specifier = specifier
             .ok_or_else(|| SourceError::field("config_source_specifier", "must be set"))?;
         let mut source = match specifier {
             ConfigSourceSpecifier::Ads(_) | ConfigSourceSpecifier::Self_(_) => Self::ads(),
-            #[allow(deprecated, reason = "files that are old are read")]
+            #[allow(deprecated, reason = "old configuration files still use it")]
             ConfigSourceSpecifier::Path(path) => file(path, "path")?.into(),
-            ConfigSourceSpecifier::PathConfigSource(path) => of_path(path)?.into(),
-            ConfigSourceSpecifier::ApiConfigSource(api) => of_api(api, clusters)?,
+            ConfigSourceSpecifier::PathConfigSource(path) => read_path(path)?.into(),
+            ConfigSourceSpecifier::ApiConfigSource(api) => read_api(api, clusters)?,
         };
         if let Some(timeout) = &config.initial_fetch_timeout {
             let timeout = duration("initial_fetch_timeout", timeout)?;
@@ -136,10 +42,10 @@ impl Source {
         Ok(source)
     }
 
-    /// The source of all kinds that a proxy's bootstrap names in `dynamic_resources.ads_config`.
+    /// Reads the source of all resource types that a proxy's bootstrap names in `dynamic_resources.ads_config`.
     ///
     /// # Errors
-    /// The field that will not do, and why: REST, for one, cannot carry ADS (C-270).
+    /// As [`from_config`](Self::from_config); [`SourceError::AdsOverRest`] if the API type is REST (C-270).
     pub fn from_ads_config(
         config: &ApiConfigSource,
         clusters: &Clusters,
@@ -148,8 +54,8 @@ impl Source {
             let field = "ads_config.api_type".to_owned();
             return Err(SourceError::AdsOverRest { field });
         }
-        let mut source = of_api(config, clusters)?;
-        if let Origin::Grpc(grpc) = &mut source.origin {
+        let mut source = read_api(config, clusters)?;
+        if let SourceSpecifier::Grpc(grpc) = &mut source.specifier {
             grpc.aggregated = true;
         }
         Ok(source)
@@ -163,7 +69,7 @@ fn file(path: &str, field: &str) -> Result<File, SourceError> {
     }
 }
 
-fn of_path(config: &PathConfigSource) -> Result<File, SourceError> {
+fn read_path(config: &PathConfigSource) -> Result<File, SourceError> {
     let mut file = file(&config.path, "path_config_source.path")?;
     if let Some(watched) = &config.watched_directory {
         file = file.watched_directory(&watched.path);
@@ -175,27 +81,30 @@ fn of_path(config: &PathConfigSource) -> Result<File, SourceError> {
     Ok(file)
 }
 
-fn of_api(config: &ApiConfigSource, clusters: &Clusters) -> Result<Source, SourceError> {
+fn read_api(config: &ApiConfigSource, clusters: &Clusters) -> Result<Source, SourceError> {
     let (protocol, aggregated) = match config.api_type() {
-        ApiType::Rest => return of_rest(config, clusters).map(Source::from),
+        ApiType::Rest => return read_rest(config, clusters).map(Source::from),
         ApiType::Grpc => (Protocol::Sotw, false),
         ApiType::DeltaGrpc => (Protocol::Delta, false),
         ApiType::AggregatedGrpc => (Protocol::Sotw, true),
         ApiType::AggregatedDeltaGrpc => (Protocol::Delta, true),
         _ => {
             let field = "api_config_source.api_type";
-            return Err(SourceError::field(field, "is none that is known"));
+            return Err(SourceError::field(
+                field,
+                "must be REST, GRPC, DELTA_GRPC, AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC",
+            ));
         }
     };
     if !config.cluster_names.is_empty() {
         let field = "api_config_source.cluster_names";
-        let reason = "is for REST: gRPC has grpc_services";
+        let reason = "must be empty: it is for REST, gRPC uses grpc_services";
         return Err(SourceError::field(field, reason));
     }
     let services = config.grpc_services.iter().enumerate();
     let servers = services.map(|(index, service)| {
         let field = format!("api_config_source.grpc_services[{index}]");
-        of_service(service, &field, clusters).map(|server| in_version(server, config))
+        read_service(service, &field, clusters).map(|server| in_version(server, config))
     });
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     if servers.is_empty() {
@@ -210,7 +119,7 @@ fn of_api(config: &ApiConfigSource, clusters: &Clusters) -> Result<Source, Sourc
     Ok(grpc.into())
 }
 
-fn of_service(
+fn read_service(
     service: &GrpcService,
     field: &str,
     clusters: &Clusters,
@@ -227,20 +136,23 @@ fn of_service(
                 || !google.call_credentials_plugin.is_empty();
             if secured {
                 let field = format!("{field}.google_grpc");
-                let reason = "credentials are not read from here: name the server as a cluster";
+                let reason = "credentials here are not supported: name the server as a cluster";
                 return Err(SourceError::field(field, reason));
             }
             let field = format!("{field}.google_grpc.target_uri");
-            server(&field, &google.target_uri)
+            plaintext_server(&field, &google.target_uri)
         }
-        None => Err(SourceError::field(field, "names no server")),
+        None => Err(SourceError::field(field, "must name a server")),
     }
 }
 
-fn of_rest(config: &ApiConfigSource, clusters: &Clusters) -> Result<Rest, SourceError> {
+fn read_rest(config: &ApiConfigSource, clusters: &Clusters) -> Result<Rest, SourceError> {
     if !config.grpc_services.is_empty() {
         let field = "api_config_source.grpc_services";
-        return Err(SourceError::field(field, "REST has cluster_names"));
+        return Err(SourceError::field(
+            field,
+            "must be empty: it is for gRPC, REST uses cluster_names",
+        ));
     }
     let field = "api_config_source.cluster_names";
     let names = config.cluster_names.iter();
@@ -254,7 +166,7 @@ fn of_rest(config: &ApiConfigSource, clusters: &Clusters) -> Result<Rest, Source
     let mut rest = servers.fold(Rest::of(first), Rest::or);
     let field = "api_config_source.refresh_delay";
     let delay = config.refresh_delay.as_ref();
-    let delay = delay.ok_or_else(|| SourceError::field(field, "is required by REST"))?;
+    let delay = delay.ok_or_else(|| SourceError::field(field, "must be set for REST"))?;
     rest = rest.refresh_delay(positive(field, delay)?);
     if let Some(timeout) = &config.request_timeout {
         let field = "api_config_source.request_timeout";
@@ -263,9 +175,9 @@ fn of_rest(config: &ApiConfigSource, clusters: &Clusters) -> Result<Rest, Source
     Ok(rest)
 }
 
-/// A server that is asked in the version that the source says.
+/// Sets the transport version that the config source asks for.
 fn in_version(mut server: Server, config: &ApiConfigSource) -> Server {
-    #[allow(deprecated, reason = "old servers are spoken to")]
+    #[allow(deprecated, reason = "old servers speak v2 only")]
     if config.transport_api_version() == ApiVersion::V2 {
         server.transport = TransportPolicy::V2Only;
     }
@@ -279,14 +191,14 @@ fn duration(field: &str, duration: &protobuf::Duration) -> Result<Duration, Sour
         (Ok(seconds), Ok(nanos)) if nanos < 1_000_000_000 => Ok(Duration::new(seconds, nanos)),
         _ => Err(SourceError::field(
             field,
-            "is no duration, or a negative one",
+            "must be a duration that is not negative",
         )),
     }
 }
 
 fn positive(field: &str, given: &protobuf::Duration) -> Result<Duration, SourceError> {
     match duration(field, given)? {
-        Duration::ZERO => Err(SourceError::field(field, "must be longer than nothing")),
+        Duration::ZERO => Err(SourceError::field(field, "must be longer than 0 s")),
         duration => Ok(duration),
     }
 }

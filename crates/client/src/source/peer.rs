@@ -1,17 +1,19 @@
-//! One end of a source: what is connected to, for which kind.
+//! Peers of a source: what a feed connects to, for which resource type.
 
 use std::sync::Arc;
 
 use oxds_core::ads::{self, DataErrors, Protocol};
-use oxds_core::poll::PollTiming;
 use oxds_types::ResourceType;
-use oxds_types::resource_type::Service;
 
-use super::{File, Grpc, Origin, Rest, Source, SourceError};
+use super::error::SourceError;
+use super::file::File;
+use super::grpc::GrpcPeer;
+use super::rest::RestPeer;
+use super::spec::{Source, SourceSpecifier};
 use crate::bootstrap::{Bootstrap, Server};
-use crate::client::Options;
+use crate::options::Options;
 
-/// What a feed is opened to.
+/// One server, URL or file of a source.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Peer {
     Grpc(GrpcPeer),
@@ -19,50 +21,17 @@ pub(crate) enum Peer {
     File(File, ResourceType),
 }
 
-/// A gRPC service.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct GrpcPeer {
-    pub(crate) server: Server,
-    /// Whose own service is asked; none: ADS.
-    pub(crate) of: Option<ResourceType>,
-    pub(crate) protocol: Protocol,
-}
-
-/// A URL to post to.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RestPeer {
-    pub(crate) server: Server,
-    pub(crate) path: String,
-    pub(crate) pace: PollTiming,
-}
-
-impl GrpcPeer {
-    /// The service and its method; none, if the kind has none such.
-    pub(crate) fn method(&self) -> Option<(&'static Service, &'static str)> {
-        let version = self.server.version();
-        let service = match &self.of {
-            Some(resource_type) => resource_type.service(version)?,
-            None => Service::aggregated(version),
-        };
-        let method = match self.protocol {
-            Protocol::Sotw => service.stream,
-            Protocol::Delta => service.delta,
-        };
-        Some((service, method?))
-    }
-}
-
 impl Peer {
-    /// An ADS server.
+    /// Returns an ADS server.
     pub(crate) fn ads(server: Server, protocol: Protocol) -> Self {
         Self::Grpc(GrpcPeer {
             server,
-            of: None,
+            of_type: None,
             protocol,
         })
     }
 
-    /// How errors and logs name it.
+    /// Returns its name in logs and errors.
     pub(crate) fn uri(&self) -> Arc<str> {
         match self {
             Self::Grpc(peer) => peer.server.uri.as_str().into(),
@@ -78,8 +47,8 @@ impl Peer {
         }
     }
 
-    /// What the machine is to know of it.
-    pub(crate) fn described(&self, options: &Options) -> ads::Server {
+    /// Returns its description for the state machine.
+    pub(crate) fn to_server(&self, options: &Options) -> ads::Server {
         let mut described = ads::Server::new(self.uri());
         let server = match self {
             Self::Grpc(peer) => {
@@ -91,6 +60,7 @@ impl Peer {
         };
         described.version = server.version();
         described.ignore_resource_deletion = server.features.ignore_resource_deletion;
+        // gRFC A88 replaces `ignore_resource_deletion` by `fail_on_data_errors`, where its handling is enabled.
         if options.data_error_handling {
             described.data_errors = match server.features.fail_on_data_errors {
                 true => DataErrors::Drop,
@@ -101,7 +71,7 @@ impl Peer {
         described
     }
 
-    /// To whom load can be reported.
+    /// Returns the server to which load can be reported; `None` for REST and files, which have no LRS.
     pub(crate) fn grpc_server(&self) -> Option<&Server> {
         match self {
             Self::Grpc(peer) => Some(&peer.server),
@@ -111,67 +81,32 @@ impl Peer {
 }
 
 impl Source {
-    /// Whether what it takes to watch a kind at it serves all kinds.
-    pub(crate) fn is_aggregated(&self) -> bool {
-        matches!(&self.origin, Origin::Grpc(grpc) if grpc.aggregated)
-    }
-
-    /// Its ends, the most wanted first.
+    /// Returns the peers of the source for a resource type, in order of preference.
     ///
     /// # Errors
-    /// The kind cannot be had from such a source.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type.
     pub(crate) fn peers(
         &self,
         resource_type: &ResourceType,
         bootstrap: &Bootstrap,
         protocol: Protocol,
     ) -> Result<Vec<Peer>, SourceError> {
-        match &self.origin {
-            Origin::Ads => {
+        match &self.specifier {
+            SourceSpecifier::Ads => {
                 let servers = bootstrap.servers.iter().cloned();
                 Ok(servers.map(|server| Peer::ads(server, protocol)).collect())
             }
-            Origin::Grpc(grpc) => grpc.peers(resource_type),
-            Origin::Rest(rest) => rest.peers(resource_type),
-            Origin::File(file) => Ok(vec![Peer::File(file.clone(), resource_type.clone())]),
-        }
-    }
-}
-
-impl Grpc {
-    fn peers(&self, resource_type: &ResourceType) -> Result<Vec<Peer>, SourceError> {
-        let protocol = self.protocol;
-        let peers = self.servers.iter().cloned().map(|server| {
-            let of = (!self.aggregated).then(|| resource_type.clone());
-            let peer = GrpcPeer {
-                server,
-                of,
-                protocol,
-            };
-            match peer.method() {
-                Some(_) => Ok(Peer::Grpc(peer)),
-                None => Err(SourceError::no_service(resource_type, protocol)),
+            SourceSpecifier::Grpc(grpc) => {
+                let peers = grpc.peers(resource_type);
+                peers.map(|peer| peer.map(Peer::Grpc)).collect()
             }
-        });
-        peers.collect()
-    }
-}
-
-impl Rest {
-    fn peers(&self, resource_type: &ResourceType) -> Result<Vec<Peer>, SourceError> {
-        let peers = self.servers.iter().cloned().map(|server| {
-            let service = resource_type.service(server.version());
-            let path = service.and_then(|service| service.rest);
-            let path = path.ok_or_else(|| SourceError::NoService {
-                resource_type: resource_type.clone(),
-                how: "REST",
-            })?;
-            Ok(Peer::Rest(RestPeer {
-                server,
-                path: format!("{}{path}", self.prefix),
-                pace: self.pace,
-            }))
-        });
-        peers.collect()
+            SourceSpecifier::Rest(rest) => {
+                let peers = rest.peers(resource_type);
+                peers.map(|peer| peer.map(Peer::Rest)).collect()
+            }
+            SourceSpecifier::File(file) => {
+                Ok(vec![Peer::File(file.clone(), resource_type.clone())])
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oxds_client::bootstrap::Server;
-use oxds_client::source::{Ended, Feed, Io};
+use oxds_client::source::{Feed, SourceEvent, StreamEnd};
 use oxds_client::{Bootstrap, Options, Source};
 use oxds_core::ads::AdsTransmit;
 use oxds_core::observe::{ObservedChange, ObservedResource, Observer, ObserverRequest};
@@ -29,7 +29,7 @@ pub(crate) enum Trouble {
     /// The source was never there; the failure says why.
     Absent(Failure),
     /// The stream ended, or the next one cannot be had. [`Following::reopen`] tries again.
-    Ended(Ended),
+    Ended(StreamEnd),
     /// Nothing can be made of an answer, or none came. There will be another.
     Unusable(String),
 }
@@ -69,25 +69,25 @@ impl Following {
     pub(crate) async fn next(&mut self) -> Result<Vec<ObservedChange>, Trouble> {
         loop {
             let (answer, changes) = match self.feed.next().await {
-                Io::Opened(_) => {
+                SourceEvent::Opened(_) => {
                     self.is_begun = true;
                     (self.machine.handle_opened(), None)
                 }
-                Io::Response(response) => {
+                SourceEvent::Response(response) => {
                     let (answer, changes) = self.machine.handle_response(response);
                     (answer, Some(changes))
                 }
-                Io::Difference(response) => {
+                SourceEvent::DeltaResponse(response) => {
                     let (answer, changes) = self.machine.handle_delta_response(response);
                     (answer, Some(changes))
                 }
-                Io::Unchanged => continue,
-                Io::Closed(ended) if !self.is_begun => {
+                SourceEvent::Unchanged => continue,
+                SourceEvent::Closed(ended) if !self.is_begun => {
                     let failure = unreachable(self.feed.uri(), &ended.message);
                     return Err(Trouble::Absent(failure));
                 }
-                Io::Closed(ended) => return Err(Trouble::Ended(ended)),
-                Io::Unanswered(reason) | Io::Unreadable(reason) => {
+                SourceEvent::Closed(ended) => return Err(Trouble::Ended(ended)),
+                SourceEvent::PollFailed(reason) | SourceEvent::Invalid(reason) => {
                     return Err(self.unusable(&reason));
                 }
             };

@@ -80,7 +80,10 @@ async fn s77_max_streams_refuses_one_more() {
     one.message().await.expect("an answer");
     two.message().await.expect("an answer");
     let third = ask(&mut connect(&server).await).await.ended().await;
-    assert_eq!(third, refused("too many streams: the limit of 2 is reached"));
+    assert_eq!(
+        third,
+        refused("too many streams: the limit of 2 is reached")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -64,7 +64,7 @@ impl Recorded {
             let (name, rest) = line.split_once('{').unwrap();
             let counter = INSTRUMENTS
                 .iter()
-                .any(|i| i.name == name && i.resource_type == InstrumentKind::Counter);
+                .any(|i| i.name == name && i.kind == InstrumentKind::Counter);
             let total = if counter { "_total" } else { "" };
             let keys = rest.replace("grpc.xds.", "grpc_xds_");
             let keys = keys.replace("grpc.target", "grpc_target");
@@ -100,7 +100,7 @@ fn recorded(servers: &[&ControlPlane]) -> (ClientPool, Recorded) {
     let both = Both(prometheus, OpenTelemetryRecorder::new(&meter.meter()));
     let pool = ClientPool::new(Bootstrap::from_json(&json).unwrap());
     (
-        pool.recorded_by(Arc::new(both)),
+        pool.with_recorder(Arc::new(both)),
         Recorded { registry, meter },
     )
 }
@@ -128,7 +128,7 @@ fn resources(authority: &str, state: &str, resource_type: &str, value: i64) -> S
 fn c168_names_types_units_and_labels_are_those_of_a78() {
     let rows: Vec<_> = INSTRUMENTS
         .iter()
-        .map(|i| (i.name, i.resource_type, i.unit, i.labels.join(", ")))
+        .map(|i| (i.name, i.kind, i.unit, i.labels.join(", ")))
         .collect();
     let (counter, gauge) = (InstrumentKind::Counter, InstrumentKind::Gauge);
     let server = "grpc.target, grpc.xds.server".to_owned();

@@ -1,17 +1,19 @@
-//! C-14 – C-17, C-26, C-27, C-34, C-36: what a bootstrap may say of credentials.
+//! C-14 – C-17, C-26, C-27, C-34, C-36: `channel_creds`, `call_creds` and certificate providers.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::{environment, error, minimal, read, with};
-use crate::bootstrap::source::CONFIG_VARIABLE;
+use crate::bootstrap::environment::CONFIG_VARIABLE;
 use crate::bootstrap::*;
-use crate::credentials::{CallError, Insecure, Pending, Trust};
+use crate::net::credentials::{
+    CallCredentials, CallError, Configured, CredentialTypes, Insecure, Pending, Trust,
+};
 
 const CALL_VARIABLE: &str = "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS";
 
-/// A bootstrap of one server with these credentials.
+/// Bootstrap of one server with these fields.
 fn server(fields: &Value) -> Value {
     let mut json = minimal();
     for (name, value) in fields.as_object().unwrap() {
@@ -24,7 +26,7 @@ fn channel(creds: &Value) -> Value {
     server(&json!({ "channel_creds": creds }))
 }
 
-/// Reads with a variable that says `true`.
+/// Reads a bootstrap while a variable is `TRUE`.
 fn switched_on(variable: &str, json: &Value) -> Result<Bootstrap, BootstrapError> {
     environment(&[(CONFIG_VARIABLE, &json.to_string()), (variable, "TRUE")])
 }
@@ -43,7 +45,7 @@ fn c15_google_default_is_unknown_unless_registered() {
 }
 
 #[test]
-fn c16_tls_is_known_and_its_files_are_not_read_yet() {
+fn c16_tls_is_known_and_reads_no_file_yet() {
     let config = json!({ "ca_certificate_file": "/does/not/exist" });
     for creds in [
         json!([{ "type": "tls" }]),
@@ -61,7 +63,7 @@ fn c16_tls_is_known_and_its_files_are_not_read_yet() {
 }
 
 #[test]
-fn c17_a_certificate_without_its_key_is_named_by_its_field() {
+fn c17_certificate_without_key_error_names_field() {
     let creds =
         json!([{ "type": "tls", "config": { "certificate_file": "c" } }, { "type": "insecure" }]);
     assert_eq!(
@@ -71,7 +73,7 @@ fn c17_a_certificate_without_its_key_is_named_by_its_field() {
 }
 
 #[test]
-fn c46_servers_are_the_same_only_with_the_same_credentials() {
+fn c46_servers_with_other_credentials_differ() {
     let of = |config: Value| {
         let bootstrap = read(&channel(&json!([{ "type": "tls", "config": config }]))).unwrap();
         bootstrap.servers()[0].clone()
@@ -87,7 +89,7 @@ fn c46_servers_are_the_same_only_with_the_same_credentials() {
 }
 
 #[test]
-fn c26_a_certificate_provider_of_an_unknown_type_is_passed_over() {
+fn c26_unknown_certificate_provider_is_skipped() {
     let bootstrap = read(&with(
         "certificate_providers",
         json!({
@@ -109,7 +111,7 @@ fn c26_a_certificate_provider_of_an_unknown_type_is_passed_over() {
 }
 
 #[test]
-fn c26_c27_a_certificate_provider_that_is_known_and_wrong_rejects_the_bootstrap() {
+fn c26_c27_invalid_known_certificate_provider_is_error() {
     for (provider, fault) in [
         (
             json!({}),
@@ -144,7 +146,7 @@ impl CallCredentials for Named {
 }
 
 #[test]
-fn c34_all_call_credentials_that_are_known_apply() {
+fn c34_all_known_call_credentials_apply() {
     let types = CredentialTypes::default()
         .with_jwt_token_file()
         .with_call("named", |_| Ok(Arc::new(Named)));
@@ -165,7 +167,7 @@ fn c34_all_call_credentials_that_are_known_apply() {
 }
 
 #[test]
-fn c34_call_credentials_with_a_bad_config_reject_the_bootstrap() {
+fn c34_invalid_call_credentials_config_is_error() {
     for config in [
         json!(null),
         json!({}),
@@ -193,7 +195,7 @@ fn c34_call_credentials_with_a_bad_config_reject_the_bootstrap() {
 }
 
 #[test]
-fn c34_call_credentials_are_an_unknown_key_unless_turned_on() {
+fn c34_call_creds_is_unknown_field_by_default() {
     let json = server(
         &json!({ "call_creds": [{ "type": "jwt_token_file", "config": { "jwt_token_file": "t" } }] }),
     );
@@ -216,7 +218,7 @@ fn c34_call_credentials_are_an_unknown_key_unless_turned_on() {
 }
 
 #[test]
-fn c36_services_beside_are_read_when_a_filter_that_needs_them_is_on() {
+fn c36_allowed_services_are_read_if_a_filter_is_on() {
     let good = with(
         "allowed_grpc_services",
         json!({

@@ -1,13 +1,14 @@
-//! C-1 – C-4, C-35, C-36, C-48, C-62, C-143: variables.
+//! C-1 – C-4, C-35, C-36, C-48, C-62, C-143: environment variables.
 
+use oxds_core::ads::NameSyntax;
 use serde_json::json;
 
 use super::{environment, minimal, server, with};
-use crate::bootstrap::source::{CONFIG_VARIABLE, FILE_VARIABLE};
+use crate::bootstrap::environment::{CONFIG_VARIABLE, FILE_VARIABLE};
 use crate::bootstrap::*;
 
 #[test]
-fn c1_the_file_is_used_and_the_inline_variable_not_looked_at() {
+fn c1_file_variable_wins_over_config_variable() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(
         file.path(),
@@ -24,7 +25,7 @@ fn c1_the_file_is_used_and_the_inline_variable_not_looked_at() {
 }
 
 #[test]
-fn c2_an_unreadable_file_is_an_error_that_names_it() {
+fn c2_unreadable_file_is_error_with_its_path() {
     let inline = minimal().to_string();
     let variables = [
         (FILE_VARIABLE, "/does/not/exist.json"),
@@ -38,7 +39,7 @@ fn c2_an_unreadable_file_is_an_error_that_names_it() {
 }
 
 #[test]
-fn c3_without_either_variable_the_error_names_both() {
+fn c3_missing_variables_error_names_both() {
     let error = environment(&[]).unwrap_err();
     assert_eq!(error, BootstrapError::Missing);
     let text = error.to_string();
@@ -49,7 +50,7 @@ fn c3_without_either_variable_the_error_names_both() {
 }
 
 #[tokio::test]
-async fn c4_pools_with_different_bootstraps_live_side_by_side() {
+async fn c4_pools_have_separate_bootstraps() {
     let pool = |uri: &str| crate::ClientPool::new(Bootstrap::builder(uri).build().unwrap());
     let (one, two) = (pool("one:1"), pool("two:2"));
     assert_eq!(one.client("xds:///a").bootstrap().servers()[0].uri, "one:1");
@@ -57,7 +58,7 @@ async fn c4_pools_with_different_bootstraps_live_side_by_side() {
 }
 
 #[test]
-fn c35_without_fallback_only_the_first_server_of_every_list_is_kept() {
+fn c35_fallback_off_keeps_first_server_of_each_list() {
     let mut json = with("xds_servers", json!([server("one:1"), server("two:2")]));
     json["authorities"] = json!({ "a": { "xds_servers": [server("three:3"), server("four:4")] } });
     let json = json.to_string();
@@ -78,8 +79,8 @@ fn c35_without_fallback_only_the_first_server_of_every_list_is_kept() {
 }
 
 #[test]
-fn c48_without_federation_there_are_no_authorities() {
-    // Not even looked at: the list would be an error.
+fn c48_federation_off_ignores_authorities() {
+    // The invalid list would be an error if it were read.
     let json = with("authorities", json!([])).to_string();
     let read = |value| {
         environment(&[
@@ -97,7 +98,7 @@ fn c48_without_federation_there_are_no_authorities() {
 }
 
 #[test]
-fn c143_the_rule_before_a85_can_be_asked_for() {
+fn c143_environment_selects_metrics_rule_before_a85() {
     let json = minimal().to_string();
     for (value, expected) in [
         ("false", false),
@@ -115,7 +116,7 @@ fn c143_the_rule_before_a85_can_be_asked_for() {
 }
 
 #[test]
-fn c62_the_variable_that_once_allowed_v3_is_not_looked_at() {
+fn c62_v3_support_variable_is_ignored() {
     let json = minimal().to_string();
     let unset = environment(&[(CONFIG_VARIABLE, &json)]).unwrap();
     for value in ["true", "false", ""] {
@@ -127,7 +128,7 @@ fn c62_the_variable_that_once_allowed_v3_is_not_looked_at() {
 }
 
 #[test]
-fn c36_fallback_on_reachability_only_is_an_unknown_key_unless_turned_on() {
+fn c36_reachability_only_is_unknown_field_by_default() {
     let json = |value| {
         let mut json = with("xds_servers", json!([server("one:1")]));
         json["authorities"] = json!({ "a": { "fallback_on_reachability_only": value }, "b": {} });

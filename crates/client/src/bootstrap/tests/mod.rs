@@ -1,4 +1,4 @@
-//! What a bootstrap may say.
+//! Tests of reading and writing bootstraps.
 
 mod credentials;
 mod environment;
@@ -8,7 +8,7 @@ mod whole;
 
 use serde_json::json;
 
-use super::source::from_variables;
+use super::from_env::from_variables;
 use super::*;
 
 fn server(uri: &str) -> serde_json::Value {
@@ -33,7 +33,7 @@ fn error(json: &serde_json::Value) -> String {
     read(json).unwrap_err().to_string()
 }
 
-/// Reads with these variables and no others.
+/// Reads a bootstrap with these environment variables and no others.
 fn environment(variables: &[(&str, &str)]) -> Result<Bootstrap, BootstrapError> {
     let variable = |name: &str| {
         let found = variables.iter().find(|(variable, _)| *variable == name);

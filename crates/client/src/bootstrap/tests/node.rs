@@ -1,4 +1,4 @@
-//! C-22 – C-25: the node.
+//! C-22 – C-25: `node`.
 
 use envoy_types::pb::google::protobuf::value::Kind;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{minimal, read, with};
 
 #[test]
-fn c22_the_node_goes_out_as_it_was_written() {
+fn c22_node_fields_are_sent_as_written() {
     let node = json!({
         "id": "me", "cluster": "shop",
         "locality": { "region": "r", "zone": "z", "sub_zone": "s" },
@@ -37,14 +37,14 @@ fn c22_the_node_goes_out_as_it_was_written() {
 }
 
 #[test]
-fn c23_without_a_node_one_goes_out_that_says_what_the_client_is() {
+fn c23_missing_node_is_sent_with_user_agent() {
     let bootstrap = read(&minimal()).unwrap();
     assert_eq!(bootstrap.node().id, "");
     assert_eq!(bootstrap.node().user_agent_name, "oxds");
 }
 
 #[test]
-fn c24_a_file_does_not_speak_for_the_library() {
+fn c24_file_cannot_set_user_agent() {
     let node = json!({ "id": "me", "user_agent_name": "other", "client_features": ["lie"], "build_version": "0" });
     let bootstrap = read(&with("node", node)).unwrap();
     assert_eq!(bootstrap.node().user_agent_name, "oxds");
@@ -52,7 +52,7 @@ fn c24_a_file_does_not_speak_for_the_library() {
 }
 
 #[test]
-fn c25_the_client_says_which_features_it_has() {
+fn c25_node_lists_client_features() {
     let features = read(&minimal()).unwrap().node().client_features.clone();
     for feature in [
         "envoy.lb.does_not_support_overprovisioning",

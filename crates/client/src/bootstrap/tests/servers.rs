@@ -1,4 +1,4 @@
-//! C-8 – C-13, C-19 – C-21: servers, their credentials and features.
+//! C-8 – C-13, C-19 – C-21: `xds_servers`, their credentials and features.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use serde_json::json;
 
 use super::{error, read, server, with};
 use crate::bootstrap::*;
-use crate::credentials::Insecure;
-use crate::transport::Place;
+use crate::net::credentials::{Configured, CredentialTypes, Insecure};
+use crate::net::transport::DialTarget;
 
 #[test]
-fn c8_servers_are_required_at_the_top_even_if_every_authority_has_its_own() {
+fn c8_top_level_servers_are_required() {
     for servers in [json!(null), json!([])] {
         let mut json = with("xds_servers", servers);
         json["authorities"] = json!({ "a": { "xds_servers": [server("cp:1")] } });
@@ -23,7 +23,7 @@ fn c8_servers_are_required_at_the_top_even_if_every_authority_has_its_own() {
 }
 
 #[test]
-fn c9_a_server_has_a_uri() {
+fn c9_server_without_uri_is_error() {
     for uri in [json!(null), json!("")] {
         let json = with(
             "xds_servers",
@@ -41,20 +41,20 @@ fn c9_a_server_has_a_uri() {
 }
 
 #[test]
-fn c10_a_uri_is_a_grpc_target() {
+fn c10_server_uri_must_be_grpc_target() {
     let bootstrap = read(&with(
         "xds_servers",
         json!([server("unix:///etc/istio/xds")]),
     ))
     .unwrap();
     assert_eq!(
-        bootstrap.servers()[0].address.place(),
-        &Place::Unix("/etc/istio/xds".into())
+        bootstrap.servers()[0].address.target(),
+        &DialTarget::Unix("/etc/istio/xds".into())
     );
 }
 
 #[test]
-fn c10_addresses_have_the_default_port_of_grpc() {
+fn c10_address_without_port_gets_443() {
     for (uri, address) in [
         ("ipv4:10.0.0.1", "10.0.0.1:443"),
         ("ipv6:[::1]", "[::1]:443"),
@@ -62,8 +62,8 @@ fn c10_addresses_have_the_default_port_of_grpc() {
         ("ipv4:10.0.0.1:80", "10.0.0.1:80"),
     ] {
         let bootstrap = read(&with("xds_servers", json!([server(uri)]))).unwrap();
-        let expected = Place::Addresses(vec![address.parse().unwrap()]);
-        assert_eq!(bootstrap.servers()[0].address.place(), &expected, "{uri}");
+        let expected = DialTarget::Addresses(vec![address.parse().unwrap()]);
+        assert_eq!(bootstrap.servers()[0].address.target(), &expected, "{uri}");
     }
     for uri in ["ipv4:[::1]:80", "ipv6:10.0.0.1:80", "ipv4:host:80", "ipv4:"] {
         let error = error(&with("xds_servers", json!([server(uri)])));
@@ -72,7 +72,7 @@ fn c10_addresses_have_the_default_port_of_grpc() {
 }
 
 #[test]
-fn c11_c14_the_first_type_of_credentials_that_is_known_wins() {
+fn c11_c14_first_known_credential_type_wins() {
     let creds = json!([{ "type": "unknown" }, { "type": "insecure" }, { "type": "tls" }]);
     let json = with(
         "xds_servers",
@@ -85,13 +85,13 @@ fn c11_c14_the_first_type_of_credentials_that_is_known_wins() {
 }
 
 #[test]
-fn c12_without_a_known_type_the_bootstrap_is_rejected() {
+fn c12_no_known_credential_type_is_error() {
     for (creds, found) in [
         (json!(null), "must be set"),
-        (json!([]), "but none"),
+        (json!([]), "found none"),
         (
             json!([{ "type": "other" }, { "type": "another" }]),
-            "but other, another",
+            "found other, another",
         ),
     ] {
         let json = with(
@@ -107,7 +107,7 @@ fn c12_without_a_known_type_the_bootstrap_is_rejected() {
 }
 
 #[test]
-fn c13_the_config_of_the_chosen_type_counts_and_no_other() {
+fn c13_only_config_of_chosen_type_is_checked() {
     let types = CredentialTypes::default().with("strict", |config| match config {
         Some(config) if config["key"].is_string() => Ok(Arc::new(Insecure)),
         _ => Err("must have a key".to_owned()),
@@ -132,7 +132,7 @@ fn c13_the_config_of_the_chosen_type_counts_and_no_other() {
 }
 
 #[test]
-fn c19_c20_c21_features_are_kept_per_server_and_unknown_ones_ignored() {
+fn c19_c20_c21_features_are_per_server_unknown_ignored() {
     let mut one = server("one:1");
     one["server_features"] = json!([
         "xds_v3",

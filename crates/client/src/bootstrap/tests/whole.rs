@@ -1,4 +1,4 @@
-//! C-6, C-7, C-28 – C-30, C-33: the whole of it, authorities, templates.
+//! C-6, C-7, C-28 – C-30, C-33: whole documents, authorities, templates.
 
 use serde_json::json;
 
@@ -6,13 +6,13 @@ use super::{error, read, server, with};
 use crate::bootstrap::*;
 
 #[test]
-fn c6_what_is_wrong_is_named_by_line_or_field() {
+fn c6_error_names_line_or_field() {
     let syntax = Bootstrap::from_json("{\n  \"xds_servers\": [,]\n}")
         .unwrap_err()
         .to_string();
     assert!(syntax.starts_with("bootstrap:2:19: "), "{syntax}");
     for (json, path) in [
-        (json!([]), "the whole"),
+        (json!([]), "the document"),
         (with("node", json!("me")), "node"),
         (with("node", json!({ "id": 7 })), "node.id"),
         (
@@ -36,7 +36,7 @@ fn c6_what_is_wrong_is_named_by_line_or_field() {
 }
 
 #[test]
-fn c6_an_empty_file_is_an_error_at_its_start() {
+fn c6_empty_file_is_error_at_line_one() {
     let error = Bootstrap::from_json("").unwrap_err();
     let BootstrapError::Syntax { line, column, .. } = error else {
         panic!("{error:?}");
@@ -45,7 +45,7 @@ fn c6_an_empty_file_is_an_error_at_its_start() {
 }
 
 #[test]
-fn c7_unknown_keys_are_ignored_everywhere() {
+fn c7_unknown_fields_are_ignored() {
     let mut json = with("node", json!({ "id": "me", "later": 1 }));
     json["later"] = json!({});
     json["xds_servers"][0]["later"] = json!([]);
@@ -54,7 +54,7 @@ fn c7_unknown_keys_are_ignored_everywhere() {
 }
 
 #[test]
-fn c28_c29_an_authority_has_its_own_servers_or_none() {
+fn c28_c29_authority_servers_are_optional() {
     let authorities = json!({ "a": {}, "b": { "xds_servers": [server("b:1")] } });
     let bootstrap = read(&with("authorities", authorities)).unwrap();
     assert!(bootstrap.authorities()["a"].servers.is_empty());
@@ -62,7 +62,7 @@ fn c28_c29_an_authority_has_its_own_servers_or_none() {
 }
 
 #[test]
-fn c30_the_template_of_an_authority_names_it() {
+fn c30_authority_template_must_name_authority() {
     let template = |template: &str| {
         with(
             "authorities",
@@ -83,7 +83,7 @@ fn c30_the_template_of_an_authority_names_it() {
 }
 
 #[test]
-fn a_bootstrap_that_is_written_reads_back_the_same() {
+fn written_bootstrap_reads_back_equal() {
     let json = json!({
         "xds_servers": [server("one:1"), server("unix:/two")],
         "node": { "id": "me", "cluster": "c", "locality": { "zone": "z" }, "metadata": { "a": [null, 1.5] } },
@@ -99,7 +99,7 @@ fn a_bootstrap_that_is_written_reads_back_the_same() {
 }
 
 #[test]
-fn a_builder_makes_what_a_file_would_say() {
+fn builder_equals_json() {
     let built = Bootstrap::builder("one:1")
         .fallback_server("two:2")
         .node_id("me")
@@ -115,7 +115,7 @@ fn a_builder_makes_what_a_file_would_say() {
 }
 
 #[test]
-fn c33_a_server_needs_a_template_when_it_starts_and_not_before() {
+fn c33_server_template_is_required_only_for_servers() {
     let servers = r#""xds_servers":[{"server_uri":"cp:1","channel_creds":[{"type":"insecure"}]}]"#;
     let listening = "[::1]:50051".parse().unwrap();
     let without = Bootstrap::from_json(&format!("{{{servers}}}")).unwrap();

@@ -1,4 +1,4 @@
-//! What config sources mean.
+//! Tests of reading config sources.
 
 use envoy_types::pb::envoy::config::core::v3::grpc_service::{EnvoyGrpc, GoogleGrpc};
 use envoy_types::pb::envoy::config::core::v3::{
@@ -52,7 +52,7 @@ fn seconds(seconds: i64) -> Option<protobuf::Duration> {
 }
 
 #[test]
-fn ads_and_self_are_the_clients_own_servers() {
+fn ads_and_self_mean_the_clients_own_servers() {
     let ads = ConfigSourceSpecifier::Ads(AggregatedConfigSource {});
     let own = ConfigSourceSpecifier::Self_(SelfConfigSource::default());
     for specifier in [ads, own] {
@@ -61,7 +61,7 @@ fn ads_and_self_are_the_clients_own_servers() {
 }
 
 #[test]
-fn c262_c263_a_path_is_a_file() {
+fn c262_c263_path_is_a_file_source() {
     #[allow(deprecated)]
     let old = ConfigSourceSpecifier::Path("a.yaml".into());
     assert_eq!(read(old), Ok(Source::file("a.yaml")));
@@ -83,7 +83,7 @@ fn c262_c263_a_path_is_a_file() {
 }
 
 #[test]
-fn c271_grpc_has_servers_in_order_and_a_variant() {
+fn c271_grpc_keeps_server_order_and_variant() {
     for (api_type, protocol, aggregated) in [
         (ApiType::Grpc, Protocol::Sotw, false),
         (ApiType::DeltaGrpc, Protocol::Delta, false),
@@ -95,7 +95,7 @@ fn c271_grpc_has_servers_in_order_and_a_variant() {
             ..api(api_type)
         };
         let source = read(ConfigSourceSpecifier::ApiConfigSource(config)).unwrap();
-        let Origin::Grpc(grpc) = &source.origin else {
+        let SourceSpecifier::Grpc(grpc) = &source.specifier else {
             panic!("{source:?}");
         };
         let uris: Vec<_> = grpc.servers.iter().map(|server| &*server.uri).collect();
@@ -105,7 +105,7 @@ fn c271_grpc_has_servers_in_order_and_a_variant() {
 }
 
 #[test]
-fn c266_c268_rest_has_clusters_and_a_pace() {
+fn c266_c268_rest_keeps_cluster_order_and_intervals() {
     let config = ApiConfigSource {
         cluster_names: vec!["xds".into(), "spare".into()],
         refresh_delay: seconds(7),
@@ -120,9 +120,9 @@ fn c266_c268_rest_has_clusters_and_a_pace() {
     assert_eq!(source, Ok(expected.into()));
 }
 
-/// Given ADS asked for over REST / the error says that ADS needs gRPC; over gRPC, it is one stream for all kinds.
+/// Given `ads_config` with REST / the error says that ADS needs gRPC; with gRPC, one stream carries all types.
 #[test]
-fn c270_ads_over_rest_is_an_error_that_says_so() {
+fn c270_ads_over_rest_is_error() {
     let rest = ApiConfigSource {
         cluster_names: vec!["xds".into()],
         refresh_delay: seconds(1),
@@ -132,7 +132,9 @@ fn c270_ads_over_rest_is_an_error_that_says_so() {
     let field = "ads_config.api_type".to_owned();
     assert_eq!(error, SourceError::AdsOverRest { field });
     assert!(
-        error.to_string().contains("ADS, which needs gRPC"),
+        error
+            .to_string()
+            .contains("ADS is one stream for all types, and needs gRPC"),
         "{error}"
     );
     let grpc = ApiConfigSource {
@@ -144,7 +146,7 @@ fn c270_ads_over_rest_is_an_error_that_says_so() {
 }
 
 #[test]
-fn what_will_not_do_is_told_by_its_field() {
+fn invalid_fields_are_named_in_errors() {
     let rest = |config| ApiConfigSource {
         cluster_names: vec!["xds".into()],
         ..config
@@ -159,15 +161,15 @@ fn what_will_not_do_is_told_by_its_field() {
                 grpc_services: vec![envoy("nope")],
                 ..api(ApiType::Grpc)
             },
-            "api_config_source.grpc_services[0].envoy_grpc.cluster_name: where the cluster \"nope\" is was not said",
+            "api_config_source.grpc_services[0].envoy_grpc.cluster_name: cluster \"nope\" not found: give its address in code",
         ),
         (
             rest(api(ApiType::Grpc)),
-            "api_config_source.cluster_names: is for REST: gRPC has grpc_services",
+            "api_config_source.cluster_names: must be empty: it is for REST, gRPC uses grpc_services",
         ),
         (
             rest(api(ApiType::Rest)),
-            "api_config_source.refresh_delay: is required by REST",
+            "api_config_source.refresh_delay: must be set for REST",
         ),
         (
             api(ApiType::Rest),
@@ -175,7 +177,7 @@ fn what_will_not_do_is_told_by_its_field() {
         ),
         (
             ApiConfigSource::default(),
-            "api_config_source.api_type: is none that is known",
+            "api_config_source.api_type: must be REST, GRPC, DELTA_GRPC, AGGREGATED_GRPC or AGGREGATED_DELTA_GRPC",
         ),
     ] {
         let found = read(ConfigSourceSpecifier::ApiConfigSource(config)).unwrap_err();

@@ -1,0 +1,61 @@
+//! Environment variables that select a bootstrap or change how it is read.
+
+use std::ffi::OsString;
+
+use crate::net::credentials::CredentialTypes;
+
+/// Environment variable with the path of the bootstrap file (gRFC A27).
+pub const FILE_VARIABLE: &str = "GRPC_XDS_BOOTSTRAP";
+/// Environment variable with the bootstrap itself, as JSON (gRFC A27).
+pub const CONFIG_VARIABLE: &str = "GRPC_XDS_BOOTSTRAP_CONFIG";
+
+/// Parts of a bootstrap that the environment turns on or off.
+///
+/// A variable is `true` or `false`, in any case; any other value keeps the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Switches {
+    /// Servers after the first of a list are used (gRFC A71).
+    pub(super) fallback: bool,
+    /// Names have authorities (gRFC A47).
+    pub(super) federation: bool,
+    /// `fallback_on_reachability_only` is read (gRFC A95).
+    pub(super) endpoint_fallback: bool,
+    /// `allowed_grpc_services` is read (gRFC A102), which two HTTP filters need.
+    pub(super) allowed_grpc_services: bool,
+    /// Load reports contain the ORCA metrics that a cluster lists (gRFC A85); otherwise every named metric (gRFC A64).
+    pub(super) listed_metrics: bool,
+    /// `call_creds` of the default types are read (gRFC A97).
+    call_credentials: bool,
+}
+
+impl Switches {
+    pub(super) fn from_env() -> Self {
+        Self::from_variables(|name| std::env::var_os(name))
+    }
+
+    pub(super) fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let equals = |name: &str, expected: &str| {
+            let name = format!("GRPC_EXPERIMENTAL_XDS_{name}");
+            variable(&name).is_some_and(|value| value.eq_ignore_ascii_case(expected))
+        };
+        Self {
+            fallback: !equals("FALLBACK", "false"),
+            federation: !equals("FEDERATION", "false"),
+            endpoint_fallback: equals("ENDPOINT_FALLBACK", "true"),
+            allowed_grpc_services: equals("EXT_PROC_ON_CLIENT", "true")
+                || equals("EXT_AUTHZ_ON_CLIENT", "true"),
+            listed_metrics: !equals("ORCA_LRS_PROPAGATION", "false"),
+            call_credentials: equals("BOOTSTRAP_CALL_CREDS", "true"),
+        }
+    }
+
+    /// Returns the default credential types.
+    pub(super) fn types(self) -> CredentialTypes {
+        let types = CredentialTypes::default();
+        #[cfg(feature = "tls")]
+        if self.call_credentials {
+            return types.with_jwt_token_file();
+        }
+        types
+    }
+}

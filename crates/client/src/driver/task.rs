@@ -1,0 +1,356 @@
+//! The task of a client. It makes no decision about the protocol: the state machine does.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use oxds_core::ads::{AdsTransmit, AuthorityId, Client, ClientEvent, ServerId};
+use oxds_core::time::Instant;
+use oxds_types::ResourceType;
+use oxds_types::name::{WILDCARD, collection_of, selects_many};
+use tokio::sync::mpsc;
+
+use super::command::{Command, WatchEntry, Watcher};
+use super::flow_control::FlowControl;
+use super::status::dump;
+use crate::random::random;
+use crate::source::{Feed, SourceEvent};
+use crate::telemetry::Telemetry;
+use crate::timer::sleep_until;
+use crate::watch::{RawResource, WatchEvent, WatcherQueue};
+
+/// The task of a client.
+pub(super) struct ClientDriver {
+    machine: Client,
+    /// By the index of their [`ServerId`].
+    connections: Vec<Connection>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    watchers: HashMap<(ResourceType, Arc<str>), Vec<Watcher>>,
+    /// Number of watchers of collections (`*` included).
+    collection_watchers: usize,
+    slow_watcher_timeout: Duration,
+    telemetry: Telemetry,
+    /// Start of the state machine's clock.
+    epoch: tokio::time::Instant,
+}
+
+/// IO of one server.
+struct Connection {
+    id: ServerId,
+    feed: Feed,
+    flow_control: FlowControl,
+}
+
+impl ClientDriver {
+    /// Creates the driver. `feeds` are the servers of the state machine's configuration, in order.
+    pub(super) fn new(
+        feeds: impl IntoIterator<Item = (ServerId, Feed)>,
+        machine: Client,
+        commands: mpsc::UnboundedReceiver<Command>,
+        slow_watcher_timeout: Duration,
+        telemetry: Telemetry,
+    ) -> Self {
+        let connection = |(id, feed)| Connection {
+            id,
+            feed,
+            flow_control: FlowControl::default(),
+        };
+        Self {
+            machine,
+            connections: feeds.into_iter().map(connection).collect(),
+            commands,
+            watchers: HashMap::new(),
+            collection_watchers: 0,
+            slow_watcher_timeout,
+            telemetry,
+            epoch: tokio::time::Instant::now(),
+        }
+    }
+
+    /// Runs until the last handle and watch are dropped. The sockets close then.
+    pub(super) async fn run(mut self) {
+        // Index of the connection whose event caused the updates to deliver.
+        let mut cause = None;
+        loop {
+            self.settle(cause.take());
+            let timeout = self
+                .machine
+                .poll_timeout()
+                .map(|at| self.epoch + at.since_epoch());
+            tokio::select! {
+                command = self.commands.recv() => match command {
+                    Some(command) => self.handle_commands(command),
+                    None => return,
+                },
+                (index, event) = next_event(&mut self.connections) => {
+                    self.handle_source_event(index, event);
+                    cause = Some(index);
+                }
+                () = sleep_until(timeout) => self.machine.handle_timeout(self.now()),
+            }
+        }
+    }
+
+    fn now(&self) -> Instant {
+        Instant::from_epoch(self.epoch.elapsed())
+    }
+
+    fn handle_commands(&mut self, first: Command) {
+        let mut next = Some(first);
+        // All queued commands are handled before requests are written, so that watches that start together share one request
+        // (C-77).
+        while let Some(command) = next {
+            match command {
+                Command::Watch(authority, entry) => self.watch(authority, entry),
+                Command::Unwatch(entry) => self.unwatch(entry),
+                Command::Register(parser) => self.machine.register(parser),
+                Command::Dump(sender) => drop(sender.send(dump(&self.machine, self.now()))),
+            }
+            next = self.commands.try_recv().ok();
+        }
+    }
+
+    fn watch(&mut self, authority: AuthorityId, entry: WatchEntry) {
+        let WatchEntry {
+            resource_type,
+            name,
+            watcher,
+        } = entry;
+        let is_collection = selects_many(&name);
+        for event in self.machine.watch(authority, &resource_type, &name) {
+            let is_member = is_collection && subject(&event).1 != &name;
+            let Some(event) = self.watch_event(event) else {
+                continue;
+            };
+            match is_member {
+                true => watcher.queue.put_member(event),
+                false => watcher.queue.put(event.with_name(&watcher.spelled)),
+            }
+        }
+        let cached = self.machine.cached(&resource_type, &name);
+        self.telemetry
+            .resource(&resource_type, &name, cached.as_ref());
+        self.collection_watchers += usize::from(is_collection);
+        match self.watchers.entry((resource_type, name)) {
+            Entry::Occupied(mut watchers) => watchers.get_mut().push(watcher),
+            // Most names have one watcher: `vec!` allocates no room for more.
+            Entry::Vacant(vacant) => {
+                vacant.insert(vec![watcher]);
+            }
+        }
+    }
+
+    fn unwatch(&mut self, entry: WatchEntry) {
+        let key = (entry.resource_type, entry.name);
+        let Some(watchers) = self.watchers.get_mut(&key) else {
+            return;
+        };
+        let Some(index) = watchers
+            .iter()
+            .position(|watcher| watcher.is_same(&entry.watcher))
+        else {
+            return;
+        };
+        watchers.swap_remove(index);
+        self.collection_watchers -= usize::from(selects_many(&key.1));
+        if watchers.is_empty() {
+            self.watchers.remove(&key);
+        }
+        self.machine.unwatch(&key.0, &key.1);
+        if selects_many(&key.1) {
+            // The members of the collection may be unwatched too.
+            self.telemetry.remove_unwatched(&self.machine);
+        } else {
+            let cached = self.machine.cached(&key.0, &key.1);
+            self.telemetry.resource(&key.0, &key.1, cached.as_ref());
+        }
+    }
+
+    fn handle_source_event(&mut self, index: usize, event: SourceEvent) {
+        let now = self.now();
+        let (id, telemetry) = (self.connections[index].id, &mut self.telemetry);
+        match event {
+            SourceEvent::Opened(addresses) => {
+                telemetry.opened(id, addresses);
+                self.machine.handle_opened(id);
+            }
+            SourceEvent::Response(response) => {
+                telemetry.response(id, &response);
+                let updates = self.machine.handle_response(now, id, response);
+                telemetry.updates(id, updates.as_ref());
+            }
+            SourceEvent::DeltaResponse(response) => {
+                telemetry.response(id, &response);
+                let updates = self.machine.handle_delta_response(now, id, response);
+                telemetry.updates(id, updates.as_ref());
+            }
+            SourceEvent::Unchanged => self.machine.handle_unchanged(id),
+            SourceEvent::PollFailed(cause) => {
+                telemetry.poll_failed(id, &cause);
+                self.machine.handle_unanswered(id, &cause);
+            }
+            SourceEvent::Invalid(reason) => {
+                let updates = self.machine.handle_unreadable(now, id, &reason);
+                telemetry.updates(id, updates.as_ref());
+            }
+            SourceEvent::Closed(end) => {
+                let cause = end.to_string();
+                telemetry.closed(id, &cause);
+                self.machine.handle_closed(now, id, &cause, random());
+            }
+        }
+    }
+
+    /// Does everything that the state machine asks for.
+    fn settle(&mut self, cause: Option<usize>) {
+        while let Some((server, transmit)) = self.machine.poll_transmit(self.now()) {
+            self.transmit(server, transmit);
+        }
+        self.telemetry.servers(&self.machine);
+        while let Some(event) = self.machine.poll_event() {
+            self.deliver(event, cause);
+        }
+    }
+
+    fn transmit(&mut self, server: ServerId, transmit: AdsTransmit) {
+        let feed = &mut self.connections[server.index()].feed;
+        match &transmit {
+            AdsTransmit::Open if feed.has_connection() => self.telemetry.connecting(server),
+            AdsTransmit::SotwRequest(request) => self.telemetry.request(server, request),
+            AdsTransmit::DeltaRequest(request) => self.telemetry.request(server, request),
+            AdsTransmit::Close => self.telemetry.disconnected(server),
+            AdsTransmit::Open => {}
+        }
+        feed.transmit(transmit);
+    }
+
+    /// Delivers an event to the watchers of its resource, and of the collections that contain it.
+    fn deliver(&mut self, event: ClientEvent, cause: Option<usize>) {
+        let (resource_type, name) = subject(&event);
+        let (resource_type, name) = (resource_type.clone(), Arc::clone(name));
+        let cached = self.machine.cached(&resource_type, &name);
+        self.telemetry.event(&event, cached.as_ref());
+        self.telemetry
+            .resource(&resource_type, &name, cached.as_ref());
+        let Some(event) = self.watch_event(event) else {
+            return;
+        };
+        let mut queues: Vec<&Arc<WatcherQueue>> = Vec::new();
+        let watchers = self
+            .watchers
+            .get(&(resource_type.clone(), Arc::clone(&name)));
+        for watcher in watchers.into_iter().flatten() {
+            watcher.queue.put(event.clone().with_name(&watcher.spelled));
+            queues.push(&watcher.queue);
+        }
+        if self.collection_watchers > 0 && !selects_many(&name) {
+            let collections = collection_of(&name).into_iter();
+            for collection in collections.chain([WILDCARD.to_owned()]) {
+                let watchers = self
+                    .watchers
+                    .get(&(resource_type.clone(), collection.into()));
+                for watcher in watchers.into_iter().flatten() {
+                    watcher.queue.put_member(event.clone());
+                    queues.push(&watcher.queue);
+                }
+            }
+        }
+        if let Some(cause) = cause {
+            let flow_control = &mut self.connections[cause].flow_control;
+            for queue in queues {
+                flow_control.wait_for(queue, self.slow_watcher_timeout);
+            }
+        }
+    }
+
+    /// Converts an event for watchers; `None` if it is only for the log.
+    fn watch_event(&self, event: ClientEvent) -> Option<WatchEvent> {
+        Some(match event {
+            ClientEvent::Changed {
+                resource_type,
+                name,
+                resource,
+            } => {
+                let cached = self.machine.cached(&resource_type, &name);
+                let held = cached.as_ref().and_then(|cached| cached.held);
+                let ttl = cached.as_ref().and_then(|cached| cached.ttl);
+                WatchEvent::Changed {
+                    resource_type,
+                    name,
+                    resource: resource.map(|resource| RawResource::new(resource, held, ttl)),
+                }
+            }
+            ClientEvent::Ambient {
+                resource_type,
+                name,
+                error,
+            } => WatchEvent::Ambient {
+                resource_type,
+                name,
+                error,
+            },
+            // gRFC A53: the resource stays in use, so watchers are not notified.
+            ClientEvent::DeletionIgnored { .. } => return None,
+        })
+    }
+}
+
+impl Connection {
+    /// Waits for the next event, after the watchers have read the updates of the last one. Cancel-safe.
+    async fn next(&mut self) -> SourceEvent {
+        self.flow_control.ready().await;
+        self.feed.next().await
+    }
+}
+
+/// Returns the type and name of the resource that an event is about.
+fn subject(event: &ClientEvent) -> (&ResourceType, &Arc<str>) {
+    let (ClientEvent::Changed {
+        resource_type,
+        name,
+        ..
+    }
+    | ClientEvent::Ambient {
+        resource_type,
+        name,
+        ..
+    }
+    | ClientEvent::DeletionIgnored {
+        resource_type,
+        name,
+    }) = event;
+    (resource_type, name)
+}
+
+/// Waits for the next event of any connection, and returns it with the connection's index. Cancel-safe.
+async fn next_event(connections: &mut [Connection]) -> (usize, SourceEvent) {
+    let next = |connection| Box::pin(Connection::next(connection));
+    let mut events: Vec<_> = connections.iter_mut().map(next).collect();
+    poll_fn(|cx| {
+        for (index, event) in events.iter_mut().enumerate() {
+            if let Poll::Ready(event) = event.as_mut().poll(cx) {
+                return Poll::Ready((index, event));
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// Closes the queues of all watchers, including those whose command is still queued, so that they get `None`.
+impl Drop for ClientDriver {
+    fn drop(&mut self) {
+        self.commands.close();
+        while let Ok(command) = self.commands.try_recv() {
+            if let Command::Watch(_, entry) = command {
+                entry.watcher.queue.close();
+            }
+        }
+        for watcher in self.watchers.values().flatten() {
+            watcher.queue.close();
+        }
+    }
+}

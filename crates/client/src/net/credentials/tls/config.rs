@@ -1,0 +1,110 @@
+//! Converts certificate files into a rustls configuration.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use oxds_types::file::FileError;
+use oxds_types::pem;
+use oxds_types::reload::{Contents, Reloadable};
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::ServerCertVerifier;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::version::{TLS12, TLS13};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::net::credentials::spiffe::{BundleMap, SpiffeVerifier};
+use crate::net::credentials::{CertificateFiles, Trust};
+
+/// Reads the files for the first time, and returns a configuration that can be reloaded.
+pub(super) fn open(
+    files: &CertificateFiles,
+) -> Result<Reloadable<ClientConfig, FileError>, FileError> {
+    let trusted = match &files.trust {
+        Trust::System => None,
+        Trust::Authorities(path) | Trust::Spiffe(path) => Some(path),
+    };
+    let own = files.identity.iter();
+    let own = own.flat_map(|identity| [&identity.certificate, &identity.key]);
+    let paths = trusted.into_iter().chain(own).cloned().collect();
+    let trust = files.trust.clone();
+    Reloadable::open(paths, move |paths, contents| {
+        config(&trust, paths, contents)
+    })
+}
+
+/// Builds the configuration. The files are in the order of [`open`]: authorities (unless the system's are used), certificate,
+/// key.
+fn config(
+    trust: &Trust,
+    paths: &[PathBuf],
+    contents: &Contents,
+) -> Result<ClientConfig, FileError> {
+    let mut files = paths.iter().map(PathBuf::as_path).zip(contents);
+    let provider = Arc::new(ring::default_provider());
+    let verifier = verifier(trust, &mut files, &provider)?;
+    let own = (files.next(), files.next());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(|error| FileError::new(Path::new("TLS"), error))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    Ok(match own {
+        (Some((chain_path, chain)), Some((key_path, key))) => config
+            .with_client_auth_cert(
+                pem::certificates(chain_path, chain)?,
+                pem::key(key_path, key)?,
+            )
+            .map_err(|error| FileError::new(chain_path, error))?,
+        _ => config.with_no_client_auth(),
+    })
+}
+
+fn verifier<'a>(
+    trust: &Trust,
+    files: &mut impl Iterator<Item = (&'a Path, &'a Vec<u8>)>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, FileError> {
+    let system = Path::new("the system's certificates");
+    let (path, contents) = match trust {
+        Trust::System => (system, None),
+        Trust::Authorities(_) | Trust::Spiffe(_) => {
+            let file = files.next();
+            file.map_or((system, None), |(path, contents)| (path, Some(contents)))
+        }
+    };
+    let roots = match (trust, contents) {
+        (Trust::Spiffe(_), Some(json)) => {
+            let map = BundleMap::parse(json).map_err(|fault| FileError::new(path, fault))?;
+            return Ok(Arc::new(SpiffeVerifier::new(map, provider)));
+        }
+        (_, Some(pem)) => authorities(path, pem)?,
+        (_, None) => system_roots(path)?,
+    };
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    Ok(verifier
+        .build()
+        .map_err(|error| FileError::new(path, error))?)
+}
+
+fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, FileError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in pem::certificates(path, pem)? {
+        let added = roots.add(certificate);
+        added.map_err(|error| FileError::new(path, error))?;
+    }
+    Ok(roots)
+}
+
+/// Loads the system's authorities. Invalid certificates are skipped, as other programs do; it is an error if none is left.
+fn system_roots(path: &Path) -> Result<RootCertStore, FileError> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let reasons: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
+        let reason = format!("no valid certificate found: {}", reasons.join(", "));
+        return Err(FileError::new(path, reason));
+    }
+    Ok(roots)
+}

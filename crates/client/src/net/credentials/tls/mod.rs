@@ -1,0 +1,127 @@
+//! TLS to a control plane, with certificates that are reloaded from their files.
+
+mod config;
+
+use std::fmt::Display;
+use std::io;
+use std::sync::Arc;
+
+use oxds_types::file::FileError;
+use oxds_types::reload::Reloadable;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{CertificateError, ClientConfig, Error};
+
+use super::blocking::blocking;
+use super::{CertificateFiles, ChannelCredentials, Pending};
+use crate::net::transport::{Http, Socket};
+
+/// Channel credentials `tls`: TLS 1.2 or 1.3 (gRFC A65).
+///
+/// The files are read before the first connection, and again before the first connection after each `refresh_interval`.
+/// If a reload fails, the error is logged once and the last valid certificates stay in use. If no read has succeeded yet,
+/// connections fail with the error.
+#[derive(Debug)]
+pub struct TlsCredentials {
+    files: CertificateFiles,
+    /// Locked while files are read, so that concurrent connections wait for the same read.
+    loaded: Mutex<Option<LoadedFiles>>,
+}
+
+/// Contents of the files.
+#[derive(Debug)]
+struct LoadedFiles {
+    settings: Arc<Reloadable<ClientConfig, FileError>>,
+    /// Time of the last read.
+    checked: Instant,
+}
+
+impl TlsCredentials {
+    /// Creates credentials from these files, which are not read yet.
+    #[must_use]
+    pub fn new(files: CertificateFiles) -> Self {
+        Self {
+            files,
+            loaded: Mutex::new(None),
+        }
+    }
+
+    /// Returns the configuration of the next handshake.
+    async fn settings(&self) -> io::Result<Arc<ClientConfig>> {
+        let mut loaded = self.loaded.lock().await;
+        let now = Instant::now();
+        if let Some(loaded) = &mut *loaded {
+            if now.duration_since(loaded.checked) >= self.files.refresh_interval {
+                loaded.checked = now;
+                let settings = Arc::clone(&loaded.settings);
+                match blocking(move || settings.refresh()).await? {
+                    Ok(true) => {
+                        tracing::info!(target: "oxds::credentials", "certificates reloaded")
+                    }
+                    Ok(false) => {}
+                    Err(error) => {
+                        tracing::error!(target: "oxds::credentials", "certificates not reloaded: {error}");
+                    }
+                }
+            }
+            return Ok(loaded.settings.load());
+        }
+        let files = self.files.clone();
+        let opened = blocking(move || config::open(&files)).await?;
+        let settings = Arc::new(opened.map_err(invalid)?);
+        let first = settings.load();
+        *loaded = Some(LoadedFiles {
+            settings,
+            checked: now,
+        });
+        Ok(first)
+    }
+}
+
+impl ChannelCredentials for TlsCredentials {
+    fn secure<'a>(
+        &'a self,
+        socket: Socket,
+        host: &'a str,
+        http: Http,
+    ) -> Pending<'a, io::Result<Socket>> {
+        Box::pin(async move {
+            let mut settings = (*self.settings().await?).clone();
+            settings.alpn_protocols = vec![http.alpn().to_vec()];
+            let name = ServerName::try_from(host.to_owned()).map_err(invalid)?;
+            let connector = TlsConnector::from(Arc::new(settings));
+            let connected = connector.connect(name, socket).await;
+            let stream = connected.map_err(readable)?;
+            let agreed = stream.get_ref().1.alpn_protocol();
+            // RFC 9113 §3.2: HTTP/2 over TLS must be agreed by ALPN. HTTP/1.1 servers may not support ALPN.
+            if agreed != Some(http.alpn()) && (http, agreed) != (Http::One, None) {
+                return Err(invalid(format_args!(
+                    "ALPN: the server did not select {:?}",
+                    http.alpn().escape_ascii().to_string()
+                )));
+            }
+            Ok(Socket::secured(stream))
+        })
+    }
+
+    fn is_private(&self) -> bool {
+        true
+    }
+}
+
+/// Replaces the debug form in which rustls prints the errors of custom verifiers by their message.
+fn readable(error: io::Error) -> io::Error {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    match cause {
+        Some(Error::InvalidCertificate(CertificateError::Other(reason))) => {
+            invalid(format_args!("invalid peer certificate: {reason}"))
+        }
+        _ => error,
+    }
+}
+
+fn invalid(reason: impl Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason.to_string())
+}

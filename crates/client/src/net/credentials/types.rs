@@ -1,0 +1,127 @@
+//! Registry of the credential types that a bootstrap may name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{CallCredentials, ChannelCredentials, Configured, Insecure};
+
+/// Constructor of credentials from a `config` object, which may be absent.
+type Make<T> = Arc<dyn Fn(Option<&Value>) -> Result<Arc<T>, String> + Send + Sync>;
+type Table<T> = BTreeMap<String, Make<T>>;
+
+/// Credential types that a bootstrap may name.
+///
+/// The default has the channel credentials `insecure` and, with feature `tls`, `tls`; it has no call credentials. All other
+/// names are unknown, including `google_default` (C-15).
+#[derive(Clone)]
+pub struct CredentialTypes {
+    channel: Table<dyn ChannelCredentials>,
+    call: Table<dyn CallCredentials>,
+}
+
+impl Default for CredentialTypes {
+    fn default() -> Self {
+        let types = Self {
+            channel: BTreeMap::new(),
+            call: BTreeMap::new(),
+        };
+        let types = types.with("insecure", |_| Ok(Arc::new(Insecure)));
+        #[cfg(feature = "tls")]
+        let types = types.with("tls", |config| {
+            let files = super::CertificateFiles::parse(config)?;
+            Ok(Arc::new(super::TlsCredentials::new(files)))
+        });
+        types
+    }
+}
+
+impl CredentialTypes {
+    /// Adds or replaces a type of channel credentials. `make` gets the entry's `config`; its error text becomes part of the
+    /// bootstrap error.
+    #[must_use]
+    pub fn with(
+        mut self,
+        name: impl Into<String>,
+        make: impl Fn(Option<&Value>) -> Result<Arc<dyn ChannelCredentials>, String>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.channel.insert(name.into(), Arc::new(make));
+        self
+    }
+
+    /// Adds or replaces a type of call credentials. While no call credential type is registered, `call_creds` in a bootstrap
+    /// is ignored.
+    #[must_use]
+    pub fn with_call(
+        mut self,
+        name: impl Into<String>,
+        make: impl Fn(Option<&Value>) -> Result<Arc<dyn CallCredentials>, String>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.call.insert(name.into(), Arc::new(make));
+        self
+    }
+
+    /// Adds the call credentials `jwt_token_file` (gRFC A97). The default types include them if
+    /// `GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS` is `true`.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn with_jwt_token_file(self) -> Self {
+        self.with_call("jwt_token_file", |config| {
+            Ok(Arc::new(super::JwtTokenFile::parse(config)?))
+        })
+    }
+
+    /// Makes channel credentials of a type; `None` if the type is unknown.
+    pub(crate) fn channel(
+        &self,
+        name: &str,
+        config: Option<&Value>,
+    ) -> Option<Result<Configured<dyn ChannelCredentials>, String>> {
+        make(&self.channel, name, config)
+    }
+
+    /// Makes call credentials of a type; `None` if the type is unknown.
+    pub(crate) fn call(
+        &self,
+        name: &str,
+        config: Option<&Value>,
+    ) -> Option<Result<Configured<dyn CallCredentials>, String>> {
+        make(&self.call, name, config)
+    }
+
+    pub(crate) fn has_call_types(&self) -> bool {
+        !self.call.is_empty()
+    }
+
+    /// Returns the names of the channel credential types, for error messages.
+    pub(crate) fn names(&self) -> String {
+        let names: Vec<_> = self.channel.keys().map(String::as_str).collect();
+        names.join(", ")
+    }
+}
+
+fn make<T: ?Sized>(
+    table: &Table<T>,
+    name: &str,
+    config: Option<&Value>,
+) -> Option<Result<Configured<T>, String>> {
+    let made = table.get(name)?(config);
+    Some(made.map(|made| Configured::new(name, config.cloned(), made)))
+}
+
+impl fmt::Debug for CredentialTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CredentialTypes")
+            .field("channel", &self.channel.keys())
+            .field("call", &self.call.keys())
+            .finish()
+    }
+}

@@ -1,0 +1,17 @@
+//! Connections to control planes: sockets, HTTP/2, TLS and credentials.
+//!
+//! ```text
+//!   bootstrap::Server ──► ServerConnection (connection.rs)   a gRPC service for tonic's clients
+//!                            │
+//!             credentials/ ──┤  ChannelCredentials: TLS handshake; CallCredentials: headers of each call
+//!             transport/ ────┘  resolves the address, opens the socket, waits for the server's SETTINGS
+//! ```
+//!
+//! Nothing here knows xDS. No decision about retries, backoff or pools is made here either: the state machines of
+//! `oxds_core` make them. The crate root re-exports `credentials`, `transport` and `ServerConnection`.
+
+mod connection;
+pub mod credentials;
+pub mod transport;
+
+pub use connection::ServerConnection;

@@ -1,0 +1,21 @@
+//! HTTP/2 connections to control planes, and to the endpoints of `oxds-channel`.
+//!
+//! A connection is ready when the server's SETTINGS frame has arrived, not when the socket is open. Its [`Driver`] must be
+//! polled for the connection to make progress, and ends with the connection. This module has no pool and does not
+//! reconnect: the state machines that use it decide about both.
+
+mod codec;
+mod dial;
+mod http;
+mod preface;
+mod socket;
+mod uri;
+
+pub use self::http::Http;
+pub use codec::{RequestCodec, RequestEncoder};
+pub use dial::{
+    Connected, DialError, Driver, Keepalive, RequestBody, SocketAddresses, dial, dial_with, open,
+};
+pub use preface::{Preface, Settings};
+pub use socket::{SecureStream, Socket};
+pub use uri::{DialTarget, ServerUri};

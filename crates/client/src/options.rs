@@ -1,0 +1,55 @@
+//! Options of a client that the bootstrap does not contain.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use oxds_core::ads::Protocol;
+
+use crate::net::transport::Keepalive;
+
+/// Environment variable that enables the data error handling of gRFC A88 with the value `true`.
+const DATA_ERRORS_VARIABLE: &str = "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING";
+
+/// Options of a client. The defaults are gRPC's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Variant of the protocol on ADS streams: SotW by default, as in gRPC. Delta sends only what changed, and reports at
+    /// once that a resource does not exist.
+    pub protocol: Protocol,
+    /// Time that a server has to answer for a resource before the resource counts as missing: 15 s by default (gRFC A27).
+    pub resource_timeout: Duration,
+    /// Time for which the next response of a stream waits for watchers that have not read the last one: 1 s by default.
+    /// A watcher that never reads thus slows the stream down, but does not stop it; it finds the newest update later.
+    pub slow_watcher_timeout: Duration,
+    /// Whether data errors are handled according to gRFC A88, with `fail_on_data_errors` and
+    /// `resource_timer_is_transient_error` of each server. The default is the value of
+    /// `GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING`, or `false`.
+    pub data_error_handling: bool,
+    /// Whether resources expire at the end of their TTL: `false` by default, as in gRPC. If `true`, servers learn by a client
+    /// feature that they may send TTLs.
+    pub resource_ttl: bool,
+    /// Maximum size of a response, in bytes: 1 GiB by default. gRPC's usual 4 MiB are too small for a control plane (C-93);
+    /// the limit protects this process from a faulty one. A larger response ends the stream.
+    pub max_response_bytes: usize,
+    /// HTTP/2 keepalive of connections, which detects dead ones: by default a ping after 5 min, with 20 s for its answer.
+    pub keepalive: Keepalive,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            protocol: Protocol::Sotw,
+            resource_timeout: Duration::from_secs(15),
+            slow_watcher_timeout: Duration::from_secs(1),
+            data_error_handling: is_true(std::env::var_os(DATA_ERRORS_VARIABLE)),
+            resource_ttl: false,
+            max_response_bytes: 1 << 30,
+            keepalive: Keepalive::default(),
+        }
+    }
+}
+
+/// Returns whether a variable is `true`, in any case; other values mean the default, `false`.
+fn is_true(value: Option<OsString>) -> bool {
+    value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
