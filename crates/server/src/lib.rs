@@ -1,16 +1,20 @@
 //! An xDS management server, as a library.
 //!
 //! ```text
-//!  your program ──typed messages──┐            ┌─ groups of nodes ─┐
-//!                                 ├─▶ Cache ───┤                   ├──▶ a session per stream ──▶ Envoy, gRPC clients
-//!  Store: a folder, your own ─────┘            └─ all nodes ───────┘        │        ▲
-//!                                                                           │        └── Hooks: your program again
-//!                                          /metrics, /status.json, CSDS ◀───┘
+//!  your program ──typed messages──┐            ┌─ node groups ───┐
+//!                                 ├─▶ Cache ───┤                 ├──▶ a session per stream ──▶ Envoy, gRPC clients
+//!  Store: a folder, your own ─────┘            └─ all nodes ─────┘        │        ▲
+//!                                                                         │        └── Hooks of your program
+//!                                        /metrics, /status.json, CSDS ◀───┘
 //! ```
 //!
-//! It serves ADS and the services of single kinds, SotW and delta, `Fetch` and REST, under v2 and v3 names, with LRS, CSDS,
-//! health and reflection beside, and says on an HTTP port what it serves, to whom, and what clients rejected. The
-//! protocol itself is `oxds_core::session`; this crate moves bytes, wakes whom a change concerns and keeps the time.
+//! The server is not a proxy, and needs no database. It identifies clients only by certificates and by hooks: use one of
+//! them, or bind the server to an address that only your clients can reach.
+//!
+//! The server offers ADS and the services of single resource types, SotW and delta, `Fetch` and REST, in API v2 and v3.
+//! Beside discovery it offers LRS, CSDS, health and reflection, and an HTTP port with metrics and status. The protocol
+//! itself is in `oxds_core::session`. This crate does the I/O: it moves bytes, wakes the sessions that a change concerns,
+//! and runs the timers.
 //!
 //! ```
 //! use envoy_types::pb::envoy::config::cluster::v3::Cluster;
@@ -26,7 +30,7 @@
 //!     .await?;
 //! println!("serving ADS on {}", server.grpc_addr());
 //!
-//! // At any time, from any thread: checked, encoded once, and sent to those whom it concerns.
+//! // At any time, from any thread: validated, encoded once, and sent to the clients that subscribe to it.
 //! let blue = Cluster { name: "blue".into(), ..Cluster::default() };
 //! cache.apply(ChangeSet::default().put(Resource::of(&blue)?));
 //!
@@ -36,27 +40,28 @@
 //! # }
 //! ```
 //!
-//! | to | there is |
+//! | task | API |
 //! |---|---|
-//! | change some resources, or hand over all of them | [`Cache::apply`], [`Cache::replace`], [`Cache::replace_kind`] |
+//! | change some resources, or replace all of them | [`Cache::apply`], [`Cache::replace`], [`Cache::replace_type`] |
 //! | serve other resources to some nodes | [`Cache::replace_group`], [`Cache::update`] |
-//! | serve a folder, and follow it | [`DirStore`] with [`Builder::store`] |
+//! | serve a folder, and follow its changes | [`DirStore`] with [`Builder::store`] |
 //! | follow a source of your own | the trait [`Store`] |
-//! | see what clients do, refuse it, prepare what they are to see | [`Hooks`] and [`Observer`], with [`Builder::hooks`] |
-//! | tell clients apart by certificates | [`Security`] |
-//! | read the loads that clients report | [`LoadReports`] |
-//! | serve kinds of one's own | [`Resource::own`], [`Builder::kind`] |
+//! | observe clients, deny their calls, prepare the configuration of a node | [`Hooks`] and [`Observer`], with [`Builder::hooks`] |
+//! | authenticate clients by certificates | [`Security`] |
+//! | read the load reports of clients | [`LoadReports`] |
+//! | serve your own resource types | [`Resource::own`], [`Builder::resource_type`] |
 //!
-//! Who comes from go-control-plane finds its parts here in `docs/server-library.md`. Whole programs are in `examples/`.
+//! `docs/server-library.md` is the guide; it also maps the parts of go-control-plane to this crate. `examples/` has
+//! complete programs.
 //!
-//! It is not a proxy. Who its clients are it knows by certificates and by hooks only: use them, or bind it where only
-//! they can reach it.
+//! **Cancellation.** [`Server::run`] is the only long-running future. Dropping it closes all connections at once. The
+//! futures of hooks and stores are dropped at an `.await` when a client disconnects, or when the server shuts down.
 //!
-//! A program needs no other crate of oxds: what the signatures are made of is re-exported, the messages of the API
-//! ([`envoy_types`]) too. Of other crates the interface has `tonic`'s [`Status`] and [`Code`], and `http`'s `HeaderMap` in
-//! [`Call`]; a major version of one of these is one of this crate.
+//! **Dependencies.** A program needs no other crate of oxds: this crate re-exports the types of its signatures, and the
+//! messages of the API ([`envoy_types`]). Of other crates the interface exposes [`Status`] and [`Code`] of `tonic`, and
+//! `HeaderMap` of `http` in [`Call`]; a new major version of one of these is a new major version of this crate.
 //!
-//! Features: `tls` (off by default) brings rustls, and with it certificates on the gRPC port.
+//! **Features.** `tls` (off by default) adds rustls, for certificates on the gRPC port.
 
 mod admin;
 mod cache;
@@ -85,7 +90,7 @@ pub use store::dir::{self, DirStore};
 pub use store::{Demand, Finding, Origin, Severity, Store, Update, Wanted};
 pub use tonic::{Code, Status};
 
-// What the signatures above are made of: a program needs no other crate of oxds.
+// Types of the signatures above, so that a program needs no other crate of oxds.
 pub use envoy_types;
 pub use oxds_core::group::{Definition, GroupUpdate, Membership, NodeMatcher};
 pub use oxds_core::session::{Config, Request, UnknownTypes};
@@ -94,7 +99,7 @@ pub use oxds_types::codec::InvalidMessage;
 pub use oxds_types::discovery::Node;
 pub use oxds_types::{Glob, Reference, ResourceType, Version};
 
-/// The snippets of the guide are compiled and run.
+/// Compiles and runs the snippets of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/server-library.md")]
 struct Guide;

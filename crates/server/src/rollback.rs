@@ -30,7 +30,7 @@ pub enum OnNack {
 /// The rollback policy and its state.
 #[derive(Debug)]
 pub(crate) struct RollbackDriver {
-    /// `None` with [`OnNack::Keep`].
+    /// State machine of the rollback; `None` with [`OnNack::Keep`].
     machine: Option<Mutex<Rollback>>,
     cache: Cache,
     metrics: Arc<Metrics>,

@@ -1,4 +1,4 @@
-//! What a discovery service carries.
+//! The offer of a discovery service: its resource types and its API version.
 
 use oxds_core::session::Scope;
 use oxds_types::ApiVersion;

@@ -104,7 +104,7 @@ pub trait Observer: Send + 'static {
         Ok(())
     }
 
-    /// Receives each ACK.
+    /// Receives each ACK, with the version that the client accepted.
     fn acked(&mut self, resource_type: &ResourceType, version: Version) -> Result<(), Status> {
         let _ = (resource_type, version);
         Ok(())
@@ -174,7 +174,7 @@ pub struct SentResponse<'a> {
     pub resource_type: &'a ResourceType,
     /// Its `version_info` or `system_version_info`.
     pub version: &'a str,
-    /// Number of resources.
+    /// Number of resources in it.
     pub resources: usize,
     /// Number of removed names (delta).
     pub removed: usize,
@@ -182,7 +182,7 @@ pub struct SentResponse<'a> {
     pub bytes: usize,
 }
 
-/// A NACK.
+/// A NACK of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Nack<'a> {

@@ -77,7 +77,7 @@ impl Ports {
     }
 }
 
-/// One accepted connection.
+/// An accepted connection, whatever protocol it speaks.
 pub(crate) struct Connection {
     pub(crate) server: Arc<Shared>,
     abort: CancellationToken,

@@ -5,10 +5,11 @@
 //!                    └ findings ──▶ store health, log
 //! ```
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use oxds_core::snapshot::ChangeSet;
 use oxds_types::ResourceType;
 use tracing::{error, info, warn};
 
@@ -58,8 +59,22 @@ fn log_changes(update: &Update) {
     let changed: usize = all().map(|changes| changes.upserts.len()).sum();
     let removed: usize = all().map(|changes| changes.removals.len()).sum();
     if changed + removed > 0 || !update.groups.is_empty() {
-        info!(changed, removed, origin = %update.origin, took = ?update.took, "config updated");
+        let (types, origin) = (types(all()), &update.origin);
+        info!(changed, removed, types, %origin, took = ?update.took, "config updated");
     }
+}
+
+/// Returns the types of changed and removed resources as `cds,eds`.
+fn types<'a>(all: impl Iterator<Item = &'a ChangeSet>) -> String {
+    let types: BTreeSet<&ResourceType> = all
+        .flat_map(|changes| {
+            let changed = changes.upserts.iter().map(|one| one.resource_type());
+            let removed = changes.removals.iter().map(|(of_type, _)| of_type);
+            changed.chain(removed)
+        })
+        .collect();
+    let names: Vec<String> = types.into_iter().map(ToString::to_string).collect();
+    names.join(",")
 }
 
 /// Returns the errors of resources by type and name, as sessions report them (S-73).

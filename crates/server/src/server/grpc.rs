@@ -42,7 +42,7 @@ use crate::load::{LoadReports, LoadService, LoadServiceV2, V2_PATH};
 /// copied per stream, while responses that wait in the session share their bytes with other streams.
 const SEND_BUFFER: usize = 32 << 10;
 
-/// The gRPC port.
+/// The gRPC port: its routes, and the state that they need.
 pub(super) struct GrpcPort {
     pub(super) ports: Ports,
     pub(super) context: Arc<Context>,
@@ -109,7 +109,7 @@ fn path_of<S: NamedService>(_: &S) -> String {
 struct GrpcConnection {
     connection: Connection,
     routes: Routes,
-    /// Routes for HTTP/1.1.
+    /// Routes that HTTP/1.1 clients can use: REST discovery and the status.
     #[cfg(feature = "tls")]
     http_routes: Router,
 }
@@ -185,7 +185,7 @@ impl GrpcConnection {
             .await;
     }
 
-    /// Serves HTTP/1.1.
+    /// Serves HTTP/1.1 on a TLS connection that negotiated it.
     #[cfg(feature = "tls")]
     async fn serve_http1<S>(self, socket: S, peer: Peer)
     where

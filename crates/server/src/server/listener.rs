@@ -16,7 +16,7 @@ const BACKLOG: u32 = 4096;
 #[error("cannot listen on {address}: {reason}")]
 #[non_exhaustive]
 pub struct BindError {
-    /// The configured address.
+    /// Address as it was configured.
     pub address: SocketAddr,
     /// The kind of the I/O error, most often `AddrInUse`.
     pub kind: io::ErrorKind,

@@ -11,9 +11,9 @@ use crate::hooks::AnyHooks;
 use crate::metrics::Metrics;
 use crate::security::Security;
 
-/// State that all calls and connections share, whatever the service.
+/// State that calls of every service and all connections share.
 ///
-/// What discovery needs besides is in [`Context`](crate::discovery::Context).
+/// Discovery calls need more: see [`Context`](crate::discovery::Context).
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) security: Security,

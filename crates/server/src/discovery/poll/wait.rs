@@ -106,6 +106,8 @@ async fn answer(
                 .not_representable
                 .log(&snapshot, &subscription.resource_type);
         }
+        // xDS protocol, "REST-JSON polling subscriptions": the nonce is optional, so only the version tells whether the
+        // client has this answer (S-56).
         if is_wanted(&answer) {
             return Poll::Ready(Ok((answer, snapshot)));
         }
@@ -113,6 +115,7 @@ async fn answer(
         Poll::Pending
     });
     let (answer, snapshot) = tokio::select! {
+        // First of all the answer: a poll with a hold of zero gets what is there.
         biased;
         answered = changed => answered?,
         () = tokio::time::sleep(hold) => return Ok(unchanged(view)),
