@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tower_service::Service as _;
 
 use super::state::Admin;
-use super::status::Status;
+use super::status::StatusPage;
 use crate::discovery::{deny_without_certificate, rest_router, wait_preferred};
 use crate::hooks::middleware;
 use crate::metrics;
@@ -127,5 +127,5 @@ async fn status_response(admin: &Admin, headers: &HeaderMap) -> Response {
     }
     // Before the status is read: a change in the meantime must lead to another tag.
     let tag = quoted(&notifier.tag());
-    ([(header::ETAG, tag)], Json(Status::of(admin))).into_response()
+    ([(header::ETAG, tag)], Json(StatusPage::of(admin))).into_response()
 }

@@ -24,9 +24,9 @@ pub(super) enum InvalidMatcher {
     TooDeep,
 }
 
-/// A `NodeMatcher`: the id and all metadata matchers must match.
+/// A parsed `NodeMatcher` message: the id and all metadata matchers must match.
 #[derive(Debug)]
-pub(super) struct NodeMatcher {
+pub(super) struct ClientMatcher {
     id: Option<TextMatcher>,
     metadata: Vec<(Vec<String>, ValueMatcher)>,
 }
@@ -59,7 +59,7 @@ enum Pattern {
     Regex(Regex),
 }
 
-impl NodeMatcher {
+impl ClientMatcher {
     pub(super) fn new(proto: &proto::NodeMatcher) -> Result<Self, InvalidMatcher> {
         let metadata = proto.node_metadatas.iter().map(|matcher| {
             let segments = matcher.path.iter().map(|segment| match &segment.segment {
@@ -220,8 +220,8 @@ mod tests {
         }
     }
 
-    fn by_id(matcher: proto::StringMatcher) -> NodeMatcher {
-        NodeMatcher::new(&proto::NodeMatcher {
+    fn by_id(matcher: proto::StringMatcher) -> ClientMatcher {
+        ClientMatcher::new(&proto::NodeMatcher {
             node_id: Some(matcher),
             node_metadatas: Vec::new(),
         })
@@ -281,7 +281,7 @@ mod tests {
             let segment = |key: &str| struct_matcher::PathSegment {
                 segment: Some(struct_matcher::path_segment::Segment::Key(key.into())),
             };
-            NodeMatcher::new(&proto::NodeMatcher {
+            ClientMatcher::new(&proto::NodeMatcher {
                 node_id: None,
                 node_metadatas: vec![proto::StructMatcher {
                     path: vec![segment("app"), segment(key)],
@@ -368,7 +368,7 @@ mod tests {
                 node_id: Some(matcher),
                 node_metadatas: Vec::new(),
             };
-            assert!(NodeMatcher::new(&proto).is_err());
+            assert!(ClientMatcher::new(&proto).is_err());
         }
         let mut nested = proto::ValueMatcher::default();
         for _ in 0..1000 {

@@ -10,7 +10,7 @@ use futures_util::stream::unfold;
 use tokio::time::{Instant, sleep_until};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::matcher::NodeMatcher;
+use super::matcher::ClientMatcher;
 use super::state::{Selection, clients};
 use crate::discovery::{CallError, Context};
 use crate::server::Peer;
@@ -21,7 +21,7 @@ pub(crate) struct StatusService(pub(crate) Arc<Context>);
 
 impl StatusService {
     fn respond(&self, request: &ClientStatusRequest) -> Result<ClientStatusResponse, Status> {
-        let matchers = request.node_matchers.iter().map(NodeMatcher::new);
+        let matchers = request.node_matchers.iter().map(ClientMatcher::new);
         let selection = Selection {
             matchers: matchers
                 .collect::<Result<_, _>>()

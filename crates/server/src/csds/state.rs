@@ -15,7 +15,7 @@ use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_core::time::Instant;
 use oxds_types::{ResourceType, Version};
 
-use super::matcher::NodeMatcher;
+use super::matcher::ClientMatcher;
 use crate::discovery::Client as DiscoveryClient;
 use crate::discovery::Context;
 
@@ -23,7 +23,7 @@ use crate::discovery::Context;
 #[derive(Debug)]
 pub(super) struct Selection {
     /// At least one of these must match. Empty: all clients.
-    pub(super) matchers: Vec<NodeMatcher>,
+    pub(super) matchers: Vec<ClientMatcher>,
     pub(super) with_contents: bool,
 }
 

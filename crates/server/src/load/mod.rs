@@ -36,10 +36,11 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 ///
 /// Give one to [`Builder::load_reports`](crate::Builder::load_reports) to read loads, or to change how often they come.
 #[derive(Clone, Debug)]
-pub struct LoadReports(Arc<Inner>);
+pub struct LoadReports(Arc<LoadState>);
 
+/// The state that all handles share.
 #[derive(Debug)]
-struct Inner {
+struct LoadState {
     totals: LoadTotals,
     interval: watch::Sender<Duration>,
     clock: Clock,
@@ -49,7 +50,7 @@ impl LoadReports {
     /// Asks clients to report at this interval, but at most ten times per second.
     #[must_use]
     pub fn every(interval: Duration) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(LoadState {
             totals: LoadTotals::default(),
             interval: watch::Sender::new(interval.max(MIN_INTERVAL)),
             clock: Clock::start(),

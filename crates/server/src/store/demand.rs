@@ -14,7 +14,7 @@ use crate::cache::Cache;
 #[derive(Debug)]
 pub struct Demand(Cache);
 
-/// What clients ask for of one resource type.
+/// The subscriptions of all clients to one resource type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wanted {

@@ -27,7 +27,7 @@ async fn s26_s27_client_waits_for_the_first_load() {
     let mut stream = Stream::open(server.grpc, SOTW).await;
     stream.send(&ask(CDS, &[]));
     until("the session watches", async || {
-        let status = crate::pages::json(server.http).await;
+        let status = crate::admin::json(server.http).await;
         (status["nodes"][0]["kinds"][0]["kind"] == "cds").then_some(())
     })
     .await;

@@ -4,11 +4,11 @@ use oxds_server::Server;
 use oxds_types::discovery::Status;
 
 use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
-use crate::{Running, cluster, pages, upsert};
+use crate::{Running, admin, cluster, upsert};
 
 /// Reads a counter from the metrics page.
 async fn counter(server: &Running, name: &str) -> u64 {
-    let (_, text) = pages::get(server.http, "/metrics").await;
+    let (_, text) = admin::get(server.http, "/metrics").await;
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.unwrap_or_else(|| panic!("no {name} in {text}"))
         .trim()

@@ -398,7 +398,7 @@ async fn s74_status_lists_groups() {
     server.cache.update(upsert(&["a"]), vec![edge]);
     let (_edge, _) = synced(&server, "edge").await;
     let status = until("in sync", async || {
-        let status = crate::pages::json(server.http).await;
+        let status = crate::admin::json(server.http).await;
         (status["nodes"][0]["in_sync"] == true).then_some(status)
     })
     .await;

@@ -11,8 +11,8 @@ use oxds_types::discovery::{DiscoveryResponse, Node, Status as Rpc};
 use oxds_types::{Glob, ResourceType, Version};
 use tokio::sync::Notify;
 
+use crate::admin::{get, json};
 use crate::client::{CDS, Client, DELTA, SOTW, Stream, ack, ack_delta, ask, subscribe};
-use crate::pages::{get, json};
 use crate::polling::post;
 use crate::{Running, cluster, removal, until, upsert};
 
@@ -20,13 +20,13 @@ const FETCH: &str = "/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClus
 
 /// Hooks that record their events in order, and refuse some of them.
 #[derive(Clone, Default)]
-struct Diary {
-    entries: Arc<Mutex<Vec<String>>>,
+struct EventLog {
+    events: Arc<Mutex<Vec<String>>>,
     /// The prefix of the events to refuse. Empty: none.
     refuses: &'static str,
 }
 
-impl Diary {
+impl EventLog {
     fn refusing(refuses: &'static str) -> Self {
         Self {
             refuses,
@@ -34,9 +34,9 @@ impl Diary {
         }
     }
 
-    fn note(&self, entry: String) -> Result<(), Status> {
+    fn record(&self, entry: String) -> Result<(), Status> {
         let refused = !self.refuses.is_empty() && entry.starts_with(self.refuses);
-        self.entries.lock().unwrap().push(entry);
+        self.events.lock().unwrap().push(entry);
         if refused {
             return Err(Status::failed_precondition("not today"));
         }
@@ -44,22 +44,22 @@ impl Diary {
     }
 
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.entries.lock().unwrap())
+        std::mem::take(&mut self.events.lock().unwrap())
     }
 
     async fn until(&self, entry: &str) {
         let has = |entries: &[String]| entries.iter().any(|e| e == entry);
         until(entry, async || {
-            has(&self.entries.lock().unwrap()).then_some(())
+            has(&self.events.lock().unwrap()).then_some(())
         })
         .await;
     }
 
     async fn serve(&self) -> Running {
-        let diary = self.clone();
+        let log = self.clone();
         let hooks = move |call: &Call| {
             let method = call.method.rsplit('/').next().unwrap();
-            diary.note(format!("open {method}")).map(|()| diary.clone())
+            log.record(format!("open {method}")).map(|()| log.clone())
         };
         let server = Running::start(Server::builder().hooks(hooks)).await;
         server.cache.apply(upsert(&["a", "b"]));
@@ -67,38 +67,38 @@ impl Diary {
     }
 }
 
-impl Observer for Diary {
+impl Observer for EventLog {
     fn node(&mut self, node: Node) -> HookFuture<'static, Node> {
-        let result = self.note(format!("node {}", node.id)).map(|()| node);
+        let result = self.record(format!("node {}", node.id)).map(|()| node);
         Box::pin(std::future::ready(result))
     }
 
     fn request(&mut self, request: &Request) -> Result<(), Status> {
         let rejects = request.error_detail().is_some();
-        self.note(format!("request {:?} {rejects}", request.names()))
+        self.record(format!("request {:?} {rejects}", request.names()))
     }
 
     fn response(&mut self, sent: &SentResponse<'_>) -> Result<(), Status> {
         assert!(sent.bytes > 16 && sent.version.len() == 16);
         let (resource_type, resources, removed) =
             (sent.resource_type, sent.resources, sent.removed);
-        self.note(format!("response {resource_type} +{resources} -{removed}"))
+        self.record(format!("response {resource_type} +{resources} -{removed}"))
     }
 
     fn acked(&mut self, resource_type: &ResourceType, _: Version) -> Result<(), Status> {
-        self.note(format!("acked {resource_type}"))
+        self.record(format!("acked {resource_type}"))
     }
 
     fn nacked(&mut self, nack: &Nack<'_>) -> Result<(), Status> {
         let (resource_type, reason) = (nack.resource_type, nack.reason);
-        self.note(format!(
+        self.record(format!(
             "nacked {resource_type} {:?}: {reason}",
             nack.resources
         ))
     }
 
     fn closed(&mut self, status: &Status) {
-        let _ = self.note(format!("closed {:?}", status.code()));
+        let _ = self.record(format!("closed {:?}", status.code()));
     }
 }
 
@@ -106,12 +106,12 @@ impl Observer for Diary {
 /// the end once.
 #[tokio::test]
 async fn hooks_see_a_sotw_stream_from_open_to_end() {
-    let diary = Diary::default();
-    let server = diary.serve().await;
+    let log = EventLog::default();
+    let server = log.serve().await;
     let mut stream = Stream::open(server.grpc, SOTW).await;
     stream.send(&ask(CDS, &[]));
     stream.sotw_acked().await;
-    diary.until("acked cds").await;
+    log.until("acked cds").await;
     server.cache.apply(upsert(&["c"]));
     let response = stream.sotw().await;
     let mut nack = ack(&response);
@@ -120,9 +120,9 @@ async fn hooks_see_a_sotw_stream_from_open_to_end() {
         ..Rpc::default()
     });
     stream.send(&nack);
-    diary.until("nacked cds [\"c\"]: c is bad").await;
+    log.until("nacked cds [\"c\"]: c is bad").await;
     drop(stream);
-    diary.until("closed Cancelled").await;
+    log.until("closed Cancelled").await;
     let expected = [
         "open StreamAggregatedResources",
         "node test-1",
@@ -135,23 +135,23 @@ async fn hooks_see_a_sotw_stream_from_open_to_end() {
         "nacked cds [\"c\"]: c is bad",
         "closed Cancelled",
     ];
-    assert_eq!(diary.take(), expected);
+    assert_eq!(log.take(), expected);
 }
 
 /// As above for a delta client, whose requests have only the added names, and for a server that shuts down.
 #[tokio::test]
 async fn hooks_see_a_delta_stream_from_open_to_end() {
-    let diary = Diary::default();
-    let mut server = diary.serve().await;
+    let log = EventLog::default();
+    let mut server = log.serve().await;
     let mut stream = Stream::open(server.grpc, DELTA).await;
     stream.send(&subscribe(CDS, &["a"]));
     let response = stream.delta().await;
     stream.send(&ack_delta(&response));
-    diary.until("acked cds").await;
+    log.until("acked cds").await;
     server.cache.apply(removal(&["a"]));
     stream.delta().await;
     server.stop();
-    diary.until("closed Unavailable").await;
+    log.until("closed Unavailable").await;
     let expected = [
         "open DeltaAggregatedResources",
         "node test-1",
@@ -162,7 +162,7 @@ async fn hooks_see_a_delta_stream_from_open_to_end() {
         "response cds +0 -1",
         "closed Unavailable",
     ];
-    assert_eq!(diary.take(), expected);
+    assert_eq!(log.take(), expected);
 }
 
 /// Given hooks that refuse at one point, then the call ends there with their status, the refused action does not happen,
@@ -170,8 +170,8 @@ async fn hooks_see_a_delta_stream_from_open_to_end() {
 #[tokio::test]
 async fn hooks_can_refuse_a_call_at_each_point() {
     for refuses in ["open", "node", "request", "response", "acked", "nacked"] {
-        let diary = Diary::refusing(refuses);
-        let server = diary.serve().await;
+        let log = EventLog::refusing(refuses);
+        let server = log.serve().await;
         let mut stream = Stream::open(server.grpc, SOTW).await;
         stream.send(&ask(CDS, &[]));
         if let "acked" | "nacked" = refuses {
@@ -184,7 +184,7 @@ async fn hooks_can_refuse_a_call_at_each_point() {
         // If an earlier point refused, no response comes: `status` fails on a message.
         let (code, message) = stream.status().await;
         assert_eq!((code, &*message), (9, "not%20today"), "{refuses}");
-        let entries = diary.take();
+        let entries = log.take();
         let ends: Vec<_> = entries.iter().filter(|e| e.starts_with("closed")).collect();
         let expected: &[&str] = match refuses {
             // There is no observer yet.
@@ -201,8 +201,8 @@ async fn hooks_can_refuse_a_call_at_each_point() {
 /// Given hooks, when clients call `Fetch` and REST, then the hooks see the same events as for a stream.
 #[tokio::test]
 async fn hooks_see_fetch_and_rest_calls() {
-    let diary = Diary::default();
-    let server = diary.serve().await;
+    let log = EventLog::default();
+    let server = log.serve().await;
     let mut client = Client::connect(server.grpc).await;
     let _: DiscoveryResponse = client.unary(FETCH, &ask(CDS, &[])).await;
     let expected = |method: &str, node: &str| {
@@ -214,11 +214,11 @@ async fn hooks_see_fetch_and_rest_calls() {
             "closed Ok".to_owned(),
         ]
     };
-    assert_eq!(diary.take(), expected("FetchClusters", "test-1"));
+    assert_eq!(log.take(), expected("FetchClusters", "test-1"));
     let body = r#"{"node": {"id": "n"}}"#;
     let (status, _) = post(server.http, "/v3/discovery:clusters", body, None).await;
     assert_eq!(status, StatusCode::OK);
-    assert_eq!(diary.take(), expected("discovery:clusters", "n"));
+    assert_eq!(log.take(), expected("discovery:clusters", "n"));
 }
 
 /// Given hooks that decide by type URL, when clients of single-type services leave the type URL out, then the hooks still
@@ -325,12 +325,12 @@ async fn client_waits_until_the_node_hook_returns() {
 /// Given a node hook that waits, when the client disconnects, then the hook is dropped and `closed` is called.
 #[tokio::test]
 async fn client_that_leaves_during_a_hook_is_forgotten() {
-    let (diary, ready) = (Diary::default(), Arc::new(Notify::new()));
-    struct Slow(Diary, Arc<Notify>);
+    let (log, ready) = (EventLog::default(), Arc::new(Notify::new()));
+    struct Slow(EventLog, Arc<Notify>);
     impl Observer for Slow {
         fn node(&mut self, node: Node) -> HookFuture<'static, Node> {
             let ready = Arc::clone(&self.1);
-            let _ = self.0.note("node".into());
+            let _ = self.0.record("node".into());
             Box::pin(async move {
                 ready.notified().await;
                 Ok(node)
@@ -340,14 +340,14 @@ async fn client_that_leaves_during_a_hook_is_forgotten() {
             self.0.closed(status);
         }
     }
-    let observed = diary.clone();
+    let observed = log.clone();
     let hooks = move |_: &Call| Ok(Slow(observed.clone(), Arc::clone(&ready)));
     let server = Running::start(Server::builder().hooks(hooks)).await;
     let stream = Stream::open(server.grpc, DELTA).await;
     stream.send(&subscribe(CDS, &[]));
-    diary.until("node").await;
+    log.until("node").await;
     drop(stream);
-    diary.until("closed Cancelled").await;
+    log.until("closed Cancelled").await;
 }
 
 /// Given hooks that refuse clients without a token, when such a client calls CSDS or LRS, or gets the status on the gRPC
@@ -379,24 +379,24 @@ async fn s66_s68_hooks_can_refuse_lrs_csds_and_status() {
 /// Given hooks, when a client calls CSDS and LRS, then the hooks see each call and its end.
 #[tokio::test]
 async fn s66_s68_hooks_see_lrs_csds_and_status() {
-    let diary = Diary::default();
-    let server = diary.serve().await;
+    let log = EventLog::default();
+    let server = log.serve().await;
     let mut client = Client::connect(server.grpc).await;
     let everything = ClientStatusRequest::default();
     let _: ClientStatusResponse = client.unary(crate::csds::FETCH, &everything).await;
-    diary.until("closed Ok").await;
-    assert_eq!(diary.take(), ["open FetchClientStatus", "closed Ok"]);
+    log.until("closed Ok").await;
+    assert_eq!(log.take(), ["open FetchClientStatus", "closed Ok"]);
     let stream = client.open(crate::load::LRS).await;
     drop(stream);
-    diary.until("closed Cancelled").await;
-    assert_eq!(diary.take(), ["open StreamLoadStats", "closed Cancelled"]);
+    log.until("closed Cancelled").await;
+    assert_eq!(log.take(), ["open StreamLoadStats", "closed Cancelled"]);
 }
 
 /// Given hooks with several observer types, then they return boxed observers.
 #[tokio::test]
 async fn each_call_may_have_another_observer() {
-    let diary = Diary::default();
-    let observed = diary.clone();
+    let log = EventLog::default();
+    let observed = log.clone();
     let hooks = move |call: &Call| -> Result<Box<dyn Observer>, Status> {
         Ok(match call.method.contains("Delta") {
             true => Box::new(observed.clone()),
@@ -412,10 +412,10 @@ async fn each_call_may_have_another_observer() {
     stream.send(&subscribe(CDS, &[]));
     let response = stream.delta().await;
     stream.send(&ack_delta(&response));
-    diary.until("acked cds").await;
+    log.until("acked cds").await;
     drop(stream);
-    diary.until("closed Cancelled").await;
-    let entries = diary.take();
+    log.until("closed Cancelled").await;
+    let entries = log.take();
     assert_eq!(
         entries
             .iter()

@@ -123,7 +123,7 @@ async fn s77_number_of_streams_is_limited() {
         .await;
     drop(first);
     until("a stream has ended", async || {
-        let status = crate::pages::json(server.http).await;
+        let status = crate::admin::json(server.http).await;
         (status["nodes"].as_array().unwrap().len() < 2).then_some(())
     })
     .await;

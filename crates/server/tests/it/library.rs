@@ -84,7 +84,7 @@ async fn s26_s74_clients_wait_while_only_groups_are_loaded() {
         streams.push(stream);
     }
     until("both clients are known", async || {
-        let status = crate::pages::json(server.http).await;
+        let status = crate::admin::json(server.http).await;
         (status["nodes"].as_array()?.len() == 2 && status["nodes"][1]["cluster"] != "")
             .then_some(())
     })
@@ -271,7 +271,7 @@ async fn s26_s74_waiting_client_keeps_its_stream_on_first_load() {
     let mut stream = Stream::open(server.grpc, DELTA).await;
     stream.send(&ask("edge"));
     until("the client waits", async || {
-        let status = crate::pages::json(server.http).await;
+        let status = crate::admin::json(server.http).await;
         (status["nodes"][0]["kinds"][0]["kind"] == "cds").then_some(())
     })
     .await;
@@ -284,6 +284,6 @@ async fn s26_s74_waiting_client_keeps_its_stream_on_first_load() {
         .cache
         .replace_group("edge", edge(), [cluster("f", b"")]);
     assert_eq!(names(&mut stream).await, ["e", "f"]);
-    let status = crate::pages::json(server.http).await;
+    let status = crate::admin::json(server.http).await;
     assert_eq!(status["nodes"][0]["cluster"], "edge");
 }

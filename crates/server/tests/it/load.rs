@@ -9,8 +9,8 @@ use envoy_types::pb::envoy::config::endpoint::v3::{
 use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStatsResponse};
 use oxds_server::{LoadReports, Server};
 
+use crate::admin::json;
 use crate::client::{Stream, node};
-use crate::pages::json;
 use crate::{Running, cluster, removal, until, upsert};
 
 pub(crate) const LRS: &str = "/envoy.service.load_stats.v3.LoadReportingService/StreamLoadStats";
@@ -143,7 +143,7 @@ async fn s66_nonsense_in_reports_is_harmless() {
     named.cluster_stats[0].cluster_name = "unknown cluster".into();
     stream.send(&named);
     let page = until("all reports", async || {
-        let (_, page) = crate::pages::get(server.http, "/status.json").await;
+        let (_, page) = crate::admin::get(server.http, "/status.json").await;
         page.contains("unknown cluster").then_some(page)
     })
     .await;

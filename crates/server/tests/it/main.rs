@@ -3,6 +3,8 @@
 // `allow-unwrap-in-tests` does not reach the helpers of an integration test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod abuse;
+mod admin;
 mod ads;
 mod client;
 mod conformance;
@@ -10,19 +12,17 @@ mod cost;
 mod csds;
 mod dir;
 mod files;
-mod gate;
 mod groups;
 mod hooks;
 mod hostile;
 mod library;
 mod load;
+mod make_before_break;
 mod memory;
 mod on_nack;
-mod pages;
 mod per_type;
 mod polling;
 mod polling_faults;
-mod rude;
 #[cfg(feature = "tls")]
 mod security;
 #[cfg(feature = "tls")]
@@ -79,7 +79,7 @@ impl Running {
     /// Waits until the metrics have this line.
     pub(crate) async fn counts(&self, line: &str) {
         until(line, async || {
-            let (_, metrics) = pages::get(self.http, "/metrics").await;
+            let (_, metrics) = admin::get(self.http, "/metrics").await;
             metrics.lines().any(|found| found == line).then_some(())
         })
         .await;
@@ -87,7 +87,7 @@ impl Running {
 
     /// Returns the sum of the metrics whose lines begin with `name`.
     pub(crate) async fn metric(&self, name: &str) -> u64 {
-        let (_, metrics) = pages::get(self.http, "/metrics").await;
+        let (_, metrics) = admin::get(self.http, "/metrics").await;
         let lines = metrics.lines().filter(|line| line.starts_with(name));
         lines
             .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())

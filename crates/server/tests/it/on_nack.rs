@@ -9,8 +9,8 @@ use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, Status};
 use tokio::sync::mpsc;
 
+use crate::admin::{get, json};
 use crate::client::{CDS, Client, DELTA, Stream, ack_delta, subscribe};
-use crate::pages::{get, json};
 use crate::{Running, cluster, until};
 
 /// A store that yields the change sets that the test sends.

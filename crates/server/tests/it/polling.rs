@@ -116,7 +116,7 @@ async fn s57_client_errors_have_their_http_status() {
         let (status, text) = post(server.http, path, body, None).await;
         assert_eq!(status, expected, "{text}");
     }
-    let (status, _) = crate::pages::get(server.http, CLUSTERS).await;
+    let (status, _) = crate::admin::get(server.http, CLUSTERS).await;
     assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
 }
 
@@ -160,7 +160,7 @@ async fn s68_poll_clients_are_shown() {
             &ask(CDS, &["a"]),
         )
         .await;
-    let nodes = async || crate::pages::json(server.http).await["nodes"].clone();
+    let nodes = async || crate::admin::json(server.http).await["nodes"].clone();
     let states = |nodes: &Value| -> Vec<Value> {
         let nodes = nodes.as_array().unwrap().iter();
         nodes
@@ -208,7 +208,7 @@ async fn s68_poll_clients_are_shown() {
         nacked.error_state.as_ref().unwrap().details,
         "a: no such thing"
     );
-    let (_, metrics) = crate::pages::get(server.http, "/metrics").await;
+    let (_, metrics) = crate::admin::get(server.http, "/metrics").await;
     for line in ["oxds_pollers 2", r#"oxds_nacks_total{kind="cds"} 1"#] {
         assert!(metrics.contains(line), "{line} not in\n{metrics}");
     }

@@ -15,9 +15,9 @@ use oxds_types::resource_type::ADS;
 use prost_reflect::{DynamicMessage, SerializeOptions};
 use serde_json::{Value, json};
 
+use crate::admin;
 use crate::client::{Stream, ask, subscribe};
 use crate::load::{hello, report};
-use crate::pages;
 use crate::polling::post;
 use crate::{Running, until};
 
@@ -128,7 +128,7 @@ async fn s63_resource_v2_cannot_express_is_reported() {
     assert_eq!(names(&first), ["plain"]);
 
     server.counts("oxds_withheld{kind=\"cds\"} 1").await;
-    let status = pages::json(server.http).await;
+    let status = admin::json(server.http).await;
     let clusters = &status["snapshot"]["kinds"][0];
     assert_eq!(clusters["resources"], 2);
     assert_eq!(
@@ -140,7 +140,7 @@ async fn s63_resource_v2_cannot_express_is_reported() {
         }])
     );
     until("the client is in sync", async || {
-        let status = pages::json(server.http).await;
+        let status = admin::json(server.http).await;
         (status["nodes"][0]["in_sync"] == true).then_some(())
     })
     .await;
@@ -178,7 +178,7 @@ async fn s63_group_resource_v2_cannot_express_is_reported() {
     stream.send(&ask(V2_CDS, &[]));
     stream.sotw_acked().await;
 
-    let status = pages::json(server.http).await;
+    let status = admin::json(server.http).await;
     let withheld = &status["groups"][0]["withheld"];
     assert_eq!(withheld.as_array().unwrap().len(), 1, "{withheld}");
     assert_eq!(
@@ -224,7 +224,7 @@ async fn s62_s66_loads_are_accepted_over_v2() {
     assert_eq!(response.clusters, ["a"]);
     stream.send(&report(7));
     until("the load", async || {
-        let load = pages::json(server.http).await["loads"][0].clone();
+        let load = admin::json(server.http).await["loads"][0].clone();
         (load["localities"][0]["requests"]["issued"] == 7).then_some(())
     })
     .await;

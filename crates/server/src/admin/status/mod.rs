@@ -17,8 +17,9 @@ use crate::not_representable::{self, NotRepresentableResource};
 use crate::store::Finding;
 use node::{NodeStatus, seconds};
 
+/// The content of the page.
 #[derive(Serialize)]
-pub(super) struct Status {
+pub(super) struct StatusPage {
     server: ServerStatus,
     snapshot: SnapshotStatus,
     groups: Vec<GroupStatus>,
@@ -114,7 +115,7 @@ struct RollbackStatus {
     seconds_ago: f64,
 }
 
-impl Status {
+impl StatusPage {
     pub(super) fn of(admin: &Admin) -> Self {
         let context = &admin.context;
         let now = context.server.clock.now();

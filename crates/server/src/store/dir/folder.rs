@@ -11,7 +11,9 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::options::{Options, Progress};
 use super::scan::Scan;
 use super::watch::Dirty;
-use crate::store::documents::{Decoder, Document, DocumentId, DocumentOptions, Documents, Edits};
+use crate::store::documents::{
+    Document, DocumentDecoder, DocumentId, DocumentOptions, Documents, Edits,
+};
 use crate::store::finding::Finding;
 use crate::store::update::Update;
 
@@ -116,7 +118,7 @@ impl Folder {
 /// Reads and decodes files in parallel.
 fn read(
     files: &[(DocumentId, Stamp)],
-    decoder: &Decoder,
+    decoder: &DocumentDecoder,
     progress: &FolderProgress,
 ) -> Vec<Document> {
     let (total, done) = (files.len(), AtomicUsize::new(0));
@@ -132,7 +134,7 @@ fn read(
         .collect()
 }
 
-fn read_one(path: &DocumentId, decoder: &Decoder) -> Document {
+fn read_one(path: &DocumentId, decoder: &DocumentDecoder) -> Document {
     match file::read(path, decoder.max_bytes()) {
         Ok(bytes) => decoder.decode(Arc::clone(path), &bytes),
         Err(error) => {

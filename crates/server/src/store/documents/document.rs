@@ -45,12 +45,12 @@ impl From<LoadedResource> for PlacedResource {
 #[derive(Debug)]
 pub struct Document {
     pub(super) id: DocumentId,
-    pub(super) content: Content,
+    pub(super) content: DocumentContent,
 }
 
 /// The content of a document.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum DocumentContent {
     Resources {
         resources: Vec<PlacedResource>,
         warnings: Vec<Finding>,
@@ -70,19 +70,19 @@ impl Document {
     pub fn unreadable(id: impl Into<DocumentId>, finding: Finding) -> Self {
         Self {
             id: id.into(),
-            content: Content::Invalid(vec![finding]),
+            content: DocumentContent::Invalid(vec![finding]),
         }
     }
 }
 
 /// Decodes documents. Cheap to share between threads: decoding has no other state.
 #[derive(Debug)]
-pub struct Decoder {
+pub struct DocumentDecoder {
     root: PathBuf,
     options: codec::Options,
 }
 
-impl Decoder {
+impl DocumentDecoder {
     pub(super) fn new(root: &Path, options: codec::Options) -> Self {
         Self {
             root: root.into(),
@@ -105,20 +105,24 @@ impl Decoder {
     pub fn decode(&self, id: impl Into<DocumentId>, bytes: &[u8]) -> Document {
         let id = id.into();
         let content = match group::defined_by(&self.root, &id) {
-            Some(name) => group::parse(&id, bytes).map(|matcher| Content::Group {
+            Some(name) => group::parse(&id, bytes).map(|matcher| DocumentContent::Group {
                 name,
                 matcher: Box::new(matcher),
             }),
             None => resources(&id, bytes, &self.options),
         };
         Document {
-            content: content.unwrap_or_else(Content::Invalid),
+            content: content.unwrap_or_else(DocumentContent::Invalid),
             id,
         }
     }
 }
 
-fn resources(id: &Path, bytes: &[u8], options: &codec::Options) -> Result<Content, Vec<Finding>> {
+fn resources(
+    id: &Path,
+    bytes: &[u8],
+    options: &codec::Options,
+) -> Result<DocumentContent, Vec<Finding>> {
     let format = Format::from_path(id)
         .ok_or_else(|| vec![Finding::of_rule(id, "unreadable", "not a resource file")])?;
     let loaded = codec::decode(id, format, bytes, options).map_err(|errors| {
@@ -133,7 +137,7 @@ fn resources(id: &Path, bytes: &[u8], options: &codec::Options) -> Result<Conten
             ..translate(id, warning)
         })
         .collect();
-    Ok(Content::Resources {
+    Ok(DocumentContent::Resources {
         resources: loaded.into_iter().map(PlacedResource::from).collect(),
         warnings,
     })

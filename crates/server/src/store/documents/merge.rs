@@ -29,7 +29,7 @@ use oxds_types::codec;
 
 use super::changes::ScopedChanges;
 use super::conflicts::{Candidates, resolve};
-use super::document::{Content, Decoder, Document, DocumentId, PlacedResource};
+use super::document::{Document, DocumentContent, DocumentDecoder, DocumentId, PlacedResource};
 use super::group;
 use super::ownership::Ownership;
 use super::references::{Referrers, dangling};
@@ -74,7 +74,7 @@ impl Edits {
 /// Give changed documents to [`apply`](Self::apply) and pass the updates that it returns on to the server.
 #[derive(Debug)]
 pub struct Documents {
-    decoder: Decoder,
+    decoder: DocumentDecoder,
     /// The severity of a reference to nothing.
     dangling: Severity,
     documents: BTreeMap<DocumentId, DocumentState>,
@@ -106,7 +106,7 @@ impl Documents {
             false => Severity::Warning,
         };
         Self {
-            decoder: Decoder::new(root, options.codec),
+            decoder: DocumentDecoder::new(root, options.codec),
             dangling,
             documents: BTreeMap::new(),
             ownership: Ownership::default(),
@@ -117,7 +117,7 @@ impl Documents {
 
     /// Returns the decoder for documents of this store.
     #[must_use]
-    pub fn decoder(&self) -> &Decoder {
+    pub fn decoder(&self) -> &DocumentDecoder {
         &self.decoder
     }
 
@@ -142,10 +142,13 @@ impl Documents {
             self.delete(id, &mut changes);
         }
         // Definitions first: the conflicts of the resources depend on them.
-        let (definitions, resources) = edits
-            .documents
-            .into_iter()
-            .partition::<Vec<_>, _>(|document| matches!(document.content, Content::Group { .. }));
+        let (definitions, resources) =
+            edits
+                .documents
+                .into_iter()
+                .partition::<Vec<_>, _>(|document| {
+                    matches!(document.content, DocumentContent::Group { .. })
+                });
         for document in definitions.into_iter().chain(resources) {
             self.put(document, &mut changes);
         }
@@ -176,13 +179,15 @@ impl Documents {
     fn put(&mut self, document: Document, changes: &mut ScopedChanges) {
         let Document { id, content } = document;
         let (candidate, findings) = match content {
-            Content::Resources {
+            DocumentContent::Resources {
                 resources,
                 warnings,
             } => (Some(resources), warnings),
-            Content::Group { name, matcher } => (None, self.define(&id, &name, *matcher, changes)),
+            DocumentContent::Group { name, matcher } => {
+                (None, self.define(&id, &name, *matcher, changes))
+            }
             // The last valid resources stay served (S-73).
-            Content::Invalid(findings) => (None, findings),
+            DocumentContent::Invalid(findings) => (None, findings),
         };
         let state = self.documents.entry(id).or_default();
         state.candidate = candidate;

@@ -1,11 +1,11 @@
 //! The pure part of a store of documents: documents by id and bytes become merged, checked resources.
 //!
 //! ```text
-//!  id, bytes ──Decoder──▶ Document ──┐
-//!  (in parallel, if you like)        ├─ Edits ──▶ Documents ──▶ Update: changes, groups, findings, origin
-//!  ids of deleted documents ─────────┘            │
-//!                                                 ├─ ownership: each name belongs to one document
-//!                                                 └─ references: each must lead to a resource
+//!  id, bytes ──DocumentDecoder──▶ Document ──┐
+//!  (in parallel, if you like)                ├─ Edits ──▶ Documents ──▶ Update: changes, groups, findings, origin
+//!  ids of deleted documents ─────────────────┘            │
+//!                                                         ├─ ownership: each name belongs to one document
+//!                                                         └─ references: each must lead to a resource
 //! ```
 //!
 //! Nothing here reads a file, a clock or a socket, so a store for another source of documents is a watch loop that feeds
@@ -39,5 +39,5 @@ mod references;
 #[cfg(test)]
 mod tests;
 
-pub use document::{Decoder, Document, DocumentId};
+pub use document::{Document, DocumentDecoder, DocumentId};
 pub use merge::{DocumentOptions, Documents, Edits};

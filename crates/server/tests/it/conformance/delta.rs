@@ -2,7 +2,7 @@
 
 use oxds_core::snapshot::Protocol;
 
-use super::talk::play;
+use super::script::play;
 
 async fn delta(script: &str) {
     play(Protocol::Delta, script).await;

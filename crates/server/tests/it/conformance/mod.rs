@@ -3,6 +3,6 @@
 mod delta;
 mod notation;
 mod order;
+mod script;
 mod sotw;
-mod talk;
 mod wire;

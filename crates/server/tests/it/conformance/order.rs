@@ -2,7 +2,7 @@
 
 use oxds_core::snapshot::Protocol;
 
-use super::talk::{play, play_both};
+use super::script::{play, play_both};
 
 /// A listener, its route, one cluster and its assignment, subscribed to as Envoy does.
 const SHOP: &str = "serve L1=1>R1 R1=1>C1 C1=1>E1 E1=1; ask C; takes C1=1>E1; ask E1; takes E1=1; ask L; takes L1=1>R1; \

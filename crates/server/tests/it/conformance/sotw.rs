@@ -2,7 +2,7 @@
 
 use oxds_core::snapshot::Protocol;
 
-use super::talk::play;
+use super::script::play;
 
 async fn sotw(script: &str) {
     play(Protocol::Sotw, script).await;

@@ -8,7 +8,7 @@ use oxds_types::{Reference, ResourceType};
 use serde_json::{Value, json};
 
 use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
-use crate::{Running, cluster, pages, until};
+use crate::{Running, admin, cluster, until};
 
 const RDS: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 
@@ -28,7 +28,7 @@ fn route(to: &str) -> Arc<Resource> {
 
 /// Returns the changes of a resource type that are held back, without their times, which must be present.
 async fn held(server: &Running, resource_type: &str) -> Value {
-    let status = pages::json(server.http).await;
+    let status = admin::json(server.http).await;
     let resource_types = status["nodes"][0]["kinds"].as_array().unwrap();
     let found = resource_types
         .iter()
@@ -60,7 +60,7 @@ async fn s53_status_shows_pending_changes_and_their_reasons() {
         stream.send(&ack_delta(&response));
     }
     until("the client is in sync", async || {
-        let status = pages::json(server.http).await;
+        let status = admin::json(server.http).await;
         (status["nodes"][0]["in_sync"] == true).then_some(())
     })
     .await;

@@ -27,9 +27,9 @@ use crate::client::{DELTA, SOTW, Stream, ask, subscribe};
 
 /// Plays a script over one protocol variant.
 pub(super) async fn play(protocol: Protocol, script: &str) {
-    let mut talk = Talk::start(protocol).await;
+    let mut player = Player::start(protocol).await;
     for step in script.split(';').map(str::trim) {
-        talk.step(step).await;
+        player.step(step).await;
     }
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn play_both(script: &str) {
     }
 }
 
-struct Talk {
+struct Player {
     protocol: Protocol,
     server: Running,
     stream: Stream,
@@ -80,7 +80,7 @@ struct Received {
     versions: Vec<(String, String)>,
 }
 
-impl Talk {
+impl Player {
     async fn start(protocol: Protocol) -> Self {
         let server = Running::start(Server::builder()).await;
         let stream = Self::connect(protocol, &server).await;

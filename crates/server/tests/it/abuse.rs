@@ -233,7 +233,7 @@ async fn s60_node_of_a_stream_cannot_change() {
     }
     server.cache.apply(upsert(&["b"]));
     call.message().await.unwrap();
-    let status = crate::pages::json(server.http).await;
+    let status = crate::admin::json(server.http).await;
     assert_eq!(status["nodes"][0]["id"], "test-1");
 }
 
@@ -477,7 +477,7 @@ async fn s60_node_without_an_id_is_served_as_ungrouped() {
         }));
         call.message().await.unwrap();
     }
-    let status = crate::pages::json(server.http).await;
+    let status = crate::admin::json(server.http).await;
     assert_eq!(status["nodes"][0]["id"], "");
 }
 
