@@ -44,14 +44,14 @@ fn a_file_is_not_a_folder() {
 
 #[test]
 fn an_empty_folder_is_a_warning_and_strictly_a_finding() {
-    validate(&[]).expect(0, &["no resource in this folder", "1 warning"]);
+    validate(&[]).expect(0, &["no resources found", "1 warning"]);
     let dir = folder(&[]);
     let strict = oxds([
         "validate".as_ref(),
         dir.path().as_os_str(),
         "--strict".as_ref(),
     ]);
-    strict.expect(1, &["no resource in this folder"]);
+    strict.expect(1, &["no resources found"]);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_name_twice_names_both_files() {
         ("a.yaml", &cluster("same")),
         ("sub/b.yaml", &cluster("same")),
     ]);
-    ran.expect(1, &["b.yaml:", "\"same\"", "a.yaml too"]);
+    ran.expect(1, &["b.yaml:", "\"same\"", "already defined in", "a.yaml"]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl Scan {
             Ok(canonical) => scan.folder(root, &mut vec![canonical]),
             Err(error) => {
                 scan.findings
-                    .push(Finding::of_rule(root, "unreadable", &error.to_string()))
+                    .push(Finding::of_rule(root, "unreadable", &error.to_string()));
             }
         }
         scan
