@@ -180,7 +180,7 @@ impl FileSink {
         };
         let json = response_to_json(&response).map_err(io::Error::other)?;
         std::fs::create_dir_all(path.parent().unwrap_or(&self.folder))?;
-        // A hidden name, so that no reader takes it for a resource.
+        // Renamed into place, never written in place (S-57). A hidden name, so that no reader takes it for a resource.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = path.with_file_name(format!(".{name}.new"));
         std::fs::write(&temporary, json)?;

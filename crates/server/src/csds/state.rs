@@ -108,6 +108,7 @@ impl ClientState<'_> {
             .subscriber
             .resource(&resource_type.resource_type, name)?;
         let (mut config_status, client_status) = statuses(&status, served.map(|r| r.version()));
+        // Contents of secrets must not leave the server other than to their clients (S-68, S-78).
         let shown = self.with_contents && resource_type.resource_type != ResourceType::SECRET;
         let contents = served.filter(|r| shown && status.acked == Some(r.version()));
         let mut error_state = status.nacked.as_ref().map(|nacked| UpdateFailureState {

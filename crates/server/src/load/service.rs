@@ -100,6 +100,7 @@ impl LoadStream {
                 .watcher
                 .as_ref()
                 .map(|watcher| watcher.view().load().revision());
+            // A further response only if the clusters or the interval changed (S-67).
             if let Some(next) = self
                 .report_request()
                 .filter(|next| self.sent.as_ref() != Some(next))
@@ -137,7 +138,8 @@ impl LoadStream {
     }
 
     fn handle(&mut self, request: LoadStatsRequest) -> Result<(), Status> {
-        // Only the first request has a node. Authorization is checked for each request, because rules may change.
+        // LRS API (`lrs.proto`): only the first request has a node (S-66). Authorization is checked for each request,
+        // because rules may change meanwhile (S-78).
         let is_first = self.node.is_none();
         let node = self.node.get_or_insert(request.node.unwrap_or_default());
         let admitted = self.context.admit(&self.peer, Some(node));
@@ -184,6 +186,7 @@ impl LoadStream {
     fn report_request(&mut self) -> Option<ReportRequest> {
         let node = self.node.as_ref()?;
         let interval = *self.interval.borrow_and_update();
+        // `lrs.proto`: only clients with this feature obey `send_all_clusters`; others need the names (S-66).
         if node
             .client_features
             .iter()
@@ -194,6 +197,7 @@ impl LoadStream {
                 clusters: None,
             });
         }
+        // Before the first load the names are unknown, and an empty list would stop the client's reports.
         let snapshot = self.watcher.as_ref()?.view().load();
         let clusters = snapshot.of_type(&ResourceType::CLUSTER).collection();
         let names = clusters.iter().map(|cluster| cluster.name().to_string());
@@ -210,8 +214,8 @@ fn names(reports: &[ClusterStats]) -> impl Iterator<Item = &str> {
         let drops = report.dropped_requests.iter().map(|drop| &drop.category);
         let localities = report.upstream_locality_stats.iter().flat_map(|stats| {
             let locality = stats.locality.iter();
-            let places = locality.flat_map(|l| [&l.region, &l.zone, &l.sub_zone]);
-            places.chain(stats.load_metric_stats.iter().map(|m| &m.metric_name))
+            let parts = locality.flat_map(|l| [&l.region, &l.zone, &l.sub_zone]);
+            parts.chain(stats.load_metric_stats.iter().map(|m| &m.metric_name))
         });
         [&report.cluster_name, &report.cluster_service_name]
             .into_iter()

@@ -37,6 +37,7 @@ struct RulesFile {
     rules: Vec<Rule>,
 }
 
+/// One rule: the identities that it applies to, and its grants.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {

@@ -1,11 +1,11 @@
 //! Authentication and authorization of clients (S-78).
 //!
 //! ```text
-//!   certificate, key, CA ──▶ Reloadable ──▶ handshake ──▶ Identity ──┐
-//!                             ▲                                ▼
-//!              changed files, │                   rules ──▶ admit(identity, node) ──▶ Grant: groups, secrets
-//!              SIGHUP         └── Reloadable ◀── rules                     │
-//!                                                                    └──▶ Denied ──▶ PERMISSION_DENIED
+//!   certificate, key, CA ──▶ Reloadable ──▶ handshake ──▶ Identity ──▶ admit(identity, node) ──▶ Grant: groups, secrets
+//!                            ▲                                         ▲          └──▶ Denied ──▶ PERMISSION_DENIED
+//!                            │ files changed, or SIGHUP                │
+//!                            ▼                                         │
+//!   rules ─────────────────▶ Reloadable ───────────────────────────────┘
 //! ```
 //!
 //! Files are read again when they change. They are polled, because this also sees a symbolic link that is replaced in a

@@ -83,6 +83,7 @@ impl<'a> Round<'a> {
 
     fn claim(&mut self, id: &'a DocumentId, scope: &Scope, placed: &'a PlacedResource) {
         let key = placed.key();
+        // A node could see both resources, and neither group is more specific, so neither could win (S-74).
         if let Some(other) = self.rival(scope, &key, id) {
             self.refuse(id, placed, other);
             return;
@@ -90,7 +91,7 @@ impl<'a> Round<'a> {
         let owner = self.owned.owner(scope, &key);
         let claim = (scope.clone(), key);
         match (owner, self.claims.get(&claim).copied()) {
-            // The owner does not change in this round, so it keeps the name.
+            // The owner does not change in this round, so it keeps the name (S-72: a duplicate names both files).
             (Some(owner), _) if !self.accepted.contains(owner) => self.refuse(id, placed, owner),
             (_, None) => {
                 self.claims.insert(claim, (id, placed));

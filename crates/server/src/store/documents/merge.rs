@@ -153,6 +153,7 @@ impl Documents {
             self.put(document, &mut changes);
         }
         let accepted = self.accept();
+        // One change set for all edits: sessions see all of them or none (S-69).
         self.serve(&accepted, &mut changes);
         self.check_references(accepted, &changes);
         Update {
@@ -234,6 +235,7 @@ impl Documents {
                 continue;
             };
             state.conflicts.clear();
+            // Removals first: a name that moves between two documents is then one upsert, not a removal (S-72).
             let served = state.candidate.take().unwrap_or_default();
             let before = std::mem::replace(&mut state.served, served);
             self.disown(id, &before, changes);

@@ -114,7 +114,7 @@ fn s73_unreadable_document_keeps_its_last_content() {
 /// Given a name that a second document takes, then it stays with the first; when the first is deleted, the second is
 /// served without being read again.
 #[test]
-fn s71_name_has_one_owner_and_passes_on_deletion() {
+fn s72_name_has_one_owner_and_passes_on_deletion() {
     let mut documents = Fixture::new();
     documents.put(&[("b.yaml", &cluster("x"))]);
     let update = documents.put(&[("a.yaml", &cluster("x"))]);
@@ -126,7 +126,7 @@ fn s71_name_has_one_owner_and_passes_on_deletion() {
 }
 
 #[test]
-fn s71_two_names_are_swapped_between_documents_at_once() {
+fn s72_two_names_are_swapped_between_documents_at_once() {
     let mut documents = Fixture::new();
     documents.put(&[("a.yaml", &cluster("x")), ("b.yaml", &cluster("y"))]);
     let update = documents.put(&[("a.yaml", &cluster("y")), ("b.yaml", &cluster("x"))]);
