@@ -1,10 +1,10 @@
-//! The descriptors of every message of the API, options included.
+//! Descriptors of all messages of the API, with their options.
 //!
 //! `envoy-types` ships a descriptor set but does not export it; `data/descriptors.bin.gz` is that
-//! set without comments and positions, written by `cargo run -p oxds-types --example
+//! set without comments and source positions, written by `cargo run -p oxds-types --example
 //! regenerate-descriptors`. A test fails when it differs from the locked `envoy-types`.
 //!
-//! `data/v2.bin.gz` is what the retired API v2 had, without options, from the same command.
+//! `data/v2.bin.gz` has the messages of the retired API v2, without options, from the same command.
 
 use std::io::Read;
 use std::sync::LazyLock;
@@ -16,25 +16,25 @@ static COMPRESSED: &[u8] = include_bytes!("../data/descriptors.bin.gz");
 
 static COMPRESSED_V2: &[u8] = include_bytes!("../data/v2.bin.gz");
 
-/// The pool of all descriptors of the current API. Built on first use, which takes about 25 ms: who only speaks the
-/// protocol, and reads no files, does not need it.
+/// Returns the pool of all descriptors of API v3. The first call builds it, which takes about 25 ms. The transport protocol
+/// does not need it; only files, JSON and v2 do.
 ///
-/// Options keep their extensions (`validate.rules`, `udpa.annotations…`, `xds.annotations…`).
+/// Options have their extensions (`validate.rules`, `udpa.annotations…`, `xds.annotations…`).
 pub fn pool() -> &'static DescriptorPool {
     static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-        // The data is part of the program; a test builds the pool.
+        // The data is part of the program, and a test builds the pool.
         #[allow(clippy::expect_used)]
         DescriptorPool::decode(descriptor_set().as_slice()).expect("embedded descriptors are valid")
     });
     &POOL
 }
 
-/// The same and the API v2. Built on first use, too, which takes about 15 ms more: only v2 files
-/// and v2 clients need it.
+/// Returns a pool with the descriptors of API v3 and v2. The first call builds it, which takes about 15 ms more than
+/// [`pool`]. Only v2 files and v2 clients need it.
 pub fn v2_pool() -> &'static DescriptorPool {
     static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
         let mut both = pool().clone();
-        // As above: part of the program.
+        // The data is part of the program, see above.
         #[allow(clippy::expect_used)]
         both.decode_file_descriptor_set(v2_descriptor_set().as_slice())
             .expect("embedded descriptors of v2 are valid");
@@ -43,13 +43,13 @@ pub fn v2_pool() -> &'static DescriptorPool {
     &POOL
 }
 
-/// The encoded `google.protobuf.FileDescriptorSet` itself, e.g. for gRPC reflection.
+/// Returns the encoded `google.protobuf.FileDescriptorSet` of API v3, for example for gRPC reflection.
 #[must_use]
 pub fn descriptor_set() -> Vec<u8> {
     decompress(COMPRESSED)
 }
 
-/// What the API v2 has besides: most of it builds upon [`descriptor_set`].
+/// Returns the encoded `FileDescriptorSet` with the files of API v2. Most of them import files of [`descriptor_set`].
 #[must_use]
 pub fn v2_descriptor_set() -> Vec<u8> {
     decompress(COMPRESSED_V2)
@@ -57,7 +57,7 @@ pub fn v2_descriptor_set() -> Vec<u8> {
 
 fn decompress(data: &[u8]) -> Vec<u8> {
     let mut set = Vec::new();
-    // As above: part of the program.
+    // The data is part of the program, see above.
     #[allow(clippy::expect_used)]
     GzDecoder::new(data)
         .read_to_end(&mut set)
@@ -65,7 +65,7 @@ fn decompress(data: &[u8]) -> Vec<u8> {
     set
 }
 
-/// The descriptor of a message of the current API by full name.
+/// Returns the descriptor of a v3 message by full name.
 #[must_use]
 pub fn message(full_name: &str) -> Option<MessageDescriptor> {
     pool().get_message_by_name(full_name)

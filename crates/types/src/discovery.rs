@@ -1,10 +1,9 @@
-//! The discovery envelope: what travels on a stream around resources.
+//! Messages of the discovery services: requests, responses, and the wrappers of resources.
 //!
-//! Declared here rather than taken from `envoy-types` because it is the hot path: a resource's
-//! body is a [`Bytes`] that shares the buffer it arrived in, and is never decoded on the way.
-//! Field numbers follow `envoy/service/discovery/v3/discovery.proto`; the v2 envelope
-//! (`envoy.api.v2`) is a subset with the same numbers, so that these read and write both. A test
-//! compares them with the descriptors.
+//! They are declared here, and not taken from `envoy-types`, for speed: the body of a resource is a [`Bytes`] that shares the
+//! buffer of the response, and is not decoded. Field numbers are those of
+//! `envoy/service/discovery/v3/discovery.proto`. The v2 messages (`envoy.api.v2`) have a subset of the fields with the same
+//! numbers, so these structs read and write both versions. A test compares them with the descriptors.
 
 use std::collections::HashMap;
 
@@ -16,153 +15,152 @@ pub use envoy_types::pb::google::rpc::Status;
 /// `google.protobuf.Any` with a shared body.
 #[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
 pub struct Any {
-    /// `type.googleapis.com/` and the message's full name.
+    /// `type.googleapis.com/` and the full name of the message.
     #[prost(string, tag = "1")]
     pub type_url: String,
-    /// The encoded message.
+    /// The encoded message, in the buffer in which it arrived.
     #[prost(bytes = "bytes", tag = "2")]
     pub value: Bytes,
 }
 
-/// SotW request: a subscription, and the acknowledgement (or not) of the last response.
+/// SotW request: the subscription, and the ACK or NACK of the last response.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DiscoveryRequest {
-    /// The version last accepted.
+    /// Version of the last accepted response.
     #[prost(string, tag = "1")]
     pub version_info: String,
-    /// Who asks; only the first request of a stream must say.
+    /// Identity of the client. Required only in the first request of a stream.
     #[prost(message, optional, tag = "2")]
     pub node: Option<Node>,
-    /// The names subscribed to.
+    /// All names that the client subscribes to.
     #[prost(string, repeated, tag = "3")]
     pub resource_names: Vec<String>,
-    /// Names with dynamic parameters (TP2).
+    /// Names with dynamic parameters (xRFC TP2).
     #[prost(message, repeated, tag = "7")]
     pub resource_locators: Vec<ResourceLocator>,
-    /// The kind asked for.
+    /// Type URL of the resources.
     #[prost(string, tag = "4")]
     pub type_url: String,
-    /// Nonce of the response that this answers; empty on the first request of a stream.
+    /// Nonce of the response that this request answers; empty in the first request of a stream.
     #[prost(string, tag = "5")]
     pub response_nonce: String,
-    /// Why the response was rejected. Its presence, and nothing else, makes a NACK.
+    /// Error of a NACK. The request is a NACK if and only if this field is present.
     #[prost(message, optional, tag = "6")]
     pub error_detail: Option<Status>,
 }
 
-/// SotW response: resources of one kind.
+/// SotW response: resources of one type.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DiscoveryResponse {
-    /// The version of the kind's contents.
+    /// Version of the set of resources.
     #[prost(string, tag = "1")]
     pub version_info: String,
-    /// The resources, each perhaps wrapped in a [`Resource`].
+    /// The resources. Each may be wrapped in a [`Resource`].
     #[prost(message, repeated, tag = "2")]
     pub resources: Vec<Any>,
-    /// Unused by all known clients.
+    /// Not used by any known client.
     #[prost(bool, tag = "3")]
     pub canary: bool,
-    /// The kind answered.
+    /// Type URL of the resources.
     #[prost(string, tag = "4")]
     pub type_url: String,
-    /// Names this response, for the acknowledgement.
+    /// Identifier of the response, which the ACK or NACK repeats.
     #[prost(string, tag = "5")]
     pub nonce: String,
-    /// Which replica answers.
+    /// Identity of the replica that sent the response.
     #[prost(message, optional, tag = "6")]
     pub control_plane: Option<ControlPlane>,
-    /// Errors for single resources (TP3).
+    /// Errors for single resources (xRFC TP3).
     #[prost(message, repeated, tag = "7")]
     pub resource_errors: Vec<ResourceError>,
 }
 
-/// Delta request: a change of subscription, an acknowledgement, or both.
+/// Delta request: a change of the subscription, an ACK or NACK, or both.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DeltaDiscoveryRequest {
-    /// Who asks; only the first request of a stream must say.
+    /// Identity of the client. Required only in the first request of a stream.
     #[prost(message, optional, tag = "1")]
     pub node: Option<Node>,
-    /// The kind asked for.
+    /// Type URL of the resources.
     #[prost(string, tag = "2")]
     pub type_url: String,
-    /// Names to add.
+    /// Names to subscribe to.
     #[prost(string, repeated, tag = "3")]
     pub resource_names_subscribe: Vec<String>,
-    /// Names to remove.
+    /// Names to unsubscribe from.
     #[prost(string, repeated, tag = "4")]
     pub resource_names_unsubscribe: Vec<String>,
-    /// Names with dynamic parameters to add (TP2).
+    /// Names with dynamic parameters to subscribe to (xRFC TP2).
     #[prost(message, repeated, tag = "8")]
     pub resource_locators_subscribe: Vec<ResourceLocator>,
-    /// Names with dynamic parameters to remove (TP2).
+    /// Names with dynamic parameters to unsubscribe from (xRFC TP2).
     #[prost(message, repeated, tag = "9")]
     pub resource_locators_unsubscribe: Vec<ResourceLocator>,
-    /// What the client holds from an earlier stream, by name.
+    /// Versions of the resources that the client has from an earlier stream, by name.
     #[prost(map = "string, string", tag = "5")]
     pub initial_resource_versions: HashMap<String, String>,
-    /// Nonce of the response that this answers; empty for a spontaneous request.
+    /// Nonce of the response that this request answers; empty if it answers none.
     #[prost(string, tag = "6")]
     pub response_nonce: String,
-    /// Why the response was rejected.
+    /// Error of a NACK.
     #[prost(message, optional, tag = "7")]
     pub error_detail: Option<Status>,
 }
 
-/// Delta response: resources that changed, and names that are gone.
+/// Delta response: changed resources, and names of removed ones.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct DeltaDiscoveryResponse {
-    /// For debugging only.
+    /// Version of the server state, for debugging only.
     #[prost(string, tag = "1")]
     pub system_version_info: String,
     /// New and changed resources.
     #[prost(message, repeated, tag = "2")]
     pub resources: Vec<Resource>,
-    /// The kind answered.
+    /// Type URL of the resources.
     #[prost(string, tag = "4")]
     pub type_url: String,
-    /// Names that do not exist (any more).
+    /// Names that do not exist, or do not exist any more.
     #[prost(string, repeated, tag = "6")]
     pub removed_resources: Vec<String>,
-    /// As `removed_resources`, with dynamic parameters (TP2).
+    /// Removed names with dynamic parameters (xRFC TP2).
     #[prost(message, repeated, tag = "8")]
     pub removed_resource_names: Vec<ParametrizedName>,
-    /// Names this response, for the acknowledgement.
+    /// Identifier of the response, which the ACK or NACK repeats.
     #[prost(string, tag = "5")]
     pub nonce: String,
-    /// Which replica answers.
+    /// Identity of the replica that sent the response.
     #[prost(message, optional, tag = "7")]
     pub control_plane: Option<ControlPlane>,
-    /// Errors for single resources (TP3).
+    /// Errors for single resources (xRFC TP3).
     #[prost(message, repeated, tag = "9")]
     pub resource_errors: Vec<ResourceError>,
 }
 
-/// A resource with its name and version: the element of a delta response, and the wrapper that a
-/// SotW response may use.
+/// A resource with its name and version: the element of a delta response, and the optional wrapper in a SotW response.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Resource {
-    /// The resource's name.
+    /// Name of the resource.
     #[prost(string, tag = "3")]
     pub name: String,
-    /// As `name`, with dynamic parameters (TP2).
+    /// Name with dynamic parameters, in place of `name` (xRFC TP2).
     #[prost(message, optional, tag = "8")]
     pub resource_name: Option<ParametrizedName>,
-    /// Other names of the same resource.
+    /// Other names of the resource (VHDS).
     #[prost(string, repeated, tag = "4")]
     pub aliases: Vec<String>,
-    /// The version of this resource.
+    /// Version of this resource.
     #[prost(string, tag = "1")]
     pub version: String,
-    /// The body; absent in a heartbeat.
+    /// The resource; absent in a heartbeat.
     #[prost(message, optional, tag = "2")]
     pub resource: Option<Any>,
-    /// How long the client keeps it unless told again.
+    /// Time after which the client removes the resource, unless an update or a heartbeat arrives.
     #[prost(message, optional, tag = "6")]
     pub ttl: Option<Duration>,
-    /// Whether proxies between may keep it.
+    /// Cache control for xDS relays.
     #[prost(message, optional, tag = "7")]
     pub cache_control: Option<CacheControl>,
-    /// Information about the resource, not part of it.
+    /// Metadata of the resource, which is not part of its content.
     #[prost(message, optional, tag = "9")]
     pub metadata: Option<envoy_types::pb::envoy::config::core::v3::Metadata>,
 }
@@ -170,40 +168,41 @@ pub struct Resource {
 /// Cache control of a [`Resource`].
 #[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
 pub struct CacheControl {
-    /// Proxies must not keep the resource.
+    /// Whether xDS relays must not cache the resource.
     #[prost(bool, tag = "1")]
     pub do_not_cache: bool,
 }
 
-/// A name with the dynamic parameters of the client (TP2).
+/// A name with the dynamic parameters of the client (xRFC TP2).
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ResourceLocator {
-    /// The name.
+    /// Name of the resource.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// The parameters.
+    /// Values of the dynamic parameters, by key.
     #[prost(map = "string, string", tag = "2")]
     pub dynamic_parameters: HashMap<String, String>,
 }
 
-/// `envoy.service.discovery.v3.ResourceName`: a name with constraints on dynamic parameters (TP2).
+/// `envoy.service.discovery.v3.ResourceName`: a name with constraints on dynamic parameters (xRFC
+/// TP2).
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ParametrizedName {
-    /// The name.
+    /// Name of the resource.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// The constraints, kept encoded: oxds passes them on unread.
+    /// The constraints, encoded. oxds forwards them and does not read them.
     #[prost(bytes = "bytes", optional, tag = "2")]
     pub dynamic_parameter_constraints: Option<Bytes>,
 }
 
-/// An error for one resource (TP3).
+/// An error for one resource (xRFC TP3).
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ResourceError {
-    /// Which.
+    /// Name of the resource.
     #[prost(message, optional, tag = "1")]
     pub resource_name: Option<ParametrizedName>,
-    /// What is wrong.
+    /// The error.
     #[prost(message, optional, tag = "2")]
     pub error_detail: Option<Status>,
 }

@@ -1,19 +1,20 @@
-//! What is wrong with a file, and where.
+//! Findings about files: the reason, the field path and the position.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::ResourceType;
-use crate::validate::Broken;
+use crate::text::clip;
+use crate::validate::broken::BrokenRule;
 use crate::version_map::Incompatibility;
 
-/// A place in a text: both count from 1; columns count characters.
+/// A position in a text. Lines and columns count from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Position {
-    /// Line.
+    /// Line number, from 1.
     pub line: u32,
-    /// Column.
+    /// Column in characters, from 1.
     pub column: u32,
 }
 
@@ -23,7 +24,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// Where a text ends.
+/// Returns the position after the last character of a text.
 pub(crate) fn end_of(text: &str) -> Position {
     let last = text.rsplit('\n').next().unwrap_or_default();
     Position {
@@ -36,70 +37,70 @@ pub(crate) fn end_of(text: &str) -> Position {
 /// `file:line:column: error: field.path: reason`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Error {
-    /// The file, as the caller named it.
+    /// Path of the file, as the caller gave it. `None` for messages that a program made.
     pub file: Option<Arc<Path>>,
-    /// The place, where it is known.
+    /// Position in the file, if known.
     pub position: Option<Position>,
-    /// ResourceType of the resource, where its name is known.
+    /// Type of the resource, if its name is known.
     pub resource_type: Option<ResourceType>,
-    /// Name of the resource, where it is known.
+    /// Name of the resource, if known.
     pub resource: Option<String>,
     /// Path to the field (`load_assignment.endpoints[0].…`); empty for the document itself.
     pub path: String,
-    /// What is wrong.
+    /// Reason of the finding.
     pub reason: Reason,
-    /// The lines around the place, with a mark under it.
+    /// Lines around the position, with a mark under the column.
     pub(crate) snippet: Option<Arc<str>>,
 }
 
-/// What is wrong, sorted by what the operator has to mend.
+/// Reason of a finding, by the part of the file that the operator has to fix.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The text is not what its format allows.
+    /// Syntax error of the format.
     #[error("{0}")]
     Syntax(String),
-    /// The file is larger, deeper or more entangled than the limits allow.
+    /// The file exceeds a limit on size, depth or aliases.
     #[error("{0}")]
     TooLarge(String),
-    /// A value does not fit its field.
+    /// A value does not have the type of its field.
     #[error("{0}")]
     Value(String),
     /// The message has no such field.
     #[error("unknown field `{field}` in {message}")]
     UnknownField {
-        /// As written (or its number, in binary form).
+        /// Name as in the file, or the field number in binary form.
         field: String,
-        /// Full name of the message.
+        /// Full name of the message type.
         message: String,
     },
-    /// `@type` is missing where it is needed.
-    #[error("no `@type`")]
+    /// A resource has no `@type`.
+    #[error("missing `@type`")]
     NoType,
-    /// The descriptors know no such message.
+    /// The descriptors have no message of this type.
     #[error("unknown message type `{0}`")]
     UnknownType(String),
     /// The resource has no name.
-    #[error("{0} without a name")]
+    #[error("missing name in {0}")]
     NoName(String),
-    /// A rule of the API (`validate.rules`) does not hold.
+    /// A value breaks a rule of the API (`validate.rules`).
     #[error("{rule} does not hold{}{value}", if value.is_empty() { "" } else { ", value is " })]
     Rule {
-        /// The rule, as the API writes it: `uint32.lte = 65535`.
+        /// The rule as in the API: `uint32.lte = 65535`.
         rule: String,
-        /// The value, shortened.
+        /// The value, cut to 60 characters; empty if the field is not set.
         value: String,
     },
-    /// Written in v2, and there is no way to say it in v3.
+    /// The file is written in API v2, and v3 has no equivalent (S-64).
     #[error("exists in v2 only: {0}")]
     OnlyV2(Incompatibility),
-    /// The field is deprecated (a warning).
+    /// The field is deprecated. This is a warning.
     #[error("deprecated field")]
     Deprecated,
 }
 
-impl From<Broken> for Reason {
-    fn from(broken: Broken) -> Self {
+impl From<BrokenRule> for Reason {
+    fn from(broken: BrokenRule) -> Self {
         Reason::Rule {
             rule: broken.rule,
             value: broken.value,
@@ -108,7 +109,7 @@ impl From<Broken> for Reason {
 }
 
 impl Reason {
-    /// The same without what would fill the log: a file may hold a name of a megabyte.
+    /// Cuts the parts of the reason that come from the file.
     pub(crate) fn clipped(self) -> Reason {
         match self {
             Reason::Syntax(text) => Reason::Syntax(clip(text)),
@@ -120,30 +121,20 @@ impl Reason {
             },
             Reason::UnknownType(url) => Reason::UnknownType(clip(url)),
             Reason::NoType | Reason::NoName(_) | Reason::Deprecated => self,
-            // These are short already.
+            // These are always short.
             Reason::Rule { .. } | Reason::OnlyV2(_) => self,
         }
     }
 }
 
-/// Cuts a text that is longer than what anybody reads.
-pub(crate) fn clip(mut text: String) -> String {
-    const LIMIT: usize = 400;
-    if let Some((end, _)) = text.char_indices().nth(LIMIT) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
-}
-
 impl Error {
-    /// The lines around the place with a mark under it, where the place is known.
+    /// Returns the lines around the position with a mark under the column; `None` if the position is not known.
     #[must_use]
     pub fn snippet(&self) -> Option<&str> {
         self.snippet.as_deref()
     }
 
-    /// Whether it is only worth a warning.
+    /// Returns whether the finding is a warning: the resource can be served.
     #[must_use]
     pub fn is_warning(&self) -> bool {
         matches!(self.reason, Reason::Deprecated)

@@ -1,4 +1,4 @@
-//! A file as it is read: never a pipe, never beyond a limit; and what tells its states apart.
+//! Reads regular files up to a size limit, and identifies the states of a file.
 
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -6,9 +6,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What tells a file's states apart without reading it. Content that was replaced has another inode, or a later
-/// time of change; what the time is too coarse for, the system's report of a write covers. The default is that of
-/// nothing that can be read.
+/// Identity of one state of a file, from its metadata. Replaced content has another inode or a later change time. Two
+/// writes within the resolution of the clock are covered by the notifications of the system. The default value stands for a
+/// file that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     len: u64,
@@ -18,7 +18,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// That of the file that `path` leads to, by links if need be.
+    /// Returns the stamp of the file at `path`. Symbolic links are followed.
     #[must_use]
     pub fn of(path: &Path) -> Self {
         std::fs::metadata(path)
@@ -66,28 +66,28 @@ impl FileError {
     }
 }
 
-/// Why a file's bytes cannot be had.
+/// The reason for which a file was not read. The path is not part of the text.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The system says so.
+    /// Error of the operating system.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// It is a folder.
-    #[error("is a folder, but named like a resource file")]
+    /// The path is a folder.
+    #[error("is a folder: expected a resource file")]
     Folder,
-    /// It is a pipe, a socket or a device, which could be waited for for ever.
+    /// The path is a pipe, a socket or a device, on which a read can block without end.
     #[error("is not a regular file")]
     Irregular,
-    /// It is larger than the limit, in bytes.
-    #[error("larger than {0} bytes, which is the limit")]
+    /// The file is larger than the limit, which is the value, in bytes.
+    #[error("larger than the limit of {0} bytes")]
     TooLarge(u64),
 }
 
-/// The file's bytes, if it is one and has at most so many. A pipe or a device is never opened.
+/// Reads a regular file of at most `max_bytes`. Pipes and devices are never opened.
 ///
 /// # Errors
-/// [`ReadError`]: none of them names the file.
+/// [`ReadError`], whose text does not have the path.
 pub fn read(path: &Path, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
     let metadata = std::fs::metadata(path)?;
     if metadata.is_dir() {
@@ -98,12 +98,12 @@ pub fn read(path: &Path, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
     }
     let limit = max_bytes as u64;
     let mut bytes = Vec::new();
-    // One byte more than allowed: the file may have grown since.
+    // Read one byte more than allowed: the file may have grown since its metadata was read.
     File::open(path)?
         .take(limit.saturating_add(1))
         .read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > limit {
-        true => Err(ReadError::TooLarge(limit)),
-        false => Ok(bytes),
+    if bytes.len() as u64 > limit {
+        return Err(ReadError::TooLarge(limit));
     }
+    Ok(bytes)
 }

@@ -1,11 +1,11 @@
-//! Messages of any type of the API, made up for tests.
+//! Generates random messages of any type of the API, for tests.
 
 use prost_reflect::{DynamicMessage, Kind, MapKey, Value};
 
 use crate::codec::canonical;
 use crate::schema::{self, Field, Message, Shape, Type};
 
-/// Makes messages out of a seed (SplitMix64).
+/// A generator of messages from a seed (SplitMix64).
 #[derive(Debug)]
 pub(crate) struct Generator(pub(crate) u64);
 
@@ -41,15 +41,15 @@ impl Generator {
         let mut message = DynamicMessage::new(schema.descriptor.clone());
         match schema.full_name() {
             "google.protobuf.Any" => {
-                let held = [
+                let types = [
                     "envoy.config.cluster.v3.Cluster",
                     "google.protobuf.Duration",
                 ];
-                let held = schema::find(held[self.below(2)]).unwrap();
-                let inner = self.message(held, depth.saturating_sub(1));
+                let inner_schema = schema::find(types[self.below(2)]).unwrap();
+                let inner = self.message(inner_schema, depth.saturating_sub(1));
                 let mut value = Vec::new();
-                canonical::encode(held, &inner, &mut value);
-                message.set_field_by_number(1, Value::String(canonical::type_url(held)));
+                canonical::encode(inner_schema, &inner, &mut value);
+                message.set_field_by_number(1, Value::String(canonical::type_url(inner_schema)));
                 message.set_field_by_number(2, Value::Bytes(value.into()));
             }
             "google.protobuf.Duration" | "google.protobuf.Timestamp" => {
@@ -60,7 +60,7 @@ impl Generator {
                 let paths = vec![Value::String("foo_bar.baz".to_owned())];
                 message.set_field_by_number(1, Value::List(paths));
             }
-            // One of its alternatives must be set.
+            // One alternative of its oneof must be set.
             "google.protobuf.Value" => {
                 let number = [1, 3, 4, 5, 6][self.below(if depth == 0 { 3 } else { 5 })];
                 let number = if number == 1 { 3 } else { number };
@@ -101,14 +101,14 @@ impl Generator {
         message.set_field(&field.descriptor, value);
     }
 
-    fn key(&mut self, kind: &Kind) -> MapKey {
-        match kind {
+    fn key(&mut self, key_type: &Kind) -> MapKey {
+        match key_type {
             Kind::String => MapKey::String(self.text()),
             Kind::Uint32 => MapKey::U32(self.next() as u32),
             Kind::Uint64 => MapKey::U64(self.next()),
             Kind::Int32 => MapKey::I32(self.next() as i32),
             Kind::Int64 => MapKey::I64(self.next() as i64),
-            other => panic!("no keys of {other:?} in the API so far"),
+            other => panic!("the API has no map keys of type {other:?} so far"),
         }
     }
 

@@ -1,14 +1,14 @@
-//! Patterns for names, as operators write them.
+//! Patterns for names in settings files.
 
 use std::fmt;
 
 use regex::Regex;
 use serde::{Deserialize, Deserializer, de};
 
-/// A pattern that matches whole names. `*` stands for any characters but `/`, `**` for any at all; everything else
-/// stands for itself.
+/// A pattern that matches whole names. `*` matches any characters but `/`, and `**` matches any characters. All other
+/// characters match themselves.
 ///
-/// So `spiffe://prod/ns/*/sa/shop` is about one segment of a path, and does not match
+/// So the `*` of `spiffe://prod/ns/*/sa/shop` matches one segment of a path. The pattern does not match
 /// `spiffe://prod/ns/shop/sa/evil/sa/shop`.
 ///
 /// ```
@@ -22,12 +22,12 @@ use serde::{Deserialize, Deserializer, de};
 #[derive(Debug, Clone)]
 pub struct Glob {
     text: String,
-    /// `None`: no wildcard, only the text itself matches.
+    /// `None` if the pattern has no `*`: only the text itself matches.
     regex: Option<Regex>,
 }
 
 impl Glob {
-    /// Reads a pattern. Every text is one.
+    /// Parses a pattern. Every text is a valid pattern.
     #[must_use]
     pub fn new(text: &str) -> Self {
         let regex = text.contains('*').then(|| {
@@ -40,12 +40,12 @@ impl Glob {
         });
         Self {
             text: text.to_owned(),
-            // It fails only for patterns of megabytes; those then match their own text alone.
+            // This fails only for patterns of megabytes, which then match only their own text.
             regex: regex.and_then(|regex| Regex::new(&regex).ok()),
         }
     }
 
-    /// The pattern that only this name fits, whatever characters are in it: for names that somebody else chose.
+    /// Returns the pattern that matches only this name: `*` is not special. Use it for names from outside.
     #[must_use]
     pub fn exact(name: &str) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Glob {
         }
     }
 
-    /// Whether the whole name fits, in time linear in its length.
+    /// Returns whether the whole name matches, in time linear in its length.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         match &self.regex {
@@ -63,13 +63,13 @@ impl Glob {
         }
     }
 
-    /// The pattern as it was written.
+    /// Returns the text of the pattern.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether only one name fits.
+    /// Returns whether the pattern matches only one name.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.regex.is_none()
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_names_match_and_slashes_bound_a_star() {
+    fn star_matches_within_one_path_segment() {
         let cases = [
             ("a", "a", true),
             ("a", "ab", false),
@@ -122,13 +122,17 @@ mod tests {
             ("*.example.com", "a.b.example.com", true),
             ("a\\*", "a\\b", true),
         ];
-        for (pattern, name, fits) in cases {
-            assert_eq!(Glob::new(pattern).matches(name), fits, "{pattern} {name}");
+        for (pattern, name, expected) in cases {
+            assert_eq!(
+                Glob::new(pattern).matches(name),
+                expected,
+                "{pattern} {name}"
+            );
         }
     }
 
     #[test]
-    fn an_exact_name_may_look_like_a_pattern() {
+    fn exact_pattern_does_not_interpret_stars() {
         let exact = Glob::exact("*");
         assert!(exact.matches("*") && !exact.matches("a"));
         assert_ne!(exact, Glob::new("*"));

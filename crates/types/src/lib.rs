@@ -1,32 +1,34 @@
-//! What the rest of oxds means by a resource: its kind, its name, its bytes, its version, and the
-//! ways it is written down.
+//! xDS resources as data: types, names, encodings, versions, validation.
 //!
 //! ```text
-//!   YAML JSON text binary                                 the wire
+//!   YAML JSON text binary                              discovery streams
 //!        │                                                    │
 //!    codec::decode ── schema, validate, reference ──►  discovery::Any  ──► version::Version
 //!        ▲                                                    │
-//!    codec::encode ◄───────────────────────────────────────────┘
+//!    codec::encode ◄──────────────────────────────────────────┘
 //! ```
 //!
-//! | module | holds |
+//! This crate has no sockets, tasks or clocks. It never re-encodes a resource that arrived in binary form: its bytes are
+//! kept, unknown fields included.
+//!
+//! | module | content |
 //! |---|---|
 //! | [`resource_type`] | the table of resource types: type URLs, services, order |
-//! | [`name`] | legacy and `xdstp://` resource names, in canonical form |
-//! | [`discovery`] | the discovery envelope, with bodies as shared [`Bytes`](bytes::Bytes) |
-//! | [`request`] | what a request says in v2 and v3 has given up |
-//! | [`orca`] | what a backend says of its load |
-//! | [`version_map`] | v2 to v3 and back: names of messages, and the bytes of resources |
-//! | [`version`] | content hashes: of a resource, and of a set of resources |
-//! | [`descriptor`] | the descriptors of every message of the API |
-//! | [`codec`] | files and texts to resources, and back |
-//! | [`mod@file`] | a file's bytes, safely, and what tells its states apart |
-//! | [`validate`](mod@validate) | the API's own rules (`validate.rules`), checked over reflection |
-//! | [`reference`](mod@reference) | which resources a resource needs |
-//! | [`reload`] | values made of files, and made again when the files change |
-//! | [`settings`] | small files of settings, and what is wrong with them |
-//! | `pem` (a feature) | certificates and keys of files |
-//! | [`error`] | what is wrong with a file, and where |
+//! | [`name`] | the canonical form of resource names, the wildcard, collections |
+//! | [`discovery`] | messages of the discovery services, with bodies as shared [`Bytes`](bytes::Bytes) |
+//! | [`request`] | encoding of requests for API v2 and v3 |
+//! | [`orca`] | load reports of backends |
+//! | [`version_map`] | conversion of resources between API v2 and v3 |
+//! | [`version`] | content hashes of a resource, and of a set of resources |
+//! | [`descriptor`] | descriptors of all messages of the API |
+//! | [`codec`] | reads and writes files of resources |
+//! | [`mod@file`] | reads regular files up to a limit, and identifies their states |
+//! | [`validate`](mod@validate) | the rules of the API (`validate.rules`) |
+//! | [`reference`](mod@reference) | references between resources |
+//! | [`reload`] | values made from files, and made again when the files change |
+//! | [`settings`] | small YAML files of settings |
+//! | `pem` (a feature) | certificates and keys in PEM files |
+//! | [`error`] | findings about files, with positions |
 //! | [`Glob`] | patterns for names |
 //!
 //! ```
@@ -50,9 +52,6 @@
 //! let shop = &loaded.unwrap()[0];
 //! assert_eq!((&shop.resource_type, &*shop.name), (&ResourceType::CLUSTER, "shop"));
 //! ```
-//!
-//! It does not talk to anybody: no sockets, no tasks, no clocks. And it never re-encodes what it
-//! did not create: the bytes of a resource that came in binary form stay as they came.
 
 pub mod codec;
 pub mod descriptor;
@@ -73,6 +72,7 @@ pub mod request;
 pub mod resource_type;
 mod schema;
 pub mod settings;
+mod text;
 pub mod validate;
 pub mod version;
 pub mod version_map;

@@ -1,13 +1,15 @@
-//! Where in a message we are: kept while walking, written down only when something is wrong.
+//! Paths to fields of messages. Walks maintain them; they are formatted only for findings.
 
 use std::fmt;
+
+use prost_reflect::MapKey;
 
 /// One step into a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Into a field. Names live as long as the schemas: for good.
+    /// Into a field. Schemas are never freed, so the name is static.
     Field(&'static str),
-    /// Into what a text calls so, which is no field.
+    /// Into a key of the text that is not a field, or a field number that is unknown.
     Unknown(String),
     /// Into an element of a list.
     Index(usize),
@@ -15,12 +17,12 @@ pub(crate) enum Step {
     Key(String),
 }
 
-/// `load_assignment.endpoints[0].metadata.filter_metadata["envoy.lb"]`. An `Any` adds no step:
-/// the fields of what is in it follow at once.
+/// A path such as `load_assignment.endpoints[0].metadata.filter_metadata["envoy.lb"]`. An `Any` adds no step: the fields of
+/// the message in it follow at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Path(Vec<Step>);
+pub(crate) struct FieldPath(Vec<Step>);
 
-impl Path {
+impl FieldPath {
     pub(crate) fn push(&mut self, step: Step) {
         self.0.push(step);
     }
@@ -34,7 +36,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, step) in self.0.iter().enumerate() {
             let dot = if index == 0 { "" } else { "." };
@@ -46,5 +48,17 @@ impl fmt::Display for Path {
             }
         }
         Ok(())
+    }
+}
+
+/// Formats the key of a map entry for a path.
+pub(crate) fn key_text(key: &MapKey) -> String {
+    match key {
+        MapKey::Bool(key) => key.to_string(),
+        MapKey::I32(key) => key.to_string(),
+        MapKey::I64(key) => key.to_string(),
+        MapKey::U32(key) => key.to_string(),
+        MapKey::U64(key) => key.to_string(),
+        MapKey::String(key) => key.clone(),
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates and keys in PEM, with the name of their file in every complaint.
+//! Certificates and keys in PEM files. Every error has the path of the file.
 
 use std::path::Path;
 
@@ -7,27 +7,27 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::file::FileError;
 
-/// All certificates of a file; there is at least one.
+/// Reads all certificates of a file; there is at least one.
 ///
 /// # Errors
-/// There is none, or something is not PEM.
+/// The file has no certificate, or is not PEM.
 pub fn certificates(path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, FileError> {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
-        .map_err(|error| unfit(path, &error))?;
+        .map_err(|error| invalid(path, &error))?;
     if certificates.is_empty() {
         return Err(FileError::new(path, "no certificate found"));
     }
     Ok(certificates)
 }
 
-/// A private key: PKCS #8, PKCS #1 or SEC 1.
+/// Reads a private key: PKCS #8, PKCS #1 or SEC 1.
 ///
 /// # Errors
-/// There is none, it is encrypted, or it is not PEM.
+/// The file has no private key, the key is encrypted, or the file is not PEM.
 pub fn key(path: &Path, pem: &[u8]) -> Result<PrivateKeyDer<'static>, FileError> {
     PrivateKeyDer::from_pem_slice(pem).map_err(|error| {
-        // In a PKCS #8 file its label says so, in the older ones a header (RFC 1421).
+        // An encrypted key is marked by the label in PKCS #8 files, and by a header in older formats (RFC 1421).
         let has = |text: &[u8]| pem.windows(text.len()).any(|window| window == text);
         if has(b"ENCRYPTED") {
             return FileError::new(
@@ -37,13 +37,13 @@ pub fn key(path: &Path, pem: &[u8]) -> Result<PrivateKeyDer<'static>, FileError>
         }
         match error {
             Error::NoItemsFound => FileError::new(path, "no private key found"),
-            error => unfit(path, &error),
+            error => invalid(path, &error),
         }
     })
 }
 
-/// What is wrong with a file, for whoever made it.
-fn unfit(path: &Path, error: &Error) -> FileError {
+/// Converts a parser error to text for the author of the file.
+fn invalid(path: &Path, error: &Error) -> FileError {
     match error {
         Error::MissingSectionEnd { end_marker } => {
             let marker = String::from_utf8_lossy(end_marker);
@@ -61,26 +61,26 @@ fn unfit(path: &Path, error: &Error) -> FileError {
 mod tests {
     use super::*;
 
-    fn told<T>(result: Result<T, FileError>) -> String {
+    fn error_text<T>(result: Result<T, FileError>) -> String {
         result.err().map(|error| error.to_string()).unwrap()
     }
 
     #[test]
-    fn what_is_wrong_with_a_file_is_told_in_words() {
+    fn errors_have_the_path_and_plain_text() {
         let path = Path::new("a.pem");
         let half = b"-----BEGIN CERTIFICATE-----\nMIIB\n";
         let end = "a.pem: truncated PEM: missing `-----END CERTIFICATE-----`";
-        assert_eq!(told(certificates(path, half)), end);
+        assert_eq!(error_text(certificates(path, half)), end);
         assert_eq!(
-            told(certificates(path, b"x")),
+            error_text(certificates(path, b"x")),
             "a.pem: no certificate found"
         );
-        assert_eq!(told(key(path, b"x")), "a.pem: no private key found");
+        assert_eq!(error_text(key(path, b"x")), "a.pem: no private key found");
         let locked = "a.pem: the private key is encrypted: expected an unencrypted key";
         let pkcs8 =
             b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n-----END ENCRYPTED PRIVATE KEY-----\n";
-        assert_eq!(told(key(path, pkcs8)), locked);
+        assert_eq!(error_text(key(path, pkcs8)), locked);
         let sec1 = b"-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nMIIB\n-----END EC PRIVATE KEY-----\n";
-        assert_eq!(told(key(path, sec1)), locked);
+        assert_eq!(error_text(key(path, sec1)), locked);
     }
 }

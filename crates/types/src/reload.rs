@@ -1,4 +1,4 @@
-//! What is made of files, and made anew when they change: certificates, keys, rules.
+//! Values that are made from files, and made again when the files change: certificates, keys, rules.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -9,25 +9,26 @@ use arc_swap::ArcSwap;
 
 use crate::file::FileError;
 
-/// The contents of files, in the order in which the files were named.
+/// The contents of files, in the order of their paths.
 pub type Contents = [Vec<u8>];
 
 type Make<T, E> = Box<dyn Fn(&[PathBuf], &Contents) -> Result<T, E> + Send + Sync>;
 
-/// A `T` that follows its files, whenever it is told to [`refresh`](Self::refresh).
+/// A `T` that is made from files, and made again by [`refresh`](Self::refresh).
 pub struct Reloadable<T, E> {
     paths: Vec<PathBuf>,
     make: Make<T, E>,
     current: ArcSwap<T>,
-    /// Of the contents that were last looked at, good or bad, so that each is tried and complained of once.
+    /// Digest of the contents that were read last, valid or not, or the error. Each state of the files is tried, and
+    /// reported, once.
     seen: Mutex<Result<u64, FileError>>,
 }
 
 impl<T, E: From<FileError>> Reloadable<T, E> {
-    /// Reads the files for the first time. `make` is given the files and what is in them, in the order of `paths`.
+    /// Reads the files for the first time. `make` gets the paths and the contents of the files, in the same order.
     ///
     /// # Errors
-    /// A file cannot be read, or as `make`.
+    /// A file cannot be read, or `make` fails.
     pub fn open(
         paths: Vec<PathBuf>,
         make: impl Fn(&[PathBuf], &Contents) -> Result<T, E> + Send + Sync + 'static,
@@ -41,16 +42,16 @@ impl<T, E: From<FileError>> Reloadable<T, E> {
         })
     }
 
-    /// What was last made.
+    /// Returns the last value that was made.
     pub fn load(&self) -> Arc<T> {
         self.current.load_full()
     }
 
-    /// Reads the files again; whether there is something new. Files that are not as they should be change nothing, and
-    /// are an error once. Of a certificate and a key that are replaced one after the other, the first alone is such.
+    /// Reads the files again, and returns whether there is a new value. On an error the last value stays. Each invalid
+    /// state of the files is an error once: for example, a new certificate with the old key, until the key is replaced too.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The same as of [`open`](Self::open).
     pub fn refresh(&self) -> Result<bool, E> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = read(&self.paths);
@@ -79,7 +80,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, FileError> {
     paths.iter().map(read).collect()
 }
 
-/// Tells contents apart without keeping keys in memory twice.
+/// Identifies contents without a second copy of private keys in memory.
 fn digest(contents: &[Vec<u8>]) -> u64 {
     let mut hasher = DefaultHasher::new();
     contents.hash(&mut hasher);
@@ -91,28 +92,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s78_a_bad_file_is_told_once_and_changes_nothing() {
+    fn s78_invalid_file_is_an_error_once_and_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("number");
         std::fs::write(&path, "1").unwrap();
-        let live = Reloadable::<_, FileError>::open(vec![path.clone()], |paths, contents| {
+        let value = Reloadable::<_, FileError>::open(vec![path.clone()], |paths, contents| {
             let text = String::from_utf8_lossy(&contents[0]);
             text.parse::<u32>()
                 .map_err(|error| FileError::new(&paths[0], error))
         })
         .unwrap();
-        assert_eq!(live.refresh(), Ok(false), "nothing changed");
+        assert_eq!(value.refresh(), Ok(false), "nothing changed");
 
         std::fs::write(&path, "one").unwrap();
-        assert!(live.refresh().is_err());
-        assert_eq!(live.refresh(), Ok(false), "told already");
-        assert_eq!(*live.load(), 1);
+        assert!(value.refresh().is_err());
+        assert_eq!(value.refresh(), Ok(false), "already reported");
+        assert_eq!(*value.load(), 1);
 
         std::fs::remove_file(&path).unwrap();
-        assert!(live.refresh().is_err());
-        assert_eq!((live.refresh(), *live.load()), (Ok(false), 1));
+        assert!(value.refresh().is_err());
+        assert_eq!((value.refresh(), *value.load()), (Ok(false), 1));
 
         std::fs::write(&path, "2").unwrap();
-        assert_eq!((live.refresh(), *live.load()), (Ok(true), 2));
+        assert_eq!((value.refresh(), *value.load()), (Ok(true), 2));
     }
 }

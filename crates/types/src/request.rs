@@ -1,7 +1,7 @@
-//! Requests as a server of either version of the API reads them (gRFC A30).
+//! Encodes requests for servers of API v2 and v3 (gRFC A30).
 //!
-//! Their messages are the same in both, but for one field: a v2 [`Node`] says in `build_version` what it was built
-//! from. v3 has given up the field and kept its number free, so v3's messages cannot hold it, and it is written here.
+//! The messages are equal in both versions, except for `Node.build_version`, which only v2 has. The v3 message cannot hold
+//! this field, so it is written here.
 
 use bytes::BufMut;
 use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
@@ -15,16 +15,16 @@ use crate::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
 /// `envoy.api.v2.core.Node.build_version`.
 const BUILD_VERSION: u32 = 5;
 
-/// A request in which a client says who it is.
+/// A request message with a `node` field.
 pub trait HasNode: Message {
-    /// The number of the field that says it.
+    /// Number of the `node` field.
     const NODE: u32;
 
-    /// The field.
+    /// Returns the `node` field.
     fn node_mut(&mut self) -> &mut Option<Node>;
 }
 
-macro_rules! introduces {
+macro_rules! has_node {
     ($request:ty, $number:literal) => {
         impl HasNode for $request {
             const NODE: u32 = $number;
@@ -36,14 +36,14 @@ macro_rules! introduces {
     };
 }
 
-introduces!(DiscoveryRequest, 2);
-introduces!(DeltaDiscoveryRequest, 1);
-introduces!(LoadStatsRequest, 1);
+has_node!(DiscoveryRequest, 2);
+has_node!(DeltaDiscoveryRequest, 1);
+has_node!(LoadStatsRequest, 1);
 
-/// Writes a request for a stream of this version.
+/// Appends a request, encoded for a stream of this API version.
 ///
 /// # Errors
-/// There is no room; buffers that grow have it.
+/// The buffer has no room. Buffers that grow never fail.
 pub fn encode<M: HasNode>(
     mut request: M,
     version: ApiVersion,
@@ -67,7 +67,7 @@ fn encode_v2_node(number: u32, node: &Node, out: &mut impl BufMut) -> Result<(),
     Ok(())
 }
 
-/// Name and version: what a v3 node says in two fields.
+/// Returns user agent name and version, which v3 has in two fields.
 fn build_version(node: &Node) -> String {
     let name = &node.user_agent_name;
     match &node.user_agent_version_type {
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// What a v2 server reads of a request: every field but `build_version`, and that.
+    /// Decodes a request as a v2 server does, and returns `node.id` and `node.build_version`.
     fn read_by_v2<M: HasNode + Clone>(v3: &str, request: &M) -> (String, String) {
         let mut bytes = Vec::new();
         encode(request.clone(), ApiVersion::V2, &mut bytes).unwrap();
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn c54_a_v2_node_says_what_it_was_built_from() {
+    fn c54_v2_node_has_build_version() {
         let expected = ("n".to_owned(), "oxds 1.2".to_owned());
         let node = Some(node());
         let sotw = DiscoveryRequest {
@@ -135,9 +135,9 @@ mod tests {
         assert_eq!(read_by_v2(name, &load), expected);
     }
 
-    /// Field 5 is absent from v3's node, and everything else is the same in both.
+    /// The v3 node lacks field 5; all else is equal in both versions.
     #[test]
-    fn c54_a_v3_node_does_not() {
+    fn c54_v3_node_has_no_build_version() {
         let request = DiscoveryRequest {
             node: Some(node()),
             version_info: "1".to_owned(),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_node_is_the_same_in_both() {
+    fn request_without_node_is_equal_in_v2_and_v3() {
         let request = DiscoveryRequest::default();
         let mut bytes = Vec::new();
         encode(request, ApiVersion::V2, &mut bytes).unwrap();

@@ -1,45 +1,45 @@
-//! What loading needs to know of a message type, compiled once from its descriptor.
+//! Schemas: the parts of a message descriptor that loading needs, compiled once per message type.
 //!
-//! Descriptors answer by decoding options anew at each question, and by counting references that
-//! all threads share. A schema is read-only and lives for good, as the pool does; there is at
-//! most one per message type of the pool.
+//! A descriptor decodes its options on each call and counts references in memory that all threads share. A schema is
+//! read-only. It is never freed, as the descriptor pool; there is at most one per message type and pool.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 
-use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use prost::Message as _;
+use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 
-use crate::validate::rules::{FieldRules, MessageRules};
+use crate::validate::rule::{FieldRules, MessageRules};
 use crate::{ApiVersion, descriptor};
 
-/// A message type.
+/// Schema of a message type.
 #[derive(Debug)]
 pub(crate) struct Message {
-    /// Whose pool it is of.
+    /// API version of the pool that has the descriptor.
     pub(crate) api: ApiVersion,
     pub(crate) descriptor: MessageDescriptor,
     pub(crate) well_known: Option<WellKnown>,
-    /// By number.
+    /// Sorted by number.
     pub(crate) fields: Vec<Field>,
-    /// Proto and JSON names to indexes of `fields`, sorted.
+    /// Proto and JSON names with the index into `fields`, sorted by name.
     names: Vec<(String, usize)>,
     pub(crate) rules: MessageRules,
 }
 
-/// A field of a message type.
+/// Schema of a field.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) descriptor: FieldDescriptor,
     pub(crate) number: u32,
     pub(crate) name: String,
     pub(crate) shape: Shape,
-    /// Index of the oneof it is in, unless synthetic.
+    /// Index of its oneof in the message, unless the oneof is synthetic.
     pub(crate) oneof: Option<usize>,
     pub(crate) deprecated: bool,
     pub(crate) rules: Option<FieldRules>,
 }
 
-/// How often a field's value occurs.
+/// Cardinality and type of a field.
 #[derive(Debug)]
 pub(crate) enum Shape {
     One(Type),
@@ -48,7 +48,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    /// The type of the value, of those of a list, or of those of a map.
+    /// Returns the type of the single value, of the items, or of the map values.
     pub(crate) fn value(&self) -> &Type {
         match self {
             Shape::One(ty) | Shape::List(ty) | Shape::Map { value: ty, .. } => ty,
@@ -64,27 +64,27 @@ pub(crate) struct Type {
     message: OnceLock<&'static Message>,
 }
 
-/// Messages with a JSON form of their own.
+/// Messages with a special JSON form (ProtoJSON, "Well-known types").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WellKnown {
     Any,
     /// `Struct`, `Value`, `ListValue`, `Timestamp`, `Duration`, `FieldMask`, `Empty`.
     Other,
-    /// `UInt32Value` and its like.
+    /// `UInt32Value` and the other wrappers of scalars.
     Wrapper,
 }
 
-/// The schema of a message by full name: of the current API, or else of v2.
+/// Returns the schema of a message by full name, from the current API or else from v2.
 pub(crate) fn find(full_name: &str) -> Option<&'static Message> {
     find_in(ApiVersion::V3, full_name).or_else(|| {
-        // All that only v2 has is Envoy's; nothing else need build its pool.
+        // Only messages of Envoy can be in v2 alone. Other names need not build the v2 pool.
         let may_be_v2 = full_name.starts_with("envoy.");
         may_be_v2.then(|| find_in(ApiVersion::V2, full_name))?
     })
 }
 
-/// The schema of a message in the pool of a version. That of v2 has the messages of v3, too, with
-/// descriptors of its own: messages of two pools do not mix.
+/// Returns the schema of a message in the pool of an API version. The v2 pool contains the v3 messages too, with separate
+/// descriptors: messages of two pools must not be mixed.
 pub(crate) fn find_in(api: ApiVersion, full_name: &str) -> Option<&'static Message> {
     type Schemas = RwLock<HashMap<String, &'static Message>>;
     static V2: LazyLock<Schemas> = LazyLock::new(RwLock::default);
@@ -93,7 +93,7 @@ pub(crate) fn find_in(api: ApiVersion, full_name: &str) -> Option<&'static Messa
         ApiVersion::V2 => (&V2, descriptor::v2_pool()),
         ApiVersion::V3 => (&V3, descriptor::pool()),
     };
-    // Nothing panics while holding the lock; a poisoned map is still a map.
+    // No code panics under the lock, and a poisoned map is still valid.
     if let Some(schema) = schemas
         .read()
         .unwrap_or_else(PoisonError::into_inner)
@@ -103,7 +103,7 @@ pub(crate) fn find_in(api: ApiVersion, full_name: &str) -> Option<&'static Messa
     }
     let compiled = Message::compile(pool.get_message_by_name(full_name)?, api);
     let mut schemas = schemas.write().unwrap_or_else(PoisonError::into_inner);
-    // Two threads may have compiled it; the first to come here wins.
+    // Two threads may have compiled the schema; the first one is kept.
     Some(
         schemas
             .entry(full_name.to_owned())
@@ -124,7 +124,7 @@ impl Message {
         Some(&self.fields[index])
     }
 
-    /// By proto or JSON name, as the JSON mapping asks of parsers.
+    /// Returns the field with this proto or JSON name; ProtoJSON requires parsers to accept both.
     pub(crate) fn field_named(&self, name: &str) -> Option<&Field> {
         let index = self
             .names
@@ -150,7 +150,12 @@ impl Message {
         Message {
             api,
             well_known: WellKnown::of(descriptor.full_name()),
-            rules: MessageRules::compile(&descriptor, &fields),
+            rules: MessageRules::compile(
+                &descriptor,
+                fields
+                    .iter()
+                    .map(|field| (field.number, field.rules.as_ref())),
+            ),
             fields,
             names,
             descriptor,
@@ -196,7 +201,7 @@ impl Type {
         }
     }
 
-    /// The schema of the message that a value is; `None` for scalars and enums.
+    /// Returns the schema of a message type; `None` for scalars and enums.
     pub(crate) fn message(&self) -> Option<&'static Message> {
         let Kind::Message(descriptor) = &self.kind else {
             return None;
@@ -221,4 +226,13 @@ impl WellKnown {
             _ => return None,
         })
     }
+}
+
+/// Decodes the message in an `Any`; `None` if the descriptors do not know its type, or its bytes do not decode.
+pub(crate) fn unpack(any: &DynamicMessage) -> Option<(&'static Message, DynamicMessage)> {
+    let (type_url, value) = (any.get_field_by_number(1)?, any.get_field_by_number(2)?);
+    let schema = find(type_url.as_str()?.rsplit_once('/')?.1)?;
+    let mut message = DynamicMessage::new(schema.descriptor.clone());
+    message.merge(value.as_bytes()?.clone()).ok()?;
+    Some((schema, message))
 }

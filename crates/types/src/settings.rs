@@ -1,7 +1,6 @@
-//! Small YAML files of settings: who may be whom, whom a group is for, what a tree of protos is judged by.
+//! Small YAML files of settings: authorization rules, node groups, exceptions of the API checker.
 //!
-//! They are read into plain serde types, and whoever wrote one is told where the mistake is and what to do about it, in
-//! words that do not presume the parser.
+//! They are read into serde types. Errors have a position, and text that does not require knowledge of the parser.
 
 use std::fmt;
 
@@ -10,20 +9,20 @@ use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
 use crate::Position;
 
-/// What is wrong with a file of settings. `Display` says what, not where.
+/// An error in a file of settings. `Display` writes the reason without the position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct SettingsError {
-    /// The place, where it is known.
+    /// Position in the file, if known.
     pub position: Option<Position>,
-    /// What is wrong.
+    /// Reason, in the words of the YAML and serde data model.
     pub reason: String,
 }
 
 /// Reads the one document of a file.
 ///
 /// # Errors
-/// It is no UTF-8, no YAML, empty, more than one document, or does not fit `T`.
+/// The text is not UTF-8, not YAML, empty, has more than one document, or does not have the form of `T`.
 ///
 /// ```
 /// use oxds_types::settings;
@@ -34,9 +33,9 @@ pub struct SettingsError {
 ///     names: Vec<String>,
 /// }
 ///
-/// let mistake = settings::read::<File>(b"names: [a]\nnamez: [b]\n").unwrap_err();
-/// assert_eq!(mistake.position.unwrap().to_string(), "2:1");
-/// assert_eq!(mistake.to_string(), "unknown field `namez`, expected one of names");
+/// let error = settings::read::<File>(b"names: [a]\nnamez: [b]\n").unwrap_err();
+/// assert_eq!(error.position.unwrap().to_string(), "2:1");
+/// assert_eq!(error.to_string(), "unknown field `namez`, expected one of names");
 /// ```
 pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, SettingsError> {
     let text = std::str::from_utf8(text).map_err(|error| {
@@ -83,7 +82,7 @@ fn reason(error: &Error) -> String {
     }
 }
 
-/// Without the place, which is known already, and without the names of the parser's events.
+/// Removes the position, which is returned separately, and the names of parser events.
 fn plain(text: &str) -> String {
     let text = text
         .split_once(" at line ")
@@ -94,10 +93,10 @@ fn plain(text: &str) -> String {
         "expected a mapping (`key: value`)",
     )
     .replace("expected sequence start", "expected a list (`- item`)")
-    .replace("expected string scalar", "expected a text")
+    .replace("expected string scalar", "expected a string")
 }
 
-/// A value as people write it: a text, a number or a boolean, read as its text.
+/// A string, a number or a boolean in YAML, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scalar(pub String);
 
@@ -113,7 +112,7 @@ impl serde::de::Visitor<'_> for Visitor {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, a number or a boolean")
+        f.write_str("a string, a number or a boolean")
     }
 
     fn visit_bool<E>(self, bool: bool) -> Result<String, E> {
@@ -155,11 +154,10 @@ mod tests {
         yes: bool,
     }
 
-    /// Given a file with a mistake; when it is read; then the place is said once, and what is wrong in the words of
-    /// whoever wrote it.
+    /// Given a file with an error, when it is read, then the error has the position once, and no terms of the parser.
     #[test]
-    fn mistakes_are_told_with_their_place_and_without_the_parser() {
-        for (text, place, said) in [
+    fn errors_have_a_position_and_no_parser_terms() {
+        for (text, position, reason) in [
             ("", "1:1", "the file is empty"),
             ("# later\n", "2:1", "the file is empty"),
             ("names: 3", "1:8", "expected a list (`- item`)"),
@@ -185,24 +183,24 @@ mod tests {
             (
                 "names: []\nvalues: {a: {b: c}}",
                 "2:13",
-                "invalid type: map, expected a text, a number or a boolean",
+                "invalid type: map, expected a string, a number or a boolean",
             ),
         ] {
-            let mistake = read::<File>(text.as_bytes()).expect_err(text);
-            let at = mistake.position.map(|at| at.to_string());
+            let error = read::<File>(text.as_bytes()).expect_err(text);
+            let at = error.position.map(|at| at.to_string());
             assert_eq!(
-                (at.as_deref(), &*mistake.reason),
-                (Some(place), said),
+                (at.as_deref(), &*error.reason),
+                (Some(position), reason),
                 "{text}"
             );
         }
-        let mistake = read::<File>(b"names:\n- a\n- \xff").unwrap_err();
-        assert_eq!(mistake.position.unwrap().to_string(), "3:3");
-        assert_eq!(mistake.reason, "not UTF-8");
+        let error = read::<File>(b"names:\n- a\n- \xff").unwrap_err();
+        assert_eq!(error.position.unwrap().to_string(), "3:3");
+        assert_eq!(error.reason, "not UTF-8");
     }
 
     #[test]
-    fn scalars_are_texts_as_they_are_written() {
+    fn scalars_are_read_as_text() {
         let file: File =
             read(b"names: []\nvalues: {a: 3, b: true, c: gold, d: 1.5, e: -2, f: \"3\"}").unwrap();
         let values: Vec<&str> = file.values.values().map(|value| &*value.0).collect();

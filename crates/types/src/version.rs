@@ -1,19 +1,18 @@
-//! Versions are content hashes: equal content has equal versions on every replica and after every
-//! restart (S-29), and other content has another version.
+//! Versions as content hashes: equal content has equal versions on every replica and after every restart, and different
+//! content has different versions (S-29).
 //!
-//! 96 bits of XXH3-128 as base64url: 16 ASCII characters. Clients send versions back by the
-//! thousand after a reconnect, so they are short; 96 bits make a collision among a billion
-//! resources less likely than one in 10^10. The hash is not cryptographic, and need not be: who
-//! may write resources may as well write the other one.
+//! A version is 96 bits of XXH3-128 in base64url: 16 ASCII characters. Clients send thousands of versions after a
+//! reconnect, so they are short. With 96 bits, the probability of a collision among 10^9 resources is below 10^-10. The hash
+//! need not be cryptographic: an author who can construct a collision can also write both resources.
 
 use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Characters of a version.
+/// Length of a version in characters.
 const LEN: usize = 16;
 
-/// The version of a resource, or of all resources of a kind: 16 ASCII characters.
+/// The version of a resource, or of a set of resources: 16 ASCII characters.
 ///
 /// ```
 /// use oxds_types::Version;
@@ -27,16 +26,16 @@ const LEN: usize = 16;
 pub struct Version([u8; LEN]);
 
 impl Version {
-    /// The version of a resource with these canonical bytes.
+    /// Returns the version of a resource with these canonical bytes.
     #[must_use]
     pub fn of(content: &[u8]) -> Version {
         Version::render(xxh3_128(content))
     }
 
-    /// As it goes on the wire.
+    /// Returns the version as it is sent.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // Only `render` makes one, of ASCII; the check cannot fail and costs a nanosecond.
+        // `render` makes ASCII only, so the check never fails. It costs a nanosecond.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
@@ -73,10 +72,10 @@ impl PartialEq<str> for Version {
     }
 }
 
-/// The identity of a set of (name, version) pairs, kept in O(1) per change.
+/// Hash of a set of (name, version) pairs, updated in O(1) per change.
 ///
-/// A commutative sum of one hash per pair, so that the order of additions and removals does not
-/// matter: replicas that reach the same set by different ways agree on its version.
+/// It is a commutative sum of one hash per pair, so the order of additions and removals does not matter: replicas that
+/// reach the same set in different ways agree on its version.
 ///
 /// ```
 /// use oxds_types::{Fingerprint, Version};
@@ -96,24 +95,24 @@ impl PartialEq<str> for Version {
 pub struct Fingerprint(u128);
 
 impl Fingerprint {
-    /// A pair joins the set.
+    /// Adds a pair that is not in the set.
     pub fn add(&mut self, name: &str, version: &Version) {
         self.0 = self.0.wrapping_add(Self::pair(name, version));
     }
 
-    /// A pair that is in the set leaves it.
+    /// Removes a pair that is in the set.
     pub fn remove(&mut self, name: &str, version: &Version) {
         self.0 = self.0.wrapping_sub(Self::pair(name, version));
     }
 
-    /// The version of the whole set.
+    /// Returns the version of the whole set.
     #[must_use]
     pub fn version(&self) -> Version {
         Version::render(self.0)
     }
 
     fn pair(name: &str, version: &Version) -> u128 {
-        // The version has a fixed length, so the two cannot run into each other.
+        // The version has a fixed length, so the concatenation is unambiguous.
         xxh3_128(&[&version.0, name.as_bytes()].concat())
     }
 }
@@ -125,8 +124,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s29_versions_are_stable_over_releases() {
-        // What replicas of different builds must agree on. XXH3-128 of nothing is published:
+    fn s29_versions_are_stable_across_releases() {
+        // Replicas of different builds must agree on these. The published XXH3-128 of the empty input is
         // 99aa06d3014798d86001c324468d497f.
         assert_eq!(Version::of(b"").as_str(), "_lUjGRywBAG2YeUA");
         assert_eq!(Version::of(b"oxds").as_str(), "TRkVn1nWy3gcXstU");
@@ -134,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_fingerprint_depends_on_the_set_and_not_on_the_way(
+        fn fingerprint_depends_only_on_the_set(
             set in prop::collection::btree_map("[a-z]{1,4}", any::<u64>(), 0..20),
             noise in prop::collection::vec(("[A-Z]{1,4}", any::<u64>()), 0..20),
         ) {
@@ -150,7 +149,7 @@ mod tests {
         }
 
         #[test]
-        fn a_version_is_16_characters_of_base64url(content: Vec<u8>) {
+        fn version_is_16_characters_of_base64url(content: Vec<u8>) {
             let version = Version::of(&content);
             prop_assert_eq!(version.as_str().len(), LEN);
             prop_assert!(version.as_str().bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));

@@ -7,31 +7,31 @@ use std::{env, fs};
 
 /// `FileDescriptorSet.file`.
 const FILE: u64 = 1;
-/// `FileDescriptorProto.source_code_info`: comments and positions, four fifths of the whole.
+/// `FileDescriptorProto.source_code_info`: comments and positions, 80 % of the data.
 const SOURCE_CODE_INFO: u64 = 9;
 const VARINT: u64 = 0;
 const LENGTH_DELIMITED: u64 = 2;
 
-/// The descriptor set that `envoy-types` ships, without source information.
+/// Returns the descriptor set of `envoy-types`, without source information.
 pub(crate) fn generate() -> Result<Vec<u8>, Box<dyn Error>> {
     let source = source(&here("Cargo.toml"), "envoy-types")?;
     let set = fs::read(source.join("src/generated/types.bin"))?;
     strip(&set).ok_or_else(|| "types.bin is not a FileDescriptorSet".into())
 }
 
-/// A file of this package.
+/// Returns the path to a file of this package.
 pub(crate) fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Where cargo keeps the source of a package that the lock file beside the manifest names.
+/// Returns the folder with the source of a package, as locked beside the manifest.
 pub(crate) fn source(manifest: &Path, package: &str) -> Result<PathBuf, Box<dyn Error>> {
     let rustc = run(Command::new("rustc").arg("-vV"))?;
     let host = rustc
         .lines()
         .find_map(|line| line.strip_prefix("host: "))
         .ok_or("rustc -vV names no host")?;
-    // For the host alone: the packages of other platforms need not be there.
+    // For the host only: the packages of other platforms may not have been fetched.
     let metadata = run(
         Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .args([
@@ -64,8 +64,8 @@ fn run(command: &mut Command) -> Result<String, Box<dyn Error>> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Works on the wire form: decoding into types that do not know the extensions in the options
-/// (`validate.rules`, …) would lose them.
+/// Removes the source information from the encoded set. Decoding into types would lose the extensions in the options
+/// (`validate.rules`, …), which the types do not have.
 fn strip(set: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for file in fields(set)? {
@@ -85,14 +85,14 @@ fn strip(set: &[u8]) -> Option<Vec<u8>> {
 
 struct Field<'a> {
     number: u64,
-    /// Key, length and body.
+    /// Key, length and body of the field.
     whole: &'a [u8],
-    /// Empty for a number.
+    /// Body of a length-delimited field; empty for a varint.
     body: &'a [u8],
 }
 
-/// The fields of a message that has numbers (varints) and length-delimited fields only, as the
-/// two messages concerned.
+/// Splits a message into its fields. Only varints and length-delimited fields are supported; the two messages have no
+/// others.
 fn fields(mut input: &[u8]) -> Option<Vec<Field<'_>>> {
     let mut fields = Vec::new();
     while !input.is_empty() {

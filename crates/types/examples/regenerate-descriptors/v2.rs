@@ -1,4 +1,4 @@
-//! The v2 API as descriptors, from the protos of the crate `data-plane-api`.
+//! Makes the descriptors of API v2 from the protos of the crate `data-plane-api`.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -14,9 +14,9 @@ use prost_reflect::prost_types::{
 
 use super::generate::{here, source};
 
-/// Its neighbour locks the crate: nothing else here needs it, and it does not build by itself.
+/// Manifest whose lock file has the crate. No other package here needs the crate, and it does not build alone.
 const LOCK: &str = "../../interop/peers/trees/Cargo.toml";
-/// Where the crate keeps what its protos import.
+/// Import roots in the crate.
 const ROOTS: &[&str] = &[
     "data-plane-api",
     "xds",
@@ -26,9 +26,8 @@ const ROOTS: &[&str] = &[
     "opencensus-proto/src",
 ];
 
-/// The files of v2 and what they import, as far as `base` lacks them, without what only
-/// generators of code want to know. The rules in the options go, too: v2 is read as v3, whose
-/// rules hold.
+/// Returns the files of v2 and their imports that `base` lacks, without options. Validation rules are removed too: v2 is
+/// read as v3 and validated by the rules of v3.
 pub(crate) fn generate(base: &DescriptorPool) -> Result<Vec<u8>, Box<dyn Error>> {
     let source = source(&here(LOCK), "data-plane-api")?;
     let mut files = Files {
@@ -56,7 +55,8 @@ pub(crate) fn generate(base: &DescriptorPool) -> Result<Vec<u8>, Box<dyn Error>>
     Ok(FileDescriptorSet { file }.encode_to_vec())
 }
 
-/// By the folder: `envoy/type/percent.proto` is of v2, `envoy/type/v3/percent.proto` is not.
+/// Returns whether a file belongs to v2, by its folder: `envoy/type/percent.proto` does, `envoy/type/v3/percent.proto` does
+/// not.
 fn is_v2(name: &str) -> bool {
     let later = |folder: &str| folder.starts_with("v3") || folder.starts_with("v4");
     !name.split('/').any(later) && !name.starts_with("envoy/annotations/")
@@ -82,7 +82,7 @@ fn protos(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
 struct Files<'a> {
     source: &'a Path,
     pool: DescriptorPool,
-    /// In an order in which each comes after what it imports.
+    /// In an order in which each file comes after its imports.
     added: Vec<String>,
     seen: BTreeSet<String>,
 }
@@ -137,7 +137,7 @@ fn strip_message(message: &mut DescriptorProto) {
 }
 
 fn strip_field(field: &mut FieldDescriptorProto) {
-    // By default it is the name in camel case.
+    // The default is the name in lowerCamelCase.
     field.json_name = None;
     field.options = field
         .options

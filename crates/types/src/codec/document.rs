@@ -1,5 +1,7 @@
-//! The shapes of a document (S-72): one resource with `@type`, a list of them, or a
-//! `DiscoveryResponse`; each resource perhaps wrapped in a `Resource` with name and TTL.
+//! YAML and JSON documents (S-72): one resource with `@type`, a list of them, or a `DiscoveryResponse`.
+//!
+//! Each resource may be wrapped in a `Resource` with name and TTL. The two parsers share the readers: a parser is a serde
+//! deserializer. A YAML file is a stream of documents; a JSON file is one document.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,22 +10,168 @@ use bytes::Bytes;
 use prost_reflect::DynamicMessage;
 use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
+use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 
-use super::buffer::Node;
-use super::resource::Draft;
-use super::tree::{Context, MessageSeed, TYPE, find_type, typed_rest};
-use super::{canonical, current};
+use super::canonical;
+use super::resource::{Draft, RESPONSE, ReadResult, WRAPPER, duration};
+use super::tree::{MessageSeed, TYPE, find_type, typed_rest, unknown_field};
+use super::value::Buffered;
+use super::walk::Context;
+use crate::Position;
 use crate::error::Reason;
 use crate::path::Step;
 use crate::schema::{self, Message};
 use crate::validate::{self, Nested};
 use crate::version_map::current_name;
 
-pub(super) const RESPONSE: &str = "envoy.service.discovery.v3.DiscoveryResponse";
-pub(super) const WRAPPER: &str = "envoy.service.discovery.v3.Resource";
+/// YAML nests at most twice per message (a list of messages), and messages nest up to 100 levels deep.
+const MAX_YAML_DEPTH: usize = 200;
+/// Nodes that the aliases of a document may expand to. People write far less than ten thousand uses of a block of a
+/// hundred lines; an alias bomb needs a billion.
+const MAX_REPLAYED_EVENTS: usize = 1_000_000;
 
-/// Reads a document.
-pub(super) struct DocumentSeed<'a>(pub(super) Context<'a>);
+/// Reads a JSON document.
+pub(super) fn read_json(text: &str, context: Context<'_>) -> ReadResult {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    DocumentSeed(context)
+        .deserialize(&mut deserializer)
+        .and_then(|drafts| deserializer.end().map(|()| drafts))
+        .map_err(|error| (json_reason(&error), json_position(&error)))
+}
+
+fn json_reason(error: &serde_json::Error) -> Reason {
+    // `Display` appends the position, which is returned separately.
+    let text = error.to_string();
+    let text = text
+        .rsplit_once(" at line ")
+        .map_or(text.as_str(), |(text, _)| text)
+        .to_owned();
+    match error.classify() {
+        Category::Data => Reason::Value(text),
+        _ if text.contains("recursion limit") => Reason::TooLarge(text),
+        _ => Reason::Syntax(text),
+    }
+}
+
+fn json_position(error: &serde_json::Error) -> Option<Position> {
+    let line = u32::try_from(error.line()).ok().filter(|line| *line > 0)?;
+    Some(Position {
+        line,
+        column: error.column().max(1) as u32,
+    })
+}
+
+/// Splits a YAML stream into documents: the line at which each begins, from 0, and its text.
+///
+/// A line that begins with `---` or `...` always ends a document: no scalar may contain such a line (YAML 1.2.2,
+/// section 9.1.2).
+pub(super) fn yaml_documents(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut line = 0;
+    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let start = line;
+        let mut end = 0;
+        for (index, part) in rest.split_inclusive('\n').enumerate() {
+            if index > 0 && is_marker(part, "---") {
+                break;
+            }
+            end += part.len();
+            line += 1;
+            if is_marker(part, "...") {
+                break;
+            }
+        }
+        let (document, others) = rest.split_at(end);
+        rest = others;
+        Some((start, document))
+    })
+    .filter(|(_, document)| !is_blank(document))
+}
+
+fn is_marker(line: &str, marker: &str) -> bool {
+    line.strip_prefix(marker)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+}
+
+/// Returns whether a document has only comments, directives and markers.
+fn is_blank(document: &str) -> bool {
+    document.lines().all(|line| {
+        let line = line
+            .strip_prefix("---")
+            .or(line.strip_prefix("..."))
+            .unwrap_or(line);
+        let line = line.trim();
+        line.is_empty() || line.starts_with('#') || line.starts_with('%')
+    })
+}
+
+/// Reads one YAML document. Positions in errors count from the beginning of the document.
+pub(super) fn read_yaml(text: &str, context: Context<'_>) -> ReadResult {
+    serde_saphyr::with_deserializer_from_str_with_options(
+        text,
+        yaml_options(text.len()),
+        |deserializer| DocumentSeed(context).deserialize(deserializer),
+    )
+    .map_err(|error| (yaml_reason(&error), error.location().map(yaml_position)))
+}
+
+/// Returns the parser options for text of this size in bytes.
+pub(super) fn yaml_options(bytes: usize) -> serde_saphyr::Options {
+    let mut options = serde_saphyr::Options::default();
+    // YAML 1.2: `NO` is a string, and may be the name of an enum value.
+    options.strict_booleans = true;
+    options.with_snippet = false;
+    options.alias_limits.max_total_replayed_events = MAX_REPLAYED_EVENTS;
+    options.budget = Some(budget(bytes));
+    options
+}
+
+/// Returns limits in proportion to the size of the text, which has a limit of its own. A text without aliases never
+/// exceeds them.
+fn budget(bytes: usize) -> serde_saphyr::Budget {
+    let mut budget = serde_saphyr::Budget::default();
+    budget.max_events = 2 * bytes + MAX_REPLAYED_EVENTS;
+    budget.max_nodes = budget.max_events;
+    budget.max_depth = MAX_YAML_DEPTH;
+    budget.max_total_scalar_bytes = 2 * bytes + (64 << 20);
+    budget.max_total_comment_bytes = bytes;
+    // An anchor may have many uses; the limit above bounds what they expand to.
+    budget.enforce_alias_anchor_ratio = false;
+    budget
+}
+
+fn yaml_reason(error: &serde_saphyr::Error) -> Reason {
+    let text = UserMessageFormatter.format_message(error);
+    // Inside an alias, the text also lists the uses of the alias. The position is returned separately.
+    let text = text
+        .split_once(" at line ")
+        .map_or(&*text, |(text, _)| text)
+        .to_owned();
+    match error {
+        serde_saphyr::Error::Budget { .. } => Reason::TooLarge(text),
+        // Each alias wraps the text of the error, so the kind of the error is lost.
+        _ if text.contains("alias replay limit exceeded") => {
+            let limit = format!("aliases expand to more than {MAX_REPLAYED_EVENTS} nodes");
+            Reason::TooLarge(limit)
+        }
+        serde_saphyr::Error::Message { .. } => Reason::Value(text),
+        _ => Reason::Syntax(text),
+    }
+}
+
+fn yaml_position(location: serde_saphyr::Location) -> Position {
+    Position {
+        line: location.line() as u32,
+        column: location.column() as u32,
+    }
+}
+
+/// Reads a document: one resource, a list, or a response.
+struct DocumentSeed<'a>(Context<'a>);
 
 impl<'de> DeserializeSeed<'de> for DocumentSeed<'_> {
     type Value = Vec<Draft>;
@@ -40,7 +188,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
         f.write_str("a resource with `@type`, a list of them, or `resources:`")
     }
 
-    /// Nothing but comments.
+    /// A document of comments only.
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(Vec::new())
     }
@@ -60,12 +208,12 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
                 }
                 return resource(schema, early, map, context).map(|draft| vec![draft]);
             }
-            // No resource begins like a response; this spares buffering a large one.
+            // No resource type has a field `resources`, so this is a response, and it need not be buffered.
             match schema::find(RESPONSE) {
                 Some(schema) if key == "resources" => {
                     return response(schema, early, Some(key), map, context);
                 }
-                _ => early.push((key, map.next_value::<Node>()?)),
+                _ => early.push((key, map.next_value::<Buffered>()?)),
             }
         }
         if early.is_empty() {
@@ -76,7 +224,7 @@ impl<'de> Visitor<'de> for DocumentSeed<'_> {
     }
 }
 
-/// Reads the elements of a list.
+/// Reads the resources of a list.
 struct ResourcesVisitor<'a>(Context<'a>);
 
 impl<'de> DeserializeSeed<'de> for ResourcesVisitor<'_> {
@@ -111,7 +259,7 @@ impl<'de> Visitor<'de> for ResourcesVisitor<'_> {
     }
 }
 
-/// Reads one resource.
+/// Reads one resource of a list or a wrapper.
 struct ResourceSeed<'a>(Context<'a>);
 
 impl<'de> DeserializeSeed<'de> for ResourceSeed<'_> {
@@ -137,16 +285,16 @@ impl<'de> Visitor<'de> for ResourceSeed<'_> {
                 let schema = find_type(&map.next_value::<String>()?, context)?;
                 return resource(schema, early, map, context);
             }
-            early.push((key, map.next_value::<Node>()?));
+            early.push((key, map.next_value::<Buffered>()?));
         }
         Err(context.walk.stop(Reason::NoType))
     }
 }
 
-/// Reads the rest of a resource of known type, wrapped or not.
+/// Reads the rest of a resource of known type, which may be a wrapper.
 fn resource<'de, A: MapAccess<'de>>(
     schema: &'static Message,
-    early: Vec<(String, Node)>,
+    early: Vec<(String, Buffered)>,
     map: A,
     context: Context<'_>,
 ) -> Result<Draft, A::Error> {
@@ -158,7 +306,7 @@ fn resource<'de, A: MapAccess<'de>>(
         wrapped.read(schema, map, context)?;
         match wrapped.draft.take() {
             Some(draft) => draft.wrapped(wrapped.name, wrapped.ttl),
-            None => return Err(walk.stop(Reason::Value("no `resource` in it".to_owned()))),
+            None => return Err(walk.stop(Reason::Value("missing field `resource`".to_owned()))),
         }
     } else {
         let message = typed_rest(schema, early, map, context)?;
@@ -168,10 +316,10 @@ fn resource<'de, A: MapAccess<'de>>(
     Ok(draft)
 }
 
-/// Checks a message that is a resource, and encodes it.
+/// Validates and encodes a message that is a resource.
 fn checked(schema: &'static Message, message: DynamicMessage, context: Context<'_>) -> Draft {
     let walk = context.walk;
-    let (schema, message) = match current::message(schema, message, walk) {
+    let (schema, message) = match canonical::to_current(schema, message, walk) {
         Ok(current) => current,
         Err((schema, message)) => return Draft::new(schema, &message, Bytes::new()),
     };
@@ -189,7 +337,7 @@ fn checked(schema: &'static Message, message: DynamicMessage, context: Context<'
     Draft::new(schema, &message, Bytes::from(value))
 }
 
-/// What a `Resource` says about the resource in it.
+/// The parts of a `Resource` wrapper that are read.
 #[derive(Default)]
 struct Wrapped {
     name: Option<String>,
@@ -215,7 +363,7 @@ impl Wrapped {
                     "name" => self.name = map.next_value()?,
                     "ttl" => self.ttl = Some(map.next_value_seed(DurationSeed(context))?),
                     "resource" => self.draft = Some(map.next_value_seed(ResourceSeed(context))?),
-                    // The version is ours to make; the rest is not for servers.
+                    // The version is computed from the content; the other fields are not read.
                     _ => drop(map.next_value::<IgnoredAny>()?),
                 }
                 Ok(())
@@ -239,18 +387,18 @@ impl<'de> DeserializeSeed<'de> for DurationSeed<'_> {
             context: self.0,
         }
         .deserialize(deserializer)?;
-        super::resource::duration(&message).ok_or_else(|| {
-            self.0
-                .walk
-                .stop(Reason::Value("a negative duration".to_owned()))
+        duration(&message).ok_or_else(|| {
+            self.0.walk.stop(Reason::Value(
+                "negative duration: expected zero or more".to_owned(),
+            ))
         })
     }
 }
 
-/// Reads the rest of a `DiscoveryResponse`. `key` is one already taken from `map`.
+/// Reads the rest of a `DiscoveryResponse`. `key` is a key that was already taken from `map`.
 fn response<'de, A: MapAccess<'de>>(
     schema: &'static Message,
-    early: Vec<(String, Node)>,
+    early: Vec<(String, Buffered)>,
     key: Option<String>,
     mut map: A,
     context: Context<'_>,
@@ -284,14 +432,14 @@ fn response_fields<'de, A: MapAccess<'de>>(
         }
         let url = map.next_value::<String>()?;
         if current_name(find_type::<A::Error>(&url, context)?) != RESPONSE {
-            let reason = "`@type` must come before `resources`".to_owned();
+            let reason = "`@type` after `resources`: expected `@type` first".to_owned();
             return Err(context.walk.stop(Reason::Value(reason)));
         }
     }
     Ok(())
 }
 
-/// Version, nonce and the like are made by the server: only the resources are taken.
+/// Reads one field of a response. The server makes version and nonce itself, so only the resources are read.
 fn response_field<'de, A: MapAccess<'de>>(
     schema: &'static Message,
     key: String,
@@ -310,12 +458,13 @@ fn response_field<'de, A: MapAccess<'de>>(
     Ok(())
 }
 
+/// Records an unknown field and skips its value.
 fn unknown<'de, A: MapAccess<'de>>(
     schema: &'static Message,
     key: String,
     map: &mut A,
     context: Context<'_>,
 ) -> Result<(), A::Error> {
-    super::tree::unknown_field(schema, key, context);
+    unknown_field(schema, key, context);
     map.next_value::<IgnoredAny>().map(drop)
 }

@@ -1,39 +1,43 @@
-//! Resources to files that [`decode`](super::decode) reads.
+//! Writes resources to files that [`decode`](super::decode) reads.
 
 use prost::Message as _;
 use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{DynamicMessage, Kind, MapKey, SerializeOptions, Value};
 use serde::ser::{Error, Serialize, SerializeMap, SerializeSeq, Serializer};
 
-use super::Format;
-use super::document::RESPONSE;
+use super::canonical;
+use super::resource::{Format, RESPONSE};
 use super::tree::TYPE;
 use crate::discovery::{Any, DiscoveryResponse};
-use crate::schema::{self, Message, Shape, Type, WellKnown};
-use crate::validate::{key_text, unpack};
+use crate::path::key_text;
+use crate::schema::{self, Message, Shape, Type, WellKnown, unpack};
 
-/// Why resources cannot be written down.
+/// The reason for which resources cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// The descriptors know no such message.
     #[error("unknown message type `{0}`")]
     UnknownType(String),
-    /// The bytes are not such a message.
-    #[error("not a {message}: {reason}")]
+    /// The bytes do not decode as the message type of the type URL.
+    #[error("malformed {message}: {reason}")]
     Malformed {
-        /// Its full name.
+        /// Full name of the message type.
         message: String,
-        /// What is wrong.
+        /// Error of the decoder.
         reason: String,
     },
-    /// The format cannot say it.
-    #[error("cannot be written: {0}")]
+    /// The format cannot represent the message.
+    #[error("not representable in the format: {0}")]
     Unwritable(String),
 }
 
-/// Writes resources down, as a file that [`decode`](super::decode) reads: a `DiscoveryResponse` in
-/// text and binary form, a list in JSON, a document each in YAML. Equal input
-/// gives equal output, except that text format has maps in any order.
+/// Writes resources as a file that [`decode`](super::decode) reads: a `DiscoveryResponse` in text format and binary, a
+/// list in JSON, one document per resource in YAML.
+///
+/// Equal input gives equal output, except that text format writes map entries in any order.
+///
+/// # Errors
+/// The type of a resource is unknown, its bytes do not decode, or the format cannot represent it.
 pub fn encode(resources: &[Any], format: Format) -> Result<Vec<u8>, EncodeError> {
     let unwritable = |e: &dyn std::fmt::Display| EncodeError::Unwritable(e.to_string());
     match format {
@@ -103,7 +107,7 @@ fn response(resources: &[Any]) -> Result<DynamicMessage, EncodeError> {
     Ok(response)
 }
 
-/// What an `Any` holds, written with its `@type`.
+/// The message in an `Any`, serialized with its `@type`.
 struct TypedView {
     type_url: String,
     schema: &'static Message,
@@ -126,17 +130,17 @@ impl Serialize for TypedView {
     }
 }
 
-/// A message in the JSON mapping, under the names of the proto files, as Envoy's documentation
-/// has them. `prost-reflect` can write it too, but shuffles maps.
+/// A message in the JSON mapping, with the field names of the proto files, as in Envoy's documentation. `prost-reflect`
+/// also offers this, but writes map entries in random order.
 pub(super) struct MessageView<'a> {
     pub(super) schema: &'static Message,
     pub(super) message: &'a DynamicMessage,
 }
 
 impl MessageView<'_> {
-    /// The one field that stands for the whole: the map of a `Struct`, the list of a `ListValue`,
-    /// the alternative of a `Value`, the scalar of a wrapper.
-    fn only<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Serializes the one field that represents the message: the map of a `Struct`, the list of a `ListValue`, the
+    /// alternative of a `Value`, the scalar of a wrapper.
+    fn only_field<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let set = self.message.fields().next();
         let number = set
             .as_ref()
@@ -174,7 +178,7 @@ impl Serialize for MessageView<'_> {
         match self.schema.well_known {
             Some(WellKnown::Any) => match unpack(self.message) {
                 Some((schema, message)) => {
-                    let type_url = super::canonical::type_url(schema);
+                    let type_url = canonical::type_url(schema);
                     TypedView {
                         type_url,
                         schema,
@@ -187,12 +191,14 @@ impl Serialize for MessageView<'_> {
                 }
                 None => Err(S::Error::custom("an Any of unknown type")),
             },
-            Some(WellKnown::Wrapper) => self.only(serializer),
+            Some(WellKnown::Wrapper) => self.only_field(serializer),
             Some(WellKnown::Other) => match self.schema.full_name() {
-                "google.protobuf.Struct" | "google.protobuf.ListValue" => self.only(serializer),
+                "google.protobuf.Struct" | "google.protobuf.ListValue" => {
+                    self.only_field(serializer)
+                }
                 "google.protobuf.Value" => match self.message.fields().next() {
-                    Some(_) => self.only(serializer),
-                    // Says nothing; clients take it for null.
+                    Some(_) => self.only_field(serializer),
+                    // A `Value` without a kind: clients read it as null.
                     None => serializer.serialize_unit(),
                 },
                 _ => self
@@ -263,7 +269,7 @@ impl Serialize for ValueView<'_> {
             (Value::String(value), _) => serializer.serialize_str(value),
             (Value::I32(value), _) => serializer.serialize_i32(*value),
             (Value::U32(value), _) => serializer.serialize_u32(*value),
-            // 64 bits are more than a JSON number can be trusted with.
+            // ProtoJSON: 64-bit integers are strings, because many parsers read numbers as 64-bit floats.
             (Value::I64(value), _) => serializer.collect_str(value),
             (Value::U64(value), _) => serializer.collect_str(value),
             (Value::F32(value), _) => {

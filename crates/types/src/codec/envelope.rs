@@ -1,10 +1,11 @@
-//! The discovery envelope in JSON, as REST carries it (S-56).
+//! Discovery requests and responses in JSON, as in the REST protocol (S-56).
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, SerializeOptions};
 
-use super::document::RESPONSE;
-use super::{EncodeError, canonical};
+use super::canonical;
+use super::encode::EncodeError;
+use super::resource::RESPONSE;
 use crate::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
 use crate::{ApiVersion, ResourceType, descriptor, schema};
 
@@ -12,33 +13,39 @@ const RESPONSE_V2: &str = "envoy.api.v2.DiscoveryResponse";
 const REQUEST: &str = "envoy.service.discovery.v3.DiscoveryRequest";
 const REQUEST_V2: &str = "envoy.api.v2.DiscoveryRequest";
 
-/// Text that is no discovery request, and why.
+/// Text that does not parse as a `DiscoveryRequest`, with the error of the parser.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed DiscoveryRequest: {0}")]
 pub struct RequestError(String);
 
-/// Text that is no discovery response, and why.
+/// Text that does not parse as a `DiscoveryResponse`, with the error of the parser.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed DiscoveryResponse: {0}")]
 pub struct ResponseError(String);
 
-/// Reads a `DiscoveryRequest` in the JSON mapping. Fields that are not known here are passed over: clients may be newer.
+/// Reads a `DiscoveryRequest` in the JSON mapping. Unknown fields are ignored, because clients may be newer.
+///
+/// # Errors
+/// The text is not JSON, or a field has the wrong type.
 pub fn request_from_json(text: &[u8]) -> Result<DiscoveryRequest, RequestError> {
     from_json(descriptor::pool(), REQUEST, text).map_err(RequestError)
 }
 
-/// Writes a `DiscoveryRequest` in the canonical JSON mapping. Its type URL tells whether it is one of v2.
+/// Writes a `DiscoveryRequest` in the canonical JSON mapping. Its type URL selects the API version.
+///
+/// # Errors
+/// JSON cannot represent the message.
 pub fn request_to_json(request: &DiscoveryRequest) -> Result<Vec<u8>, EncodeError> {
     to_json(&request.type_url, (REQUEST, REQUEST_V2), request)
 }
 
 /// Reads a `DiscoveryResponse` in the JSON mapping. The bodies of its resources are canonical: equal texts become equal
-/// bytes. Fields that are not known here are passed over: servers may be newer.
+/// bytes. Unknown fields are ignored, because servers may be newer.
 ///
 /// # Errors
-/// It is no such text, or a resource in it is none: there, JSON allows no reading around it.
+/// The text is not JSON, a field has the wrong type, or a resource has an unknown type, which JSON cannot skip.
 pub fn response_from_json(text: &[u8]) -> Result<DiscoveryResponse, ResponseError> {
-    // The pool with both is built for who needs it.
+    // The pool with both versions is built only if a text needs it.
     let pool = match text.windows(API_V2.len()).any(|window| window == API_V2) {
         true => descriptor::v2_pool(),
         false => descriptor::pool(),
@@ -48,10 +55,10 @@ pub fn response_from_json(text: &[u8]) -> Result<DiscoveryResponse, ResponseErro
     Ok(response)
 }
 
-/// How every name of a message of v2 goes on after its type URL's prefix.
+/// Text in the type URL of every v2 resource.
 const API_V2: &[u8] = b"/envoy.api.v2.";
 
-/// Reading JSON leaves the entries of maps in any order.
+/// Encodes a resource canonically: reading JSON leaves map entries in any order.
 fn normalise(any: &mut Any) {
     let Some(schema) = any
         .type_url
@@ -68,8 +75,11 @@ fn normalise(any: &mut Any) {
     }
 }
 
-/// Writes a `DiscoveryResponse` in the canonical JSON mapping, its resources and all that is packed in them included.
-/// Its type URL tells whether it is one of v2.
+/// Writes a `DiscoveryResponse` in the canonical JSON mapping, its resources and their `Any` messages included. Its type
+/// URL selects the API version.
+///
+/// # Errors
+/// A resource has an unknown type, or its bytes do not decode.
 pub fn response_to_json(response: &DiscoveryResponse) -> Result<Vec<u8>, EncodeError> {
     to_json(&response.type_url, (RESPONSE, RESPONSE_V2), response)
 }
@@ -89,7 +99,7 @@ fn from_json<T: Message + Default>(
     message.transcode_to().map_err(|error| error.to_string())
 }
 
-/// The two names are those of v3 and v2.
+/// Writes a message under the name of the version that `type_url` selects.
 fn to_json<T: Message>(
     type_url: &str,
     (v3, v2): (&str, &str),
@@ -117,10 +127,10 @@ mod tests {
     use super::*;
     use crate::discovery::Node;
 
-    /// Given a request as Envoy writes it, with the names of the proto file and a field that is not known here, it is
-    /// read; one with a field of the wrong type is refused by name.
+    /// Given requests with proto and JSON field names and with an unknown field, when they are read, then all known fields
+    /// are set. A field of the wrong type is an error.
     #[test]
-    fn s56_requests_are_read_in_both_spellings() {
+    fn s56_requests_accept_proto_and_json_field_names() {
         let text =
             br#"{"node": {"id": "n", "tomorrow": 1}, "version_info": "7", "resourceNames": ["a"]}"#;
         let request = request_from_json(text).unwrap();
@@ -135,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn s56_responses_are_canonical_json() {
+    fn s56_responses_are_written_as_canonical_json() {
         let type_url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
         let response = DiscoveryResponse {
             version_info: "7".into(),
@@ -156,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn c266_requests_are_written_in_either_version() {
+    fn c266_requests_are_written_in_v2_and_v3() {
         for (type_url, path) in [
             ("type.googleapis.com/envoy.config.cluster.v3.Cluster", "v3"),
             ("type.googleapis.com/envoy.api.v2.Cluster", "v2"),
@@ -185,10 +195,10 @@ mod tests {
         }
     }
 
-    /// Given a response with maps, in either spelling and version; then equal texts are equal bytes, read as the server
-    /// wrote them; and what is no response says why.
+    /// Given a response with maps, in v2 and v3, when the same text is read again, then the bytes are equal. Text that is
+    /// not a response is an error.
     #[test]
-    fn c267_c268_responses_are_read_to_one_encoding() {
+    fn c267_c268_equal_responses_become_equal_bytes() {
         let resource = |url: &str| {
             let fields: Vec<_> = (0..20).map(|n| format!("\"k{n}\": \"v\"")).collect();
             format!(

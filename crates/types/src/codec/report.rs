@@ -1,44 +1,44 @@
-//! Gathers what was read and found in a file, with places and snippets.
+//! Collects the resources and findings of a file, and adds positions and snippets.
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
-use super::place::places;
-use super::resource::Draft;
+use super::position::{locate, resource_positions};
+use super::resource::{Draft, LoadedResource, ReadResult};
 use super::walk::{Finding, Walk};
-use super::{LoadedResource, Read, locate};
-use crate::error::{Reason, clip};
-use crate::path::Path;
+use crate::error::Reason;
+use crate::path::FieldPath;
+use crate::text::clip;
 use crate::{Error, Position, ResourceType};
 
-/// Finding a place costs one more pass over the text. Beyond this many bytes of passes, findings
-/// of a document go without: a large file with many warnings must still load.
+/// Bytes of text that are parsed again to locate the findings of one document. Each finding costs one pass. Later findings
+/// have no position, so that a large file with many warnings still loads.
 const LOCATING_BUDGET: usize = 32 << 20;
-/// Lines of a snippet around the place.
+/// Lines of a snippet before and after the position.
 const CONTEXT_LINES: u32 = 2;
-/// Columns of a snippet.
+/// Characters of a line in a snippet.
 const MAX_COLUMNS: usize = 120;
 
-/// Whether paths can be found in the text.
+/// Whether field paths can be located in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Locating {
     ByPath,
     No,
 }
 
-/// What is known of a file.
+/// Resources and errors of a file.
 #[derive(Debug)]
 pub(super) struct Report {
-    /// None for a message that was made by a program.
+    /// `None` for a message that a program made.
     file: Option<Arc<FilePath>>,
     resources: Vec<LoadedResource>,
     errors: Vec<Error>,
 }
 
-/// A document's text, and how far into it places can be looked up.
+/// Text of a document, with the bytes that may still be parsed to locate findings.
 struct Document<'a> {
     text: &'a str,
-    /// The line of the file that it begins at, from 0.
+    /// First line of the document in its file, from 0.
     line: usize,
     locating: Locating,
     budget: usize,
@@ -61,7 +61,7 @@ impl Report {
         }
     }
 
-    /// An error of the file as a whole.
+    /// Returns an error about the file as a whole.
     pub(super) fn error(&self, reason: Reason, position: Option<Position>) -> Error {
         Error {
             file: self.file.clone(),
@@ -74,14 +74,14 @@ impl Report {
         }
     }
 
-    /// Adds what reading a document gave.
+    /// Adds the result of reading a document.
     pub(super) fn document(
         &mut self,
         text: &str,
         line: usize,
         locating: Locating,
         walk: Walk,
-        read: Read,
+        read: ReadResult,
     ) {
         let mut document = Document {
             text,
@@ -107,19 +107,19 @@ impl Report {
         }
         match read {
             Ok(drafts) => {
-                let places = places(text, drafts.len());
-                for (draft, place) in drafts.into_iter().zip(places) {
-                    self.draft(draft, place, &mut document, &mut warnings);
+                let positions = resource_positions(text, drafts.len());
+                for (draft, position) in drafts.into_iter().zip(positions) {
+                    self.draft(draft, position, &mut document, &mut warnings);
                 }
             }
             Err((reason, position)) => {
-                // What breaks the text is where the parser says; what does not fit is at a path.
+                // The parser knows the position of a syntax error. Other errors have a field path.
                 let (reason, path, position) = match (stopped, reason) {
                     (Some(reason), _) | (None, reason @ Reason::Value(_)) => {
                         let by_path = document.locate(&path);
                         (reason, path, by_path.or(position))
                     }
-                    (None, reason) => (reason, Path::default(), position),
+                    (None, reason) => (reason, FieldPath::default(), position),
                 };
                 self.errors
                     .push(self.error_at(&document, position, &path, None, reason));
@@ -130,14 +130,14 @@ impl Report {
     fn draft(
         &mut self,
         draft: Draft,
-        place: Option<Position>,
+        position: Option<Position>,
         document: &mut Document<'_>,
-        warnings: &mut Vec<(Path, Error)>,
+        warnings: &mut Vec<(FieldPath, Error)>,
     ) {
         let path = draft.path.clone();
         match draft.finish() {
             Ok(mut resource) => {
-                resource.position = place.map(|place| document.in_file(place));
+                resource.position = position.map(|position| document.in_file(position));
                 resource.warnings = warnings
                     .extract_if(.., |(at, _)| at.steps().starts_with(path.steps()))
                     .map(|(_, warning)| warning)
@@ -156,7 +156,7 @@ impl Report {
         &self,
         document: &Document<'_>,
         position: Option<Position>,
-        path: &Path,
+        path: &FieldPath,
         resource: Option<(ResourceType, String)>,
         reason: Reason,
     ) -> Error {
@@ -175,7 +175,7 @@ impl Report {
 }
 
 impl Document<'_> {
-    /// Lines are counted from the document's first; in files, from the file's.
+    /// Converts a position in the document to one in its file.
     fn in_file(&self, position: Position) -> Position {
         Position {
             line: position.line + self.line as u32,
@@ -183,15 +183,15 @@ impl Document<'_> {
         }
     }
 
-    fn locate(&mut self, path: &Path) -> Option<Position> {
+    fn locate(&mut self, path: &FieldPath) -> Option<Position> {
         if self.locating == Locating::No || self.text.len() > self.budget {
             return None;
         }
         self.budget -= self.text.len();
-        locate::locate(self.text, path)
+        locate(self.text, path)
     }
 
-    /// The lines around a place, numbered as in the file, with a mark under it.
+    /// Returns the lines around a position, numbered as in the file, with a mark under the column.
     fn snippet(&self, at: Position) -> String {
         let first = at.line.saturating_sub(CONTEXT_LINES + 1) as usize;
         let count = (2 * CONTEXT_LINES + 1) as usize;

@@ -1,53 +1,130 @@
-//! From a message that was read to a resource that can be served.
+//! Resources on their way from a file: how they are read, drafts, and the result.
 
+use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use prost_reflect::{DynamicMessage, Kind as Type};
+use prost_reflect::{DynamicMessage, Kind};
 
-use super::LoadedResource;
 use crate::discovery::Any;
 use crate::error::Reason;
-use crate::path::Path;
+use crate::path::FieldPath;
 use crate::reference::references;
 use crate::schema::Message;
-use crate::{ResourceName, ResourceType, Version};
+use crate::{Error, Position, Reference, ResourceName, ResourceType, Version};
 
-/// A resource read and encoded, its place kept as a path.
+/// Full name of the message that holds a list of resources.
+pub(super) const RESPONSE: &str = "envoy.service.discovery.v3.DiscoveryResponse";
+/// Full name of the message that wraps a resource with its name and TTL.
+pub(super) const WRAPPER: &str = "envoy.service.discovery.v3.Resource";
+
+/// The encoding of a file of resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// YAML, one or more documents.
+    Yaml,
+    /// JSON in the proto3 mapping.
+    Json,
+    /// Protobuf text format.
+    Text,
+    /// Protobuf binary encoding.
+    Binary,
+}
+
+impl Format {
+    /// Returns the format that the file extension selects; `None` for files that hold no resources (S-72).
+    #[must_use]
+    pub fn from_path(path: &FilePath) -> Option<Format> {
+        match path.extension()?.to_str()? {
+            "yaml" | "yml" => Some(Format::Yaml),
+            "json" => Some(Format::Json),
+            "pb_text" | "textproto" => Some(Format::Text),
+            "pb" => Some(Format::Binary),
+            _ => None,
+        }
+    }
+}
+
+/// Limits and tolerances of [`decode`](super::decode).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Accepts fields that the descriptors do not know (`--allow-unknown-fields`) instead of rejecting the file.
+    /// Resources from YAML and JSON lose these fields; binary bodies keep them. In text format unknown fields are
+    /// always errors, because the parser cannot skip them.
+    pub allow_unknown_fields: bool,
+    /// Largest file that is parsed, in bytes. Larger files are errors.
+    pub max_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            allow_unknown_fields: false,
+            max_bytes: 256 << 20,
+        }
+    }
+}
+
+/// A valid resource, read from a file or made from a message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadedResource {
+    /// Type of the resource.
+    pub resource_type: ResourceType,
+    /// Name in [canonical form](crate::name::canonical).
+    pub name: Arc<str>,
+    /// Type URL (v3) and canonical bytes.
+    pub any: Any,
+    /// Hash of the canonical bytes.
+    pub version: Version,
+    /// Time to live, if the file wraps the resource in a `Resource` that has one.
+    pub ttl: Option<Duration>,
+    /// Resources that this one refers to, sorted, each once.
+    pub references: Vec<Reference>,
+    /// Findings that do not prevent the resource from being served.
+    pub warnings: Vec<Error>,
+    /// Position of the resource in its file. `None` where the layout of the text is unusual.
+    pub position: Option<Position>,
+}
+
+/// Result of reading a document: its resources, or the reason why reading stopped, with the parser's position.
+pub(super) type ReadResult<T = Vec<Draft>> = Result<T, (Reason, Option<Position>)>;
+
+/// A resource that was read and encoded, with its field path in the document.
 #[derive(Debug)]
 pub(super) struct Draft {
     schema: &'static Message,
     name: Option<String>,
     value: Bytes,
     ttl: Option<Duration>,
-    pub(super) path: Path,
+    pub(super) path: FieldPath,
 }
 
 impl Draft {
     pub(super) fn new(schema: &'static Message, message: &DynamicMessage, value: Bytes) -> Draft {
         Draft {
             schema,
-            name: name(schema, message),
+            name: own_name(schema, message),
             value,
             ttl: None,
-            path: Path::default(),
+            path: FieldPath::default(),
         }
     }
 
-    /// The resource was found here.
-    pub(super) fn at(mut self, path: Path) -> Draft {
+    /// Sets the path to the resource in its document.
+    pub(super) fn at(mut self, path: FieldPath) -> Draft {
         self.path = path;
         self
     }
 
-    /// These bytes are its content.
+    /// Replaces the encoded content.
     pub(super) fn with_value(mut self, value: Bytes) -> Draft {
         self.value = value;
         self
     }
 
-    /// A wrapper around the resource says this.
+    /// Applies name and TTL of the wrapper around the resource. An empty name leaves the resource's own.
     pub(super) fn wrapped(mut self, name: Option<String>, ttl: Option<Duration>) -> Draft {
         self.name = name.filter(|name| !name.is_empty()).or(self.name);
         self.ttl = ttl;
@@ -62,7 +139,7 @@ impl Draft {
         self.name.as_deref()
     }
 
-    /// The resource, still without position and warnings.
+    /// Returns the resource, without position and warnings.
     pub(super) fn finish(self) -> Result<LoadedResource, Reason> {
         let resource_type = self.resource_type();
         let name = self
@@ -85,23 +162,22 @@ impl Draft {
     }
 }
 
-/// The name that a message gives itself: `cluster_name` of an assignment, `name` of all others
-/// that have one.
-fn name(schema: &Message, message: &DynamicMessage) -> Option<String> {
+/// Returns the name in a message: `cluster_name` of a `ClusterLoadAssignment`, `name` of all others that have one.
+fn own_name(schema: &Message, message: &DynamicMessage) -> Option<String> {
     let field = match schema.full_name() {
         "envoy.config.endpoint.v3.ClusterLoadAssignment" => "cluster_name",
         _ => "name",
     };
     let field = schema
         .field_named(field)
-        .filter(|f| f.descriptor.kind() == Type::String)?;
+        .filter(|f| f.descriptor.kind() == Kind::String)?;
     let name = message.get_field(&field.descriptor);
     name.as_str()
         .filter(|name| !name.is_empty())
         .map(str::to_owned)
 }
 
-/// A `google.protobuf.Duration` that is not negative.
+/// Converts a `google.protobuf.Duration`; `None` if it is negative.
 pub(super) fn duration(message: &DynamicMessage) -> Option<Duration> {
     let seconds = message.get_field_by_number(1)?.as_i64()?;
     let nanos = message.get_field_by_number(2)?.as_i32()?;

@@ -1,8 +1,7 @@
-//! Messages from whatever speaks serde's data model: JSON and YAML alike, in the JSON mapping of
-//! proto3, straight from the parser's events into the message.
+//! Messages from serde deserializers: JSON and YAML in the JSON mapping of proto3.
 //!
-//! `prost-reflect` can do so too, but then an error has no field path, what an `Any` holds is
-//! buffered and loses its place, and reading ends at the first unknown field.
+//! `prost-reflect` offers the same, but its errors have no field path, it buffers the content of an `Any`, which loses
+//! the position, and it stops at the first unknown field.
 
 use std::fmt;
 
@@ -10,21 +9,13 @@ use prost_reflect::{DynamicMessage, Kind, MapKey, Value};
 use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::buffer::Node;
-use super::scalar::ScalarSeed;
-use super::walk::Walk;
-use super::{Options, canonical, current};
+use super::canonical;
+use super::value::{Buffered, ScalarSeed};
+use super::walk::Context;
 use crate::error::Reason;
 use crate::path::Step;
 use crate::schema::{self, Field, Message, Shape, Type, WellKnown};
 use crate::validate::{self, Nested};
-
-/// What all seeds carry.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) walk: &'a Walk,
-    pub(super) options: &'a Options,
-}
 
 /// Reads a message.
 pub(super) struct MessageSeed<'a> {
@@ -89,7 +80,7 @@ impl<'de> Visitor<'de> for MessageSeed<'_> {
     }
 }
 
-/// Reads the (remaining) fields of a message. `seen` are the fields that were there before.
+/// Reads the remaining fields of a message. `seen` are the fields that were read before.
 fn fill<'de, A: MapAccess<'de>>(
     message: &mut DynamicMessage,
     schema: &'static Message,
@@ -112,19 +103,22 @@ fn fill<'de, A: MapAccess<'de>>(
                 return Ok(());
             };
             if seen.iter().any(|earlier| earlier.number == field.number) {
-                return Err(walk.stop(Reason::Value("given twice".to_owned())));
+                return Err(walk.stop(Reason::Value("duplicate field".to_owned())));
             }
             let same_oneof =
                 |earlier: &&&Field| field.oneof.is_some() && earlier.oneof == field.oneof;
             if let Some(other) = seen.iter().find(same_oneof) {
-                let reason = format!("at most one of `{}` and `{}`", other.name, field.name);
+                let reason = format!(
+                    "fields `{}` and `{}` are both set: expected at most one of them",
+                    other.name, field.name
+                );
                 return Err(walk.stop(Reason::Value(reason)));
             }
             if field.deprecated {
                 walk.note(Reason::Deprecated);
             }
             seen.push(field);
-            // The seeds make values of the field's type; should one not, it is an error, no panic.
+            // The seeds produce values of the field's type. If one does not, that is an error, not a panic.
             message
                 .try_set_field(&field.descriptor, value)
                 .map_err(A::Error::custom)
@@ -133,6 +127,7 @@ fn fill<'de, A: MapAccess<'de>>(
     Ok(())
 }
 
+/// Records an unknown field, unless the options accept it.
 pub(super) fn unknown_field(schema: &Message, name: String, context: Context<'_>) {
     if context.options.allow_unknown_fields {
         return;
@@ -145,7 +140,7 @@ pub(super) fn unknown_field(schema: &Message, name: String, context: Context<'_>
     context.walk.note_field(Step::Unknown(name), reason);
 }
 
-/// A key of an object, looked up without being copied.
+/// A key of an object. Known keys are looked up without a copy.
 enum Key {
     Field(&'static Field),
     Unknown(String),
@@ -176,7 +171,7 @@ impl Visitor<'_> for KeySeed {
     }
 }
 
-/// Reads a field's value; `None` for null, which means unset.
+/// Reads the value of a field; `None` for null, which means that the field is not set.
 struct FieldSeed<'a> {
     field: &'static Field,
     context: Context<'a>,
@@ -203,7 +198,7 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
 
     fn visit_none<E: Error>(self) -> Result<Self::Value, E> {
         match &self.field.shape {
-            // Here null is a value of its own.
+            // For `Value`, null is a value.
             Shape::One(Type {
                 kind: Kind::Message(value),
                 ..
@@ -237,7 +232,7 @@ impl<'de> Visitor<'de> for FieldSeed<'_> {
     }
 }
 
-/// Reads one value: a scalar or a message.
+/// Reads one value, which is a scalar or a message.
 struct ValueSeed<'a> {
     ty: &'static Type,
     context: Context<'a>,
@@ -312,12 +307,12 @@ impl<'de> Visitor<'de> for EntriesVisitor<'_> {
             let Some(key) = map_key(self.key, &text) else {
                 return Err(context
                     .walk
-                    .stop(Reason::Value(format!("{text:?} is no key"))));
+                    .stop(Reason::Value(format!("invalid map key {text:?}"))));
             };
             if entries.insert(key, value).is_some() {
                 return Err(context
                     .walk
-                    .stop(Reason::Value(format!("key {text:?} given twice"))));
+                    .stop(Reason::Value(format!("duplicate map key {text:?}"))));
             }
         }
         Ok(Value::Map(entries))
@@ -335,9 +330,9 @@ fn map_key(kind: &Kind, text: &str) -> Option<MapKey> {
     })
 }
 
-/// Reads an `Any`: what it holds is read, checked and encoded on the spot.
+/// Reads an `Any`. The message in it is read, checked and encoded at once.
 struct AnyVisitor<'a> {
-    /// Of `Any` itself.
+    /// Schema of `Any` itself.
     schema: &'static Message,
     context: Context<'a>,
 }
@@ -355,7 +350,7 @@ impl<'de> Visitor<'de> for AnyVisitor<'_> {
         let Some((schema, inner)) = typed(map, self.context)? else {
             return Ok(any);
         };
-        let Ok((schema, inner)) = current::message(schema, inner, walk) else {
+        let Ok((schema, inner)) = canonical::to_current(schema, inner, walk) else {
             return Ok(any);
         };
         validate::check(
@@ -375,15 +370,15 @@ impl<'de> Visitor<'de> for AnyVisitor<'_> {
     }
 }
 
-/// Reads an object that says its type with `@type`; `None` for an empty one.
-pub(super) fn typed<'de, A: MapAccess<'de>>(
+/// Reads an object with `@type`; `None` for an empty object.
+fn typed<'de, A: MapAccess<'de>>(
     mut map: A,
     context: Context<'_>,
 ) -> Result<Option<(&'static Message, DynamicMessage)>, A::Error> {
     let mut early = Vec::new();
     while let Some(key) = map.next_key::<String>()? {
         if key != TYPE {
-            early.push((key, map.next_value::<Node>()?));
+            early.push((key, map.next_value::<Buffered>()?));
             continue;
         }
         let schema = find_type(&map.next_value::<String>()?, context)?;
@@ -397,10 +392,10 @@ pub(super) fn typed<'de, A: MapAccess<'de>>(
     }
 }
 
-/// The key that says what an object is.
+/// The key that holds the type URL of an object.
 pub(super) const TYPE: &str = "@type";
 
-/// The schema that a type URL names.
+/// Returns the schema of the message that a type URL names.
 pub(super) fn find_type<E: Error>(url: &str, context: Context<'_>) -> Result<&'static Message, E> {
     let schema = url
         .rsplit_once('/')
@@ -408,11 +403,10 @@ pub(super) fn find_type<E: Error>(url: &str, context: Context<'_>) -> Result<&'s
     schema.ok_or_else(|| context.walk.stop(Reason::UnknownType(url.to_owned())))
 }
 
-/// Reads a message of known type from the entries that came before its `@type` and those that
-/// are still to come.
+/// Reads a message of known type from the entries before its `@type`, which were buffered, and those after it.
 pub(super) fn typed_rest<'de, A: MapAccess<'de>>(
     schema: &'static Message,
-    early: Vec<(String, Node)>,
+    early: Vec<(String, Buffered)>,
     map: A,
     context: Context<'_>,
 ) -> Result<DynamicMessage, A::Error> {
@@ -427,20 +421,20 @@ pub(super) fn typed_rest<'de, A: MapAccess<'de>>(
     Ok(message)
 }
 
-/// What has a JSON form of its own lies under `value`.
+/// ProtoJSON, "Any": the content of a well-known type is under the key `value`.
 fn well_known_rest<'de, A: MapAccess<'de>>(
     schema: &'static Message,
-    early: Vec<(String, Node)>,
+    early: Vec<(String, Buffered)>,
     mut map: A,
     context: Context<'_>,
 ) -> Result<DynamicMessage, A::Error> {
     let seed = || MessageSeed { schema, context };
     let mut message = None;
-    for (key, node) in early {
+    for (key, value) in early {
         match key.as_str() {
             "value" => {
-                let node = serde::de::IntoDeserializer::into_deserializer(node);
-                message = Some(seed().deserialize(node)?);
+                let value = serde::de::IntoDeserializer::into_deserializer(value);
+                message = Some(seed().deserialize(value)?);
             }
             _ => unknown_field(schema, key, context),
         }

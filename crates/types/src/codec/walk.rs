@@ -1,39 +1,46 @@
-//! What is known while a document is read: where we are, and what was found so far.
+//! State of reading one document: the current field path, the depth, and the findings so far.
 
 use std::cell::{Cell, RefCell};
 
 use serde::de;
 
-use super::resource::Draft;
+use super::resource::{Draft, Options};
 use crate::ResourceType;
 use crate::error::Reason;
-use crate::path::{Path, Step};
+use crate::path::{FieldPath, Step};
 
 /// Messages nest at most this deep: prost, and so every Rust client, decodes no deeper.
-const MAX_DEPTH: usize = 100;
-/// Findings beyond this number are not reported: one mistake can be repeated a million times.
+pub(super) const MAX_DEPTH: usize = 100;
+/// Findings beyond this number are not reported: a document can repeat one error a million times.
 const MAX_FINDINGS: usize = 100;
 
-/// The state of reading one document. Visitors share it by reference.
+/// The walk through a document, and how strictly it is read. All deserialization seeds carry it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Context<'a> {
+    pub(super) walk: &'a Walk,
+    pub(super) options: &'a Options,
+}
+
+/// State of reading one document. Visitors share it by reference.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
-    path: RefCell<Path>,
+    path: RefCell<FieldPath>,
     depth: Cell<usize>,
     findings: RefCell<Vec<Finding>>,
-    /// Why reading stopped, when it was we who stopped it.
+    /// Reason for which this crate stopped the parser; `None` while it did not.
     stopped: RefCell<Option<Reason>>,
 }
 
-/// Something to report, the place not yet known as line and column.
+/// A finding at a field path. Its line and column are not known yet.
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
-    pub(super) path: Path,
+    pub(super) path: FieldPath,
     pub(super) resource: Option<(ResourceType, String)>,
     pub(super) reason: Reason,
 }
 
 impl Walk {
-    /// Runs `inner` one step further in. On an error the path stays where it was met.
+    /// Runs `inner` one step further in. On an error the path stays where the error occurred.
     pub(super) fn at<T, E>(
         &self,
         step: Step,
@@ -51,8 +58,7 @@ impl Walk {
         inner: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         if self.depth.get() >= MAX_DEPTH {
-            let limit = format!("messages are nested more than {MAX_DEPTH} deep");
-            return Err(self.stop(Reason::TooLarge(limit)));
+            return Err(self.stop(too_deep()));
         }
         self.depth.set(self.depth.get() + 1);
         let value = inner()?;
@@ -60,21 +66,21 @@ impl Walk {
         Ok(value)
     }
 
-    /// Notes a finding here, and goes on.
+    /// Records a finding at the current path.
     pub(super) fn note(&self, reason: Reason) {
         let path = self.path.borrow().clone();
         self.note_at(path, reason);
     }
 
-    /// Notes a finding about a field of the message that we are in.
+    /// Records a finding about a field of the current message.
     pub(super) fn note_field(&self, step: Step, reason: Reason) {
         let mut path = self.path.borrow().clone();
         path.push(step);
         self.note_at(path, reason);
     }
 
-    /// Notes a finding elsewhere.
-    pub(super) fn note_at(&self, path: Path, reason: Reason) {
+    /// Records a finding at another path.
+    pub(super) fn note_at(&self, path: FieldPath, reason: Reason) {
         let mut findings = self.findings.borrow_mut();
         if findings.len() < MAX_FINDINGS {
             findings.push(Finding {
@@ -85,23 +91,23 @@ impl Walk {
         }
     }
 
-    /// The error that ends the reading here.
+    /// Returns the error that ends the reading here.
     pub(super) fn stop<E: de::Error>(&self, reason: Reason) -> E {
         let error = E::custom(&reason);
         *self.stopped.borrow_mut() = Some(reason);
         error
     }
 
-    pub(super) fn path(&self) -> Path {
+    pub(super) fn path(&self) -> FieldPath {
         self.path.borrow().clone()
     }
 
-    /// How many findings there are.
+    /// Returns the number of findings so far.
     pub(super) fn mark(&self) -> usize {
         self.findings.borrow().len()
     }
 
-    /// The findings since `mark` are about this resource.
+    /// Adds type and name of this resource to the findings since `mark`.
     pub(super) fn attribute(&self, mark: usize, draft: &Draft) {
         let Some(name) = draft.name() else {
             return;
@@ -112,12 +118,19 @@ impl Walk {
         }
     }
 
-    /// All findings; with them the reason for which we stopped, if we did, and where.
-    pub(super) fn finish(self) -> (Vec<Finding>, Path, Option<Reason>) {
+    /// Returns all findings, the path at which reading stopped, and the reason if this crate stopped it.
+    pub(super) fn finish(self) -> (Vec<Finding>, FieldPath, Option<Reason>) {
         (
             self.findings.into_inner(),
             self.path.into_inner(),
             self.stopped.into_inner(),
         )
     }
+}
+
+/// Returns the error for messages nested deeper than [`MAX_DEPTH`].
+pub(super) fn too_deep() -> Reason {
+    Reason::TooLarge(format!(
+        "messages are nested more than {MAX_DEPTH} levels deep"
+    ))
 }

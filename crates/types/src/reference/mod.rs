@@ -1,5 +1,5 @@
-//! Which resources a resource needs: what `validate` looks for (S-70), and what make-before-break
-//! waits for (S-51, S-52).
+//! References between resources. `oxds validate` checks that they resolve (S-70), and make-before-break orders updates by
+//! them (S-51, S-52).
 //!
 //! ```text
 //! listener ──► route configuration ──► cluster ──► assignment
@@ -7,8 +7,8 @@
 //!     └── TLS contexts ──► secret ◄────────┼──┘
 //!                           aggregate ─────┘
 //! ```
-//! A resource that is read from a file by the client itself (`path`, `path_config_source`) is
-//! nobody's here. Routes that choose the cluster by a header or a plugin name none.
+//! A resource that the client reads from a file (`path`, `path_config_source`) is not a reference. A route that selects the
+//! cluster by a header or a plugin has no reference.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::name::canonical;
 
 mod slim;
 
-/// A resource named by another one.
+/// A resource that another one refers to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reference {
-    /// What is needed.
+    /// Type of the referenced resource.
     pub resource_type: ResourceType,
-    /// Its name.
+    /// Name of the referenced resource, in [canonical form](crate::name::canonical).
     pub name: Arc<str>,
 }
 
 /// `Cluster.DiscoveryType.EDS`.
 const TYPE_EDS: i32 = 3;
 
-/// The resources that an encoded resource of this kind names, sorted and without repetition.
-/// Bytes that do not decode name nothing.
+/// Returns the references of an encoded resource of this type, sorted, each once. Bytes that do not decode have no
+/// references.
 #[must_use]
 pub fn references(resource_type: &ResourceType, value: &[u8]) -> Vec<Reference> {
     let mut found = Found::default();
@@ -59,10 +59,10 @@ pub fn references(resource_type: &ResourceType, value: &[u8]) -> Vec<Reference> 
 struct Found(BTreeSet<(ResourceType, String)>);
 
 impl Found {
-    /// Decodes and looks.
-    fn message<M: Message + Default>(&mut self, value: &[u8], look: impl Fn(&mut Self, &M)) {
+    /// Decodes a message, and collects its references.
+    fn message<M: Message + Default>(&mut self, value: &[u8], collect: impl Fn(&mut Self, &M)) {
         if let Ok(message) = M::decode(value) {
-            look(self, &message);
+            collect(self, &message);
         }
     }
 
@@ -72,7 +72,7 @@ impl Found {
         }
     }
 
-    /// Names what is fetched from a management server.
+    /// Adds a reference, unless the client reads the resource from a file.
     fn add_from(
         &mut self,
         source: Option<&slim::ConfigSource>,
@@ -208,7 +208,7 @@ impl Found {
     fn cluster(&mut self, cluster: &slim::Cluster) {
         if cluster.r#type == TYPE_EDS {
             let eds = cluster.eds_cluster_config.clone().unwrap_or_default();
-            // Without a service name, the cluster's (`Cluster.EdsClusterConfig.service_name`).
+            // `Cluster.EdsClusterConfig.service_name`: the default is the name of the cluster.
             let name = if eds.service_name.is_empty() {
                 &cluster.name
             } else {
@@ -243,8 +243,8 @@ impl Found {
         }
     }
 
-    /// TLS towards either side, whose contexts begin alike; inside other sockets (QUIC, proxy
-    /// protocol) it is not looked for.
+    /// Adds the secrets of upstream and downstream TLS contexts, which have the same first fields. TLS contexts inside other
+    /// transport sockets (QUIC, PROXY protocol) are not searched.
     fn transport_socket(&mut self, socket: &slim::TransportSocket) {
         let Some(config) = &socket.typed_config else {
             return;
@@ -279,7 +279,7 @@ mod tests {
     use crate::descriptor;
 
     #[test]
-    fn slim_messages_agree_with_the_descriptors() {
+    fn slim_messages_match_the_descriptors() {
         for (message, fields) in slim::DECLARED {
             let descriptor = descriptor::message(message).unwrap();
             for (name, attribute) in *fields {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_do_not_decode_name_nothing() {
+    fn malformed_bytes_have_no_references() {
         assert_eq!(references(&ResourceType::CLUSTER, b"\xff\xff"), []);
     }
 }

@@ -1,10 +1,9 @@
-//! The few fields of the API's messages that name other resources. All else is skipped on the
-//! wire, which makes this several times cheaper than decoding the messages themselves. A test
-//! compares names and numbers with the descriptors.
+//! Messages of the API, reduced to the fields that refer to other resources. All other fields are skipped, so decoding is
+//! several times cheaper than that of the complete messages. A test compares names and numbers with the descriptors.
 
 use bytes::Bytes;
 
-/// Declares messages that are cut down to a few fields. The text is the full name in the API.
+/// Declares messages with a few of their fields. The string is the full name in the API.
 macro_rules! slim {
     ($($(#[doc = $doc:literal])* $name:ident = $full_name:literal {
         $($field:ident: $ty:ty = #[$($attribute:tt)*],)*
@@ -16,7 +15,7 @@ macro_rules! slim {
             }
         )*
 
-        /// Full name and fields with their numbers of everything declared here.
+        /// Full name of every message declared here, with its fields and their attributes.
         #[cfg(test)]
         pub(super) const DECLARED: &[(&str, &[(&str, &str)])] = &[
             $(($full_name, &[$((stringify!($field), stringify!($($attribute)*)),)*]),)*

@@ -1,9 +1,8 @@
-//! Resource kinds: one row of a table for each that xDS knows, anything else by its type URL.
+//! Resource types. The types of xDS are rows of a table; any other type is identified by its type URL.
 //!
-//! The order of the table is the order in which changes may be sent so that nothing arrives
-//! before what it depends on ("Eventual consistency considerations" of the xDS protocol:
-//! clusters, then endpoints, then listeners, then routes). [`ResourceType`] sorts in that order, and
-//! kinds outside the table come last.
+//! The order of the table is the order in which updates are sent, so that a resource arrives after the resources it depends
+//! on (xDS protocol, "Eventual consistency considerations": clusters, then endpoints, then listeners, then routes).
+//! [`ResourceType`] sorts in that order. Types outside the table come last.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,28 +18,28 @@ pub const TYPE_URL_PREFIX: &str = "type.googleapis.com/";
 /// The major version of the API that a type URL or a service belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ApiVersion {
-    /// The version retired from Envoy in 2021; old clients still speak it.
+    /// API v2, removed from Envoy in 2021. Old clients still use it.
     V2,
-    /// The current version.
+    /// API v3, the current version.
     V3,
 }
 
-/// What a resource is: cluster, listener, … A cheap handle; two handles of a kind are equal
-/// whichever API version they were made from.
+/// The type of a resource: cluster, listener, … The value is cheap to clone. The v2 and v3 type URLs of a type give equal
+/// values.
 ///
 /// ```
 /// use oxds_types::{ApiVersion, ResourceType};
 ///
-/// let (kind, version) = ResourceType::from_type_url("type.googleapis.com/envoy.api.v2.Cluster").unwrap();
-/// assert_eq!(kind, ResourceType::CLUSTER);
+/// let (resource_type, version) = ResourceType::from_type_url("type.googleapis.com/envoy.api.v2.Cluster").unwrap();
+/// assert_eq!(resource_type, ResourceType::CLUSTER);
 /// assert_eq!(version, ApiVersion::V2);
-/// assert_eq!(kind.type_url(), "type.googleapis.com/envoy.config.cluster.v3.Cluster");
+/// assert_eq!(resource_type.type_url(), "type.googleapis.com/envoy.config.cluster.v3.Cluster");
 /// assert!(ResourceType::CLUSTER < ResourceType::LISTENER, "clusters are sent before listeners");
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ResourceType(Repr);
 
-// The derived order puts `Known` first, by index: the table's order is the kinds' order.
+// The derived order sorts `Known` first and by index, so types sort in the order of the table.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Repr {
     /// Index into `KNOWN`.
@@ -73,15 +72,15 @@ impl ResourceType {
     /// RLS configuration: `ratelimit.config.ratelimit.v3.RateLimitConfig`.
     pub const RATE_LIMIT_CONFIG: ResourceType = ResourceType(Repr::Known(10));
 
-    /// The kinds of the table, in the order in which changes are sent.
+    /// Returns the types of the table, in the order in which changes are sent.
     pub fn known() -> impl ExactSizeIterator<Item = ResourceType> + DoubleEndedIterator {
         (0..KNOWN.len()).map(|index| ResourceType(Repr::Known(index as u8)))
     }
 
-    /// The kind that a type URL names, and the API version in which it does.
+    /// Returns the type that a type URL names, and the API version of the URL.
     ///
-    /// A URL whose message is in no table is a kind of its own (of version 3, since nothing says
-    /// otherwise). `None`: the text has not the form `prefix/full.message.Name`.
+    /// A message that is not in the table is a type of its own, of v3. `None` if the text does not have the form
+    /// `prefix/full.message.Name`.
     #[must_use]
     pub fn from_type_url(url: &str) -> Option<(ResourceType, ApiVersion)> {
         let (_, message) = url.rsplit_once('/')?;
@@ -93,7 +92,8 @@ impl ResourceType {
         well_formed.then(|| ResourceType::from_message(message))
     }
 
-    /// As [`from_type_url`](ResourceType::from_type_url), from a message's full name.
+    /// Returns the type and the API version for the full name of a message, as
+    /// [`from_type_url`](ResourceType::from_type_url) does.
     #[must_use]
     pub fn from_message(message: &str) -> (ResourceType, ApiVersion) {
         for (index, known) in KNOWN.iter().enumerate() {
@@ -110,7 +110,7 @@ impl ResourceType {
         (ResourceType(Repr::Other(url.into())), ApiVersion::V3)
     }
 
-    /// The kind whose resources are such messages, be it of the API or of one's own.
+    /// Returns the type whose resources are messages of type `M`, which may be a custom message.
     ///
     /// ```
     /// use envoy_types::pb::envoy::config::cluster::v3::Cluster;
@@ -123,7 +123,7 @@ impl ResourceType {
         ResourceType::from_message(&M::full_name()).0
     }
 
-    /// The kind with this short name (`cds`, `eds`, …), in either case.
+    /// Returns the type with this short name (`cds`, `eds`, …). Case is ignored.
     #[must_use]
     pub fn from_short_name(name: &str) -> Option<ResourceType> {
         ResourceType::known().find(|resource_type| {
@@ -133,7 +133,7 @@ impl ResourceType {
         })
     }
 
-    /// The current (v3) type URL.
+    /// Returns the v3 type URL.
     #[must_use]
     pub fn type_url(&self) -> &str {
         match &self.0 {
@@ -142,7 +142,7 @@ impl ResourceType {
         }
     }
 
-    /// The type URL in an API version; `None` when the kind does not exist in it.
+    /// Returns the type URL in an API version; `None` if the version does not have the type.
     #[must_use]
     pub fn type_url_in(&self, version: ApiVersion) -> Option<&str> {
         match version {
@@ -151,33 +151,34 @@ impl ResourceType {
         }
     }
 
-    /// The type URL on streams of an API version. A kind that v2 does not have goes by the only name it has.
+    /// Returns the type URL on streams of an API version: the v3 URL for types that v2 does not have.
     #[must_use]
     pub fn type_url_on(&self, version: ApiVersion) -> &str {
         self.type_url_in(version).unwrap_or(self.type_url())
     }
 
-    /// Full name of the current (v3) message.
+    /// Returns the full name of the v3 message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.type_url()[TYPE_URL_PREFIX.len()..]
     }
 
-    /// What the field calls it: `cds`, `eds`, …; `None` outside the table.
+    /// Returns the abbreviation of the discovery service: `cds`, `eds`, …; `None` for types outside the table.
     #[must_use]
     pub fn short_name(&self) -> Option<&'static str> {
         self.row().map(|known| known.short_name)
     }
 
-    /// Whether a SotW response carries the full state of the kind, so that absence is removal
-    /// (LDS and CDS; xDS protocol, "How the client specifies what resources to return"). These
-    /// are also the kinds with the legacy wildcard: a first request without names asks for all.
+    /// Returns whether every SotW response contains all resources that the client subscribes to, so that a missing resource
+    /// was deleted (LDS and CDS; xDS protocol, "Deleting Resources"). In these types a first request without names
+    /// subscribes to all resources.
     #[must_use]
     pub fn all_resources_required_in_sotw(&self) -> bool {
-        self.row().is_some_and(|known| known.full_state)
+        self.row()
+            .is_some_and(|known| known.all_resources_required_in_sotw)
     }
 
-    /// The discovery service for this kind alone; `None` where the API version has none.
+    /// Returns the discovery service for this type alone; `None` if the API version has none.
     #[must_use]
     pub fn service(&self, version: ApiVersion) -> Option<&'static Service> {
         match version {
@@ -194,7 +195,18 @@ impl ResourceType {
     }
 }
 
-/// The short name, or the message's full name outside the table.
+impl Service {
+    /// Returns the aggregated discovery service of an API version.
+    #[must_use]
+    pub fn aggregated(version: ApiVersion) -> &'static Service {
+        match version {
+            ApiVersion::V3 => &ADS[0],
+            ApiVersion::V2 => &ADS[1],
+        }
+    }
+}
+
+/// Writes the short name, or the full name of the message for types outside the table.
 impl fmt::Display for ResourceType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.short_name().unwrap_or_else(|| self.message()))
@@ -203,7 +215,7 @@ impl fmt::Display for ResourceType {
 
 impl fmt::Debug for ResourceType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Kind({self})")
+        write!(f, "ResourceType({self})")
     }
 }
 

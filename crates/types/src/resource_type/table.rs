@@ -1,19 +1,17 @@
-//! The table itself: one row per kind, in the order in which changes are sent.
+//! The table of resource types: one row per type, in the order in which changes are sent.
 
-use super::ApiVersion;
-
-/// A discovery service of one kind, or the aggregated one.
+/// A discovery service: of one resource type, or the aggregated one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
     /// Full name of the gRPC service.
     pub name: &'static str,
-    /// The bidirectional SotW method.
+    /// Name of the bidirectional SotW method.
     pub stream: Option<&'static str>,
-    /// The bidirectional delta method.
+    /// Name of the bidirectional delta method.
     pub delta: Option<&'static str>,
-    /// The unary method.
+    /// Name of the unary method.
     pub fetch: Option<&'static str>,
-    /// The HTTP path of the unary method in JSON (`google.api.http`).
+    /// HTTP path of the unary method in REST (`google.api.http`).
     pub rest: Option<&'static str>,
 }
 
@@ -35,27 +33,17 @@ pub const ADS: [Service; 2] = [
     },
 ];
 
-impl Service {
-    /// The one for all kinds.
-    #[must_use]
-    pub fn aggregated(version: ApiVersion) -> &'static Service {
-        match version {
-            ApiVersion::V3 => &ADS[0],
-            ApiVersion::V2 => &ADS[1],
-        }
-    }
-}
-
+/// A row of the table.
 pub(super) struct Known {
     pub(super) short_name: &'static str,
     pub(super) v3_url: &'static str,
     pub(super) v2_url: Option<&'static str>,
-    pub(super) full_state: bool,
+    pub(super) all_resources_required_in_sotw: bool,
     pub(super) v3_service: Service,
     pub(super) v2_service: Option<Service>,
 }
 
-/// Stream, delta and unary methods that differ only in their last word, as all but three do.
+/// A service with the usual method names: `Stream`, `Delta` and `Fetch` before the same noun.
 macro_rules! service {
     ($name:literal, $noun:literal, $rest:literal) => {
         Service {
@@ -83,13 +71,13 @@ macro_rules! url {
     };
 }
 
-/// Indexed by the constants of `ResourceType`; a test holds the two together.
+/// Rows by the index in the constants of `ResourceType`. A test compares the two.
 pub(super) static KNOWN: [Known; 11] = [
     Known {
         short_name: "cds",
         v3_url: url!("envoy.config.cluster.v3.Cluster"),
         v2_url: Some(url!("envoy.api.v2.Cluster")),
-        full_state: true,
+        all_resources_required_in_sotw: true,
         v3_service: service!(
             "envoy.service.cluster.v3.ClusterDiscoveryService",
             "Clusters",
@@ -105,7 +93,7 @@ pub(super) static KNOWN: [Known; 11] = [
         short_name: "eds",
         v3_url: url!("envoy.config.endpoint.v3.ClusterLoadAssignment"),
         v2_url: Some(url!("envoy.api.v2.ClusterLoadAssignment")),
-        full_state: false,
+        all_resources_required_in_sotw: false,
         v3_service: service!(
             "envoy.service.endpoint.v3.EndpointDiscoveryService",
             "Endpoints",
@@ -121,7 +109,7 @@ pub(super) static KNOWN: [Known; 11] = [
         short_name: "leds",
         v3_url: url!("envoy.config.endpoint.v3.LbEndpoint"),
         v2_url: None,
-        full_state: false,
+        all_resources_required_in_sotw: false,
         v3_service: service!(
             "envoy.service.endpoint.v3.LocalityEndpointDiscoveryService",
             delta "LocalityEndpoints"
@@ -132,7 +120,7 @@ pub(super) static KNOWN: [Known; 11] = [
         short_name: "lds",
         v3_url: url!("envoy.config.listener.v3.Listener"),
         v2_url: Some(url!("envoy.api.v2.Listener")),
-        full_state: true,
+        all_resources_required_in_sotw: true,
         v3_service: service!(
             "envoy.service.listener.v3.ListenerDiscoveryService",
             "Listeners",
@@ -148,7 +136,7 @@ pub(super) static KNOWN: [Known; 11] = [
         short_name: "rds",
         v3_url: url!("envoy.config.route.v3.RouteConfiguration"),
         v2_url: Some(url!("envoy.api.v2.RouteConfiguration")),
-        full_state: false,
+        all_resources_required_in_sotw: false,
         v3_service: service!(
             "envoy.service.route.v3.RouteDiscoveryService",
             "Routes",
@@ -164,7 +152,7 @@ pub(super) static KNOWN: [Known; 11] = [
         short_name: "srds",
         v3_url: url!("envoy.config.route.v3.ScopedRouteConfiguration"),
         v2_url: Some(url!("envoy.api.v2.ScopedRouteConfiguration")),
-        full_state: false,
+        all_resources_required_in_sotw: false,
         v3_service: service!(
             "envoy.service.route.v3.ScopedRoutesDiscoveryService",
             "ScopedRoutes",
@@ -180,7 +168,7 @@ pub(super) static KNOWN: [Known; 11] = [
         short_name: "vhds",
         v3_url: url!("envoy.config.route.v3.VirtualHost"),
         v2_url: Some(url!("envoy.api.v2.route.VirtualHost")),
-        full_state: false,
+        all_resources_required_in_sotw: false,
         v3_service: service!(
             "envoy.service.route.v3.VirtualHostDiscoveryService",
             delta "VirtualHosts"
@@ -194,7 +182,7 @@ pub(super) static KNOWN: [Known; 11] = [
         short_name: "sds",
         v3_url: url!("envoy.extensions.transport_sockets.tls.v3.Secret"),
         v2_url: Some(url!("envoy.api.v2.auth.Secret")),
-        full_state: false,
+        all_resources_required_in_sotw: false,
         v3_service: service!(
             "envoy.service.secret.v3.SecretDiscoveryService",
             "Secrets",
@@ -210,7 +198,7 @@ pub(super) static KNOWN: [Known; 11] = [
         short_name: "rtds",
         v3_url: url!("envoy.service.runtime.v3.Runtime"),
         v2_url: Some(url!("envoy.service.discovery.v2.Runtime")),
-        full_state: false,
+        all_resources_required_in_sotw: false,
         v3_service: service!(
             "envoy.service.runtime.v3.RuntimeDiscoveryService",
             "Runtime",
@@ -226,7 +214,7 @@ pub(super) static KNOWN: [Known; 11] = [
         short_name: "ecds",
         v3_url: url!("envoy.config.core.v3.TypedExtensionConfig"),
         v2_url: None,
-        full_state: false,
+        all_resources_required_in_sotw: false,
         v3_service: service!(
             "envoy.service.extension.v3.ExtensionConfigDiscoveryService",
             "ExtensionConfigs",
@@ -238,7 +226,7 @@ pub(super) static KNOWN: [Known; 11] = [
         short_name: "rlsc",
         v3_url: url!("ratelimit.config.ratelimit.v3.RateLimitConfig"),
         v2_url: None,
-        full_state: false,
+        all_resources_required_in_sotw: false,
         v3_service: Service {
             name: "ratelimit.service.ratelimit.v3.RateLimitConfigDiscoveryService",
             stream: Some("StreamRlsConfigs"),

@@ -1,11 +1,11 @@
-//! The table of kinds holds together.
+//! Consistency of the table of resource types.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
 #[test]
-fn constants_name_the_rows_they_say() {
+fn constants_match_the_rows_of_the_table() {
     let rows = [
         (ResourceType::CLUSTER, "cds"),
         (ResourceType::ENDPOINT, "eds"),
@@ -31,7 +31,7 @@ fn constants_name_the_rows_they_say() {
 }
 
 #[test]
-fn s51_types_sort_in_the_order_of_make_before_break() {
+fn s51_types_sort_in_make_before_break_order() {
     let other = ResourceType::from_message("acme.v1.Thing").0;
     let sent = [
         ResourceType::CLUSTER,
@@ -46,7 +46,7 @@ fn s51_types_sort_in_the_order_of_make_before_break() {
 }
 
 #[test]
-fn s61_any_message_is_a_type() {
+fn s61_any_message_is_a_resource_type() {
     let url = "type.googleapis.com/acme.v1.Thing";
     let (resource_type, version) = ResourceType::from_type_url(url).unwrap();
     assert_eq!(version, ApiVersion::V3);
@@ -58,7 +58,7 @@ fn s61_any_message_is_a_type() {
 }
 
 #[test]
-fn s62_v2_and_v3_urls_name_one_type() {
+fn s62_v2_and_v3_type_urls_are_one_resource_type() {
     for resource_type in ResourceType::known() {
         assert_eq!(
             ResourceType::from_type_url(resource_type.type_url()),
@@ -74,7 +74,7 @@ fn s62_v2_and_v3_urls_name_one_type() {
 }
 
 #[test]
-fn s58_what_is_not_a_type_url_is_no_type() {
+fn s58_malformed_type_urls_are_not_resource_types() {
     for text in [
         "",
         "/",
@@ -90,7 +90,7 @@ fn s58_what_is_not_a_type_url_is_no_type() {
 }
 
 #[test]
-fn only_lds_and_cds_carry_full_state() {
+fn only_lds_and_cds_require_all_resources_in_sotw() {
     let full: Vec<_> = ResourceType::known()
         .filter(ResourceType::all_resources_required_in_sotw)
         .collect();
@@ -98,12 +98,12 @@ fn only_lds_and_cds_carry_full_state() {
 }
 
 #[test]
-fn a_handle_is_two_words() {
+fn resource_type_has_the_size_of_two_pointers() {
     assert_eq!(size_of::<ResourceType>(), 2 * size_of::<usize>());
 }
 
 #[test]
-fn constants_can_be_patterns() {
+fn constants_can_be_match_patterns() {
     let name = match ResourceType::LISTENER {
         ResourceType::CLUSTER => "cluster",
         ResourceType::LISTENER => "listener",

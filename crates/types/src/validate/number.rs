@@ -1,14 +1,14 @@
-//! Rules on what has an order: numbers, durations, timestamps.
+//! Rules for ordered values: numbers, durations, timestamps.
 
-use std::fmt::{Debug, Display};
+use std::fmt::{self, Debug, Display};
 
 use envoy_types::pb::google::protobuf::{Duration, Timestamp};
 use envoy_types::pb::validate as pgv;
+use prost_reflect::DynamicMessage;
 
-use super::Broken;
-use super::time::Nanos;
+use super::broken::BrokenRule;
 
-/// Limits and sets of a type.
+/// Limits, and sets of allowed and forbidden values.
 #[derive(Debug)]
 pub(super) struct Range<T> {
     equal: Option<T>,
@@ -16,7 +16,7 @@ pub(super) struct Range<T> {
     upper: Option<Bound<T>>,
     one_of: Vec<T>,
     none_of: Vec<T>,
-    /// The default value passes.
+    /// The default value, if it is exempt from the rules (`ignore_empty`).
     ignore_default: Option<T>,
 }
 
@@ -27,19 +27,23 @@ struct Bound<T> {
 }
 
 impl<T: PartialOrd + Copy + Display> Range<T> {
-    pub(super) fn check(&self, kind: &str, value: T, broken: &mut dyn FnMut(Broken)) {
+    pub(super) fn check(&self, rules: &str, value: T, broken: &mut dyn FnMut(BrokenRule)) {
         if self.ignore_default == Some(value) {
             return;
         }
-        let mut fail =
-            |rule: String| broken(Broken::new(format!("{kind}.{rule}"), value.to_string()));
+        let mut fail = |rule: String| {
+            broken(BrokenRule::new(
+                format!("{rules}.{rule}"),
+                value.to_string(),
+            ))
+        };
         if let Some(equal) = self.equal.filter(|equal| value != *equal) {
             fail(format!("const = {equal}"));
         }
         let above = self.lower.map(|bound| bound.is_below(value));
         let below = self.upper.map(|bound| bound.is_above(value));
         match (self.lower, self.upper) {
-            // Limits that cross mean outside: `gt: 10, lt: 5` allows 3 and 12.
+            // protoc-gen-validate: crossed limits exclude a range. `gt: 10, lt: 5` allows 3 and 12.
             (Some(lower), Some(upper)) if upper.limit < lower.limit => {
                 if above != Some(true) && below != Some(true) {
                     fail(format!("{}, or {}", lower.lower_rule(), upper.upper_rule()));
@@ -63,7 +67,7 @@ impl<T: PartialOrd + Copy + Display> Range<T> {
     }
 }
 
-// NaN is on neither side of any bound: it breaks every limit.
+// NaN is neither above nor below any bound, so it breaks every limit.
 impl<T: PartialOrd + Copy + Display> Bound<T> {
     fn is_below(self, value: T) -> bool {
         value > self.limit || (self.inclusive && value == self.limit)
@@ -95,7 +99,7 @@ fn list<T: Display>(values: &[T]) -> String {
     format!("[{}]", values.join(", "))
 }
 
-/// The inclusive limit wins when both are given, as in protoc-gen-validate.
+/// Returns the inclusive limit if both are given, as protoc-gen-validate does.
 fn bound<T>(inclusive: Option<T>, exclusive: Option<T>) -> Option<Bound<T>> {
     inclusive
         .map(|limit| Bound {
@@ -158,5 +162,41 @@ impl From<&pgv::TimestampRules> for Range<Nanos> {
             none_of: Vec::new(),
             ignore_default: None,
         }
+    }
+}
+
+/// A duration or timestamp in nanoseconds. Every value of the protobuf types fits.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub(super) struct Nanos(i128);
+
+impl Nanos {
+    pub(super) fn new(seconds: i64, nanos: i32) -> Nanos {
+        Nanos(i128::from(seconds) * 1_000_000_000 + i128::from(nanos))
+    }
+
+    /// Reads a `Duration` or a `Timestamp`: both have seconds and nanos as fields 1 and 2.
+    pub(super) fn of(message: &DynamicMessage) -> Nanos {
+        let seconds = message
+            .get_field_by_number(1)
+            .and_then(|v| v.as_i64())
+            .unwrap_or_default();
+        let nanos = message
+            .get_field_by_number(2)
+            .and_then(|v| v.as_i32())
+            .unwrap_or_default();
+        Nanos::new(seconds, nanos)
+    }
+}
+
+/// Writes seconds, as the JSON mapping of durations does: `1.5s`.
+impl Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (sign, nanos) = (if self.0 < 0 { "-" } else { "" }, self.0.unsigned_abs());
+        let text = format!(
+            "{sign}{}.{:09}",
+            nanos / 1_000_000_000,
+            nanos % 1_000_000_000
+        );
+        write!(f, "{}s", text.trim_end_matches('0').trim_end_matches('.'))
     }
 }

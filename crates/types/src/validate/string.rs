@@ -1,24 +1,25 @@
-//! Rules on strings and bytes.
+//! Rules for strings and bytes.
+//!
+//! Of the formats in `validate.proto` (`StringRules.well_known`), the API uses only those of HTTP headers.
 
 use envoy_types::pb::validate as pgv;
 use envoy_types::pb::validate::string_rules::WellKnown;
 use regex::Regex;
 
-use super::Broken;
-use super::format;
-use super::rules::{shorten, shorten_bytes};
+use super::broken::BrokenRule;
+use crate::text::{shorten, shorten_bytes};
 
-/// Rules on a string; the pattern is RE2's dialect, which is what `regex` speaks.
+/// Rules for a string. Patterns are in RE2 syntax, which the `regex` crate implements.
 #[derive(Debug)]
 pub(super) struct StringRules {
     rules: pgv::StringRules,
     pattern: Option<Regex>,
-    format: Option<Format>,
+    format: Option<NamedFormat>,
 }
 
-/// A named format and its check.
+/// A named format with its check.
 #[derive(Debug)]
-struct Format {
+struct NamedFormat {
     name: &'static str,
     holds: fn(&str) -> bool,
 }
@@ -28,17 +29,18 @@ impl StringRules {
         let pattern = rules.pattern.as_deref();
         StringRules {
             pattern: pattern.and_then(|pattern| Regex::new(pattern).ok()),
-            format: Format::of(&rules),
+            format: NamedFormat::of(&rules),
             rules,
         }
     }
 
-    pub(super) fn check(&self, value: &str, broken: &mut dyn FnMut(Broken)) {
+    pub(super) fn check(&self, value: &str, broken: &mut dyn FnMut(BrokenRule)) {
         let rules = &self.rules;
         if value.is_empty() && rules.ignore_empty() {
             return;
         }
-        let mut fail = |rule: String| broken(Broken::new(format!("string.{rule}"), shorten(value)));
+        let mut fail =
+            |rule: String| broken(BrokenRule::new(format!("string.{rule}"), shorten(value)));
         let limits = [rules.len, rules.min_len, rules.max_len];
         if limits.iter().any(Option::is_some) {
             let chars = value.chars().count();
@@ -85,30 +87,28 @@ impl StringRules {
     }
 }
 
-impl Format {
-    fn of(rules: &pgv::StringRules) -> Option<Format> {
+impl NamedFormat {
+    fn of(rules: &pgv::StringRules) -> Option<NamedFormat> {
         let WellKnown::WellKnownRegex(regex) = rules.well_known? else {
             return None;
         };
-        // Strict unless said otherwise.
+        // `validate.proto`: strict is the default.
         let strict = rules.strict.unwrap_or(true);
         let (name, holds): (_, fn(&str) -> bool) = match pgv::KnownRegex::try_from(regex).ok()? {
             pgv::KnownRegex::Unknown => return None,
-            _ if !strict => ("well_known_regex (not strict)", format::is_header_text),
-            pgv::KnownRegex::HttpHeaderName => (
-                "well_known_regex = HTTP_HEADER_NAME",
-                format::is_header_name,
-            ),
-            pgv::KnownRegex::HttpHeaderValue => (
-                "well_known_regex = HTTP_HEADER_VALUE",
-                format::is_header_value,
-            ),
+            _ if !strict => ("well_known_regex (not strict)", is_header_text),
+            pgv::KnownRegex::HttpHeaderName => {
+                ("well_known_regex = HTTP_HEADER_NAME", is_header_name)
+            }
+            pgv::KnownRegex::HttpHeaderValue => {
+                ("well_known_regex = HTTP_HEADER_VALUE", is_header_value)
+            }
         };
-        Some(Format { name, holds })
+        Some(NamedFormat { name, holds })
     }
 }
 
-/// Rules on bytes.
+/// Rules for bytes.
 #[derive(Debug)]
 pub(super) struct BytesRules {
     rules: pgv::BytesRules,
@@ -124,13 +124,17 @@ impl BytesRules {
         }
     }
 
-    pub(super) fn check(&self, value: &[u8], broken: &mut dyn FnMut(Broken)) {
+    pub(super) fn check(&self, value: &[u8], broken: &mut dyn FnMut(BrokenRule)) {
         let rules = &self.rules;
         if value.is_empty() && rules.ignore_empty() {
             return;
         }
-        let mut fail =
-            |rule: String| broken(Broken::new(format!("bytes.{rule}"), shorten_bytes(value)));
+        let mut fail = |rule: String| {
+            broken(BrokenRule::new(
+                format!("bytes.{rule}"),
+                shorten_bytes(value),
+            ))
+        };
         let limits = [rules.len, rules.min_len, rules.max_len];
         check_len(
             ["len", "min_len", "max_len"],
@@ -149,7 +153,7 @@ impl BytesRules {
             ("suffix", rules.suffix.as_deref(), |value, it| {
                 value.ends_with(it)
             }),
-            ("contains", rules.contains.as_deref(), format::contains),
+            ("contains", rules.contains.as_deref(), contains),
         ];
         for (rule, part) in broken_parts(value, parts) {
             fail(format!("{rule} = {}", part.escape_ascii()));
@@ -163,17 +167,17 @@ impl BytesRules {
     }
 }
 
-/// A rule about what a value is, or has in it: its name, what it asks for if at all, and how that is seen.
+/// A rule about the content of a value: name, operand (if the rule is set), and check.
 type Part<'a, T> = (&'static str, Option<&'a T>, fn(&T, &T) -> bool);
 
-/// The rules that do not hold, with what they ask for.
+/// Returns the rules that the value breaks, with their operands.
 fn broken_parts<'a, T: ?Sized, const N: usize>(
     value: &T,
     parts: [Part<'a, T>; N],
 ) -> impl Iterator<Item = (&'static str, &'a T)> {
-    parts.into_iter().filter_map(move |(rule, asked, holds)| {
-        let asked = asked.filter(|asked| !holds(value, asked))?;
-        Some((rule, asked))
+    parts.into_iter().filter_map(move |(rule, operand, holds)| {
+        let operand = operand.filter(|operand| !holds(value, operand))?;
+        Some((rule, operand))
     })
 }
 
@@ -192,5 +196,53 @@ fn check_len(
     }
     if let Some(max) = max.filter(|max| len > *max) {
         fail(format!("{max_name} = {max}"));
+    }
+}
+
+/// Returns whether a text is a strict `HTTP_HEADER_NAME`: a token (RFC 7230), with an optional colon before it for
+/// pseudo-headers.
+fn is_header_name(text: &str) -> bool {
+    let name = text.strip_prefix(':').unwrap_or(text);
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !name.is_empty() && name.bytes().all(token)
+}
+
+/// Returns whether a text is a strict `HTTP_HEADER_VALUE`: no control characters but tab.
+fn is_header_value(text: &str) -> bool {
+    !text.bytes().any(|b| matches!(b, 0..=8 | 10..=31 | 127))
+}
+
+/// Returns whether a text is a header name or value that is not strict: it has no NUL, CR or LF.
+fn is_header_text(text: &str) -> bool {
+    !text.contains(['\0', '\n', '\r'])
+}
+
+/// Returns whether `part` occurs in `whole`.
+fn contains(whole: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || whole.windows(part.len()).any(|window| window == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(holds: fn(&str) -> bool, good: &[&str], bad: &[&str]) {
+        for text in good {
+            assert!(holds(text), "{text:?} is good");
+        }
+        for text in bad {
+            assert!(!holds(text), "{text:?} is bad");
+        }
+    }
+
+    #[test]
+    fn header_formats_accept_names_and_values() {
+        accepts(
+            is_header_name,
+            &["x-y", ":path", "X_1"],
+            &["", ":", "a b", "a:b", "a\n"],
+        );
+        accepts(is_header_value, &["", "a\tb", "ü"], &["a\nb", "\x7f", "\0"]);
+        accepts(is_header_text, &["", "a b", "\x01"], &["a\nb", "\r", "\0"]);
     }
 }

@@ -1,15 +1,16 @@
-//! Each kind of rule, on values made for it; the API's own messages are in `tests/it/checks.rs`.
+//! One test per kind of rule. Messages of the API are checked in `tests/it/checks.rs`.
 
 use bytes::Bytes;
 use envoy_types::pb::google::protobuf::{Duration, Timestamp};
 use envoy_types::pb::validate as pgv;
 use envoy_types::pb::validate::field_rules::Type as Rules;
-use prost_reflect::Kind;
+use prost_reflect::{Kind, Value};
 
+use super::rule::FieldRules;
 use super::*;
 use crate::{ApiVersion, descriptor};
 
-/// The rules that a value breaks.
+/// Returns the rules that a value breaks.
 fn broken(rules: Rules, kind: &Kind, value: &Value) -> Vec<String> {
     let rules = pgv::FieldRules {
         message: None,
@@ -49,7 +50,7 @@ fn u32_rules(edit: impl FnOnce(&mut pgv::UInt32Rules)) -> impl Fn(u32) -> Vec<St
 }
 
 #[test]
-fn numbers_keep_their_limits() {
+fn numbers_are_checked_against_limits() {
     let within = u32_rules(|r| (r.gt, r.lte) = (Some(3), Some(5)));
     assert_eq!(within(3), ["uint32.gt = 3"]);
     assert_eq!(within(4), [""; 0]);
@@ -62,7 +63,7 @@ fn numbers_keep_their_limits() {
 }
 
 #[test]
-fn numbers_keep_to_their_sets() {
+fn numbers_are_checked_against_sets() {
     let rules = u32_rules(|r| (r.r#in, r.not_in) = (vec![1, 2], vec![2]));
     assert_eq!(rules(1), [""; 0]);
     assert_eq!(rules(2), ["uint32.not_in = [2]"]);
@@ -74,7 +75,7 @@ fn numbers_keep_to_their_sets() {
 }
 
 #[test]
-fn floats_keep_their_limits_and_nan_keeps_none() {
+fn floats_are_checked_and_nan_breaks_every_limit() {
     let rules = Rules::Double(pgv::DoubleRules {
         gte: Some(0.0),
         lte: Some(1.0),
@@ -86,7 +87,7 @@ fn floats_keep_their_limits_and_nan_keeps_none() {
 }
 
 #[test]
-fn rules_for_scalars_look_into_wrappers() {
+fn scalar_rules_apply_to_wrapped_values() {
     let rules = Rules::Uint32(pgv::UInt32Rules {
         lte: Some(5),
         ..Default::default()
@@ -97,7 +98,7 @@ fn rules_for_scalars_look_into_wrappers() {
 }
 
 #[test]
-fn bools_can_be_prescribed() {
+fn bools_are_checked_against_const() {
     let rules = Rules::Bool(pgv::BoolRules {
         r#const: Some(true),
     });
@@ -108,7 +109,7 @@ fn bools_can_be_prescribed() {
 }
 
 #[test]
-fn strings_are_measured_in_characters_and_in_bytes() {
+fn strings_have_limits_in_characters_and_bytes() {
     let rules = pgv::StringRules {
         min_len: Some(2),
         max_bytes: Some(4),
@@ -127,7 +128,7 @@ fn strings_are_measured_in_characters_and_in_bytes() {
 }
 
 #[test]
-fn strings_keep_to_patterns_and_parts() {
+fn strings_are_checked_against_patterns_and_parts() {
     let rules = pgv::StringRules {
         pattern: Some("^[a-z]+$".to_owned()),
         prefix: Some("a".to_owned()),
@@ -150,7 +151,7 @@ fn strings_keep_to_patterns_and_parts() {
 }
 
 #[test]
-fn strings_have_formats() {
+fn strings_are_checked_against_formats() {
     use pgv::string_rules::WellKnown;
     let format = |well_known, strict| pgv::StringRules {
         well_known: Some(well_known),
@@ -167,7 +168,7 @@ fn strings_have_formats() {
 }
 
 #[test]
-fn bytes_have_rules_of_their_own() {
+fn bytes_are_checked() {
     let check = |rules, value: &'static [u8]| {
         broken(
             Rules::Bytes(rules),
@@ -188,7 +189,7 @@ fn bytes_have_rules_of_their_own() {
 }
 
 #[test]
-fn enums_may_allow_defined_values_only() {
+fn enums_are_checked_against_defined_values() {
     let kind = Kind::Enum(
         descriptor::pool()
             .get_enum_by_name("envoy.config.core.v3.TrafficDirection")
@@ -234,7 +235,7 @@ fn lists_have_limits_and_unique_items() {
 }
 
 #[test]
-fn anys_may_be_limited_to_types() {
+fn anys_are_limited_to_types() {
     let any = message(
         "google.protobuf.Any",
         &[(1, Value::String("t/a.B".to_owned()))],
@@ -289,7 +290,7 @@ fn durations_and_timestamps_have_limits() {
     );
 }
 
-/// The paths and rules that a message of the API breaks.
+/// Returns the paths and rules that a message of the API breaks.
 fn violations(name: &str, json: &str) -> Vec<(String, String)> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let descriptor = descriptor::message(name).unwrap();
@@ -326,13 +327,13 @@ fn items_keys_and_values_have_rules() {
 }
 
 #[test]
-fn the_default_of_a_field_without_presence_is_checked_too() {
+fn default_of_a_field_without_presence_is_checked() {
     let found = violations("envoy.config.core.v3.HeaderValue", "{}");
     assert_eq!(found, one("key", "string.min_len = 1"));
 }
 
 #[test]
-fn in_a_oneof_only_the_alternative_that_is_set_is_checked() {
+fn oneof_checks_only_the_alternative_that_is_set() {
     assert_eq!(
         violations(
             "envoy.config.core.v3.DataSource",
@@ -346,9 +347,10 @@ fn in_a_oneof_only_the_alternative_that_is_set_is_checked() {
     assert_eq!(found, one("", "oneof.required = specifier"));
 }
 
-/// An upgrade of the API that asks for more, such as `string.uuid`, `bytes.ip` or `timestamp.lt_now`, ends here.
+/// Fails when an upgrade of the API uses rules that are not implemented, such as `string.uuid`, `bytes.ip` or
+/// `timestamp.lt_now`.
 #[test]
-fn every_rule_of_the_api_is_checked() {
+fn every_rule_of_the_api_is_compiled() {
     let (mut rules, mut patterns, mut formats) = (0, 0, 0);
     for message in descriptor::v2_pool().all_messages() {
         let schema = schema::find_in(ApiVersion::V2, message.full_name()).unwrap();
@@ -359,15 +361,18 @@ fn every_rule_of_the_api_is_checked() {
             let (compiled, name) = (format!("{compiled:?}"), field.descriptor.full_name());
             let count = |text: &str| compiled.matches(text).count();
             let [given, asked] = ["pattern: Some(\"", "well_known: Some("].map(count);
-            // Rules on items are told twice: as given, and as understood.
-            let (understood, known) = (count("pattern: Some(Regex("), count("format: Some(Format"));
+            // The debug text of rules for items shows both the source and the compiled rules.
+            let (understood, known) = (
+                count("pattern: Some(Regex("),
+                count("format: Some(NamedFormat"),
+            );
             assert_eq!(given > 0, understood > 0, "{name}");
             assert_eq!(asked > 0, known > 0, "{name}");
             assert_eq!(count("Timestamp"), 0, "{name}");
             (rules, patterns, formats) = (rules + 1, patterns + given, formats + asked);
         }
     }
-    // As many as the proto files have, give or take what the API adds.
+    // About the numbers in the proto files of the API.
     assert!(rules > 1000, "{rules}");
     assert!(patterns > 5, "{patterns}");
     assert!(formats > 50, "{formats}");

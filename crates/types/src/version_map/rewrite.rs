@@ -1,4 +1,4 @@
-//! Bytes of one version to bytes of the other, read along the descriptors of both.
+//! Rewrites encoded messages from one API version to the other, along the descriptors of both.
 
 use prost::DecodeError;
 use prost::Message as _;
@@ -6,10 +6,11 @@ use prost::encoding::{
     DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field,
 };
 use prost_reflect::{EnumDescriptor, Kind};
+use thiserror::Error;
 
-use super::{Incompatibility, successor, v2_name};
+use super::names::{successor, v2_name};
 use crate::discovery::Any;
-use crate::path::{Path, Step};
+use crate::path::{FieldPath, Step};
 use crate::schema::{self, Field, Message, Shape, Type, WellKnown};
 use crate::{ApiVersion, resource_type};
 
@@ -17,23 +18,59 @@ use crate::{ApiVersion, resource_type};
 const MAX_DEPTH: usize = 100;
 /// `ApiVersion.V3`, the same in both versions.
 const API_V3: u64 = 2;
-/// Fields that say in which version to ask on, see the module's front page.
-const ASKS_IN: &[(&str, u32)] = &[
+/// Fields that select the API version of further requests, see the front page of the module.
+const VERSION_FIELDS: &[(&str, u32)] = &[
     ("envoy.config.core.v3.ConfigSource", 6),
     ("envoy.config.core.v3.ApiConfigSource", 8),
 ];
 
-/// What is in the way of a translation, as it is found.
-type Note<'a> = dyn FnMut(&Path, Incompatibility) + 'a;
+/// A construct that one API version has and the other lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Incompatibility {
+    /// The message has no field with this number, or one with another meaning.
+    #[error("{message} has no such field")]
+    NoField {
+        /// Full name of the message in the version that lacks the field.
+        message: String,
+    },
+    /// The field is a list with more than one item, and is not a list in the other version.
+    #[error("more than one value: the field is not a list in {message}")]
+    NotAList {
+        /// Full name of the message in the version in which the field is not a list.
+        message: String,
+    },
+    /// The enum has no value with this number.
+    #[error("{enumeration} has no value {number}")]
+    NoEnumValue {
+        /// Full name of the enum in the version that lacks the value.
+        enumeration: String,
+        /// Number of the value.
+        number: i32,
+    },
+    /// The message has no counterpart in the other version.
+    #[error("{message} does not exist in {}", match to { ApiVersion::V2 => "v2", ApiVersion::V3 => "v3" })]
+    NoMessage {
+        /// Full name of the message in the version that has it.
+        message: String,
+        /// The version that lacks the message.
+        to: ApiVersion,
+    },
+    /// The bytes do not decode as the message.
+    #[error("malformed: {0}")]
+    Malformed(String),
+}
 
-/// Rewrites an encoded message from one version to the other, or within v3, where only an `Any` of
-/// v2 changes. `path` leads to the message. Where an obstacle was noted, the bytes lack it: they
-/// are good for nothing but to look for more.
+/// Receives the path to a field, and the reason for which it cannot be converted.
+type Note<'a> = dyn FnMut(&FieldPath, Incompatibility) + 'a;
+
+/// Rewrites an encoded message at `path` from one version to the other, or within v3, where only the v2 `Any` messages in
+/// it change. Fields that cannot be converted are noted and omitted, so the result is then useful only to find more.
 pub(crate) fn rewrite(
     from: &'static Message,
     to: &'static Message,
     input: &[u8],
-    path: &mut Path,
+    path: &mut FieldPath,
     note: &mut Note<'_>,
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(input.len());
@@ -52,21 +89,22 @@ pub(crate) fn rewrite(
 struct Rewriter<'a, 'n> {
     to: ApiVersion,
     depth: usize,
-    path: &'a mut Path,
+    path: &'a mut FieldPath,
     note: &'a mut Note<'n>,
 }
 
-/// One field as it stands in the bytes.
+/// One encoded field.
 struct Occurrence<'a> {
     number: u32,
     wire: WireType,
-    /// Key and all.
+    /// The field with its key.
     whole: &'a [u8],
-    /// Without the key, and without the length where there is one.
+    /// The field without its key, and without its length if it has one.
     body: &'a [u8],
 }
 
 impl Rewriter<'_, '_> {
+    /// Rewrites the fields of a message.
     fn message(
         &mut self,
         from: &'static Message,
@@ -80,15 +118,15 @@ impl Rewriter<'_, '_> {
             return Ok(());
         }
         self.depth += 1;
-        let asks_in = asks_in(from, to);
+        let version_field = version_field(from, to);
         let mut indexes = Vec::new();
         while !input.is_empty() {
             let occurrence = next(&mut input)?;
-            if Some(occurrence.number) != asks_in {
+            if Some(occurrence.number) != version_field {
                 self.field(from, to, &occurrence, &mut indexes, out)?;
             }
         }
-        if let Some(number) = asks_in {
+        if let Some(number) = version_field {
             encode_key(number, WireType::Varint, out);
             encode_varint(API_V3, out);
         }
@@ -96,7 +134,7 @@ impl Rewriter<'_, '_> {
         Ok(())
     }
 
-    /// `indexes` counts how often each list of the message occurred so far.
+    /// Rewrites one field. `indexes` has the number of items so far of each list field of the message.
     fn field(
         &mut self,
         from: &'static Message,
@@ -107,7 +145,7 @@ impl Rewriter<'_, '_> {
     ) -> Result<(), DecodeError> {
         let source = from.field(at.number);
         let target = to.field(at.number);
-        let Some((source, target)) = source.zip(target).filter(|(s, t)| are_one(s, t)) else {
+        let Some((source, target)) = source.zip(target).filter(|(s, t)| same_meaning(s, t)) else {
             if std::ptr::eq(from, to) {
                 out.extend_from_slice(at.whole);
                 return Ok(());
@@ -142,7 +180,7 @@ impl Rewriter<'_, '_> {
         Ok(())
     }
 
-    /// One entry of a map: a message with the fields 1, key, and 2, value.
+    /// Rewrites one entry of a map: a message with the fields 1 (key) and 2 (value).
     fn entry(
         &mut self,
         ty: &'static Type,
@@ -170,6 +208,7 @@ impl Rewriter<'_, '_> {
         Ok(())
     }
 
+    /// Rewrites one value: of a single field, a list item, or a map entry.
     fn value(
         &mut self,
         ty: &'static Type,
@@ -189,7 +228,7 @@ impl Rewriter<'_, '_> {
         };
         if at.wire != WireType::LengthDelimited {
             self.note(Incompatibility::Malformed(format!(
-                "not a {}",
+                "expected a {}",
                 from.full_name()
             )));
             return Ok(());
@@ -204,7 +243,7 @@ impl Rewriter<'_, '_> {
         Ok(())
     }
 
-    /// Whether an enum has this value, or those of a packed list.
+    /// Returns whether an enum has this value, or all values of a packed list.
     fn has_values(
         &mut self,
         to: &EnumDescriptor,
@@ -212,7 +251,7 @@ impl Rewriter<'_, '_> {
     ) -> Result<bool, DecodeError> {
         let mut values = at.body;
         while !values.is_empty() {
-            // Negative values take the ten bytes of 64 bits.
+            // Negative values are encoded in ten bytes, sign-extended to 64 bits.
             let number = decode_varint(&mut values)? as i32;
             if to.get_value(number).is_none() {
                 let enumeration = to.full_name().to_owned();
@@ -226,6 +265,7 @@ impl Rewriter<'_, '_> {
         Ok(true)
     }
 
+    /// Rewrites an `Any` and its type URL.
     fn any(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
         let mut any = Any::decode(input)?;
         let name = any.type_url.rsplit_once('/').map_or("", |(_, name)| name);
@@ -248,7 +288,7 @@ impl Rewriter<'_, '_> {
         Ok(())
     }
 
-    /// What an `Any` holds, by full name, and what it becomes.
+    /// Returns the conversion of the message in an `Any`, by its full name.
     fn counterpart(&self, name: &str) -> Counterpart {
         match (self.to, schema::find(name)) {
             (ApiVersion::V3, Some(from)) => {
@@ -264,26 +304,29 @@ impl Rewriter<'_, '_> {
             }
             (ApiVersion::V2, Some(_)) => Counterpart::Itself,
             (ApiVersion::V2, None) if is_versioned(name) => Counterpart::None,
-            // An extension of somebody's own, which no version of the API is about.
+            // A custom extension is not part of the API, so it is the same in both versions.
             (_, None) => Counterpart::Itself,
         }
     }
 
-    fn note(&mut self, obstacle: Incompatibility) {
-        (self.note)(self.path, obstacle);
+    fn note(&mut self, cause: Incompatibility) {
+        (self.note)(self.path, cause);
     }
 }
 
+/// Conversion of the message in an `Any`.
 enum Counterpart {
+    /// Rewrite from the first schema to the second.
     Of(&'static Message, &'static Message),
-    /// It is the same in both versions.
+    /// The message is the same in both versions.
     Itself,
+    /// The other version has no such message.
     None,
 }
 
-/// Whether two fields of one number mean the same. They do, by the rules of the API;
-/// `QuicProtocolOptions` has an exception.
-pub(super) fn are_one(from: &Field, to: &Field) -> bool {
+/// Returns whether two fields with the same number have the same meaning. The API requires it; `QuicProtocolOptions` has
+/// the one exception.
+pub(super) fn same_meaning(from: &Field, to: &Field) -> bool {
     let (ty, into) = (from.shape.value(), to.shape.value());
     let is_map = |field: &Field| matches!(field.shape, Shape::Map { .. });
     let same_message = match (&ty.kind, &into.kind) {
@@ -297,20 +340,23 @@ pub(super) fn are_one(from: &Field, to: &Field) -> bool {
     same_message && is_map(from) == is_map(to) && ty.kind.wire_type() == into.kind.wire_type()
 }
 
-/// Whether the API's versions are about this message. `xds` began when v2 had ended.
+/// Returns whether a message belongs to the versioned API. The `xds` packages are younger than v2.
 fn is_versioned(name: &str) -> bool {
     name.starts_with("envoy.") || name.starts_with("xds.")
 }
 
-/// The field of the message that says in which version to ask, where it is not to stay.
-fn asks_in(from: &Message, to: &Message) -> Option<u32> {
+/// Returns the number of the field that selects the API version of further requests, if the conversion must set it.
+fn version_field(from: &Message, to: &Message) -> Option<u32> {
     if to.api != ApiVersion::V3 || from.full_name() == to.full_name() {
         return None;
     }
-    let (_, number) = ASKS_IN.iter().find(|(name, _)| *name == to.full_name())?;
+    let (_, number) = VERSION_FIELDS
+        .iter()
+        .find(|(name, _)| *name == to.full_name())?;
     Some(*number)
 }
 
+/// Reads the next field.
 fn next<'a>(input: &mut &'a [u8]) -> Result<Occurrence<'a>, DecodeError> {
     let start = *input;
     let (number, wire) = decode_key(input)?;
@@ -327,7 +373,7 @@ fn next<'a>(input: &mut &'a [u8]) -> Result<Occurrence<'a>, DecodeError> {
     })
 }
 
-/// The index of this occurrence among those of its number.
+/// Counts this occurrence of a field, and returns its index.
 fn count(indexes: &mut Vec<(u32, usize)>, number: u32) -> usize {
     match indexes.iter_mut().find(|(known, _)| *known == number) {
         Some((_, index)) => {
@@ -341,7 +387,7 @@ fn count(indexes: &mut Vec<(u32, usize)>, number: u32) -> usize {
     }
 }
 
-/// Keys are texts or numbers.
+/// Formats the key of a map entry for a path. Keys are strings or integers.
 fn key_text(key: &Occurrence<'_>) -> String {
     match key.wire {
         WireType::LengthDelimited => String::from_utf8_lossy(key.body).into_owned(),
@@ -349,6 +395,7 @@ fn key_text(key: &Occurrence<'_>) -> String {
     }
 }
 
+/// Appends a length-delimited field.
 fn put(number: u32, body: &[u8], out: &mut Vec<u8>) {
     encode_key(number, WireType::LengthDelimited, out);
     encode_varint(body.len() as u64, out);

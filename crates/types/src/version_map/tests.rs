@@ -1,4 +1,4 @@
-//! The map against the descriptors of both versions, and against messages made up.
+//! The conversion, compared with the descriptors of both versions, and with generated messages.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,14 @@ use prost::Message as _;
 use prost_reflect::DynamicMessage;
 
 use super::*;
+use crate::ApiVersion;
 use crate::codec::canonical;
 use crate::descriptor::{pool, v2_pool};
 use crate::generator::Generator;
-use crate::schema::Shape;
+use crate::path::FieldPath;
+use crate::schema::{self, Message, Shape};
 
-/// Every message that has a form in both versions.
+/// Returns every message that exists in both versions, as (v3, v2).
 fn pairs() -> impl Iterator<Item = (&'static Message, &'static Message)> {
     let both = |v3: &str| {
         let v2 = schema::find_in(ApiVersion::V2, v2_name(v3)?)?;
@@ -23,9 +25,9 @@ fn pairs() -> impl Iterator<Item = (&'static Message, &'static Message)> {
         .filter_map(move |message| both(message.full_name()))
 }
 
-/// A number means the same in both versions, which lets bytes pass from one to the other, but for two.
+/// The conversion relies on this: a field number has the same meaning in both versions, with two exceptions.
 #[test]
-fn s62_shared_fields_have_one_type() {
+fn s62_shared_field_numbers_have_one_meaning() {
     let (mut messages, mut fields, mut other) = (0, 0, Vec::new());
     for (v3, v2) in pairs() {
         messages += 1;
@@ -34,7 +36,7 @@ fn s62_shared_fields_have_one_type() {
                 continue;
             };
             let grown = matches!((&field.shape, &old.shape), (Shape::List(_), Shape::One(_)));
-            if grown || !rewrite::are_one(field, old) {
+            if grown || !rewrite::same_meaning(field, old) {
                 other.push(format!("{}.{}", v3.full_name(), field.name));
             }
             fields += 1;
@@ -43,7 +45,7 @@ fn s62_shared_fields_have_one_type() {
     let expected = [
         // A list since 2022.
         "envoy.config.core.v3.HealthCheck.HttpHealthCheck.receive",
-        // The number was that of `max_concurrent_streams`.
+        // In v2 this is the number of `max_concurrent_streams`.
         "envoy.config.listener.v3.QuicProtocolOptions.quic_protocol_options",
     ];
     assert_eq!(other, expected);
@@ -53,10 +55,9 @@ fn s62_shared_fields_have_one_type() {
     );
 }
 
-/// Of what v2 had, these have no successor: the API gave them up. A successor that a new release of
-/// the API brings, or takes away, shows here.
+/// The messages of v2 that v3 removed. The test fails when a new release of the API adds or removes a successor.
 #[test]
-fn s64_what_has_no_successor() {
+fn s64_removed_messages_are_known() {
     let resources = |name: &str| {
         ["envoy.admin.", "envoy.service.", "envoy.data."]
             .iter()
@@ -85,19 +86,19 @@ fn s64_what_has_no_successor() {
     assert_eq!(lost, expected.map(str::to_owned).into());
 }
 
-/// The bytes that `rewrite` makes, and whether nothing was in the way.
+/// Returns the rewritten bytes, and whether all fields could be converted.
 fn rewritten(from: &'static Message, to: &'static Message, bytes: &[u8]) -> (Vec<u8>, bool) {
     let mut clean = true;
-    let out = rewrite(from, to, bytes, &mut Path::default(), &mut |_, _| {
+    let out = rewrite(from, to, bytes, &mut FieldPath::default(), &mut |_, _| {
         clean = false;
     });
     (out, clean)
 }
 
 proptest! {
-    /// Given any message of v3, without what v2 lacks, then it decodes as v2, and comes back as it went.
+    /// Given any v3 message, when it is converted to v2, then the result decodes as v2, and converts back to the same bytes.
     #[test]
-    fn s62_there_and_back(seed: u64) {
+    fn s62_conversion_to_v2_and_back_is_lossless(seed: u64) {
         let mut generator = Generator(seed);
         let count = pairs().count();
         let (v3, v2) = pairs().nth(generator.below(count)).unwrap();
@@ -116,9 +117,9 @@ proptest! {
         }
     }
 
-    /// Bytes that are no message are refused, whatever they are.
+    /// Arbitrary bytes cause errors, not panics.
     #[test]
-    fn s63_any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn s63_arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
         let _ = to_v2("envoy.config.listener.v3.Listener", &bytes);
         let _ = to_v3("envoy.api.v2.Listener", &bytes);
     }

@@ -1,4 +1,4 @@
-//! The descriptors are complete, current, and agree with what is declared by hand.
+//! The descriptors are complete and current, and match the messages and tables that are written by hand.
 
 use oxds_types::resource_type::ADS;
 use oxds_types::{ApiVersion, ResourceType, descriptor};
@@ -9,22 +9,22 @@ mod generate;
 mod v2;
 
 #[test]
-fn descriptors_are_those_of_the_locked_envoy_types() {
+fn descriptors_match_the_locked_envoy_types() {
     assert!(
         descriptor::descriptor_set() == generate::generate().unwrap(),
         "run `cargo run -p oxds-types --example regenerate-descriptors`"
     );
 }
 
-/// The crate with the protos is fetched by itself: `cargo fetch --manifest-path interop/peers/trees/Cargo.toml`.
+/// The crate with the protos must be fetched first: `cargo fetch --manifest-path interop/peers/trees/Cargo.toml`.
 #[test]
 #[ignore = "needs the crate data-plane-api, which is not a dependency"]
-fn descriptors_of_v2_are_those_of_its_last_protos() {
+fn v2_descriptors_match_the_last_v2_protos() {
     assert!(descriptor::v2_descriptor_set() == v2::generate(descriptor::pool()).unwrap());
 }
 
 #[test]
-fn options_keep_their_extensions() {
+fn options_have_their_extensions() {
     let field = |message: &str, field: &str| {
         descriptor::message(message)
             .unwrap()
@@ -48,9 +48,9 @@ fn options_keep_their_extensions() {
     assert!(file.has_extension(&extension("udpa.annotations.file_status")));
 }
 
-/// Field numbers, kinds and labels of what `oxds_types::discovery` declares by hand.
+/// Compares field numbers and labels of the messages in `oxds_types::discovery` with the descriptors.
 #[test]
-fn the_envelope_agrees_with_the_descriptors() {
+fn discovery_messages_match_the_descriptors() {
     let source = include_str!("../../src/discovery.rs");
     let mut compared = 0;
     for declaration in source.split("\npub struct ").skip(1) {
@@ -88,12 +88,12 @@ fn the_envelope_agrees_with_the_descriptors() {
             compared += 1;
         }
     }
-    assert_eq!(compared, 48, "the test found all declarations");
+    assert_eq!(compared, 48, "number of fields in discovery.rs");
 }
 
-/// The methods and messages that the table of kinds names exist.
+/// All methods and messages in the table of resource types exist.
 #[test]
-fn the_table_of_types_agrees_with_the_descriptors() {
+fn resource_type_table_matches_the_descriptors() {
     let v3 = ApiVersion::V3;
     let services = ResourceType::known()
         .filter_map(|resource_type| resource_type.service(v3))

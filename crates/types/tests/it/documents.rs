@@ -1,4 +1,4 @@
-//! S-72: what a file may hold; and what makes two resources the same.
+//! S-72: the forms of documents, and the equality of resources across formats.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::{lines, load, yaml};
 const CLUSTER: &str = "'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: ";
 
 #[test]
-fn s72_extensions_decide_the_format() {
+fn s72_file_extension_selects_the_format() {
     for (name, format) in [
         ("a.yaml", Some(Format::Yaml)),
         ("a.b.yml", Some(Format::Yaml)),
@@ -29,7 +29,7 @@ fn s72_extensions_decide_the_format() {
 }
 
 #[test]
-fn s72_a_document_is_a_resource_a_list_or_a_response() {
+fn s72_document_is_a_resource_a_list_or_a_response() {
     let text = format!(
         "{CLUSTER}one\n\
          ---\n\
@@ -58,7 +58,7 @@ fn s72_a_document_is_a_resource_a_list_or_a_response() {
 }
 
 #[test]
-fn s72_a_wrapper_gives_name_and_ttl() {
+fn s72_wrapper_sets_name_and_ttl() {
     let text = "\
 resources:
 - '@type': type.googleapis.com/envoy.service.discovery.v3.Resource
@@ -76,12 +76,12 @@ resources:
     let errors = load(Format::Yaml, &nameless).unwrap_err();
     assert_eq!(
         errors[0].to_string(),
-        "test:5:3: error: resources[0].resource: envoy.config.endpoint.v3.LbEndpoint without a name",
+        "test:5:3: error: resources[0].resource: missing name in envoy.config.endpoint.v3.LbEndpoint",
     );
 }
 
 #[test]
-fn s72_files_of_comments_and_empty_files_hold_nothing() {
+fn s72_empty_documents_have_no_resources() {
     for text in [
         "",
         "\n",
@@ -108,25 +108,25 @@ fn s72_markers_inside_scalars_do_not_split_documents() {
 }
 
 #[test]
-fn s72_what_has_no_type_is_told() {
+fn s72_resource_without_type_is_an_error() {
     let errors = load(Format::Yaml, "name: shop\n").unwrap_err();
-    assert_eq!(lines(&errors), "test:1:1: error: no `@type`\n");
+    assert_eq!(lines(&errors), "test:1:1: error: missing `@type`\n");
     let errors = load(Format::Json, "[{\"name\": \"x\"}]").unwrap_err();
-    assert_eq!(lines(&errors), "test:1:2: error: [0]: no `@type`\n");
+    assert_eq!(lines(&errors), "test:1:2: error: [0]: missing `@type`\n");
     assert!(load(Format::Yaml, "just text\n").is_err());
 }
 
 #[test]
-fn s72_xdstp_names_are_kept_in_canonical_form() {
-    let text = format!("{CLUSTER}xdstp://a/envoy.config.cluster.v3.Cluster/x?b=1&a=2\n");
+fn s72_xdstp_names_are_canonical() {
+    let text = format!("{CLUSTER}xdstp://a/envoy.config.cluster.v3.Cluster/x%3a80?b=1&a=2\n");
     assert_eq!(
         &*yaml(&text)[0].name,
-        "xdstp://a/envoy.config.cluster.v3.Cluster/x?a=2&b=1"
+        "xdstp://a/envoy.config.cluster.v3.Cluster/x:80?a=2&b=1"
     );
 }
 
 #[test]
-fn s72_anchors_and_merge_keys_work() {
+fn s72_yaml_anchors_and_merge_keys_are_supported() {
     let text = "\
 - &base
   '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
@@ -145,7 +145,7 @@ fn s72_anchors_and_merge_keys_work() {
 }
 
 #[test]
-fn s72_text_format_holds_a_response_an_any_or_what_a_comment_says() {
+fn s72_text_format_is_a_response_an_any_or_a_named_type() {
     let url = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
     for text in [
         format!("resources {{ [{url}] {{ name: \"shop\" connect_timeout {{ seconds: 3 }} }} }}"),
@@ -171,7 +171,7 @@ fn s64_v2_types_are_read_as_v3() {
 }
 
 #[test]
-fn all_formats_give_back_what_was_written() {
+fn all_formats_round_trip() {
     let loaded = yaml(RICH);
     let anys: Vec<_> = loaded.iter().map(|resource| resource.any.clone()).collect();
     for format in [Format::Yaml, Format::Json, Format::Text, Format::Binary] {
@@ -194,7 +194,7 @@ fn all_formats_give_back_what_was_written() {
     }
 }
 
-/// Maps, wrappers, durations, numbers of all sizes, bytes, and an `Any` in an `Any`.
+/// A resource with maps, wrappers, durations, numbers of all sizes, bytes, and an `Any` in an `Any`.
 const RICH: &str = r#"
 '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: "true"
@@ -253,7 +253,7 @@ fn render(order: &[usize], keys: &[(String, u16, u32)]) -> String {
 
 proptest! {
     #[test]
-    fn s29_versions_depend_on_content_and_not_on_its_order(
+    fn s29_versions_do_not_depend_on_field_order(
         (keys, order) in assignment().prop_flat_map(|keys| {
             let order: Vec<usize> = (0..keys.len()).collect();
             (Just(keys), Just(order).prop_shuffle())
@@ -271,7 +271,7 @@ proptest! {
     }
 
     #[test]
-    fn json_and_binary_agree(keys in assignment()) {
+    fn json_and_binary_are_equivalent(keys in assignment()) {
         let straight: Vec<usize> = (0..keys.len()).collect();
         let any = yaml(&render(&straight, &keys)).remove(0).any;
         let json = encode(std::slice::from_ref(&any), Format::Json).unwrap();
@@ -283,7 +283,7 @@ proptest! {
     }
 
     #[test]
-    fn no_input_panics(text in "\\PC{0,40}", bytes: Vec<u8>) {
+    fn arbitrary_input_does_not_panic(text in "\\PC{0,40}", bytes: Vec<u8>) {
         for format in [Format::Yaml, Format::Json, Format::Text, Format::Binary] {
             let _ = load(format, &text);
             let _ = decode(Path::new("x"), format, &bytes, &Options::default());

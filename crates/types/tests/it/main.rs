@@ -1,6 +1,6 @@
 //! Integration tests, one file per scenario family.
 
-// Helpers of tests are tests, which clippy sees only at the attribute.
+// Clippy allows unwrap in functions with `#[test]`, but not in their helpers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checks;
@@ -16,7 +16,7 @@ use std::path::Path;
 use oxds_types::Error;
 use oxds_types::codec::{Format, LoadedResource, Options, decode};
 
-/// Reads a text with the default options, as the file `test`.
+/// Reads a text with the default options, as a file with the path `test`.
 fn load(format: Format, text: &str) -> Result<Vec<LoadedResource>, Vec<Error>> {
     decode(
         Path::new("test"),
@@ -26,12 +26,12 @@ fn load(format: Format, text: &str) -> Result<Vec<LoadedResource>, Vec<Error>> {
     )
 }
 
-/// The same, of YAML that must be good.
+/// Reads YAML that must be valid.
 fn yaml(text: &str) -> Vec<LoadedResource> {
     load(Format::Yaml, text).unwrap_or_else(|errors| panic!("{}", lines(&errors)))
 }
 
-/// The errors of YAML that must be bad, one line each.
+/// Returns the errors of YAML that must be invalid, one line each.
 fn yaml_errors(text: &str) -> String {
     lines(&load(Format::Yaml, text).unwrap_err())
 }

@@ -1,4 +1,4 @@
-//! Messages that a program makes.
+//! Messages that a program makes, checked as resources.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use prost::Message as _;
 
 use crate::load;
 
-/// Its map has another order each time it is made: std seeds every map anew.
+/// Returns a message with a map. Its iteration order differs in each call, because std seeds every map separately.
 fn metadata() -> Metadata {
     let value = Value {
         kind: Some(Json::BoolValue(true)),
@@ -35,10 +35,10 @@ fn cluster() -> Cluster {
     }
 }
 
-/// Given equal messages whose maps are in different orders; then the resources have equal bytes, also where a map is
-/// within an `Any`, and are what a file with the same content gives.
+/// Given equal messages with maps in different orders, when they are checked, then the resources have equal bytes, also for
+/// a map in an `Any`. A file with the same content gives the same resource.
 #[test]
-fn s29_equal_messages_are_equal_resources() {
+fn s29_equal_messages_become_equal_resources() {
     let one = check(&cluster(), None).unwrap();
     for _ in 0..5 {
         assert_eq!(check(&cluster(), None).unwrap(), one);
@@ -60,10 +60,10 @@ fn s29_equal_messages_are_equal_resources() {
     assert_eq!((&read[0].any, read[0].version), (&one.any, one.version));
 }
 
-/// Given messages that break rules of the API, on their own or within; then every breach is told with its path.
+/// Given a message that breaks two rules of the API, when it is checked, then both errors are reported with their paths.
 #[test]
-fn s71_what_a_client_would_reject_is_refused() {
-    let refused = check(
+fn s71_invalid_message_reports_every_error() {
+    let invalid = check(
         &Cluster {
             connect_timeout: Some(Duration::default()),
             lb_policy: 77,
@@ -72,24 +72,24 @@ fn s71_what_a_client_would_reject_is_refused() {
         None,
     );
     assert_eq!(
-        refused.unwrap_err().to_string(),
+        invalid.unwrap_err().to_string(),
         "blue: connect_timeout: duration.gt = 0s does not hold, value is 0s; \
          blue: lb_policy: enum.defined_only does not hold, value is 77"
     );
     let nameless = check(&Cluster::default(), None).unwrap_err();
     assert!(
-        nameless.to_string().contains("without a name") || nameless.to_string().contains("name:"),
+        nameless.to_string().contains("missing name") || nameless.to_string().contains("name:"),
         "{nameless}"
     );
 }
 
-/// Given a message that has no name of its own; then it needs to be given one.
+/// Given a message type without a name field, when it is checked, then the caller must give the name.
 #[test]
-fn a_nameless_message_is_given_a_name() {
+fn message_without_name_field_needs_a_name() {
     let endpoint = LbEndpoint::default();
     assert_eq!(
         check(&endpoint, None).unwrap_err().to_string(),
-        "envoy.config.endpoint.v3.LbEndpoint without a name"
+        "missing name in envoy.config.endpoint.v3.LbEndpoint"
     );
     let resource = check(&endpoint, Some("eu/1")).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! S-70: which resources a resource needs.
+//! S-70: references between resources.
 
 use oxds_types::ResourceType;
 
@@ -20,7 +20,7 @@ fn named(resource_type: &ResourceType, names: &[&str]) -> Vec<(ResourceType, Str
 }
 
 #[test]
-fn s70_a_cluster_names_its_assignment_by_service_name_or_its_own() {
+fn s70_cluster_refers_to_eds_by_service_or_cluster_name() {
     let cluster = |eds: &str| {
         format!(
             "{{ '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: c, type: EDS, eds_cluster_config: {{ {eds} }} }}"
@@ -39,8 +39,19 @@ fn s70_a_cluster_names_its_assignment_by_service_name_or_its_own() {
     assert_eq!(references(&cluster(file)), []);
 }
 
+/// Given a reference to an `xdstp` name in another spelling, then its name is the one under which the resource is kept.
 #[test]
-fn s70_an_aggregate_names_its_clusters() {
+fn s70_references_have_canonical_names() {
+    let cluster = "{ '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: c, type: EDS, \
+                   eds_cluster_config: { eds_config: { ads: {} }, service_name: 'xdstp://a/T/%78?b=2&a=1' } }";
+    assert_eq!(
+        references(cluster),
+        named(&ResourceType::ENDPOINT, &["xdstp://a/T/x?a=1&b=2"])
+    );
+}
+
+#[test]
+fn s70_aggregate_cluster_refers_to_its_clusters() {
     let text = "
 '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: all
@@ -55,7 +66,7 @@ cluster_type:
 }
 
 #[test]
-fn s70_secrets_are_named_by_tls_contexts() {
+fn s70_tls_contexts_refer_to_secrets() {
     let text = "
 '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
 name: c
@@ -77,7 +88,7 @@ transport_socket:
 }
 
 #[test]
-fn s70_routes_name_clusters() {
+fn s70_routes_refer_to_clusters() {
     let text = "
 '@type': type.googleapis.com/envoy.config.route.v3.RouteConfiguration
 name: r
@@ -103,7 +114,7 @@ virtual_hosts:
 }
 
 #[test]
-fn s70_listeners_name_route_configurations_and_clusters() {
+fn s70_listeners_refer_to_routes_and_clusters() {
     let text = "
 '@type': type.googleapis.com/envoy.config.listener.v3.Listener
 name: l

@@ -1,4 +1,4 @@
-//! Resources of API v2, as they are read, and as they are given to clients of v2.
+//! Resources of API v2: read from files, and converted for v2 clients.
 
 use oxds_types::codec::{Format, encode};
 use oxds_types::discovery::Any;
@@ -9,7 +9,7 @@ use prost_reflect::{DynamicMessage, Value};
 
 use crate::{lines, load, yaml, yaml_errors};
 
-/// A listener as files of 2019 had it, and what it is today.
+/// A listener in v2, as in files of 2019; `V3` is its current form.
 const V2: &str = "
 '@type': type.googleapis.com/envoy.api.v2.Listener
 name: ingress
@@ -45,10 +45,9 @@ filter_chains:
           dynamic_stats: true
 ";
 
-/// Given the same listener in v2 and in v3, then both are the same resource to the last byte, with
-/// the same references: the version does not depend on the form.
+/// Given the same listener in v2 and in v3, when both files are read, then bytes, version and references are equal.
 #[test]
-fn s64_a_file_in_v2_is_the_file_in_v3() {
+fn s64_v2_file_equals_the_v3_file() {
     let (old, new) = (yaml(V2), yaml(V3));
     assert_eq!(old[0].any, new[0].any);
     assert_eq!(old[0].version, new[0].version);
@@ -56,19 +55,18 @@ fn s64_a_file_in_v2_is_the_file_in_v3() {
     assert_eq!(old[0].references[0].resource_type, ResourceType::ROUTE);
 }
 
-/// Given a v3 listener with a v2 filter in it, as files have it that were half migrated, then it is
-/// read as if all of it were v3.
+/// Given a v3 listener with a v2 filter, as in files that are partly migrated, when it is read, then all of it is v3.
 #[test]
-fn s64_versions_may_be_mixed_in_a_file() {
+fn s64_v2_and_v3_can_be_mixed_in_a_file() {
     let mixed = V2.replace("envoy.api.v2.Listener", "envoy.config.listener.v3.Listener");
     assert_eq!(yaml(&mixed)[0].any, yaml(V3)[0].any);
     let other_way = V3.replace("envoy.config.listener.v3.Listener", "envoy.api.v2.Listener");
     assert_eq!(yaml(&other_way)[0].any, yaml(V3)[0].any);
 }
 
-/// Given v2 in text format and in binary, with v2 in it, then it is read as from YAML.
+/// Given v2 resources in text format and binary, when they are read, then they are converted to v3 as from YAML.
 #[test]
-fn s64_text_and_binary_may_be_v2_too() {
+fn s64_text_format_and_binary_accept_v2() {
     let new = &yaml(V3)[0];
     let value = to_v2(new.resource_type.message(), &new.any.value).unwrap();
     let any = Any {
@@ -113,10 +111,10 @@ fn yaml_of(any: &Any) -> String {
     String::from_utf8(encode(std::slice::from_ref(any), Format::Yaml).unwrap()).unwrap()
 }
 
-/// Given v2 files with what v3 has given up, then each is an error at its place, with its path; a field that neither
-/// has is an unknown one, as ever.
+/// Given v2 files with fields that v3 removed, when they are read, then each field is an error with position and path. A
+/// field that neither version has is an unknown field.
 #[test]
-fn s64_what_only_v2_has_is_an_error_with_its_path() {
+fn s64_removed_v2_fields_are_errors_with_path() {
     let errors = yaml_errors(
         "'@type': type.googleapis.com/envoy.api.v2.Cluster
 name: shop
@@ -135,7 +133,7 @@ tls_context: { sni: shop.example }
     let unknown = "error: filter_chains[0].filters[0].typed_config.http_filters[0].typed_config.speed: unknown field";
     assert!(errors.contains(unknown), "{errors}");
 
-    // The v2 form of this filter was a `Struct`, which v3 does not take.
+    // v2 accepted a `Struct` for this filter, v3 does not.
     let errors = yaml_errors(
         "'@type': type.googleapis.com/envoy.api.v2.Listener
 name: ingress
@@ -159,9 +157,9 @@ filter_chains:
     assert!(errors.ends_with(&expected), "{errors}");
 }
 
-/// Given a v2 file that breaks a rule of v3, then that is told, too.
+/// Given a v2 file that breaks a rule of v3, when it is read, then the broken rule is an error.
 #[test]
-fn s64_the_rules_are_those_of_v3() {
+fn s64_v2_files_are_validated_by_v3_rules() {
     let errors = yaml_errors(&V2.replace("stat_prefix: in", "stat_prefix: ''"));
     assert!(
         errors.contains("stat_prefix: string.min_len = 1 does not hold"),
@@ -169,10 +167,10 @@ fn s64_the_rules_are_those_of_v3() {
     );
 }
 
-/// Given resources whose type URLs differ at three depths, then in v2 all of them are v2, and back they are what they
-/// were.
+/// Given a resource with `Any` messages at three depths, when it is converted to v2, then all type URLs are those of v2, and
+/// the conversion back restores the bytes.
 #[test]
-fn s62_every_any_inside_is_translated() {
+fn s62_every_nested_any_is_converted() {
     let new = &yaml(V3)[0];
     let old = to_v2(new.resource_type.message(), &new.any.value).unwrap();
     let text = String::from_utf8_lossy(&old);
@@ -186,9 +184,10 @@ fn s62_every_any_inside_is_translated() {
     assert_eq!(to_v3("envoy.api.v2.Listener", &old).unwrap(), new.any.value);
 }
 
-/// Given an extension that is nobody's but the user's, then it passes as it is; one of Envoy's that v2 never had, not.
+/// Given an `Any` of a custom type, when it is converted to v2, then it is not changed. A type of Envoy that v2 lacks is an
+/// error.
 #[test]
-fn s62_extensions_of_ones_own_pass() {
+fn s62_custom_extensions_are_not_converted() {
     let any = |name: &str| Any {
         type_url: format!("type.googleapis.com/{name}"),
         value: b"\x0a\x01x"[..].into(),
@@ -216,31 +215,29 @@ fn s62_extensions_of_ones_own_pass() {
         "envoy.extensions.of.tomorrow.v3.Cluster",
         "xds.type.v3.TypedStruct",
     ] {
-        let obstacles = to_v2(cluster.message(), &extension(new)).unwrap_err();
-        assert_eq!(obstacles[0].path, "cluster_type.typed_config");
+        let errors = to_v2(cluster.message(), &extension(new)).unwrap_err();
+        assert_eq!(errors[0].path, "cluster_type.typed_config");
         let to = ApiVersion::V2;
         let message = new.to_owned();
-        assert_eq!(
-            obstacles[0].cause,
-            Incompatibility::NoMessage { message, to }
-        );
+        assert_eq!(errors[0].cause, Incompatibility::NoMessage { message, to });
     }
 }
 
-/// What is in the way of giving this to a client of v2.
-fn obstacles(text: &str) -> Vec<String> {
+/// Returns the errors of the conversion of a YAML resource to v2.
+fn v2_errors(text: &str) -> Vec<String> {
     let resource = &yaml(text)[0];
-    let told = to_v2(resource.resource_type.message(), &resource.any.value).unwrap_err();
-    told.iter().map(ToString::to_string).collect()
+    let errors = to_v2(resource.resource_type.message(), &resource.any.value).unwrap_err();
+    errors.iter().map(ToString::to_string).collect()
 }
 
-/// Given resources with fields, values and types that came after v2, then each is named by its path, all at once.
+/// Given resources with fields, list items and types that are newer than v2, when they are converted, then each is
+/// reported with its path.
 #[test]
-fn s63_what_v2_lacks_is_named() {
+fn s63_fields_that_v2_lacks_are_reported_with_path() {
     let new = "suppress_grpc_request_failure_code_stats: true";
     let listener = V3.replace("dynamic_stats: true", new);
     assert_eq!(
-        obstacles(&format!("{listener}default_filter_chain: {{}}\n")),
+        v2_errors(&format!("{listener}default_filter_chain: {{}}\n")),
         [
             "filter_chains[0].filters[0].typed_config.http_filters[0].typed_config.\
              suppress_grpc_request_failure_code_stats: \
@@ -257,7 +254,7 @@ endpoints:
   - endpoint: { additional_addresses: [{ address: { socket_address: { address: '::1', port_value: 1 } } }] }
 ";
     assert_eq!(
-        obstacles(endpoint),
+        v2_errors(endpoint),
         [
             "endpoints[0].lb_endpoints[1].endpoint.additional_addresses: envoy.api.v2.endpoint.Endpoint has no such field"
         ]
@@ -273,7 +270,7 @@ virtual_hosts:
       '@type': type.googleapis.com/envoy.extensions.filters.http.cors.v3.CorsPolicy
 ";
     assert_eq!(
-        obstacles(route),
+        v2_errors(route),
         [
             "virtual_hosts[0].typed_per_filter_config[\"cors\"]: envoy.extensions.filters.http.cors.v3.CorsPolicy \
           does not exist in v2"
@@ -293,17 +290,17 @@ health_checks:
     receive: [{ text: '00' }, { text: '01' }]
 ";
     assert_eq!(
-        obstacles(cluster),
+        v2_errors(cluster),
         [
-            "health_checks[0].http_health_check.receive[1]: takes one value only in \
+            "health_checks[0].http_health_check.receive[1]: more than one value: the field is not a list in \
              envoy.api.v2.core.HealthCheck.HttpHealthCheck",
         ]
     );
 }
 
-/// Given values of enums that came after v2, then they are not passed on as if v2 knew them.
+/// Given enum values that are newer than v2, when they are converted, then they are reported.
 #[test]
-fn s63_values_that_v2_lacks_are_named() {
+fn s63_enum_values_that_v2_lacks_are_reported() {
     for (message, field, enumeration, number) in [
         (
             "envoy.config.rbac.v3.RBAC",
@@ -320,21 +317,17 @@ fn s63_values_that_v2_lacks_are_named() {
     ] {
         let mut filled = DynamicMessage::new(oxds_types::descriptor::message(message).unwrap());
         filled.set_field_by_name(field, Value::EnumNumber(number));
-        let obstacles = to_v2(message, &filled.encode_to_vec()).unwrap_err();
-        assert_eq!(obstacles[0].path, field);
+        let errors = to_v2(message, &filled.encode_to_vec()).unwrap_err();
+        assert_eq!(errors[0].path, field);
         let enumeration = enumeration.to_owned();
         let no_value = Incompatibility::NoEnumValue {
             enumeration,
             number,
         };
-        assert_eq!(obstacles[0].cause, no_value);
+        assert_eq!(errors[0].cause, no_value);
 
         filled.set_field_by_name(field, Value::EnumNumber(1));
         let old = to_v2(message, &filled.encode_to_vec());
-        assert_eq!(
-            old.unwrap(),
-            filled.encode_to_vec(),
-            "the value before it is known"
-        );
+        assert_eq!(old.unwrap(), filled.encode_to_vec(), "a value that v2 has");
     }
 }

@@ -1,4 +1,4 @@
-//! From `validate.FieldRules` to something that can be asked.
+//! Compiled rules of messages and fields, from `validate.MessageRules` and `validate.FieldRules`.
 
 use std::collections::HashSet;
 
@@ -8,20 +8,18 @@ use prost_reflect::{
     DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value,
 };
 
-use super::Broken;
-use super::number::Range;
+use super::broken::BrokenRule;
+use super::number::{Nanos, Range};
 use super::string::{BytesRules, StringRules};
-use super::time::Nanos;
-use crate::schema::Field;
 
 /// The rules of a message type.
 #[derive(Debug)]
 pub(crate) struct MessageRules {
-    /// `validate.disabled` or `validate.ignored`: nothing in it is checked.
+    /// `validate.disabled` or `validate.ignored`: the message is not checked.
     pub(crate) off: bool,
     pub(crate) required_oneofs: Vec<RequiredOneof>,
-    /// Fields that may not stay unset, and the rule that says so.
-    pub(crate) broken_when_unset: Vec<(u32, Broken)>,
+    /// Numbers of the fields that must be set, with the rule that an unset field breaks.
+    pub(crate) broken_when_unset: Vec<(u32, BrokenRule)>,
 }
 
 /// A oneof of which one field must be set.
@@ -32,7 +30,11 @@ pub(crate) struct RequiredOneof {
 }
 
 impl MessageRules {
-    pub(crate) fn compile(descriptor: &MessageDescriptor, fields: &[Field]) -> MessageRules {
+    /// Compiles the rules of a message from its options and the rules of its fields, by number.
+    pub(crate) fn compile<'a>(
+        descriptor: &MessageDescriptor,
+        fields: impl Iterator<Item = (u32, Option<&'a FieldRules>)>,
+    ) -> MessageRules {
         let options = descriptor.options();
         let on = |name: &str| flag(&options, name);
         let required_oneofs = descriptor
@@ -44,13 +46,7 @@ impl MessageRules {
             })
             .collect();
         let broken_when_unset = fields
-            .iter()
-            .filter_map(|field| {
-                Some((
-                    field.number,
-                    field.rules.as_ref()?.broken_when_unset.clone()?,
-                ))
-            })
+            .filter_map(|(number, rules)| Some((number, rules?.broken_when_unset.clone()?)))
             .collect();
         MessageRules {
             off: on("validate.disabled") || on("validate.ignored"),
@@ -63,10 +59,10 @@ impl MessageRules {
 /// The rules of a field, of a list's items, or of a map's keys or values.
 #[derive(Debug)]
 pub(crate) struct FieldRules {
-    /// `message.skip`: what is in the message is not checked.
+    /// `message.skip`: the message in the field is not checked.
     pub(crate) skip: bool,
     check: Check,
-    broken_when_unset: Option<Broken>,
+    broken_when_unset: Option<BrokenRule>,
 }
 
 #[derive(Debug)]
@@ -100,7 +96,7 @@ enum Check {
 }
 
 impl FieldRules {
-    /// `None`: the field has no rules.
+    /// Compiles the rules of a field; `None` if it has none.
     pub(crate) fn compile(descriptor: &FieldDescriptor) -> Option<FieldRules> {
         let options = descriptor.options();
         let extension = descriptor
@@ -179,11 +175,14 @@ impl FieldRules {
         }
     }
 
-    /// Which rule is broken when the field is not set. Where presence is tracked, unset is no
-    /// value and breaks only `required`, and in a oneof not even that; elsewhere it is the default
-    /// value.
-    fn when_unset(&self, rules: &pgv::FieldRules, descriptor: &FieldDescriptor) -> Option<Broken> {
-        let required = |rule| Some(Broken::new(rule, ""));
+    /// Returns the rule that an unset field breaks. A field with presence breaks only `required`, and in a oneof not even
+    /// that. A field without presence has its default value.
+    fn when_unset(
+        &self,
+        rules: &pgv::FieldRules,
+        descriptor: &FieldDescriptor,
+    ) -> Option<BrokenRule> {
+        let required = |rule| Some(BrokenRule::new(rule, ""));
         let in_oneof = descriptor
             .containing_oneof()
             .is_some_and(|oneof| !oneof.is_synthetic());
@@ -211,7 +210,7 @@ impl FieldRules {
         }
     }
 
-    /// The rules of a list's items.
+    /// Returns the rules of the items of a list.
     pub(crate) fn items(&self) -> Option<&FieldRules> {
         match &self.check {
             Check::Repeated { items, .. } => items.as_deref(),
@@ -219,7 +218,7 @@ impl FieldRules {
         }
     }
 
-    /// The rules of a map's keys and of its values.
+    /// Returns the rules of the keys and of the values of a map.
     pub(crate) fn entries(&self) -> (Option<&FieldRules>, Option<&FieldRules>) {
         match &self.check {
             Check::Map { keys, values, .. } => (keys.as_deref(), values.as_deref()),
@@ -227,12 +226,12 @@ impl FieldRules {
         }
     }
 
-    /// Checks a value that is set. Of lists and maps, the number of elements and their
-    /// uniqueness; the caller walks the elements.
-    pub(crate) fn check(&self, value: &Value, broken: &mut dyn FnMut(Broken)) {
+    /// Checks a value that is set. For lists and maps, checks the number of elements and their uniqueness; the caller
+    /// checks the elements.
+    pub(crate) fn check(&self, value: &Value, broken: &mut dyn FnMut(BrokenRule)) {
         let wrapped;
         let value = match (&self.check, value) {
-            // Rules for scalars apply to what is in a wrapper.
+            // Rules for scalars apply to the value in a wrapper.
             (Check::Nothing | Check::Any(_) | Check::Duration(_) | Check::Timestamp(_), value) => {
                 value
             }
@@ -253,7 +252,7 @@ impl FieldRules {
             (Check::Uint32(range), Value::U32(v)) => range.check("uint32", *v, broken),
             (Check::Uint64(range), Value::U64(v)) => range.check("uint64", *v, broken),
             (Check::Bool(expected), Value::Bool(v)) if v != expected => {
-                broken(Broken::new(
+                broken(BrokenRule::new(
                     format!("bool.const = {expected}"),
                     v.to_string(),
                 ));
@@ -292,13 +291,13 @@ fn check_enum(
     rules: &pgv::EnumRules,
     descriptor: Option<&EnumDescriptor>,
     value: i32,
-    broken: &mut dyn FnMut(Broken),
+    broken: &mut dyn FnMut(BrokenRule),
 ) {
     let known = descriptor.and_then(|descriptor| descriptor.get_value(value));
     let text = known
         .as_ref()
         .map_or_else(|| value.to_string(), |known| known.name().to_owned());
-    let mut fail = |rule: String| broken(Broken::new(rule, text.clone()));
+    let mut fail = |rule: String| broken(BrokenRule::new(rule, text.clone()));
     if rules.r#const.is_some_and(|expected| value != expected) {
         fail(format!("enum.const = {}", rules.r#const()));
     }
@@ -313,7 +312,7 @@ fn check_enum(
     }
 }
 
-fn check_list(rules: &pgv::RepeatedRules, values: &[Value], broken: &mut dyn FnMut(Broken)) {
+fn check_list(rules: &pgv::RepeatedRules, values: &[Value], broken: &mut dyn FnMut(BrokenRule)) {
     if values.is_empty() && rules.ignore_empty() {
         return;
     }
@@ -328,38 +327,47 @@ fn check_list(rules: &pgv::RepeatedRules, values: &[Value], broken: &mut dyn FnM
     if rules.unique() {
         let mut seen = HashSet::with_capacity(values.len());
         if let Some(twice) = values.iter().find(|value| !seen.insert(value.to_string())) {
-            broken(Broken::new("repeated.unique", twice.to_string()));
+            broken(BrokenRule::new("repeated.unique", twice.to_string()));
         }
     }
 }
 
 fn check_count(
-    kind: &str,
-    what: &str,
+    rules: &str,
+    elements: &str,
     min: Option<u64>,
     max: Option<u64>,
     count: usize,
-    broken: &mut dyn FnMut(Broken),
+    broken: &mut dyn FnMut(BrokenRule),
 ) {
-    let value = || format!("{count} {what}");
+    let value = || format!("{count} {elements}");
     if let Some(min) = min.filter(|min| (count as u64) < *min) {
-        broken(Broken::new(format!("{kind}.min_{what} = {min}"), value()));
+        broken(BrokenRule::new(
+            format!("{rules}.min_{elements} = {min}"),
+            value(),
+        ));
     }
     if let Some(max) = max.filter(|max| (count as u64) > *max) {
-        broken(Broken::new(format!("{kind}.max_{what} = {max}"), value()));
+        broken(BrokenRule::new(
+            format!("{rules}.max_{elements} = {max}"),
+            value(),
+        ));
     }
 }
 
-fn check_any(rules: &pgv::AnyRules, value: &DynamicMessage, broken: &mut dyn FnMut(Broken)) {
+fn check_any(rules: &pgv::AnyRules, value: &DynamicMessage, broken: &mut dyn FnMut(BrokenRule)) {
     let Some(type_url) = value.get_field_by_number(1) else {
         return;
     };
     let url = type_url.as_str().unwrap_or_default();
     if !rules.r#in.is_empty() && !rules.r#in.iter().any(|allowed| allowed == url) {
-        broken(Broken::new(format!("any.in = {:?}", rules.r#in), url));
+        broken(BrokenRule::new(format!("any.in = {:?}", rules.r#in), url));
     }
     if rules.not_in.iter().any(|forbidden| forbidden == url) {
-        broken(Broken::new(format!("any.not_in = {:?}", rules.not_in), url));
+        broken(BrokenRule::new(
+            format!("any.not_in = {:?}", rules.not_in),
+            url,
+        ));
     }
 }
 
@@ -369,18 +377,4 @@ fn flag(options: &DynamicMessage, extension: &str) -> bool {
         .parent_pool()
         .get_extension_by_name(extension)
         .is_some_and(|extension| options.get_extension(&extension).as_bool() == Some(true))
-}
-
-/// Text for a message, cut where it gets long.
-pub(super) fn shorten(text: &str) -> String {
-    const LIMIT: usize = 60;
-    match text.char_indices().nth(LIMIT) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
-        None => format!("{text:?}"),
-    }
-}
-
-/// Bytes for a message, printable ones as they are.
-pub(super) fn shorten_bytes(bytes: &[u8]) -> String {
-    shorten(&bytes.escape_ascii().to_string())
 }

@@ -1,46 +1,42 @@
-//! Text format and binary: files whose message is read whole by `prost-reflect`, and then looked
-//! at.
+//! Files in text format and binary, and messages of programs. `prost-reflect` reads a message as a whole; then its fields
+//! are inspected and validated.
 //!
-//! A file is a `DiscoveryResponse` or an `Any`; in text format a comment may say otherwise:
-//! `# proto-message: envoy.config.cluster.v3.Cluster`, as the text format's specification has it.
+//! A file is a `DiscoveryResponse` or an `Any`. In text format a comment may name another message type, as the text
+//! format specification defines: `# proto-message: envoy.config.cluster.v3.Cluster`.
 
 use bytes::Bytes;
 use miette::Diagnostic;
 use prost::Message as _;
-use prost_reflect::DynamicMessage;
+use prost_reflect::{DynamicMessage, Value};
 
-use super::document::{RESPONSE, WRAPPER};
-use super::inspect::inspect;
-use super::resource::{Draft, duration};
-use super::tree::Context;
-use super::{canonical, current};
+use super::canonical;
+use super::resource::{Draft, Options, RESPONSE, ReadResult, WRAPPER, duration};
+use super::walk::{Context, MAX_DEPTH, too_deep};
 use crate::discovery;
 use crate::error::{self, Reason};
-use crate::path::{Path, Step};
+use crate::path::{FieldPath, Step, key_text};
 use crate::resource_type::TYPE_URL_PREFIX;
-use crate::schema::{self, Message};
+use crate::schema::{self, Message, Shape, Type, WellKnown, unpack};
 use crate::validate::{self, Nested};
 use crate::version_map::current_name;
 use crate::{ApiVersion, Position};
 
 const ANY: &str = "google.protobuf.Any";
-/// Messages nest at most this deep, see `Walk`. Here it guards the stack of the text parser.
-const MAX_DEPTH: usize = 100;
 
-type Failure = (Reason, Option<Position>);
-
-/// Whether the bytes of a resource are the author's, and so are kept as they are.
+/// Whether the bytes of a resource come from its author, and so must be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bodies {
-    AsTheyAre,
+    /// Keep the bytes.
+    Verbatim,
+    /// Encode the message canonically.
     Canonical,
 }
 
 /// Reads a file in text format.
-pub(super) fn read_text(text: &str, context: Context<'_>) -> Result<Vec<Draft>, Failure> {
+pub(super) fn read_text(text: &str, context: Context<'_>) -> ReadResult {
     check_depth(text)?;
     let schema = find(text_message(text))?;
-    // What an `Any` of v2 holds, only the pool of v2 can read.
+    // Only the descriptors of v2 know the content of a v2 `Any`.
     let in_v2 = || schema::find_in(ApiVersion::V2, schema.full_name());
     let schema = mentions_v2(text).then(in_v2).flatten().unwrap_or(schema);
     let message = DynamicMessage::parse_text_format(schema.descriptor.clone(), text)
@@ -48,14 +44,14 @@ pub(super) fn read_text(text: &str, context: Context<'_>) -> Result<Vec<Draft>, 
     drafts(
         schema,
         &message,
-        &mut Path::default(),
+        &mut FieldPath::default(),
         context,
         Bodies::Canonical,
     )
     .map_err(|reason| (reason, None))
 }
 
-/// What the file says it is; otherwise by how it begins.
+/// Returns the message type of a file: from its `proto-message` comment, or else from how the text begins.
 fn text_message(text: &str) -> &str {
     let comments = text
         .lines()
@@ -80,7 +76,7 @@ fn text_message(text: &str) -> &str {
     }
 }
 
-/// Whether something is packed in the text that only v2 has: `[type.googleapis.com/…] { … }`.
+/// Returns whether the text has an `Any` of a type that only v2 has: `[type.googleapis.com/…] { … }`.
 fn mentions_v2(text: &str) -> bool {
     let types = text.split('[').skip(1).filter_map(|rest| {
         let (url, _) = rest.split_once(']')?;
@@ -90,7 +86,8 @@ fn mentions_v2(text: &str) -> bool {
     schemas.any(|schema| schema.api == ApiVersion::V2)
 }
 
-fn check_depth(text: &str) -> Result<(), Failure> {
+/// Limits the depth of the text, to protect the stack of the text-format parser.
+fn check_depth(text: &str) -> ReadResult<()> {
     let (mut depth, mut quote, mut comment, mut escaped) = (0usize, None, false, false);
     for byte in text.bytes() {
         match (byte, quote) {
@@ -107,15 +104,14 @@ fn check_depth(text: &str) -> Result<(), Failure> {
             _ => {}
         }
         if depth > 2 * MAX_DEPTH {
-            let limit = format!("messages are nested more than {MAX_DEPTH} deep");
-            return Err((Reason::TooLarge(limit), None));
+            return Err((too_deep(), None));
         }
     }
     Ok(())
 }
 
 /// Reads a file in binary form.
-pub(super) fn read_binary(bytes: &[u8], context: Context<'_>) -> Result<Vec<Draft>, Failure> {
+pub(super) fn read_binary(bytes: &[u8], context: Context<'_>) -> ReadResult {
     let read = || {
         // Field 1 is the type URL of an `Any`, and the version of a response.
         let any = discovery::Any::decode(bytes)
@@ -127,25 +123,25 @@ pub(super) fn read_binary(bytes: &[u8], context: Context<'_>) -> Result<Vec<Draf
         drafts(
             schema,
             &message,
-            &mut Path::default(),
+            &mut FieldPath::default(),
             context,
-            Bodies::AsTheyAre,
+            Bodies::Verbatim,
         )
     };
     read().map_err(|reason| (reason, None))
 }
 
-/// Reads a message that a program made and encoded.
+/// Reads a message that a program made and encoded, as one resource.
 pub(super) fn read_message(
     full_name: &str,
     bytes: Bytes,
     context: Context<'_>,
-) -> Result<Draft, Failure> {
+) -> ReadResult<Draft> {
     let schema = find(full_name)?;
     let read = || {
         let mut message = decode(schema, bytes)?;
         let mut value = Vec::new();
-        let path = &mut Path::default();
+        let path = &mut FieldPath::default();
         let draft = checked(schema, &message, Bytes::new(), path, context);
         canonical::normalise(schema, &mut message);
         canonical::encode(schema, &message, &mut value);
@@ -154,20 +150,20 @@ pub(super) fn read_message(
     read().map_err(|reason| (reason, None))
 }
 
-fn find(name: &str) -> Result<&'static Message, Failure> {
+fn find(name: &str) -> ReadResult<&'static Message> {
     schema::find(name).ok_or_else(|| (Reason::UnknownType(name.to_owned()), None))
 }
 
 fn decode(schema: &Message, bytes: Bytes) -> Result<DynamicMessage, Reason> {
     DynamicMessage::decode(schema.descriptor.clone(), bytes)
-        .map_err(|error| Reason::Syntax(format!("not a {}: {error}", schema.full_name())))
+        .map_err(|error| Reason::Syntax(format!("malformed {}: {error}", schema.full_name())))
 }
 
-/// The resources in a message: those of a response, that in an `Any` or a wrapper, or itself.
+/// Returns the resources of a message: those of a response, the content of an `Any` or a wrapper, or the message itself.
 fn drafts(
     schema: &'static Message,
     message: &DynamicMessage,
-    path: &mut Path,
+    path: &mut FieldPath,
     context: Context<'_>,
     bodies: Bodies,
 ) -> Result<Vec<Draft>, Reason> {
@@ -204,7 +200,7 @@ fn drafts(
 
 fn any_draft(
     any: &DynamicMessage,
-    path: &mut Path,
+    path: &mut FieldPath,
     context: Context<'_>,
     bodies: Bodies,
 ) -> Result<Vec<Draft>, Reason> {
@@ -222,15 +218,15 @@ fn any_draft(
     }
 }
 
-/// The resource whose encoded message this is.
+/// Returns the resource with this encoded message.
 fn body(
     schema: &'static Message,
     value: Bytes,
-    path: &mut Path,
+    path: &mut FieldPath,
     context: Context<'_>,
     bodies: Bodies,
 ) -> Result<Draft, Reason> {
-    let (schema, value) = match current::bytes(schema, value, path, context.walk) {
+    let (schema, value) = match canonical::bytes_to_current(schema, value, path, context.walk) {
         Ok(current) => current,
         Err((schema, value)) => {
             let message = decode(schema, value)?;
@@ -238,7 +234,7 @@ fn body(
         }
     };
     let mut message = decode(schema, value.clone())?;
-    if bodies == Bodies::AsTheyAre {
+    if bodies == Bodies::Verbatim {
         return Ok(checked(schema, &message, value, path, context));
     }
     canonical::normalise(schema, &mut message);
@@ -249,7 +245,7 @@ fn body(
 
 fn wrapped(
     wrapper: &DynamicMessage,
-    path: &mut Path,
+    path: &mut FieldPath,
     context: Context<'_>,
     bodies: Bodies,
 ) -> Result<Vec<Draft>, Reason> {
@@ -261,7 +257,8 @@ fn wrapped(
     };
     let name = field("name").and_then(|name| name.as_str().map(str::to_owned));
     let ttl = field("ttl").and_then(|ttl| duration(ttl.as_message()?));
-    let any = field("resource").ok_or_else(|| Reason::Value("no `resource` in it".to_owned()))?;
+    let any =
+        field("resource").ok_or_else(|| Reason::Value("missing field `resource`".to_owned()))?;
     let Some(any) = any.as_message() else {
         return Ok(Vec::new());
     };
@@ -274,12 +271,12 @@ fn wrapped(
         .collect())
 }
 
-/// Looks at a message that is a resource with these bytes.
+/// Inspects and validates a message that is a resource with these bytes.
 fn checked(
     schema: &'static Message,
     message: &DynamicMessage,
     value: Bytes,
-    path: &mut Path,
+    path: &mut FieldPath,
     context: Context<'_>,
 ) -> Draft {
     let walk = context.walk;
@@ -304,4 +301,85 @@ fn checked(
 fn position(error: &prost_reflect::text_format::ParseError, text: &str) -> Option<Position> {
     let offset = error.labels()?.next()?.offset();
     text.get(..offset).map(error::end_of)
+}
+
+/// Reports unknown and deprecated fields of the message at `path`, and of the messages in it.
+fn inspect(
+    schema: &'static Message,
+    message: &DynamicMessage,
+    path: &mut FieldPath,
+    options: &Options,
+    note: &mut dyn FnMut(&FieldPath, Reason),
+) {
+    if !options.allow_unknown_fields {
+        for unknown in message.unknown_fields() {
+            let field = unknown.number().to_string();
+            path.push(Step::Unknown(field.clone()));
+            note(
+                path,
+                Reason::UnknownField {
+                    field,
+                    message: schema.full_name().to_owned(),
+                },
+            );
+            path.pop();
+        }
+    }
+    for (descriptor, value) in message.fields() {
+        let Some(field) = schema.field(descriptor.number()) else {
+            continue;
+        };
+        path.push(Step::Field(&field.name));
+        if field.deprecated {
+            note(path, Reason::Deprecated);
+        }
+        match (&field.shape, value) {
+            (Shape::One(ty), value) => inspect_value(ty, value, path, options, note),
+            (Shape::List(ty), Value::List(values)) => {
+                for (index, value) in values.iter().enumerate() {
+                    path.push(Step::Index(index));
+                    inspect_value(ty, value, path, options, note);
+                    path.pop();
+                }
+            }
+            (Shape::Map { value: ty, .. }, Value::Map(values)) => {
+                for (key, value) in values {
+                    path.push(Step::Key(key_text(key)));
+                    inspect_value(ty, value, path, options, note);
+                    path.pop();
+                }
+            }
+            _ => {}
+        }
+        path.pop();
+    }
+}
+
+fn inspect_value(
+    ty: &'static Type,
+    value: &Value,
+    path: &mut FieldPath,
+    options: &Options,
+    note: &mut dyn FnMut(&FieldPath, Reason),
+) {
+    let (Some(schema), Value::Message(message)) = (ty.message(), value) else {
+        return;
+    };
+    match schema.well_known {
+        None => inspect(schema, message, path, options, note),
+        Some(WellKnown::Any) => match unpack(message) {
+            Some((schema, message)) => inspect(schema, &message, path, options, note),
+            None => {
+                let url = message.get_field_by_number(1);
+                let url = url
+                    .as_ref()
+                    .and_then(|url| url.as_str())
+                    .unwrap_or_default();
+                if !url.is_empty() && !options.allow_unknown_fields {
+                    note(path, Reason::UnknownType(url.to_owned()));
+                }
+            }
+        },
+        Some(_) => {}
+    }
 }
