@@ -244,7 +244,7 @@ async fn c264_invalid_file_changes_nothing() {
     let broken_rule = cluster("two").replace("name: c", "name: c\n  connect_timeout: -1s");
     for (content, line, reason) in [
         ("resources: [", ":1:", "error"),
-        ("resources:\n- name: c\n", ":2:", "no `@type`"),
+        ("resources:\n- name: c\n", ":2:", "missing `@type`"),
         (&broken_rule, ":5:", "connect_timeout"),
     ] {
         replace(&path, content);
@@ -305,7 +305,7 @@ async fn c264_invalid_file_is_logged_and_counted() {
     let line = format!("WARN oxds::ads: response rejected server={path}");
     let events = log.take();
     assert!(events[0].starts_with(&line), "{events:#?}");
-    let cause = format!("{path}:2:3: error: resources[0]: no `@type`");
+    let cause = format!("{path}:2:3: error: resources[0]: missing `@type`");
     assert!(events[0].contains(&cause), "{events:#?}");
     assert_eq!(rejected.0.load(Relaxed), 1);
 }

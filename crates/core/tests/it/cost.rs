@@ -1,4 +1,4 @@
-//! What a change costs, counted rather than timed: P-1, P-2, P-4, P-8, P-10, P-13.
+//! Cost of changes, counted and not timed: P-1 … P-5, P-7, P-8, P-10, P-11, P-13.
 
 use oxds_core::snapshot::{ChangeSet, Limits, WorkCounts};
 use oxds_types::ResourceType;
@@ -8,7 +8,7 @@ use crate::support::{Edit, Stream, World};
 const CDS: ResourceType = ResourceType::CLUSTER;
 const EDS: ResourceType = ResourceType::ENDPOINT;
 
-/// `size` resources of a kind.
+/// Returns a world with `size` resources of a type.
 fn large(resource_type: &ResourceType, size: usize) -> World {
     let mut world = World::empty();
     let edit = (0..size).fold(Edit::default(), |edit, n| {
@@ -41,7 +41,7 @@ fn counted(world: &mut World, act: impl FnOnce(&mut World)) -> WorkCounts {
 }
 
 #[test]
-fn p1_a_change_of_one_costs_the_same_whatever_the_number() {
+fn p1_cost_of_a_change_does_not_depend_on_the_size() {
     let cost = |size: usize| {
         let mut world = large(&CDS, size);
         let mut stream = wildcard(&world, true);
@@ -59,13 +59,13 @@ fn p1_a_change_of_one_costs_the_same_whatever_the_number() {
 }
 
 #[test]
-fn p2_a_thousand_sessions_share_one_encoding() {
+fn p2_thousand_sessions_share_one_encoding() {
     let mut world = large(&CDS, 100);
     let mut streams: Vec<_> = (0..1000).map(|_| wildcard(&world, true)).collect();
     assert_eq!(
         world.snapshot.counters().read().encodes,
         1,
-        "of everything, for all of them"
+        "one encoding of all resources, for all sessions"
     );
     let cost = counted(&mut world, |world| {
         world.set(&CDS, &["N000007=1"]);
@@ -77,9 +77,9 @@ fn p2_a_thousand_sessions_share_one_encoding() {
     assert!(cost.visits <= 3, "{cost:?}");
 }
 
-/// What a push costs the allocator per stream: the fields that are its own, and the piece that they are written in.
+/// A push allocates twice per stream: for the fields that are not shared, and for the piece that has them.
 #[test]
-fn p3_a_push_takes_two_allocations_per_stream() {
+fn p3_push_takes_two_allocations_per_stream() {
     for (resource_type, names) in [(EDS, &["N000007"][..]), (CDS, &[])] {
         for open in [Stream::sotw, Stream::delta] {
             pushes_are_cheap(&resource_type, names, open);
@@ -100,7 +100,7 @@ fn pushes_are_cheap(resource_type: &ResourceType, names: &[&str], open: fn() -> 
     }
     for change in 1..10 {
         world.set(resource_type, &[&format!("N000007={change}")]);
-        // What all share, the first has made.
+        // The first stream makes the shared parts.
         first.take(&world);
         let mut nonce = None;
         let took = allocation_counter::measure(|| {
@@ -111,7 +111,7 @@ fn pushes_are_cheap(resource_type: &ResourceType, names: &[&str], open: fn() -> 
             }
             nonce = Some(sent.nonce);
         });
-        // The first pushes make room that stays.
+        // The first pushes allocate buffers that are reused.
         assert!(
             took.count_total <= 2 || change < 3,
             "{resource_type}, {change}: {took:?}"
@@ -123,7 +123,7 @@ fn pushes_are_cheap(resource_type: &ResourceType, names: &[&str], open: fn() -> 
 }
 
 #[test]
-fn p5_a_full_state_exists_once() {
+fn p5_sotw_wildcard_response_exists_once() {
     let mut world = large(&CDS, 1000);
     let mut streams: Vec<_> = (0..100).map(|_| wildcard(&world, false)).collect();
     world.set(&CDS, &["N000007=1"]);
@@ -142,7 +142,7 @@ fn p5_a_full_state_exists_once() {
                 .clone();
             assert!(
                 transmit.frame.len() - body.len() < 100,
-                "only the envelope is its own"
+                "only the other fields are not shared"
             );
             body
         })
@@ -151,17 +151,17 @@ fn p5_a_full_state_exists_once() {
         bodies
             .iter()
             .all(|body| body.as_ptr() == bodies[0].as_ptr()),
-        "not one copied"
+        "all bodies are shared"
     );
 }
 
 #[test]
-fn p4_a_session_looks_at_what_changed_and_at_no_more_than_it_asked_for() {
+fn p4_session_visits_only_its_own_names() {
     let mut world = large(&EDS, 10_000);
     let mut stream = Stream::sotw();
     stream.ask(&EDS, &["N000001", "N000002"]);
     stream.drain(&world);
-    // It was not woken for ten thousand changes of others.
+    // The session is not polled during ten thousand changes of other names.
     for n in 0..10_000 {
         world.set(&EDS, &[&format!("N{n:06}=1")]);
     }
@@ -171,10 +171,9 @@ fn p4_a_session_looks_at_what_changed_and_at_no_more_than_it_asked_for() {
     assert!(cost.visits < 10 && cost.encodes == 0, "{cost:?}");
 }
 
-/// What a session keeps of names that its client has: three words each, and little besides, whatever it took to get
-/// there.
+/// Memory of a session per name that its client has: three words, and a small constant.
 #[test]
-fn p7_a_name_that_a_client_has_takes_three_words() {
+fn p7_name_that_a_client_has_takes_three_words() {
     let world = large(&EDS, 1_000);
     let names: Vec<String> = (0..1_000).map(|n| format!("N{n:06}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -183,7 +182,7 @@ fn p7_a_name_that_a_client_has_takes_three_words() {
         stream.drain(&world);
         stream.events();
     };
-    // What all share, the first has made.
+    // The first stream makes the shared parts.
     ask(&mut Stream::delta());
     let mut stream = Stream::delta();
     let took = allocation_counter::measure(|| ask(&mut stream));
@@ -193,7 +192,7 @@ fn p7_a_name_that_a_client_has_takes_three_words() {
 }
 
 #[test]
-fn p8_a_wildcard_session_in_sync_keeps_nothing_per_resource() {
+fn p8_wildcard_in_sync_has_no_memory_per_resource() {
     let footprint = |size: usize, is_delta: bool| {
         let mut world = large(&CDS, size);
         let mut stream = wildcard(&world, is_delta);
@@ -211,7 +210,7 @@ fn p8_a_wildcard_session_in_sync_keeps_nothing_per_resource() {
 }
 
 #[test]
-fn p10_a_stalled_client_costs_one_response_however_long_it_stalls() {
+fn p10_stalled_client_has_constant_memory() {
     let mut world = large(&CDS, 100);
     let mut stream = wildcard(&world, true);
     world.set(&CDS, &["N000001=1"]);
@@ -225,7 +224,7 @@ fn p10_a_stalled_client_costs_one_response_however_long_it_stalls() {
 }
 
 #[test]
-fn sessions_that_fell_behind_together_share_what_they_missed() {
+fn sessions_at_the_same_cursor_share_one_encoding() {
     let mut world = large(&CDS, 100);
     let mut streams: Vec<_> = (0..100).map(|_| wildcard(&world, true)).collect();
     for n in 0..50 {
@@ -241,7 +240,7 @@ fn sessions_that_fell_behind_together_share_what_they_missed() {
 }
 
 #[test]
-fn beyond_the_log_the_difference_of_two_maps_says_the_same() {
+fn difference_of_maps_equals_the_trimmed_log() {
     for log_names in [0, 3, 1000] {
         let limits = Limits {
             log_names,
@@ -257,18 +256,14 @@ fn beyond_the_log_the_difference_of_two_maps_says_the_same() {
             world.set(&CDS, &texts);
         }
         let reply = all.take(&world);
-        assert_eq!(
-            reply.resources,
-            ["A=2", "D=2", "E=2"],
-            "and not C, which is as it was"
-        );
+        assert_eq!(reply.resources, ["A=2", "D=2", "E=2"], "C was reverted");
         assert_eq!(reply.removed, ["B"]);
         assert_eq!(some.take(&world).resources, ["A=2", "E=2"]);
     }
 }
 
 #[test]
-fn p11_replacing_all_with_one_changed_is_a_change_of_one() {
+fn p11_replacing_all_with_one_change_is_one_change() {
     let mut world = large(&CDS, 1000);
     let mut stream = wildcard(&world, true);
     let edit = (0..1000).fold(Edit::default(), |edit, n| {
@@ -277,13 +272,13 @@ fn p11_replacing_all_with_one_changed_is_a_change_of_one() {
     });
     assert_eq!(world.apply(edit).len(), 1);
     assert_eq!(stream.take(&world).resources, ["N000007=1"]);
-    // Nothing at all changed: not even the revision.
+    // An empty change set does not change the revision.
     let (same, changed) = world.snapshot.apply(ChangeSet::default());
     assert!(changed.is_empty() && same.revision() == world.snapshot.revision());
 }
 
 #[test]
-fn p13_one_poisoned_resource_is_sent_once_to_each_client() {
+fn p13_nacked_resource_is_sent_once_per_client() {
     let mut world = large(&CDS, 100);
     let mut streams: Vec<_> = (0..200).map(|n| wildcard(&world, n % 2 == 0)).collect();
     world.set(&CDS, &["N000007=poison"]);

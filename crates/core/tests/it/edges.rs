@@ -1,8 +1,8 @@
-//! The edges that DESIGN §1 forbids between packages: direct dependencies, from `cargo metadata`.
+//! Forbidden dependencies between packages (DESIGN §1), checked with `cargo metadata`.
 
 use std::{collections::BTreeMap, process::Command};
 
-/// Package, and what it depends on for its own code: neither for its tests nor for its build.
+/// Returns the direct dependencies of each package, without those for tests and builds.
 fn dependencies() -> BTreeMap<String, Vec<String>> {
     let output = Command::new(env!("CARGO"))
         .args([
@@ -37,7 +37,7 @@ fn dependencies() -> BTreeMap<String, Vec<String>> {
     packages.collect()
 }
 
-/// Runtimes, transports, clocks and randomness: what makes a machine impure.
+/// Packages with runtimes, transports, clocks or randomness, which the state machines must not use.
 const IMPURE: [&str; 16] = [
     "axum",
     "chrono",
@@ -58,7 +58,7 @@ const IMPURE: [&str; 16] = [
 ];
 
 #[test]
-fn packages_depend_only_on_what_the_design_allows() {
+fn packages_have_only_allowed_dependencies() {
     let needs = dependencies();
     let forbidden = |package: &str, others: &[&str]| {
         for other in others {

@@ -1,4 +1,4 @@
-//! Clients that break the protocol or ask for too much: S-58 … S-60.
+//! Malformed requests and limits: S-58 … S-60.
 
 use oxds_core::{
     session::{Config, Event, Request, Scope, StreamError, UnknownTypes},
@@ -19,7 +19,7 @@ fn aggregated(config: Config) -> Stream {
 }
 
 #[test]
-fn s58_an_aggregated_request_says_what_it_asks_for() {
+fn s58_aggregated_request_needs_a_type_url() {
     let mut stream = Stream::sotw();
     let mut request = sotw(&CDS, &[]);
     request.type_url = String::new();
@@ -33,7 +33,7 @@ fn s58_an_aggregated_request_says_what_it_asks_for() {
 }
 
 #[test]
-fn s58_a_stream_of_one_type_carries_no_other() {
+fn s58_stream_of_one_type_denies_other_types() {
     let world = World::of(&CDS, &["A=1"]);
     let mut stream = Stream::open(Protocol::Sotw, Scope::Single(CDS), Config::default());
     let error = stream.try_send(sotw(&EDS, &["A"])).unwrap_err();
@@ -41,7 +41,7 @@ fn s58_a_stream_of_one_type_carries_no_other() {
         error.to_string(),
         format!("type_url {:?} on a stream that carries cds", EDS.type_url())
     );
-    // Without one, it means the one.
+    // A request without a type URL is for the type of the stream.
     let mut request = sotw(&CDS, &[]);
     request.type_url = String::new();
     stream.send(request);
@@ -49,7 +49,7 @@ fn s58_a_stream_of_one_type_carries_no_other() {
 }
 
 #[test]
-fn s59_an_unknown_type_is_answered_and_the_rest_works() {
+fn s59_unknown_type_gets_an_empty_response() {
     let mut world = World::of(&CDS, &["A=1"]);
     let (thing, _) = ResourceType::from_message("acme.v1.Thing");
     for is_delta in [false, true] {
@@ -75,7 +75,7 @@ fn s59_an_unknown_type_is_answered_and_the_rest_works() {
         );
         replies.iter().for_each(|reply| stream.ack(reply));
         stream.silent(&world);
-        // Should there be such a thing one day, it is served (S-61).
+        // If the first resource of the type arrives, it is sent (S-61).
         world.set(&thing, &["x=1"]);
         assert_eq!(stream.take(&world).resources, ["x=1"]);
         world.set(&thing, &["-x"]);
@@ -83,7 +83,7 @@ fn s59_an_unknown_type_is_answered_and_the_rest_works() {
 }
 
 #[test]
-fn s59_a_type_of_ones_own_is_known_before_there_is_any() {
+fn s59_configured_type_is_known_without_resources() {
     let quota = ResourceType::from_message("acme.v1.Quota").0;
     let mut world = World::of(&CDS, &["A=1"]);
     let mut stream = aggregated(Config {
@@ -98,7 +98,7 @@ fn s59_a_type_of_ones_own_is_known_before_there_is_any() {
 }
 
 #[test]
-fn s59_an_unknown_type_may_be_refused() {
+fn s59_unknown_type_can_be_an_error() {
     let mut stream = aggregated(Config {
         unknown_types: UnknownTypes::EndStream,
         ..Config::default()
@@ -142,7 +142,7 @@ fn s60_names_are_limited_in_number_and_length() {
 }
 
 #[test]
-fn s60_a_type_url_is_no_longer_than_a_name() {
+fn s60_type_url_is_limited_to_the_length_of_a_name() {
     let mut stream = aggregated(Config {
         max_name_len: 8,
         ..Config::default()
@@ -165,7 +165,7 @@ fn s60_types_are_limited_in_number() {
 }
 
 #[test]
-fn s60_a_flood_of_requests_costs_a_bounded_number_of_responses() {
+fn s60_flood_of_requests_gets_few_responses() {
     let mut world = World::empty();
     let texts: Vec<String> = (0..1000).map(|n| format!("N{n}=1")).collect();
     world.set(&EDS, &texts.iter().map(String::as_str).collect::<Vec<_>>());
@@ -175,18 +175,18 @@ fn s60_a_flood_of_requests_costs_a_bounded_number_of_responses() {
         stream.change(&EDS, &[&format!("N{n}")], &[]);
         replies += stream.poll(&world).len();
     }
-    assert!(replies <= 4, "{replies} without a single answer");
+    assert!(replies <= 4, "{replies} responses without an ACK");
 }
 
 #[test]
-fn a_message_of_the_other_variant_is_the_drivers_mistake() {
+fn request_of_the_other_variant_is_an_error() {
     let mut stream = Stream::sotw();
     let request = Request::Delta(delta(&CDS, &[], &[]));
     assert_eq!(stream.try_send(request), Err(StreamError::WrongProtocol));
 }
 
 #[test]
-fn a_long_reason_is_kept_in_part() {
+fn long_nack_reason_is_cut() {
     let world = World::of(&CDS, &["A=1"]);
     let mut stream = Stream::sotw();
     stream.ask(&CDS, &[]);

@@ -1,4 +1,4 @@
-//! Names that a client does not get, and hears why: `resource_errors` (xRFC TP3).
+//! Names that a client does not get, with the reason in `resource_errors` (xRFC TP3).
 
 use oxds_core::session::{ResourceErrorCode, ResourceErrorDetail};
 use oxds_types::ResourceType;
@@ -19,7 +19,7 @@ fn denied() -> ResourceErrorDetail {
     }
 }
 
-/// What a driver does with a request for A and B, of which B is not for the client.
+/// Handles a request for A and B as the driver does, if the client is denied B.
 fn ask(stream: &mut Stream, features: &[&str]) {
     stream.session.deny(SDS, "B", denied());
     if stream.is_sotw() {
@@ -34,7 +34,7 @@ fn ask(stream: &mut Stream, features: &[&str]) {
     }
 }
 
-/// Every SotW request repeats the names, and so the driver the refusal.
+/// Every SotW request repeats the names, so the driver denies B again.
 fn ack(stream: &mut Stream, reply: &Reply) {
     if stream.is_sotw() {
         stream.session.deny(SDS, "B", denied());
@@ -43,7 +43,7 @@ fn ack(stream: &mut Stream, reply: &Reply) {
 }
 
 #[test]
-fn tp3_a_name_that_was_refused_is_explained_once() {
+fn tp3_denied_name_gets_one_resource_error() {
     for mut stream in [Stream::sotw(), Stream::delta()] {
         let mut world = World::of(&SDS, &["A=1", "B=1"]);
         ask(&mut stream, &[ERRORS]);
@@ -69,14 +69,14 @@ fn tp3_a_name_that_was_refused_is_explained_once() {
 }
 
 #[test]
-fn tp3_a_client_that_does_not_announce_it_is_told_what_it_understands() {
+fn tp3_client_without_the_feature_gets_a_removal() {
     let world = World::of(&SDS, &["A=1", "B=1"]);
     let mut stream = Stream::delta();
     ask(&mut stream, &[]);
     let replies = stream.drain(&world);
     assert!(replies.iter().all(|reply| reply.errors.is_empty()));
     let removed: Vec<_> = replies.iter().flat_map(|reply| &reply.removed).collect();
-    assert_eq!(removed, ["B"], "as if there were none (S-34)");
+    assert_eq!(removed, ["B"], "the same as for a missing name (S-34)");
 
     let mut stream = Stream::sotw();
     ask(&mut stream, &[]);
@@ -89,7 +89,7 @@ fn tp3_a_client_that_does_not_announce_it_is_told_what_it_understands() {
 }
 
 #[test]
-fn tp3_what_is_not_refused_any_more_comes() {
+fn tp3_name_that_is_allowed_again_is_sent() {
     let world = World::of(&SDS, &["A=1", "B=1"]);
     let mut stream = Stream::sotw();
     ask(&mut stream, &[ERRORS]);
@@ -98,9 +98,9 @@ fn tp3_what_is_not_refused_any_more_comes() {
     assert_eq!(stream.take(&world).resources, ["B=1"]);
 }
 
-/// The source has Z, and it is broken: that is not the same as not being there.
+/// Given a source with an invalid Z, then the error differs from that of a missing name.
 #[test]
-fn s73_tp3_a_name_that_cannot_be_served_is_explained() {
+fn s73_tp3_invalid_resource_gets_a_resource_error() {
     for mut stream in [Stream::sotw(), Stream::delta()] {
         let mut world = World::of(&EDS, &["A=1"]);
         let fault = "z.yaml:3:7: error: cluster_name: no good";
@@ -123,14 +123,14 @@ fn s73_tp3_a_name_that_cannot_be_served_is_explained() {
         assert_eq!(first.removed, Vec::<String>::new());
 
         world.set(&EDS, &["Z=1"]);
-        assert_eq!(stream.take(&world).resources, ["Z=1"], "mended");
+        assert_eq!(stream.take(&world).resources, ["Z=1"], "fixed");
         stream.silent(&world);
     }
 }
 
-/// S-8 says that SotW has no word for it. With this field it has.
+/// SotW cannot report a missing name (S-8), except in `resource_errors`.
 #[test]
-fn tp3_s8_a_sotw_client_hears_that_a_name_does_not_exist_or_not_any_more() {
+fn tp3_s8_missing_or_deleted_name_gets_a_resource_error() {
     let mut world = World::of(&EDS, &["A=1"]);
     let mut stream = Stream::sotw();
     let mut request = sotw(&EDS, &["A", "Z"]);

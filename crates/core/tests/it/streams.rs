@@ -1,4 +1,4 @@
-//! The stream itself: versions of the API, who answers, frames, status.
+//! Streams: control plane identifier, frames, status, interests.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const CDS: ResourceType = ResourceType::CLUSTER;
 const EDS: ResourceType = ResourceType::ENDPOINT;
 
 #[test]
-fn s65_every_response_names_the_replica() {
+fn s65_every_response_has_the_replica_identifier() {
     let world = World::of(&CDS, &["A=1"]);
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         let config = Config {
@@ -32,7 +32,7 @@ fn s65_every_response_names_the_replica() {
 }
 
 #[test]
-fn a_frame_is_a_grpc_message_however_it_is_read() {
+fn frame_reads_as_one_grpc_message() {
     let world = World::of(&CDS, &["A=1", "B=1"]);
     let mut stream = Stream::delta();
     stream.change(&CDS, &[], &[]);
@@ -67,9 +67,9 @@ fn a_frame_is_a_grpc_message_however_it_is_read() {
     assert!(byte_by_byte.is_empty() && Frame::default().is_empty());
 }
 
-/// Small parts are copied together, a large one goes out as it is.
+/// Small parts are copied into one piece; a large part is written without a copy.
 #[test]
-fn a_frame_is_written_in_few_pieces() {
+fn frame_is_written_in_few_pieces() {
     let large = format!("L={}", "x".repeat(1000));
     let world = World::of(&EDS, &["A=1", "B=1", &large, "Z=1"]);
     let mut stream = Stream::delta();
@@ -91,7 +91,7 @@ fn a_frame_is_written_in_few_pieces() {
 }
 
 #[test]
-fn s68_what_a_client_has_can_be_read() {
+fn s68_status_has_sent_and_acked_versions() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);
     let mut stream = Stream::delta();
     stream.change(&CDS, &[], &[]);
@@ -113,19 +113,19 @@ fn s68_what_a_client_has_can_be_read() {
     assert_eq!(
         of(&stream, "Z"),
         Default::default(),
-        "asked for, and not there"
+        "subscribed by wildcard, and does not exist"
     );
     assert_eq!(
         stream.session.resource_status(&EDS, "A"),
         None,
-        "not asked for"
+        "not subscribed"
     );
 
     assert!(stream.session.is_in_sync(&world.snapshot));
     world.set(&EDS, &["A=1"]);
     assert!(
         stream.session.is_in_sync(&world.snapshot),
-        "not its business"
+        "not subscribed to EDS"
     );
     world.set(&CDS, &["A=2"]);
     assert!(!stream.session.is_in_sync(&world.snapshot));
@@ -143,7 +143,7 @@ fn s68_what_a_client_has_can_be_read() {
 }
 
 #[test]
-fn p4_a_session_says_what_it_wants_to_be_woken_for() {
+fn p4_session_reports_its_interests() {
     let watched =
         |resource_type: &ResourceType, interests| Event::Watched(resource_type.clone(), interests);
     let name = |name: &str| Interest::Name(name.into());

@@ -16,7 +16,7 @@ const TTL: &str = "xds.config.supports-resource-ttl";
 const WRAPPED: &str = "xds.config.resource-in-sotw";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A delta client that says this, in sync with these names, or with everything.
+/// Opens a delta stream with these client features, in sync with these names, or with all resources.
 fn delta_client(
     world: &World,
     resource_type: &ResourceType,
@@ -39,13 +39,13 @@ fn beat(name: &str, version: &str, ttl: Duration) -> Beat {
     }
 }
 
-/// One resource that lives 4 s, one that lives 10 s, and one that lives on.
+/// Returns a world with TTLs of 4 s and 10 s, and a resource without TTL.
 fn world(resource_type: &ResourceType) -> World {
     World::of(resource_type, &["A=1@4", "B=1@10", "C=1"])
 }
 
 #[test]
-fn s49_a_delta_client_is_told_the_ttl_and_that_the_resource_lives() {
+fn s49_delta_client_gets_ttl_and_heartbeats() {
     for names in [&[][..], &["A", "B", "C"]] {
         let world = world(&LDS);
         let mut stream = Stream::delta();
@@ -58,7 +58,7 @@ fn s49_a_delta_client_is_told_the_ttl_and_that_the_resource_lives() {
         assert_eq!(
             stream.session.poll_timeout(),
             Some(stream.now + 2 * SECOND),
-            "half of the shorter one"
+            "half of the shorter TTL"
         );
 
         let mut beats = Vec::new();
@@ -77,14 +77,14 @@ fn s49_a_delta_client_is_told_the_ttl_and_that_the_resource_lives() {
         assert_eq!(
             beats,
             [&a, &a, &b, &a, &a, &a, &b].map(Clone::clone),
-            "A each 2 s, B each 5 s, with the version that was sent"
+            "A every 2 s, B every 5 s, with the version that was sent"
         );
         assert!(stream.session.is_in_sync(&world.snapshot));
     }
 }
 
 #[test]
-fn s49_a_client_that_does_not_understand_it_hears_nothing_of_it() {
+fn s49_client_without_the_feature_gets_no_ttl() {
     let world = world(&LDS);
     let stream = delta_client(&world, &LDS, &[], &[WRAPPED]);
     assert_eq!(stream.session.poll_timeout(), None);
@@ -103,9 +103,9 @@ fn s49_a_client_that_does_not_understand_it_hears_nothing_of_it() {
     }
 }
 
-/// SotW has no other way to say that A is gone than not to confirm it.
+/// SotW cannot report that A was deleted, so the heartbeats end and the TTL expires.
 #[test]
-fn s49_sotw_lets_the_ttl_of_what_is_gone_run_out() {
+fn s49_sotw_ttl_of_a_deleted_resource_expires() {
     let mut world = world(&EDS);
     let mut stream = Stream::sotw();
     let mut request = sotw(&EDS, &["A", "C"]);
@@ -120,7 +120,7 @@ fn s49_sotw_lets_the_ttl_of_what_is_gone_run_out() {
 }
 
 #[test]
-fn s49_sotw_wraps_what_has_a_ttl_and_nothing_else() {
+fn s49_sotw_wraps_only_resources_with_ttl() {
     let world = world(&EDS);
     let mut stream = Stream::sotw();
     let mut request = sotw(&EDS, &["A", "C"]);
@@ -136,14 +136,14 @@ fn s49_sotw_wraps_what_has_a_ttl_and_nothing_else() {
     assert_eq!(
         second.beats,
         [beat("A", &first.version, 4 * SECOND)],
-        "Envoy compares with the version of the whole that it accepted"
+        "Envoy compares with the version of the response that it accepted"
     );
     assert_eq!(second.version, first.version);
 }
 
-/// What a full state leaves out is removed: it cannot be left out of a sign of life.
+/// A resource that is missing from a wildcard response is deleted, so a heartbeat must have all resources.
 #[test]
-fn s49_a_sotw_full_state_is_confirmed_as_a_whole() {
+fn s49_sotw_wildcard_heartbeat_has_all_resources() {
     let mut world = world(&LDS);
     let mut stream = Stream::sotw();
     let mut request = sotw(&LDS, &[]);
@@ -163,23 +163,19 @@ fn s49_a_sotw_full_state_is_confirmed_as_a_whole() {
     assert_eq!(
         other.ttls[0],
         Some(8 * SECOND),
-        "another TTL is told at once"
+        "a changed TTL is sent at once"
     );
     world.set(&LDS, &["A=1", "-B"]);
     let none = stream.take(&world);
     assert_eq!(none.ttls, [None, None]);
     stream.pass(20 * SECOND);
     stream.silent(&world);
-    assert_eq!(
-        stream.session.poll_timeout(),
-        None,
-        "nothing to confirm is left"
-    );
+    assert_eq!(stream.session.poll_timeout(), None, "no resource has a TTL");
 }
 
-/// Envoy takes what it asked for without names for the whole, of scopes too.
+/// Envoy reads a response to a request without names as the complete set, for scoped routes too.
 #[test]
-fn s49_all_scopes_are_confirmed_as_a_whole() {
+fn s49_srds_wildcard_heartbeat_has_all_resources() {
     let world = world(&ResourceType::SCOPED_ROUTE);
     let mut stream = Stream::sotw();
     let mut request = sotw(&ResourceType::SCOPED_ROUTE, &[]);
@@ -192,7 +188,7 @@ fn s49_all_scopes_are_confirmed_as_a_whole() {
 }
 
 #[test]
-fn s49_a_client_that_came_back_is_told_at_once_that_its_resources_live() {
+fn s49_returning_client_gets_heartbeats_at_once() {
     let world = world(&LDS);
     let mut before = delta_client(&world, &LDS, &[], &[TTL]);
     before.pass(SECOND);
@@ -217,7 +213,7 @@ fn s49_a_client_that_came_back_is_told_at_once_that_its_resources_live() {
 }
 
 #[test]
-fn s49_a_client_that_does_not_answer_is_not_sent_more() {
+fn s49_client_without_ack_gets_no_more_heartbeats() {
     let world = world(&LDS);
     let mut stream = delta_client(&world, &LDS, &[], &[TTL]);
     stream.pass(2 * SECOND);
@@ -228,13 +224,13 @@ fn s49_a_client_that_does_not_answer_is_not_sent_more() {
     assert_eq!(
         stream.take(&world).beats.len(),
         2,
-        "what was due meanwhile, once"
+        "heartbeats that became due meanwhile are sent once"
     );
 }
 
-/// The client refused the second version of A, and goes on with the first: that is what lives.
+/// Given a client that NACKed the second version of A and uses the first, then the heartbeat has the first version.
 #[test]
-fn s49_what_was_refused_is_not_confirmed() {
+fn s49_heartbeat_has_the_acked_version_not_the_nacked() {
     for names in [&[][..], &["A"]] {
         let mut world = World::of(&LDS, &["A=1@4"]);
         let mut stream = Stream::delta();
@@ -252,7 +248,7 @@ fn s49_what_was_refused_is_not_confirmed() {
 }
 
 #[test]
-fn s50_signs_of_life_that_have_no_room_in_one_response_go_in_several() {
+fn s50_heartbeats_above_the_limit_are_split() {
     for names in [&[][..], &["A", "B", "C", "D", "E"]] {
         let mut world = World::with_limits(Limits {
             message_bytes: 256 + 100,
@@ -278,7 +274,7 @@ fn s50_signs_of_life_that_have_no_room_in_one_response_go_in_several() {
 }
 
 #[test]
-fn s49_signs_of_life_cost_what_has_a_ttl() {
+fn s49_heartbeat_cost_is_proportional_to_ttl_resources() {
     let mut texts: Vec<String> = (0..1000).map(|n| format!("C{n}=1")).collect();
     texts[500].push_str("@4");
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Clients of v2 beside those of v3: S-62, S-63.
+//! v2 clients next to v3 clients: S-62, S-63.
 
 use oxds_types::{ApiVersion, ResourceType};
 
@@ -10,19 +10,20 @@ use crate::support::{
 const CDS: ResourceType = ResourceType::CLUSTER;
 const EDS: ResourceType = ResourceType::ENDPOINT;
 
-/// A text that is a message besides, whose first field is the text; so its name begins with what the length is.
-fn said(text: &str) -> String {
+/// Encodes a message whose first field is the text. The test resources are named by their content up to `=`, so the name
+/// begins with the key and the length of the field.
+fn encoded(text: &str) -> String {
     format!("\n{}{text}", char::from(u8::try_from(text.len()).unwrap()))
 }
 
-/// The same with a field 15, which v2 has not.
-fn new(text: &str) -> String {
-    format!("{}z\0", said(text))
+/// Encodes the same message with a field 15, which v2 does not have.
+fn encoded_v3_only(text: &str) -> String {
+    format!("{}z\0", encoded(text))
 }
 
 fn name(text: &str) -> String {
-    let said = said(text);
-    said.split_once('=').unwrap().0.to_owned()
+    let text = encoded(text);
+    text.split_once('=').unwrap().0.to_owned()
 }
 
 fn v2(resource_type: &ResourceType) -> String {
@@ -32,8 +33,8 @@ fn v2(resource_type: &ResourceType) -> String {
         .to_owned()
 }
 
-/// A client of v2 that asks for all of a kind, or for these.
-fn client(is_delta: bool, resource_type: &ResourceType, names: &[&str]) -> Stream {
+/// Opens a v2 stream, subscribed to all resources of a type or to some names.
+fn v2_client(is_delta: bool, resource_type: &ResourceType, names: &[&str]) -> Stream {
     if is_delta {
         let mut stream = Stream::delta();
         let mut request = delta(resource_type, names, &[]);
@@ -50,8 +51,8 @@ fn client(is_delta: bool, resource_type: &ResourceType, names: &[&str]) -> Strea
     }
 }
 
-/// The same of v3.
-fn current(is_delta: bool, resource_type: &ResourceType) -> Stream {
+/// Opens a v3 stream, subscribed to all resources of a type.
+fn v3_client(is_delta: bool, resource_type: &ResourceType) -> Stream {
     let mut stream = if is_delta {
         Stream::delta()
     } else {
@@ -69,21 +70,21 @@ fn set(world: &mut World, resource_type: &ResourceType, texts: &[String]) {
     world.set(resource_type, &texts);
 }
 
-/// Given clients of v2 that ask for everything, and by name, SotW and delta, then each is answered in v2, the resources
-/// too, at the version that clients of v3 see.
+/// Given v2 clients with a wildcard and with names, over SotW and delta, then responses and resources are v2, with the
+/// resource versions of v3 clients.
 #[test]
-fn s1_s62_a_stream_is_answered_in_the_version_it_was_asked_in() {
+fn s1_s62_responses_have_the_version_of_the_request() {
     let mut world = World::empty();
-    set(&mut world, &CDS, &[said("A=1")]);
-    set(&mut world, &EDS, &[said("A=1")]);
+    set(&mut world, &CDS, &[encoded("A=1")]);
+    set(&mut world, &EDS, &[encoded("A=1")]);
     for is_delta in [false, true] {
-        let new = current(is_delta, &CDS).take(&world);
+        let new = v3_client(is_delta, &CDS).take(&world);
         for (resource_type, names) in [(CDS, &[][..]), (EDS, &[&*name("A=1")])] {
             // `Reply::decode` checks that the type URLs inside agree.
-            let reply = client(is_delta, &resource_type, names).take(&world);
+            let reply = v2_client(is_delta, &resource_type, names).take(&world);
             assert_eq!(
                 (reply.type_url, reply.resources),
-                (v2(&resource_type), vec![said("A=1")])
+                (v2(&resource_type), vec![encoded("A=1")])
             );
             assert_eq!(
                 reply.names,
@@ -94,86 +95,102 @@ fn s1_s62_a_stream_is_answered_in_the_version_it_was_asked_in() {
     }
 }
 
-/// Given two clusters and a client of v2 of each protocol; when one of them begins to use what v2 lacks, then they lose
-/// it and hear of nothing else, while clients of v3 have both; when it stops to, they have it back.
+/// Given two clusters, and v2 and v3 clients. When one cluster uses a field that v2 lacks, then v2 clients lose only this
+/// cluster, and v3 clients keep both. When the field is removed again, then v2 clients get the cluster back.
 #[test]
-fn s63_what_v2_cannot_say_is_withheld_and_the_rest_is_served() {
+fn s63_not_representable_resource_is_withheld_from_v2() {
     let mut world = World::empty();
-    set(&mut world, &CDS, &[said("A=1"), said("B=1")]);
-    let [mut old_sotw, mut old_delta] = [false, true].map(|is_delta| client(is_delta, &CDS, &[]));
-    let [mut new_sotw, mut new_delta] = [false, true].map(|is_delta| current(is_delta, &CDS));
+    set(&mut world, &CDS, &[encoded("A=1"), encoded("B=1")]);
+    let [mut old_sotw, mut old_delta] =
+        [false, true].map(|is_delta| v2_client(is_delta, &CDS, &[]));
+    let [mut new_sotw, mut new_delta] = [false, true].map(|is_delta| v3_client(is_delta, &CDS));
     for stream in [&mut old_sotw, &mut old_delta, &mut new_sotw, &mut new_delta] {
-        assert_eq!(stream.take(&world).resources, [said("A=1"), said("B=1")]);
+        assert_eq!(
+            stream.take(&world).resources,
+            [encoded("A=1"), encoded("B=1")]
+        );
     }
 
-    set(&mut world, &CDS, &[new("B=1")]);
-    assert_eq!(new_sotw.take(&world).resources, [said("A=1"), new("B=1")]);
-    assert_eq!(new_delta.take(&world).resources, [new("B=1")]);
-    assert_eq!(old_sotw.take(&world).resources, [said("A=1")]);
+    set(&mut world, &CDS, &[encoded_v3_only("B=1")]);
+    assert_eq!(
+        new_sotw.take(&world).resources,
+        [encoded("A=1"), encoded_v3_only("B=1")]
+    );
+    assert_eq!(new_delta.take(&world).resources, [encoded_v3_only("B=1")]);
+    assert_eq!(old_sotw.take(&world).resources, [encoded("A=1")]);
     assert_eq!(old_delta.take(&world).removed, [name("B=1")]);
     let withheld: Vec<_> = world.snapshot.of_type(&CDS).withheld().collect();
-    let [(withheld, obstacles)] = &*withheld else {
+    let [(name_withheld, reasons)] = &*withheld else {
         panic!("{withheld:?}");
     };
-    assert_eq!((&***withheld, &*obstacles[0].path), (&*name("B=1"), "15"));
+    assert_eq!(
+        (&***name_withheld, &*reasons[0].path),
+        (&*name("B=1"), "15")
+    );
 
-    // A change of what they do not see is no news to them.
-    set(&mut world, &CDS, &[new("B=2")]);
-    assert_eq!(new_delta.take(&world).resources, [new("B=2")]);
+    // A change of the withheld cluster causes no response to v2 clients.
+    set(&mut world, &CDS, &[encoded_v3_only("B=2")]);
+    assert_eq!(new_delta.take(&world).resources, [encoded_v3_only("B=2")]);
     old_sotw.silent(&world);
     old_delta.silent(&world);
     assert!(old_sotw.session.is_in_sync(&world.snapshot));
 
-    set(&mut world, &CDS, &[said("B=2")]);
-    assert_eq!(old_sotw.take(&world).resources, [said("A=1"), said("B=2")]);
-    assert_eq!(old_delta.take(&world).resources, [said("B=2")]);
+    set(&mut world, &CDS, &[encoded("B=2")]);
+    assert_eq!(
+        old_sotw.take(&world).resources,
+        [encoded("A=1"), encoded("B=2")]
+    );
+    assert_eq!(old_delta.take(&world).resources, [encoded("B=2")]);
     assert_eq!(world.snapshot.of_type(&CDS).withheld().count(), 0);
 }
 
-/// Given names of which one cannot be said in v2, then the client that asks for them hears that this one does not exist.
+/// Given two names, of which v2 cannot express one, then a v2 client gets this one reported as missing.
 #[test]
-fn s63_a_name_that_is_withheld_does_not_exist() {
+fn s63_withheld_name_is_reported_as_missing() {
     let mut world = World::empty();
-    set(&mut world, &EDS, &[said("A=1"), new("B=1")]);
-    let mut stream = client(true, &EDS, &[&name("A=1"), &name("B=1")]);
+    set(&mut world, &EDS, &[encoded("A=1"), encoded_v3_only("B=1")]);
+    let mut stream = v2_client(true, &EDS, &[&name("A=1"), &name("B=1")]);
     let reply = stream.take(&world);
     assert_eq!(
         (reply.resources, reply.removed),
-        (vec![said("A=1")], vec![name("B=1")])
+        (vec![encoded("A=1")], vec![name("B=1")])
     );
-    let mut stream = client(false, &EDS, &[&name("A=1"), &name("B=1")]);
-    assert_eq!(stream.take(&world).resources, [said("A=1")]);
+    let mut stream = v2_client(false, &EDS, &[&name("A=1"), &name("B=1")]);
+    assert_eq!(stream.take(&world).resources, [encoded("A=1")]);
 }
 
-/// Given two streams that came before anything was translated, and a change before the second asks, then what was made
-/// at the first goes on, and a client whose state is older than what is known is still told all.
+/// Given a v2 client in sync with a snapshot that later snapshots have no v2 log of, when a resource changes, then the
+/// client gets the difference.
 #[test]
-fn s62_a_client_of_a_state_that_is_forgotten_is_told_what_differs() {
+fn s62_v2_client_behind_the_log_gets_the_difference() {
     let mut world = World::empty();
-    set(&mut world, &CDS, &[said("A=1"), said("B=1")]);
+    set(&mut world, &CDS, &[encoded("A=1"), encoded("B=1")]);
     let before = world.snapshot.clone();
-    set(&mut world, &CDS, &[said("B=2")]);
-    // The first client still sees the snapshot before, of which the one after knows nothing.
+    set(&mut world, &CDS, &[encoded("B=2")]);
+    // The client still sees the earlier snapshot, whose v2 form the later one does not have.
     let after = std::mem::replace(&mut world.snapshot, before);
-    let mut stream = client(true, &CDS, &[]);
-    assert_eq!(stream.take(&world).resources, [said("A=1"), said("B=1")]);
+    let mut stream = v2_client(true, &CDS, &[]);
+    assert_eq!(
+        stream.take(&world).resources,
+        [encoded("A=1"), encoded("B=1")]
+    );
     world.snapshot = after;
-    assert_eq!(stream.take(&world).resources, [said("B=2")]);
+    assert_eq!(stream.take(&world).resources, [encoded("B=2")]);
 }
 
-/// Given many clusters and a client of v2 that has them; when one changes, then as much is done as for that one.
+/// Given many clusters and a v2 client in sync, when one cluster changes, then the cost is that of one cluster.
 #[test]
-fn s62_a_change_costs_what_it_costs_in_v3_twice() {
+fn s62_cost_of_a_change_does_not_depend_on_the_size() {
     let visits = |size: usize| {
         let mut world = World::empty();
         let edit = (0..size).fold(Edit::default(), |edit, n| {
-            edit.set(&CDS, &said(&format!("N{n:06}=0")))
+            edit.set(&CDS, &encoded(&format!("N{n:06}=0")))
         });
         world.apply(edit);
-        let mut stream = client(true, &CDS, &[]);
+        let mut stream = v2_client(true, &CDS, &[]);
         stream.drain(&world);
         let before = world.snapshot.counters().read();
-        set(&mut world, &CDS, &[said("N000007=1")]);
+        set(&mut world, &CDS, &[encoded("N000007=1")]);
         assert_eq!(stream.take(&world).resources.len(), 1);
         world.snapshot.counters().read() - before
     };

@@ -1,4 +1,4 @@
-//! `xdstp` names: one spelling, and collections (xRFC TP1, gRFC A47).
+//! `xdstp` names: canonical names, and collections (xRFC TP1, gRFC A47).
 
 use oxds_core::session::{Event, Interest};
 use oxds_types::ResourceType;
@@ -61,7 +61,7 @@ fn world_with_context() -> World {
 }
 
 #[test]
-fn xdstp_a_collection_gives_its_members_as_they_come_and_go() {
+fn xdstp_collection_gets_added_and_removed_members() {
     let mut world = world();
     let mut stream = Stream::delta();
     stream.change(&EDS, &[ALL], &[]);
@@ -98,18 +98,22 @@ fn xdstp_a_collection_gives_its_members_as_they_come_and_go() {
     assert_eq!(
         stream.take(&world).resources.len(),
         2,
-        "asked for again (S-35)"
+        "subscribed again (S-35)"
     );
     stream.change(&EDS, &[], &[ALL]);
     let unwatched = Event::Unwatched(EDS, vec![Interest::All, Interest::Name(ALL.into())]);
     assert!(stream.events().contains(&unwatched));
     world.set(&EDS, &["xdstp://a/T/shop/x=3"]);
     stream.silent(&world);
-    assert_eq!(stream.session.footprint(), 0, "nothing is kept of it");
+    assert_eq!(
+        stream.session.footprint(),
+        0,
+        "the session has no state of the collection"
+    );
 }
 
 #[test]
-fn xdstp_a_collection_without_members_is_missing_until_there_is_one() {
+fn xdstp_collection_without_members_is_missing() {
     let mut world = World::empty();
     let mut stream = Stream::delta();
     stream.change(&EDS, &[ALL], &[]);
@@ -123,7 +127,7 @@ fn xdstp_a_collection_without_members_is_missing_until_there_is_one() {
 }
 
 #[test]
-fn xdstp_a_client_comes_back_with_members() {
+fn xdstp_collection_resumes_from_initial_versions() {
     let world = world();
     let mut stream = Stream::delta();
     let has = [("x", "xdstp://a/T/shop/x=1"), ("gone", "old")].map(|(name, text)| {
@@ -132,12 +136,16 @@ fn xdstp_a_client_comes_back_with_members() {
     });
     stream.resume(&EDS, &[ALL], &has);
     let reply = stream.take(&world);
-    assert_eq!(reply.resources, ["xdstp://a/T/shop/y=1"], "x it has");
+    assert_eq!(
+        reply.resources,
+        ["xdstp://a/T/shop/y=1"],
+        "the client has x"
+    );
     assert_eq!(reply.removed, ["xdstp://a/T/shop/gone"]);
 }
 
 #[test]
-fn xdstp_a_member_that_was_asked_for_by_name_too_stays() {
+fn xdstp_named_member_stays_without_its_collection() {
     let mut world = world();
     let mut stream = Stream::delta();
     stream.change(&EDS, &[ALL, "xdstp://a/T/shop/x"], &[]);
@@ -148,9 +156,9 @@ fn xdstp_a_member_that_was_asked_for_by_name_too_stays() {
     assert_eq!(stream.take(&world).resources, ["xdstp://a/T/shop/x=2"]);
 
     stream.change(&EDS, &[ALL], &["xdstp://a/T/shop/x"]);
-    let told = stream.take(&world);
+    let sent = stream.take(&world);
     assert_eq!(
-        told.resources,
+        sent.resources,
         ["xdstp://a/T/shop/x=2", "xdstp://a/T/shop/y=2"]
     );
 }

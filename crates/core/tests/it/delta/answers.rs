@@ -1,4 +1,4 @@
-//! What a client answers: S-44 … S-48.
+//! ACKs, NACKs and nonces: S-44 … S-48.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{CDS, EDS, synced};
 use crate::support::{Stream, World, stream::delta};
 
 #[test]
-fn s44_a_stale_nonce_does_not_gate_a_subscription() {
+fn s44_stale_nonce_does_not_delay_a_subscription() {
     let mut world = World::of(&EDS, &["A=1", "C=1"]);
     let mut stream = synced(&world, &EDS, &["A"]);
     world.set(&EDS, &["A=2"]);
@@ -25,7 +25,7 @@ fn s44_a_stale_nonce_does_not_gate_a_subscription() {
 }
 
 #[test]
-fn s45_a_rejection_may_subscribe_too() {
+fn s45_nack_can_subscribe_too() {
     let world = World::of(&EDS, &["A=bad", "D=1"]);
     let mut stream = Stream::delta();
     stream.change(&EDS, &["A"], &[]);
@@ -44,7 +44,7 @@ fn s45_a_rejection_may_subscribe_too() {
 }
 
 #[test]
-fn s46_what_was_rejected_waits_for_a_change() {
+fn s46_nacked_resource_is_sent_again_after_a_change() {
     for (resource_type, names) in [(CDS, vec![]), (EDS, vec!["A", "B"])] {
         let mut world = World::of(&resource_type, &["A=1", "B=1"]);
         let mut stream = synced(&world, &resource_type, &names);
@@ -56,7 +56,7 @@ fn s46_what_was_rejected_waits_for_a_change() {
         assert_eq!(
             stream.take(&world).resources,
             ["B=2"],
-            "{resource_type}: the bad one stays behind"
+            "{resource_type}: A is omitted"
         );
         let status = stream.session.resource_status(&resource_type, "A").unwrap();
         assert!(status.nacked.is_some() && status.acked.is_some());
@@ -67,7 +67,7 @@ fn s46_what_was_rejected_waits_for_a_change() {
 }
 
 #[test]
-fn a_poisoned_resource_is_sent_once_per_content() {
+fn nacked_resource_is_sent_once_per_content() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &CDS, &[]);
     world.set(&CDS, &["A=poison"]);
@@ -75,7 +75,7 @@ fn a_poisoned_resource_is_sent_once_per_content() {
     stream.nack(&bad, "A");
     let mut sent = 0;
     for n in 0..10 {
-        // It is taken away and comes back between two looks, and others change all the time.
+        // A is reverted and set again between two polls, and B changes each time.
         world.set(&CDS, &["A=1"]);
         world.set(&CDS, &["A=poison", &format!("B={n}")]);
         for reply in stream.drain(&world) {
@@ -91,7 +91,7 @@ fn a_poisoned_resource_is_sent_once_per_content() {
 }
 
 #[test]
-fn s47_a_foreign_nonce_is_ignored() {
+fn s47_unknown_nonce_is_ignored() {
     let world = World::of(&CDS, &["A=1"]);
     let mut stream = synced(&world, &CDS, &[]);
     for nonce in ["", "foreign", "77"] {
@@ -107,13 +107,13 @@ fn s47_a_foreign_nonce_is_ignored() {
     assert_eq!(
         stream.session.status()[0].nacks,
         0,
-        "it rejects nothing that was sent"
+        "the nonce is not one that was sent"
     );
     assert!(stream.session.is_in_sync(&world.snapshot));
 }
 
 #[test]
-fn s48_a_request_without_nonce_does_not_spoil_a_later_answer() {
+fn s48_request_without_nonce_does_not_affect_a_later_ack() {
     let mut world = World::of(&EDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &EDS, &["A"]);
     world.set(&EDS, &["A=2"]);
@@ -128,7 +128,7 @@ fn s48_a_request_without_nonce_does_not_spoil_a_later_answer() {
 }
 
 #[test]
-fn a_session_that_never_answers_costs_one_response_and_a_cursor() {
+fn session_without_acks_has_constant_memory() {
     let mut world = World::of(&CDS, &["A=1"]);
     let mut stream = Stream::delta();
     stream.change(&CDS, &[], &[]);

@@ -1,4 +1,4 @@
-//! Incremental: S-30 … S-50.
+//! Delta: S-30 … S-50.
 
 mod answers;
 mod names;
@@ -12,7 +12,7 @@ use crate::support::{Stream, World};
 const CDS: ResourceType = ResourceType::CLUSTER;
 const EDS: ResourceType = ResourceType::ENDPOINT;
 
-/// A stream that is in sync with the world: all of one kind, or some names of it.
+/// Opens a stream that is in sync with the world, subscribed to all resources of a type or to some names.
 fn synced(world: &World, resource_type: &ResourceType, names: &[&str]) -> Stream {
     let mut stream = Stream::delta();
     stream.change(resource_type, names, &[]);
@@ -20,7 +20,7 @@ fn synced(world: &World, resource_type: &ResourceType, names: &[&str]) -> Stream
     stream
 }
 
-/// What a client has that was told this.
+/// Returns names and versions of resources, as a client reports them in `initial_resource_versions`.
 fn has(texts: &[&str]) -> Vec<(String, String)> {
     texts
         .iter()

@@ -1,4 +1,4 @@
-//! What a request asks for, and what that is answered with: S-30 … S-41.
+//! Names in requests, and the responses to them: S-30 … S-41.
 
 use oxds_types::ResourceType;
 
@@ -6,7 +6,7 @@ use super::{CDS, EDS, has, synced};
 use crate::support::{Stream, World};
 
 #[test]
-fn s30_a_first_request_without_names_gets_all() {
+fn s30_first_request_without_names_gets_all_resources() {
     let world = World::of(&CDS, &["A=1", "B=1", "C=1"]);
     let mut stream = Stream::delta();
     stream.change(&CDS, &[], &[]);
@@ -17,9 +17,10 @@ fn s30_a_first_request_without_names_gets_all() {
     stream.silent(&world);
 }
 
-/// As Envoy asks for virtual hosts on demand: it goes on once the name is an alias of something, be it of nothing.
+/// Given Envoy with on-demand virtual hosts, when a name does not exist, then a resource without a body has the name as its
+/// alias. Envoy waits for the alias.
 #[test]
-fn s34_a_virtual_host_that_there_is_not_is_told_by_its_alias() {
+fn s34_missing_virtual_host_is_reported_by_alias() {
     let vhds = ResourceType::VIRTUAL_HOST;
     let mut world = World::of(&vhds, &["routes/a=1"]);
     let mut stream = Stream::delta();
@@ -35,7 +36,7 @@ fn s34_a_virtual_host_that_there_is_not_is_told_by_its_alias() {
 }
 
 #[test]
-fn s31_of_nothing_a_wildcard_hears_so() {
+fn s31_empty_wildcard_gets_empty_response() {
     let world = World::empty();
     for names in [&[][..], &["*"]] {
         let mut stream = Stream::delta();
@@ -47,7 +48,7 @@ fn s31_of_nothing_a_wildcard_hears_so() {
 }
 
 #[test]
-fn s32_only_what_changed_is_sent() {
+fn s32_only_changed_resources_are_sent() {
     for names in [&[][..], &["A", "B"]] {
         let mut world = World::of(&CDS, &["A=1", "B=1"]);
         let mut stream = synced(&world, &CDS, names);
@@ -62,7 +63,7 @@ fn s32_only_what_changed_is_sent() {
 }
 
 #[test]
-fn s33_what_was_deleted_is_removed_and_comes_back() {
+fn s33_deleted_resource_is_removed_and_can_return() {
     for (resource_type, names) in [(CDS, vec![]), (EDS, vec!["A", "B"])] {
         let mut world = World::of(&resource_type, &["A=1", "B=1"]);
         let mut stream = synced(&world, &resource_type, &names);
@@ -75,7 +76,7 @@ fn s33_what_was_deleted_is_removed_and_comes_back() {
 }
 
 #[test]
-fn s34_what_does_not_exist_is_said_not_to_and_comes_when_it_does() {
+fn s34_missing_name_is_removed_and_sent_when_created() {
     let mut world = World::of(&EDS, &["A=1"]);
     let mut stream = Stream::delta();
     stream.change(&EDS, &["A", "Z"], &[]);
@@ -89,7 +90,7 @@ fn s34_what_does_not_exist_is_said_not_to_and_comes_when_it_does() {
 }
 
 #[test]
-fn s35_a_name_that_is_asked_for_again_is_sent_again() {
+fn s35_name_subscribed_again_is_sent_again() {
     let world = World::of(&EDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &EDS, &["A", "B"]);
     stream.change(&EDS, &["A"], &[]);
@@ -100,13 +101,13 @@ fn s35_a_name_that_is_asked_for_again_is_sent_again() {
     assert_eq!(
         stream.take(&world).resources,
         ["A=1"],
-        "besides the wildcard, too"
+        "a name beside the wildcard"
     );
 }
 
-/// What a wildcard brought, too; and of what there is not, it is said again.
+/// The resources that the wildcard got are sent again, and missing names are reported again.
 #[test]
-fn s35_a_name_that_takes_the_place_of_everything_is_sent_again() {
+fn s35_name_that_replaces_the_wildcard_is_sent_again() {
     let world = World::of(&CDS, &["A=1", "B=1"]);
     for first in [&[][..], &["*"]] {
         let mut stream = synced(&world, &CDS, first);
@@ -122,7 +123,7 @@ fn s35_a_name_that_takes_the_place_of_everything_is_sent_again() {
 }
 
 #[test]
-fn s36_everything_that_is_asked_for_again_is_sent_again() {
+fn s36_wildcard_subscribed_again_gets_all_resources() {
     let world = World::of(&CDS, &["A=1", "B=1"]);
     for first in [&[][..], &["*"]] {
         let mut stream = synced(&world, &CDS, first);
@@ -133,7 +134,7 @@ fn s36_everything_that_is_asked_for_again_is_sent_again() {
 }
 
 #[test]
-fn s37_nobody_hears_of_what_was_unsubscribed() {
+fn s37_unsubscribed_names_get_no_response() {
     let mut world = World::of(&EDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &EDS, &["A", "B"]);
     stream.change(&EDS, &[], &["B"]);
@@ -145,7 +146,7 @@ fn s37_nobody_hears_of_what_was_unsubscribed() {
 }
 
 #[test]
-fn s38_unsubscribing_what_was_never_asked_for_is_nothing() {
+fn s38_unsubscribing_an_unknown_name_gets_no_response() {
     let world = World::of(&EDS, &["A=1", "Q=1"]);
     let mut stream = synced(&world, &EDS, &["A"]);
     stream.change(&EDS, &[], &["Q"]);
@@ -153,7 +154,7 @@ fn s38_unsubscribing_what_was_never_asked_for_is_nothing() {
 }
 
 #[test]
-fn s39_a_name_that_leaves_a_wildcard_is_told_what_it_is() {
+fn s39_unsubscribed_name_beside_wildcard_gets_its_state() {
     let world = World::of(&CDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &CDS, &["*", "A", "Z"]);
     stream.change(&CDS, &[], &["A"]);
@@ -167,7 +168,7 @@ fn s39_a_name_that_leaves_a_wildcard_is_told_what_it_is() {
 }
 
 #[test]
-fn s40_legacy_wildcard_then_a_name_then_nothing() {
+fn s40_legacy_wildcard_then_name_then_no_names() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &CDS, &[]);
     stream.change(&CDS, &["A"], &[]);
@@ -188,7 +189,7 @@ fn s40_legacy_wildcard_then_a_name_then_nothing() {
 }
 
 #[test]
-fn s41_asking_for_everything_and_for_nothing_at_once_is_nothing() {
+fn s41_subscribe_and_unsubscribe_of_wildcard_is_no_wildcard() {
     let mut world = World::of(&CDS, &["A=1"]);
     let mut stream = Stream::delta();
     stream.change(&CDS, &["*"], &["*"]);

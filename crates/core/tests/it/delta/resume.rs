@@ -1,4 +1,4 @@
-//! A client that comes back and says what it has: S-42, S-43.
+//! Clients that reconnect with `initial_resource_versions`: S-42, S-43.
 
 use oxds_core::session::Config;
 use oxds_types::ResourceType;
@@ -7,7 +7,7 @@ use super::{CDS, EDS, has};
 use crate::support::{Stream, World};
 
 #[test]
-fn s42_a_wildcard_resumes_where_it_was() {
+fn s42_wildcard_resumes_from_initial_versions() {
     for resource_type in [ResourceType::LISTENER, CDS] {
         let world = World::of(&resource_type, &["A=1", "B=2"]);
         for names in [&[][..], &["*"]] {
@@ -15,14 +15,14 @@ fn s42_a_wildcard_resumes_where_it_was() {
             stream.resume(&resource_type, names, &has(&["A=1", "B=1", "X=1"]));
             let mut replies = stream.drain(&world);
             if resource_type == CDS {
-                // It may ask for routes yet, which may need X (S-52).
+                // The client may still subscribe to routes, which may refer to X (S-52).
                 stream.pass(Config::default().follow_up);
                 replies.extend(stream.drain(&world));
             }
-            let told = replies
+            let sent = replies
                 .into_iter()
                 .map(|reply| (reply.resources, reply.removed));
-            let (resources, removed): (Vec<_>, Vec<_>) = told.unzip();
+            let (resources, removed): (Vec<_>, Vec<_>) = sent.unzip();
             assert_eq!(
                 (resources.concat(), removed.concat()),
                 (vec!["B=2".into()], vec!["X".into()])
@@ -33,7 +33,7 @@ fn s42_a_wildcard_resumes_where_it_was() {
 }
 
 #[test]
-fn s42_names_resume_where_they_were() {
+fn s42_names_resume_from_initial_versions() {
     let world = World::of(&EDS, &["A=1", "B=2"]);
     let mut stream = Stream::delta();
     stream.resume(&EDS, &["A", "B", "X"], &has(&["A=1", "B=1", "X=1"]));
@@ -45,7 +45,7 @@ fn s42_names_resume_where_they_were() {
 }
 
 #[test]
-fn a_restart_on_the_same_data_sends_nothing_again() {
+fn server_restart_with_same_data_sends_no_resources() {
     let world = || World::of(&CDS, &["A=1", "B=1"]);
     let mut before = Stream::delta();
     before.change(&CDS, &[], &[]);
@@ -64,7 +64,7 @@ fn a_restart_on_the_same_data_sends_nothing_again() {
 }
 
 #[test]
-fn s43_versions_alone_ask_for_nothing() {
+fn s43_initial_versions_alone_are_no_subscription() {
     let mut world = World::of(&EDS, &["A=1"]);
     let mut stream = Stream::delta();
     stream.resume(&EDS, &[], &has(&["A=0"]));

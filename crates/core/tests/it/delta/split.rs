@@ -1,4 +1,4 @@
-//! A response that is too large for one message: S-50.
+//! Responses that are too large for one message: S-50.
 
 use oxds_core::snapshot::Limits;
 
@@ -6,7 +6,7 @@ use super::{CDS, EDS, synced};
 use crate::support::{Stream, World};
 
 #[test]
-fn s50_a_large_change_is_split() {
+fn s50_large_update_is_split() {
     let limits = Limits {
         message_bytes: 256 + 200,
         ..Limits::default()
@@ -28,22 +28,22 @@ fn s50_a_large_change_is_split() {
             nonces.push(reply.nonce.clone());
             got.extend(reply.resources.clone());
         }
-        assert_eq!(got, texts, "none twice, none forgotten");
+        assert_eq!(got, texts, "each exactly once");
         nonces.dedup();
         assert!(nonces.len() > 4, "each with its own nonce");
         assert!(stream.session.is_in_sync(&world.snapshot));
     }
 }
 
-/// Who refuses one part says nothing of the others.
+/// Given a split response, when the client NACKs one part, then only the resources of this part are NACKed.
 #[test]
-fn s50_a_part_that_is_refused_is_refused_alone() {
+fn s50_nack_of_one_part_does_not_affect_other_parts() {
     let limits = Limits {
         message_bytes: 256 + 100,
         ..Limits::default()
     };
     let texts = ["A=1", "B=1", "C=1"];
-    for (names, refused) in [(&[][..], 0), (&[], 1), (&[], 2), (&["A", "B", "C"], 1)] {
+    for (names, nacked) in [(&[][..], 0), (&[], 1), (&[], 2), (&["A", "B", "C"], 1)] {
         let mut world = World::with_limits(limits);
         world.set(&CDS, &texts);
         let mut stream = Stream::delta();
@@ -51,7 +51,7 @@ fn s50_a_part_that_is_refused_is_refused_alone() {
         for (at, text) in texts.iter().enumerate() {
             let part = stream.reply(&world);
             assert_eq!(part.resources, [*text]);
-            match at == refused {
+            match at == nacked {
                 true => stream.nack(&part, "no"),
                 false => stream.ack(&part),
             }
@@ -59,12 +59,12 @@ fn s50_a_part_that_is_refused_is_refused_alone() {
         stream.silent(&world);
         let rejections = stream.session.nacked_resources(&CDS);
         let rejections: Vec<_> = rejections.map(|(name, _)| &**name).collect();
-        assert_eq!(rejections, [&texts[refused][..1]]);
+        assert_eq!(rejections, [&texts[nacked][..1]]);
     }
 }
 
 #[test]
-fn s50_changes_during_a_split_response_follow_it() {
+fn s50_changes_during_a_split_response_are_sent_after_it() {
     let limits = Limits {
         message_bytes: 256 + 100,
         ..Limits::default()
@@ -76,12 +76,12 @@ fn s50_changes_during_a_split_response_follow_it() {
     let first = stream.reply(&world);
     world.set(&CDS, &["A=2", "-C"]);
     stream.ack(&first);
-    let told: Vec<_> = stream
+    let sent: Vec<_> = stream
         .drain(&world)
         .into_iter()
         .map(|r| (r.resources, r.removed))
         .collect();
-    let (resources, removed) = told
+    let (resources, removed) = sent
         .into_iter()
         .reduce(|mut all, (r, g)| {
             all.0.extend(r);
@@ -93,9 +93,9 @@ fn s50_changes_during_a_split_response_follow_it() {
     assert_eq!(removed, ["C"]);
 }
 
-/// Removals count too, whether they are shared by all sessions or concern this one only.
+/// Removals count towards the limit, whether all sessions share them or only one has them.
 #[test]
-fn s50_removals_are_split_as_well() {
+fn s50_removals_are_split_too() {
     let limits = Limits {
         message_bytes: 256 + 200,
         ..Limits::default()
@@ -131,10 +131,10 @@ fn s50_removals_are_split_as_well() {
             stream.ack(reply);
         }
         removed.sort();
-        assert_eq!(removed, names, "none twice, none forgotten");
+        assert_eq!(removed, names, "each exactly once");
         assert!(stream.session.is_in_sync(&other.snapshot));
     }
-    // Names that do not exist, asked for all at once.
+    // Names that do not exist, in one request.
     let empty = World::with_limits(limits);
     let mut stream = Stream::delta();
     stream.change(&EDS, &as_text, &[]);
@@ -148,7 +148,7 @@ fn s50_removals_are_split_as_well() {
 }
 
 #[test]
-fn s50_a_resource_beyond_the_limit_goes_alone_and_whole() {
+fn s50_resource_above_the_limit_is_sent_alone() {
     let limits = Limits {
         message_bytes: 256 + 100,
         ..Limits::default()
@@ -160,7 +160,7 @@ fn s50_a_resource_beyond_the_limit_goes_alone_and_whole() {
         let mut stream = Stream::delta();
         stream.change(&CDS, names, &[]);
         let replies = stream.drain(&world);
-        let told: Vec<_> = replies.into_iter().map(|reply| reply.resources).collect();
-        assert_eq!(told, [["A=1"], [&*large], ["C=1"]]);
+        let sent: Vec<_> = replies.into_iter().map(|reply| reply.resources).collect();
+        assert_eq!(sent, [["A=1"], [&*large], ["C=1"]]);
     }
 }

@@ -1,4 +1,4 @@
-//! What is new waits for what it needs: S-51, S-55.
+//! Additions wait for the resources that they refer to: S-51, S-55.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{CDS, EDS, LDS, RDS, also_ask, envoys, replace, resource_types, shop}
 use crate::support::{Edit, Stream};
 
 #[test]
-fn s51_one_update_is_sent_in_the_order_of_need() {
+fn s51_update_is_sent_in_make_before_break_order() {
     let world = shop();
     let mut stream = Stream::delta();
     for resource_type in [RDS, LDS, EDS, CDS] {
@@ -27,17 +27,17 @@ fn s51_one_update_is_sent_in_the_order_of_need() {
 }
 
 #[test]
-fn s51_a_route_waits_for_the_cluster_and_its_assignment() {
+fn s51_route_waits_for_acks_of_cluster_and_assignment() {
     let mut world = shop();
     for (is_delta, mut stream) in [false, true].into_iter().zip(envoys(&world)) {
         replace(&mut world);
         let cluster = stream.reply(&world);
         assert_eq!(cluster.resource_type(), "cds");
-        // As Envoy does: the request for the assignment, then the acknowledgement of the cluster.
+        // As Envoy does: first the request for the assignment, then the ACK of the cluster.
         also_ask(&mut stream, is_delta, "Y");
         stream.ack(&cluster);
         let assignment = stream.reply(&world);
-        assert_eq!(assignment.resources, ["Y=1"], "and not the route");
+        assert_eq!(assignment.resources, ["Y=1"], "the route must wait");
         stream.ack(&assignment);
         assert_eq!(stream.reply(&world).resources, ["main=2"]);
         world = shop();
@@ -45,7 +45,7 @@ fn s51_a_route_waits_for_the_cluster_and_its_assignment() {
 }
 
 #[test]
-fn s51_a_route_waits_for_the_request_that_follows_a_cluster() {
+fn s51_route_waits_for_the_eds_request_after_a_cluster() {
     let mut world = shop();
     for (is_delta, mut stream) in [false, true].into_iter().zip(envoys(&world)) {
         replace(&mut world);
@@ -62,9 +62,9 @@ fn s51_a_route_waits_for_the_request_that_follows_a_cluster() {
     }
 }
 
-/// A listener may hold its routes itself. It waits as a route does, be it one of all or asked for by name.
+/// A listener with inline routes waits as a route does, both for a wildcard and for names.
 #[test]
-fn s51_a_listener_with_routes_of_its_own_waits_too() {
+fn s51_listener_with_inline_routes_waits_for_clusters() {
     for names in [&[][..], &["front"]] {
         for mut stream in [Stream::sotw(), Stream::delta()] {
             let mut world = shop();
@@ -88,17 +88,17 @@ fn s51_a_listener_with_routes_of_its_own_waits_too() {
             also_ask(&mut stream, is_delta, "Y");
             stream.ack(&cluster);
             let assignment = stream.take(&world);
-            assert_eq!(assignment.resources, ["Y=1"], "and not the listener");
+            assert_eq!(assignment.resources, ["Y=1"], "the listener must wait");
             assert_eq!(stream.take(&world).resources, ["front=2"]);
         }
     }
 }
 
 #[test]
-fn s55_a_type_that_nobody_asked_for_delays_nothing() {
+fn s55_type_without_subscription_delays_nothing() {
     let mut world = shop();
     for is_delta in [false, true] {
-        // Listeners and routes only: the clusters come from elsewhere.
+        // Listeners and routes only: the clusters come from another source.
         let mut stream = if is_delta {
             Stream::delta()
         } else {
@@ -119,7 +119,7 @@ fn s55_a_type_that_nobody_asked_for_delays_nothing() {
 }
 
 #[test]
-fn s55_a_client_without_assignments_waits_no_longer_than_the_follow_up() {
+fn s55_client_without_eds_waits_only_for_the_follow_up() {
     let mut world = shop();
     let mut stream = Stream::delta();
     stream.change(&CDS, &[], &[]);
@@ -133,7 +133,7 @@ fn s55_a_client_without_assignments_waits_no_longer_than_the_follow_up() {
 }
 
 #[test]
-fn routes_do_not_starve_while_unrelated_clusters_come_and_go() {
+fn routes_do_not_starve_while_unrelated_clusters_change() {
     let mut world = shop();
     let [_, mut stream] = envoys(&world);
     for n in 0..20 {

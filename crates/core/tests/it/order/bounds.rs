@@ -1,4 +1,4 @@
-//! Nothing waits for ever, nor unseen: S-53.
+//! Holds are bounded in time, and visible: S-53.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{CDS, EDS, RDS, also_ask, envoys, held, replace, shop};
 use crate::support::Edit;
 
 #[test]
-fn s53_holding_is_bounded_and_reported() {
+fn s53_hold_timer_ends_and_is_reported() {
     for nack in [false, true] {
         let mut world = shop();
         for (is_delta, mut stream) in [false, true].into_iter().zip(envoys(&world)) {
@@ -22,15 +22,15 @@ fn s53_holding_is_bounded_and_reported() {
                 stream.nack(&route, "main: no");
             }
             stream.silent(&world);
-            // Other kinds flow meanwhile.
+            // Other resource types are sent meanwhile.
             world.apply(Edit::default().set(&EDS, "Y=2"));
             assert_eq!(stream.take(&world).resources, ["Y=2"]);
 
-            let patience = Config::default().hold;
-            stream.pass(patience / 2);
+            let hold_timer = Config::default().hold;
+            stream.pass(hold_timer / 2);
             stream.silent(&world);
             stream.events();
-            stream.pass(patience);
+            stream.pass(hold_timer);
             let reply = stream.poll(&world).remove(0);
             assert_eq!(reply.resource_type(), "cds");
             assert!(!reply.resources.contains(&"X=1".to_owned()));
@@ -45,11 +45,11 @@ fn s53_holding_is_bounded_and_reported() {
 }
 
 #[test]
-fn s53_an_update_that_waits_goes_in_the_end() {
+fn s53_held_update_is_sent_after_the_hold_timer() {
     let mut world = shop();
     for mut stream in envoys(&world) {
         replace(&mut world);
-        // The client never answers for its clusters.
+        // The client never ACKs its clusters.
         stream.reply(&world);
         stream.silent(&world);
         stream.pass(Config::default().hold);
@@ -65,7 +65,7 @@ fn s53_an_update_that_waits_goes_in_the_end() {
 }
 
 #[test]
-fn s53_what_is_held_back_is_told_with_its_cause() {
+fn s53_held_changes_are_listed_with_their_cause() {
     let mut world = shop();
     for (is_delta, mut stream) in [false, true].into_iter().zip(envoys(&world)) {
         replace(&mut world);

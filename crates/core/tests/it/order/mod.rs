@@ -21,7 +21,7 @@ const EDS: ResourceType = ResourceType::ENDPOINT;
 const LDS: ResourceType = ResourceType::LISTENER;
 const RDS: ResourceType = ResourceType::ROUTE;
 
-/// A listener, its route, one cluster and its assignment.
+/// Returns a world with a listener, its route, one cluster and its assignment.
 fn shop() -> World {
     let mut world = World::empty();
     world.apply(
@@ -34,7 +34,7 @@ fn shop() -> World {
     world
 }
 
-/// Cluster X is replaced by Y, and the route follows.
+/// Replaces cluster X by Y, and changes the route to Y.
 fn replace(world: &mut World) {
     world.apply(
         Edit::default()
@@ -46,7 +46,7 @@ fn replace(world: &mut World) {
     );
 }
 
-/// Both protocol variants, subscribed as Envoy does: clusters and listeners all, the others by name.
+/// Opens a SotW and a delta stream that subscribe as Envoy does: wildcards for clusters and listeners, names for the rest.
 fn envoys(world: &World) -> [Stream; 2] {
     let mut sotw = Stream::sotw();
     sotw.ask(&CDS, &[]);
@@ -71,7 +71,7 @@ fn envoys(world: &World) -> [Stream; 2] {
     })
 }
 
-/// The client asks for an assignment besides.
+/// Subscribes to one more assignment.
 fn also_ask(stream: &mut Stream, is_delta: bool, name: &str) {
     if is_delta {
         stream.send(delta(&EDS, &[name], &[]));
@@ -84,7 +84,7 @@ fn resource_types(replies: &[Reply]) -> Vec<&str> {
     replies.iter().map(Reply::resource_type).collect()
 }
 
-/// What is held back of a kind: the change, of what, and what it waits for.
+/// Returns the held changes of a resource type as text: the change, its resource, and the resource that it waits for.
 fn held(stream: &Stream, world: &World, resource_type: &ResourceType) -> Vec<String> {
     let text = |held: HeldBack| {
         let name = held.name.as_deref().unwrap_or("all");

@@ -1,4 +1,4 @@
-//! What is gone waits for what needs it: S-52; and S-69.
+//! Removals wait until no resource refers to them: S-52; atomic change sets: S-69.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{CDS, EDS, RDS, also_ask, envoys, replace, shop};
 use crate::support::{Edit, Stream};
 
 #[test]
-fn s52_a_cluster_leaves_only_after_its_route() {
+fn s52_cluster_is_removed_after_its_route_is_acked() {
     let mut world = shop();
     for (is_delta, mut stream) in [false, true].into_iter().zip(envoys(&world)) {
         replace(&mut world);
@@ -29,11 +29,11 @@ fn s52_a_cluster_leaves_only_after_its_route() {
         let replies = stream.poll(&world);
         replies.iter().for_each(|reply| stream.ack(reply));
         if is_delta {
-            let told: Vec<_> = replies
+            let sent: Vec<_> = replies
                 .iter()
                 .map(|r| (r.resource_type(), r.removed.join(" ")))
                 .collect();
-            assert_eq!(told, [("cds", "X".into()), ("eds", "X".into())]);
+            assert_eq!(sent, [("cds", "X".into()), ("eds", "X".into())]);
         } else {
             assert_eq!(replies[0].resources, ["Y=1"]);
             stream.ask(&EDS, &["Y"]);
@@ -51,8 +51,8 @@ fn s52_a_cluster_leaves_only_after_its_route() {
 }
 
 #[test]
-fn s52_a_client_that_asks_by_name_says_itself_when_a_cluster_may_leave() {
-    // gRPC: the route is accepted at once, and used when the new cluster is complete.
+fn s52_client_with_names_controls_cluster_removal() {
+    // gRPC ACKs the route at once, and uses it when the new cluster is complete.
     let mut world = shop();
     let mut stream = Stream::sotw();
     stream.ask(&RDS, &["main"]);
@@ -64,7 +64,7 @@ fn s52_a_client_that_asks_by_name_says_itself_when_a_cluster_may_leave() {
     assert_eq!(
         route.resources,
         ["main=2"],
-        "it waits for nothing that the client did not ask for"
+        "the client is not subscribed to Y"
     );
     stream.ack(&route);
     stream.silent(&world);
@@ -81,11 +81,11 @@ fn s52_a_client_that_asks_by_name_says_itself_when_a_cluster_may_leave() {
 }
 
 #[test]
-fn s52_what_nothing_refers_to_leaves_at_once() {
+fn s52_unreferenced_cluster_is_removed_at_once() {
     let mut world = shop();
     world.apply(Edit::default().with(&CDS, "Idle=1", &[]));
     for mut stream in envoys(&world) {
-        // The client never answers for its routes.
+        // The client never ACKs its routes.
         world.apply(Edit::default().with(&RDS, "main=2", &[(CDS, "X")]));
         stream.reply(&world);
         world.apply(Edit::default().set(&CDS, "-Idle"));
@@ -98,10 +98,10 @@ fn s52_what_nothing_refers_to_leaves_at_once() {
 }
 
 #[test]
-fn s69_a_change_set_is_seen_whole_by_everyone() {
+fn s69_change_set_is_sent_completely() {
     let mut world = shop();
     let [_, mut stream] = envoys(&world);
-    // A response is outstanding while the change is made; nothing of it may be seen half.
+    // A response is outstanding during the change. The change must not be split.
     world.apply(
         Edit::default()
             .with(&CDS, "X=2", &[(EDS, "X")])

@@ -1,4 +1,4 @@
-//! A client that was away while things changed: S-52, S-53.
+//! Clients that reconnect after changes: S-52, S-53.
 
 use oxds_core::session::{Config, Event, OverdueChange};
 
@@ -6,8 +6,8 @@ use super::{CDS, EDS, LDS, RDS, held, replace, shop};
 use crate::support::{Stream, World};
 
 #[test]
-fn s52_a_client_that_comes_back_by_name_learns_of_its_route_first() {
-    // While it was away, everything moved from X to Y.
+fn s52_returning_client_with_names_gets_its_route_first() {
+    // While the client was away, the configuration changed from X to Y.
     let mut world = shop();
     replace(&mut world);
     let mut stream = Stream::sotw();
@@ -17,14 +17,18 @@ fn s52_a_client_that_comes_back_by_name_learns_of_its_route_first() {
     let route = stream.reply(&world);
     assert_eq!(route.resources, ["main=2"]);
     stream.ack(&route);
-    assert_eq!(stream.take(&world).resources, [""; 0], "now X may go");
+    assert_eq!(
+        stream.take(&world).resources,
+        [""; 0],
+        "X can be removed now"
+    );
     stream.ask(&CDS, &["Y"]);
     assert_eq!(stream.take(&world).resources, ["Y=1"]);
 }
 
-/// Over delta it says what it has of all kinds, by name or not.
+/// A delta client reports its resources of all types, with names and with wildcards.
 #[test]
-fn s52_a_delta_client_that_comes_back_learns_of_its_route_first() {
+fn s52_returning_delta_client_gets_its_route_first() {
     let has = |text: &str| {
         let version = oxds_types::Version::of(text.as_bytes()).to_string();
         [(text.split('=').next().unwrap().to_owned(), version)]
@@ -43,15 +47,15 @@ fn s52_a_delta_client_that_comes_back_learns_of_its_route_first() {
         stream.resume(&LDS, &[], &has("front=1"));
         stream.resume(&RDS, &["main"], &has("main=1"));
         let replies = stream.drain(&world);
-        let told = replies.iter().map(|r| {
+        let sent = replies.iter().map(|r| {
             (
                 r.resource_type(),
                 r.resources.join(" "),
                 r.removed.join(" "),
             )
         });
-        let told: Vec<_> = told
-            .filter(|(_, told, gone)| !(told.is_empty() && gone.is_empty()))
+        let sent: Vec<_> = sent
+            .filter(|(_, sent, removed)| !(sent.is_empty() && removed.is_empty()))
             .collect();
         let expected = [
             ("eds", "Y=1", ""),
@@ -60,20 +64,21 @@ fn s52_a_delta_client_that_comes_back_learns_of_its_route_first() {
             ("eds", "", "X"),
         ];
         assert_eq!(
-            told,
-            expected.map(|(resource_type, told, gone)| (
+            sent,
+            expected.map(|(resource_type, sent, removed)| (
                 resource_type,
-                told.to_owned(),
-                gone.to_owned()
+                sent.to_owned(),
+                removed.to_owned()
             ))
         );
         assert!(stream.session.is_in_sync(&world.snapshot));
     }
 }
 
-/// Bounded, reported, and to be read; and of a client that asks for clusters only, soon over.
+/// Given a delta client that reports a deleted cluster, then its removal is held: briefly if the client subscribes to
+/// clusters only, else until the hold timer ends. The hold is listed and reported.
 #[test]
-fn s53_what_is_gone_since_a_delta_client_was_here_goes_in_the_end() {
+fn s53_pending_removal_of_a_returning_client_is_bounded() {
     let mut world = shop();
     replace(&mut world);
     let has = [("X".to_owned(), "what it had".to_owned())];
@@ -100,7 +105,7 @@ fn s53_what_is_gone_since_a_delta_client_was_here_goes_in_the_end() {
 }
 
 #[test]
-fn s53_a_client_that_comes_back_for_clusters_only_is_answered_soon() {
+fn s53_returning_client_with_cds_only_waits_briefly() {
     let world = World::of(&CDS, &["Y=1"]);
     let mut stream = Stream::sotw();
     stream.ask_again(&CDS, &["X", "Y"], "what it had");
@@ -110,7 +115,7 @@ fn s53_a_client_that_comes_back_for_clusters_only_is_answered_soon() {
 }
 
 #[test]
-fn s53_a_first_answer_that_is_held_back_says_what_for() {
+fn s53_held_first_response_is_listed_with_its_cause() {
     let mut world = shop();
     replace(&mut world);
     let mut stream = Stream::sotw();

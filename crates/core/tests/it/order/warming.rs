@@ -1,10 +1,10 @@
-//! A changed cluster gets its assignment again: S-54.
+//! The assignment of a changed cluster is sent again, to end warming: S-54.
 
 use super::{CDS, EDS, also_ask, envoys, resource_types, shop};
 use crate::support::{Edit, Stream};
 
 #[test]
-fn s54_a_changed_cluster_gets_its_assignment_again_and_only_that() {
+fn s54_changed_cluster_gets_only_its_assignment_again() {
     let mut world = shop();
     world.apply(
         Edit::default()
@@ -27,9 +27,9 @@ fn s54_a_changed_cluster_gets_its_assignment_again_and_only_that() {
     }
 }
 
-/// What the client refused, it would refuse again (S-80).
+/// The client would NACK the assignment again (S-80).
 #[test]
-fn s54_an_assignment_that_was_refused_does_not_come_again_with_its_cluster() {
+fn s54_nacked_assignment_is_not_sent_with_its_cluster() {
     let mut world = shop();
     for mut stream in envoys(&world) {
         world.apply(Edit::default().set(&EDS, "X=bad"));
@@ -42,7 +42,7 @@ fn s54_an_assignment_that_was_refused_does_not_come_again_with_its_cluster() {
 }
 
 #[test]
-fn s54_a_cluster_that_changed_while_the_client_was_away_gets_its_assignment_too() {
+fn s54_returning_client_gets_eds_of_changed_clusters() {
     let mut world = shop();
     world.apply(
         Edit::default()
@@ -70,8 +70,8 @@ fn s54_a_cluster_that_changed_while_the_client_was_away_gets_its_assignment_too(
             after.resume(&EDS, &["X", "Z"], eds);
             after.resume(&CDS, &[], cds);
             let replies = after.drain(&world);
-            let told: Vec<_> = replies.iter().map(|r| r.resources.join(" ")).collect();
-            assert_eq!(told, ["X=2", "X=1"]);
+            let sent: Vec<_> = replies.iter().map(|r| r.resources.join(" ")).collect();
+            assert_eq!(sent, ["X=2", "X=1"]);
         }
     }
 }

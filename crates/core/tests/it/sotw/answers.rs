@@ -1,4 +1,4 @@
-//! Who is answered, on a first stream and on later ones, and under which version: S-22 … S-29.
+//! Responses on first and later streams, and their versions: S-22 … S-29.
 
 use oxds_types::ResourceType;
 
@@ -9,7 +9,7 @@ use crate::support::{
 };
 
 #[test]
-fn s22_the_node_is_that_of_the_first_message() {
+fn s22_node_of_the_first_request_is_kept() {
     let world = World::of(&CDS, &["A=1"]);
     let mut stream = Stream::sotw();
     let mut request = sotw(&CDS, &[]);
@@ -23,7 +23,7 @@ fn s22_the_node_is_that_of_the_first_message() {
 }
 
 #[test]
-fn s23_types_do_not_touch_each_other() {
+fn s23_resource_types_are_independent() {
     let mut world = World::of(&CDS, &["A=1"]);
     world.set(&EDS, &["A=other"]);
     let mut stream = Stream::sotw();
@@ -47,7 +47,7 @@ fn s23_types_do_not_touch_each_other() {
 }
 
 #[test]
-fn s24_a_wildcard_that_is_up_to_date_needs_no_answer() {
+fn s24_up_to_date_wildcard_gets_no_response() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);
     let mut stream = Stream::sotw();
     stream.ask(&CDS, &[]);
@@ -66,7 +66,7 @@ fn s24_a_wildcard_that_is_up_to_date_needs_no_answer() {
 }
 
 #[test]
-fn s24_a_part_of_the_type_has_another_version_than_the_whole() {
+fn s24_named_subset_has_its_own_version() {
     let world = World::of(&CDS, &["A=1", "B=1"]);
     let mut named = Stream::sotw();
     named.ask(&CDS, &["A"]);
@@ -77,7 +77,7 @@ fn s24_a_part_of_the_type_has_another_version_than_the_whole() {
 }
 
 #[test]
-fn s25_names_are_answered_after_a_reconnect_at_the_same_version() {
+fn s25_names_get_a_response_after_reconnect_at_same_version() {
     let world = World::of(&EDS, &["A=1"]);
     let mut stream = Stream::sotw();
     stream.ask(&EDS, &["A"]);
@@ -88,7 +88,7 @@ fn s25_names_are_answered_after_a_reconnect_at_the_same_version() {
 }
 
 #[test]
-fn s26_a_request_before_any_data_is_answered_when_there_is_some() {
+fn s26_request_before_data_is_answered_when_data_arrives() {
     let version = {
         let mut stream = Stream::sotw();
         stream.ask(&CDS, &[]);
@@ -102,12 +102,12 @@ fn s26_a_request_before_any_data_is_answered_when_there_is_some() {
     assert_eq!(
         stream.take(&world).resources,
         ["A=1"],
-        "though the version is the same"
+        "the version is the same"
     );
 }
 
 #[test]
-fn s27_of_a_type_without_data_a_wildcard_hears_so() {
+fn s27_wildcard_of_an_empty_type_gets_an_empty_response() {
     let world = World::empty();
     for resource_type in [CDS, ResourceType::LISTENER] {
         let mut stream = Stream::sotw();
@@ -122,7 +122,7 @@ fn s27_of_a_type_without_data_a_wildcard_hears_so() {
 }
 
 #[test]
-fn s28_nonces_are_unique_on_the_stream() {
+fn s28_nonces_are_unique_per_stream() {
     let mut world = World::of(&CDS, &["A=1"]);
     world.set(&EDS, &["A=1"]);
     let mut stream = Stream::sotw();
@@ -140,7 +140,7 @@ fn s28_nonces_are_unique_on_the_stream() {
 }
 
 #[test]
-fn s29_equal_content_has_equal_versions_whatever_the_way_there() {
+fn s29_equal_content_has_equal_versions() {
     let version = |world: &World, names: &[&str]| {
         let mut stream = Stream::sotw();
         stream.ask(&CDS, names);
@@ -158,7 +158,7 @@ fn s29_equal_content_has_equal_versions_whatever_the_way_there() {
 }
 
 #[test]
-fn a_change_that_is_taken_back_before_it_is_sent_is_no_change() {
+fn change_reverted_before_it_is_sent_gets_no_response() {
     let mut world = World::of(&CDS, &["A=1"]);
     let mut stream = synced(&world, &CDS, &[]);
     world.set(&CDS, &["A=2"]);
@@ -167,7 +167,7 @@ fn a_change_that_is_taken_back_before_it_is_sent_is_no_change() {
 }
 
 #[test]
-fn a_revert_brings_the_old_content_to_a_client_that_has_the_new() {
+fn revert_is_sent_to_a_client_with_the_new_content() {
     for (resource_type, names) in [(CDS, vec![]), (CDS, vec!["A"]), (EDS, vec!["A"])] {
         let mut world = World::of(&resource_type, &["A=1"]);
         let mut stream = synced(&world, &resource_type, &names);

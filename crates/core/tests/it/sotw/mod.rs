@@ -11,7 +11,7 @@ use crate::support::{Stream, World};
 const CDS: ResourceType = ResourceType::CLUSTER;
 const EDS: ResourceType = ResourceType::ENDPOINT;
 
-/// A stream that is in sync with the world, all of one kind or some names of it.
+/// Opens a stream that is in sync with the world, subscribed to all resources of a type or to some names.
 fn synced(world: &World, resource_type: &ResourceType, names: &[&str]) -> Stream {
     let mut stream = Stream::sotw();
     stream.ask(resource_type, names);

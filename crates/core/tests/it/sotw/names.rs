@@ -1,4 +1,4 @@
-//! What a request asks for, and what that is answered with: S-1 … S-16, S-21.
+//! Names in requests, and the responses to them: S-1 … S-16, S-21.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{CDS, EDS, synced};
 use crate::support::{Stream, World, stream::sotw};
 
 #[test]
-fn s1_a_first_request_without_names_gets_all() {
+fn s1_first_request_without_names_gets_all_resources() {
     let world = World::of(&CDS, &["A=1", "B=1", "C=1"]);
     let mut stream = Stream::sotw();
     stream.ask(&CDS, &[]);
@@ -22,7 +22,7 @@ fn s1_a_first_request_without_names_gets_all() {
 }
 
 #[test]
-fn s2_an_ack_is_followed_by_nothing() {
+fn s2_ack_gets_no_response() {
     let world = World::of(&CDS, &["A=1"]);
     let mut stream = Stream::sotw();
     stream.ask(&CDS, &[]);
@@ -33,7 +33,7 @@ fn s2_an_ack_is_followed_by_nothing() {
 }
 
 #[test]
-fn s3_s4_s5_any_change_of_a_wildcard_yields_the_full_state() {
+fn s3_s4_s5_wildcard_gets_all_resources_on_any_change() {
     let mut world = World::of(&CDS, &["A=1", "B=1", "C=1"]);
     let mut stream = synced(&world, &CDS, &[]);
     world.set(&CDS, &["A=2"]);
@@ -48,7 +48,7 @@ fn s3_s4_s5_any_change_of_a_wildcard_yields_the_full_state() {
 }
 
 #[test]
-fn s6_named_clusters_come_all_together() {
+fn s6_named_clusters_are_sent_together() {
     let mut world = World::of(&CDS, &["A=1", "B=1", "C=1", "D=1"]);
     let mut stream = Stream::sotw();
     stream.ask(&CDS, &["B", "D"]);
@@ -56,13 +56,17 @@ fn s6_named_clusters_come_all_together() {
     world.set(&CDS, &["B=2"]);
     assert_eq!(stream.take(&world).resources, ["B=2", "D=1"]);
     world.set(&CDS, &["-D"]);
-    assert_eq!(stream.take(&world).resources, ["B=2"], "absence is removal");
+    assert_eq!(
+        stream.take(&world).resources,
+        ["B=2"],
+        "a missing resource was deleted"
+    );
     world.set(&CDS, &["A=2"]);
     stream.silent(&world);
 }
 
 #[test]
-fn s7_named_assignments_come_as_they_change() {
+fn s7_named_assignments_are_sent_when_they_change() {
     for resource_type in [ResourceType::ENDPOINT, ResourceType::ROUTE] {
         let mut world = World::of(&resource_type, &["A=1", "B=1", "C=1", "D=1"]);
         let mut stream = Stream::sotw();
@@ -74,7 +78,7 @@ fn s7_named_assignments_come_as_they_change() {
 }
 
 #[test]
-fn s8_a_name_that_does_not_exist_comes_when_it_does() {
+fn s8_missing_name_is_sent_when_it_is_created() {
     let mut world = World::of(&EDS, &["A=1"]);
     let mut stream = Stream::sotw();
     stream.ask(&EDS, &["A", "Z"]);
@@ -84,7 +88,7 @@ fn s8_a_name_that_does_not_exist_comes_when_it_does() {
 }
 
 #[test]
-fn s8_of_names_that_do_not_exist_there_is_nothing_to_say() {
+fn s8_unknown_names_get_no_response() {
     let mut world = World::empty();
     let mut stream = Stream::sotw();
     stream.ask(&EDS, &["Z"]);
@@ -94,7 +98,7 @@ fn s8_of_names_that_do_not_exist_there_is_nothing_to_say() {
 }
 
 #[test]
-fn s9_an_added_name_is_sent_though_no_version_changed() {
+fn s9_added_name_is_sent_at_the_same_version() {
     let world = World::of(&EDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &EDS, &["A"]);
     stream.ask(&EDS, &["A", "B"]);
@@ -103,7 +107,7 @@ fn s9_an_added_name_is_sent_though_no_version_changed() {
 
 /// "even if it previously sent those resources without having been asked for them" (xDS protocol).
 #[test]
-fn s9_a_name_that_takes_the_place_of_everything_is_sent_again() {
+fn s9_name_that_replaces_the_wildcard_is_sent_again() {
     let world = World::of(&CDS, &["A=1", "B=1"]);
     for first in [&[][..], &["*"]] {
         let mut stream = synced(&world, &CDS, first);
@@ -114,7 +118,7 @@ fn s9_a_name_that_takes_the_place_of_everything_is_sent_again() {
 }
 
 #[test]
-fn s10_a_name_that_left_and_came_back_is_sent_again() {
+fn s10_name_unsubscribed_and_added_again_is_sent_again() {
     let world = World::of(&EDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &EDS, &["A", "B"]);
     stream.ask(&EDS, &["B"]);
@@ -124,7 +128,7 @@ fn s10_a_name_that_left_and_came_back_is_sent_again() {
 }
 
 #[test]
-fn s11_other_names_change_unnoticed() {
+fn s11_changes_of_other_names_get_no_response() {
     let mut world = World::of(&EDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &EDS, &["A"]);
     world.set(&EDS, &["B=2"]);
@@ -134,7 +138,7 @@ fn s11_other_names_change_unnoticed() {
 }
 
 #[test]
-fn s12_no_names_any_more_is_no_subscription_any_more() {
+fn s12_empty_names_end_the_subscription() {
     for resource_type in [CDS, EDS] {
         let mut world = World::of(&resource_type, &["A=1"]);
         let mut stream = synced(&world, &resource_type, &["A"]);
@@ -148,7 +152,7 @@ fn s12_no_names_any_more_is_no_subscription_any_more() {
 }
 
 #[test]
-fn s13_the_legacy_wildcard_ends_with_the_first_names() {
+fn s13_names_end_the_legacy_wildcard() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &CDS, &[]);
     stream.ask(&CDS, &["*", "A"]);
@@ -157,7 +161,7 @@ fn s13_the_legacy_wildcard_ends_with_the_first_names() {
     assert_eq!(
         stream.take(&world).resources,
         ["A=1", "B=2"],
-        "still everything"
+        "the wildcard is still in effect"
     );
     stream.ask(&CDS, &["A"]);
     stream.drain(&world);
@@ -171,7 +175,7 @@ fn s13_the_legacy_wildcard_ends_with_the_first_names() {
 }
 
 #[test]
-fn s14_names_first_and_none_later_is_not_everything() {
+fn s14_empty_names_after_names_are_not_a_wildcard() {
     let world = World::of(&CDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &CDS, &["A"]);
     stream.ask(&CDS, &[]);
@@ -179,7 +183,7 @@ fn s14_names_first_and_none_later_is_not_everything() {
 }
 
 #[test]
-fn s15_a_stale_nonce_with_the_same_names_gets_nothing() {
+fn s15_stale_nonce_with_same_names_gets_no_response() {
     let mut world = World::of(&EDS, &["A=1"]);
     let mut stream = Stream::sotw();
     stream.ask(&EDS, &["A"]);
@@ -190,16 +194,16 @@ fn s15_a_stale_nonce_with_the_same_names_gets_nothing() {
     stream.silent(&world);
     assert!(
         stream.session.status()[0].waiting_since.is_some(),
-        "the second is unanswered"
+        "the second response has no answer yet"
     );
 }
 
 #[test]
-fn s16_a_stale_nonce_with_new_names_is_served_at_once() {
+fn s16_stale_nonce_with_new_names_gets_them_at_once() {
     let mut world = World::of(&EDS, &["A=1", "C=1"]);
     let mut stream = synced(&world, &EDS, &["A"]);
     world.set(&EDS, &["A=2"]);
-    // The client asks for C while A is on its way to it.
+    // The client subscribes to C while A is in flight.
     let mut request = sotw(&EDS, &["A", "C"]);
     request.response_nonce = "1".into();
     let in_flight = stream.reply(&world);
@@ -207,7 +211,7 @@ fn s16_a_stale_nonce_with_new_names_is_served_at_once() {
     stream.send(request);
     let reply = stream.reply(&world);
     assert_eq!(reply.resources, ["C=1"]);
-    // Both answers count.
+    // Both ACKs count.
     stream.ack(&in_flight);
     stream.ack(&reply);
     stream.silent(&world);
@@ -215,7 +219,7 @@ fn s16_a_stale_nonce_with_new_names_is_served_at_once() {
 }
 
 #[test]
-fn s21_of_two_requests_before_a_reply_the_latest_counts() {
+fn s21_latest_of_two_requests_before_a_response_counts() {
     let world = World::of(&EDS, &["A=1", "B=1"]);
     let mut stream = Stream::sotw();
     stream.ask(&EDS, &["A"]);

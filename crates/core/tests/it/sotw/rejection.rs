@@ -1,4 +1,4 @@
-//! What a client rejects: S-17 … S-20.
+//! NACKs: S-17 … S-20.
 
 use oxds_core::session::Event;
 
@@ -6,7 +6,7 @@ use super::{CDS, EDS, synced};
 use crate::support::{Stream, World};
 
 #[test]
-fn s17_s18_what_was_rejected_waits_for_a_change() {
+fn s17_s18_nacked_resource_is_sent_again_after_a_change() {
     let mut world = World::of(&CDS, &["A=1"]);
     let mut stream = synced(&world, &CDS, &[]);
     world.set(&CDS, &["A=bad"]);
@@ -20,7 +20,7 @@ fn s17_s18_what_was_rejected_waits_for_a_change() {
     );
     assert_ne!(
         status.sent, status.acked,
-        "the client goes on with the first one"
+        "the client continues to use the first version"
     );
     assert!(status.acked.is_some());
 
@@ -36,7 +36,7 @@ fn s17_s18_what_was_rejected_waits_for_a_change() {
 }
 
 #[test]
-fn s17_the_first_response_rejected_is_not_repeated_either() {
+fn s17_nacked_first_response_is_not_repeated() {
     for resource_type in [CDS, EDS] {
         let world = World::of(&resource_type, &["A=bad"]);
         let mut stream = Stream::sotw();
@@ -49,10 +49,10 @@ fn s17_the_first_response_rejected_is_not_repeated_either() {
 }
 
 #[test]
-fn s17_s80_a_full_state_leaves_out_what_was_rejected() {
+fn s17_s80_wildcard_response_omits_nacked_versions() {
     let mut world = World::of(&CDS, &["A=1", "B=1", "C=1"]);
     let mut stream = synced(&world, &CDS, &[]);
-    // One that the client has in another version, one that it never had.
+    // The client has another version of B, and never had D.
     world.set(&CDS, &["B=bad", "D=bad"]);
     let bad = stream.reply(&world);
     assert_eq!(bad.resources, ["A=1", "B=bad", "C=1", "D=bad"]);
@@ -65,12 +65,12 @@ fn s17_s80_a_full_state_leaves_out_what_was_rejected() {
     assert_eq!(
         reply.resources,
         ["A=2", "B=1", "C=1"],
-        "what the client goes on with"
+        "the versions that the client uses"
     );
     assert_eq!(
         stream.session.nacked_resources(&CDS).count(),
         2,
-        "an ACK of the rest changes nothing"
+        "an ACK of the other resources does not clear the NACKs"
     );
     assert_eq!(
         stream.session.resource_status(&CDS, "D").unwrap().acked,
@@ -82,10 +82,9 @@ fn s17_s80_a_full_state_leaves_out_what_was_rejected() {
     assert!(stream.session.is_in_sync(&world.snapshot));
 }
 
-/// The first response of a stream is refused for the sake of B: later ones, which go out for the sake of others, do
-/// not bring B again.
+/// Given a first response that was NACKed because of B, when other resources change, then the responses omit B.
 #[test]
-fn s17_p13_what_the_first_response_was_refused_for_stays_out_of_later_ones() {
+fn s17_p13_resource_nacked_in_first_response_is_omitted_later() {
     for names in [&[][..], &["A", "B"]] {
         let mut world = World::of(&CDS, &["A=1", "B=bad"]);
         let mut stream = Stream::sotw();
@@ -105,7 +104,7 @@ fn s17_p13_what_the_first_response_was_refused_for_stays_out_of_later_ones() {
 }
 
 #[test]
-fn s17_a_name_that_is_new_to_the_client_is_refused_once() {
+fn s17_nacked_added_name_is_sent_once() {
     let mut world = World::of(&CDS, &["A=1", "B=bad"]);
     let mut stream = synced(&world, &CDS, &["A"]);
     stream.ask(&CDS, &["A", "B"]);
@@ -115,9 +114,10 @@ fn s17_a_name_that_is_new_to_the_client_is_refused_once() {
     assert_eq!(stream.take(&world).resources, ["A=2"]);
 }
 
-/// The client refused B on an earlier stream and accepted the rest: its version says so.
+/// Given a client that NACKed B on an earlier stream and ACKed the rest, which its version shows, when it returns, then B
+/// is sent once more.
 #[test]
-fn s17_a_client_that_comes_back_without_it_refuses_it_once_more() {
+fn s17_returning_client_can_nack_a_missing_resource_again() {
     let mut world = World::of(&CDS, &["A=1"]);
     let mut earlier = Stream::sotw();
     earlier.ask(&CDS, &[]);
@@ -131,9 +131,10 @@ fn s17_a_client_that_comes_back_without_it_refuses_it_once_more() {
     assert_eq!(stream.take(&world).resources, ["A=2"]);
 }
 
-/// It may have a copy of B that still serves. Leaving B out would remove it: worse than refusing it again.
+/// Given a returning client that may use an older B, when B was NACKed, then the responses still have B: to omit B would
+/// remove it, which is worse than another NACK.
 #[test]
-fn s17_what_a_returning_client_may_have_is_not_taken_from_it() {
+fn s17_resource_of_a_returning_client_is_not_removed() {
     for names in [&[][..], &["A", "B"]] {
         let mut world = World::of(&CDS, &["A=1", "B=bad"]);
         let mut stream = Stream::sotw();
@@ -146,7 +147,7 @@ fn s17_what_a_returning_client_may_have_is_not_taken_from_it() {
 }
 
 #[test]
-fn s17_s80_a_named_full_state_leaves_out_what_was_rejected() {
+fn s17_s80_response_to_names_omits_nacked_versions() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &CDS, &["A", "B"]);
     world.set(&CDS, &["B=bad"]);
@@ -164,10 +165,10 @@ fn s17_s80_a_named_full_state_leaves_out_what_was_rejected() {
     );
 }
 
-/// The message names nobody, so both changes are suspects, and stay in the full state. Once that is accepted as a
-/// whole, nothing in it is refused any more.
+/// Given a NACK whose message names no resource, then both changed resources may be the cause, and both are sent again. An
+/// ACK of a later response clears both.
 #[test]
-fn s18_who_accepts_a_full_state_refuses_nothing_of_it() {
+fn s18_ack_of_all_resources_clears_all_nacks() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);
     let mut stream = synced(&world, &CDS, &[]);
     world.set(&CDS, &["A=bad", "B=2"]);
@@ -181,17 +182,14 @@ fn s18_who_accepts_a_full_state_refuses_nothing_of_it() {
 }
 
 #[test]
-fn s19_an_error_is_a_rejection_whatever_the_version() {
+fn s19_error_detail_is_a_nack_at_any_version() {
     let world = World::of(&EDS, &["A=1", "B=bad"]);
     let mut stream = Stream::sotw();
     stream.ask(&EDS, &["A"]);
     let first = stream.take(&world);
     stream.ask(&EDS, &["A", "B"]);
     let second = stream.reply(&world);
-    assert_eq!(
-        first.version, second.version,
-        "nothing changed at the server"
-    );
+    assert_eq!(first.version, second.version, "the server did not change");
     stream.nack(&second, "B is bad");
     let event = stream.events().pop().unwrap();
     assert!(matches!(event, Event::Nacked { resources, .. } if *resources == ["B".into()]));
@@ -199,7 +197,7 @@ fn s19_an_error_is_a_rejection_whatever_the_version() {
 }
 
 #[test]
-fn s20_a_rejection_with_added_names_gets_only_those() {
+fn s20_nack_with_added_names_gets_only_those() {
     for resource_type in [CDS, EDS] {
         let world = World::of(&resource_type, &["A=bad", "B=1"]);
         let mut stream = Stream::sotw();
