@@ -11,35 +11,35 @@ use crate::exit::{Exit, Failure};
 use crate::log::LogFormat;
 
 const LONG_ABOUT: &str = "\
-xDS for people who run it: a control plane over a folder of YAML, and the tools around it.
+xDS control plane and tools: serve a folder of YAML to Envoy and gRPC clients, check it, inspect it.
 
-xDS is how Envoy and gRPC learn where services are and how to reach them. `oxds serve` answers \
-them from files; `oxds call` asks as a gRPC client would.";
+Envoy and gRPC get the addresses of services and the rules to reach them over xDS. `oxds serve` is a \
+control plane that sends them the content of files; `oxds call` is a gRPC client.";
 
 const AFTER_LONG_HELP: &str = "\
-Begin here:
-  oxds demo                                    everything in one process, to look at and play with
-  oxds validate ./config                       check a folder, as CI would
-  oxds serve ./config                          serve it, and follow its changes
+Start here:
+  oxds demo                                    control plane, backends and clients in one process
+  oxds validate ./config                       check a folder, for example in CI
+  oxds serve ./config                          serve a folder, and follow its changes
   oxds bootstrap grpc --server 127.0.0.1:18000 > bootstrap.json
   GRPC_XDS_BOOTSTRAP=bootstrap.json oxds call xds:///checkout /shop.Checkout/Pay -n 100
-  oxds api check                               what this branch changes in a versioned protobuf API
+  oxds api check                               check the changes of a branch in a versioned API
 
 Results go to stdout, logs to stderr.
 
 Exit codes:
-  0  done, and all is well
-  1  done, and it is not: findings, failed calls, an address in use
-  2  not begun: wrong arguments, or an input they name is missing or malformed
-  3  `oxds api` only: the protos that were to be judged do not compile
+  0  completed without errors
+  1  completed with findings, failed calls, or an address in use
+  2  not started: wrong arguments, or an input file or folder is missing or malformed
+  3  `oxds api` only: the protos to check do not compile
 
 Environment:
-  RUST_LOG                    what is logged: `debug`, `oxds_server=debug,info`, …
-  NO_COLOR                    set to anything: no colours
+  RUST_LOG                    log filter: `debug`, `oxds_server=debug,info`, …
+  NO_COLOR                    no colours if set to any text
   GRPC_XDS_BOOTSTRAP          path of the bootstrap file, for `call`
-  GRPC_XDS_BOOTSTRAP_CONFIG   the bootstrap itself, if there is no file";
+  GRPC_XDS_BOOTSTRAP_CONFIG   bootstrap as JSON, for `call`, if there is no file";
 
-/// xDS for people who run it
+/// xDS control plane and tools
 #[derive(Debug, Parser)]
 #[command(
     name = "oxds",
@@ -51,14 +51,14 @@ Environment:
     disable_help_subcommand = true
 )]
 pub(crate) struct Cli {
-    /// The form of log lines on stderr
+    /// Format of log lines on stderr
     #[arg(
         long,
         global = true,
         value_enum,
         default_value_t,
         value_name = "FORMAT",
-        // After what the command itself takes.
+        // Last in the help, after the options of the command.
         display_order = 900
     )]
     log_format: LogFormat,
@@ -83,14 +83,14 @@ enum Command {
     Completions(completions::Args),
 }
 
-/// Reads the arguments of the process; help and mistakes are answered here.
+/// Parses the arguments of the process. Prints help and usage errors, and returns their exit code.
 pub(crate) fn parse() -> Result<Cli, Exit> {
     parse_from(std::env::args_os())
 }
 
 fn parse_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
     Cli::try_parse_from(arguments).map_err(|error| {
-        // A closed stdout or stderr changes nothing about the answer.
+        // A closed stdout or stderr does not change the exit code.
         let _ = error.print();
         if error.use_stderr() {
             Exit::Usage
@@ -101,7 +101,7 @@ fn parse_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit
 }
 
 impl Cli {
-    /// Runs the command.
+    /// Starts logging with the command's default filter, and runs the command.
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         match self.command {
             Command::Serve(args) => {
@@ -129,7 +129,7 @@ impl Cli {
             }
             Command::Csds(args) => csds::run(&args),
             Command::Demo(args) => {
-                // The table owns the terminal; it shows by itself what goes wrong.
+                // Log lines would break the live table, which shows errors itself.
                 crate::log::start(self.log_format, "off");
                 demo::run(args)
             }
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_teaches_by_example() {
+    fn every_command_help_has_examples() {
         for command in Cli::command().get_subcommands_mut() {
             let name = command.get_name().to_owned();
             let help = command.render_long_help().to_string();
@@ -167,9 +167,9 @@ mod tests {
         }
     }
 
-    /// What stands below a heading belongs there; what is of no group stands before all headings.
+    /// Security options have the heading "Security", and other options do not.
     #[test]
-    fn options_stand_below_the_heading_that_they_belong_to() {
+    fn security_options_are_under_their_heading() {
         let security = [
             "tls",
             "ca",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn help_fits_a_screen_of_a_hundred_columns() {
+    fn help_lines_have_at_most_100_columns() {
         let mut root = Cli::command();
         let mut helps = vec![root.render_long_help().to_string()];
         helps.extend(
@@ -206,13 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn global_options_stand_before_or_after_the_command() {
+    fn global_options_parse_before_and_after_command() {
         assert!(parse("oxds --log-format json validate x").is_ok());
         assert!(parse("oxds validate x --log-format json").is_ok());
     }
 
     #[test]
-    fn mistakes_are_usage_errors() {
+    fn wrong_arguments_are_usage_errors() {
         for line in ["oxds bogus", "oxds serve", "oxds validate x --format xml"] {
             assert_eq!(parse(line).err(), Some(Exit::Usage), "{line}");
         }

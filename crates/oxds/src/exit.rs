@@ -1,19 +1,19 @@
-//! How a command ends. The codes are documented in `docs/cli.md` and in `oxds --help`.
+//! Exit codes and errors of commands. The codes are documented in `docs/cli.md` and in `oxds --help`.
 
 use std::fmt::Display;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// What the exit code says.
+/// Result of a command, as an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The command did what it was asked, and all was well.
+    /// The command completed without errors (0).
     Success,
-    /// The command ran, and the answer is no: findings, failed calls, an address in use.
+    /// The command ran and completed with findings, failed calls, or an address in use (1).
     Negative,
-    /// The command could not begin: wrong arguments, or an input they name is missing or malformed.
+    /// The command did not start: wrong arguments, or a missing or malformed input (2).
     Usage,
-    /// `oxds api`: the protos that were to be judged do not compile.
+    /// The protos to check do not compile; `oxds api` only (3).
     Broken,
 }
 
@@ -28,7 +28,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command ended early, for people.
+/// Error that ended a command early, with a message for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
@@ -37,17 +37,17 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The command could not begin.
+    /// Returns a failure of a command that did not start.
     pub(crate) fn usage(message: impl Display) -> Self {
         Self::new(Exit::Usage, message)
     }
 
-    /// The command failed at its work.
+    /// Returns a failure of a command that did start.
     pub(crate) fn negative(message: impl Display) -> Self {
         Self::new(Exit::Negative, message)
     }
 
-    /// The protos that were to be judged do not compile.
+    /// Returns a failure for protos that do not compile.
     pub(crate) fn broken(message: impl Display) -> Self {
         Self::new(Exit::Broken, message)
     }
@@ -60,17 +60,17 @@ impl Failure {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds advice for the user.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
         self
     }
 
-    /// Says so on stderr, in the form that clap gives its own errors.
+    /// Prints the error on stderr, in the format of clap's errors.
     pub(crate) fn report(&self) {
         let mut stderr = std::io::stderr().lock();
-        // Nobody is left to tell when stderr is closed.
+        // If stderr is closed, no reader can get the message.
         let _ = writeln!(stderr, "error: {}", self.message);
         if let Some(hint) = &self.hint {
             let _ = writeln!(stderr, "\n  tip: {hint}");

@@ -1,4 +1,4 @@
-//! Logs, on stderr, so that stdout holds results alone.
+//! Logs on stderr, so that stdout has only results.
 
 use std::io::IsTerminal as _;
 
@@ -7,18 +7,18 @@ use tracing_subscriber::EnvFilter;
 
 use crate::terminal;
 
-/// The form of log lines.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people
+    /// Text for people
     #[default]
     Text,
-    /// One JSON object per line, for machines
+    /// One JSON object per line, for programs
     Json,
 }
 
-/// Starts logging. `RUST_LOG` decides what is logged, else `default`. What `RUST_LOG` says wrongly is
-/// passed over, and named on stderr.
+/// Starts logging with the filter of `RUST_LOG`, or `default` if it is not set. A malformed directive in
+/// `RUST_LOG` is ignored and reported on stderr.
 pub(crate) fn start(format: LogFormat, default: &str) {
     let wanted = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
     let filter = match wanted.as_str() {

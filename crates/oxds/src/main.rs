@@ -6,8 +6,8 @@
 //!                       results: output (stdout)  logs: log (stderr)
 //! ```
 //!
-//! A command is a module with its arguments and a `run`. It returns an [`Exit`](exit::Exit), or a
-//! [`Failure`](exit::Failure) that says what is wrong and where; nothing else ends the process.
+//! A command is a module with its arguments and a `run` function. `run` returns an [`Exit`](exit::Exit),
+//! or a [`Failure`](exit::Failure) with the error and its place. No other code ends the process.
 
 mod cli;
 mod commands;

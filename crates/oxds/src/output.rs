@@ -1,13 +1,13 @@
-//! Results, on stdout.
+//! Results on stdout.
 //!
-//! A reader that goes away (`oxds … | head`) is no error: what follows is dropped, and the exit
-//! code stays what it would have been. A full disk is an error.
+//! A closed pipe (`oxds … | head`) is not an error: later output is dropped, and the exit code does not
+//! change. A full disk is an error.
 
 use std::io::{self, ErrorKind, Write};
 
 use crate::exit::Failure;
 
-/// Stdout, until its reader is gone.
+/// Writer of results to stdout, until the reader closes it.
 #[derive(Debug)]
 pub(crate) struct Output {
     stdout: io::Stdout,
@@ -22,7 +22,7 @@ impl Output {
         }
     }
 
-    /// Writes and flushes, so that a program that reads along has it at once.
+    /// Writes and flushes, so that a program that reads the output gets it at once.
     pub(crate) fn write(&mut self, text: &str) -> Result<(), Failure> {
         if self.closed {
             return Ok(());
@@ -38,24 +38,24 @@ impl Output {
         }
     }
 
-    /// A line.
+    /// Writes a line.
     pub(crate) fn line(&mut self, line: &str) -> Result<(), Failure> {
         self.write(&format!("{line}\n"))
     }
 
-    /// A value as pretty JSON, and a line end.
+    /// Writes a value as pretty JSON, and a line end.
     pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(Failure::negative)?;
         self.line(&text)
     }
 
-    /// A value as YAML.
+    /// Writes a value as YAML.
     pub(crate) fn yaml(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
         let text = serde_saphyr::to_string(value).map_err(Failure::negative)?;
         self.write(&text)
     }
 
-    /// Whether the reader is gone.
+    /// Returns whether the reader closed stdout.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed
     }

@@ -1,4 +1,4 @@
-//! How far long work is, on a terminal.
+//! Progress of long work, on a terminal.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use oxds_server::dir::Progress;
 
-/// Folders below this size are read before anybody could look.
-const WORTH_SHOWING: usize = 1_000;
-/// Often enough to look alive, seldom enough to cost nothing.
+/// Smallest number of files for which progress is shown: fewer are read too fast to see it.
+const MIN_FILES: usize = 1_000;
+/// Time between two updates of the line: often enough for a person, seldom enough to cost nothing.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Work that is done by then needs no words.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time before the line appears. Shorter work shows none.
+const DELAY: Duration = Duration::from_secs(1);
 
-/// Does `work`; when it takes longer than a second, a line on stderr says what is done, and since
-/// when. Nothing without a terminal.
+/// Runs `work`. If it takes longer than a second and stderr is a terminal, a line on stderr shows `what`
+/// and the seconds so far.
 pub(crate) fn while_working<T>(what: &str, work: impl FnOnce() -> T) -> T {
     if !std::io::stderr().is_terminal() {
         return work();
@@ -32,8 +32,8 @@ pub(crate) fn while_working<T>(what: &str, work: impl FnOnce() -> T) -> T {
 
 fn draw_until(what: &str, ended: &Receiver<()>) {
     let began = Instant::now();
-    let mut wait = PATIENCE;
-    // It ends when the sender is dropped; nothing is ever sent.
+    let mut wait = DELAY;
+    // Nothing is sent: the loop ends when the sender is dropped.
     while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
         let mut stderr = std::io::stderr().lock();
         let _ = write!(stderr, "\r\x1b[K{what}, {} s", began.elapsed().as_secs());
@@ -47,17 +47,18 @@ fn draw_until(what: &str, ended: &Receiver<()>) {
     }
 }
 
-/// A line on stderr that counts files, and vanishes at the end; nothing without a terminal.
+/// Returns a callback that shows the number of files on a line of stderr and clears it at the end, or
+/// `None` without a terminal.
 pub(crate) fn on_terminal() -> Option<Progress> {
     if !std::io::stderr().is_terminal() {
         return None;
     }
     let drawn = Mutex::new(None::<Instant>);
     Some(Arc::new(move |done, total| {
-        if total < WORTH_SHOWING {
+        if total < MIN_FILES {
             return;
         }
-        // Whoever finds it busy has nothing newer to say; but the last one clears the line.
+        // While another thread draws, this count is old already. Only the last one must clear the line.
         let drawn = if done == total {
             drawn.lock().ok()
         } else {
@@ -65,7 +66,7 @@ pub(crate) fn on_terminal() -> Option<Progress> {
         };
         let Some(mut drawn) = drawn else { return };
         let mut stderr = std::io::stderr().lock();
-        // A progress line that cannot be drawn is nobody's loss.
+        // An error of stderr loses only the progress line.
         if done == total {
             let _ = write!(stderr, "\r\x1b[K");
         } else if drawn.is_none_or(|at| at.elapsed() >= EVERY) {

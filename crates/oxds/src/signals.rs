@@ -1,18 +1,18 @@
-//! The signals an operator sends.
+//! Signals from the operator.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Failure;
 
-/// SIGINT and SIGTERM: stop, in order.
+/// SIGINT and SIGTERM, which request an orderly stop.
 #[derive(Debug)]
-pub(crate) struct Stop {
+pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Stop {
-    /// From here on the signals no longer kill the process.
+impl StopSignals {
+    /// Starts to listen. From now on the signals do not kill the process.
     pub(crate) fn listen() -> Result<Self, Failure> {
         Ok(Self {
             interrupt: on(SignalKind::interrupt())?,
@@ -20,7 +20,7 @@ impl Stop {
         })
     }
 
-    /// Waits for the next one, and names it. Cancel safe.
+    /// Waits for the next signal and returns its name. Cancel-safe.
     pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
@@ -29,7 +29,7 @@ impl Stop {
     }
 }
 
-/// SIGHUP: read everything again.
+/// Starts to listen for SIGHUP, which requests a reload.
 pub(crate) fn reload() -> Result<Signal, Failure> {
     on(SignalKind::hangup())
 }

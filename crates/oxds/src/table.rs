@@ -1,17 +1,18 @@
-//! Tables of text, for people.
+//! Text tables for people.
 
 use std::fmt::Write as _;
 
 use terminal_size::{Width, terminal_size};
 
-/// What others said, as a part of one line: line breaks become spaces, and what a terminal would obey is only shown.
+/// Makes untrusted text safe for one line of a terminal: line breaks become spaces, control characters
+/// become U+FFFD.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
-    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    words.join(" ").chars().map(shown).collect()
+    let safe = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    words.join(" ").chars().map(safe).collect()
 }
 
-/// Rows under a head, in columns as wide as their widest cell. The last column is as long as it is.
+/// Rows below a head, in columns as wide as their widest cell. The last column is not padded.
 #[derive(Debug)]
 pub(crate) struct Table<const N: usize> {
     rows: Vec<[String; N]>,
@@ -24,7 +25,7 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// Adds a row, of cells in [`one_line`]; an empty one becomes a dash.
+    /// Adds a row. Cells pass through [`one_line`]; an empty cell becomes a dash.
     pub(crate) fn row(&mut self, cells: [String; N]) {
         self.rows.push(cells.map(|cell| match one_line(&cell) {
             cell if cell.is_empty() => "-".to_owned(),
@@ -32,12 +33,12 @@ impl<const N: usize> Table<N> {
         }));
     }
 
-    /// The rows, each cut at the terminal's width where stdout is one.
+    /// Returns the rows. If stdout is a terminal, each row is cut at its width.
     pub(crate) fn text(&self) -> String {
-        self.in_width(terminal_size().map(|(Width(columns), _)| usize::from(columns)))
+        self.text_in(terminal_size().map(|(Width(columns), _)| usize::from(columns)))
     }
 
-    fn in_width(&self, columns: Option<usize>) -> String {
+    fn text_in(&self, columns: Option<usize>) -> String {
         let mut widths = [0; N];
         for row in &self.rows {
             for (width, cell) in widths.iter_mut().zip(row) {
@@ -68,16 +69,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_they_must_be() {
+    fn columns_fit_their_widest_cell() {
         let mut table = Table::new(["NODE", "REASON"]);
         table.row(["edge-1".into(), "no such\n policy".into()]);
         table.row(["e".into(), String::new()]);
         assert_eq!(
-            table.in_width(None),
+            table.text_in(None),
             "NODE    REASON\nedge-1  no such policy\ne       -\n"
         );
         assert_eq!(
-            table.in_width(Some(10)),
+            table.text_in(Some(10)),
             "NODE    RE\nedge-1  no\ne       -\n"
         );
     }

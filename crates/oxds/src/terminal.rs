@@ -1,13 +1,14 @@
-//! What the terminal can and may show.
+//! Colours and text styles of the terminal.
 
-/// Whether colours are wanted: `NO_COLOR` set to anything but nothing says no (no-color.org).
+/// Returns whether colours are wanted: not if `NO_COLOR` is set to any text (no-color.org), and not on a
+/// dumb terminal.
 pub(crate) fn colour_wanted() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !no_color && !dumb
 }
 
-/// Dresses text, or leaves it plain.
+/// Adds colours and weight to text, or leaves it plain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
     colour: bool,
@@ -16,7 +17,7 @@ pub(crate) struct Style {
 impl Style {
     pub(crate) const PLAIN: Self = Self { colour: false };
 
-    /// For a terminal: with colours, unless they are not wanted.
+    /// Returns a style with colours, unless they are not wanted.
     pub(crate) fn for_terminal() -> Self {
         Self {
             colour: colour_wanted(),

@@ -1,4 +1,4 @@
-//! A unary gRPC call of bytes, without generated code.
+//! Unary gRPC calls of encoded messages, without generated code.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,65 +11,69 @@ use tonic::{Code, Status};
 use tower_service::Service as _;
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
-/// The most digits that the protocol allows in a `grpc-timeout`.
-const MOST: u128 = 99_999_999;
+/// Largest number in a `grpc-timeout`: the protocol allows eight digits.
+const MAX_TIMEOUT_VALUE: u128 = 99_999_999;
 
-/// What to call, again and again.
+/// A method with its request, which can be called many times.
 #[derive(Clone, Debug)]
 pub(crate) struct Method {
     path: PathAndQuery,
-    /// Compression flag, length, message: the body of every request.
+    /// Body of every request: compression flag, length, message.
     body: Bytes,
     timeout: Duration,
     timeout_header: HeaderValue,
 }
 
-/// How a call ended.
+/// Result of one call.
 #[derive(Clone, Debug)]
-pub(crate) struct Outcome {
-    /// What it ended with; a `Status` of code OK where it succeeded.
+pub(crate) struct CallOutcome {
+    /// The final status; code OK if the call succeeded.
     pub(crate) status: Status,
-    /// Which endpoint it went to, if it got so far.
+    /// The endpoint that the call was sent to, if one was picked.
     pub(crate) endpoint: Option<Arc<Picked>>,
+    /// Time from the call to the status.
     pub(crate) took: Duration,
 }
 
 impl Method {
-    /// `path` as `/pkg.Service/Method`, an encoded message, and the time that each call has.
+    /// Creates a method from a path as `/pkg.Service/Method`, an encoded message, and the deadline of
+    /// each call. The error says what is malformed.
     pub(crate) fn new(path: &str, message: &[u8], timeout: Duration) -> Result<Self, String> {
-        let length = u32::try_from(message.len()).map_err(|_| "message over 4 GiB".to_owned())?;
+        let length = u32::try_from(message.len())
+            .map_err(|_| "request message too large: expected less than 4 GiB".to_owned())?;
         let mut body = BytesMut::with_capacity(5 + message.len());
         body.put_u8(0);
         body.put_u32(length);
         body.put_slice(message);
         Ok(Self {
-            path: path.parse().map_err(|error| format!("{path:?}: {error}"))?,
+            path: path
+                .parse()
+                .map_err(|error| format!("malformed method {path:?}: {error}"))?,
             body: body.freeze(),
             timeout,
             timeout_header: grpc_timeout(timeout),
         })
     }
 
-    /// Calls it once. Never takes much longer than the timeout.
-    pub(crate) async fn call(&self, channel: &XdsChannel) -> Outcome {
+    /// Makes one call. Ends at most a second after the deadline.
+    pub(crate) async fn call(&self, channel: &XdsChannel) -> CallOutcome {
         let began = Instant::now();
-        // The channel keeps the deadline; this one is for a fault in the channel.
-        let patience = self.timeout + Duration::from_secs(1);
-        let answered = tokio::time::timeout(patience, self.answer(channel)).await;
-        let (status, endpoint) = answered.unwrap_or_else(|_| {
-            (
-                Status::deadline_exceeded("no answer, and no deadline kept by the channel"),
-                None,
-            )
+        // The channel enforces the deadline. The longer limit here is for a defect of the channel.
+        let limit = self.timeout + Duration::from_secs(1);
+        let responded = tokio::time::timeout(limit, self.send(channel)).await;
+        let (status, endpoint) = responded.unwrap_or_else(|_| {
+            let text =
+                "no response one second after the deadline, which the channel did not enforce";
+            (Status::deadline_exceeded(text), None)
         });
-        Outcome {
+        CallOutcome {
             status,
             endpoint,
             took: began.elapsed(),
         }
     }
 
-    async fn answer(&self, channel: &XdsChannel) -> (Status, Option<Arc<Picked>>) {
+    async fn send(&self, channel: &XdsChannel) -> (Status, Option<Arc<Picked>>) {
         let response = match channel.clone().call(self.request()).await {
             Ok(response) => response,
             Err(never) => match never {},
@@ -83,7 +87,7 @@ impl Method {
             Ok(body) => body
                 .trailers()
                 .and_then(Status::from_header_map)
-                .unwrap_or_else(|| Status::internal("the answer ends without a status")),
+                .unwrap_or_else(|| Status::internal("response ended without a grpc-status")),
         };
         (status, endpoint)
     }
@@ -101,7 +105,7 @@ impl Method {
     }
 }
 
-/// In the finest unit that fits.
+/// Formats a timeout in the finest unit whose value has eight digits or less.
 fn grpc_timeout(timeout: Duration) -> HeaderValue {
     let text = [
         (timeout.as_nanos(), 'n'),
@@ -109,15 +113,15 @@ fn grpc_timeout(timeout: Duration) -> HeaderValue {
         (timeout.as_millis(), 'm'),
     ]
     .into_iter()
-    .find(|(count, _)| *count <= MOST)
+    .find(|(count, _)| *count <= MAX_TIMEOUT_VALUE)
     .map_or_else(
-        || format!("{}S", u128::from(timeout.as_secs()).min(MOST)),
+        || format!("{}S", u128::from(timeout.as_secs()).min(MAX_TIMEOUT_VALUE)),
         |(count, unit)| format!("{count}{unit}"),
     );
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("1S"))
 }
 
-/// The name of a status code, as the protocol spells it.
+/// Returns the name of a status code, as the gRPC protocol spells it.
 pub(crate) fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
@@ -145,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_take_the_finest_unit_of_eight_digits() {
+    fn grpc_timeout_uses_finest_unit_of_eight_digits() {
         for (timeout, header) in [
             (Duration::from_millis(50), "50000000n"),
             (Duration::from_secs(5), "5000000u"),

@@ -1,4 +1,4 @@
-//! What CSDS says of a control plane's clients, or of a client itself.
+//! State of a control plane's clients, as CSDS reports it.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,51 +8,50 @@ use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ConfigStatus};
 use oxds_types::ResourceType;
 use serde::{Deserialize, Serialize};
 
-/// A client, and all that it should have.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Client {
+/// A client, and the resources that it subscribes to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ClientStatus {
     pub(crate) node: String,
     pub(crate) cluster: String,
-    pub(crate) resources: Vec<Held>,
+    pub(crate) resources: Vec<ClientResource>,
 }
 
-/// One resource, as a client has it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Held {
-    pub(crate) kind: String,
+/// State of one resource in a client.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ClientResource {
+    /// Short name of the type, or its type URL if it has none.
+    pub(crate) resource_type: String,
     pub(crate) name: String,
-    pub(crate) state: State,
-    /// The version that the client accepted last; empty if none.
-    pub(crate) acknowledged: String,
-    /// Why it refused what it was sent last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) refused: Option<Refused>,
+    pub(crate) state: SyncState,
+    /// The NACK of the last response, in state [`SyncState::Nacked`].
+    pub(crate) nacked: Option<NackedUpdate>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Refused {
+/// A version that a client NACKed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NackedUpdate {
     pub(crate) version: String,
     pub(crate) reason: String,
     pub(crate) seconds_ago: u64,
 }
 
-/// How far it is; the worse, the greater.
+/// Difference between a client and the control plane, in order of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub(crate) enum State {
-    /// The client accepted what is served now.
+pub(crate) enum SyncState {
+    /// The client accepted the current version.
     Synced,
-    /// It asked for a name that there is not.
+    /// The client subscribes to a name that does not exist.
     Missing,
-    /// It was sent nothing yet.
+    /// The control plane sent nothing yet.
     NotSent,
-    /// It was sent, or has, something else than what is served now.
+    /// The client has another version, or did not respond to the current one yet.
     Stale,
-    /// It refused what it was sent last.
+    /// The client NACKed the last response.
     Nacked,
 }
 
-impl State {
+impl SyncState {
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Synced => "SYNCED",
@@ -64,7 +63,7 @@ impl State {
     }
 }
 
-impl From<ClientConfig> for Client {
+impl From<ClientConfig> for ClientStatus {
     fn from(config: ClientConfig) -> Self {
         let node = config.node.unwrap_or_default();
         Self {
@@ -73,27 +72,27 @@ impl From<ClientConfig> for Client {
             resources: config
                 .generic_xds_configs
                 .into_iter()
-                .map(Held::from)
+                .map(ClientResource::from)
                 .collect(),
         }
     }
 }
 
-impl From<GenericXdsConfig> for Held {
+impl From<GenericXdsConfig> for ClientResource {
     fn from(config: GenericXdsConfig) -> Self {
         let state = match config.config_status() {
-            ConfigStatus::Synced => State::Synced,
-            ConfigStatus::Error => State::Nacked,
+            ConfigStatus::Synced => SyncState::Synced,
+            ConfigStatus::Error => SyncState::Nacked,
             ConfigStatus::NotSent
                 if config.client_status() == ClientResourceStatus::DoesNotExist =>
             {
-                State::Missing
+                SyncState::Missing
             }
-            ConfigStatus::NotSent => State::NotSent,
-            ConfigStatus::Stale | ConfigStatus::Unknown => State::Stale,
+            ConfigStatus::NotSent => SyncState::NotSent,
+            ConfigStatus::Stale | ConfigStatus::Unknown => SyncState::Stale,
         };
-        let kind = ResourceType::from_type_url(&config.type_url);
-        let refused = config.error_state.map(|error| Refused {
+        let resource_type = ResourceType::from_type_url(&config.type_url);
+        let nacked = config.error_state.map(|error| NackedUpdate {
             version: error.version_info,
             reason: error.details,
             seconds_ago: error
@@ -101,11 +100,10 @@ impl From<GenericXdsConfig> for Held {
                 .map_or(0, |at| seconds_since(at.seconds)),
         });
         Self {
-            kind: kind.map_or(config.type_url, |(kind, _)| kind.to_string()),
+            resource_type: resource_type.map_or(config.type_url, |(known, _)| known.to_string()),
             name: config.name,
             state,
-            acknowledged: config.version_info,
-            refused: refused.filter(|_| state == State::Nacked),
+            nacked: nacked.filter(|_| state == SyncState::Nacked),
         }
     }
 }

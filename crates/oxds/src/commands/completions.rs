@@ -1,4 +1,4 @@
-//! `oxds completions`: scripts that make the shell complete our arguments.
+//! `oxds completions`: completion scripts for shells.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
@@ -16,7 +16,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The shell to complete in
+    /// Shell to print the script for
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -1,4 +1,5 @@
-//! A control plane that is asked about its clients: by CSDS, which any may serve, or for the status page of ours.
+//! Connection to a control plane, for the state of its clients: over CSDS, which any server may have, or
+//! from the status page of `oxds serve`.
 
 use std::future::poll_fn;
 use std::path::PathBuf;
@@ -21,83 +22,86 @@ use tonic::transport::{Channel, Endpoint};
 use tower_service::Service;
 
 use super::bootstrap::check;
-use super::secure::ClientSecurity;
+use super::client_security::ClientSecurity;
 use crate::exit::Failure;
 
-/// To connect, and for each answer: enough for a hundred thousand resources.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time to connect, and time for each response: enough for a hundred thousand resources.
+const TIMEOUT: Duration = Duration::from_secs(20);
 const STATUS: &str = "/status.json";
-/// The longest answer: a million resources or so.
-pub(super) const MAX_ANSWER: usize = 256 << 20;
+/// Largest response in bytes: about a million resources.
+pub(super) const MAX_RESPONSE: usize = 256 << 20;
 
-/// Which control plane is asked.
+/// Options that select a control plane.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Address {
-    /// The control plane: what `oxds serve` printed after `grpc`
+pub(crate) struct ControlPlaneArgs {
+    /// Control plane: the address that `oxds serve` printed after `grpc`
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:18000", value_parser = host_and_port)]
     pub(crate) server: String,
-    /// A gRPC bootstrap, to ask its first server as the client that it is for
+    /// gRPC bootstrap file: connect to its first server, with its node and credentials
     #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "ClientSecurity"])]
     bootstrap: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) security: ClientSecurity,
 }
 
-impl Address {
-    /// The control plane, and who asks it unless a bootstrap says so: `client`.
+impl ControlPlaneArgs {
+    /// Returns the bootstrap of the file, or one for the server of the options, whose node `set_node`
+    /// sets.
     pub(crate) fn bootstrap(
         &self,
-        client: impl Fn(Builder) -> Builder,
+        set_node: impl Fn(Builder) -> Builder,
     ) -> Result<Bootstrap, Failure> {
         match &self.bootstrap {
             Some(file) => check::read(file),
             None => {
-                let builder = client(Bootstrap::builder(&self.server));
+                let builder = set_node(Bootstrap::builder(&self.server));
                 let built = self.security.apply(builder)?.build();
                 built.map_err(Failure::usage)
             }
         }
     }
 
-    /// The control plane.
+    /// Returns the server to connect to.
     pub(crate) fn server(&self) -> Result<Server, Failure> {
         first_server(&self.bootstrap(|builder| builder)?)
     }
 }
 
-/// An address of which gRPC's guess at a port would be wrong.
+/// Checks that an address has a port. gRPC would otherwise assume port 443.
 pub(super) fn host_and_port(text: &str) -> Result<String, String> {
     match text.contains(':') {
         true => Ok(text.to_owned()),
-        false => Err("a host and a port: 127.0.0.1:18000".to_owned()),
+        false => Err("expected a host and a port: 127.0.0.1:18000".to_owned()),
     }
 }
 
-/// The server of a bootstrap that is asked.
+/// Returns the first server of a bootstrap.
 pub(crate) fn first_server(bootstrap: &Bootstrap) -> Result<Server, Failure> {
     let server = bootstrap.servers().first();
-    let server = server.ok_or_else(|| Failure::usage("the bootstrap names no server"))?;
-    // Better than to be refused for want of them.
+    let server = server.ok_or_else(|| {
+        Failure::usage("bootstrap without a server: expected at least one in xds_servers")
+    })?;
+    // An error here is clearer than the server's UNAUTHENTICATED.
     if !server.call_credentials.is_empty() {
         let uri = &server.uri;
         return Err(Failure::usage(format_args!(
-            "{uri}: call credentials are not shown by this command"
+            "{uri}: this command does not support call credentials"
         )));
     }
     Ok(server.clone())
 }
 
-/// A control plane, or another process that serves CSDS.
+/// Connection to a control plane, or to another process that serves CSDS.
 #[derive(Debug, Clone)]
 pub(crate) struct ControlPlane(Channel);
 
 impl ControlPlane {
-    /// Connects.
+    /// Connects with the server's credentials.
     pub(crate) async fn connect(server: &Server) -> Result<Self, Failure> {
         connect(server).await.map(Self)
     }
 
-    /// What CSDS says of every client as it is now.
+    /// Fetches the current state of every client over CSDS.
     pub(crate) async fn client_status(
         &self,
         exclude_resource_contents: bool,
@@ -107,20 +111,20 @@ impl ControlPlane {
             exclude_resource_contents,
             ..ClientStatusRequest::default()
         };
-        let answer = client
-            .max_decoding_message_size(MAX_ANSWER)
+        let response = client
+            .max_decoding_message_size(MAX_RESPONSE)
             .fetch_client_status(request)
             .await?;
-        Ok(answer.into_inner().config)
+        Ok(response.into_inner().config)
     }
 
-    /// The status page; `None` if it is a control plane that has none.
+    /// Fetches the status page. Returns `None` if the control plane has none.
     pub(crate) async fn status_page(&self) -> Option<StatusPage> {
         self.fetch_status(Request::get(STATUS)).await
     }
 
-    /// The status page once it may be another than this one; `None` if it is the same still after `wait`, in whole
-    /// seconds, or there is none any more.
+    /// Fetches the status page when it differs from `known`. Returns `None` if it did not change during
+    /// `wait` (in whole seconds), or if there is no page any more.
     pub(crate) async fn next_status_page(
         &self,
         known: &StatusPage,
@@ -141,31 +145,31 @@ impl ControlPlane {
             return None;
         }
         let tag = response.headers().get(header::ETAG).cloned();
-        let body = Limited::new(response.into_body(), MAX_ANSWER);
+        let body = Limited::new(response.into_body(), MAX_RESPONSE);
         let body = body.collect().await.ok()?.to_bytes();
         Some(StatusPage { tag, body })
     }
 }
 
-/// What a control plane of ours says of itself and its clients: see `docs/status-json.md`.
+/// The status page of `oxds serve`: its form is in `docs/status-json.md`.
 #[derive(Debug, Clone)]
 pub(crate) struct StatusPage {
-    /// What tells it from the next.
+    /// The `ETag` of this content.
     tag: Option<HeaderValue>,
-    /// JSON.
+    /// The page as JSON.
     pub(crate) body: Bytes,
 }
 
-/// Connects as the server's credentials say.
 async fn connect(server: &Server) -> Result<Channel, Failure> {
     let authority = server.address.authority();
     let usage = |error| Failure::usage(format_args!("{authority}: {error}"));
     let mut endpoint = Endpoint::from_shared(format!("http://{authority}"))
         .map_err(usage)?
-        .connect_timeout(PATIENCE)
-        .timeout(PATIENCE);
+        .connect_timeout(TIMEOUT)
+        .timeout(TIMEOUT);
     if server.credentials.is_private() {
-        // tonic refuses https where it would not do TLS itself; this is what it says to the server.
+        // The connector below does TLS, and tonic rejects an https URI without its own TLS. So the URI
+        // is http, and only the origin that the server sees is https.
         let origin = format!("https://{authority}").parse();
         endpoint = endpoint
             .origin(origin.map_err(|error| Failure::usage(format_args!("{authority}: {error}")))?);
@@ -180,13 +184,13 @@ async fn connect(server: &Server) -> Result<Channel, Failure> {
     })
 }
 
-/// There is nobody.
+/// Returns the failure for a server that cannot be connected to.
 pub(super) fn unreachable(address: &str, cause: &str) -> Failure {
     Failure::negative(format_args!("cannot connect to {address}: {cause}"))
-        .hint("it is the address that `oxds serve` printed after `grpc`")
+        .hint("use the address that `oxds serve` printed after `grpc`")
 }
 
-/// Connects to the server, whatever it is asked for.
+/// Connects to its server and ignores the URI of the request.
 struct Connector(Server);
 
 impl Service<Uri> for Connector {
@@ -207,8 +211,10 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// An answer that is none.
-pub(crate) fn refused(status: &Status) -> Failure {
+/// Returns the failure for an error status of the server.
+pub(crate) fn rpc_failed(status: &Status) -> Failure {
     let (code, message) = (status.code(), status.message());
-    Failure::negative(format_args!("the server answered {code:?}: {message}"))
+    Failure::negative(format_args!(
+        "the server responded with {code:?}: {message}"
+    ))
 }

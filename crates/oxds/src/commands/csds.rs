@@ -1,4 +1,4 @@
-//! `oxds csds`: what a client says it holds.
+//! `oxds csds`: the resources of a client, by its own report.
 
 use oxds_types::codec::{Format, encode};
 use oxds_types::discovery::Any;
@@ -12,8 +12,8 @@ use envoy_types::pb::envoy::service::status::v3::{
 use oxds_client::Bootstrap;
 use oxds_types::ResourceType;
 
-use super::control_plane::{ControlPlane, first_server, host_and_port, refused};
-use super::secure::ClientSecurity;
+use super::client_security::ClientSecurity;
+use super::control_plane::{ControlPlane, first_server, host_and_port, rpc_failed};
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -25,22 +25,22 @@ const EXAMPLES: &str = "\
 Examples:
   oxds csds 127.0.0.1:50051                      # a gRPC application that serves CSDS
   oxds csds 127.0.0.1:50051 -o yaml              # with the contents of the resources
-  oxds csds 127.0.0.1:18000                      # a control plane, of all its clients
+  oxds csds 127.0.0.1:18000                      # a control plane, for all its clients
 
-STATUS is the client's word where it answers for itself (ACKED, NACKED, REQUESTED, DOES_NOT_EXIST), \
-the control plane's where that does (SYNCED, STALE, NOT_SENT, ERROR).
+STATUS from a client is ACKED, NACKED, REQUESTED or DOES_NOT_EXIST; from a control plane it is \
+SYNCED, STALE, NOT_SENT or ERROR.
 
-Exit codes: 0 nothing is NACKED or in ERROR, 1 something is, or nobody answers.";
+Exit codes: 0 no resource is NACKED or in ERROR; 1 at least one is, or there is no response.";
 
-/// Show what a client holds, asked by CSDS
+/// Print the resources of a client and their states, over CSDS
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The port on which the client serves CSDS
+    /// Address on which the client or control plane serves CSDS
     #[arg(value_name = "HOST:PORT", value_parser = host_and_port)]
     address: String,
-    /// The form of the result on stdout
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+    /// Format of the result on stdout
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: View,
     #[command(flatten)]
     security: ClientSecurity,
@@ -52,32 +52,32 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         let bootstrap = bootstrap.build().map_err(Failure::usage)?;
         let client = ControlPlane::connect(&first_server(&bootstrap)?).await?;
         let clients = client.client_status(args.output == View::Table).await;
-        clients.map_err(|status| refused(&status))
+        clients.map_err(|status| rpc_failed(&status))
     })?;
     let all = clients
         .iter()
         .flat_map(|client| &client.generic_xds_configs);
-    let exit = match all.clone().any(is_bad) {
+    let exit = match all.clone().any(is_error) {
         true => Exit::Negative,
         false => Exit::Success,
     };
     let mut output = Output::new();
     match args.output {
         View::Table => output.write(&table(&clients))?,
-        View::Yaml => output.write(&written(clients, Format::Yaml)?)?,
-        View::Json => output.write(&written(clients, Format::Json)?)?,
+        View::Yaml => output.write(&encoded(clients, Format::Yaml)?)?,
+        View::Json => output.write(&encoded(clients, Format::Json)?)?,
     }
     Ok(exit)
 }
 
-fn is_bad(config: &GenericXdsConfig) -> bool {
+fn is_error(config: &GenericXdsConfig) -> bool {
     config.config_status() == ConfigStatus::Error
         || config.client_status() == ClientResourceStatus::Nacked
 }
 
 fn table(clients: &[ClientConfig]) -> String {
     let head = [
-        "NODE", "SCOPE", "KIND", "NAME", "STATUS", "VERSION", "REASON",
+        "NODE", "SCOPE", "TYPE", "NAME", "STATUS", "VERSION", "REASON",
     ];
     let mut table = Table::new(head);
     for client in clients {
@@ -106,8 +106,8 @@ fn table(clients: &[ClientConfig]) -> String {
     table.text()
 }
 
-/// The whole answer, in the JSON mapping of its message.
-fn written(config: Vec<ClientConfig>, format: Format) -> Result<String, Failure> {
+/// Encodes the whole response in the JSON mapping of its message.
+fn encoded(config: Vec<ClientConfig>, format: Format) -> Result<String, Failure> {
     let response = ClientStatusResponse { config };
     let any = Any {
         type_url: RESPONSE.to_owned(),

@@ -1,34 +1,36 @@
-//! The folder that `oxds serve --files` writes into.
+//! The output folder of `oxds serve --files`.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
 
-/// Makes the folder `out`, unless what is written there would be read from `dir` again, or overwrite it.
+/// Creates the folder `out`. Fails if `out` and `dir` contain each other: the written files would be read
+/// again, or overwrite the source.
 pub(super) fn prepare(dir: &Path, out: &Path) -> Result<(), Failure> {
     let unusable = |error: io::Error| {
         let out = out.display();
-        Failure::usage(format_args!("--files: cannot write into {out}: {error}"))
+        Failure::usage(format_args!("--files: cannot write to {out}: {error}"))
     };
-    let (served, written) = (real(dir).map_err(unusable)?, real(out).map_err(unusable)?);
+    let served = resolved(dir).map_err(unusable)?;
+    let written = resolved(out).map_err(unusable)?;
     if served.starts_with(&written) || written.starts_with(&served) {
         let (dir, out) = (dir.display(), out.display());
-        let failure = Failure::usage(format_args!("--files: {out} and {dir} lie in each other"));
-        return Err(
-            failure.hint("what is served is written beside the folder that it is read from")
-        );
+        let failure = Failure::usage(format_args!(
+            "--files: {out} overlaps the served folder {dir}: expected a separate folder"
+        ));
+        return Err(failure.hint("choose a folder beside the served one"));
     }
     std::fs::create_dir_all(out).map_err(unusable)
 }
 
-/// Where a path leads, its links followed as far as there is something.
-fn real(path: &Path) -> io::Result<PathBuf> {
+/// Returns the absolute path with the links of its existing part resolved.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     for ancestor in path.ancestors() {
-        if let Ok(real) = ancestor.canonicalize() {
+        if let Ok(existing) = ancestor.canonicalize() {
             let rest = path.strip_prefix(ancestor).unwrap_or(Path::new(""));
-            return Ok(real.join(rest));
+            return Ok(existing.join(rest));
         }
     }
     Ok(path)
@@ -39,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s57_a_folder_is_not_written_into_itself() {
+    fn s57_overlapping_output_folder_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let config = dir.path().join("config");
         std::fs::create_dir(&config).unwrap();
@@ -57,7 +59,7 @@ mod tests {
         }
         assert!(
             std::fs::read_dir(&config).unwrap().next().is_none(),
-            "nothing was made there"
+            "nothing was created there"
         );
         for out in ["out", "new/out", "config-out"] {
             assert_eq!(prepare(&config, &at(out)), Ok(()), "{out:?}");
@@ -66,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_no_folder_to_write_into() {
+    fn output_path_that_is_a_file_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         std::fs::write(&file, "").unwrap();

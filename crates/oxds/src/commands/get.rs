@@ -1,4 +1,4 @@
-//! `oxds get`: what is served, or what a folder holds.
+//! `oxds get`: the resources of a control plane or of a folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,107 +12,115 @@ use oxds_types::{ApiVersion, ResourceType};
 use tokio::time::timeout;
 use tracing::error;
 
-use super::following::{Following, Trouble};
-use super::show::{self, Shown};
+use super::print::{self, NamedResource};
 use super::source;
+use super::subscription::{FollowError, Subscription};
 use super::{View, dir_options, duration, runtime, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// A large answer comes in several responses, one close behind the other.
+/// Time without another response after which the answer is complete: large answers come in several
+/// responses, one shortly after the other.
 const QUIET: Duration = Duration::from_millis(150);
 
 const EXAMPLES: &str = "\
 Examples:
-  oxds get clusters                              # what is served to a client, in a table
+  oxds get clusters                              # a table of the clusters served to a client
   oxds get cds checkout -o yaml
   oxds get listeners --node-id edge-1 --server 10.0.0.7:18000
-  oxds get clusters -o yaml --dir ./config       # what a folder holds, without a control plane
+  oxds get clusters -o yaml --dir ./config       # the clusters of a folder, without a control plane
 
-A control plane is asked by delta ADS, once. KIND is a short name (cds, eds, lds, rds, sds, …), the \
-name of a message (cluster, listener, …) or its full name.
+It sends one subscription to the control plane, by delta ADS. TYPE is a short name (cds, eds, lds, \
+rds, sds, …), the name of a message (cluster, listener, …) or its full name.
 
-Exit codes: 0 printed, 1 there is no resource NAME, the control plane does not answer, or files of \
-the folder have errors.";
+Exit codes: 0 printed; 1 resource NAME not found, no response from the control plane, or errors in \
+the files of the folder.";
 
-/// Show what is served, or what a folder holds
+/// Print the resources that a control plane serves, or those of a folder
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Of which kind
-    #[arg(value_name = "KIND", value_parser = source::resource_type)]
+    /// Resource type
+    #[arg(value_name = "TYPE", value_parser = source::resource_type)]
     resource_type: ResourceType,
-    /// Only the resource of this name
+    /// Print only the resource of this name
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// The form of the result on stdout
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+    /// Format of the resources on stdout
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: View,
-    /// A folder, instead of a control plane
+    /// Read a folder instead of a control plane
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server", "bootstrap", "node_id", "cluster"])]
     dir: Option<PathBuf>,
-    /// For how long to wait for the control plane's answer
+    /// Time to wait for the first response of the control plane
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
     timeout: Duration,
     #[command(flatten)]
-    source: source::Asking,
+    source: source::SourceArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let (mut found, exit) = match &args.dir {
-        Some(dir) => held(dir, &args.resource_type)?,
+        Some(dir) => from_folder(dir, &args.resource_type)?,
         None => {
             let bootstrap = args.source.bootstrap()?;
-            let served = runtime()?.block_on(served(args, &bootstrap))?;
+            let served = runtime()?.block_on(from_control_plane(args, &bootstrap))?;
             (served, Exit::Success)
         }
     };
     if let Some(name) = &args.name {
-        found.retain(|shown| shown.name == *name);
+        found.retain(|resource| resource.name == *name);
         if found.is_empty() {
             let resource_type = &args.resource_type;
             return Err(Failure::negative(format_args!(
-                "there is no {resource_type} {name:?}"
+                "{resource_type} {name:?} not found"
             )));
         }
     }
-    show::resources(&mut Output::new(), args.output, &args.resource_type, &found)?;
+    print::resources(&mut Output::new(), args.output, &args.resource_type, &found)?;
     Ok(exit)
 }
 
-/// What a control plane says, by differences: those tell at once that there is nothing.
-async fn served(args: &Args, bootstrap: &Bootstrap) -> Result<Vec<Shown>, Failure> {
+/// Fetches the resources of a control plane. Uses delta, because a delta server reports a missing
+/// resource at once, and a SotW server does not.
+async fn from_control_plane(
+    args: &Args,
+    bootstrap: &Bootstrap,
+) -> Result<Vec<NamedResource>, Failure> {
     let names = args.name.as_deref().map(Arc::from);
     let source = Source::ads();
-    let mut following = Following::start(
+    let mut subscription = Subscription::start(
         &source,
         bootstrap,
         &args.resource_type,
         names,
         Protocol::Delta,
     )?;
-    let first = timeout(args.timeout, following.next()).await;
+    let first = timeout(args.timeout, subscription.next()).await;
     first
         .map_err(|_| {
-            Failure::negative(format_args!("no answer from {}", following.uri()))
-                .hint("it may have nothing to say to this node: see --node-id")
+            Failure::negative(format_args!("no response from {}", subscription.uri()))
+                .hint("it may have no resources for this node: see --node-id")
         })?
-        .map_err(Trouble::into_failure)?;
-    // The stream stays open when all is said: quiet is the end.
-    while let Ok(more) = timeout(QUIET, following.next()).await {
-        more.map_err(Trouble::into_failure)?;
+        .map_err(FollowError::into_failure)?;
+    // The stream does not end after the last response: a pause means that the answer is complete.
+    while let Ok(more) = timeout(QUIET, subscription.next()).await {
+        more.map_err(FollowError::into_failure)?;
     }
-    let held = following.held();
+    let held = subscription.held();
     Ok(held
-        .map(|(name, held)| Shown {
+        .map(|(name, held)| NamedResource {
             name: name.to_string(),
             held: held.clone(),
         })
         .collect())
 }
 
-/// What a folder holds. Its errors are logged.
-fn held(dir: &Path, resource_type: &ResourceType) -> Result<(Vec<Shown>, Exit), Failure> {
+/// Reads the resources of a folder, and logs its errors.
+fn from_folder(
+    dir: &Path,
+    resource_type: &ResourceType,
+) -> Result<(Vec<NamedResource>, Exit), Failure> {
     let report = dir::load(dir, &dir_options(false, false)).map_err(|error| unreadable(&error))?;
     let errors = report.findings.iter();
     let errors = errors.filter(|finding| finding.severity == Severity::Error);
@@ -125,7 +133,7 @@ fn held(dir: &Path, resource_type: &ResourceType) -> Result<(Vec<Shown>, Exit), 
         .iter()
         .filter(|r| r.resource_type() == resource_type);
     let mut found: Vec<_> = of_type
-        .map(|resource| Shown {
+        .map(|resource| NamedResource {
             name: resource.name().to_string(),
             held: ObservedResource {
                 version: resource.version().to_string(),

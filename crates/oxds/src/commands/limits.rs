@@ -1,4 +1,4 @@
-//! The options of a server that bound what clients may cost it (S-77).
+//! Options of the server that limit the cost of clients (S-77).
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
@@ -7,53 +7,54 @@ use oxds_server::Limits;
 
 use super::duration;
 
-/// What clients may cost. What is not said is as the library has it.
+/// Limits for clients. Without an option the library's default applies.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {
-    /// Bytes of one request; 64 MiB unless told
+    /// Largest request, in bytes [default: 64 MiB]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     max_request_bytes: Option<NonZeroUsize>,
-    /// Connections at once; 100000 unless told
+    /// Open connections [default: 100000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_connections: Option<NonZeroUsize>,
-    /// Streams of discovery at once; 100000 unless told
+    /// Open discovery streams [default: 100000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_streams: Option<NonZeroUsize>,
-    /// Streams of discovery at once from one address; 20000 unless told
+    /// Open discovery streams per client address [default: 20000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_streams_per_peer: Option<NonZeroUsize>,
-    /// Calls at once on one connection; 128 unless told
+    /// Concurrent calls per connection [default: 128]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_streams_per_connection: Option<NonZeroU32>,
-    /// Requests per second that are read from one stream; 1000 unless told
+    /// Requests per second read from one stream [default: 1000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     request_rate: Option<NonZeroU32>,
-    /// How many requests a stream may send before that holds; 20000 unless told
+    /// Requests that a stream may send before that rate applies [default: 20000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     request_burst: Option<NonZeroU32>,
-    /// How long a connection may take to its first call, and a stream to its first request; 30s unless told
+    /// Time for the first call of a connection and the first request of a stream [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     first_request: Option<Duration>,
-    /// After how much silence a connection is asked for a sign of life; 30s unless told
+    /// Silence on a connection before the server sends a keepalive ping [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     keepalive: Option<Duration>,
-    /// How long that sign may take; 20s unless told
+    /// Time for the answer to a keepalive ping [default: 20s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     keepalive_timeout: Option<Duration>,
-    /// How long a Fetch or REST poll waits for a change; 800ms unless told
+    /// Time that a Fetch or REST poll waits for a change [default: 800ms]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     poll_hold: Option<Duration>,
-    /// How long at most, if it says itself how long; 60s unless told
+    /// Longest wait that a poll may request with `Prefer: wait` [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     poll_hold_max: Option<Duration>,
 }
 
 impl LimitArgs {
+    /// Returns the library's defaults with the options applied.
     pub(super) fn limits(&self) -> Limits {
         let mut limits = Limits::default();
-        let size = |said: Option<NonZeroUsize>| said.map(NonZeroUsize::get);
-        let count = |said: Option<NonZeroU32>| said.map(NonZeroU32::get);
+        let size = |option: Option<NonZeroUsize>| option.map(NonZeroUsize::get);
+        let count = |option: Option<NonZeroU32>| option.map(NonZeroU32::get);
         set(&mut limits.message_bytes, size(self.max_request_bytes));
         set(&mut limits.connections, size(self.max_connections));
         set(&mut limits.streams, size(self.max_streams));
@@ -76,6 +77,6 @@ impl LimitArgs {
     }
 }
 
-fn set<T: Copy>(limit: &mut T, said: Option<T>) {
-    *limit = said.unwrap_or(*limit);
+fn set<T: Copy>(limit: &mut T, option: Option<T>) {
+    *limit = option.unwrap_or(*limit);
 }

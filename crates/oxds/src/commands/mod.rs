@@ -1,24 +1,24 @@
-//! The commands, one module each: `Args` is its part of the command line, `run` does it.
+//! The commands, one module each: `Args` is its part of the command line, `run` carries it out.
 
 pub(crate) mod api;
 pub(crate) mod bootstrap;
 pub(crate) mod call;
+mod client_security;
 mod clients;
 pub(crate) mod completions;
 mod control_plane;
 pub(crate) mod csds;
 pub(crate) mod demo;
 mod files;
-mod following;
 pub(crate) mod get;
 mod limits;
-mod secure;
-mod security;
+mod print;
 pub(crate) mod serve;
-mod show;
+mod server_security;
 mod source;
 pub(crate) mod status;
-mod store;
+mod store_status;
+mod subscription;
 pub(crate) mod validate;
 pub(crate) mod wait;
 pub(crate) mod watch;
@@ -32,29 +32,29 @@ use oxds_server::dir;
 use crate::exit::Failure;
 use crate::progress;
 
-/// The form of results on stdout.
+/// Format of a report on stdout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Text for people
     #[default]
     Text,
-    /// One JSON document, for machines
+    /// One JSON document, for programs
     Json,
 }
 
-/// The form of what is shown of a control plane.
+/// Format of resources, changes or client states on stdout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum View {
-    /// Lines for people
+    /// Table for people
     #[default]
     Table,
-    /// YAML, as files have it
+    /// YAML, as in files of resources
     Yaml,
-    /// JSON, for machines
+    /// JSON, for programs
     Json,
 }
 
-/// How to read a folder.
+/// Returns the options for reading a folder, with progress on a terminal.
 fn dir_options(allow_unknown_fields: bool, strict: bool) -> dir::Options {
     let mut options = dir::Options::default();
     options.codec.allow_unknown_fields = allow_unknown_fields;
@@ -63,20 +63,21 @@ fn dir_options(allow_unknown_fields: bool, strict: bool) -> dir::Options {
     options
 }
 
-/// A folder that cannot be read at all.
+/// Returns the failure for a folder that cannot be read.
 fn unreadable(error: &dir::Error) -> Failure {
     Failure::usage(error)
 }
 
-/// A runtime for the commands that talk to the network.
+/// Starts a runtime, for the commands that use the network.
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::negative(format_args!("cannot start threads: {error}")))
+        .map_err(|error| Failure::negative(format_args!("cannot start the runtime: {error}")))
 }
 
-/// Reads `500ms`, `10s`, `1.5s`, `2m`; a bare number would leave the unit to guessing.
+/// Parses a duration: `500ms`, `10s`, `1.5s`, `2m`, `1h`. A number without a unit is an error, because
+/// the unit would be a guess.
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| c.is_ascii_alphabetic());
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
@@ -85,12 +86,12 @@ fn duration(text: &str) -> Result<Duration, String> {
         "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err("a number and its unit: 500ms, 10s, 2m".to_owned()),
+        _ => return Err("expected a number and a unit: 500ms, 10s, 2m".to_owned()),
     };
     let number = f64::from_str(number).map_err(|error| format!("{number:?}: {error}"))?;
     let duration = Duration::try_from_secs_f64(number * seconds).map_err(|e| e.to_string())?;
     if duration.is_zero() {
-        return Err("must be longer than nothing".to_owned());
+        return Err("expected a duration above zero".to_owned());
     }
     Ok(duration)
 }
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_units() {
+    fn durations_need_a_unit() {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));

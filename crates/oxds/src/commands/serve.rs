@@ -1,4 +1,4 @@
-//! `oxds serve`: a control plane over a folder.
+//! `oxds serve`: a control plane that serves a folder.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -11,70 +11,70 @@ use tracing::info;
 
 use super::files;
 use super::limits::LimitArgs;
-use super::security::SecurityArgs;
+use super::server_security::SecurityArgs;
 use super::{dir_options, duration, runtime, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::signals::{self, Stop};
+use crate::signals::{self, StopSignals};
 
 const EXAMPLES: &str = "\
 Examples:
   oxds serve ./config
   oxds serve ./config --grpc 0.0.0.0:18000 --http 127.0.0.1:18001
-  oxds serve ./config --grpc 127.0.0.1:0 --http 127.0.0.1:0       # ports of the system's choice
+  oxds serve ./config --grpc 127.0.0.1:0 --http 127.0.0.1:0       # free ports
 
-  curl http://127.0.0.1:18001/status.json      # who is connected, what they hold, what they refused
+  curl http://127.0.0.1:18001/status.json      # clients, their resources and their NACKs
   curl http://127.0.0.1:18001/metrics          # for Prometheus
 
-Once listening it prints the addresses, one per line: `grpc 127.0.0.1:18000`, `http 127.0.0.1:18001`.
+When the ports are open it prints one address per line: `grpc 127.0.0.1:18000`, `http 127.0.0.1:18001`.
 
-A saved file is served within a tenth of a second, together with the others saved with it. A file \
-with a mistake changes nothing of what it held before: the mistake is logged with its line, and \
-shown in /status.json and /metrics until mended.
+A saved file is served within a tenth of a second. Files that are saved together are served together. \
+An invalid file changes nothing: its last valid content stays served, and the error is in the log, in \
+/status.json and in /metrics, with file and line, until it is fixed.
 
-With --tls-client-ca clients must show a certificate, and --authorize says which nodes they may be:
+With --tls-client-ca clients need a certificate, and --authorize sets the nodes that they may use:
 
   rules:
   - identity: spiffe://prod/ns/shop/sa/*     # a URI or DNS name in the certificate
     nodes: [shop-*]                          # node ids; ** also matches across slashes
     groups: [shop]                           # node groups of such nodes
-    secrets: [shop-cert]                     # SDS secrets they may have
-    inspect: false                           # whether they may ask CSDS what others have
+    secrets: [shop-cert]                     # SDS secrets that they may request
+    inspect: false                           # true: they may request the state of all clients (CSDS)
 
-Files of certificates and rules that change are read again within ten seconds.
+Certificates and rules that change are read again within ten seconds.
 
-SIGTERM and SIGINT stop in order: calls end, clients go elsewhere. SIGHUP reads the folder, the \
-certificates and the rules again, at once.";
+SIGTERM and SIGINT stop in order: streams end and clients connect to another server. SIGHUP reads the \
+folder, the certificates and the rules again at once.";
 
 /// Serve a folder of resources to Envoy and gRPC clients, and follow its changes
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A folder of .yaml, .yml, .json, .textproto, .pb_text and .pb files, and of such folders
+    /// Folder of .yaml, .yml, .json, .textproto, .pb_text and .pb files; subfolders are included
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Where clients connect: xDS, gRPC health and reflection
+    /// Address for clients: xDS, gRPC health and reflection
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18000", value_parser = socket)]
     grpc: SocketAddr,
-    /// Where people and Prometheus look: /status.json, /metrics, /healthz, /readyz
+    /// Address for people and Prometheus: /status.json, /metrics, /healthz, /readyz
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18001", value_parser = socket)]
     http: SocketAddr,
-    /// Refuse references that lead nowhere, instead of warning
+    /// Treat references to missing resources as errors instead of warnings
     #[arg(long)]
     strict: bool,
-    /// Write what is served into this folder, too, for clients that read files: cds.json, eds/NAME.json, …
+    /// Also write the served resources to this folder, for clients that read files: cds.json, eds/NAME.json, …
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
-    /// How long clients may take to leave after SIGTERM; then they are cut off
+    /// Time for clients to disconnect after SIGTERM, before their connections are closed
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     drain: Duration,
-    /// What to do when clients refuse a change: go on serving it, or serve again what all had accepted
+    /// Reaction to a change that clients NACK: keep it, or roll back to the last version that all accepted
     #[arg(long, value_enum, default_value_t, value_name = "POLICY")]
     on_nack: OnNackPolicy,
-    /// How many nodes may refuse a change before `rollback` takes it back [default: 0]
+    /// Number of nodes that may NACK a change before `rollback` rolls it back [default: 0]
     #[arg(long, value_name = "NODES", allow_negative_numbers = true)]
     nack_threshold: Option<usize>,
-    /// Pass fields that this version of the API does not know, instead of refusing the file
+    /// Ignore fields that this version of the API does not have, instead of an error
     #[arg(long)]
     allow_unknown_fields: bool,
     #[command(flatten)]
@@ -85,10 +85,10 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum OnNackPolicy {
-    /// Clients keep what they had, whoever comes gets the change
+    /// Keep serving the change; clients that NACKed it keep their last accepted version
     #[default]
     Keep,
-    /// The resource returns to its last version that all clients accepted, until its file changes again
+    /// Serve the last version that all clients accepted, until the file changes again
     Rollback,
 }
 
@@ -97,7 +97,7 @@ impl Args {
         match (self.on_nack, self.nack_threshold) {
             (OnNackPolicy::Keep, None) => Ok(OnNack::Keep),
             (OnNackPolicy::Keep, Some(_)) => Err(Failure::usage(
-                "--nack-threshold says when a change is taken back, which only --on-nack rollback does",
+                "--nack-threshold has no effect without --on-nack rollback: expected both or neither",
             )),
             (OnNackPolicy::Rollback, threshold) => Ok(OnNack::Rollback {
                 threshold: threshold.unwrap_or_default(),
@@ -120,7 +120,8 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     let mut limits = args.limits.limits();
     limits.drain = args.drain;
     let security = args.security.open().map_err(Failure::usage)?;
-    let (mut stop, mut hangup, reload) = (Stop::listen()?, signals::reload()?, store.reload());
+    let (mut stop, mut hangup, reload) =
+        (StopSignals::listen()?, signals::reload()?, store.reload());
     let server = Server::builder()
         .grpc(args.grpc)
         .http(args.http)
@@ -143,7 +144,10 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     }
     let reloading = async {
         while hangup.recv().await.is_some() {
-            info!("SIGHUP: reading everything again");
+            info!(
+                signal = "SIGHUP",
+                "reloading folder, certificates and rules"
+            );
             reload.reload();
             security.reload();
         }
@@ -151,16 +155,17 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     };
     let stopped = async {
         tokio::select! {
-            // A SIGHUP before the last signal is still followed.
+            // Handles a SIGHUP that came before the stop signal.
             biased;
             () = reloading => {}
-            signal = stop.next() => info!("{signal}: stopping"),
+            signal = stop.next() => info!(signal, "shutting down"),
         }
     };
     server.run(stopped).await;
     Ok(Exit::Success)
 }
 
+/// Returns the failure for a port that cannot be opened, with advice for common causes.
 fn unbound(error: &BindError, http: SocketAddr) -> Failure {
     let option = match error.address == http {
         true => "http",
@@ -171,25 +176,24 @@ fn unbound(error: &BindError, http: SocketAddr) -> Failure {
         ErrorKind::AddrInUse => {
             let ip = error.address.ip();
             let any = SocketAddr::new(ip, 0);
-            failure.hint(format_args!(
-                "port 0 lets the system choose: --{option} {any}"
-            ))
+            failure.hint(format_args!("use port 0 for a free port: --{option} {any}"))
         }
         ErrorKind::AddrNotAvailable => failure.hint(format_args!(
-            "no interface of this machine has {}",
+            "no interface of this machine has the address {}",
             error.address.ip()
         )),
         _ => failure,
     }
 }
 
-/// Reads an address to listen at. Names are not looked up: which of their addresses is meant would be a guess.
+/// Parses an address to listen on. Host names are an error: the choice between their addresses would be a
+/// guess.
 fn socket(text: &str) -> Result<SocketAddr, String> {
-    let form = "an IP address and a port: 127.0.0.1:18000, [::1]:18000, or 0.0.0.0:18000 for all interfaces";
-    text.parse().map_err(|_| form.to_owned())
+    let expected = "expected an IP address and a port: 127.0.0.1:18000, [::1]:18000, or 0.0.0.0:18000 for all interfaces";
+    text.parse().map_err(|_| expected.to_owned())
 }
 
-/// What tells this process from its replicas, to clients that log whom they talk to.
+/// Returns the control plane identifier of this process, which clients may log: it differs per host.
 fn replica() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .or_else(|_| std::env::var("HOSTNAME"))

@@ -1,17 +1,17 @@
-//! Where `get` and `watch` take resources from: a control plane, asked as a client would.
+//! Options of `get` and `watch` that select a control plane and the node to connect as.
 
 use oxds_client::Bootstrap;
 use oxds_client::bootstrap::TransportPolicy;
 use oxds_types::ResourceType;
 
-use super::control_plane::Address;
-use super::secure::ClientSecurity;
+use super::client_security::ClientSecurity;
+use super::control_plane::ControlPlaneArgs;
 use crate::exit::Failure;
 
-/// Whom to ask, and who asks.
+/// Options for the control plane, the node and the API version.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Asking {
-    /// The node that is asked for: control planes may tell each something else
+pub(crate) struct SourceArgs {
+    /// Node id to connect as: control planes may send different resources to each node
     #[arg(
         long,
         value_name = "ID",
@@ -19,7 +19,7 @@ pub(crate) struct Asking {
         conflicts_with = "bootstrap"
     )]
     node_id: String,
-    /// The node's cluster
+    /// Cluster of the node
     #[arg(
         long,
         value_name = "NAME",
@@ -27,11 +27,11 @@ pub(crate) struct Asking {
         conflicts_with = "bootstrap"
     )]
     cluster: String,
-    /// The version of the API to ask in; auto: v3 if the bootstrap says that the server knows it, else v2
+    /// API version of the requests; auto: v3 if the bootstrap lists the server feature xds_v3, else v2
     #[arg(long, value_enum, default_value_t, value_name = "VERSION")]
     transport: Transport,
     #[command(flatten)]
-    address: Address,
+    control_plane: ControlPlaneArgs,
 }
 
 /// A [`TransportPolicy`], by its name on the command line.
@@ -43,11 +43,11 @@ enum Transport {
     Auto,
 }
 
-impl Asking {
-    /// Who asks, and whom: the first server.
+impl SourceArgs {
+    /// Returns the bootstrap with the node, the server and the API version.
     pub(crate) fn bootstrap(&self) -> Result<Bootstrap, Failure> {
         let bootstrap = self
-            .address
+            .control_plane
             .bootstrap(|client| client.node_id(&self.node_id).cluster(&self.cluster))?;
         let policy = match self.transport {
             Transport::V3 => TransportPolicy::V3Only,
@@ -57,12 +57,12 @@ impl Asking {
         Ok(bootstrap.with_transport(|_| policy))
     }
 
-    /// How to connect.
+    /// Returns the options for the connection.
     pub(crate) fn security(&self) -> &ClientSecurity {
-        &self.address.security
+        &self.control_plane.security
     }
 
-    /// Who asks, where it is not a control plane by gRPC that is asked.
+    /// Returns a bootstrap with only the node, for sources other than gRPC.
     pub(crate) fn without_server(&self) -> Result<Bootstrap, Failure> {
         let bootstrap = Bootstrap::without_servers();
         let bootstrap = bootstrap.node_id(&self.node_id).cluster(&self.cluster);
@@ -70,7 +70,7 @@ impl Asking {
     }
 }
 
-/// Reads a kind as people say it: `cds`, `cluster`, `clusters`, or the full name of a message.
+/// Parses a resource type: `cds`, `cluster`, `clusters`, or the full name of a message.
 pub(crate) fn resource_type(text: &str) -> Result<ResourceType, String> {
     if let Some(resource_type) = ResourceType::from_short_name(text) {
         return Ok(resource_type);
@@ -99,7 +99,10 @@ pub(crate) fn resource_type(text: &str) -> Result<ResourceType, String> {
             let names: Vec<_> = ResourceType::known()
                 .filter_map(|resource_type| resource_type.short_name())
                 .collect();
-            format!("one of {}, or the full name of a message", names.join(", "))
+            format!(
+                "expected one of {}, or the full name of a message",
+                names.join(", ")
+            )
         })
 }
 
@@ -108,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_read_as_people_say_them() {
+    fn resource_type_accepts_short_and_message_names() {
         for text in [
             "cds",
             "CDS",

@@ -1,4 +1,4 @@
-//! `oxds validate`: what `oxds serve` would say about a folder, without serving it.
+//! `oxds validate`: the checks of `oxds serve` on a folder, without a server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,30 +15,30 @@ use crate::output::Output;
 const EXAMPLES: &str = "\
 Examples:
   oxds validate ./config
-  oxds validate ./config --strict                    # in CI: references must lead somewhere
+  oxds validate ./config --strict                    # in CI: warnings fail, too
   oxds validate ./config --format json | jq -r '.findings[].file'
 
-Checked are syntax, field names and types, the rules of the API (`validate.rules`), names used \
-twice, and whether the routes, clusters and endpoints that are named exist. A finding begins with \
-one line that editors understand: `file:line:column: error: field.path: reason`.
+It checks syntax, field names and types, the rules of the API (`validate.rules`), duplicate names, and \
+references to missing routes, clusters and endpoints. A finding starts with one line that editors \
+parse: `file:line:column: error: field.path: reason`.
 
-Exit codes: 0 clean, 1 findings, 2 the folder cannot be read or the arguments are wrong.
-Warnings alone are clean, unless --strict.";
+Exit codes: 0 no errors, 1 errors, 2 the folder cannot be read or the arguments are wrong.
+Warnings do not change the exit code, except with --strict.";
 
 /// Check a folder of resources, as `serve` would read it
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The folder
+    /// Folder to check
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Let nothing pass: references that lead nowhere, deprecated fields, an empty folder
+    /// Fail on warnings, too: references to missing resources, deprecated fields, an empty folder
     #[arg(long)]
     strict: bool,
-    /// Pass fields that this version of the API does not know, instead of refusing the file
+    /// Ignore fields that this version of the API does not have, instead of an error
     #[arg(long)]
     allow_unknown_fields: bool,
-    /// The form of the findings on stdout
+    /// Format of the findings on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -49,13 +49,13 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut output = Output::new();
     match args.format {
         Format::Text => output.write(&text(&report))?,
-        Format::Json => output.json(&Json::of(&report))?,
+        Format::Json => output.json(&JsonReport::of(&report))?,
     }
     let bad = report.count(Severity::Error) > 0 || args.strict && !report.findings.is_empty();
     Ok(if bad { Exit::Negative } else { Exit::Success })
 }
 
-/// The findings, each with the lines it is about, and a line of counts.
+/// Returns the findings, each with its lines of the file, and a line of counts.
 fn text(report: &Report) -> String {
     let mut text = String::new();
     for finding in &report.findings {
@@ -64,17 +64,17 @@ fn text(report: &Report) -> String {
             text += &format!("{}\n", snippet.trim_end());
         }
     }
-    let resource_types: Vec<_> = by_type(report)
+    let counts: Vec<_> = count_by_type(report)
         .into_iter()
         .map(|(resource_type, count)| format!("{count} {resource_type}"))
         .collect();
-    let resource_types = if resource_types.is_empty() {
+    let counts = if counts.is_empty() {
         String::new()
     } else {
-        format!(" ({})", resource_types.join(", "))
+        format!(" ({})", counts.join(", "))
     };
     text += &format!(
-        "{}, {}{resource_types}: {}, {}\n",
+        "{}, {}{counts}: {}, {}\n",
         counted(report.files, "file"),
         counted(report.resources.len(), "resource"),
         counted(report.count(Severity::Error), "error"),
@@ -88,7 +88,8 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-fn by_type(report: &Report) -> BTreeMap<String, usize> {
+/// Counts the resources by the short name of their message.
+fn count_by_type(report: &Report) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for resource in &report.resources {
         let message = resource.resource_type().message();
@@ -98,9 +99,9 @@ fn by_type(report: &Report) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The report, for machines. Fields are added over time, never renamed.
+/// The report as JSON. Later versions may add fields, and do not rename any.
 #[derive(Debug, Serialize)]
-struct Json<'a> {
+struct JsonReport<'a> {
     files: usize,
     resources: BTreeMap<String, usize>,
     errors: usize,
@@ -116,17 +117,17 @@ struct JsonFinding<'a> {
     line: Option<u32>,
     column: Option<u32>,
     resource: Option<&'a str>,
-    /// Path to the field.
+    /// Path of the field in the resource.
     path: &'a str,
     rule: &'static str,
     message: &'a str,
 }
 
-impl<'a> Json<'a> {
+impl<'a> JsonReport<'a> {
     fn of(report: &'a Report) -> Self {
         Self {
             files: report.files,
-            resources: by_type(report),
+            resources: count_by_type(report),
             errors: report.count(Severity::Error),
             warnings: report.count(Severity::Warning),
             seconds: rounded(report.took),
@@ -150,7 +151,7 @@ impl<'a> JsonFinding<'a> {
     }
 }
 
-/// To the millisecond.
+/// Returns the duration in seconds, rounded to a millisecond.
 fn rounded(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e3).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! `oxds wait`: is my change live everywhere?
+//! `oxds wait`: waits until all clients have accepted the current resources.
 
 use std::time::Duration;
 
@@ -6,40 +6,39 @@ use clap::ValueEnum;
 use tokio::time::Instant;
 use tonic::Code;
 
-use super::clients::{Client, State};
-use super::control_plane::{Address, ControlPlane, StatusPage, refused};
-use super::store::{Finding, Store};
+use super::clients::{ClientStatus, SyncState};
+use super::control_plane::{ControlPlane, ControlPlaneArgs, StatusPage, rpc_failed};
+use super::store_status::{StoreFinding, StoreStatus};
 use super::{duration, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::table::one_line;
 
-/// After a change: others mostly come with it.
-const BREATH: Duration = Duration::from_millis(50);
-/// Between two questions to a control plane that does not tell of changes: quick for a person, light for who has
-/// thousands of clients.
-const PAUSE: Duration = Duration::from_millis(200);
-/// For how long it is asked at once to tell of a change.
-const LONG: Duration = Duration::from_secs(10);
+/// Pause after a change, because several changes mostly come together.
+const SETTLE: Duration = Duration::from_millis(50);
+/// Pause between two polls of a control plane without a status page: short for a person, and cheap for a
+/// control plane with thousands of clients.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// Longest wait for a change per request of the status page.
+const LONG_POLL: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
 Examples:
-  oxds wait --for acked checkout --timeout 30s   # every client that asks for `checkout` has it
-  oxds wait --for acked --all                    # every client has all that is served to it
+  oxds wait --for acked checkout --timeout 30s   # until every subscriber of `checkout` has ACKed it
+  oxds wait --for acked --all                    # until every client has ACKed all its resources
 
-It looks at what the control plane serves now: a file saved a moment ago may need the tenth of a \
-second that it takes to be read. Clients that are not connected are not waited for. A file of `oxds serve` \
-with a mistake is not live: it is waited for until it is mended, if the mistake is in the resource, or in none \
-that is known.
+It compares with the resources that the control plane serves now: a saved file is served after about a \
+tenth of a second. Clients that are not connected do not count. An invalid file of `oxds serve` is not \
+live: the command waits until it is fixed, if the error is in this resource or cannot be assigned to one.
 
-Exit codes: 0 every client accepted the current content, or none asks for it; 1 some did not in time, or a file is \
-wrong, and which is printed; 2 wrong arguments.";
+Exit codes: 0 every client accepted the current content, or none subscribes to it; 1 the timeout \
+passed: the clients and invalid files are printed; 2 wrong arguments.";
 
-/// Wait until all clients have accepted what is served
+/// Wait until all clients have accepted the current resources
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = "oxds wait [OPTIONS] <NAME>\n       oxds wait [OPTIONS] --all")]
 pub(crate) struct Args {
-    /// What to wait for
+    /// State to wait for
     #[arg(
         long = "for",
         value_enum,
@@ -47,26 +46,26 @@ pub(crate) struct Args {
         default_value = "acked"
     )]
     goal: Goal,
-    /// The resource, of whatever kind
+    /// Name of the resource, of any type
     #[arg(
         value_name = "NAME",
         required_unless_present = "all",
         conflicts_with = "all"
     )]
     name: Option<String>,
-    /// All resources
+    /// Wait for all resources
     #[arg(long)]
     all: bool,
-    /// For how long
+    /// Longest time to wait
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     timeout: Duration,
     #[command(flatten)]
-    address: Address,
+    control_plane: ControlPlaneArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Goal {
-    /// Accepted by the client
+    /// The client accepted the resource
     Acked,
 }
 
@@ -74,96 +73,97 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let Goal::Acked = args.goal;
     runtime()?.block_on(async {
         let end = Instant::now() + args.timeout;
-        let control_plane = ControlPlane::connect(&args.address.server()?).await?;
+        let control_plane = ControlPlane::connect(&args.control_plane.server()?).await?;
         let mut page = control_plane.status_page().await;
         loop {
-            let asked = control_plane.client_status(true).await;
-            let answered = asked.is_ok();
-            let over = Instant::now() >= end;
-            match asked {
+            let response = control_plane.client_status(true).await;
+            let responded = response.is_ok();
+            let timed_out = Instant::now() >= end;
+            match response {
                 Ok(clients) => {
-                    let clients: Vec<_> = clients.into_iter().map(Client::from).collect();
-                    let mut missing = broken(page.as_ref(), args.name.as_deref());
-                    missing.extend(lacking(&clients, args.name.as_deref()));
-                    if missing.is_empty() {
+                    let clients: Vec<_> = clients.into_iter().map(ClientStatus::from).collect();
+                    let mut pending = invalid_files(page.as_ref(), args.name.as_deref());
+                    pending.extend(pending_clients(&clients, args.name.as_deref()));
+                    if pending.is_empty() {
                         return Ok(Exit::Success);
                     }
-                    if over {
+                    if timed_out {
                         let mut output = Output::new();
-                        missing.iter().try_for_each(|line| output.line(line))?;
+                        pending.iter().try_for_each(|line| output.line(line))?;
                         return Ok(Exit::Negative);
                     }
                 }
-                // It may be restarting: the channel connects again by itself.
-                Err(status) if over || status.code() != Code::Unavailable => {
-                    return Err(refused(&status));
+                // The control plane may be restarting: the channel reconnects by itself.
+                Err(status) if timed_out || status.code() != Code::Unavailable => {
+                    return Err(rpc_failed(&status));
                 }
                 Err(_) => page = None,
             }
-            // The last look is at the end.
-            let changed = changed(&control_plane, page.clone(), answered);
+            // After the timeout the loop checks once more.
+            let changed = changed(&control_plane, page.clone(), responded);
             page = tokio::time::timeout_at(end, changed).await.unwrap_or(page);
         }
     })
 }
 
-/// Waits until it may be worth to ask again: the status page by then, if there is one.
+/// Waits until the state may have changed. Returns the status page of that time, if there is one.
 async fn changed(
     control_plane: &ControlPlane,
     page: Option<StatusPage>,
-    answered: bool,
+    responded: bool,
 ) -> Option<StatusPage> {
     let Some(mut page) = page else {
-        tokio::time::sleep(PAUSE).await;
-        // One that answers and has no page has none later.
-        return match answered {
+        tokio::time::sleep(POLL_INTERVAL).await;
+        // A control plane that responded without a page has none later either.
+        return match responded {
             true => None,
             false => control_plane.status_page().await,
         };
     };
-    tokio::time::sleep(BREATH).await;
+    tokio::time::sleep(SETTLE).await;
     let begun = Instant::now();
-    if let Some(next) = control_plane.next_status_page(&page, LONG).await {
+    if let Some(next) = control_plane.next_status_page(&page, LONG_POLL).await {
         page = next;
-    } else if begun.elapsed() < LONG {
-        // It was not waited with: the control plane has gone, or is of another make.
-        tokio::time::sleep(PAUSE).await;
+    } else if begun.elapsed() < LONG_POLL {
+        // The request ended early: the control plane is gone, or does not support long polls.
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     Some(page)
 }
 
-/// A line for each mistake that keeps what is waited for from being served.
-fn broken(page: Option<&StatusPage>, name: Option<&str>) -> Vec<String> {
-    let store = page.map(Store::of).unwrap_or_default();
-    let concerns = |error: &&Finding| match (&error.resource, name) {
+/// Returns a line for each error in the files that keeps the resource from being served.
+fn invalid_files(page: Option<&StatusPage>, name: Option<&str>) -> Vec<String> {
+    let store = page.map(StoreStatus::of).unwrap_or_default();
+    let is_relevant = |error: &&StoreFinding| match (&error.resource, name) {
         (Some(resource), Some(name)) => resource == name,
-        // A file that cannot be read may hold anything.
+        // An unreadable file may contain any resource.
         (None, _) | (_, None) => true,
     };
-    let errors = store.errors().filter(concerns);
+    let errors = store.errors().filter(is_relevant);
     errors.map(ToString::to_string).collect()
 }
 
-/// A line for each client and resource that is not as it should be.
-fn lacking(clients: &[Client], name: Option<&str>) -> Vec<String> {
+/// Returns a line for each client and resource that is not accepted yet.
+fn pending_clients(clients: &[ClientStatus], name: Option<&str>) -> Vec<String> {
     let mut lines = Vec::new();
     for client in clients {
-        for held in &client.resources {
-            let done = match (held.state, name) {
-                (_, Some(name)) if held.name != name => true,
-                (State::Synced, _) => true,
-                // Nothing is served under the name: nothing that this client could lack.
-                (State::Missing, name) => name.is_none(),
+        for resource in &client.resources {
+            let is_done = match (resource.state, name) {
+                (_, Some(name)) if resource.name != name => true,
+                (SyncState::Synced, _) => true,
+                // Nothing is served under the name, so with --all this client has everything.
+                (SyncState::Missing, name) => name.is_none(),
                 _ => false,
             };
-            if !done {
-                let (node, resource_type, name) = (&client.node, &held.kind, &held.name);
-                let reason = held
-                    .refused
+            if !is_done {
+                let (node, resource_type) = (&client.node, &resource.resource_type);
+                let name = &resource.name;
+                let reason = resource
+                    .nacked
                     .as_ref()
-                    .map(|refused| format!(": {}", refused.reason));
+                    .map(|nacked| format!(": {}", nacked.reason));
                 let reason = reason.unwrap_or_default();
-                let state = held.state.text();
+                let state = resource.state.text();
                 lines.push(one_line(&format!(
                     "{node} {resource_type} {name} {state}{reason}"
                 )));

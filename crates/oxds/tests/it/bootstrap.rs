@@ -1,11 +1,11 @@
-//! `oxds bootstrap`.
+//! Tests of `oxds bootstrap`.
 
 use serde_json::Value;
 
 use crate::support::{folder, oxds};
 
 #[test]
-fn the_grpc_file_is_json_that_our_own_client_reads() {
+fn grpc_file_is_valid_for_our_client() {
     let ran = oxds([
         "bootstrap",
         "grpc",
@@ -20,7 +20,7 @@ fn the_grpc_file_is_json_that_our_own_client_reads() {
     let bootstrap = oxds_client::Bootstrap::from_json(&ran.stdout).expect("a bootstrap");
     assert_eq!(bootstrap.node().id, "me");
     assert_eq!(bootstrap.node().cluster, "default");
-    // grpc-js takes no node without a locality; gRPC servers take no file without a template (gRFC A36).
+    // grpc-js requires a locality in the node; gRPC servers require the template (gRFC A36).
     assert!(file["node"]["locality"].is_object());
     let template = bootstrap.server_listener_template();
     assert_eq!(
@@ -30,7 +30,7 @@ fn the_grpc_file_is_json_that_our_own_client_reads() {
 }
 
 #[test]
-fn names_that_need_quoting_are_quoted() {
+fn node_id_with_special_characters_is_quoted() {
     let ran = oxds([
         "bootstrap",
         "grpc",
@@ -45,9 +45,9 @@ fn names_that_need_quoting_are_quoted() {
     assert_eq!(file["xds_servers"][0]["server_uri"], "[::1]:80");
 }
 
-/// The file itself is judged by Envoy in `interop/`; here, that the arguments reach it.
+/// Envoy itself checks the file in `interop/`. This test checks that the arguments are in the file.
 #[test]
-fn the_envoy_file_says_how_to_ask() {
+fn envoy_file_contains_the_arguments() {
     let server = [
         "bootstrap",
         "envoy",
@@ -71,23 +71,24 @@ fn the_envoy_file_says_how_to_ask() {
 }
 
 #[test]
-fn grpc_knows_no_delta() {
+fn grpc_with_delta_is_a_usage_error() {
     let ran = oxds(["bootstrap", "grpc", "--server", "127.0.0.1:1", "--delta"]);
-    ran.expect(2, &["--delta", "full states only"]);
+    ran.expect(2, &["--delta", "support SotW only"]);
     assert_eq!(ran.stdout, "");
 }
 
 #[test]
-fn a_bad_server_is_a_usage_error_that_shows_it() {
+fn malformed_server_is_a_usage_error() {
     for server in ["localhost", "localhost:port", "::1:80", "http://a:1"] {
         oxds(["bootstrap", "grpc", "--server", server]).expect(2, &[server, "--server"]);
     }
     oxds(["bootstrap", "grpc"]).expect(2, &["--server <HOST:PORT>"]);
 }
 
-/// Given the file that `grpc` prints; then `check` says what it means; one with a mistake is named with file and place.
+/// Given the file that `grpc` prints. `check` prints its node and server. The error for a malformed file has the file
+/// and the line or field.
 #[test]
-fn a_file_is_checked_as_clients_read_it() {
+fn check_prints_node_and_server_or_the_error_place() {
     let printed = oxds([
         "bootstrap",
         "grpc",
@@ -106,8 +107,8 @@ fn a_file_is_checked_as_clients_read_it() {
         let path = dir.path().join(file);
         oxds(["bootstrap".as_ref(), "check".as_ref(), path.as_os_str()])
     };
-    let said = "node \"me\" of cluster \"default\"\nserver 127.0.0.1:18000 (insecure, xDS v3)\n";
-    check("good.json").expect(0, &[said]);
+    let summary = "node \"me\", cluster \"default\"\nserver 127.0.0.1:18000 (insecure, xDS v3)\n";
+    check("good.json").expect(0, &[summary]);
     check("field.json").expect(2, &["field.json: xds_servers[0].server_uri: "]);
     check("syntax.json").expect(2, &["syntax.json:2:19: "]);
     check("none.json").expect(2, &["none.json: No such file"]);

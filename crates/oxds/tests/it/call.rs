@@ -1,4 +1,4 @@
-//! `oxds call`.
+//! Tests of `oxds call`.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn call(bootstrap: &Path, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn no_bootstrap_names_both_variables() {
+fn c3_missing_bootstrap_error_names_both_variables() {
     let ran = oxds(["call", "xds:///checkout", METHOD]);
     ran.expect(
         2,
@@ -30,7 +30,7 @@ fn no_bootstrap_names_both_variables() {
 }
 
 #[test]
-fn a_bootstrap_that_is_not_there_is_named() {
+fn missing_bootstrap_file_is_named() {
     let ran = call(
         Path::new("/no/such/bootstrap.json"),
         &["xds:///checkout", METHOD],
@@ -39,7 +39,7 @@ fn a_bootstrap_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_malformed_bootstrap_is_named_with_line_or_field() {
+fn malformed_bootstrap_error_has_line_or_field() {
     for (text, place) in [
         ("{\n  \"xds_servers\": [,]\n}", "bootstrap.json:2:"),
         ("{ \"xds_servers\": [] }", "xds_servers"),
@@ -62,7 +62,7 @@ fn a_malformed_bootstrap_is_named_with_line_or_field() {
 }
 
 #[test]
-fn an_unreachable_control_plane_is_named_by_the_calls_that_fail() {
+fn unreachable_control_plane_is_named_in_call_status() {
     let file = oxds(["bootstrap", "grpc", "--server", "127.0.0.1:1"]).stdout;
     let dir = folder(&[("bootstrap.json", &file)]);
     let path = dir.path().join("bootstrap.json");
@@ -71,7 +71,7 @@ fn an_unreachable_control_plane_is_named_by_the_calls_that_fail() {
 }
 
 #[test]
-fn mistakes_in_arguments() {
+fn wrong_arguments_are_usage_errors() {
     for wrong in [
         &["checkout", METHOD][..],
         &["xds:///checkout", "Pay"],
@@ -86,9 +86,9 @@ fn mistakes_in_arguments() {
     }
 }
 
-/// A service that the control plane does not know, and one that it knows whose backends are down.
+/// A service that does not exist on the control plane.
 #[test]
-fn failed_calls_say_why() {
+fn failed_call_is_in_report_with_its_status() {
     let server = Serve::start(&shop());
     let file = oxds(["bootstrap", "grpc", "--server", &server.grpc.to_string()]).stdout;
     let dir = folder(&[("bootstrap.json", &file)]);
@@ -109,15 +109,15 @@ fn failed_calls_say_why() {
     assert_eq!(report["failures"][0]["calls"], 1);
 }
 
-/// The shop's control plane, with all that it leads to.
-struct Open {
+/// The shop's control plane, with a running backend for each endpoint.
+struct RunningShop {
     server: Serve,
     bootstrap: tempfile::TempDir,
     _backends: Vec<EchoBackend>,
     _runtime: Runtime,
 }
 
-impl Open {
+impl RunningShop {
     fn start(shop: &Shop) -> Self {
         let runtime = Runtime::new().expect("a runtime");
         let backends = runtime.block_on(async {
@@ -142,17 +142,17 @@ impl Open {
     }
 }
 
-/// Given the example and its backends, when 300 calls are made, then each is told with cluster,
-/// locality and address, and the reserve has none.
+/// Given the example and its backends. When 300 calls are made, the report has their cluster, locality and
+/// address, and none went to the standby.
 #[test]
-fn calls_are_counted_by_endpoint() {
+fn report_counts_calls_by_endpoint() {
     let shop = shop_on_free_ports();
-    let open = Open::start(&shop);
+    let running = RunningShop::start(&shop);
 
     let method = ["xds:///catalog", METHOD];
     let calls = ["-n", "300", "--concurrency", "8", "--format", "json"];
     let data = ["--data-hex", "0a036f6e65"];
-    let ran = open.call(&[&method[..], &calls, &data].concat());
+    let ran = running.call(&[&method[..], &calls, &data].concat());
     ran.expect(0, &[]);
     let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
     assert_eq!(report["calls"], 300);
@@ -180,7 +180,7 @@ fn calls_are_counted_by_endpoint() {
         "{report:#}"
     );
 
-    let text = open.call(&["xds:///checkout", METHOD, "-n", "100"]);
+    let text = running.call(&["xds:///checkout", METHOD, "-n", "100"]);
     text.expect(
         0,
         &[
@@ -193,23 +193,23 @@ fn calls_are_counted_by_endpoint() {
     );
 }
 
-/// Given clusters that report their load; when calls were made / then the control plane has heard of every one by the time
-/// the process is gone.
+/// Given clusters that report load. When the process has ended, the control plane has the load of every call.
 #[test]
-fn c142_the_last_load_report_comes_before_the_end() {
+fn c142_last_load_report_is_sent_before_exit() {
     let shop = shop_on_free_ports();
     let clusters = shop.path().join("catalog/clusters.yaml");
     let text = std::fs::read_to_string(&clusters).expect("the example");
     std::fs::write(&clusters, format!("{text}\nlrs_server: {{ self: {{}} }}\n")).expect("written");
-    let open = Open::start(&shop);
-    // So many that the stream of reports, which is given up a second after the last, is there before.
-    let ran = open.call(&["xds:///catalog", METHOD, "-n", "500"]);
+    let running = RunningShop::start(&shop);
+    // Enough calls that the LRS stream is open before the last one: the client waits for it one second at most.
+    let ran = running.call(&["xds:///catalog", METHOD, "-n", "500"]);
     ran.expect(0, &["500 calls"]);
-    let page = open.server.page("/status.json");
+    let page = running.server.page("/status.json");
     let (_, status) = page.split_once("\r\n\r\n").expect("a page");
     let status: Value = serde_json::from_str(status).expect("JSON");
-    let places = status["loads"][0]["localities"].as_array();
-    let requests = places.into_iter().flatten().map(|place| &place["requests"]);
+    let localities = status["loads"][0]["localities"].as_array();
+    let localities = localities.into_iter().flatten();
+    let requests = localities.map(|locality| &locality["requests"]);
     let sum = |field: &str| -> u64 { requests.clone().filter_map(|r| r[field].as_u64()).sum() };
     assert_eq!((sum("issued"), sum("succeeded")), (500, 500), "{status:#}");
 }

@@ -1,4 +1,4 @@
-//! The commands that ask control planes, over TLS.
+//! Tests of the commands that connect to control planes over TLS.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use tempfile::TempDir;
 use crate::observe::Watching;
 use crate::support::{Ran, Serve, cluster, command, folder, oxds};
 
-/// A server that lets nobody in without a certificate, and a client that has one.
-struct Secured {
+/// A server that requires client certificates, and the files of a client.
+struct SecuredServer {
     dir: TempDir,
     server: Serve,
 }
 
-impl Secured {
+impl SecuredServer {
     fn start() -> Self {
         let dir = folder(&[("config/a.yaml", &cluster("a"))]);
         let authority = Authority::new("test").expect("an authority");
@@ -47,12 +47,12 @@ impl Secured {
         Self { dir, server }
     }
 
-    /// Runs a command line, in the folder of the files; `HERE` stands for the server.
+    /// Runs a command line in the folder of the files; `HERE` is replaced by the server's address.
     fn run(&self, line: &str) -> Ran {
         self.run_trusting(line, None)
     }
 
-    /// The same on a machine that trusts these authorities.
+    /// Runs a command line as on a machine that trusts the authorities of this file.
     fn run_trusting(&self, line: &str, system: Option<&str>) -> Ran {
         let line = line.replace("HERE", &self.server.grpc.to_string());
         let mut command = command(line.split_whitespace());
@@ -73,29 +73,30 @@ impl Secured {
     }
 }
 
-const SHOWN: &str = "--cert client.pem --key client.key";
+const CLIENT_CERTIFICATE: &str = "--cert client.pem --key client.key";
 
-/// Given a server over TLS; then every command that asks one is answered with the right files, and says what is wrong
-/// with others.
+/// Given a server with TLS. Every command succeeds with the right files, and reports the error of wrong ones.
 #[test]
-fn c16_c17_commands_ask_over_tls() {
-    let secured = Secured::start();
-    for asking in [
+fn c16_c17_commands_connect_over_tls() {
+    let secured = SecuredServer::start();
+    for command in [
         "get cds --server HERE",
         "status --server HERE",
         "wait --all --server HERE",
         "csds HERE",
     ] {
         secured
-            .run(&format!("{asking} --ca ca.pem {SHOWN}"))
+            .run(&format!("{command} --ca ca.pem {CLIENT_CERTIFICATE}"))
             .expect(0, &[]);
         secured
-            .run(&format!("{asking} --ca other.pem {SHOWN}"))
+            .run(&format!("{command} --ca other.pem {CLIENT_CERTIFICATE}"))
             .expect(1, &["invalid peer certificate"]);
-        assert_ne!(secured.run(asking).code, Some(0), "in plaintext");
+        assert_ne!(secured.run(command).code, Some(0), "in plaintext");
     }
-    let said = secured.run(&format!("get cds --server HERE --ca ca.pem {SHOWN}"));
-    said.expect(0, &["\na "]);
+    let ran = secured.run(&format!(
+        "get cds --server HERE --ca ca.pem {CLIENT_CERTIFICATE}"
+    ));
+    ran.expect(0, &["\na "]);
     secured
         .run("get cds --server HERE --ca none.pem")
         .expect(2, &["error: none.pem: No such file"]);
@@ -107,23 +108,23 @@ fn c16_c17_commands_ask_over_tls() {
         .expect(2, &["--insecure"]);
 }
 
-/// Given the same, and no file of authorities; then those of the machine count.
+/// Given a server with TLS. Without `--ca`, the authorities of the machine are trusted.
 #[test]
-fn c16_without_a_file_the_authorities_of_the_system_are_believed() {
-    let secured = Secured::start();
-    let asking = format!("get cds --server HERE --tls {SHOWN}");
+fn c16_tls_without_ca_trusts_system_authorities() {
+    let secured = SecuredServer::start();
+    let command = format!("get cds --server HERE --tls {CLIENT_CERTIFICATE}");
     secured
-        .run_trusting(&asking, Some("ca.pem"))
+        .run_trusting(&command, Some("ca.pem"))
         .expect(0, &["\na "]);
     secured
-        .run_trusting(&asking, Some("other.pem"))
+        .run_trusting(&command, Some("other.pem"))
         .expect(1, &["invalid peer certificate: UnknownIssuer"]);
 }
 
-/// Given a bootstrap with `tls`; then its server is asked by it.
+/// Given a bootstrap with `tls` credentials. The commands connect to its server with them.
 #[test]
-fn c16_a_bootstrap_says_how_to_connect() {
-    let secured = Secured::start();
+fn c16_bootstrap_credentials_are_used() {
+    let secured = SecuredServer::start();
     let write = |path: &Path, fields: serde_json::Value| {
         let mut server = json!({ "server_uri": secured.server.grpc.to_string() });
         for (name, value) in fields.as_object().expect("fields") {
@@ -139,33 +140,33 @@ fn c16_a_bootstrap_says_how_to_connect() {
     });
     let creds = json!([{ "type": "google_default" }, { "type": "tls", "config": config }]);
     write(&secured.path("b.json"), json!({ "channel_creds": creds }));
-    for asking in ["get cds", "status", "wait --all"] {
+    for command in ["get cds", "status", "wait --all"] {
         secured
-            .run(&format!("{asking} --bootstrap b.json"))
+            .run(&format!("{command} --bootstrap b.json"))
             .expect(0, &[]);
         secured
-            .run(&format!("{asking} --bootstrap b.json --ca ca.pem"))
+            .run(&format!("{command} --bootstrap b.json --ca ca.pem"))
             .expect(2, &["--bootstrap"]);
     }
     secured.run("bootstrap check b.json").expect(0, &["(tls"]);
 }
 
-/// Given the same, polled; then `watch` follows it by `https://` and the right files; what does not fit the URL, or is for
-/// no server at all, is refused and not passed over.
+/// Given a server with TLS. `watch` polls it at `https://` with the right files. Options that contradict the URL, or
+/// that do not apply to a file, are errors.
 #[test]
 fn c16_c266_watch_polls_over_tls() {
-    let secured = Secured::start();
+    let secured = SecuredServer::start();
     let url = format!("https://{}", secured.server.grpc);
     let file = |name: &str| secured.path(name).to_str().expect("UTF-8").to_owned();
     let (ca, cert, key) = (file("ca.pem"), file("client.pem"), file("client.key"));
-    let shown = ["--ca", &ca, "--cert", &cert, "--key", &key];
-    let mut watching = Watching::of(&[&["cds", "--rest", &url][..], &shown].concat());
+    let tls = ["--ca", &ca, "--cert", &cert, "--key", &key];
+    let mut watching = Watching::of(&[&["cds", "--rest", &url][..], &tls].concat());
     watching.expect("added", "a");
     std::fs::write(secured.path("config/b.yaml"), cluster("b")).expect("written");
     watching.expect("added", "b");
 
     let plaintext = format!("watch cds --rest http://{}", secured.server.http);
-    for (line, told) in [
+    for (line, text) in [
         (
             format!("{plaintext} --ca ca.pem"),
             "over TLS it is https://",
@@ -180,13 +181,13 @@ fn c16_c266_watch_polls_over_tls() {
             "--ca",
         ),
     ] {
-        secured.run(&line).expect(2, &[told]);
+        secured.run(&line).expect(2, &[text]);
     }
 }
 
-/// Given a server that reads small requests only; then one that is larger is refused.
+/// Given a server with a limit of 20 bytes per request. A larger request is an error.
 #[test]
-fn s77_limits_are_set_by_options() {
+fn s77_max_request_bytes_rejects_larger_request() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let mut command = command([
         "serve",

@@ -1,4 +1,4 @@
-//! `oxds demo`.
+//! Tests of `oxds demo`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::support::{command, folder, oxds, shop_on_free_ports};
 
 #[test]
-fn the_traffic_is_as_configured() {
+fn traffic_is_as_configured() {
     let dir = shop_on_free_ports();
     let ran = oxds([
         "demo".as_ref(),
@@ -28,8 +28,7 @@ fn the_traffic_is_as_configured() {
     assert_eq!(ran.stderr, "");
 }
 
-/// Given a running demo, when the split is edited, then the demo, which measures against the
-/// folder as it is at the end, still agrees.
+/// Given a running demo. When the weights are edited, the traffic follows, and still matches the folder at the end.
 #[test]
 fn traffic_follows_an_edit() {
     let dir = shop_on_free_ports();
@@ -59,8 +58,8 @@ fn traffic_follows_an_edit() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named_and_the_copy_is_there_to_be_edited() {
-    // Taken by us, or by somebody else: either way it is taken.
+fn port_in_use_is_reported_and_example_copied() {
+    // If the bind fails, another process has the port: it is in use in both cases.
     let _taken = TcpListener::bind("127.0.0.1:18101");
     let dir = folder(&[]);
     let ran: crate::support::Ran = command(["demo", "--for", "2s"])
@@ -73,9 +72,9 @@ fn a_port_that_is_taken_is_named_and_the_copy_is_there_to_be_edited() {
 }
 
 #[test]
-fn a_folder_with_nothing_to_call() {
+fn folder_without_service_is_a_usage_error() {
     let dir = folder(&[("a.yaml", "nonsense")]);
     let ran = oxds(["demo".as_ref(), dir.path().as_os_str()]);
-    ran.expect(2, &["no listener", "a.yaml"]);
+    ran.expect(2, &["no service to call", "a.yaml"]);
     oxds(["demo", "/no/such/folder"]).expect(2, &["/no/such/folder"]);
 }

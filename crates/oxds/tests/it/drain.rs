@@ -1,4 +1,4 @@
-//! The end of `oxds serve`, as its clients see it (S-79).
+//! Tests of the shutdown of `oxds serve`, as its clients see it (S-79).
 
 use std::collections::HashMap;
 use std::fs;
@@ -30,8 +30,8 @@ fn serve(dir: &std::path::Path, drain: &str) -> Serve {
     server
 }
 
-/// A delta client, which has these versions from before.
-async fn client(server: &Serve, window: u32, held: HashMap<String, String>) -> (Rude, Call) {
+/// Connects a delta client with these initial versions.
+async fn client(server: &Serve, window: u32, versions: HashMap<String, String>) -> (Rude, Call) {
     let mut client = Rude::connect(server.grpc, window).await.expect("connected");
     let mut call = client.call(DELTA).await.expect("a call");
     call.send(framed(&DeltaDiscoveryRequest {
@@ -40,7 +40,7 @@ async fn client(server: &Serve, window: u32, held: HashMap<String, String>) -> (
             ..Node::default()
         }),
         type_url: CDS.into(),
-        initial_resource_versions: held,
+        initial_resource_versions: versions,
         ..DeltaDiscoveryRequest::default()
     }));
     (client, call)
@@ -57,25 +57,25 @@ async fn next(call: &mut Call) -> DeltaDiscoveryResponse {
     response
 }
 
-/// Given two replicas over one folder, and a client of the first; when that is told to stop; then its stream ends with
-/// UNAVAILABLE, its connections with GOAWAY, nobody is let in any more, and it exits with 0. At the other replica the
-/// client is sent nothing that it has, and the next change.
+/// Given two replicas that serve one folder, and a client of the first. When the first gets SIGTERM, its streams end with
+/// UNAVAILABLE and its connections with GOAWAY, it accepts no new connection, and exits with 0. The other replica sends
+/// the client only the next change, and nothing that it has.
 #[tokio::test]
-async fn s79_clients_go_elsewhere_without_a_gap() {
+async fn s79_client_moves_to_other_replica_without_resend() {
     let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
     let (first, second) = (serve(dir.path(), "10s"), serve(dir.path(), "10s"));
     let (connection, mut call) = client(&first, WINDOW, HashMap::new()).await;
-    let held: HashMap<_, _> = next(&mut call)
+    let versions: HashMap<_, _> = next(&mut call)
         .await
         .resources
         .into_iter()
         .map(|resource| (resource.name, resource.version))
         .collect();
-    assert_eq!(held.len(), 2);
+    assert_eq!(versions.len(), 2);
     let mut idle = Wire::connect(first.grpc).await.expect("connected");
     idle.greet().await.expect("greeted");
 
-    let (asked, address) = (Instant::now(), first.grpc);
+    let (signalled, address) = (Instant::now(), first.grpc);
     first.signal("TERM");
     let ended = Ended::Status(UNAVAILABLE, "the server is shutting down".into());
     assert_eq!(call.ended().await, ended);
@@ -86,26 +86,26 @@ async fn s79_clients_go_elsewhere_without_a_gap() {
         .expect("ended");
     assert_eq!(code, Some(0), "{log}");
     assert!(
-        asked.elapsed() < Duration::from_secs(8),
-        "nobody had to be waited for"
+        signalled.elapsed() < Duration::from_secs(8),
+        "it did not wait for the drain time"
     );
-    assert!(Wire::connect(address).await.is_err(), "nobody is let in");
+    assert!(Wire::connect(address).await.is_err(), "the port is closed");
 
     fs::write(dir.path().join("c.yaml"), cluster("c")).expect("written");
     second.shows("/status.json", "\"findings\":[]");
-    let (_connection, mut call) = client(&second, WINDOW, held).await;
-    let mut told = Vec::new();
-    while told.is_empty() {
+    let (_connection, mut call) = client(&second, WINDOW, versions).await;
+    let mut sent = Vec::new();
+    while sent.is_empty() {
         let response = next(&mut call).await;
         assert_eq!(response.removed_resources, [""; 0]);
-        told.extend(response.resources.into_iter().map(|resource| resource.name));
+        sent.extend(response.resources.into_iter().map(|resource| resource.name));
     }
-    assert_eq!(told, ["c"]);
+    assert_eq!(sent, ["c"]);
 }
 
-/// Given a client that reads nothing, so that its stream cannot end; then it is cut off when the time to drain is over.
+/// Given a client that reads nothing, so that its stream cannot end. Its connection is closed after the drain time.
 #[tokio::test]
-async fn s79_those_who_do_not_leave_are_cut_off() {
+async fn s79_stalled_client_is_closed_after_drain_time() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let server = serve(dir.path(), "300ms");
     let (_connection, _call) = client(&server, 0, HashMap::new()).await;
@@ -115,14 +115,14 @@ async fn s79_those_who_do_not_leave_are_cut_off() {
         server
     });
     let server = server.await.expect("sent");
-    let asked = Instant::now();
+    let signalled = Instant::now();
     server.signal("TERM");
     let (code, log) = tokio::task::spawn_blocking(|| server.end())
         .await
         .expect("ended");
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("did not end in time"), "{log}");
-    let took = asked.elapsed();
+    let took = signalled.elapsed();
     assert!(
         took >= Duration::from_millis(300) && took < Duration::from_secs(5),
         "{took:?}"

@@ -1,4 +1,4 @@
-//! Each option that limits what clients may cost `oxds serve` (S-77), by what a client meets that goes beyond it.
+//! Tests of each limit option of `oxds serve` (S-77), with a client that exceeds the limit.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use crate::support::{Serve, cluster, command, folder};
 
 const SOTW: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-/// HTTP/2's window for streams, unless told otherwise.
+/// Default stream window of HTTP/2, in bytes.
 const WINDOW: u32 = 65_535;
 const RESOURCE_EXHAUSTED: u32 = 8;
 
-/// A server of one cluster with these options, and its folder.
+/// Starts a server of one cluster with these options, and returns it with its folder.
 fn start(options: &[&str]) -> (Serve, tempfile::TempDir) {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let mut command = command(["serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
@@ -29,41 +29,45 @@ async fn connect(server: &Serve) -> Rude {
     connected.expect("a connection")
 }
 
-/// Opens a stream that asks for all clusters.
-async fn ask(client: &mut Rude) -> Call {
+/// Opens a stream that subscribes to all clusters.
+async fn subscribe(client: &mut Rude) -> Call {
     let mut call = client.call(SOTW).await.expect("a call");
-    call.send(question());
+    call.send(subscription());
     call
 }
 
-fn question() -> Bytes {
-    acknowledgement(&DiscoveryResponse::default())
+fn subscription() -> Bytes {
+    ack(&DiscoveryResponse::default())
 }
 
-/// Of a response, after which the next may come.
-fn acknowledgement(of: &DiscoveryResponse) -> Bytes {
+/// Returns the ACK of a response.
+fn ack(response: &DiscoveryResponse) -> Bytes {
     framed(&DiscoveryRequest {
-        version_info: of.version_info.clone(),
+        version_info: response.version_info.clone(),
         node: Some(Node {
             id: "limits".into(),
             ..Node::default()
         }),
         type_url: "type.googleapis.com/envoy.config.cluster.v3.Cluster".into(),
-        response_nonce: of.nonce.clone(),
+        response_nonce: response.nonce.clone(),
         ..DiscoveryRequest::default()
     })
 }
 
-/// How a stream is refused that is one too many.
-fn refused(text: &str) -> Ended {
+/// Returns the end of a stream above the limit.
+fn exhausted(text: &str) -> Ended {
     Ended::Status(RESOURCE_EXHAUSTED, text.into())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s77_max_connections_closes_one_more() {
+async fn s77_max_connections_closes_the_next() {
     let (server, _dir) = start(&["--max-connections", "1"]);
     let mut first = connect(&server).await;
-    ask(&mut first).await.message().await.expect("an answer");
+    subscribe(&mut first)
+        .await
+        .message()
+        .await
+        .expect("a response");
     let second = Wire::connect(server.grpc).await.expect("accepted");
     second.closed().await.expect("closed");
     server.shows(
@@ -73,69 +77,69 @@ async fn s77_max_connections_closes_one_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s77_max_streams_refuses_one_more() {
+async fn s77_max_streams_ends_the_next() {
     let (server, _dir) = start(&["--max-streams", "2"]);
     let mut client = connect(&server).await;
-    let (mut one, mut two) = (ask(&mut client).await, ask(&mut client).await);
-    one.message().await.expect("an answer");
-    two.message().await.expect("an answer");
-    let third = ask(&mut connect(&server).await).await.ended().await;
+    let (mut one, mut two) = (subscribe(&mut client).await, subscribe(&mut client).await);
+    one.message().await.expect("a response");
+    two.message().await.expect("a response");
+    let third = subscribe(&mut connect(&server).await).await.ended().await;
     assert_eq!(
         third,
-        refused("too many streams: the limit of 2 is reached")
+        exhausted("too many streams: the limit of 2 is reached")
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s77_max_streams_per_peer_refuses_one_more_of_that_address() {
+async fn s77_max_streams_per_peer_ends_the_next() {
     let (server, _dir) = start(&["--max-streams-per-peer", "1"]);
     let mut client = connect(&server).await;
-    let mut one = ask(&mut client).await;
-    one.message().await.expect("an answer");
+    let mut one = subscribe(&mut client).await;
+    one.message().await.expect("a response");
     let text = "too many streams of 127.0.0.1: the limit of 1 is reached";
-    assert_eq!(ask(&mut client).await.ended().await, refused(text));
+    assert_eq!(subscribe(&mut client).await.ended().await, exhausted(text));
 }
 
-/// HTTP/2 tells the client, which keeps one more for itself until another ends.
+/// The client knows the limit from HTTP/2 SETTINGS and delays the next stream until one ends.
 #[tokio::test(flavor = "multi_thread")]
-async fn s77_max_streams_per_connection_makes_one_more_wait() {
+async fn s77_max_streams_per_connection_delays_the_next() {
     let (server, dir) = start(&["--max-streams-per-connection", "1"]);
     let mut client = connect(&server).await;
-    let mut one = ask(&mut client).await;
-    let answer = one.message().await.expect("an answer");
-    let answer = DiscoveryResponse::decode(answer).expect("a response");
-    one.send(acknowledgement(&answer));
-    let mut two = ask(&mut client).await;
+    let mut one = subscribe(&mut client).await;
+    let response = one.message().await.expect("a message");
+    let response = DiscoveryResponse::decode(response).expect("a response");
+    one.send(ack(&response));
+    let mut two = subscribe(&mut client).await;
     let waiting = tokio::spawn(async move { two.message().await });
-    // Had the server been asked twice, both would hear of the next cluster.
+    // If the server had got both subscriptions, it would send the next cluster on both streams.
     std::fs::write(dir.path().join("b.yaml"), cluster("b")).expect("a file");
     one.message().await.expect("an update");
     assert!(!waiting.is_finished(), "{waiting:?}");
     one.reset();
-    waiting.await.expect("it ran").expect("an answer");
+    waiting.await.expect("it ran").expect("a response");
 }
 
-/// Six requests, of which one may pass at once: the others come 0.3 s apart.
+/// Six requests with a burst of one: the server reads the others 0.3 s apart.
 #[tokio::test(flavor = "multi_thread")]
-async fn s77_request_rate_spreads_what_is_beyond_the_burst() {
+async fn s77_request_rate_delays_requests_above_the_burst() {
     let (server, _dir) = start(&["--request-rate", "3", "--request-burst", "1"]);
     let begun = Instant::now();
     let mut client = connect(&server).await;
-    let mut call = ask(&mut client).await;
-    (0..5).for_each(|_| call.send(question()));
+    let mut call = subscribe(&mut client).await;
+    (0..5).for_each(|_| call.send(subscription()));
     server.shows("/metrics", "oxds_requests_total 6\n");
     let took = begun.elapsed();
     assert!(took >= Duration::from_millis(1600), "{took:?}");
 }
 
-/// At this rate alone, forty requests would take as many seconds.
+/// Without the burst, forty requests would take forty seconds at this rate.
 #[tokio::test(flavor = "multi_thread")]
-async fn s77_request_burst_passes_at_once_and_no_more() {
+async fn s77_request_burst_is_read_at_once() {
     let (server, _dir) = start(&["--request-rate", "1", "--request-burst", "40"]);
     let mut client = connect(&server).await;
     let begun = Instant::now();
-    let mut call = ask(&mut client).await;
-    (0..99).for_each(|_| call.send(question()));
+    let mut call = subscribe(&mut client).await;
+    (0..99).for_each(|_| call.send(subscription()));
     while requests(&server) < 40 {
         assert!(begun.elapsed() < Duration::from_secs(15));
     }
@@ -144,7 +148,7 @@ async fn s77_request_burst_passes_at_once_and_no_more() {
     assert!(read <= most, "{read} requests read, {most} allowed");
 }
 
-/// How many the server has read.
+/// Returns the number of requests that the server has read.
 fn requests(server: &Serve) -> u64 {
     let page = server.page("/metrics");
     let line = page
@@ -154,7 +158,7 @@ fn requests(server: &Serve) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s77_first_request_closes_who_says_nothing() {
+async fn s77_first_request_timeout_ends_silent_clients() {
     let (server, _dir) = start(&["--first-request", "100ms"]);
     let silent = Wire::connect(server.grpc).await.expect("accepted");
     silent.closed().await.expect("closed");
@@ -168,20 +172,20 @@ async fn s77_first_request_closes_who_says_nothing() {
 
 /// Without the option, the first ping comes after 30 s.
 #[tokio::test(flavor = "multi_thread")]
-async fn s77_keepalive_says_when_a_silent_client_is_asked() {
+async fn s77_keepalive_sets_time_of_first_ping() {
     let (server, _dir) = start(&["--keepalive", "50ms"]);
     let mut silent = Wire::connect(server.grpc).await.expect("accepted");
     silent.greet().await.expect("sent");
     silent.pinged().await.expect("a ping");
 }
 
-/// Without the option, a ping waits 20 s for its answer.
+/// Without the option, the server waits 20 s for the answer to a ping.
 #[tokio::test(flavor = "multi_thread")]
-async fn s77_keepalive_timeout_says_when_it_is_given_up() {
+async fn s77_keepalive_timeout_closes_unresponsive_client() {
     let (server, _dir) = start(&["--keepalive", "50ms", "--keepalive-timeout", "50ms"]);
     let mut client = connect(&server).await;
-    let mut call = ask(&mut client).await;
-    call.message().await.expect("an answer");
+    let mut call = subscribe(&mut client).await;
+    call.message().await.expect("a response");
     let begun = Instant::now();
     client.vanish();
     server.shows("/metrics", "oxds_streams{protocol=\"sotw\"} 0\n");
@@ -189,7 +193,7 @@ async fn s77_keepalive_timeout_says_when_it_is_given_up() {
     assert!(took < Duration::from_secs(15), "{took:?}");
 }
 
-/// Polls with the version that the server has, and tells how long nothing came.
+/// Polls with the current version, and returns the time until the response.
 fn poll(server: &Serve, headers: &str) -> Duration {
     const CLUSTERS: &str = "/v3/discovery:clusters";
     let first = server.post(CLUSTERS, "", "{\"node\":{\"id\":\"n\"}}");
@@ -197,20 +201,20 @@ fn poll(server: &Serve, headers: &str) -> Duration {
     let (version, _) = version.split_once('"').expect(&first);
     let again = format!("{{\"version_info\":\"{version}\",\"node\":{{\"id\":\"n\"}}}}");
     let begun = Instant::now();
-    let answer = server.post(CLUSTERS, headers, &again);
-    assert!(answer.starts_with("HTTP/1.1 304"), "{answer}");
+    let response = server.post(CLUSTERS, headers, &again);
+    assert!(response.starts_with("HTTP/1.1 304"), "{response}");
     begun.elapsed()
 }
 
 #[test]
-fn s77_poll_hold_is_how_long_a_poll_waits() {
+fn s77_poll_hold_delays_unchanged_poll() {
     let (server, _dir) = start(&["--poll-hold", "2s"]);
     let took = poll(&server, "");
     assert!(took >= Duration::from_secs(2), "{took:?}");
 }
 
 #[test]
-fn s77_poll_hold_max_cuts_a_poll_that_would_wait_longer() {
+fn s77_poll_hold_max_limits_requested_wait() {
     let (server, _dir) = start(&["--poll-hold-max", "100ms"]);
     let took = poll(&server, "prefer: wait=50\r\n");
     assert!(took < Duration::from_secs(15), "{took:?}");

@@ -1,8 +1,8 @@
-//! The `oxds` binary, run as its users run it: exit codes, messages, signals.
+//! Tests that run the `oxds` binary: exit codes, messages, signals.
 #![allow(
     clippy::expect_used,
     clippy::panic,
-    reason = "the helpers of tests fail as tests do; the lint only knows the tests themselves"
+    reason = "test helpers fail by panics; the lint exempts only test functions"
 )]
 
 mod api;

@@ -1,4 +1,4 @@
-//! What an operator is told who gives a command something that it cannot work with.
+//! Tests of wrong arguments and malformed inputs: each error names the option or file, and its place.
 
 use std::fs;
 use std::path::Path;
@@ -7,8 +7,8 @@ use oxds_testkit::certificates::Authority;
 
 use crate::support::{Ran, cluster, command, folder};
 
-/// A folder with one of everything that may be confused with another.
-fn place() -> tempfile::TempDir {
+/// Creates a folder with files that are wrong or may be given to the wrong option.
+fn input_folder() -> tempfile::TempDir {
     let dir = folder(&[
         ("config/a.yaml", &cluster("a")),
         ("text.yaml", "x: 1\n"),
@@ -31,63 +31,61 @@ fn place() -> tempfile::TempDir {
     dir
 }
 
-/// Runs a line of words in the folder.
+/// Runs a command line in the folder.
 fn run(dir: &Path, line: &str) -> Ran {
     let mut command = command(line.split_whitespace());
     command.current_dir(dir).output().expect("it runs").into()
 }
 
-/// Each of these is refused before anything is begun, and told as `error: ` and this.
-fn refused(prefix: &str, cases: &[(&str, &str)]) {
-    let dir = place();
-    for (line, said) in cases {
+/// Asserts that each command line is a usage error (2) whose message begins with this text, and that it starts nothing.
+fn assert_usage_errors(prefix: &str, cases: &[(&str, &str)]) {
+    let dir = input_folder();
+    for (line, message) in cases {
         let ran = run(dir.path(), &format!("{prefix} {line}"));
         assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{line}: {ran:#?}");
-        let told = format!("error: {said}");
-        assert!(ran.stderr.starts_with(&told), "{line}: {}", ran.stderr);
+        let expected = format!("error: {message}");
+        assert!(ran.stderr.starts_with(&expected), "{line}: {}", ran.stderr);
     }
     let files = fs::read_dir(dir.path().join("config")).expect("a folder");
     assert_eq!(files.count(), 1, "nothing was written there");
 }
 
 #[test]
-fn serve_refuses_addresses_with_the_form_that_it_wants() {
-    let wants = "an IP address and a port: 127.0.0.1:18000, [::1]:18000, or 0.0.0.0:18000";
+fn serve_malformed_address_error_has_the_expected_form() {
+    let expected =
+        "expected an IP address and a port: 127.0.0.1:18000, [::1]:18000, or 0.0.0.0:18000";
     for wrong in ["localhost:18000", ":18000", "127.0.0.1", "127.0.0.1:99999"] {
-        let said = format!("invalid value '{wrong}' for '--grpc <ADDRESS>': {wants}");
-        refused("serve config", &[(&format!("--grpc {wrong}"), &said)]);
+        let message = format!("invalid value '{wrong}' for '--grpc <ADDRESS>': {expected}");
+        assert_usage_errors("serve config", &[(&format!("--grpc {wrong}"), &message)]);
     }
 }
 
 #[test]
-fn serve_refuses_to_write_files_where_it_reads_them_or_cannot() {
-    refused(
+fn serve_files_overlapping_or_unwritable_is_an_error() {
+    assert_usage_errors(
         "serve config --grpc 127.0.0.1:0 --http 127.0.0.1:0",
         &[
             (
                 "--files config",
-                "--files: config and config lie in each other",
+                "--files: config overlaps the served folder config",
             ),
             (
                 "--files config/out",
-                "--files: config/out and config lie in each other",
+                "--files: config/out overlaps the served folder config",
             ),
-            ("--files .", "--files: . and config lie in each other"),
-            (
-                "--files text.yaml",
-                "--files: cannot write into text.yaml: ",
-            ),
+            ("--files .", "--files: . overlaps the served folder config"),
+            ("--files text.yaml", "--files: cannot write to text.yaml: "),
             (
                 "--files text.yaml/out",
-                "--files: cannot write into text.yaml/out: ",
+                "--files: cannot write to text.yaml/out: ",
             ),
         ],
     );
 }
 
 #[test]
-fn serve_refuses_limits_that_let_nobody_in() {
-    refused(
+fn serve_zero_or_negative_limits_are_errors() {
+    assert_usage_errors(
         "serve config",
         &[
             (
@@ -100,15 +98,15 @@ fn serve_refuses_limits_that_let_nobody_in() {
             ),
             (
                 "--nack-threshold 3",
-                "--nack-threshold says when a change is taken back",
+                "--nack-threshold has no effect without --on-nack rollback",
             ),
         ],
     );
 }
 
 #[test]
-fn s78_serve_refuses_certificates_in_words() {
-    refused(
+fn s78_serve_unusable_certificate_is_an_error() {
+    assert_usage_errors(
         "serve config --grpc 127.0.0.1:0 --http 127.0.0.1:0",
         &[
             (
@@ -144,10 +142,10 @@ fn s78_serve_refuses_certificates_in_words() {
 }
 
 #[test]
-fn s78_serve_refuses_rules_with_the_place_said_once() {
+fn s78_serve_malformed_rules_error_has_line_and_column() {
     let prefix = "serve config --grpc 127.0.0.1:0 --http 127.0.0.1:0 --tls-cert server.pem \
                   --tls-key server.key --tls-client-ca ca.pem --authorize";
-    refused(
+    assert_usage_errors(
         prefix,
         &[
             (
@@ -172,14 +170,14 @@ fn s78_serve_refuses_rules_with_the_place_said_once() {
 }
 
 #[test]
-fn those_who_ask_refuse_addresses_and_files_before_they_call_anybody() {
+fn client_commands_check_arguments_before_connecting() {
     for command in ["status", "wait --all", "get cds", "watch cds"] {
-        refused(
+        assert_usage_errors(
             command,
             &[
                 (
                     "--server localhost",
-                    "invalid value 'localhost' for '--server <HOST:PORT>': a host and a port",
+                    "invalid value 'localhost' for '--server <HOST:PORT>': expected a host and a port",
                 ),
                 (
                     "--server 127.0.0.1:1 --ca nowhere.pem",
@@ -189,25 +187,28 @@ fn those_who_ask_refuse_addresses_and_files_before_they_call_anybody() {
             ],
         );
     }
-    refused(
+    assert_usage_errors(
         "csds",
         &[("localhost", "invalid value 'localhost' for '<HOST:PORT>'")],
     );
-    refused(
+    assert_usage_errors(
         "watch cds --file",
         &[
             ("config", "--file: config is a folder"),
-            ("ca.pem", "--file: ca.pem does not end in .pb, .json"),
+            (
+                "ca.pem",
+                "--file: unknown file type ca.pem: expected .pb, .json",
+            ),
         ],
     );
-    refused(
+    assert_usage_errors(
         "wait",
         &[("", "the following required arguments were not provided")],
     );
 }
 
 #[test]
-fn wait_shows_both_of_its_forms() {
+fn wait_usage_has_both_forms() {
     let ran = run(Path::new("."), "wait");
     ran.expect(
         2,
@@ -218,17 +219,15 @@ fn wait_shows_both_of_its_forms() {
     );
 }
 
-/// The tip is for the option that is in the way, and none is given that does not help.
+/// The error names the option, and the tip fits the cause.
 #[test]
-fn an_address_that_cannot_be_had_is_told_with_its_option() {
-    let dir = place();
+fn serve_unavailable_address_error_names_its_option() {
+    let dir = input_folder();
     let ran = run(
         dir.path(),
         "serve config --grpc 127.0.0.1:0 --http 192.0.2.1:80",
     );
-    let said = "error: --http: cannot listen on 192.0.2.1:80: ";
-    ran.expect(
-        1,
-        &[said, "tip: no interface of this machine has 192.0.2.1"],
-    );
+    let error = "error: --http: cannot listen on 192.0.2.1:80: ";
+    let tip = "tip: no interface of this machine has the address 192.0.2.1";
+    ran.expect(1, &[error, tip]);
 }

@@ -1,4 +1,4 @@
-//! `oxds get`, `oxds watch` and `oxds csds`, against a running control plane.
+//! Tests of `oxds get`, `oxds watch` and `oxds csds` with a running control plane.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Lines};
@@ -36,7 +36,7 @@ impl Watching {
         }
     }
 
-    /// The next change and its name.
+    /// Returns the next change: event, name and resource.
     fn next(&mut self) -> (String, String, Value) {
         let line = self.lines.next().expect("a line").expect("UTF-8");
         let line: Value = serde_json::from_str(&line).expect("JSON");
@@ -46,24 +46,24 @@ impl Watching {
 
     #[track_caller]
     pub(crate) fn expect(&mut self, change: &str, name: &str) -> Value {
-        let (found, of, resource) = self.next();
-        assert_eq!((&*found, &*of), (change, name));
+        let (event, of, resource) = self.next();
+        assert_eq!((&*event, &*of), (change, name));
         resource
     }
 }
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        // It may have ended before.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Given a folder in v3; when it is watched and read in v2; then resources come in v2, and the control plane knows who
-/// asks in v2; given a bootstrap that does not say that its server knows v3, then `auto` is v2.
+/// Given a folder in v3. When it is watched over the v2 transport, resources arrive in v2. Given a bootstrap without the
+/// server feature `xds_v3`, `--transport auto` uses v2.
 #[test]
-fn s62_get_and_watch_ask_in_v2() {
+fn s62_get_and_watch_support_v2_transport() {
     const V2: &str = "type.googleapis.com/envoy.api.v2.Cluster";
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let server = Serve::start(dir.path());
@@ -92,10 +92,10 @@ fn s62_get_and_watch_ask_in_v2() {
     get("v3").expect(0, &["envoy.config.cluster.v3.Cluster"]);
 }
 
-/// Given a folder that is served; when its files change; then `watch` tells each change, with full states and with
-/// differences, and the control plane knows it as a client in sync.
+/// Given a served folder. When its files change, `watch` prints each change, with SotW and with delta, and `status`
+/// lists it as a client in sync.
 #[test]
-fn watch_follows_what_is_served() {
+fn watch_prints_each_change() {
     for delta in [&[][..], &["--delta"]] {
         let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
         let server = Serve::start(dir.path());
@@ -115,11 +115,10 @@ fn watch_follows_what_is_served() {
     }
 }
 
-/// Given a folder that is served by REST, and a file of it; when they change; then `watch` tells each change, as it does of
-/// a stream; what it asks for by name is all that it tells of; a file that cannot be read is told on stderr and changes
-/// nothing.
+/// Given a folder served over REST, and a file of it. When they change, `watch` prints each change, and with a name only
+/// changes of this resource. An invalid file is reported on stderr and changes nothing.
 #[test]
-fn watch_follows_a_server_that_is_polled_and_a_file() {
+fn watch_follows_rest_server_and_file() {
     let dir = folder(&[(
         "all.yaml",
         &format!("{}---\n{}", cluster("a"), cluster("b")),
@@ -157,9 +156,9 @@ fn watch_follows_a_server_that_is_polled_and_a_file() {
     oxds(["watch", "vhds", "--rest", &url]).expect(2, &["no service of its own over REST"]);
 }
 
-/// Given a file that is yet to come; then `watch` says that it waits, and tells what is in it when it is there.
+/// Given a file that does not exist. `watch` logs that it waits, and prints the resources when the file exists.
 #[test]
-fn watch_says_that_it_waits_for_a_file() {
+fn watch_waits_for_missing_file() {
     let dir = folder(&[]);
     let file = dir.path().join("late.yaml");
     let path = file.to_str().expect("UTF-8");
@@ -168,10 +167,10 @@ fn watch_says_that_it_waits_for_a_file() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary runs");
-    let mut said = BufReader::new(child.stderr.take().expect("piped")).lines();
-    let warning = said.next().expect("a line").expect("UTF-8");
+    let mut log = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let warning = log.next().expect("a line").expect("UTF-8");
     assert!(
-        warning.contains("late.yaml: there is no such file yet"),
+        warning.contains("file not found, waiting for it") && warning.contains("late.yaml"),
         "{warning}"
     );
     let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
@@ -180,14 +179,14 @@ fn watch_says_that_it_waits_for_a_file() {
     watching.expect("added", "a");
 }
 
-/// Given nobody at the address; then `watch` and `get` say so and end; given a control plane that goes and returns; then `watch`
-/// goes on where it was.
+/// Given an address without a server, `watch` and `get` end with an error. Given a control plane that restarts, `watch`
+/// continues with the changes.
 #[test]
-fn watch_outlives_a_control_plane_that_it_has_seen() {
+fn watch_survives_restart_of_control_plane() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
-    for asking in ["watch", "get"] {
-        let asked = [asking, "cds", "--server", "127.0.0.1:1"];
-        oxds(asked).expect(1, &["cannot connect to 127.0.0.1:1", "refused"]);
+    for command in ["watch", "get"] {
+        let arguments = [command, "cds", "--server", "127.0.0.1:1"];
+        oxds(arguments).expect(1, &["cannot connect to 127.0.0.1:1", "refused"]);
     }
     for delta in [&[][..], &["--delta"]] {
         let server = Serve::start(dir.path());
@@ -204,9 +203,9 @@ fn watch_outlives_a_control_plane_that_it_has_seen() {
     }
 }
 
-/// Given a name that there is not; then `watch --delta` says so, and tells when it comes.
+/// Given a name that does not exist. `watch --delta` prints `missing`, and `added` when the resource exists.
 #[test]
-fn watch_by_name_tells_what_is_missing() {
+fn watch_delta_prints_missing_name() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let server = Serve::start(dir.path());
     let mut watching = Watching::start(&["cds", "z", "--delta"], &server);
@@ -215,10 +214,10 @@ fn watch_by_name_tells_what_is_missing() {
     watching.expect("added", "z");
 }
 
-/// Given a folder that is served; then `get` shows the same from the control plane and from the folder, in each form;
-/// what it prints as YAML is a folder's file again; and a name that there is not is an answer of no.
+/// Given a served folder. `get` prints the same from the control plane and from the folder, in each format. The YAML is
+/// again a valid file of a folder. An unknown name gives exit code 1.
 #[test]
-fn get_shows_what_is_served_and_what_a_folder_holds() {
+fn get_prints_same_resources_from_server_and_folder() {
     let server = Serve::start(&shop());
     server.shows("/readyz", "200 OK");
     let grpc = server.grpc.to_string();
@@ -240,22 +239,22 @@ fn get_shows_what_is_served_and_what_a_folder_holds() {
     let again = ["--dir", again.path().to_str().expect("UTF-8")];
     assert_eq!(get(&["eds", "-o", "yaml"], &again).stdout, yaml);
     for from in [&from_server[..], &from_folder] {
-        get(&["cds", "nope"], from).expect(1, &["there is no cds \"nope\""]);
+        get(&["cds", "nope"], from).expect(1, &["cds \"nope\" not found"]);
     }
-    get(&["clutser"], &from_server).expect(2, &["one of cds, eds"]);
+    get(&["clutser"], &from_server).expect(2, &["expected one of cds, eds"]);
 }
 
 #[test]
-fn get_from_a_folder_tells_its_errors() {
+fn get_from_folder_logs_its_errors() {
     let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", "nonsense: 1")]);
     let path = dir.path().to_str().expect("UTF-8");
     oxds(["get", "cds", "--dir", path]).expect(1, &["b.yaml:1", "a     "]);
 }
 
-/// Given an application whose xDS client has a cluster and lacks another; then `csds` shows both, and in YAML the
-/// contents as they came.
+/// Given an application whose xDS client has one cluster and waits for another. `csds` prints both, and in YAML their
+/// contents as received.
 #[tokio::test(flavor = "multi_thread")]
-async fn csds_shows_what_a_client_holds() {
+async fn csds_prints_resources_of_a_client() {
     let eds =
         "type: EDS\neds_cluster_config: { eds_config: { ads: {}, resource_api_version: V3 } }\n";
     let dir = folder(&[("a.yaml", &(cluster("shop") + eds))]);
@@ -263,21 +262,21 @@ async fn csds_shows_what_a_client_holds() {
     let bootstrap = Bootstrap::builder(server.grpc.to_string()).node_id("app-1");
     let pool = ClientPool::new(bootstrap.build().expect("complete"));
     let client = pool.client("xds:///shop");
-    let mut there = client.watch::<Cluster>("shop");
+    let mut existing = client.watch::<Cluster>("shop");
     let mut missing = client.watch::<Cluster>("nope");
-    there.next().await.expect("an answer");
+    existing.next().await.expect("a resource");
     let address = serve_csds(&pool).await.to_string();
-    let shown = oxds(["csds", &address]);
-    shown.expect(0, &["NODE   SCOPE", "shop  ACKED", "nope  REQUESTED"]);
+    let table = oxds(["csds", &address]);
+    table.expect(0, &["NODE   SCOPE", "shop  ACKED", "nope  REQUESTED"]);
     let yaml = oxds(["csds", &address, "-o", "yaml"]);
     yaml.expect(0, &["client_scope: xds:///shop", "connect_timeout: 1s"]);
     let json = oxds(["csds", &address, "-o", "json"]);
     let json: Value = serde_json::from_str(&json.expect(0, &[]).stdout).expect("JSON");
     assert_eq!(json[0]["config"][0]["node"]["id"], "app-1");
-    drop((there, missing.next()));
+    drop((existing, missing.next()));
 }
 
-/// Serves what the clients of a pool hold, as an application would.
+/// Serves CSDS for the clients of a pool, as an application does.
 async fn serve_csds(pool: &ClientPool) -> std::net::SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await

@@ -1,4 +1,4 @@
-//! `oxds status` and `oxds wait`, with a real client of the control plane.
+//! Tests of `oxds status` and `oxds wait` with a real client of the control plane.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Serve, cluster, command, folder, oxds};
 
-/// What a gRPC client accepts: the cluster of the other tests, with its endpoints by EDS.
+/// Returns a cluster with EDS, which gRPC clients accept.
 fn eds_cluster(name: &str) -> String {
     cluster(name)
         + "type: EDS\neds_cluster_config: { eds_config: { ads: {}, resource_api_version: V3 } }\n"
@@ -22,72 +22,72 @@ fn client(server: &Serve, node: &str) -> XdsClient {
     ClientPool::new(bootstrap.build().expect("complete")).client("#test")
 }
 
-fn ask(server: &Serve, arguments: &[&str]) -> crate::support::Ran {
+fn run(server: &Serve, arguments: &[&str]) -> crate::support::Ran {
     let grpc = server.grpc.to_string();
     oxds(arguments.iter().copied().chain(["--server", &grpc]))
 }
 
-/// Given a client that watches a cluster; then `wait` ends well once it has it, and `status` shows it; when the cluster
-/// becomes one that the client refuses; then both say so, with the client's words, and exit code 1.
+/// Given a client that watches a cluster. `wait` succeeds when the client has it, and `status` prints SYNCED. When the
+/// client NACKs a change, both print the error message of the client, and exit with 1.
 #[tokio::test(flavor = "multi_thread")]
 async fn s68_status_and_wait_follow_a_rollout() {
     let dir = folder(&[("a.yaml", &eds_cluster("shop"))]);
     let server = Serve::start(dir.path());
     let mut watch = client(&server, "checkout-1").watch::<Cluster>("shop");
-    watch.next().await.expect("an answer");
-    ask(&server, &["wait", "--for", "acked", "shop"]).expect(0, &[]);
-    ask(&server, &["wait", "--all"]).expect(0, &[]);
-    ask(&server, &["status"]).expect(
+    watch.next().await.expect("a resource");
+    run(&server, &["wait", "--for", "acked", "shop"]).expect(0, &[]);
+    run(&server, &["wait", "--all"]).expect(0, &[]);
+    run(&server, &["status"]).expect(
         0,
         &[
-            "NODE        KIND  STATUS  SENT",
+            "NODE        TYPE  STATUS  SENT",
             "checkout-1  cds   SYNCED  ",
         ],
     );
 
-    // Its address is in the file; gRPC takes endpoints by EDS only.
-    let refused =
+    // gRFC A27: gRPC clients do not support ORIGINAL_DST clusters.
+    let unsupported =
         eds_cluster("shop").replace("EDS\n", "ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\n");
-    fs::write(dir.path().join("a.yaml"), refused).expect("written");
+    fs::write(dir.path().join("a.yaml"), unsupported).expect("written");
     server.shows("/status.json", "\"nacks\":1");
-    ask(&server, &["wait", "shop", "--timeout", "1s"]).expect(1, &["checkout-1 cds shop NACKED: "]);
-    ask(&server, &["status"]).expect(1, &["checkout-1  cds   NACKED  ", "  shop: "]);
-    ask(&server, &["status", "-o", "yaml"]).expect(1, &["id: checkout-1", "state: NACKED"]);
-    let json = ask(&server, &["status", "-o", "json"]);
+    run(&server, &["wait", "shop", "--timeout", "1s"]).expect(1, &["checkout-1 cds shop NACKED: "]);
+    run(&server, &["status"]).expect(1, &["checkout-1  cds   NACKED  ", "  shop: "]);
+    run(&server, &["status", "-o", "yaml"]).expect(1, &["id: checkout-1", "state: NACKED"]);
+    let json = run(&server, &["status", "-o", "json"]);
     let nodes: Value = serde_json::from_str(&json.expect(1, &[]).stdout).expect("JSON");
-    let (node, resource_type) = (&nodes["nodes"][0], &nodes["nodes"][0]["kinds"][0]);
+    let (node, of_type) = (&nodes["nodes"][0], &nodes["nodes"][0]["kinds"][0]);
     assert_eq!(
         (&node["id"], &node["protocol"]),
         (&"checkout-1".into(), &"sotw".into())
     );
     assert_eq!(
-        (&resource_type["state"], &resource_type["kind"]),
+        (&of_type["state"], &of_type["kind"]),
         (&"NACKED".into(), &"cds".into())
     );
-    assert_ne!(resource_type["sent"], resource_type["acknowledged"]);
+    assert_ne!(of_type["sent"], of_type["acknowledged"]);
     assert!(
-        resource_type["since_seconds"]
+        of_type["since_seconds"]
             .as_f64()
             .is_some_and(|since| since < 20.0),
-        "{resource_type}"
+        "{of_type}"
     );
 }
 
-/// Given a file with a mistake; then `wait` says where, for that resource and for all, and not for another; `status` says
-/// so too; when it is mended while somebody waits; then that ends well, long before its time is over.
+/// Given an invalid file. `wait` prints the error for this resource and for `--all`, but not for another resource;
+/// `status` prints it, too. When the file is fixed, a running `wait` succeeds long before its timeout.
 #[test]
-fn s73_a_file_with_a_mistake_is_not_live() {
+fn s73_invalid_file_is_not_live_until_fixed() {
     let wrong = cluster("a") + "lb_polizy: RANDOM\n";
     let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
     let server = Serve::start(dir.path());
     server.shows("/readyz", "200 OK");
     fs::write(dir.path().join("a.yaml"), wrong).expect("written");
     server.shows("/status.json", "lb_polizy");
-    let said = ["a.yaml:4:1: error: lb_polizy"];
-    ask(&server, &["wait", "a", "--timeout", "300ms"]).expect(1, &said);
-    ask(&server, &["wait", "--all", "--timeout", "50ms"]).expect(1, &said);
-    ask(&server, &["wait", "b"]).expect(0, &[]);
-    ask(&server, &["status"]).expect(1, &said);
+    let error = ["a.yaml:4:1: error: lb_polizy"];
+    run(&server, &["wait", "a", "--timeout", "300ms"]).expect(1, &error);
+    run(&server, &["wait", "--all", "--timeout", "50ms"]).expect(1, &error);
+    run(&server, &["wait", "b"]).expect(0, &[]);
+    run(&server, &["status"]).expect(1, &error);
 
     let waiting = std::thread::spawn({
         let grpc = server.grpc.to_string();
@@ -101,26 +101,25 @@ fn s73_a_file_with_a_mistake_is_not_live() {
 }
 
 #[test]
-fn nobody_connected_is_said_and_waited_for_by_nobody() {
+fn status_and_wait_succeed_without_clients() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let server = Serve::start(dir.path());
     server.shows("/readyz", "200 OK");
-    ask(&server, &["status"]).expect(0, &["no client is connected"]);
-    ask(&server, &["wait", "--all"]).expect(0, &[]);
+    run(&server, &["status"]).expect(0, &["no clients connected"]);
+    run(&server, &["wait", "--all"]).expect(0, &[]);
 }
 
 #[test]
-fn a_control_plane_that_is_not_there_is_named() {
+fn status_names_unreachable_control_plane() {
     let arguments = ["status", "--server", "127.0.0.1:1"];
     oxds(arguments).expect(1, &["cannot connect to 127.0.0.1:1"]);
     oxds(["wait", "--server", "127.0.0.1:1"]).expect(2, &["NAME"]);
 }
 
-/// Given `--on-nack rollback` and a client that accepted a cluster; when the file becomes one that the client refuses; then
-/// the cluster returns, `status` says so and `wait` that the file is not live; when the file is mended; then both are
-/// content.
+/// Given `--on-nack rollback` and a client that accepted a cluster. When the client NACKs a change of the file, the
+/// cluster is rolled back: `status` prints the rollback, and `wait` fails. When the file is fixed, both succeed.
 #[tokio::test(flavor = "multi_thread")]
-async fn s80_a_refused_file_is_taken_back_until_it_is_mended() {
+async fn s80_nacked_file_is_rolled_back_until_fixed() {
     let dir = folder(&[("a.yaml", &eds_cluster("shop"))]);
     let options = [
         "--on-nack",
@@ -132,28 +131,28 @@ async fn s80_a_refused_file_is_taken_back_until_it_is_mended() {
     ];
     let server = Serve::of(command(["serve"]).args(options).arg(dir.path()));
     let mut watch = client(&server, "checkout-1").watch::<Cluster>("shop");
-    watch.next().await.expect("an answer");
-    ask(&server, &["wait", "shop"]).expect(0, &[]);
-    let refused =
+    watch.next().await.expect("a resource");
+    run(&server, &["wait", "shop"]).expect(0, &[]);
+    let unsupported =
         eds_cluster("shop").replace("EDS\n", "ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\n");
-    fs::write(dir.path().join("a.yaml"), refused).expect("written");
+    fs::write(dir.path().join("a.yaml"), unsupported).expect("written");
     server.shows("/status.json", "\"refused_by\":[\"checkout-1\"]");
-    let said = ["cds shop returned to ", "checkout-1 refused "];
-    ask(&server, &["status"]).expect(1, &said);
-    let said = ["checkout-1 cds shop NACKED: rolled back to "];
-    ask(&server, &["wait", "shop", "--timeout", "1s"]).expect(1, &said);
+    let rollback = ["cds shop rolled back to ", "checkout-1 NACKed "];
+    run(&server, &["status"]).expect(1, &rollback);
+    let nacked = ["checkout-1 cds shop NACKED: rolled back to "];
+    run(&server, &["wait", "shop", "--timeout", "1s"]).expect(1, &nacked);
 
-    let mended = eds_cluster("shop").replace("1s", "2s");
-    fs::write(dir.path().join("a.yaml"), mended).expect("written");
+    let fixed = eds_cluster("shop").replace("1s", "2s");
+    fs::write(dir.path().join("a.yaml"), fixed).expect("written");
     server.shows("/status.json", "\"rollbacks\":[]");
-    ask(&server, &["wait", "shop"]).expect(0, &[]);
-    ask(&server, &["status"]).expect(0, &["SYNCED"]);
+    run(&server, &["wait", "shop"]).expect(0, &[]);
+    run(&server, &["status"]).expect(0, &["SYNCED"]);
 }
 
-/// Given a client with a name and words that a terminal, or a reader of logs, would take for something else; then status,
-/// `wait` and the log show them in one line each, and harmless.
+/// Given a client whose node id and error message contain line breaks and terminal escapes. `status`, `wait` and the log
+/// print them on one line, without the escapes.
 #[tokio::test(flavor = "multi_thread")]
-async fn s60_what_a_client_says_is_only_shown() {
+async fn s60_client_text_cannot_forge_lines_or_escapes() {
     let dir = folder(&[("a.yaml", &cluster("shop"))]);
     let server = Serve::start(dir.path());
     server.shows("/readyz", "200 OK");
@@ -167,10 +166,10 @@ async fn s60_what_a_client_says_is_only_shown() {
         }),
         ..DiscoveryRequest::default()
     }));
-    let answer = call.message().await.expect("an answer");
-    let answer = DiscoveryResponse::decode(answer).expect("a response");
+    let response = call.message().await.expect("a message");
+    let response = DiscoveryResponse::decode(response).expect("a response");
     call.send(framed(&DiscoveryRequest {
-        response_nonce: answer.nonce,
+        response_nonce: response.nonce,
         error_detail: Some(Status {
             message: "shop: no\nFORGED \x1b[31mred".into(),
             ..Status::default()
@@ -178,8 +177,8 @@ async fn s60_what_a_client_says_is_only_shown() {
         ..DiscoveryRequest::default()
     }));
     server.shows("/status.json", "\"nacks\":1");
-    let status = ask(&server, &["status"]);
-    let waited = ask(&server, &["wait", "shop", "--timeout", "100ms"]);
+    let status = run(&server, &["status"]);
+    let waited = run(&server, &["wait", "shop", "--timeout", "100ms"]);
     server.signal("TERM");
     let (_, log) = tokio::task::spawn_blocking(|| server.end())
         .await

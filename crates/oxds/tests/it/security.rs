@@ -1,4 +1,4 @@
-//! `oxds serve` with certificates and rules (S-78).
+//! Tests of `oxds serve` with certificates and authorization rules (S-78).
 
 use std::fs;
 use std::io;
@@ -17,14 +17,14 @@ const SOTW: &str =
 const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 const RULES: &str = "rules:\n- {identity: 'spiffe://prod/*', nodes: [shop-*]}\n";
 
-/// The files of a server, and who made them.
-struct Files {
+/// The files of a server, and the authority that issued its certificate.
+struct ServerFiles {
     dir: TempDir,
     authority: Authority,
 }
 
-impl Files {
-    fn make() -> Self {
+impl ServerFiles {
+    fn create() -> Self {
         let dir = folder(&[("config/a.yaml", &cluster("a")), ("rules.yaml", RULES)]);
         let authority = Authority::new("test").expect("an authority");
         let files = Self { dir, authority };
@@ -33,7 +33,7 @@ impl Files {
         files
     }
 
-    /// A new certificate for the server.
+    /// Writes a new certificate for the server.
     fn issue(&self, authority: &Authority) {
         let issued = authority.issue(&["localhost"]).expect("issued");
         issued.write(self.dir.path(), "server").expect("written");
@@ -68,8 +68,8 @@ async fn connect(server: &Serve, authority: &Authority, client: &Issued) -> io::
     Rude::over(connector.connect(name, socket).await?, 65_535).await
 }
 
-/// How a first request as this node is answered: a message, or an end.
-async fn ask(client: &mut Rude, node: &str) -> Result<(), Ended> {
+/// Sends a first request as this node. Returns `Ok` after a response, or the end of the stream.
+async fn subscribe(client: &mut Rude, node: &str) -> Result<(), Ended> {
     let mut call = client.call(SOTW).await.expect("a call");
     call.send(framed(&DiscoveryRequest {
         node: Some(Node {
@@ -82,11 +82,11 @@ async fn ask(client: &mut Rude, node: &str) -> Result<(), Ended> {
     call.message().await.map(drop)
 }
 
-/// Given certificates and rules; then a client is served as the node that it may be and as no other; a new certificate,
-/// and new rules, hold once SIGHUP says so.
+/// Given certificates and rules. A client is served as a node that it may use, and denied as another. New certificates
+/// and rules apply after SIGHUP.
 #[tokio::test]
-async fn s78_certificates_rules_and_sighup() {
-    let files = Files::make();
+async fn s78_rules_apply_and_sighup_reloads_them() {
+    let files = ServerFiles::create();
     let server = files.serve();
     server.shows("/readyz", "200 OK");
     let web = files
@@ -96,8 +96,8 @@ async fn s78_certificates_rules_and_sighup() {
     let mut client = connect(&server, &files.authority, &web)
         .await
         .expect("served");
-    assert_eq!(ask(&mut client, "shop-1").await, Ok(()));
-    let denied = ask(&mut client, "pay-1").await;
+    assert_eq!(subscribe(&mut client, "shop-1").await, Ok(()));
+    let denied = subscribe(&mut client, "pay-1").await;
     assert!(matches!(denied, Err(Ended::Status(7, _))), "{denied:?}");
 
     let next = Authority::new("next").expect("an authority");
@@ -109,29 +109,24 @@ async fn s78_certificates_rules_and_sighup() {
             break client;
         }
     };
-    while ask(&mut client, "pay-1").await.is_err() {}
-    assert!(ask(&mut client, "shop-1").await.is_err());
+    while subscribe(&mut client, "pay-1").await.is_err() {}
+    assert!(subscribe(&mut client, "shop-1").await.is_err());
 
     server.signal("TERM");
     let (code, log) = tokio::task::spawn_blocking(|| server.end())
         .await
         .expect("ended");
     assert_eq!(code, Some(0), "{log}");
-    for told in [
-        "certificates reloaded",
-        "authorization rules reloaded",
-        "(spiffe://prod/web)",
-    ] {
-        assert!(log.contains(told), "no {told:?} in {log}");
+    for text in ["certificates reloaded", "authorization rules reloaded", "(spiffe://prod/web)"] {
+        assert!(log.contains(text), "no {text:?} in {log}");
     }
     assert!(!log.contains("Some("), "{log}");
 }
 
-/// Given a certificate that has expired; when it is served; then the log says so, once, and when it is replaced by one
-/// that has not, nothing is said of that.
+/// Given an expired certificate. The log reports it once, and does not report the valid certificate that replaces it.
 #[test]
-fn s78_a_certificate_that_has_expired_is_told() {
-    let files = Files::make();
+fn s78_expired_certificate_is_logged_once() {
+    let files = ServerFiles::create();
     let expired = files
         .authority
         .issue_expired(&["localhost"])
@@ -144,17 +139,17 @@ fn s78_a_certificate_that_has_expired_is_told() {
     server.shows("/healthz", "200 OK");
     server.signal("TERM");
     let (_, log) = server.end();
-    let told = log
+    let reports = log
         .lines()
         .filter(|line| line.contains("server.pem") && line.contains("expired "));
-    assert_eq!(told.count(), 1, "{log}");
+    assert_eq!(reports.count(), 1, "{log}");
 }
 
-/// Given files that are missing, of the wrong kind or malformed; then each is named, with the line where there is one,
-/// and nothing is served.
+/// Given files that are missing, malformed or of the wrong format. The error names the file, and the line if there is
+/// one, and no port is opened.
 #[test]
-fn s78_files_with_mistakes_are_named() {
-    let files = Files::make();
+fn s78_invalid_files_are_named_with_line() {
+    let files = ServerFiles::create();
     let run = |options: &[(&str, &str)]| {
         let mut arguments = vec![
             "serve".to_owned(),

@@ -1,4 +1,4 @@
-//! `oxds serve`.
+//! Tests of `oxds serve`.
 
 use std::fs;
 use std::net::TcpListener;
@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use crate::support::{Serve, cluster, command, folder, oxds};
 
 #[test]
-fn the_addresses_are_printed_and_answer() {
+fn printed_addresses_accept_requests() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let server = Serve::start(dir.path());
     assert_ne!(server.grpc.port(), 0);
@@ -15,7 +15,7 @@ fn the_addresses_are_printed_and_answer() {
 }
 
 #[test]
-fn s79_sigterm_and_sigint_end_it_in_order() {
+fn s79_sigterm_and_sigint_exit_with_0() {
     for signal in ["TERM", "INT"] {
         let dir = folder(&[("a.yaml", &cluster("a"))]);
         let server = Serve::start(dir.path());
@@ -27,20 +27,20 @@ fn s79_sigterm_and_sigint_end_it_in_order() {
     }
 }
 
-/// Given a folder that is a link, which is led elsewhere: nothing in the old place changes, so that the system reports
-/// nothing. SIGHUP reads the new place; and from then on changes there are followed.
+/// Given a folder that is a symbolic link. When the link gets another target, the system reports no event, because no
+/// file of the old target changed. SIGHUP reads the new target, and later changes there are followed.
 #[test]
-fn s79_sighup_reads_the_folder_again() {
+fn s79_sighup_reloads_the_folder() {
     let dir = folder(&[("1/a.yaml", &cluster("a")), ("2/a.yaml", "nonsense")]);
-    let lead_to = |place: &str| {
+    let link_to = |target: &str| {
         let new = dir.path().join("new");
-        std::os::unix::fs::symlink(place, &new).expect("a link");
+        std::os::unix::fs::symlink(target, &new).expect("a link");
         fs::rename(new, dir.path().join("config")).expect("renamed");
     };
-    lead_to("1");
+    link_to("1");
     let server = Serve::start(&dir.path().join("config"));
     server.shows("/readyz", "200 OK");
-    lead_to("2");
+    link_to("2");
     assert!(server.page("/status.json").contains("\"findings\":[]"));
     server.signal("HUP");
     server.shows("/status.json", "config/a.yaml");
@@ -52,9 +52,9 @@ fn s79_sighup_reads_the_folder_again() {
     assert!(log.contains("SIGHUP"), "{log}");
 }
 
-/// The system reports absolute paths; a folder named relatively must follow its files all the same.
+/// The system reports absolute paths. A folder given by a relative path must still follow its files.
 #[test]
-fn s72_a_relative_folder_is_followed() {
+fn s72_relative_folder_is_followed() {
     let dir = folder(&[("config/a.yaml", &cluster("first"))]);
     let arguments = [
         "serve",
@@ -66,7 +66,7 @@ fn s72_a_relative_folder_is_followed() {
     ];
     let server = Serve::of(command(arguments).current_dir(dir.path()));
     server.shows("/readyz", "200 OK");
-    // Renamed into place, then written in place: each is one change of the one file.
+    // First a rename to the file, then a write to it: both are changes of the same file.
     fs::write(dir.path().join("new"), "nonsense").expect("written");
     fs::rename(dir.path().join("new"), dir.path().join("config/a.yaml")).expect("renamed");
     server.shows("/status.json", "config/a.yaml");
@@ -75,7 +75,7 @@ fn s72_a_relative_folder_is_followed() {
 }
 
 #[test]
-fn s73_a_mistake_is_shown_with_its_place_until_mended() {
+fn s73_invalid_file_is_reported_with_line_until_fixed() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let server = Serve::start(dir.path());
     server.shows("/readyz", "200 OK");
@@ -93,14 +93,14 @@ fn s73_a_mistake_is_shown_with_its_place_until_mended() {
 }
 
 #[test]
-fn a_folder_that_does_not_exist() {
+fn missing_folder_is_a_usage_error() {
     let ran = oxds(["serve", "/no/such/folder"]);
     ran.expect(2, &["error: ", "/no/such/folder", "No such file"]);
-    assert_eq!(ran.stdout, "", "no address is promised");
+    assert_eq!(ran.stdout, "", "no address is printed");
 }
 
 #[test]
-fn an_address_in_use_is_named() {
+fn address_in_use_is_reported_with_a_tip() {
     let dir = folder(&[]);
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let taken = taken
@@ -119,7 +119,7 @@ fn an_address_in_use_is_named() {
 }
 
 #[test]
-fn logs_are_json_when_asked() {
+fn log_format_json_prints_json_lines() {
     let dir = folder(&[("a.yaml", "nonsense")]);
     let arguments = [
         "--log-format",

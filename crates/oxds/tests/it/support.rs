@@ -1,4 +1,4 @@
-//! Running the binary.
+//! Helpers that run the binary.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// The longest that anything here may take.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest wait of any step.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a finished run left.
+/// Exit code and output of a finished run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -29,11 +29,11 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// It ended with this code, and said each of these on stdout or stderr.
+    /// Asserts the exit code, and that stdout and stderr together contain each of these texts.
     #[track_caller]
-    pub(crate) fn expect(&self, code: i32, said: &[&str]) -> &Self {
+    pub(crate) fn expect(&self, code: i32, texts: &[&str]) -> &Self {
         assert_eq!(self.code, Some(code), "{self:#?}");
-        for text in said {
+        for text in texts {
             let all = format!("{}{}", self.stdout, self.stderr);
             assert!(all.contains(text), "no {text:?} in {self:#?}");
         }
@@ -42,7 +42,7 @@ impl Ran {
     }
 }
 
-/// The binary, with an environment of its own.
+/// Returns a command of the binary, without the variables that it reads.
 pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(
     arguments: impl IntoIterator<Item = S>,
 ) -> Command {
@@ -59,12 +59,12 @@ pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(
     command
 }
 
-/// Runs it to its end.
+/// Runs the binary to its end.
 pub(crate) fn oxds<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
     command(arguments).output().expect("the binary runs").into()
 }
 
-/// A folder with these files.
+/// Creates a folder with these files.
 pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
@@ -75,23 +75,23 @@ pub(crate) fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     dir
 }
 
-/// A cluster as YAML.
+/// Returns a cluster as YAML.
 pub(crate) fn cluster(name: &str) -> String {
     format!(
         "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: {name}\nconnect_timeout: 1s\n"
     )
 }
 
-/// Where the example is.
+/// Returns the path of the example.
 pub(crate) fn shop() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop")
 }
 
-/// A copy of the example on free ports, so that tests, demos and other checkouts do not meet.
+/// A copy of the example with free ports, so that tests and demos on one machine do not conflict.
 #[derive(Debug)]
 pub(crate) struct Shop {
     pub(crate) dir: tempfile::TempDir,
-    /// In the place of 18101, 18102, …
+    /// Replacements of the ports 18101, 18102, …
     pub(crate) endpoints: Vec<SocketAddr>,
 }
 
@@ -103,7 +103,7 @@ impl Shop {
 
 pub(crate) fn shop_on_free_ports() -> Shop {
     let dir = folder(&[]);
-    // Held together, so that they differ; free again when the copy is made.
+    // All bound at the same time, so that the ports differ; closed when the copy is made.
     let listeners: Vec<_> = (0..7)
         .map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"))
         .collect();
@@ -113,8 +113,8 @@ pub(crate) fn shop_on_free_ports() -> Shop {
     let endpoints: Vec<_> = bound.collect();
     for service in ["catalog", "checkout"] {
         fs::create_dir(dir.path().join(service)).expect("a folder");
-        for resource_type in ["clusters", "endpoints", "listener", "routes"] {
-            let name = format!("{service}/{resource_type}.yaml");
+        for file in ["clusters", "endpoints", "listener", "routes"] {
+            let name = format!("{service}/{file}.yaml");
             let mut text = fs::read_to_string(shop().join(&name)).expect("the example");
             for (index, endpoint) in endpoints.iter().enumerate() {
                 let port = format!("port_value: 1810{}", index + 1);
@@ -135,12 +135,12 @@ pub(crate) struct Serve {
 }
 
 impl Serve {
-    /// Serves a folder on free ports.
+    /// Starts to serve a folder on free ports.
     pub(crate) fn start(dir: &Path) -> Self {
         Self::of(command(["serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]).arg(dir))
     }
 
-    /// Starts the command and reads the two lines.
+    /// Starts the command and reads the two addresses that it prints.
     pub(crate) fn of(command: &mut Command) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
@@ -159,12 +159,12 @@ impl Serve {
         Self { child, grpc, http }
     }
 
-    /// A page of the HTTP port.
+    /// Fetches a page of the HTTP port.
     pub(crate) fn page(&self, path: &str) -> String {
         self.exchange(&format!("GET {path} HTTP/1.1\r\n\r\n"))
     }
 
-    /// What the HTTP port answers to a body, with these header lines.
+    /// Posts a body with these header lines to the HTTP port, and returns the response.
     pub(crate) fn post(&self, path: &str, headers: &str, body: &str) -> String {
         let length = body.len();
         self.exchange(&format!(
@@ -172,22 +172,22 @@ impl Serve {
         ))
     }
 
-    /// Sends a request that lacks the headers which are always the same.
+    /// Adds the headers that all requests have, sends the request, and returns the response.
     fn exchange(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.http).expect("connected");
-        stream.set_read_timeout(Some(PATIENCE)).expect("set");
-        let always = "\r\nhost: test\r\nconnection: close\r\n";
-        let request = request.replacen("\r\n", always, 1);
+        stream.set_read_timeout(Some(TIMEOUT)).expect("set");
+        let headers = "\r\nhost: test\r\nconnection: close\r\n";
+        let request = request.replacen("\r\n", headers, 1);
         stream.write_all(request.as_bytes()).expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("read");
-        answer
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("read");
+        response
     }
 
-    /// Waits until a page holds a text.
+    /// Waits until a page contains a text.
     #[track_caller]
     pub(crate) fn shows(&self, path: &str, text: &str) {
-        let (end, mut page) = (Instant::now() + PATIENCE, String::new());
+        let (end, mut page) = (Instant::now() + TIMEOUT, String::new());
         while Instant::now() < end {
             page = self.page(path);
             if page.contains(text) {
@@ -195,7 +195,7 @@ impl Serve {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("{path} never showed {text:?}, but {page}");
+        panic!("{path} did not contain {text:?} in time: {page}");
     }
 
     /// Sends a signal by name.
@@ -207,14 +207,14 @@ impl Serve {
         assert!(sent.expect("a shell").success());
     }
 
-    /// Waits for its end: the exit code and what it logged.
+    /// Waits for its end, and returns the exit code and the log.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("waited") {
                 break status;
             }
-            assert!(Instant::now() < end, "it does not stop");
+            assert!(Instant::now() < end, "it did not stop in time");
             std::thread::sleep(Duration::from_millis(10));
         };
         let mut log = String::new();
@@ -226,7 +226,7 @@ impl Serve {
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // It may have ended before.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,27 +1,27 @@
-//! What every command does alike.
+//! Tests of behaviour that all commands share: help, completions, pipes, colours, log filter.
 
 use std::process::{Command, Stdio};
 
 use crate::support::{Ran, command, oxds, shop};
 
 #[test]
-fn without_a_command_it_says_what_there_is() {
+fn no_command_prints_help_with_all_commands() {
     oxds([] as [&str; 0]).expect(2, &["serve", "validate", "bootstrap", "call", "demo"]);
-    oxds(["--help"]).expect(0, &["Begin here:", "Exit codes:", "RUST_LOG", "NO_COLOR"]);
+    oxds(["--help"]).expect(0, &["Start here:", "Exit codes:", "RUST_LOG", "NO_COLOR"]);
     oxds(["--version"]).expect(0, &["oxds 0."]);
 }
 
 #[test]
-fn completions_for_each_shell() {
+fn completions_are_printed_for_each_shell() {
     for shell in ["bash", "zsh", "fish"] {
         oxds(["completions", shell]).expect(0, &["validate", "bootstrap", "oxds"]);
     }
     oxds(["completions", "cmd.exe"]).expect(2, &["possible values"]);
 }
 
-/// `oxds … | head -0`: no panic, no message, the exit code that it would have had.
+/// `oxds … | head -0`: no panic, no message, and the same exit code as without the pipe.
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     let oxds = env!("CARGO_BIN_EXE_oxds");
     let shop = shop();
     for arguments in ["completions bash", "bootstrap envoy --server a:1", "--help"] {
@@ -47,7 +47,7 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn a_full_disk_is_an_error() {
+fn full_disk_is_an_error() {
     let full = std::fs::File::options().write(true).open("/dev/full");
     let Ok(full) = full else { return };
     let ran: Ran = command(["completions", "bash"])
@@ -59,7 +59,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn nothing_is_coloured_without_a_terminal() {
+fn output_without_terminal_has_no_colours() {
     for arguments in [&["--help"][..], &["validate", "/no/such"]] {
         let ran = oxds(arguments);
         assert!(
@@ -70,7 +70,7 @@ fn nothing_is_coloured_without_a_terminal() {
 }
 
 #[test]
-fn a_mistake_in_rust_log_is_named() {
+fn malformed_rust_log_directive_is_reported() {
     let ran: Ran = command(["validate"])
         .arg(shop())
         .env("RUST_LOG", "warn,a=b=c")

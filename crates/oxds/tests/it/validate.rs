@@ -1,4 +1,4 @@
-//! `oxds validate`: every kind of bad input, by exit code and by the place it names.
+//! Tests of `oxds validate`: exit code and reported place for each sort of invalid input.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,11 +13,11 @@ fn validate(files: &[(&str, &str)]) -> Ran {
 }
 
 #[test]
-fn the_examples_are_clean() {
+fn examples_have_no_findings() {
     let examples = shop().join("..").read_dir().expect("the examples");
     for example in examples {
         let example = example.expect("an example").path();
-        // A tree of protos, not of resources.
+        // This example has protos, not resources.
         if example.ends_with("api") {
             continue;
         }
@@ -31,19 +31,19 @@ fn the_examples_are_clean() {
 }
 
 #[test]
-fn a_folder_that_does_not_exist() {
+fn missing_folder_is_a_usage_error() {
     oxds(["validate", "/no/such/folder"]).expect(2, &["/no/such/folder", "No such file"]);
 }
 
 #[test]
-fn a_file_is_not_a_folder() {
+fn file_instead_of_folder_is_a_usage_error() {
     let dir = folder(&[("a.yaml", "")]);
     let file = dir.path().join("a.yaml");
     oxds(["validate".as_ref(), file.as_os_str()]).expect(2, &["a.yaml is not a folder"]);
 }
 
 #[test]
-fn an_empty_folder_is_a_warning_and_strictly_a_finding() {
+fn empty_folder_is_a_warning_and_fails_with_strict() {
     validate(&[]).expect(0, &["no resources found", "1 warning"]);
     let dir = folder(&[]);
     let strict = oxds([
@@ -55,13 +55,13 @@ fn an_empty_folder_is_a_warning_and_strictly_a_finding() {
 }
 
 #[test]
-fn a_syntax_error() {
+fn syntax_error_is_reported_with_line() {
     validate(&[("a.yaml", "name: [1, 2\nother: x\n")]).expect(1, &["a.yaml:2:", "error: "]);
     validate(&[("a.json", "{\"@type\": }")]).expect(1, &["a.json:1:", "error: "]);
 }
 
 #[test]
-fn an_unknown_field() {
+fn unknown_field_is_an_error_unless_allowed() {
     let text = cluster("a") + "lb_polizy: RANDOM\n";
     let ran = validate(&[("a.yaml", &text)]);
     ran.expect(
@@ -77,13 +77,13 @@ fn an_unknown_field() {
 }
 
 #[test]
-fn a_broken_rule() {
+fn violated_validation_rule_is_reported_with_line() {
     let text = cluster("a").replace("connect_timeout: 1s", "connect_timeout: 0s");
     validate(&[("a.yaml", &text)]).expect(1, &["a.yaml:3:", "connect_timeout", "does not hold"]);
 }
 
 #[test]
-fn a_name_twice_names_both_files() {
+fn duplicate_name_error_names_both_files() {
     let ran = validate(&[
         ("a.yaml", &cluster("same")),
         ("sub/b.yaml", &cluster("same")),
@@ -92,7 +92,7 @@ fn a_name_twice_names_both_files() {
 }
 
 #[test]
-fn s70_a_dangling_reference_is_a_warning_and_strictly_an_error() {
+fn s70_missing_reference_is_warning_or_strict_error() {
     let eds = cluster("a") + "type: EDS\neds_cluster_config: { eds_config: { ads: {} } }\n";
     let dir = folder(&[("a.yaml", &eds)]);
     let path = dir.path().as_os_str();
@@ -101,7 +101,7 @@ fn s70_a_dangling_reference_is_a_warning_and_strictly_an_error() {
 }
 
 #[test]
-fn fifty_megabytes_of_resources_are_read_and_of_nonsense_refused() {
+fn large_invalid_file_is_an_error_with_bounded_output() {
     let many: String = (0..500_000).map(|n| format!("- {{ a: {n}, b: [1, 2, 3], c: some text that fills a line up to a hundred characters }}\n")).collect();
     assert!(many.len() > 40_000_000, "{}", many.len());
     let ran = validate(&[("big.yaml", &many), ("good.yaml", &cluster("good"))]);
@@ -110,7 +110,7 @@ fn fifty_megabytes_of_resources_are_read_and_of_nonsense_refused() {
 }
 
 #[test]
-fn a_symlink_loop_and_a_link_to_nowhere() {
+fn symlink_loop_and_dangling_link_are_errors() {
     let dir = folder(&[("good.yaml", &cluster("good"))]);
     symlink(dir.path(), dir.path().join("loop")).expect("a link");
     symlink("a.yaml", dir.path().join("a.yaml")).expect("a link");
@@ -119,9 +119,9 @@ fn a_symlink_loop_and_a_link_to_nowhere() {
     ran.expect(1, &["/a.yaml: error: ", "/b.yaml: error: ", "1 resource"]);
 }
 
-/// Permissions do not bind root, which CI may be: a folder in a file's place is as unreadable.
+/// CI may run as root, which ignores permissions. So a folder with the name of a file stands for an unreadable file.
 #[test]
-fn an_unreadable_file_keeps_the_others() {
+fn unreadable_file_does_not_affect_other_files() {
     let dir = folder(&[("good.yaml", &cluster("good"))]);
     fs::create_dir(dir.path().join("bad.yaml")).expect("a folder");
     let ran = oxds(["validate".as_ref(), dir.path().as_os_str()]);
@@ -129,7 +129,7 @@ fn an_unreadable_file_keeps_the_others() {
 }
 
 #[test]
-fn json_is_one_document_with_places() {
+fn json_findings_have_line_and_column() {
     let dir = folder(&[("a.yaml", &(cluster("a") + "lb_polizy: RANDOM\n"))]);
     let path = dir.path().as_os_str();
     let ran = oxds([

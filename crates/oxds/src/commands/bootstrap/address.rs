@@ -1,4 +1,4 @@
-//! `HOST:PORT`, as written on the command line.
+//! `HOST:PORT` on the command line.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,26 +6,27 @@ use std::str::FromStr;
 
 /// A host name or IP address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Address {
+pub(super) struct HostPort {
     pub(super) host: Host,
     pub(super) port: u16,
 }
 
+/// A host, as an IP address or a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Host {
     Ip(IpAddr),
     Name(String),
 }
 
-impl FromStr for Address {
+impl FromStr for HostPort {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (host, port) = text
             .rsplit_once(':')
-            .ok_or_else(|| "a host and a port: 127.0.0.1:18000".to_owned())?;
+            .ok_or_else(|| "expected a host and a port: 127.0.0.1:18000".to_owned())?;
         let port = match port.parse() {
-            Ok(0) | Err(_) => return Err(format!("port {port:?} is not in 1..65535")),
+            Ok(0) | Err(_) => return Err(format!("invalid port {port:?}: expected 1 to 65535")),
             Ok(port) => port,
         };
         let host = Host::from_str(host)?;
@@ -44,18 +45,22 @@ impl FromStr for Host {
         if let Ok(ip) = text.parse::<IpAddr>() {
             return match ip {
                 IpAddr::V4(_) => Ok(Self::Ip(ip)),
-                IpAddr::V6(_) => Err(format!("write an IPv6 address as [{ip}]:PORT")),
+                IpAddr::V6(_) => Err(format!(
+                    "IPv6 address without brackets: expected [{ip}]:PORT"
+                )),
             };
         }
         let allowed = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         if text.is_empty() || !text.chars().all(allowed) {
-            return Err(format!("{text:?} is not a host name"));
+            return Err(format!(
+                "invalid host name {text:?}: expected letters, digits, '-', '.' and '_'"
+            ));
         }
         Ok(Self::Name(text.to_owned()))
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
             Host::Ip(IpAddr::V6(ip)) => write!(f, "[{ip}]:{}", self.port),
@@ -78,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_and_written_alike() {
+    fn parse_and_display_round_trip() {
         for text in [
             "127.0.0.1:18000",
             "[::1]:1",
@@ -86,24 +91,24 @@ mod tests {
             "localhost:80",
         ] {
             assert_eq!(
-                text.parse::<Address>().map(|a| a.to_string()),
+                text.parse::<HostPort>().map(|a| a.to_string()),
                 Ok(text.to_owned())
             );
         }
     }
 
     #[test]
-    fn mistakes_are_named() {
-        for (text, said) in [
-            ("localhost", "a host and a port"),
-            ("localhost:0", "not in 1..65535"),
-            ("localhost:http", "\"http\" is not in"),
-            ("::1:80", "write an IPv6 address as [::1]:PORT"),
-            (":80", "not a host name"),
-            ("http://x:80", "not a host name"),
+    fn malformed_addresses_are_errors() {
+        for (text, expected) in [
+            ("localhost", "expected a host and a port"),
+            ("localhost:0", "expected 1 to 65535"),
+            ("localhost:http", "invalid port \"http\""),
+            ("::1:80", "expected [::1]:PORT"),
+            (":80", "invalid host name"),
+            ("http://x:80", "invalid host name"),
         ] {
-            let error = text.parse::<Address>().expect_err(text);
-            assert!(error.contains(said), "{text}: {error}");
+            let error = text.parse::<HostPort>().expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 }

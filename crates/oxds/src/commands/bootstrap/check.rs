@@ -1,4 +1,4 @@
-//! `oxds bootstrap check`: whether a gRPC client could begin with a file.
+//! `oxds bootstrap check`: checks a bootstrap file as gRPC clients read it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use oxds_client::{Bootstrap, BootstrapError};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Check a gRPC bootstrap file, and say what it means
+/// Check a gRPC bootstrap file, and print its node and servers
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The JSON file
+    /// JSON file to check
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -22,7 +22,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// Reads a bootstrap file as gRPC clients do. The failure names file and place.
+/// Reads a bootstrap file as gRPC clients do. The failure names the file and the line or field.
 pub(crate) fn read(file: &Path) -> Result<Bootstrap, Failure> {
     let name = file.display();
     let json = std::fs::read_to_string(file)
@@ -41,11 +41,11 @@ pub(crate) fn read(file: &Path) -> Result<Bootstrap, Failure> {
     })
 }
 
-/// A line for the node, and one for each server.
+/// Returns a line for the node, and one for each server.
 fn summary(bootstrap: &Bootstrap) -> String {
     let node = bootstrap.node();
-    let mut text = format!("node {:?} of cluster {:?}\n", node.id, node.cluster);
-    let mut servers = |of: &str, servers: &[oxds_client::bootstrap::Server]| {
+    let mut text = format!("node {:?}, cluster {:?}\n", node.id, node.cluster);
+    let mut servers = |label: &str, servers: &[oxds_client::bootstrap::Server]| {
         for server in servers {
             let (uri, credentials) = (&server.uri, server.credentials.type_name());
             let v3 = match server.features.xds_v3 {
@@ -53,11 +53,12 @@ fn summary(bootstrap: &Bootstrap) -> String {
                 false => "",
             };
             // Writing to a string does not fail.
-            let _ = writeln!(text, "{of} {uri} ({credentials}{v3})");
+            let _ = writeln!(text, "{label} {uri} ({credentials}{v3})");
         }
     };
     servers("server", bootstrap.servers());
     for (name, authority) in bootstrap.authorities() {
+        // gRFC A47: an authority without servers uses the top-level ones.
         match authority.servers.is_empty() {
             true => servers(&format!("authority {name:?}: server"), bootstrap.servers()),
             false => servers(&format!("authority {name:?}: server"), &authority.servers),

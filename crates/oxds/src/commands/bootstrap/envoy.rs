@@ -1,13 +1,14 @@
-//! The bootstrap file of Envoy: everything over one ADS stream.
+//! The bootstrap file of Envoy: all resources over one ADS stream.
 
-use super::address::Host;
-use super::{Address, Node, quoted};
+use super::address::{Host, HostPort};
+use super::node::{NodeIdentity, quoted};
 
-pub(super) fn file(server: &Address, node: &Node<'_>, delta: bool) -> String {
-    let (api_type, meaning) = if delta {
-        ("DELTA_GRPC", "differences")
+/// Returns the YAML file.
+pub(super) fn file(server: &HostPort, node: &NodeIdentity<'_>, delta: bool) -> String {
+    let (api_type, variant) = if delta {
+        ("DELTA_GRPC", "delta")
     } else {
-        ("GRPC", "full states")
+        ("GRPC", "SotW")
     };
     let discovery = match server.host {
         Host::Ip(_) => "STATIC",
@@ -16,17 +17,17 @@ pub(super) fn file(server: &Address, node: &Node<'_>, delta: bool) -> String {
     let (id, cluster) = (quoted(node.id), quoted(node.cluster));
     let (host, port) = (quoted(&server.host.to_string()), server.port);
     format!(
-        r#"# Who this Envoy is: the control plane tells clients apart by it.
+        r#"# Identity of this Envoy for the control plane.
 node:
   id: {id}
   cluster: {cluster}
 
-# Statistics and the configuration as Envoy sees it; reachable from this machine only.
+# Statistics and the configuration as Envoy applied it; only for this machine.
 admin:
   address:
     socket_address: {{ address: 127.0.0.1, port_value: 9901 }}
 
-# Listeners and clusters, and what they lead to, come over one stream (ADS), as {meaning}.
+# Listeners, clusters and the resources that they refer to come over one ADS stream, as {variant}.
 dynamic_resources:
   ads_config:
     api_type: {api_type}
@@ -47,7 +48,7 @@ static_resources:
       envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
         "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
         explicit_http_config:
-          # The pings notice a control plane that vanished without closing its connection.
+          # Pings detect a control plane that disappeared without closing its connection.
           http2_protocol_options:
             connection_keepalive: {{ interval: 30s, timeout: 5s }}
     load_assignment:

@@ -1,11 +1,14 @@
 //! The bootstrap file of gRPC (gRFC A27).
 
-use super::{Address, Node, quoted};
+use super::address::HostPort;
+use super::node::{NodeIdentity, quoted};
 
-/// The template names the listener of a gRPC *server* (gRFC A36); clients pass over it.
-/// An empty locality says nothing, but grpc-js takes no node without one.
-/// A server without `xds_v3` would be asked in v2 by clients from before 2022 (gRFC A30).
-pub(super) fn file(server: &Address, node: &Node<'_>) -> String {
+/// Returns the JSON file.
+///
+/// - The template names the listener of a gRPC *server* (gRFC A36); clients ignore it.
+/// - The empty locality is for grpc-js, which rejects a node without one.
+/// - Without `xds_v3`, clients from before 2022 would use the v2 transport (gRFC A30).
+pub(super) fn file(server: &HostPort, node: &NodeIdentity<'_>) -> String {
     let (id, cluster) = (quoted(node.id), quoted(node.cluster));
     let server = quoted(&server.to_string());
     format!(

@@ -1,13 +1,15 @@
-//! `oxds bootstrap`: the file with which a client finds its control plane.
+//! `oxds bootstrap`: the bootstrap file of a client, with its control plane and its node.
 //!
-//! The files are texts with holes rather than serialised values: people read them.
+//! The files are text templates and not serialised values, because people read and edit them.
 
 mod address;
 pub(crate) mod check;
 mod envoy;
 mod grpc;
+mod node;
 
-use address::Address;
+use address::HostPort;
+use node::NodeIdentity;
 
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -21,7 +23,7 @@ Examples:
   oxds bootstrap envoy --server 127.0.0.1:18000 --node-id edge-1 --cluster edge --delta > envoy.yaml
   envoy -c envoy.yaml";
 
-/// Print or check a bootstrap file, with which a client finds its control plane
+/// Print or check a bootstrap file, which names a client's control plane and node
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -32,26 +34,26 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Print the JSON for GRPC_XDS_BOOTSTRAP of a gRPC application in any language
-    Grpc(Client),
+    Grpc(ClientArgs),
     /// Print the YAML for `envoy -c`
-    Envoy(Client),
+    Envoy(ClientArgs),
     Check(check::Args),
 }
 
-/// The client that is to read the file.
+/// Options for the server and node of the file.
 #[derive(Debug, clap::Args)]
-struct Client {
-    /// The control plane: what `oxds serve` printed after `grpc`
+struct ClientArgs {
+    /// Control plane: the address that `oxds serve` printed after `grpc`
     #[arg(long, value_name = "HOST:PORT")]
-    server: Address,
-    /// The client's name, by which the control plane tells it from others
+    server: HostPort,
+    /// Node id, which identifies the client to the control plane
     /// [default: `grpc-client` or `envoy`]
     #[arg(long, value_name = "ID", value_parser = not_empty)]
     node_id: Option<String>,
-    /// The group of clients that it belongs to
+    /// Cluster of the node: the group of clients that it belongs to
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = not_empty)]
     cluster: String,
-    /// Ask for differences instead of full states (Envoy only: gRPC does not speak it)
+    /// Use delta instead of SotW (Envoy only: gRPC clients do not support delta)
     #[arg(long)]
     delta: bool,
 }
@@ -60,10 +62,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let file = match &args.command {
         Command::Check(args) => return check::run(args),
         Command::Grpc(client) if client.delta => {
-            return Err(Failure::usage(
-                "--delta: gRPC clients ask for full states only (gRFC A27)",
-            )
-            .hint("leave --delta out; `oxds serve` answers both kinds on one port"));
+            return Err(
+                Failure::usage("--delta: gRPC clients support SotW only (gRFC A27)")
+                    .hint("omit --delta; `oxds serve` supports SotW and delta on one port"),
+            );
         }
         Command::Grpc(client) => grpc::file(&client.server, &client.node("grpc-client")),
         Command::Envoy(client) => envoy::file(&client.server, &client.node("envoy"), client.delta),
@@ -72,31 +74,19 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-impl Client {
-    fn node<'a>(&'a self, default: &'a str) -> Node<'a> {
-        Node {
+impl ClientArgs {
+    fn node<'a>(&'a self, default: &'a str) -> NodeIdentity<'a> {
+        NodeIdentity {
             id: self.node_id.as_deref().unwrap_or(default),
             cluster: &self.cluster,
         }
     }
 }
 
-/// Who the client says it is.
-#[derive(Clone, Copy, Debug)]
-struct Node<'a> {
-    id: &'a str,
-    cluster: &'a str,
-}
-
-/// Envoy refuses a node without id or cluster.
+/// Rejects an empty text: Envoy does not start with an empty node id or cluster.
 fn not_empty(text: &str) -> Result<String, &'static str> {
     if text.is_empty() {
-        return Err("must not be empty");
+        return Err("expected at least one character");
     }
     Ok(text.to_owned())
-}
-
-/// A JSON string, and so a YAML scalar that is a string whatever it holds.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }

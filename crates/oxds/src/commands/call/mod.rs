@@ -12,12 +12,12 @@ use oxds_client::ClientPool;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use report::Report;
+use report::CallReport;
 
 use super::{Format, duration, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::signals::Stop;
+use crate::signals::StopSignals;
 use crate::unary::Method;
 
 const EXAMPLES: &str = "\
@@ -27,37 +27,37 @@ Examples:
   oxds call xds:///checkout /shop.Checkout/Pay -n 10000 --concurrency 32
   oxds call xds:///checkout /shop.Checkout/Pay --data-hex 0a036f6e65 --format json
 
-It asks the control plane as a gRPC client does, calls, and prints how the calls ended, which \
-endpoints took them, and how long they took. A call that fails says why, the control plane's part \
-included.
+It gets its configuration from the control plane like a gRPC client, makes the calls, and prints their \
+statuses, endpoints and latency. The message of a failed call includes errors of the control plane.
 
-Exit codes: 0 all calls succeeded, 1 some failed, 2 no bootstrap or a malformed one, wrong arguments.";
+Exit codes: 0 all calls succeeded; 1 some failed; 2 no bootstrap, a malformed bootstrap, or wrong \
+arguments.";
 
-/// Call a method through an xds:/// channel, and show who answered
+/// Call a method through an xds:/// channel, and print statuses, endpoints and latency
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to call: xds:///NAME
+    /// Service to call: xds:///NAME
     #[arg(value_name = "TARGET")]
     target: String,
-    /// The method: /package.Service/Method
+    /// Method to call: /package.Service/Method
     #[arg(value_name = "METHOD", value_parser = method)]
     method: String,
-    /// How many calls
+    /// Number of calls
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..))]
     count: u64,
-    /// How many of them at a time
+    /// Number of concurrent calls
     #[arg(short = 'c', long, value_name = "C", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..))]
     concurrency: u16,
-    /// Time for each call, waiting for configuration and connection included
+    /// Deadline of each call, including the wait for configuration and connection
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = duration)]
     timeout: Duration,
-    /// The request message, encoded protobuf in hexadecimal [default: an empty message]
+    /// Request message as encoded protobuf in hexadecimal [default: an empty message]
     #[arg(long, value_name = "BYTES", value_parser = hex)]
     data_hex: Option<bytes::Bytes>,
-    /// The form of the result on stdout
+    /// Format of the report on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let clients = ClientPool::from_env().map_err(|error| {
         Failure::usage(error)
-            .hint("`oxds bootstrap grpc --server HOST:PORT > bootstrap.json` writes one")
+            .hint("create one with `oxds bootstrap grpc --server HOST:PORT > bootstrap.json`")
     })?;
     let message = args.data_hex.clone().unwrap_or_default();
     let method = Method::new(&args.method, &message, args.timeout).map_err(Failure::usage)?;
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             .build()
             .map_err(Failure::usage)?;
         let began = Instant::now();
-        let mut report = calls(&channel, &method, args.count, args.concurrency).await?;
+        let mut report = make_calls(&channel, &method, args.count, args.concurrency).await?;
         let elapsed = began.elapsed();
         let mut output = Output::new();
         match args.format {
@@ -84,19 +84,20 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             Format::Json => output.json(&report.json(&args.target, &args.method, elapsed))?,
         }
         let ok = report.all_ok();
-        // The control plane is to hear of these calls before the process is gone.
+        // Sends the last load report before the process ends.
         channel.close().await;
         Ok(if ok { Exit::Success } else { Exit::Negative })
     })
 }
 
-/// Makes the calls, so many at a time; SIGINT ends them early, and what there is is reported.
-async fn calls(
+/// Makes `count` calls, at most `concurrency` at a time. SIGINT and SIGTERM end them early; the report
+/// then has the calls so far.
+async fn make_calls(
     channel: &XdsChannel,
     method: &Method,
     count: u64,
     concurrency: u16,
-) -> Result<Report, Failure> {
+) -> Result<CallReport, Failure> {
     let left = Arc::new(AtomicU64::new(count));
     let (ended, mut outcomes) = mpsc::channel(1024);
     let mut callers = JoinSet::new();
@@ -113,8 +114,8 @@ async fn calls(
         });
     }
     drop(ended);
-    let mut report = Report::default();
-    let mut stop = Stop::listen()?;
+    let mut report = CallReport::default();
+    let mut stop = StopSignals::listen()?;
     loop {
         tokio::select! {
             outcome = outcomes.recv() => match outcome {
@@ -124,39 +125,39 @@ async fn calls(
             _ = stop.next() => break,
         }
     }
-    // Their handles of the channel go with them, so that the last one can be closed.
+    // Drops the callers' clones of the channel, so that the last one can be closed.
     callers.shutdown().await;
     Ok(report)
 }
 
 fn method(text: &str) -> Result<String, &'static str> {
-    let wrong = "a method is written /package.Service/Method";
+    let expected = "expected /package.Service/Method";
     let (service, method) = text
         .strip_prefix('/')
         .and_then(|rest| rest.split_once('/'))
-        .ok_or(wrong)?;
-    let good = |part: &str| {
+        .ok_or(expected)?;
+    let is_name = |part: &str| {
         !part.is_empty()
             && part
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "._".contains(c))
     };
-    if good(service) && good(method) {
+    if is_name(service) && is_name(method) {
         Ok(text.to_owned())
     } else {
-        Err(wrong)
+        Err(expected)
     }
 }
 
 fn hex(text: &str) -> Result<bytes::Bytes, String> {
     if text.len() % 2 == 1 {
-        return Err("an odd number of digits".to_owned());
+        return Err("odd number of digits: expected two per byte".to_owned());
     }
     let digit = |at: usize| {
         let c = text.as_bytes()[at] as char;
         c.to_digit(16)
             .map(|digit| digit as u8)
-            .ok_or_else(|| format!("{c:?} is no digit"))
+            .ok_or_else(|| format!("invalid character {c:?}: expected a hexadecimal digit"))
     };
     (0..text.len())
         .step_by(2)
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_have_two_parts() {
+    fn method_has_service_and_method_name() {
         assert!(method("/shop.Checkout/Pay").is_ok());
         for wrong in [
             "",
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn hex_is_bytes() {
+    fn hex_parses_two_digits_per_byte() {
         assert_eq!(hex("0aFF"), Ok(bytes::Bytes::from_static(&[10, 255])));
         assert_eq!(hex(""), Ok(bytes::Bytes::new()));
         for wrong in ["0", "0g", "é", "0x0a "] {

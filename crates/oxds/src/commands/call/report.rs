@@ -1,4 +1,4 @@
-//! What `oxds call` prints.
+//! The report of `oxds call`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,21 +8,21 @@ use std::time::Duration;
 use serde::Serialize;
 use tonic::Code;
 
-use crate::unary::{Outcome, code_name};
+use crate::unary::{CallOutcome, code_name};
 
-/// How all calls ended.
+/// Results of all calls.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct CallReport {
     statuses: BTreeMap<&'static str, u64>,
-    /// The distinct reasons of failed calls, and how often each came.
+    /// Number of failed calls by code and message.
     failures: BTreeMap<(&'static str, String), u64>,
-    endpoints: BTreeMap<Place, Count>,
+    endpoints: BTreeMap<EndpointKey, EndpointCount>,
     took: Vec<Duration>,
 }
 
-/// An endpoint of a cluster.
+/// An endpoint in its cluster, in the order of the report.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct EndpointKey {
     cluster: Arc<str>,
     priority: usize,
     locality: Arc<str>,
@@ -30,13 +30,13 @@ struct Place {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
+struct EndpointCount {
     calls: u64,
     ok: u64,
 }
 
-impl Report {
-    pub(super) fn record(&mut self, outcome: Outcome) {
+impl CallReport {
+    pub(super) fn record(&mut self, outcome: CallOutcome) {
         let (code, ok) = (
             code_name(outcome.status.code()),
             outcome.status.code() == Code::Ok,
@@ -47,29 +47,29 @@ impl Report {
             *self.failures.entry(failure).or_default() += 1;
         }
         if let Some(picked) = outcome.endpoint {
-            let place = Place {
+            let key = EndpointKey {
                 cluster: Arc::clone(&picked.cluster),
                 priority: picked.priority,
                 locality: Arc::clone(&picked.locality),
                 address: picked.address,
             };
-            let count = self.endpoints.entry(place).or_default();
+            let count = self.endpoints.entry(key).or_default();
             count.calls += 1;
             count.ok += u64::from(ok);
         }
         self.took.push(outcome.took);
     }
 
-    /// Whether every call succeeded.
+    /// Returns whether every call succeeded.
     pub(super) fn all_ok(&self) -> bool {
         self.statuses.keys().all(|code| *code == "OK")
     }
 
-    /// For people.
+    /// Returns the report as text for people.
     pub(super) fn text(&mut self, target: &str, method: &str, elapsed: Duration) -> String {
         let json = self.json(target, method, elapsed);
         let mut text = format!(
-            "{} calls of {method} on {target} in {:.2} s",
+            "{} calls of {method} to {target} in {:.2} s",
             json.calls, json.seconds
         );
         text += &format!(", {:.0} per second\n\nstatus\n", json.calls_per_second);
@@ -83,7 +83,7 @@ impl Report {
             );
         }
         if !json.endpoints.is_empty() {
-            text += &table(&json.endpoints);
+            text += &endpoint_table(&json.endpoints);
         }
         let took = &json.latency_ms;
         text += &format!(
@@ -93,19 +93,19 @@ impl Report {
         text
     }
 
-    /// For machines. Fields are added over time, never renamed.
+    /// Returns the report as JSON. Later versions may add fields, and do not rename any.
     pub(super) fn json<'a>(
         &mut self,
         target: &'a str,
         method: &'a str,
         elapsed: Duration,
-    ) -> Json<'a> {
+    ) -> CallJson<'a> {
         self.took.sort_unstable();
         let calls: u64 = self.statuses.values().sum();
         let seconds = elapsed.as_secs_f64();
         let failures = self.failures.iter();
         let endpoints = self.endpoints.iter();
-        Json {
+        CallJson {
             target,
             method,
             calls,
@@ -113,24 +113,24 @@ impl Report {
             calls_per_second: rounded(as_f64(calls) / seconds.max(f64::EPSILON)),
             statuses: self.statuses.clone(),
             failures: failures
-                .map(|((status, message), calls)| Failure {
+                .map(|((status, message), calls)| FailureJson {
                     status,
                     message: message.clone(),
                     calls: *calls,
                 })
                 .collect(),
             endpoints: endpoints
-                .map(|(place, count)| Endpoint {
-                    cluster: place.cluster.to_string(),
-                    priority: place.priority,
-                    locality: place.locality.to_string(),
-                    address: place.address,
+                .map(|(key, count)| EndpointJson {
+                    cluster: key.cluster.to_string(),
+                    priority: key.priority,
+                    locality: key.locality.to_string(),
+                    address: key.address,
                     calls: count.calls,
                     ok: count.ok,
                     share: rounded(as_f64(count.calls) / as_f64(calls)),
                 })
                 .collect(),
-            latency_ms: Latency {
+            latency_ms: LatencyJson {
                 p50: self.quantile(0.5),
                 p90: self.quantile(0.9),
                 p99: self.quantile(0.99),
@@ -139,15 +139,15 @@ impl Report {
         }
     }
 
-    /// In milliseconds; the smallest that this part of all calls did not exceed.
-    fn quantile(&self, part: f64) -> f64 {
+    /// Returns the smallest measured time, in milliseconds, that this share of all calls did not exceed.
+    fn quantile(&self, share: f64) -> f64 {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             clippy::cast_precision_loss,
-            reason = "a part of a length"
+            reason = "the result is between 0 and the length"
         )]
-        let rank = (part * self.took.len() as f64).ceil() as usize;
+        let rank = (share * self.took.len() as f64).ceil() as usize;
         let took = self
             .took
             .get(rank.saturating_sub(1))
@@ -157,8 +157,8 @@ impl Report {
     }
 }
 
-fn table(endpoints: &[Endpoint]) -> String {
-    let width = |title: &str, of: fn(&Endpoint) -> usize| {
+fn endpoint_table(endpoints: &[EndpointJson]) -> String {
+    let width = |title: &str, of: fn(&EndpointJson) -> usize| {
         endpoints.iter().map(of).max().unwrap_or(0).max(title.len())
     };
     let cluster = width("cluster", |e| e.cluster.chars().count());
@@ -183,42 +183,42 @@ fn table(endpoints: &[Endpoint]) -> String {
     text
 }
 
-/// The whole report.
+/// The whole report as JSON.
 #[derive(Debug, Serialize)]
-pub(super) struct Json<'a> {
+pub(super) struct CallJson<'a> {
     target: &'a str,
     method: &'a str,
     calls: u64,
     seconds: f64,
     calls_per_second: f64,
-    /// How many calls ended with each status.
+    /// Number of calls by status code.
     statuses: BTreeMap<&'static str, u64>,
-    failures: Vec<Failure>,
-    endpoints: Vec<Endpoint>,
-    latency_ms: Latency,
+    failures: Vec<FailureJson>,
+    endpoints: Vec<EndpointJson>,
+    latency_ms: LatencyJson,
 }
 
 #[derive(Debug, Serialize)]
-struct Failure {
+struct FailureJson {
     status: &'static str,
     message: String,
     calls: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Endpoint {
+struct EndpointJson {
     cluster: String,
     priority: usize,
     locality: String,
     address: SocketAddr,
     calls: u64,
     ok: u64,
-    /// Of all calls.
+    /// Part of all calls, from 0 to 1.
     share: f64,
 }
 
 #[derive(Debug, Serialize)]
-struct Latency {
+struct LatencyJson {
     p50: f64,
     p90: f64,
     p99: f64,
@@ -240,8 +240,8 @@ mod tests {
 
     use super::*;
 
-    fn outcome(status: Status, millis: u64) -> Outcome {
-        Outcome {
+    fn outcome(status: Status, millis: u64) -> CallOutcome {
+        CallOutcome {
             status,
             endpoint: None,
             took: Duration::from_millis(millis),
@@ -249,8 +249,8 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_calls_that_were_made() {
-        let mut report = Report::default();
+    fn quantiles_are_measured_values() {
+        let mut report = CallReport::default();
         (1..=100)
             .rev()
             .for_each(|ms| report.record(outcome(Status::ok(""), ms)));
@@ -261,8 +261,8 @@ mod tests {
     }
 
     #[test]
-    fn equal_failures_are_told_once() {
-        let mut report = Report::default();
+    fn equal_failures_are_printed_once() {
+        let mut report = CallReport::default();
         for _ in 0..3 {
             report.record(outcome(Status::unavailable("no listener"), 1));
         }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
 
-/// The example, as the repository has it.
+/// Path of the example in the repository.
 const IN_REPOSITORY: &str = "examples/shop";
-/// Where its copy goes when we are not in the repository.
+/// Folder for a copy of the example, outside the repository.
 const COPY: &str = "oxds-demo";
 
 macro_rules! shop {
@@ -17,7 +17,8 @@ macro_rules! shop {
     };
 }
 
-/// `examples/shop`, so that the binary alone suffices. A test compares the list with the folder.
+/// Files of `examples/shop`, so that the demo needs only the binary. A test compares the list with the
+/// folder.
 const SHOP: &[(&str, &str)] = shop![
     "README.md",
     "catalog/clusters.yaml",
@@ -30,10 +31,10 @@ const SHOP: &[(&str, &str)] = shop![
     "checkout/routes.yaml"
 ];
 
-/// The folder to serve: the one asked for, else the repository's example, else a copy of it in the
-/// current directory. A copy that is there already is taken as it is: it may have been edited.
-pub(super) fn find(asked: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    if let Some(dir) = asked {
+/// Returns the folder to serve: `dir` if given, else the example of the repository, else a copy of it in
+/// the current directory. An existing copy stays as it is, because it may have been edited.
+pub(super) fn find(dir: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    if let Some(dir) = dir {
         return Ok(dir);
     }
     let current = std::env::current_dir()
@@ -41,7 +42,7 @@ pub(super) fn find(asked: Option<PathBuf>) -> Result<PathBuf, Failure> {
     for ancestor in current.ancestors() {
         let example = ancestor.join(IN_REPOSITORY);
         if example.join("checkout/routes.yaml").is_file() {
-            // Shown to be typed: as short as it can be.
+            // Relative, because the user types this path to edit a file.
             let relative = example.strip_prefix(&current);
             return Ok(relative.map(Path::to_owned).unwrap_or(example));
         }
@@ -53,13 +54,13 @@ pub(super) fn find(asked: Option<PathBuf>) -> Result<PathBuf, Failure> {
             Failure::usage(format_args!(
                 "cannot write the example to {directory}/{COPY}: {error}"
             ))
-            .hint("run it in a directory you may write to, or name a folder: oxds demo DIR")
+            .hint("run it in a writable directory, or give a folder: oxds demo DIR")
         })?;
     }
     Ok(copy)
 }
 
-/// The file that says how the calls are split, if this is the example.
+/// Returns the file with the weights of the traffic split, if the folder is the example.
 pub(super) fn file_to_edit(dir: &Path) -> Option<PathBuf> {
     let file = dir.join("checkout/routes.yaml");
     file.is_file().then_some(file)
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_is_the_example() {
+    fn embedded_files_equal_the_example() {
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
         let mut in_repository = Vec::new();
         files(&example, &mut in_repository);

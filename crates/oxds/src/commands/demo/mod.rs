@@ -1,15 +1,15 @@
-//! `oxds demo`: everything in one process.
+//! `oxds demo`: control plane, backends and clients in one process.
 //!
 //! ```text
-//!  folder ─► Watched store ─► server ─ ADS ─► channel per service ─► echo backends
-//!               │ plan                             │ who answered
-//!               └──────────► table, verdict ◄──────┘ (tally)
+//!  folder ─► DemoStore ─► server ─ ADS ─► channel per service ─► echo backends
+//!               │ plan                         │ endpoint of each call
+//!               └───────► table, verdict ◄─────┘ (tally)
 //! ```
 
 mod folder;
 mod plan;
+mod runner;
 mod screen;
-mod stage;
 mod store;
 mod table;
 mod tally;
@@ -20,38 +20,38 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stage::Demo;
+use runner::Demo;
 
 use super::{duration, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// How long it runs when nobody looks and nobody said.
+/// Duration without a terminal and without `--for`.
 const WITHOUT_TERMINAL: Duration = Duration::from_secs(10);
 
 const EXAMPLES: &str = "\
 Examples:
   oxds demo                     # on a terminal: a live table, until Ctrl-C
-  oxds demo --for 10s           # then a summary; exit code 0 if the traffic was as configured
-  oxds demo ./my-shop           # over a folder of your own with endpoints on this machine
+  oxds demo --for 10s           # stop after 10 s with a summary
+  oxds demo ./my-shop           # your own folder, with endpoints on this machine
 
-It serves the folder, starts a small backend for every endpoint in it, and calls every listener in \
-it through an xds:/// channel. Edit a file: the traffic follows within a second.
+It serves the folder, starts a small backend for every endpoint in it, and calls every API listener in \
+it through an xds:/// channel. When you edit a file, the traffic follows within a second.
 
-Without DIR it takes examples/shop of the repository you are in, else writes a copy of it to \
+Without DIR it uses examples/shop of the current repository, or else writes a copy of it to \
 ./oxds-demo.
 
-Exit codes: 0 the calls were spread as the files say, within what chance allows; 1 they were not; \
-2 the folder cannot be used.";
+Exit codes: 0 no call failed and the traffic matches the configuration, within statistical limits; \
+1 it does not; 2 the folder cannot be used.";
 
-/// See it all at work: control plane, backends and client in one process
+/// Run a control plane, backends and clients in one process
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The folder to serve [default: examples/shop, or a copy of it]
+    /// Folder to serve [default: examples/shop, or a copy of it]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Stop after so long, and say whether the traffic was as configured [default without a
+    /// Stop after this time and compare the traffic with the configuration [default without a
     /// terminal: 10s]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     duration: Option<Duration>,

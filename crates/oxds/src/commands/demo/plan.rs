@@ -1,7 +1,7 @@
-//! What the resources say the traffic should be.
+//! The expected traffic, derived from the resources.
 //!
-//! Derived from the snapshot that the server serves, without the channel: the demo holds what the
-//! channel does against it.
+//! The plan is computed from the server's snapshot and not from the channel, because the demo compares
+//! the channel's traffic with it.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,44 +20,44 @@ pub(super) const METHOD: &str = "/demo.Echo/Call";
 
 /// Every service of a snapshot: the API listeners, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Plan {
-    pub(super) services: Vec<Service>,
+pub(super) struct TrafficPlan {
+    pub(super) services: Vec<PlannedService>,
 }
 
-/// What `xds:///name` should do.
+/// Expected traffic of `xds:///name`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Service {
+pub(super) struct PlannedService {
     pub(super) name: Arc<str>,
-    /// Where its calls should go, reserves included; or why that cannot be said.
-    pub(super) endpoints: Result<Vec<Endpoint>, String>,
+    /// Its endpoints, including standbys, or the reason why they are unknown.
+    pub(super) endpoints: Result<Vec<PlannedEndpoint>, String>,
 }
 
-/// An endpoint of a service.
+/// An endpoint of a service, with its expected share.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Endpoint {
+pub(super) struct PlannedEndpoint {
     pub(super) cluster: Arc<str>,
     pub(super) locality: Arc<LocalityId>,
     pub(super) priority: usize,
     pub(super) address: SocketAddr,
-    /// Of the service's calls; zero for a reserve.
+    /// Expected part of the service's calls, from 0 to 1; zero for a standby.
     pub(super) share: f64,
 }
 
-impl Plan {
-    /// Reads the resources.
+impl TrafficPlan {
+    /// Computes the plan of a snapshot.
     pub(super) fn of(snapshot: &Snapshot) -> Self {
         let listeners = snapshot.of_type(&Listener::resource_type()).collection();
         let mut services = Vec::new();
         for resource in listeners.iter() {
             let name = Arc::clone(resource.name());
             match Listener::parse(&resource.value()) {
-                // A listener with a socket is Envoy's business.
+                // gRPC clients do not use socket listeners: those are for Envoy.
                 Ok(listener) if listener.api.is_none() => {}
-                Ok(listener) => services.push(Service {
+                Ok(listener) => services.push(PlannedService {
                     endpoints: endpoints(snapshot, &listener),
                     name,
                 }),
-                Err(invalid) => services.push(Service {
+                Err(invalid) => services.push(PlannedService {
                     endpoints: Err(invalid.to_string()),
                     name,
                 }),
@@ -66,7 +66,7 @@ impl Plan {
         Self { services }
     }
 
-    /// Where a backend should be.
+    /// Returns the addresses that need a backend.
     pub(super) fn addresses(&self) -> BTreeSet<SocketAddr> {
         let endpoints = self
             .services
@@ -76,7 +76,7 @@ impl Plan {
     }
 }
 
-fn endpoints(snapshot: &Snapshot, listener: &Listener) -> Result<Vec<Endpoint>, String> {
+fn endpoints(snapshot: &Snapshot, listener: &Listener) -> Result<Vec<PlannedEndpoint>, String> {
     let Some(api) = &listener.api else {
         return Err(format!("listener {} has no api_listener", listener.name));
     };
@@ -95,22 +95,22 @@ fn endpoints(snapshot: &Snapshot, listener: &Listener) -> Result<Vec<Endpoint>, 
 
 fn view<T: Typed>(snapshot: &Snapshot, name: &str) -> Result<T, String> {
     let Some(resource) = snapshot.get(&T::resource_type(), name) else {
-        return Err(format!("there is no {} {name}", T::resource_type()));
+        return Err(format!("{} {name} not found", T::resource_type()));
     };
     T::parse(&resource.value()).map_err(|invalid| invalid.to_string())
 }
 
-/// The clusters of the first route that takes the demo's calls, and their shares.
+/// Returns the clusters of the first route that matches the demo's calls, and their shares.
 fn clusters(routes: &RouteConfig, authority: &str) -> Result<Vec<(Arc<str>, f64)>, String> {
     let host = choose_virtual_host(&routes.virtual_hosts, authority)
         .and_then(|index| routes.virtual_hosts.get(index))
-        .ok_or_else(|| format!("{}: no virtual host for {authority}", routes.name))?;
+        .ok_or_else(|| format!("{}: no virtual host matches {authority}", routes.name))?;
     let mut matching = host.routes.iter();
     let route = matching
         .find(|route| route.matcher.matches(METHOD, &NoHeaders, || 0))
-        .ok_or_else(|| format!("{}: no route for {METHOD}", routes.name))?;
+        .ok_or_else(|| format!("{}: no route matches {METHOD}", routes.name))?;
     match &route.action {
-        RouteAction::Unsupported => Err(format!("{}: the route forwards nowhere", routes.name)),
+        RouteAction::Unsupported => Err(format!("{}: route action is not a cluster", routes.name)),
         RouteAction::Forward(forward) => Ok(match &forward.target {
             RouteTarget::Cluster(name) => vec![(Arc::clone(name), 1.0)],
             RouteTarget::Weighted(weighted) => {
@@ -124,9 +124,14 @@ fn clusters(routes: &RouteConfig, authority: &str) -> Result<Vec<(Arc<str>, f64)
     }
 }
 
-/// A cluster's calls go to its first priority that has endpoints (the backends of the demo do not
-/// fail), to its localities by weight, and evenly to the endpoints of each.
-fn add_cluster(all: &mut Vec<Endpoint>, cluster: &Arc<str>, share: f64, assignment: &Assignment) {
+/// Adds the endpoints of a cluster. Its calls go to the first priority that has endpoints (the demo's
+/// backends do not fail), to its localities by weight, and evenly to the endpoints of each.
+fn add_cluster(
+    all: &mut Vec<PlannedEndpoint>,
+    cluster: &Arc<str>,
+    share: f64,
+    assignment: &Assignment,
+) {
     let usable = |localities: &Vec<Locality>| localities.iter().any(|l| !l.endpoints.is_empty());
     let active = assignment.priorities.iter().position(usable);
     for (priority, localities) in assignment.priorities.iter().enumerate() {
@@ -139,7 +144,7 @@ fn add_cluster(all: &mut Vec<Endpoint>, cluster: &Arc<str>, share: f64, assignme
                 0.0
             };
             let count = u32::try_from(locality.endpoints.len()).unwrap_or(u32::MAX);
-            all.extend(locality.endpoints.iter().map(|endpoint| Endpoint {
+            all.extend(locality.endpoints.iter().map(|endpoint| PlannedEndpoint {
                 cluster: Arc::clone(cluster),
                 locality: Arc::clone(&locality.id),
                 priority,
@@ -150,7 +155,7 @@ fn add_cluster(all: &mut Vec<Endpoint>, cluster: &Arc<str>, share: f64, assignme
     }
 }
 
-/// The demo's calls carry no headers that a route could ask for.
+/// The headers of the demo's calls: none that a route could match.
 struct NoHeaders;
 
 impl Headers for NoHeaders {
@@ -168,7 +173,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The example, served; `edit` changes its text first.
+    /// Returns a snapshot of the example; `edit` changes the text of each file first.
     pub(crate) fn shop(edit: impl Fn(String) -> String) -> Arc<Snapshot> {
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
         let copy = tempfile::tempdir().unwrap();
@@ -190,8 +195,8 @@ pub(super) mod tests {
         Snapshot::unloaded().apply(changes).0
     }
 
-    /// Port and share of each endpoint of a service.
-    fn shares(plan: &Plan, service: &str) -> Vec<(u16, f64)> {
+    /// Returns port and share of each endpoint of a service.
+    fn shares(plan: &TrafficPlan, service: &str) -> Vec<(u16, f64)> {
         let service = plan.services.iter().find(|s| &*s.name == service).unwrap();
         let endpoints = service.endpoints.as_ref().unwrap().iter();
         endpoints
@@ -201,7 +206,7 @@ pub(super) mod tests {
 
     #[test]
     fn shares_follow_clusters_localities_and_priorities() {
-        let plan = Plan::of(&shop(|text| text));
+        let plan = TrafficPlan::of(&shop(|text| text));
         let checkout = [
             (18101, 0.3375),
             (18102, 0.3375),
@@ -217,7 +222,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_unhealthy_priority_hands_over_to_the_next() {
+    fn unhealthy_priority_moves_calls_to_the_next() {
         let unhealthy = |text: String| {
             let (near, far) = text.split_once("- priority: 1").unwrap_or((&text, ""));
             let near = near.replace("health_status: HEALTHY", "health_status: UNHEALTHY");
@@ -228,21 +233,21 @@ pub(super) mod tests {
             }
         };
         assert_eq!(
-            shares(&Plan::of(&shop(unhealthy)), "catalog"),
+            shares(&TrafficPlan::of(&shop(unhealthy)), "catalog"),
             [(18107, 1.0)]
         );
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_resource_is_the_reason_of_its_service() {
         let mut changes = ChangeSet::default();
         changes
             .removals
             .push((RouteConfig::resource_type(), "catalog-routes".into()));
         let (snapshot, _) = shop(|text| text).apply(changes);
-        let plan = Plan::of(&snapshot);
-        let why = plan.services[0].endpoints.as_ref().unwrap_err();
-        assert!(why.contains("rds catalog-routes"), "{why}");
+        let plan = TrafficPlan::of(&snapshot);
+        let reason = plan.services[0].endpoints.as_ref().unwrap_err();
+        assert_eq!(reason, "rds catalog-routes not found");
         assert!(
             plan.services[1].endpoints.is_ok(),
             "the other is not affected"

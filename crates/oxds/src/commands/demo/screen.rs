@@ -1,20 +1,21 @@
-//! A text that changes in place on a terminal.
+//! Text that is redrawn in place on a terminal.
 
-/// Long lines are cut by the terminal instead of wrapped, so that lines can be counted.
+/// Makes the terminal cut long lines instead of wrapping them, so that lines can be counted.
 const NO_WRAP: &str = "\x1b[?7l";
 const WRAP: &str = "\x1b[?7h";
 
-/// What was drawn last, to be drawn over.
+/// Area of the terminal that is redrawn.
 #[derive(Debug, Default)]
 pub(super) struct Screen {
+    /// Number of lines drawn last.
     lines: usize,
 }
 
 impl Screen {
-    /// What to write so that `text` takes the place of what was drawn before. Of a text that is
-    /// taller than the terminal the end is shown: there stands what is new.
+    /// Returns the output that replaces the last text by `text`. If `text` is taller than the terminal,
+    /// only its end is drawn, which has the news.
     pub(super) fn draw(&mut self, text: &str, rows: Option<usize>) -> String {
-        // The cursor needs a row, too.
+        // One row is for the cursor.
         let most = rows.map_or(usize::MAX, |rows| rows.saturating_sub(1));
         let lines = text.lines().count();
         let shown = text.lines().skip(lines.saturating_sub(most));
@@ -28,7 +29,7 @@ impl Screen {
             out += line;
             out += "\x1b[K\n";
         }
-        // Lines that are no longer there.
+        // Clears the rest of a taller text.
         out += "\x1b[J";
         out += WRAP;
         self.lines = lines.min(most);
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_text_begins_where_the_first_began() {
+    fn second_text_replaces_the_first() {
         let mut screen = Screen::default();
         assert!(!screen.draw("a\nb\n", None).contains('A'));
         assert!(screen.draw("c\n", None).starts_with("\x1b[2A\r"));
@@ -49,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_too_tall_shows_its_end() {
+    fn too_tall_text_shows_its_end() {
         let mut screen = Screen::default();
         let drawn = screen.draw("one\ntwo\nthree\n", Some(3));
         assert!(!drawn.contains("one") && drawn.contains("two") && drawn.contains("three"));

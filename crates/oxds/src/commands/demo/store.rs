@@ -1,7 +1,7 @@
-//! The demo's view of its store: the folder, with backends started before the client hears of them.
+//! The demo's store: the folder, with a backend started for each endpoint before clients get it.
 //!
 //! ```text
-//!   DirStore ──Update──► Watched: plan, backends, news ──Update──► server ──► channel
+//!   DirStore ──Update──► DemoStore: plan, backends, status ──Update──► server ──► channel
 //! ```
 
 use std::collections::BTreeMap;
@@ -15,60 +15,60 @@ use oxds_server::{DirStore, Finding, Store, Update};
 use oxds_types::ResourceType;
 use tokio::sync::watch;
 
-use super::plan::Plan;
+use super::plan::TrafficPlan;
 
-/// What the folder says at present.
+/// State of the folder after its last update.
 #[derive(Clone, Debug, Default)]
-pub(super) struct News {
-    pub(super) plan: Arc<Plan>,
-    /// By kind, in the order in which they are sent.
+pub(super) struct FolderStatus {
+    pub(super) plan: Arc<TrafficPlan>,
+    /// Version of each resource type, in the order in which types are sent.
     pub(super) versions: Vec<(ResourceType, String)>,
-    /// The latest change of what is served: when, and which resources.
+    /// The latest change of served resources: its time, and type and name of each.
     pub(super) changed: Option<(Instant, Vec<String>)>,
-    /// What is wrong with the folder.
+    /// Errors and warnings of the files.
     pub(super) findings: Vec<Finding>,
-    /// Endpoints without a backend, and why.
+    /// Endpoints without a backend, with the reason.
     pub(super) without_backend: BTreeMap<SocketAddr, String>,
 }
 
-/// A folder that is looked over before it is served.
+/// A folder store that starts backends before it passes an update on.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct DemoStore {
     store: DirStore,
     snapshot: Arc<Snapshot>,
     backends: BTreeMap<SocketAddr, EchoBackend>,
-    news: watch::Sender<News>,
+    status: watch::Sender<FolderStatus>,
 }
 
-impl Watched {
-    /// The store to serve, and what it has to say; the first of it once the folder was read.
-    pub(super) fn new(store: DirStore) -> (Self, watch::Receiver<News>) {
-        let (news, receiver) = watch::channel(News::default());
-        let watched = Self {
+impl DemoStore {
+    /// Returns the store to serve, and its status. The status changes first when the folder was read.
+    pub(super) fn new(store: DirStore) -> (Self, watch::Receiver<FolderStatus>) {
+        let (status, receiver) = watch::channel(FolderStatus::default());
+        let demo_store = Self {
             store,
             snapshot: Snapshot::unloaded(),
             backends: BTreeMap::new(),
-            news,
+            status,
         };
-        (watched, receiver)
+        (demo_store, receiver)
     }
 
-    async fn look_over(&mut self, update: &Update) {
+    async fn handle_update(&mut self, update: &Update) {
         let first = !self.snapshot.is_loaded();
         let (snapshot, changed) = self.snapshot.apply(update.changes.clone());
         self.snapshot = snapshot;
-        let plan = Plan::of(&self.snapshot);
+        let plan = TrafficPlan::of(&self.snapshot);
         let without_backend = self.start_backends(&plan).await;
         let changed = changed
             .iter()
             .map(|c| format!("{} {}", short(&c.resource_type), c.name));
         let changed: Vec<_> = changed.collect();
-        self.news.send_modify(|news| {
-            *news = News {
+        self.status.send_modify(|status| {
+            *status = FolderStatus {
                 plan: Arc::new(plan),
                 versions: self.versions(),
                 changed: if first || changed.is_empty() {
-                    news.changed.take()
+                    status.changed.take()
                 } else {
                     Some((Instant::now(), changed))
                 },
@@ -78,16 +78,17 @@ impl Watched {
         });
     }
 
-    /// One backend per endpoint on this machine. Those no longer needed stay: calls may be under way.
-    async fn start_backends(&mut self, plan: &Plan) -> BTreeMap<SocketAddr, String> {
+    /// Starts a backend for each endpoint on loopback. Returns the endpoints without one, with the reason.
+    /// Backends that are not needed any more stay, because calls may be under way.
+    async fn start_backends(&mut self, plan: &TrafficPlan) -> BTreeMap<SocketAddr, String> {
         let mut failed = BTreeMap::new();
         for address in plan.addresses() {
             if self.backends.contains_key(&address) {
                 continue;
             }
             if !address.ip().is_loopback() {
-                let why = "not on this machine's loopback: no backend is started for it";
-                failed.insert(address, why.to_owned());
+                let reason = "no backend started: expected a loopback address";
+                failed.insert(address, reason.to_owned());
                 continue;
             }
             match EchoBackend::start_on(address).await {
@@ -95,7 +96,7 @@ impl Watched {
                     self.backends.insert(address, backend);
                 }
                 Err(error) => {
-                    failed.insert(address, format!("no backend can listen here: {error}"));
+                    failed.insert(address, format!("backend cannot listen: {error}"));
                 }
             }
         }
@@ -115,15 +116,15 @@ impl Watched {
     }
 }
 
-impl Store for Watched {
+impl Store for DemoStore {
     async fn next(&mut self) -> Option<Update> {
         let update = self.store.next().await?;
-        self.look_over(&update).await;
+        self.handle_update(&update).await;
         Some(update)
     }
 }
 
-/// The last part of a kind's name: what people call it.
+/// Returns the last part of a type's name, without the package.
 fn short(resource_type: &ResourceType) -> &str {
     let message = resource_type.message();
     message.rsplit('.').next().unwrap_or(message)

@@ -1,4 +1,4 @@
-//! The table: what was planned, and what the calls did. Fits a terminal of 80 columns.
+//! The table of planned and measured traffic. It fits a terminal of 80 columns.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -6,34 +6,34 @@ use std::time::{Duration, Instant};
 
 use oxds_server::Finding;
 
-use super::plan::{Endpoint, Service};
-use super::store::News;
-use super::tally::{Calls, Tally};
+use super::plan::{PlannedEndpoint, PlannedService};
+use super::store::FolderStatus;
+use super::tally::{ServiceTally, Tally};
 use super::verdict::{agrees, as_f64};
 use crate::terminal::Style;
 
-/// A bar of this many characters is all calls of a service.
+/// Length of the bar for all calls of a service, in characters.
 const BAR: f64 = 10.0;
-/// So many resources of a change are named: with two names, a line is full.
-const SOME: usize = 2;
-/// For so long a failure is shown with its reason; the count of failures stays.
-const FRESH: Duration = Duration::from_secs(5);
+/// Number of resources named per change: two names fill a line.
+const MAX_NAMES: usize = 2;
+/// Time for which the reason of a failed call is shown. The count of failures stays.
+const FAILURE_SHOWN: Duration = Duration::from_secs(5);
 
-/// All that is shown.
+/// Data of the table at one moment.
 #[derive(Debug)]
-pub(super) struct Scene<'a> {
+pub(super) struct DemoView<'a> {
     pub(super) folder: &'a Path,
-    /// The file that splits the calls, where the folder is the example.
+    /// File with the weights of the traffic split, if the folder is the example.
     pub(super) edit: Option<&'a Path>,
     pub(super) grpc: SocketAddr,
     pub(super) http: SocketAddr,
-    pub(super) news: &'a News,
+    pub(super) folder_status: &'a FolderStatus,
     pub(super) tally: &'a Tally,
     pub(super) now: Instant,
     pub(super) style: Style,
 }
 
-/// The widest text of each column.
+/// Width of each column, in characters.
 #[derive(Clone, Copy, Debug)]
 struct Widths {
     cluster: usize,
@@ -41,8 +41,8 @@ struct Widths {
     endpoint: usize,
 }
 
-impl Scene<'_> {
-    /// Where everything is, and what to try.
+impl DemoView<'_> {
+    /// Returns the file to edit and the addresses.
     pub(super) fn introduction(&self) -> String {
         let style = self.style;
         let edit = match self.edit {
@@ -54,30 +54,30 @@ impl Scene<'_> {
         };
         format!(
             "{}: a control plane, its backends, and a client for each service\n\n  \
-             edit    {edit}; then save\n  \
-             see     the traffic follow within a second\n  \
-             status  http://{}/status.json (ADS is on {})\n",
+             edit    {edit}, and save\n  \
+             result  the traffic follows within a second\n  \
+             status  http://{}/status.json (ADS: {})\n",
             style.bold("oxds demo"),
             self.http,
             self.grpc,
         )
     }
 
-    /// A block per service.
+    /// Returns a table for each service.
     pub(super) fn services(&self) -> String {
         let widths = self.widths();
-        let services = self.news.plan.services.iter();
+        let services = self.folder_status.plan.services.iter();
         services
             .map(|service| self.service(service, widths))
             .collect()
     }
 
     fn widths(&self) -> Widths {
-        let services = self.news.plan.services.iter();
+        let services = self.folder_status.plan.services.iter();
         let endpoints: Vec<_> = services
             .flat_map(|s| s.endpoints.iter().flatten())
             .collect();
-        let widest = |title: &str, of: &dyn Fn(&Endpoint) -> usize| {
+        let widest = |title: &str, of: &dyn Fn(&PlannedEndpoint) -> usize| {
             endpoints
                 .iter()
                 .map(|e| of(e))
@@ -92,13 +92,13 @@ impl Scene<'_> {
         }
     }
 
-    fn service(&self, service: &Service, widths: Widths) -> String {
-        let silent = Calls::default();
-        let calls = self.tally.service(&service.name).unwrap_or(&silent);
+    fn service(&self, service: &PlannedService, widths: Widths) -> String {
+        let no_calls = ServiceTally::default();
+        let calls = self.tally.service(&service.name).unwrap_or(&no_calls);
         let mut text = self.title(service, calls);
         let endpoints = match &service.endpoints {
             Ok(endpoints) => endpoints,
-            Err(why) => return text + &format!("  {}\n", self.style.yellow(why)),
+            Err(reason) => return text + &format!("  {}\n", self.style.yellow(reason)),
         };
         let Widths {
             cluster,
@@ -106,7 +106,7 @@ impl Scene<'_> {
             endpoint,
         } = widths;
         let titles = format!(
-            "  {:<cluster$}  {:<locality$}  prio  {:<endpoint$}  calls/s   share  wanted",
+            "  {:<cluster$}  {:<locality$}  prio  {:<endpoint$}  calls/s   share  target",
             "cluster", "locality", "endpoint"
         );
         text += &format!("{}\n", self.style.dim(&titles));
@@ -119,7 +119,7 @@ impl Scene<'_> {
         text
     }
 
-    fn title(&self, service: &Service, calls: &Calls) -> String {
+    fn title(&self, service: &PlannedService, calls: &ServiceTally) -> String {
         let endpoints = service.endpoints.as_deref().unwrap_or_default();
         let rate: u64 = endpoints.iter().map(|e| calls.rate(e.address)).sum();
         let failed = format!("{} failed", calls.failed);
@@ -129,13 +129,19 @@ impl Scene<'_> {
         };
         let name = self.style.bold(&format!("xds:///{}", service.name));
         let mut text = format!("\n{name}  {rate} calls/s, {failed}\n");
-        if let Some(why) = calls.failed_since(self.now.checked_sub(FRESH)) {
-            text += &format!("  {}\n", self.style.red(why));
+        if let Some(reason) = calls.failed_since(self.now.checked_sub(FAILURE_SHOWN)) {
+            text += &format!("  {}\n", self.style.red(reason));
         }
         text
     }
 
-    fn endpoint(&self, of: &Endpoint, calls: &Calls, total: u64, widths: Widths) -> String {
+    fn endpoint(
+        &self,
+        of: &PlannedEndpoint,
+        calls: &ServiceTally,
+        total: u64,
+        widths: Widths,
+    ) -> String {
         let measured = calls.measured(of.address);
         let part = if total == 0 {
             0.0
@@ -168,35 +174,36 @@ impl Scene<'_> {
             calls.rate(of.address),
             of.share * 100.0,
         );
-        let problem = self.news.without_backend.get(&of.address);
-        let problem = problem.map(|why| format!("\n    {}", self.style.yellow(why)));
+        let problem = self.folder_status.without_backend.get(&of.address);
+        let problem = problem.map(|reason| format!("\n    {}", self.style.yellow(reason)));
         format!("{}{}\n", line.trim_end(), problem.unwrap_or_default())
     }
 
-    /// Versions, the last change, and what is wrong with the folder.
+    /// Returns the versions, the last change, and the findings of the folder.
     pub(super) fn configuration(&self) -> String {
-        let versions = self.news.versions.iter();
+        let versions = self.folder_status.versions.iter();
         let versions: Vec<_> = versions
             .map(|(resource_type, version)| {
                 format!("{resource_type} {}", version.get(..8).unwrap_or(version))
             })
             .collect();
-        let change = match &self.news.changed {
-            None => "none yet".to_owned(),
-            Some((at, what)) => {
+        let change = match &self.folder_status.changed {
+            None => "none".to_owned(),
+            Some((at, changed)) => {
                 let ago = self.now.saturating_duration_since(*at).as_secs();
-                let more = match what.len().saturating_sub(SOME) {
+                let more = match changed.len().saturating_sub(MAX_NAMES) {
                     0 => String::new(),
                     more => format!(" and {more} more"),
                 };
-                let some: Vec<_> = what.iter().take(SOME).map(String::as_str).collect();
-                format!("{ago} s ago: {}{more}", some.join(", "))
+                let names = changed.iter().take(MAX_NAMES).map(String::as_str);
+                let names: Vec<_> = names.collect();
+                format!("{ago} s ago: {}{more}", names.join(", "))
             }
         };
         let mut text = format!("\nversions     {}\n", versions.join("  "));
         text += &format!("last change  {change}\n");
         text.extend(
-            self.news
+            self.folder_status
                 .findings
                 .iter()
                 .map(|finding| self.finding(finding)),
@@ -204,7 +211,7 @@ impl Scene<'_> {
         text
     }
 
-    /// On lines of its own each, because paths and messages are long.
+    /// Returns place, path and message on separate lines, because paths and messages are long.
     fn finding(&self, finding: &Finding) -> String {
         let at = finding
             .position
@@ -218,7 +225,7 @@ impl Scene<'_> {
         text + &format!(
             "  {}\n  {}\n",
             finding.message,
-            self.style.dim("what was served before still is")
+            self.style.dim("the last valid content stays served")
         )
     }
 }
@@ -228,16 +235,16 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::commands::demo::plan::{Plan, tests::shop};
+    use crate::commands::demo::plan::{TrafficPlan, tests::shop};
     use crate::commands::demo::tally::SETTLE;
 
-    fn scene<'a>(news: &'a News, tally: &'a Tally, now: Instant) -> Scene<'a> {
-        Scene {
+    fn view<'a>(folder_status: &'a FolderStatus, tally: &'a Tally, now: Instant) -> DemoView<'a> {
+        DemoView {
             folder: Path::new("examples/shop"),
             edit: Some(Path::new("examples/shop/checkout/routes.yaml")),
             grpc: ([127, 0, 0, 1], 18000).into(),
             http: ([127, 0, 0, 1], 18001).into(),
-            news,
+            folder_status,
             tally,
             now,
             style: Style::PLAIN,
@@ -245,22 +252,22 @@ mod tests {
     }
 
     #[test]
-    fn the_example_fits_a_terminal_of_80_by_24() {
-        let news = News {
-            plan: Arc::new(Plan::of(&shop(|text| text))),
+    fn example_fits_a_terminal_of_80_by_24() {
+        let status = FolderStatus {
+            plan: Arc::new(TrafficPlan::of(&shop(|text| text))),
             changed: Some((
                 Instant::now(),
                 vec!["RouteConfiguration checkout-routes".to_owned()],
             )),
-            ..News::default()
+            ..FolderStatus::default()
         };
         let (now, mut tally) = (Instant::now(), Tally::new(Instant::now()));
         let catalog = Arc::from("catalog");
         for port in [18105, 18106] {
-            tally.answered(&catalog, ([127, 0, 0, 1], port).into(), now + SETTLE * 2);
+            tally.succeeded(&catalog, ([127, 0, 0, 1], port).into(), now + SETTLE * 2);
         }
-        let scene = scene(&news, &tally, now);
-        let text = scene.introduction() + &scene.services() + &scene.configuration();
+        let view = view(&status, &tally, now);
+        let text = view.introduction() + &view.services() + &view.configuration();
         assert!(text.contains(" 50.0%   50.0%  █████\n"), "{text}");
         assert!(text.lines().count() < 24, "{text}");
         for line in text.lines() {
@@ -269,12 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_while_it_is_fresh() {
-        let (start, news) = (
+    fn failure_reason_is_shown_for_five_seconds() {
+        let (start, status) = (
             Instant::now(),
-            News {
-                plan: Arc::new(Plan::of(&shop(|text| text))),
-                ..News::default()
+            FolderStatus {
+                plan: Arc::new(TrafficPlan::of(&shop(|text| text))),
+                ..FolderStatus::default()
             },
         );
         let mut tally = Tally::new(start);
@@ -283,12 +290,12 @@ mod tests {
             start,
             "UNAVAILABLE: no route".to_owned(),
         );
-        let fresh = scene(&news, &tally, start).services();
+        let fresh = view(&status, &tally, start).services();
         assert!(
             fresh.contains("1 failed\n  UNAVAILABLE: no route"),
             "{fresh}"
         );
-        let later = scene(&news, &tally, start + FRESH * 2).services();
+        let later = view(&status, &tally, start + FAILURE_SHOWN * 2).services();
         assert!(
             later.contains("1 failed\n") && !later.contains("no route"),
             "{later}"

@@ -1,47 +1,48 @@
-//! What became of the calls.
+//! Counts of the demo's calls, per service and endpoint.
 //!
 //! ```text
 //!   change ──── 1 s ────► measured from here on ─────────────────► next change
 //!            (settling)   shares are compared with the plan
 //! ```
 //!
-//! Calls that began before a change, or within [`SETTLE`] after it, count towards the rates but not
-//! towards the shares: the demo promises that traffic follows within that time, and holds itself
-//! to it.
+//! Calls that began before a change, or within [`SETTLE`] after it, count for the rates but not for the
+//! shares: the demo promises that traffic follows a change within that time, and later deviations fail
+//! the verdict.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Time for a change to reach the client, and for connections to be made.
+/// Time for a change to reach the client, and for its new connections.
 pub(super) const SETTLE: Duration = Duration::from_secs(1);
-/// Rates are over this many of the latest [`TICK`]s.
+/// Number of [`TICK`]s that are kept; rates are over the complete ones.
 const WINDOW: usize = 4;
-/// How often [`Tally::tick`] is to be called.
+/// Period in which [`Tally::tick`] must be called.
 pub(super) const TICK: Duration = Duration::from_millis(250);
 
 /// Counts of all services.
 #[derive(Debug)]
 pub(super) struct Tally {
     measured_from: Instant,
-    services: BTreeMap<Arc<str>, Calls>,
+    services: BTreeMap<Arc<str>, ServiceTally>,
 }
 
 /// Counts of one service.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
-    endpoints: BTreeMap<SocketAddr, Count>,
-    /// Since the start: no call may be lost, change or no change.
+pub(super) struct ServiceTally {
+    endpoints: BTreeMap<SocketAddr, EndpointTally>,
+    /// Failed calls since the start; changes do not reset it, because no call may fail during a change.
     pub(super) failed: u64,
     last_failure: Option<(Instant, String)>,
 }
 
+/// Counts of one endpoint.
 #[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    /// Since the last change settled.
+struct EndpointTally {
+    /// Calls that began later than [`SETTLE`] after the last change.
     measured: u64,
-    /// By tick, the newest first.
+    /// Calls per tick, the newest first.
     recent: [u64; WINDOW],
 }
 
@@ -53,7 +54,7 @@ impl Tally {
         }
     }
 
-    /// The configuration changed: what was measured so far says nothing about it.
+    /// Resets the measurement, because the configuration changed.
     pub(super) fn change(&mut self, now: Instant) {
         self.measured_from = now + SETTLE;
         let counts = self
@@ -65,26 +66,26 @@ impl Tally {
         }
     }
 
-    /// A call that `endpoint` answered.
-    pub(super) fn answered(&mut self, service: &Arc<str>, endpoint: SocketAddr, began: Instant) {
+    /// Counts a successful call to `endpoint`.
+    pub(super) fn succeeded(&mut self, service: &Arc<str>, endpoint: SocketAddr, began: Instant) {
         let measured = began >= self.measured_from;
         let count = self.of(service).endpoints.entry(endpoint).or_default();
         count.recent[0] += 1;
         count.measured += u64::from(measured);
     }
 
-    /// A call that failed.
-    pub(super) fn failed(&mut self, service: &Arc<str>, now: Instant, why: String) {
+    /// Counts a failed call.
+    pub(super) fn failed(&mut self, service: &Arc<str>, now: Instant, reason: String) {
         let calls = self.of(service);
         calls.failed += 1;
-        calls.last_failure = Some((now, why));
+        calls.last_failure = Some((now, reason));
     }
 
-    fn of(&mut self, service: &Arc<str>) -> &mut Calls {
+    fn of(&mut self, service: &Arc<str>) -> &mut ServiceTally {
         self.services.entry(Arc::clone(service)).or_default()
     }
 
-    /// [`TICK`] has passed.
+    /// Starts the next period of the rates. Call it every [`TICK`].
     pub(super) fn tick(&mut self) {
         let counts = self
             .services
@@ -96,26 +97,26 @@ impl Tally {
         }
     }
 
-    /// The counts of a service, if it was called.
-    pub(super) fn service(&self, name: &str) -> Option<&Calls> {
+    /// Returns the counts of a service, if it was called.
+    pub(super) fn service(&self, name: &str) -> Option<&ServiceTally> {
         self.services.get(name)
     }
 }
 
-impl Calls {
-    /// Measured calls.
+impl ServiceTally {
+    /// Returns the number of measured calls.
     pub(super) fn total(&self) -> u64 {
         self.endpoints.values().map(|count| count.measured).sum()
     }
 
-    /// Measured calls that this endpoint answered.
+    /// Returns the number of measured calls to this endpoint.
     pub(super) fn measured(&self, endpoint: SocketAddr) -> u64 {
         self.endpoints
             .get(&endpoint)
             .map_or(0, |count| count.measured)
     }
 
-    /// Calls per second that this endpoint answers at present; the tick under way is left out.
+    /// Returns the current calls per second of this endpoint, over the complete ticks.
     pub(super) fn rate(&self, endpoint: SocketAddr) -> u64 {
         let Some(count) = self.endpoints.get(&endpoint) else {
             return 0;
@@ -126,14 +127,14 @@ impl Calls {
         calls * 1_000 / millis.max(1)
     }
 
-    /// Why the last failed call failed, if that was no earlier than `then`.
+    /// Returns the reason of the last failed call, if it failed at `then` or later.
     pub(super) fn failed_since(&self, then: Option<Instant>) -> Option<&str> {
-        let (at, why) = self.last_failure.as_ref()?;
-        then.is_none_or(|then| *at >= then).then_some(why)
+        let (at, reason) = self.last_failure.as_ref()?;
+        then.is_none_or(|then| *at >= then).then_some(reason)
     }
 
-    /// All endpoints that answered a measured call.
-    pub(super) fn answered_by(&self) -> impl Iterator<Item = SocketAddr> {
+    /// Returns all endpoints with a measured call.
+    pub(super) fn called_endpoints(&self) -> impl Iterator<Item = SocketAddr> {
         let counts = self.endpoints.iter();
         counts
             .filter(|(_, count)| count.measured > 0)
@@ -150,20 +151,20 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_began_before_a_change_settled_are_not_measured() {
+    fn calls_before_settle_time_are_not_measured() {
         let (start, shop) = (Instant::now(), Arc::from("shop"));
         let mut tally = Tally::new(start);
-        tally.answered(&shop, endpoint(1), start);
+        tally.succeeded(&shop, endpoint(1), start);
         assert_eq!(tally.service("shop").unwrap().total(), 0);
-        tally.answered(&shop, endpoint(1), start + SETTLE);
+        tally.succeeded(&shop, endpoint(1), start + SETTLE);
         assert_eq!(tally.service("shop").unwrap().measured(endpoint(1)), 1);
         tally.change(start + SETTLE * 2);
-        tally.answered(&shop, endpoint(2), start + SETTLE * 2);
+        tally.succeeded(&shop, endpoint(2), start + SETTLE * 2);
         assert_eq!(tally.service("shop").unwrap().total(), 0);
     }
 
     #[test]
-    fn failures_outlive_changes() {
+    fn failures_survive_changes() {
         let (start, shop) = (Instant::now(), Arc::from("shop"));
         let mut tally = Tally::new(start);
         tally.failed(&shop, start, "no route".to_owned());
@@ -172,11 +173,11 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_per_second_and_fade() {
+    fn rates_are_per_second_over_recent_ticks() {
         let (start, shop) = (Instant::now(), Arc::from("shop"));
         let mut tally = Tally::new(start);
         for _ in 0..3 {
-            (0..25).for_each(|_| tally.answered(&shop, endpoint(1), start));
+            (0..25).for_each(|_| tally.succeeded(&shop, endpoint(1), start));
             tally.tick();
         }
         assert_eq!(tally.service("shop").unwrap().rate(endpoint(1)), 100);

@@ -1,4 +1,4 @@
-//! A client of every service, calling at a steady rate.
+//! Traffic of the demo: one client per service, which calls at a steady rate.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,19 +10,20 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tonic::Code;
 
-use super::plan::{METHOD, Plan};
+use super::plan::{METHOD, TrafficPlan};
 use super::tally::Tally;
 use crate::exit::Failure;
 use crate::unary::{Method, code_name};
 
-/// 1,000 calls per second and service, in small batches: enough for shares to settle quickly, too
-/// little to warm a laptop.
+/// Time between two batches. With [`BATCH`] it makes 1,000 calls per second and service: enough for
+/// stable shares within seconds, and little CPU.
 const EVERY: Duration = Duration::from_millis(10);
+/// Calls per batch.
 const BATCH: u32 = 10;
-/// A demo that hangs would be a poor one.
+/// Deadline of each call.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The callers, one per service.
+/// The callers, one per service, and their counts.
 #[derive(Debug)]
 pub(super) struct Traffic {
     clients: ClientPool,
@@ -31,7 +32,7 @@ pub(super) struct Traffic {
     callers: BTreeMap<Arc<str>, Caller>,
 }
 
-/// Ends when dropped.
+/// Task that calls one service; ends when dropped.
 #[derive(Debug)]
 struct Caller(JoinHandle<()>);
 
@@ -52,13 +53,13 @@ impl Traffic {
         })
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     pub(super) fn tally(&self) -> MutexGuard<'_, Tally> {
         lock(&self.tally)
     }
 
-    /// Calls every service of the plan, and no other.
-    pub(super) fn follow(&mut self, plan: &Plan) -> Result<(), Failure> {
+    /// Starts and stops callers, so that exactly the services of the plan are called.
+    pub(super) fn follow(&mut self, plan: &TrafficPlan) -> Result<(), Failure> {
         self.callers
             .retain(|name, _| plan.services.iter().any(|service| service.name == *name));
         for service in &plan.services {
@@ -101,16 +102,16 @@ async fn call(channel: XdsChannel, method: Arc<Method>, name: Arc<str>, tally: A
     let (code, endpoint) = (outcome.status.code(), outcome.endpoint);
     match endpoint {
         Some(endpoint) if code == Code::Ok => {
-            lock(&tally).answered(&name, endpoint.address, began);
+            lock(&tally).succeeded(&name, endpoint.address, began);
         }
         _ => {
-            let why = format!("{}: {}", code_name(code), outcome.status.message());
-            lock(&tally).failed(&name, Instant::now(), why);
+            let reason = format!("{}: {}", code_name(code), outcome.status.message());
+            lock(&tally).failed(&name, Instant::now(), reason);
         }
     }
 }
 
 fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
-    // Counts are never torn: a panic elsewhere leaves them right.
+    // Each count changes in one step, so a panic of another thread leaves them valid.
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
-//! `oxds status`: what every client of a control plane has.
+//! `oxds status`: the clients of a control plane, and their state for each resource type.
 
-use super::clients::State;
-use super::control_plane::{Address, ControlPlane};
+use super::clients::SyncState;
+use super::control_plane::{ControlPlane, ControlPlaneArgs};
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -9,7 +9,7 @@ use crate::table::{Table, one_line};
 
 mod nodes;
 
-use nodes::{HeldBack, NodeKind, Page, Rejected, WaitsFor, page};
+use nodes::{HeldBackChange, NackedResource, NodeType, StatusReport, WaitsFor, fetch};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -17,111 +17,119 @@ Examples:
   oxds status --server 10.0.0.7:18000
   oxds status -o json | jq '.nodes[] | select(.kinds[].state == \"NACKED\") | .id'
 
-A line for each client and kind, whether it has a stream or polls:
+It prints a line for each client and resource type; clients with a stream and clients that poll:
 
-  SYNCED     it accepted all that is served to it now
-  STALE      it was sent, or has, something else, and did not answer yet
-  NACKED     it refused what it was sent last; the reason is in its own words
-  NOT SENT   it asked, and was sent nothing yet
-  MISSING    it asked for names that there are not
+  SYNCED     the client ACKed all current resources of the type
+  STALE      the client has other versions, or has not responded yet
+  NACKED     the client NACKed the last response; REASON has its error message
+  NOT SENT   the client subscribed, and no response was sent yet
+  MISSING    the client subscribed to names that do not exist
 
-SENT and ACKED are the versions of the latest response, and of the latest that the client accepted. \
-A control plane that is not oxds is asked by CSDS, which does not tell them.
+SENT is the version of the latest response, ACKED that of the latest ACKed response. Other control \
+planes than oxds are queried over CSDS, which has neither.
 
-REASON says what was refused and why, or what is held back so that nothing breaks, and what that waits for: \
-the removal of a cluster for a route that still leads to it, a route for its cluster.
+REASON is the NACKed resource with its error, or the change that is held back (make-before-break) with \
+the resource that it waits for: the removal of a cluster waits for the route that still uses it.
 
-Below are the changes that `oxds serve --on-nack rollback` took back, and what is wrong in its files.
+Below the table are the changes that `oxds serve --on-nack rollback` rolled back, and the errors in its \
+files.
 
-Exit codes: 0 nothing is NACKED, taken back or wrong, 1 something is, or the control plane does not answer.";
+Exit codes: 0 no NACK, no rollback and no error in the files; 1 at least one of them, or no response.";
 
-/// Show what every client has, lacks and refused
+/// Print the state of every client: current, stale, NACKed or missing
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The form of the result on stdout
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORM")]
+    /// Format of the result on stdout
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: View,
     #[command(flatten)]
-    address: Address,
+    control_plane: ControlPlaneArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
-    let page = runtime()?.block_on(async {
-        let control_plane = ControlPlane::connect(&args.address.server()?).await?;
-        page(&control_plane).await
+    let report = runtime()?.block_on(async {
+        let control_plane = ControlPlane::connect(&args.control_plane.server()?).await?;
+        fetch(&control_plane).await
     })?;
     let mut output = Output::new();
     match args.output {
-        View::Table => output.write(&table(&page))?,
-        View::Yaml => output.yaml(&page)?,
-        View::Json => output.json(&page)?,
+        View::Table => output.write(&table(&report))?,
+        View::Yaml => output.yaml(&report)?,
+        View::Json => output.json(&report)?,
     }
-    let mut kinds = page.nodes.iter().flat_map(|node| &node.kinds);
-    let nacked = kinds.any(|kind| kind.state == State::Nacked);
-    let broken = page.store.errors().next().is_some();
-    Ok(match nacked || broken || !page.rollbacks.is_empty() {
-        true => Exit::Negative,
-        false => Exit::Success,
-    })
+    let mut types = report.nodes.iter().flat_map(|node| &node.types);
+    let has_nack = types.any(|of_type| of_type.state == SyncState::Nacked);
+    let has_error = report.store.errors().next().is_some();
+    Ok(
+        match has_nack || has_error || !report.rollbacks.is_empty() {
+            true => Exit::Negative,
+            false => Exit::Success,
+        },
+    )
 }
 
-/// A line for each client and kind, and one for each change that was taken back.
-fn table(page: &Page) -> String {
-    let rollbacks = page.rollbacks.iter().map(|rollback| {
-        let (kind, name, group) = (&rollback.kind, &rollback.name, &rollback.group);
-        let group = group.as_ref().map(|group| format!(" of {group}"));
+/// Returns a line for each client and type, for each rollback and for each error in the files.
+fn table(report: &StatusReport) -> String {
+    let rollbacks = report.rollbacks.iter().map(|rollback| {
+        let (resource_type, name) = (&rollback.resource_type, &rollback.name);
+        let group = rollback.group.as_ref();
+        let group = group.map(|group| format!(" of group {group}"));
         format!(
-            "{kind} {name}{} returned to {} {} ago: {} refused {}: {}\n",
+            "{resource_type} {name}{} rolled back to {} {} ago: {} NACKed {}: {}\n",
             group.unwrap_or_default(),
             rollback.returned_to,
             ago(rollback.seconds_ago),
-            one_line(&rollback.refused_by.join(", ")),
+            one_line(&rollback.nacked_by.join(", ")),
             rollback.version,
             one_line(&rollback.reason),
         )
     });
-    let errors = page.store.errors().map(|error| format!("{error}\n"));
-    clients(page) + &rollbacks.chain(errors).collect::<String>()
+    let errors = report.store.errors().map(|error| format!("{error}\n"));
+    clients(report) + &rollbacks.chain(errors).collect::<String>()
 }
 
-fn clients(page: &Page) -> String {
-    if page.nodes.is_empty() {
-        return "no client is connected\n".to_owned();
+fn clients(report: &StatusReport) -> String {
+    if report.nodes.is_empty() {
+        return "no clients connected\n".to_owned();
     }
-    let mut table = Table::new(["NODE", "KIND", "STATUS", "SENT", "ACKED", "SINCE", "REASON"]);
-    for node in &page.nodes {
-        for kind in &node.kinds {
+    let mut table = Table::new(["NODE", "TYPE", "STATUS", "SENT", "ACKED", "SINCE", "REASON"]);
+    for node in &report.nodes {
+        for of_type in &node.types {
             table.row([
                 node.id.clone(),
-                kind.kind.clone(),
-                kind.state.text().to_owned(),
-                kind.sent.clone().unwrap_or_default(),
-                kind.acknowledged.clone().unwrap_or_default(),
-                since(kind).map(ago).unwrap_or_default(),
-                reason(kind),
+                of_type.resource_type.clone(),
+                of_type.state.text().to_owned(),
+                of_type.sent.clone().unwrap_or_default(),
+                of_type.acknowledged.clone().unwrap_or_default(),
+                since(of_type).map(ago).unwrap_or_default(),
+                reason(of_type),
             ]);
         }
     }
     table.text()
 }
 
-/// For how long it has been so, or has been held back.
-fn since(kind: &NodeKind) -> Option<f64> {
-    let held = kind.held_back.iter().map(|held| held.seconds);
-    kind.since_seconds.or_else(|| held.max_by(f64::total_cmp))
+/// Returns the seconds since the last change of state, or since the oldest change was held back.
+fn since(of_type: &NodeType) -> Option<f64> {
+    let held_back = of_type.held_back.iter().map(|change| change.seconds);
+    let since = of_type.since_seconds;
+    since.or_else(|| held_back.max_by(f64::total_cmp))
 }
 
-/// What was refused and why, or else what is held back: the first, and how many more.
-fn reason(kind: &NodeKind) -> String {
-    if let Some(Rejected { name, reason, .. }) = kind.rejected.first() {
-        return format!("{name}{}: {reason}", and_more(kind.rejected.len()));
+/// Returns the first NACKed resource with its error, or else the first change that is held back, and how
+/// many more there are.
+fn reason(of_type: &NodeType) -> String {
+    if let Some(NackedResource { name, reason, .. }) = of_type.nacked.first() {
+        return format!("{name}{}: {reason}", and_more(of_type.nacked.len()));
     }
-    if let Some(nack) = &kind.nack {
+    if let Some(nack) = &of_type.nack {
         return nack.reason.clone();
     }
-    kind.held_back.first().map_or_else(String::new, |held| {
-        format!("{}{}: {}", what(held), and_more(kind.held), waiting(held))
+    let change = of_type.held_back.first();
+    change.map_or_else(String::new, |change| {
+        let more = and_more(of_type.held_back_total);
+        format!("{}{more}: {}", what(change), waits_for(change))
     })
 }
 
@@ -132,23 +140,27 @@ fn and_more(count: usize) -> String {
     }
 }
 
-fn what(held: &HeldBack) -> String {
-    match &held.name {
-        Some(name) => format!("{} of {name}", held.change),
-        None => held.change.clone(),
+fn what(held_back: &HeldBackChange) -> String {
+    match &held_back.name {
+        Some(name) => format!("{} of {name}", held_back.change),
+        None => held_back.change.clone(),
     }
 }
 
-/// What has to happen first.
-fn waiting(held: &HeldBack) -> String {
-    let Some(WaitsFor { kind, name }) = &held.waits_for else {
-        return "goes next".to_owned();
+/// Returns the resource that the change waits for.
+fn waits_for(held_back: &HeldBackChange) -> String {
+    let Some(WaitsFor {
+        resource_type,
+        name,
+    }) = &held_back.waits_for
+    else {
+        return "sent next".to_owned();
     };
     let name = name.as_ref().map(|name| format!(" {name}"));
-    format!("waits for {kind}{}", name.unwrap_or_default())
+    format!("waits for {resource_type}{}", name.unwrap_or_default())
 }
 
-/// A time that has passed, to two digits or so: `0.4s`, `12s`, `3m`, `5h`, `9d`.
+/// Formats a duration with about two digits: `0.4s`, `12s`, `3m`, `5h`, `9d`.
 fn ago(seconds: f64) -> String {
     match seconds {
         ..10.0 => format!("{seconds:.1}s"),
@@ -161,48 +173,48 @@ fn ago(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::store::{Finding, Store};
-    use super::nodes::{Node, Rollback};
+    use super::super::store_status::{StoreFinding, StoreStatus};
+    use super::nodes::{NodeStatus, Rollback};
     use super::*;
 
     #[test]
-    fn the_table_has_a_line_for_each_type_and_the_reasons() {
-        let rejected = |name: &str| Rejected {
+    fn table_has_a_line_per_type_rollback_and_error() {
+        let nacked = |name: &str| NackedResource {
             name: name.into(),
             version: "v".into(),
             reason: "no such policy".into(),
             seconds_ago: 3.0,
         };
-        let kind = |kind: &str, state, rejected| NodeKind {
-            kind: kind.into(),
+        let of_type = |resource_type: &str, state, nacked| NodeType {
+            resource_type: resource_type.into(),
             state,
             sent: Some("v2".into()),
             acknowledged: Some("v1".into()),
             since_seconds: Some(300.0),
             nack: None,
-            rejected,
-            held: 0,
+            nacked,
+            held_back_total: 0,
             held_back: Vec::new(),
         };
-        let node = Node {
+        let node = NodeStatus {
             id: "edge-1".into(),
-            kinds: vec![
-                kind("cds", State::Nacked, vec![rejected("a"), rejected("b")]),
-                kind("lds", State::NotSent, vec![]),
+            types: vec![
+                of_type("cds", SyncState::Nacked, vec![nacked("a"), nacked("b")]),
+                of_type("lds", SyncState::NotSent, vec![]),
             ],
-            ..Node::default()
+            ..NodeStatus::default()
         };
         let rollback = Rollback {
-            kind: "cds".into(),
+            resource_type: "cds".into(),
             name: "a".into(),
             group: None,
             version: "v2".into(),
             returned_to: "v1".into(),
-            refused_by: vec!["edge-1".into()],
+            nacked_by: vec!["edge-1".into()],
             reason: "no such policy".into(),
             seconds_ago: 3.0,
         };
-        let finding = Finding {
+        let finding = StoreFinding {
             severity: "error".into(),
             file: "a.yaml".into(),
             line: Some(4),
@@ -211,60 +223,64 @@ mod tests {
             path: String::new(),
             message: "no such field".into(),
         };
-        let page = Page {
+        let report = StatusReport {
             nodes: vec![node],
             rollbacks: vec![rollback],
-            store: Store {
+            store: StoreStatus {
                 findings: vec![finding],
             },
         };
         assert_eq!(
-            table(&page),
-            "NODE    KIND  STATUS    SENT  ACKED  SINCE  REASON\n\
+            table(&report),
+            "NODE    TYPE  STATUS    SENT  ACKED  SINCE  REASON\n\
              edge-1  cds   NACKED    v2    v1     5m     a and 1 more: no such policy\n\
              edge-1  lds   NOT SENT  v2    v1     5m     -\n\
-             cds a returned to v1 3.0s ago: edge-1 refused v2: no such policy\n\
+             cds a rolled back to v1 3.0s ago: edge-1 NACKed v2: no such policy\n\
              a.yaml:4: error: no such field\n"
         );
-        assert_eq!(table(&Page::default()), "no client is connected\n");
+        assert_eq!(table(&StatusReport::default()), "no clients connected\n");
     }
 
     #[test]
-    fn s53_what_is_held_back_is_the_reason_of_a_client_that_refused_nothing() {
-        let held = |name: Option<&str>, waits_for| HeldBack {
+    fn s53_held_back_change_is_the_reason_without_a_nack() {
+        let held_back = |name: Option<&str>, waits_for| HeldBackChange {
             change: "removal".into(),
             name: name.map(str::to_owned),
             waits_for,
             seconds: 4.0,
         };
         let route = WaitsFor {
-            kind: "rds".into(),
+            resource_type: "rds".into(),
             name: Some("main".into()),
         };
-        let mut kind = NodeKind {
-            kind: "cds".into(),
-            state: State::Stale,
+        let mut of_type = NodeType {
+            resource_type: "cds".into(),
+            state: SyncState::Stale,
             sent: None,
             acknowledged: None,
             since_seconds: None,
             nack: None,
-            rejected: vec![],
-            held: 3,
-            held_back: vec![held(Some("blue"), Some(route.clone())), held(None, None)],
+            nacked: vec![],
+            held_back_total: 3,
+            held_back: vec![
+                held_back(Some("blue"), Some(route.clone())),
+                held_back(None, None),
+            ],
         };
         assert_eq!(
-            reason(&kind),
+            reason(&of_type),
             "removal of blue and 2 more: waits for rds main"
         );
-        assert_eq!(since(&kind), Some(4.0));
-        (kind.held, kind.held_back) = (1, vec![held(Some("blue"), None)]);
-        assert_eq!(reason(&kind), "removal of blue: goes next");
+        assert_eq!(since(&of_type), Some(4.0));
+        of_type.held_back_total = 1;
+        of_type.held_back = vec![held_back(Some("blue"), None)];
+        assert_eq!(reason(&of_type), "removal of blue: sent next");
     }
 
     #[test]
-    fn times_are_told_shortly() {
-        for (seconds, said) in [(0.44, "0.4s"), (12.0, "12s"), (500.0, "8m"), (1e6, "12d")] {
-            assert_eq!(ago(seconds), said);
+    fn durations_have_about_two_digits() {
+        for (seconds, text) in [(0.44, "0.4s"), (12.0, "12s"), (500.0, "8m"), (1e6, "12d")] {
+            assert_eq!(ago(seconds), text);
         }
     }
 }

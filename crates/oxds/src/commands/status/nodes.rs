@@ -1,160 +1,176 @@
-//! Clients by kind: from the status page of oxds, or summed up from CSDS.
+//! The report of `oxds status`: read from the status page of oxds, or summed up from CSDS.
+//!
+//! Type names follow the glossary; the JSON keys are those of `docs/status-json.md`, which do not change.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::clients::{Client, Held, State};
-use super::super::control_plane::{ControlPlane, refused};
-use super::super::store::Store;
+use super::super::clients::{ClientResource, ClientStatus, SyncState};
+use super::super::control_plane::{ControlPlane, rpc_failed};
+use super::super::store_status::StoreStatus;
 use crate::exit::Failure;
 
-/// A client, as `docs/status-json.md` has it.
+/// A client, as in `docs/status-json.md`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Node {
+pub(super) struct NodeStatus {
     pub(super) id: String,
     pub(super) cluster: String,
-    /// `sotw`, `delta`, `fetch` or `rest`; empty where that is not known.
+    /// `sotw`, `delta`, `fetch` or `rest`; empty if unknown.
     pub(super) protocol: String,
     pub(super) peer: Option<String>,
-    pub(super) kinds: Vec<NodeKind>,
+    #[serde(rename = "kinds")]
+    pub(super) types: Vec<NodeType>,
 }
 
-/// What it has of one kind.
+/// State of a client for one resource type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct NodeKind {
-    pub(super) kind: String,
-    pub(super) state: State,
-    /// The version of the latest response.
+pub(super) struct NodeType {
+    #[serde(rename = "kind")]
+    pub(super) resource_type: String,
+    pub(super) state: SyncState,
+    /// Version of the latest response.
     pub(super) sent: Option<String>,
-    /// The version of the latest that it accepted.
+    /// Version of the latest ACKed response.
     pub(super) acknowledged: Option<String>,
-    /// For how long it has been in this state.
+    /// Seconds since the last change of state.
     pub(super) since_seconds: Option<f64>,
-    pub(super) nack: Option<Nack>,
-    pub(super) rejected: Vec<Rejected>,
-    /// How much it is not told yet, so that nothing breaks.
+    pub(super) nack: Option<NackedResponse>,
+    #[serde(rename = "rejected")]
+    pub(super) nacked: Vec<NackedResource>,
+    /// Number of changes that make-before-break holds back.
+    #[serde(default, rename = "held")]
+    pub(super) held_back_total: usize,
+    /// The first of these changes.
     #[serde(default)]
-    pub(super) held: usize,
-    /// Some of that.
-    #[serde(default)]
-    pub(super) held_back: Vec<HeldBack>,
+    pub(super) held_back: Vec<HeldBackChange>,
 }
 
-/// What it is not told yet, and what has to happen first.
+/// A change that is not sent yet, and the resource that it waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct HeldBack {
+pub(super) struct HeldBackChange {
     /// `update`, `removal` or `answer`.
     pub(super) change: String,
     pub(super) name: Option<String>,
     pub(super) waits_for: Option<WaitsFor>,
+    /// Seconds since the change was held back.
     pub(super) seconds: f64,
 }
 
+/// The resource, or the type if `name` is `None`, that a change waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct WaitsFor {
-    pub(super) kind: String,
+    #[serde(rename = "kind")]
+    pub(super) resource_type: String,
     pub(super) name: Option<String>,
 }
 
+/// The latest NACK of a type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Nack {
+pub(super) struct NackedResponse {
     pub(super) version: String,
     pub(super) reason: String,
     pub(super) seconds_ago: f64,
 }
 
+/// A resource that the client NACKed by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Rejected {
+pub(super) struct NackedResource {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) reason: String,
     pub(super) seconds_ago: f64,
 }
 
-/// A change that clients refused, so that something else is served.
+/// A change that was rolled back after NACKs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Rollback {
-    pub(super) kind: String,
+    #[serde(rename = "kind")]
+    pub(super) resource_type: String,
     pub(super) name: String,
     pub(super) group: Option<String>,
     pub(super) version: String,
     pub(super) returned_to: String,
-    pub(super) refused_by: Vec<String>,
+    #[serde(rename = "refused_by")]
+    pub(super) nacked_by: Vec<String>,
     pub(super) reason: String,
     pub(super) seconds_ago: f64,
 }
 
-/// What is shown.
+/// The whole report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Page {
-    pub(super) nodes: Vec<Node>,
+pub(super) struct StatusReport {
+    pub(super) nodes: Vec<NodeStatus>,
     #[serde(default)]
     pub(super) rollbacks: Vec<Rollback>,
     #[serde(default)]
-    pub(super) store: Store,
+    pub(super) store: StoreStatus,
 }
 
-/// All clients as they are now.
-pub(super) async fn page(control_plane: &ControlPlane) -> Result<Page, Failure> {
+/// Fetches the current state of all clients.
+pub(super) async fn fetch(control_plane: &ControlPlane) -> Result<StatusReport, Failure> {
     if let Some(page) = control_plane.status_page().await
-        && let Ok(page) = serde_json::from_slice::<Page>(&page.body)
+        && let Ok(report) = serde_json::from_slice::<StatusReport>(&page.body)
     {
-        return Ok(page);
+        return Ok(report);
     }
     let clients = control_plane.client_status(true).await;
-    let clients = clients.map_err(|status| refused(&status))?;
-    let nodes = clients.into_iter().map(Client::from).map(Node::from);
-    Ok(Page {
+    let clients = clients.map_err(|status| rpc_failed(&status))?;
+    let nodes = clients
+        .into_iter()
+        .map(ClientStatus::from)
+        .map(NodeStatus::from);
+    Ok(StatusReport {
         nodes: nodes.collect(),
         rollbacks: Vec::new(),
-        store: Store::default(),
+        store: StoreStatus::default(),
     })
 }
 
-impl From<Client> for Node {
-    fn from(client: Client) -> Self {
-        let mut kinds: BTreeMap<String, Vec<Held>> = BTreeMap::new();
-        for held in client.resources {
-            kinds.entry(held.kind.clone()).or_default().push(held);
+impl From<ClientStatus> for NodeStatus {
+    fn from(client: ClientStatus) -> Self {
+        let mut types: BTreeMap<String, Vec<ClientResource>> = BTreeMap::new();
+        for resource in client.resources {
+            let of_type = types.entry(resource.resource_type.clone());
+            of_type.or_default().push(resource);
         }
         Self {
             id: client.node,
             cluster: client.cluster,
-            kinds: kinds
+            types: types
                 .into_iter()
-                .map(|(kind, held)| NodeKind::sum(kind, held))
+                .map(|(resource_type, resources)| NodeType::sum(resource_type, resources))
                 .collect(),
             ..Self::default()
         }
     }
 }
 
-impl NodeKind {
-    /// The worst of the resources' states.
-    fn sum(kind: String, resources: Vec<Held>) -> Self {
-        let state = resources.iter().map(|held| held.state).max();
-        let rejected: Vec<_> = resources
+impl NodeType {
+    /// Sums up the resources of a type: its state is the worst of theirs.
+    fn sum(resource_type: String, resources: Vec<ClientResource>) -> Self {
+        let state = resources.iter().map(|resource| resource.state).max();
+        let nacked: Vec<_> = resources
             .into_iter()
-            .filter_map(|held| {
-                let refused = held.refused?;
-                Some(Rejected {
-                    name: held.name,
-                    version: refused.version,
-                    reason: refused.reason,
-                    seconds_ago: refused.seconds_ago as f64,
+            .filter_map(|resource| {
+                let nacked = resource.nacked?;
+                Some(NackedResource {
+                    name: resource.name,
+                    version: nacked.version,
+                    reason: nacked.reason,
+                    seconds_ago: nacked.seconds_ago as f64,
                 })
             })
             .collect();
         Self {
-            kind,
-            state: state.unwrap_or(State::NotSent),
+            resource_type,
+            state: state.unwrap_or(SyncState::NotSent),
             sent: None,
             acknowledged: None,
-            since_seconds: rejected.iter().map(|rejected| rejected.seconds_ago).next(),
+            since_seconds: nacked.iter().map(|nacked| nacked.seconds_ago).next(),
             nack: None,
-            rejected,
-            held: 0,
+            nacked,
+            held_back_total: 0,
             held_back: Vec::new(),
         }
     }
@@ -162,33 +178,32 @@ impl NodeKind {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::clients::Refused;
+    use super::super::super::clients::NackedUpdate;
     use super::*;
 
     #[test]
-    fn a_type_is_as_bad_as_its_worst_resource() {
-        let held = |name: &str, state, refused| Held {
-            kind: "cds".into(),
+    fn type_state_is_its_worst_resource_state() {
+        let resource = |name: &str, state, nacked| ClientResource {
+            resource_type: "cds".into(),
             name: name.into(),
             state,
-            acknowledged: String::new(),
-            refused,
+            nacked,
         };
-        let refused = Refused {
+        let nacked = NackedUpdate {
             version: "v".into(),
             reason: "no".into(),
             seconds_ago: 3,
         };
-        let node = Node::from(Client {
+        let node = NodeStatus::from(ClientStatus {
             node: "edge-1".into(),
             cluster: "edge".into(),
             resources: vec![
-                held("a", State::Synced, None),
-                held("b", State::Nacked, Some(refused)),
+                resource("a", SyncState::Synced, None),
+                resource("b", SyncState::Nacked, Some(nacked)),
             ],
         });
-        assert_eq!(node.kinds.len(), 1);
-        assert_eq!(node.kinds[0].state, State::Nacked);
-        assert_eq!(node.kinds[0].rejected[0].name, "b");
+        assert_eq!(node.types.len(), 1);
+        assert_eq!(node.types[0].state, SyncState::Nacked);
+        assert_eq!(node.types[0].nacked[0].name, "b");
     }
 }

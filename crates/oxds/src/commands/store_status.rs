@@ -1,4 +1,4 @@
-//! What a control plane's status page says of its store.
+//! State of a control plane's store, from its status page.
 
 use std::fmt;
 
@@ -6,46 +6,46 @@ use serde::{Deserialize, Serialize};
 
 use super::control_plane::StatusPage;
 
-/// What is wrong with what is served from.
+/// Findings in the files that a control plane serves.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Store {
+pub(crate) struct StoreStatus {
     #[serde(default)]
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<StoreFinding>,
 }
 
-/// One mistake, and where.
+/// One finding, with its place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Finding {
+pub(crate) struct StoreFinding {
     pub(crate) severity: String,
     pub(crate) file: String,
     pub(crate) line: Option<u32>,
     pub(crate) column: Option<u32>,
-    /// The resource it is in, where that is known.
+    /// Name of the resource, if it is known.
     pub(crate) resource: Option<String>,
     pub(crate) path: String,
     pub(crate) message: String,
 }
 
-impl Store {
-    /// As a status page tells it; nothing, if it tells nothing of that.
+impl StoreStatus {
+    /// Reads the store from a status page. Returns no findings if the page has none.
     pub(crate) fn of(page: &StatusPage) -> Self {
         #[derive(Deserialize)]
         struct Page {
-            store: Store,
+            store: StoreStatus,
         }
         serde_json::from_slice::<Page>(&page.body)
             .map_or_else(|_| Self::default(), |page| page.store)
     }
 
-    /// What keeps files from being served.
-    pub(crate) fn errors(&self) -> impl Iterator<Item = &Finding> {
+    /// Returns the findings that keep a file from being served.
+    pub(crate) fn errors(&self) -> impl Iterator<Item = &StoreFinding> {
         let findings = self.findings.iter();
         findings.filter(|finding| finding.severity == "error")
     }
 }
 
-/// One line that editors understand: `file:line:column: error: path: message`.
-impl fmt::Display for Finding {
+/// Prints one line in the format that editors parse: `file:line:column: error: path: message`.
+impl fmt::Display for StoreFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.file)?;
         for number in [self.line, self.column].into_iter().flatten() {
@@ -64,8 +64,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_is_one_line_with_its_place() {
-        let mut finding = Finding {
+    fn finding_is_one_line_with_its_place() {
+        let mut finding = StoreFinding {
             severity: "error".into(),
             file: "a.yaml".into(),
             line: Some(4),

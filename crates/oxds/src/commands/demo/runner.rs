@@ -1,4 +1,4 @@
-//! The demo itself: set up, watched, concluded.
+//! The demo itself: start, live output, summary, end.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,26 +13,27 @@ use tokio::time::{interval, sleep};
 
 use super::folder;
 use super::screen::Screen;
-use super::store::{News, Watched};
-use super::table::Scene;
+use super::store::{DemoStore, FolderStatus};
+use super::table::DemoView;
 use super::tally::TICK;
 use super::traffic::Traffic;
 use super::verdict::Verdict;
 use crate::commands::{dir_options, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::signals::Stop;
+use crate::signals::StopSignals;
 use crate::terminal::Style;
 
-/// Everything in one process.
+/// A running demo.
 #[derive(Debug)]
 pub(super) struct Demo {
     folder: PathBuf,
+    /// File with the weights of the traffic split, if the folder is the example.
     edit: Option<PathBuf>,
     grpc: SocketAddr,
     http: SocketAddr,
-    news: watch::Receiver<News>,
-    /// What the traffic was last measured anew for.
+    folder_status: watch::Receiver<FolderStatus>,
+    /// Time of the change that the measurement was last reset for.
     last_change: Option<Instant>,
     traffic: Traffic,
     stop_server: oneshot::Sender<()>,
@@ -40,9 +41,11 @@ pub(super) struct Demo {
 }
 
 impl Demo {
+    /// Reads the folder, and starts server, backends and traffic.
     pub(super) async fn start(folder: PathBuf) -> Result<Self, Failure> {
         let store = DirStore::open(&folder, dir_options(false, false));
-        let (store, mut news) = Watched::new(store.map_err(|error| unreadable(&error))?);
+        let store = store.map_err(|error| unreadable(&error))?;
+        let (store, mut folder_status) = DemoStore::new(store);
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let server = Server::builder()
             .grpc(any)
@@ -54,22 +57,22 @@ impl Demo {
         let (grpc, http) = (server.grpc_addr(), server.http_addr().unwrap_or(any));
         let (stop_server, stopped) = oneshot::channel();
         let server = tokio::spawn(server.run(async {
-            // A sender that is gone says the same.
+            // A dropped sender also stops the server.
             let _ = stopped.await;
         }));
-        let read = news.changed().await;
-        read.map_err(|_| Failure::negative("the folder was not read"))?;
-        usable(&folder, &news.borrow())?;
+        let read = folder_status.changed().await;
+        read.map_err(|_| Failure::negative("server ended before it read the folder"))?;
+        check_usable(&folder, &folder_status.borrow())?;
 
         let bootstrap = Bootstrap::builder(grpc.to_string()).node_id("demo").build();
         let mut traffic = Traffic::new(ClientPool::new(bootstrap.map_err(Failure::negative)?))?;
-        traffic.follow(&news.borrow_and_update().plan)?;
+        traffic.follow(&folder_status.borrow_and_update().plan)?;
         Ok(Self {
             edit: folder::file_to_edit(&folder),
             folder,
             grpc,
             http,
-            news,
+            folder_status,
             last_change: None,
             traffic,
             stop_server,
@@ -77,28 +80,28 @@ impl Demo {
         })
     }
 
-    /// Shows what happens until the time is over, a signal comes, or nobody reads any more.
+    /// Prints the traffic until the time limit, a signal, or the reader of stdout closes it.
     pub(super) async fn watch(
         &mut self,
         output: &mut Output,
         live: bool,
         limit: Option<Duration>,
     ) -> Result<(), Failure> {
-        let (mut stop, mut screen) = (Stop::listen()?, Screen::default());
+        let (mut stop, mut screen) = (StopSignals::listen()?, Screen::default());
         let mut ticks = interval(TICK);
         let end = sleep(limit.unwrap_or(Duration::MAX));
         tokio::pin!(end);
         if !live {
-            output.write(&self.scene(Style::PLAIN, |scene| scene.introduction()))?;
+            output.write(&self.view(Style::PLAIN, |view| view.introduction()))?;
         }
         while !output.is_closed() {
             tokio::select! {
                 () = &mut end => break,
                 _ = stop.next() => break,
-                Ok(()) = self.news.changed() => {
-                    self.take_in()?;
+                Ok(()) = self.folder_status.changed() => {
+                    self.handle_folder_change()?;
                     if !live {
-                        output.write(&self.scene(Style::PLAIN, |scene| scene.configuration()))?;
+                        output.write(&self.view(Style::PLAIN, |view| view.configuration()))?;
                     }
                 }
                 _ = ticks.tick() => {
@@ -112,45 +115,44 @@ impl Demo {
             }
         }
         if live && limit.is_some() {
-            // The summary takes the place of the live table.
+            // Clears the live table, which the summary replaces.
             output.write(&screen.draw("", rows()))?;
         }
         Ok(())
     }
 
-    /// The folder was read again: calls what it names, and measures anew if anything is served
-    /// differently.
-    fn take_in(&mut self) -> Result<(), Failure> {
-        let news = self.news.borrow_and_update();
-        let change = news.changed.as_ref().map(|(at, _)| *at);
+    /// Follows the new plan, and resets the measurement if a served resource changed.
+    fn handle_folder_change(&mut self) -> Result<(), Failure> {
+        let status = self.folder_status.borrow_and_update();
+        let change = status.changed.as_ref().map(|(at, _)| *at);
         if change != self.last_change {
             self.last_change = change;
             self.traffic.tally().change(Instant::now());
         }
-        self.traffic.follow(&news.plan)
+        self.traffic.follow(&status.plan)
     }
 
-    /// All of it.
+    /// Returns the whole live table.
     fn table(&self, style: Style) -> String {
-        self.scene(style, |scene| {
-            scene.introduction() + &scene.services() + &scene.configuration()
+        self.view(style, |view| {
+            view.introduction() + &view.services() + &view.configuration()
         })
     }
 
-    fn scene(&self, style: Style, show: impl FnOnce(Scene<'_>) -> String) -> String {
-        show(Scene {
+    fn view(&self, style: Style, render: impl FnOnce(DemoView<'_>) -> String) -> String {
+        render(DemoView {
             folder: &self.folder,
             edit: self.edit.as_deref(),
             grpc: self.grpc,
             http: self.http,
-            news: &self.news.borrow(),
+            folder_status: &self.folder_status.borrow(),
             tally: &self.traffic.tally(),
             now: Instant::now(),
             style,
         })
     }
 
-    /// The summary, and whether the traffic was as configured.
+    /// Prints the summary. Returns success if the traffic matches the configuration.
     pub(super) fn conclude(&self, output: &mut Output, live: bool) -> Result<Exit, Failure> {
         let style = if live {
             Style::for_terminal()
@@ -160,9 +162,9 @@ impl Demo {
         output.write(&if live {
             self.table(style)
         } else {
-            self.scene(style, |scene| scene.services() + &scene.configuration())
+            self.view(style, |view| view.services() + &view.configuration())
         })?;
-        let verdict = Verdict::of(&self.news.borrow().plan, &self.traffic.tally());
+        let verdict = Verdict::of(&self.folder_status.borrow().plan, &self.traffic.tally());
         output.write(&format!("\n{}", verdict.text(style)))?;
         Ok(if verdict.is_good() {
             Exit::Success
@@ -171,38 +173,39 @@ impl Demo {
         })
     }
 
+    /// Stops the traffic, then the server.
     pub(super) async fn end(self) {
         drop(self.traffic);
-        // It is there until it is told.
+        // The server runs until this signal, so the send does not fail.
         let _ = self.stop_server.send(());
         let _ = self.server.await;
     }
 }
 
-/// The height of the terminal.
+/// Returns the height of the terminal.
 fn rows() -> Option<usize> {
     let (_, Height(rows)) = terminal_size()?;
     Some(usize::from(rows))
 }
 
-/// Whether there is something to show.
-fn usable(folder: &Path, news: &News) -> Result<(), Failure> {
-    if let Some((address, why)) = news.without_backend.first_key_value() {
+/// Fails if an endpoint has no backend, or if there is no service to call.
+fn check_usable(folder: &Path, status: &FolderStatus) -> Result<(), Failure> {
+    if let Some((address, reason)) = status.without_backend.first_key_value() {
         let hint = format!(
-            "give the endpoint another port in {}, or stop what listens on {address}",
+            "change the port of the endpoint in {}, or stop the program that listens on {address}",
             folder.display()
         );
-        return Err(Failure::negative(format_args!("{address}: {why}")).hint(hint));
+        return Err(Failure::negative(format_args!("{address}: {reason}")).hint(hint));
     }
-    if news.plan.services.is_empty() {
-        let findings: String = news
+    if status.plan.services.is_empty() {
+        let findings: String = status
             .findings
             .iter()
             .map(|finding| format!("\n  {finding}"))
             .collect();
         let folder = folder.display();
         return Err(Failure::usage(format_args!(
-            "{folder} has no listener with an `api_listener`: there is nothing to call{findings}"
+            "no service to call in {folder}: expected a listener with an `api_listener`{findings}"
         )));
     }
     Ok(())

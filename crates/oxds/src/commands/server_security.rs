@@ -1,4 +1,4 @@
-//! The options of a server that tells its clients apart.
+//! TLS and authorization options of the server.
 
 #[cfg(feature = "tls")]
 use std::path::PathBuf;
@@ -7,29 +7,30 @@ use std::path::PathBuf;
 use oxds_server::TlsFiles;
 use oxds_server::{Security, SecurityError};
 
-/// Who may connect, and as whom.
+/// Options for TLS, client certificates and authorization.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Security")]
 pub(crate) struct SecurityArgs {
-    /// Serve over TLS, with this certificate (PEM; those between it and its authority follow it)
+    /// Serve over TLS with this certificate (PEM; intermediate certificates follow it in the file)
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The private key of the certificate (PEM)
+    /// Private key of the certificate (PEM)
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Serve only clients with a certificate of these authorities (PEM)
+    /// Accept only clients with a certificate from these authorities (PEM)
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_client_ca: Option<PathBuf>,
-    /// Rules that say which nodes a client may be, by its certificate (YAML)
+    /// Rules with the nodes that each client certificate may use (YAML)
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE", requires = "tls_client_ca")]
     authorize: Option<PathBuf>,
 }
 
 impl SecurityArgs {
+    /// Reads the files. The error names the file and the place in it.
     #[cfg(feature = "tls")]
     pub(super) fn open(self) -> Result<Security, SecurityError> {
         let mut security = Security::default();

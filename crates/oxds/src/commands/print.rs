@@ -1,4 +1,4 @@
-//! Resources and changes, as lines, YAML or JSON.
+//! Printing of resources and changes, as lines, YAML or JSON.
 
 use oxds_core::observe::{ObservedChange, ObservedResource};
 use oxds_types::ResourceType;
@@ -11,24 +11,24 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::table::Table;
 
-/// A resource to be shown.
+/// A resource with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Shown {
+pub(crate) struct NamedResource {
     pub(crate) name: String,
     pub(crate) held: ObservedResource,
 }
 
-/// All resources of a kind.
+/// Prints all resources of a type.
 pub(crate) fn resources(
     output: &mut Output,
     view: View,
     resource_type: &ResourceType,
-    resources: &[Shown],
+    resources: &[NamedResource],
 ) -> Result<(), Failure> {
     match view {
         View::Table => {
             let mut table = Table::new(["NAME", "VERSION", "BYTES"]);
-            for Shown { name, held } in resources {
+            for NamedResource { name, held } in resources {
                 let bytes = held.value.len().to_string();
                 table.row([name.clone(), held.version.clone(), bytes]);
             }
@@ -47,14 +47,14 @@ pub(crate) fn resources(
     }
 }
 
-/// One change, as it comes: a line, a YAML document, or a line of JSON.
+/// Prints one change: a line, a YAML document, or a line of JSON.
 pub(crate) fn change(
     output: &mut Output,
     view: View,
     resource_type: &ResourceType,
     change: &ObservedChange,
 ) -> Result<(), Failure> {
-    let what = match (&change.now, change.was_held) {
+    let event = match (&change.now, change.was_held) {
         (Some(_), false) => "added",
         (Some(_), true) => "changed",
         (None, true) => "removed",
@@ -66,20 +66,20 @@ pub(crate) fn change(
     match view {
         View::Table => {
             let at = at.strftime("%H:%M:%S%.3f");
-            let line = format!("{at}  {what:7}  {resource_type}  {name}  {version}");
+            let line = format!("{at}  {event:7}  {resource_type}  {name}  {version}");
             output.line(line.trim_end())
         }
         View::Yaml => {
             let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z");
             let body = change.now.as_ref().map(|held| yaml(resource_type, held));
             let body = body.unwrap_or_else(|| "---\n".to_owned());
-            output.write(&format!("# {at} {what} {name} {version}\n{body}"))
+            output.write(&format!("# {at} {event} {name} {version}\n{body}"))
         }
         View::Json => {
             let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string();
             let resource = change.now.as_ref().map(|held| value(resource_type, held));
             let line = json!({
-                "at": at, "change": what, "kind": resource_type.to_string(), "name": **name,
+                "at": at, "change": event, "kind": resource_type.to_string(), "name": **name,
                 "version": version, "resource": resource,
             });
             output.line(&line.to_string())
@@ -94,7 +94,7 @@ fn any(resource_type: &ResourceType, held: &ObservedResource) -> Any {
     }
 }
 
-/// A document; of a type that is not known here, a remark.
+/// Returns a YAML document. For an unknown type it is a comment with the reason.
 fn yaml(resource_type: &ResourceType, held: &ObservedResource) -> String {
     let text = encode(&[any(resource_type, held)], Format::Yaml);
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -104,15 +104,15 @@ fn yaml(resource_type: &ResourceType, held: &ObservedResource) -> String {
     })
 }
 
-/// The message as JSON; of a type that is not known here, what it is and why it is not shown.
+/// Returns the message as JSON. For an unknown type it is the type URL, the size and the reason.
 fn value(resource_type: &ResourceType, held: &ObservedResource) -> Value {
-    let written =
+    let encoded =
         encode(&[any(resource_type, held)], Format::Json).map_err(|error| error.to_string());
-    let read = written.and_then(|text| {
+    let value = encoded.and_then(|text| {
         let list: Vec<Value> = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         list.into_iter().next().ok_or_else(String::new)
     });
-    read.unwrap_or_else(
+    value.unwrap_or_else(
         |error| json!({"@type": resource_type.type_url(), "bytes": held.value.len(), "error": error}),
     )
 }

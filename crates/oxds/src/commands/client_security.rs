@@ -1,4 +1,4 @@
-//! The options of a client that asks over TLS.
+//! TLS options of commands that connect to a server.
 
 #[cfg(feature = "tls")]
 use std::path::PathBuf;
@@ -10,34 +10,34 @@ use oxds_client::credentials::{ChannelCredentials, Configured};
 
 use crate::exit::Failure;
 
-/// How to connect: in plaintext, unless one of the others is there.
+/// Options for the connection: plaintext, unless one of the TLS options is present.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Security")]
 pub(crate) struct ClientSecurity {
-    /// Connect over TLS, and believe the authorities that this machine believes
+    /// Connect over TLS and trust the authorities of this machine
     #[cfg(feature = "tls")]
     #[arg(long)]
     tls: bool,
-    /// Connect over TLS, and believe these authorities alone (PEM)
+    /// Connect over TLS and trust only these authorities (PEM)
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Connect over TLS, and show this certificate (PEM; those between it and its authority follow it)
+    /// Connect over TLS with this client certificate (PEM; intermediate certificates follow it)
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// The private key of the certificate (PEM)
+    /// Private key of the certificate (PEM)
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Connect in plaintext, as is done without these options too
+    /// Connect in plaintext, which is also the default
     #[arg(long)]
     #[cfg_attr(feature = "tls", arg(conflicts_with_all = ["tls", "ca", "cert", "key"]))]
     insecure: bool,
 }
 
 impl ClientSecurity {
-    /// The same bootstrap, with servers that are connected to like this.
+    /// Returns the bootstrap with these credentials for its servers.
     pub(crate) fn apply(&self, builder: Builder) -> Result<Builder, Failure> {
         Ok(match self.credentials()? {
             Some(credentials) => builder.credentials(credentials),
@@ -45,7 +45,8 @@ impl ClientSecurity {
         })
     }
 
-    /// What was asked for; `None` if nothing was. A file that cannot be read is told before anybody is called.
+    /// Returns the credentials of the options, or `None` without options. Reads the files, so that an
+    /// unreadable one is reported before the first connection.
     pub(crate) fn credentials(
         &self,
     ) -> Result<Option<Configured<dyn ChannelCredentials>>, Failure> {
