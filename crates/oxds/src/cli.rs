@@ -35,7 +35,7 @@ Exit codes:
 
 Environment:
   RUST_LOG                    log filter: `debug`, `oxds_server=debug,info`, …
-  NO_COLOR                    no colours if set to any text
+  NO_COLOR                    disables colours if set to any text
   GRPC_XDS_BOOTSTRAP          path of the bootstrap file, for `call`
   GRPC_XDS_BOOTSTRAP_CONFIG   bootstrap as JSON, for `call`, if there is no file";
 

@@ -15,28 +15,28 @@ const EVERY: Duration = Duration::from_millis(100);
 /// Time before the line appears. Shorter work shows none.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Runs `work`. If it takes longer than a second and stderr is a terminal, a line on stderr shows `what`
+/// Runs `work`. If it takes longer than a second and stderr is a terminal, a line on stderr shows `label`
 /// and the seconds so far.
-pub(crate) fn while_working<T>(what: &str, work: impl FnOnce() -> T) -> T {
+pub(crate) fn while_working<T>(label: &str, work: impl FnOnce() -> T) -> T {
     if !std::io::stderr().is_terminal() {
         return work();
     }
     let (working, ended) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(move || draw_until(what, &ended));
+        scope.spawn(move || draw_until(label, &ended));
         let done = work();
         drop(working);
         done
     })
 }
 
-fn draw_until(what: &str, ended: &Receiver<()>) {
+fn draw_until(label: &str, ended: &Receiver<()>) {
     let began = Instant::now();
     let mut wait = DELAY;
     // Nothing is sent: the loop ends when the sender is dropped.
     while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
         let mut stderr = std::io::stderr().lock();
-        let _ = write!(stderr, "\r\x1b[K{what}, {} s", began.elapsed().as_secs());
+        let _ = write!(stderr, "\r\x1b[K{label}, {} s", began.elapsed().as_secs());
         let _ = stderr.flush();
         wait = EVERY;
     }

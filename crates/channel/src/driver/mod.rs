@@ -73,7 +73,7 @@ impl ChannelDriver {
         }
     }
 
-    /// Runs until dropped.
+    /// Runs the task. Ends only when the future is dropped.
     pub(crate) async fn run(mut self, mut source: impl XdsConfigSource) {
         loop {
             let timeout = self.timeout();

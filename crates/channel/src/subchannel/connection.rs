@@ -20,7 +20,7 @@ pub(crate) struct Connection {
     in_flight: AtomicU32,
     /// The server's `MAX_CONCURRENT_STREAMS`.
     max_streams: u32,
-    /// Id in channelz.
+    /// Id of the socket in channelz.
     pub(super) id: Id,
     /// Local and remote address, for channelz.
     pub(super) addresses: SocketAddresses,

@@ -59,9 +59,9 @@ impl Watched {
     }
 }
 
-async fn eventually(what: impl Fn() -> bool) {
+async fn eventually(condition: impl Fn() -> bool) {
     let wait = async {
-        while !what() {
+        while !condition() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };

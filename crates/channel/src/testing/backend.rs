@@ -31,7 +31,7 @@ struct RunningServer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StopMode {
-    /// Keep serving.
+    /// Keep serving until the next mode.
     None,
     /// Send GOAWAY, then wait for the calls under way.
     Drain,

@@ -77,15 +77,15 @@ async fn tonic_client_makes_unary_and_streaming_calls() {
     script.set(config(&[("", &[(1, 0)])], vec![one]));
     let mut client = EchoClient::new(channel);
 
-    let answer = client.unary(text("hello")).await.unwrap();
-    let name = answer
+    let response = client.unary(text("hello")).await.unwrap();
+    let name = response
         .metadata()
         .get(BACKEND_HEADER)
         .unwrap()
         .to_str()
         .unwrap();
     assert_eq!(name, backend.address().to_string());
-    assert_eq!(answer.into_inner(), text("hello"));
+    assert_eq!(response.into_inner(), text("hello"));
 
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);

@@ -40,7 +40,7 @@ the files of the folder.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Resource type
+    /// Resource type, for example `cds` or `clusters`
     #[arg(value_name = "TYPE", value_parser = source::resource_type)]
     resource_type: ResourceType,
     /// Print only the resource of this name
@@ -107,11 +107,11 @@ async fn from_control_plane(
     while let Ok(more) = timeout(QUIET, subscription.next()).await {
         more.map_err(FollowError::into_failure)?;
     }
-    let held = subscription.held();
-    Ok(held
-        .map(|(name, held)| NamedResource {
+    let resources = subscription.resources();
+    Ok(resources
+        .map(|(name, resource)| NamedResource {
             name: name.to_string(),
-            held: held.clone(),
+            resource: resource.clone(),
         })
         .collect())
 }
@@ -135,7 +135,7 @@ fn from_folder(
     let mut found: Vec<_> = of_type
         .map(|resource| NamedResource {
             name: resource.name().to_string(),
-            held: ObservedResource {
+            resource: ObservedResource {
                 version: resource.version().to_string(),
                 api: ApiVersion::V3,
                 value: resource.value(),

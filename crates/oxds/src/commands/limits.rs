@@ -11,31 +11,31 @@ use super::duration;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {
-    /// Largest request, in bytes [default: 64 MiB]
+    /// Maximum size of a request, in bytes [default: 64 MiB]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     max_request_bytes: Option<NonZeroUsize>,
-    /// Open connections [default: 100000]
+    /// Maximum number of open connections [default: 100000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_connections: Option<NonZeroUsize>,
-    /// Open discovery streams [default: 100000]
+    /// Maximum number of open discovery streams [default: 100000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_streams: Option<NonZeroUsize>,
-    /// Open discovery streams per client address [default: 20000]
+    /// Maximum number of open discovery streams per client address [default: 20000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_streams_per_peer: Option<NonZeroUsize>,
-    /// Concurrent calls per connection [default: 128]
+    /// Maximum number of concurrent calls per connection [default: 128]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_streams_per_connection: Option<NonZeroU32>,
-    /// Requests per second read from one stream [default: 1000]
+    /// Maximum number of requests per second that are read from one stream [default: 1000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     request_rate: Option<NonZeroU32>,
-    /// Requests that a stream may send before that rate applies [default: 20000]
+    /// Number of requests that a stream may send before that rate applies [default: 20000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     request_burst: Option<NonZeroU32>,
     /// Time for the first call of a connection and the first request of a stream [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     first_request: Option<Duration>,
-    /// Silence on a connection before the server sends a keepalive ping [default: 30s]
+    /// Time without data on a connection before the server sends a keepalive ping [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     keepalive: Option<Duration>,
     /// Time for the answer to a keepalive ping [default: 20s]

@@ -15,7 +15,7 @@ use crate::table::Table;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NamedResource {
     pub(crate) name: String,
-    pub(crate) held: ObservedResource,
+    pub(crate) resource: ObservedResource,
 }
 
 /// Prints all resources of a type.
@@ -28,19 +28,19 @@ pub(crate) fn resources(
     match view {
         View::Table => {
             let mut table = Table::new(["NAME", "VERSION", "BYTES"]);
-            for NamedResource { name, held } in resources {
-                let bytes = held.value.len().to_string();
-                table.row([name.clone(), held.version.clone(), bytes]);
+            for NamedResource { name, resource } in resources {
+                let bytes = resource.value.len().to_string();
+                table.row([name.clone(), resource.version.clone(), bytes]);
             }
             output.write(&table.text())
         }
         View::Yaml => resources
             .iter()
-            .try_for_each(|shown| output.write(&yaml(resource_type, &shown.held))),
+            .try_for_each(|named| output.write(&yaml(resource_type, &named.resource))),
         View::Json => {
             let values: Vec<_> = resources
                 .iter()
-                .map(|s| value(resource_type, &s.held))
+                .map(|named| value(resource_type, &named.resource))
                 .collect();
             output.json(&values)
         }
@@ -61,7 +61,7 @@ pub(crate) fn change(
         (None, false) => "missing",
     };
     let name = &change.name;
-    let version = change.now.as_ref().map_or("", |held| &held.version);
+    let version = change.now.as_ref().map_or("", |resource| &resource.version);
     let at = jiff::Zoned::now();
     match view {
         View::Table => {
@@ -71,13 +71,19 @@ pub(crate) fn change(
         }
         View::Yaml => {
             let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z");
-            let body = change.now.as_ref().map(|held| yaml(resource_type, held));
+            let body = change
+                .now
+                .as_ref()
+                .map(|resource| yaml(resource_type, resource));
             let body = body.unwrap_or_else(|| "---\n".to_owned());
             output.write(&format!("# {at} {event} {name} {version}\n{body}"))
         }
         View::Json => {
             let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string();
-            let resource = change.now.as_ref().map(|held| value(resource_type, held));
+            let resource = change
+                .now
+                .as_ref()
+                .map(|resource| value(resource_type, resource));
             let line = json!({
                 "at": at, "change": event, "kind": resource_type.to_string(), "name": **name,
                 "version": version, "resource": resource,
@@ -87,32 +93,32 @@ pub(crate) fn change(
     }
 }
 
-fn any(resource_type: &ResourceType, held: &ObservedResource) -> Any {
+fn any(resource_type: &ResourceType, resource: &ObservedResource) -> Any {
     Any {
-        type_url: resource_type.type_url_on(held.api).to_owned(),
-        value: held.value.clone(),
+        type_url: resource_type.type_url_on(resource.api).to_owned(),
+        value: resource.value.clone(),
     }
 }
 
 /// Returns a YAML document. For an unknown type it is a comment with the reason.
-fn yaml(resource_type: &ResourceType, held: &ObservedResource) -> String {
-    let text = encode(&[any(resource_type, held)], Format::Yaml);
+fn yaml(resource_type: &ResourceType, resource: &ObservedResource) -> String {
+    let text = encode(&[any(resource_type, resource)], Format::Yaml);
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     text.unwrap_or_else(|error| {
-        let (url, bytes) = (resource_type.type_url(), held.value.len());
+        let (url, bytes) = (resource_type.type_url(), resource.value.len());
         format!("---\n# {bytes} bytes of {url}: {error}\n")
     })
 }
 
 /// Returns the message as JSON. For an unknown type it is the type URL, the size and the reason.
-fn value(resource_type: &ResourceType, held: &ObservedResource) -> Value {
+fn value(resource_type: &ResourceType, resource: &ObservedResource) -> Value {
     let encoded =
-        encode(&[any(resource_type, held)], Format::Json).map_err(|error| error.to_string());
+        encode(&[any(resource_type, resource)], Format::Json).map_err(|error| error.to_string());
     let value = encoded.and_then(|text| {
         let list: Vec<Value> = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         list.into_iter().next().ok_or_else(String::new)
     });
     value.unwrap_or_else(
-        |error| json!({"@type": resource_type.type_url(), "bytes": held.value.len(), "error": error}),
+        |error| json!({"@type": resource_type.type_url(), "bytes": resource.value.len(), "error": error}),
     )
 }

@@ -39,7 +39,7 @@ With --tls-client-ca clients need a certificate, and --authorize sets the nodes 
     nodes: [shop-*]                          # node ids; ** also matches across slashes
     groups: [shop]                           # node groups of such nodes
     secrets: [shop-cert]                     # SDS secrets that they may request
-    inspect: false                           # true: they may request the state of all clients (CSDS)
+    inspect: false                           # true: may request the state of all clients
 
 Certificates and rules that change are read again within ten seconds.
 

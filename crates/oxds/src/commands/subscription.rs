@@ -111,7 +111,7 @@ impl Subscription {
     }
 
     /// Returns the received resources by name.
-    pub(crate) fn held(&self) -> impl Iterator<Item = (&Arc<str>, &ObservedResource)> {
+    pub(crate) fn resources(&self) -> impl Iterator<Item = (&Arc<str>, &ObservedResource)> {
         self.machine.held()
     }
 

@@ -46,7 +46,7 @@ reached at the start, or rejects the subscription.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Resource type
+    /// Resource type, for example `cds` or `clusters`
     #[arg(value_name = "TYPE", value_parser = source::resource_type)]
     resource_type: ResourceType,
     /// Subscribe only to the resources of these names

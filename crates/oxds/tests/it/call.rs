@@ -94,7 +94,7 @@ fn failed_call_is_in_report_with_its_status() {
     let dir = folder(&[("bootstrap.json", &file)]);
     let path = dir.path().join("bootstrap.json");
     let arguments = [
-        "xds:///nobody",
+        "xds:///unknown",
         METHOD,
         "--timeout",
         "1s",

@@ -119,7 +119,7 @@ fn s78_serve_unusable_certificate_is_an_error() {
             ),
             (
                 "--tls-cert server.pem --tls-key locked.key",
-                "locked.key: the key is encrypted",
+                "locked.key: the private key is encrypted: expected an unencrypted key",
             ),
             (
                 "--tls-cert half.pem --tls-key server.key",

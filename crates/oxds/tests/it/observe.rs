@@ -85,8 +85,8 @@ fn s62_get_and_watch_support_v2_transport() {
     fs::write(&file, bootstrap).expect("written");
     let file = file.to_str().expect("UTF-8");
     let get = |transport| {
-        let asked = ["get", "cds", "-o", "json", "--bootstrap", file];
-        oxds([&asked[..], &["--transport", transport]].concat())
+        let arguments = ["get", "cds", "-o", "json", "--bootstrap", file];
+        oxds([&arguments[..], &["--transport", transport]].concat())
     };
     get("auto").expect(0, &[V2]);
     get("v3").expect(0, &["envoy.config.cluster.v3.Cluster"]);

@@ -24,7 +24,7 @@ use crate::output::Output;
 use crate::signals::StopSignals;
 use crate::terminal::Style;
 
-/// A running demo.
+/// A running demo: server, traffic and the status of its folder.
 #[derive(Debug)]
 pub(super) struct Demo {
     folder: PathBuf,

@@ -13,7 +13,7 @@ pub(super) struct Screen {
 
 impl Screen {
     /// Returns the output that replaces the last text by `text`. If `text` is taller than the terminal,
-    /// only its end is drawn, which has the news.
+    /// only its end is drawn, which has the latest messages.
     pub(super) fn draw(&mut self, text: &str, rows: Option<usize>) -> String {
         // One row is for the cursor.
         let most = rows.map_or(usize::MAX, |rows| rows.saturating_sub(1));

@@ -17,7 +17,7 @@ Examples:
   oxds status --server 10.0.0.7:18000
   oxds status -o json | jq '.nodes[] | select(.kinds[].state == \"NACKED\") | .id'
 
-It prints a line for each client and resource type; clients with a stream and clients that poll:
+It prints a line for each client, by stream or poll, and each resource type:
 
   SYNCED     the client ACKed all current resources of the type
   STALE      the client has other versions, or has not responded yet
@@ -25,8 +25,8 @@ It prints a line for each client and resource type; clients with a stream and cl
   NOT SENT   the client subscribed, and no response was sent yet
   MISSING    the client subscribed to names that do not exist
 
-SENT is the version of the latest response, ACKED that of the latest ACKed response. Other control \
-planes than oxds are queried over CSDS, which has neither.
+SENT is the version of the latest response, ACKED that of the latest ACKed response. Control planes \
+other than oxds are queried over CSDS, which reports neither.
 
 REASON is the NACKed resource with its error, or the change that is held back (make-before-break) with \
 the resource that it waits for: the removal of a cluster waits for the route that still uses it.
@@ -129,7 +129,7 @@ fn reason(of_type: &NodeType) -> String {
     let change = of_type.held_back.first();
     change.map_or_else(String::new, |change| {
         let more = and_more(of_type.held_back_total);
-        format!("{}{more}: {}", what(change), waits_for(change))
+        format!("{}{more}: {}", described(change), waits_for(change))
     })
 }
 
@@ -140,7 +140,7 @@ fn and_more(count: usize) -> String {
     }
 }
 
-fn what(held_back: &HeldBackChange) -> String {
+fn described(held_back: &HeldBackChange) -> String {
     match &held_back.name {
         Some(name) => format!("{} of {name}", held_back.change),
         None => held_back.change.clone(),

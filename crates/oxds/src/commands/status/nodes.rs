@@ -97,7 +97,7 @@ pub(super) struct Rollback {
     pub(super) seconds_ago: f64,
 }
 
-/// The whole report.
+/// The whole report, in the form of `/status.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct StatusReport {
     pub(super) nodes: Vec<NodeStatus>,
