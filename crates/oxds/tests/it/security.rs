@@ -117,7 +117,11 @@ async fn s78_rules_apply_and_sighup_reloads_them() {
         .await
         .expect("ended");
     assert_eq!(code, Some(0), "{log}");
-    for text in ["certificates reloaded", "authorization rules reloaded", "(spiffe://prod/web)"] {
+    for text in [
+        "certificates reloaded",
+        "authorization rules reloaded",
+        "(spiffe://prod/web)",
+    ] {
         assert!(log.contains(text), "no {text:?} in {log}");
     }
     assert!(!log.contains("Some("), "{log}");
