@@ -87,3 +87,69 @@ fn version_of_names(session: &Session, request: &FetchRequest) -> Version {
     }
     fingerprint.version()
 }
+
+#[cfg(test)]
+mod tests {
+    use oxds_core::snapshot::{ChangeSet, Resource};
+    use oxds_types::{ApiVersion, ResourceType};
+
+    use super::*;
+    use crate::discovery::clients::PollKind;
+
+    fn serving(resources: &[(ResourceType, &str, &[u8])]) -> Arc<Snapshot> {
+        let resources = resources.iter().map(|(resource_type, name, content)| {
+            Resource::new(resource_type.clone(), *name, *content)
+        });
+        let changes = resources.fold(ChangeSet::default(), ChangeSet::put);
+        Snapshot::unloaded().apply(changes).0
+    }
+
+    fn poll(resource_type: &ResourceType, names: &[&str], snapshot: &Snapshot) -> Answer {
+        let (config, now) = (
+            Arc::default(),
+            Instant::from_epoch(std::time::Duration::ZERO),
+        );
+        let message = DiscoveryRequest {
+            resource_names: names.iter().map(ToString::to_string).collect(),
+            ..DiscoveryRequest::default()
+        };
+        let served = (resource_type, ApiVersion::V3);
+        let request = FetchRequest::new(PollKind::Rest, served, message, &config, now).unwrap();
+        Answer::new(&request, &config, now, snapshot).unwrap()
+    }
+
+    /// Given polls by name: the version of the answer depends on the resources with these names only.
+    #[test]
+    fn s56_version_depends_on_the_requested_names_only() {
+        let endpoint = ResourceType::ENDPOINT;
+        let one = serving(&[(endpoint.clone(), "a", b"1"), (endpoint.clone(), "b", b"1")]);
+        let two = serving(&[(endpoint.clone(), "a", b"1"), (endpoint.clone(), "b", b"2")]);
+        let version = |names: &[&str], snapshot| poll(&endpoint, names, snapshot).version;
+        assert_eq!(version(&["a"], &one), version(&["a"], &two));
+        assert_ne!(version(&["b"], &one), version(&["b"], &two));
+        assert_eq!(version(&["a", "a"], &one), version(&["a"], &one));
+    }
+
+    /// Given a poll for names that do not exist: the answer has no resources. A stream would get no response (S-8), but a
+    /// poll that got none would be repeated.
+    #[test]
+    fn s56_unknown_names_get_an_empty_answer() {
+        let snapshot = serving(&[(ResourceType::ENDPOINT, "a", b"1")]);
+        let answer = poll(&ResourceType::ENDPOINT, &["z"], &snapshot);
+        assert!(answer.resources.is_empty());
+        assert_eq!(answer.version, Fingerprint::default().version());
+    }
+
+    /// Given more resources than fit one response of a stream: the answer has all of them (S-50).
+    #[test]
+    fn s50_s56_answer_is_not_split() {
+        let content = vec![0; 2 << 20];
+        let names = ["a", "b", "c"];
+        let resources = names.map(|name| (ResourceType::ENDPOINT, name, &content[..]));
+        let snapshot = serving(&resources);
+        for asked in [&names[..], &["*"]] {
+            let answer = poll(&ResourceType::ENDPOINT, asked, &snapshot);
+            assert_eq!(answer.resources.len(), 3, "{asked:?}");
+        }
+    }
+}

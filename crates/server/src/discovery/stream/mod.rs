@@ -133,7 +133,7 @@ impl Stream {
         let mut status = ready!(self.run(cx, &mut transmit));
         self.handle_events();
         if let Some(error) = self.hook_error.take() {
-            status = self.count(CallError::from(error));
+            status = self.count(&CallError::from(error));
         }
         self.observer.close(&status);
         debug!(stream = self.registration.id(), %status, "stream ended");
@@ -166,7 +166,7 @@ impl Stream {
                 return Poll::Ready(error.clone());
             }
             if let Err(error) = ready!(self.poll_timer(cx)) {
-                return Poll::Ready(self.count(error));
+                return Poll::Ready(self.count(&error));
             }
         }
         cx.waker().wake_by_ref();
@@ -178,12 +178,12 @@ impl Stream {
         if self.context.server.closing.is_cancelled() {
             Status::unavailable("the server is shutting down")
         } else {
-            self.count(CallError::Denied(Denied::Changed))
+            self.count(&CallError::Denied(Denied::Changed))
         }
     }
 
     /// Counts an error, and returns its status.
-    fn count(&self, error: CallError) -> Status {
+    fn count(&self, error: &CallError) -> Status {
         error.status(&self.context.server.metrics)
     }
 

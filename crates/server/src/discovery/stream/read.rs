@@ -27,7 +27,7 @@ impl Stream {
                 return Poll::Pending;
             }
             match ready!(self.read_one(cx)) {
-                Err(error) => return Poll::Ready(self.count(error)),
+                Err(error) => return Poll::Ready(self.count(&error)),
                 Ok(true) => continue,
                 Ok(false) => {}
             }
@@ -39,7 +39,7 @@ impl Stream {
                 }
                 Some(Err(status)) => return Poll::Ready(Status::cancelled(status.to_string())),
                 None if self.input.decoder.has_partial_message() => {
-                    return Poll::Ready(self.count(CallError::Truncated));
+                    return Poll::Ready(self.count(&CallError::Truncated));
                 }
                 // The client has half-closed. It can send no ACK any more, so the stream has no purpose.
                 None => return Poll::Ready(Status::ok("")),

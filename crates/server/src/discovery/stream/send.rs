@@ -131,16 +131,16 @@ fn log(stream: u64, event: &Event) {
             warn!(stream, %resource_type, %version, ?resources, reason, "NACK received");
         }
         Event::StaleNonce(resource_type) => {
-            debug!(stream, %resource_type, "stale nonce received")
+            debug!(stream, %resource_type, "stale nonce received");
         }
         Event::UnknownType(resource_type) => {
-            warn!(stream, %resource_type, "unknown resource type requested")
+            warn!(stream, %resource_type, "unknown resource type requested");
         }
         Event::HeldTooLong {
             resource_type,
             held,
         } => {
-            warn!(stream, %resource_type, ?held, "hold timer expired, change sent")
+            warn!(stream, %resource_type, ?held, "hold timer expired, change sent");
         }
     }
 }
