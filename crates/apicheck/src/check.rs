@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::bump::{Lock, VersionedTree, Versions};
 use jiff::civil::Date;
 
+use crate::bump::{Lock, VersionedTree, Versions};
 use crate::clock::Schedule;
 use crate::compare::Comparison;
 use crate::finding::{Finding, Language};
@@ -75,10 +75,10 @@ pub fn by_ledger(
         Profile::Policy => Schedule::Policy,
         Profile::EnvoyToday => Schedule::EnvoyToday,
     };
-    rules::windows(&comparison, findings, ledger, schedule, today);
-    let early = rules::promotions(&comparison, settings.profile, ledger, today);
+    rules::check_removal_windows(&comparison, findings, ledger, schedule, today);
+    let early = rules::majors_without_event(&comparison, settings.profile, ledger, today);
     findings.extend(early);
-    rules::grace((old, new), findings, ledger, today);
+    rules::exempt_in_grace_period((old, new), findings, ledger, today);
 }
 
 /// Returns the violations of rules about one tree that the old tree did not have.

@@ -102,8 +102,8 @@ impl Deprecation {
 /// Returns all deprecated elements in the target files of a tree, in the order of the tree.
 #[must_use]
 pub fn clock(tree: &Tree, ledger: &Ledger, schedule: Schedule, today: Date) -> Vec<Deprecation> {
-    let marked = marked(tree).into_iter();
-    let targets = marked.filter(|one| tree[one.file].target);
+    let deprecated_elements = deprecated_elements(tree).into_iter();
+    let targets = deprecated_elements.filter(|one| tree[one.file].target);
     targets
         .map(|one| one.deprecation(tree, ledger, schedule, today))
         .collect()
@@ -182,7 +182,7 @@ impl Dates {
 }
 
 /// Element with `deprecated = true`.
-struct Marked<'t> {
+struct DeprecatedElement<'t> {
     file: FileId,
     element: String,
     /// Name in runtime keys. An enum value has the scope of its enum there.
@@ -191,7 +191,7 @@ struct Marked<'t> {
     source: &'t Source,
 }
 
-impl Marked<'_> {
+impl DeprecatedElement<'_> {
     fn deprecation(
         &self,
         tree: &Tree,
@@ -233,11 +233,11 @@ impl Marked<'_> {
     }
 }
 
-fn marked(tree: &Tree) -> Vec<Marked<'_>> {
-    let mut marked = Vec::new();
+fn deprecated_elements(tree: &Tree) -> Vec<DeprecatedElement<'_>> {
+    let mut deprecated_elements = Vec::new();
     let mut add = |file, element: String, key, options, source| {
         if Options::deprecated(options) {
-            marked.push(Marked {
+            deprecated_elements.push(DeprecatedElement {
                 file,
                 element,
                 key,
@@ -277,5 +277,5 @@ fn marked(tree: &Tree) -> Vec<Marked<'_>> {
             add(file, full, Some(key), &value.options, &value.source);
         }
     }
-    marked
+    deprecated_elements
 }

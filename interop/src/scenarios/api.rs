@@ -95,7 +95,7 @@ async fn pairs(_: Context) -> Fallible {
         })
         .await?;
         pairs.retain(|pair| pair.message);
-        let both = pairs.iter().filter(|pair| pair.old_is_there).count();
+        let both = pairs.iter().filter(|pair| pair.old_in_tree).count();
         if (pairs.len(), both) != expected {
             let found = format!("{} pairs, {both} with both sides", pairs.len());
             return Err(format!("{name}: {found}; expected {expected:?}").into());

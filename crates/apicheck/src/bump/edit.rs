@@ -2,9 +2,9 @@
 
 use semver::Version;
 
-use super::lock::{Lock, Locked};
+use super::lock::{Lock, LockedFile};
 use super::required::Bump;
-use super::version::written;
+use super::version::option_version;
 use crate::hash::Hashes;
 use crate::model::{File, Span, Tree};
 
@@ -22,7 +22,7 @@ pub struct Edit {
 /// Error: a version cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: unknown source position of option `{option}`: edit the file by hand")]
-pub struct CannotEdit {
+pub struct EditError {
     /// Import path of the file.
     pub path: String,
     /// Full name of the option.
@@ -40,7 +40,7 @@ pub fn edits(
     bumps: &[Bump],
     option: &str,
     lock: &mut Lock,
-) -> Result<Vec<Edit>, CannotEdit> {
+) -> Result<Vec<Edit>, EditError> {
     let mut edits = Vec::new();
     for bump in bumps {
         let (Some(version), Some(file), Some(hash)) =
@@ -48,19 +48,19 @@ pub fn edits(
         else {
             continue;
         };
-        if written(file, option).is_some() {
+        if option_version(file, option).is_some() {
             edits.push(option_edit(file, option, version)?);
         } else {
             let version = version.clone();
             let hash = hash.local;
             lock.files
-                .insert(bump.path.clone(), Locked { version, hash });
+                .insert(bump.path.clone(), LockedFile { version, hash });
         }
     }
     Ok(edits)
 }
 
-fn option_edit(file: &File, option: &str, version: &Version) -> Result<Edit, CannotEdit> {
+fn option_edit(file: &File, option: &str, version: &Version) -> Result<Edit, EditError> {
     let number = file.options.message().and_then(|message| {
         let mut set = message.extensions();
         set.find_map(|(extension, _)| (extension.full_name() == option).then(|| extension.number()))
@@ -76,7 +76,7 @@ fn option_edit(file: &File, option: &str, version: &Version) -> Result<Edit, Can
             span,
             text: format!("option ({option}) = \"{version}\";"),
         }),
-        None => Err(CannotEdit {
+        None => Err(EditError {
             path: file.path.to_string(),
             option: option.to_owned(),
         }),

@@ -25,7 +25,7 @@ pub struct Lock {
     form: u32,
     /// Version and hash of each file, by import path.
     #[serde(default)]
-    pub files: BTreeMap<String, Locked>,
+    pub files: BTreeMap<String, LockedFile>,
     /// Hash of each frozen package, by name.
     #[serde(default)]
     pub frozen: BTreeMap<String, Digest>,
@@ -34,7 +34,7 @@ pub struct Lock {
 /// Version of a file, and its hash at that version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Locked {
+pub struct LockedFile {
     /// Version of the file.
     #[serde(with = "as_text")]
     pub version: Version,

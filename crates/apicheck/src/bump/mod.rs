@@ -19,12 +19,12 @@ mod required;
 mod suggest;
 mod version;
 
-pub use edit::{CannotEdit, Edit, apply, edits};
+pub use edit::{Edit, EditError, apply, edits};
 pub use freeze::{
     FrozenChange, UnknownPackage, candidates_by_status, changed_since_freeze, freeze,
     frozen_by_status,
 };
-pub use lock::{LOCK_FILE, Lock, LockError, Locked};
+pub use lock::{LOCK_FILE, Lock, LockError, LockedFile};
 pub use range::{VersionRange, ranges};
 pub use required::{Bump, Problem, VersionedTree, bumps, first_versions, stale};
 pub use suggest::{Suggestion, suggest};

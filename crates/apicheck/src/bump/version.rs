@@ -51,7 +51,7 @@ impl Versions {
             .map(|(path, locked)| (path.clone(), Ok(locked.version.clone())))
             .collect();
         for file in &tree.files {
-            if let Some(text) = written(file, option) {
+            if let Some(text) = option_version(file, option) {
                 let version = text.parse().map_err(|_| text.to_owned());
                 versions.insert(file.path.to_string(), version);
             }
@@ -73,7 +73,7 @@ impl Versions {
 }
 
 /// Returns the version in the option of a file.
-pub(super) fn written<'a>(file: &'a File, option: &str) -> Option<&'a str> {
+pub(super) fn option_version<'a>(file: &'a File, option: &str) -> Option<&'a str> {
     file.options.extension(option)?.as_str()
 }
 

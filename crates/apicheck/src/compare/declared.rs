@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
 
-use super::likeness::{FEW, alike};
 use super::pair::{Fate, Pair};
+use super::similarity::{MIN_CHARACTERISTICS, pair_similar};
 use crate::model::{Enum, FileId, Kind, Message, MessageId, Name, Service, Symbol, Tree};
 
 /// Characteristic of a declaration: its scope, a name or number in it, and the type of that member.
-type Trait<'t> = (&'t str, i32, &'t str, &'t str);
+type Characteristic<'t> = (&'t str, i32, &'t str, &'t str);
 
 /// Package of a compared tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,19 +36,25 @@ pub(super) fn pair_packages<'a>(
     new_tree: &'a Tree,
 ) -> Vec<Pair<ComparedPackage<'a>>> {
     let (old, new) = (packages(old_tree), packages(new_tree));
-    let alone = |these: &Packages<'a>, those: &Packages<'a>| -> Vec<_> {
-        let alone = these.keys().filter(|name| !those.contains_key(*name));
-        alone.copied().collect()
+    let unpaired = |these: &Packages<'a>, those: &Packages<'a>| -> Vec<_> {
+        let unpaired = these.keys().filter(|name| !those.contains_key(*name));
+        unpaired.copied().collect()
     };
-    let (removed, added) = (alone(&old, &new), alone(&new, &old));
+    let (removed, added) = (unpaired(&old, &new), unpaired(&new, &old));
     let contents = |tree: &'a Tree, packages: &Packages<'a>, names: &[&'a Name]| -> Vec<_> {
         let all = names
             .iter()
             .map(|name| contents(tree, name, &packages[name]));
-        all.map(|all| if all.len() < FEW { Vec::new() } else { all })
-            .collect()
+        all.map(|all| {
+            if all.len() < MIN_CHARACTERISTICS {
+                Vec::new()
+            } else {
+                all
+            }
+        })
+        .collect()
     };
-    let renamed: HashMap<_, _> = alike(
+    let renamed: HashMap<_, _> = pair_similar(
         &contents(old_tree, &old, &removed),
         &contents(new_tree, &new, &added),
     )
@@ -83,21 +89,25 @@ pub(super) fn pair_packages<'a>(
 ///
 /// Each characteristic contains the last part of the package name. A package with another version
 /// is therefore a new major and not a renamed package.
-fn contents<'t>(tree: &'t Tree, package: &'t str, files: &[FileId]) -> Vec<(&'t str, Trait<'t>)> {
-    let mut traits = Vec::new();
+fn contents<'t>(
+    tree: &'t Tree,
+    package: &'t str,
+    files: &[FileId],
+) -> Vec<(&'t str, Characteristic<'t>)> {
+    let mut characteristics = Vec::new();
     for file in files.iter().map(|id| &tree[*id]) {
         for message in file.messages.iter().map(|id| &tree[*id]) {
-            traits.push((message.short_name(), 0, "", ""));
-            traits.extend(message.traits(tree, message.short_name()));
+            characteristics.push((message.short_name(), 0, "", ""));
+            characteristics.extend(message.characteristics(tree, message.short_name()));
         }
         for one in file.enums.iter().map(|id| &tree[*id]) {
-            traits.extend(one.traits(tree, one.short_name()));
+            characteristics.extend(one.characteristics(tree, one.short_name()));
         }
         for service in file.services.iter().map(|id| &tree[*id]) {
-            traits.extend(service.traits(tree, short(&service.name)));
+            characteristics.extend(service.characteristics(tree, short(&service.name)));
         }
     }
-    traits
+    characteristics
         .into_iter()
         .map(|one| (short(package), one))
         .collect()
@@ -118,7 +128,7 @@ pub(super) trait Declared {
         false
     }
     /// Returns its characteristics; `scope` becomes part of each.
-    fn traits<'t>(&'t self, tree: &'t Tree, scope: &'t str) -> Vec<Trait<'t>>;
+    fn characteristics<'t>(&'t self, tree: &'t Tree, scope: &'t str) -> Vec<Characteristic<'t>>;
 }
 
 impl Declared for Message {
@@ -143,7 +153,7 @@ impl Declared for Message {
     fn synthetic(&self) -> bool {
         self.map_entry
     }
-    fn traits<'t>(&'t self, tree: &'t Tree, scope: &'t str) -> Vec<Trait<'t>> {
+    fn characteristics<'t>(&'t self, tree: &'t Tree, scope: &'t str) -> Vec<Characteristic<'t>> {
         let kind = |kind| match kind {
             Kind::Scalar(scalar) => scalar.keyword(),
             Kind::Message(id) | Kind::Group(id) => tree[id].short_name(),
@@ -175,7 +185,7 @@ impl Declared for Enum {
     fn file(&self) -> FileId {
         self.file
     }
-    fn traits<'t>(&'t self, _: &'t Tree, scope: &'t str) -> Vec<Trait<'t>> {
+    fn characteristics<'t>(&'t self, _: &'t Tree, scope: &'t str) -> Vec<Characteristic<'t>> {
         let values = self.values.iter();
         values
             .map(|value| (scope, value.number, &*value.name, "enum value"))
@@ -202,7 +212,7 @@ impl Declared for Service {
     fn file(&self) -> FileId {
         self.file
     }
-    fn traits<'t>(&'t self, tree: &'t Tree, scope: &'t str) -> Vec<Trait<'t>> {
+    fn characteristics<'t>(&'t self, tree: &'t Tree, scope: &'t str) -> Vec<Characteristic<'t>> {
         let methods = self.methods.iter();
         methods
             .map(|method| (scope, 0, &*method.name, tree[method.input].short_name()))
@@ -324,10 +334,10 @@ impl<'t, D: Declared + 't> Linker<'t, D> {
             return;
         }
         let new: Vec<_> = self
-            .alone()
+            .unpaired()
             .map(|(index, one)| (index, enclosing(one.name())))
             .collect();
-        self.join_alike(&old, &new);
+        self.join_similar(&old, &new);
     }
 
     /// Links the remaining declarations by short name and contents, wherever they moved.
@@ -346,14 +356,14 @@ impl<'t, D: Declared + 't> Linker<'t, D> {
             return;
         }
         let new: Vec<_> = self
-            .alone()
+            .unpaired()
             .map(|(index, one)| (index, short(one.name())))
             .collect();
-        self.join_alike(&old, &new);
+        self.join_similar(&old, &new);
     }
 
     /// Returns the unlinked declarations of the new tree.
-    fn alone(&self) -> impl Iterator<Item = (u32, &'t D)> {
+    fn unpaired(&self) -> impl Iterator<Item = (u32, &'t D)> {
         (0..)
             .zip(D::list(self.new))
             .filter(|(index, one): &(u32, _)| !self.taken[*index as usize] && !one.synthetic())
@@ -361,13 +371,16 @@ impl<'t, D: Declared + 't> Linker<'t, D> {
 
     /// Links similar declarations. Each candidate comes with a word that must be equal on both
     /// sides.
-    fn join_alike(&mut self, old: &[(u32, &'t str)], new: &[(u32, &'t str)]) {
-        let traits = |tree: &'t Tree, some: &[(u32, &'t str)]| -> Vec<_> {
+    fn join_similar(&mut self, old: &[(u32, &'t str)], new: &[(u32, &'t str)]) {
+        let characteristics = |tree: &'t Tree, some: &[(u32, &'t str)]| -> Vec<_> {
             some.iter()
-                .map(|(index, word)| D::list(tree)[*index as usize].traits(tree, word))
+                .map(|(index, word)| D::list(tree)[*index as usize].characteristics(tree, word))
                 .collect()
         };
-        for (from, to) in alike(&traits(self.old, old), &traits(self.new, new)) {
+        for (from, to) in pair_similar(
+            &characteristics(self.old, old),
+            &characteristics(self.new, new),
+        ) {
             self.join(old[from].0, new[to].0, Fate::Renamed);
         }
     }

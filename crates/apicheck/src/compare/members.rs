@@ -62,18 +62,18 @@ pub(super) fn methods<'a>(
     let mut pairing = Pairing::new(old, new);
     pairing.by(|one| one.name.clone(), |_, _| Fate::Kept);
     let (left_old, left_new) = pairing.left();
-    let old_signatures = lonely(left_old, |index| signature(&old[index], Side::Old));
-    let new_signatures = lonely(left_new, |index| signature(&new[index], Side::New));
+    let old_signatures = unique(left_old, |index| signature(&old[index], Side::Old));
+    let new_signatures = unique(left_new, |index| signature(&new[index], Side::New));
     for (signature, index) in old_signatures {
         if let Some(&other) = new_signatures.get(&signature) {
-            pairing.set_alone(index, other, Fate::Renamed);
+            pairing.set_unpaired(index, other, Fate::Renamed);
         }
     }
     pairing.finish()
 }
 
 /// Returns the indexes with a unique key.
-fn lonely<K: Hash + Eq>(
+fn unique<K: Hash + Eq>(
     indexes: Vec<usize>,
     key: impl Fn(usize) -> Option<K>,
 ) -> HashMap<K, usize> {
@@ -83,8 +83,8 @@ fn lonely<K: Hash + Eq>(
             seen.entry(key).or_default().push(index);
         }
     }
-    let alone = seen.into_iter().filter(|(_, same)| same.len() == 1);
-    alone.map(|(key, same)| (key, same[0])).collect()
+    let unpaired = seen.into_iter().filter(|(_, same)| same.len() == 1);
+    unpaired.map(|(key, same)| (key, same[0])).collect()
 }
 
 /// One of the two trees.
@@ -184,7 +184,7 @@ impl<'a, T> Pairing<'a, T> {
     }
 
     /// Pairs two members by index, if both are unpaired.
-    pub(super) fn set_alone(&mut self, old: usize, new: usize, fate: Fate) {
+    pub(super) fn set_unpaired(&mut self, old: usize, new: usize, fate: Fate) {
         let free = self.found.get(old).is_some_and(Option::is_none)
             && self.taken.get(new).is_some_and(|taken| !taken);
         if free {

@@ -15,9 +15,9 @@
 
 mod declared;
 mod files;
-mod likeness;
 mod members;
 mod pair;
+mod similarity;
 
 use std::collections::HashMap;
 
@@ -261,7 +261,7 @@ fn oneofs<'a>(
     pairing.by(|one| &*one.name, |_, _| Fate::Kept);
     for (earlier, current) in fields.iter().filter_map(Pair::both) {
         if let (Some(earlier), Some(current)) = (earlier.oneof, current.oneof) {
-            pairing.set_alone(earlier, current, Fate::Renamed);
+            pairing.set_unpaired(earlier, current, Fate::Renamed);
         }
     }
     pairing.finish()

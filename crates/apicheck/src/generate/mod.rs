@@ -17,11 +17,11 @@ mod write;
 use std::collections::BTreeMap;
 
 pub use output::Generated;
-pub use promote::{NotPromoted, Promotion, promote};
+pub use promote::{PromoteError, Promotion, promote};
 pub use select::{UpgradeReason, pending};
 pub use structure::{StructuralDifference, structural_differences};
 pub use typemap::{TypePair, typemap};
-pub use write::{Difference, NotWritten, apply, differences, write};
+pub use write::{Difference, WriteError, apply, differences, write};
 
 use crate::model::{File, ImportMode, Name, Tree};
 use crate::plan::{Move, Plan, Step};

@@ -26,7 +26,7 @@ pub struct Promotion {
 
 /// Error: packages cannot be promoted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotPromoted {
+pub enum PromoteError {
     /// The tree does not contain the package.
     #[error("unknown package `{0}`: expected an alpha package of the tree")]
     Unknown(String),
@@ -48,7 +48,7 @@ pub enum NotPromoted {
 ///
 /// # Errors
 /// Fails if a package does not exist, is not an alpha, or its stable name is in use.
-pub fn promote(tree: &Tree, packages: &[&str]) -> Result<Promotion, NotPromoted> {
+pub fn promote(tree: &Tree, packages: &[&str]) -> Result<Promotion, PromoteError> {
     let mut renamed: BTreeMap<String, String> = BTreeMap::new();
     for package in packages {
         renamed.insert((*package).to_owned(), stable_name(tree, package)?);
@@ -91,19 +91,19 @@ pub fn promote(tree: &Tree, packages: &[&str]) -> Result<Promotion, NotPromoted>
     })
 }
 
-fn stable_name(tree: &Tree, package: &str) -> Result<String, NotPromoted> {
+fn stable_name(tree: &Tree, package: &str) -> Result<String, PromoteError> {
     if !tree.targets().any(|file| *file.package == *package) {
-        return Err(NotPromoted::Unknown(package.to_owned()));
+        return Err(PromoteError::Unknown(package.to_owned()));
     }
     let name = PackageName::of(package);
     let version = name
         .version
         .filter(|version| version.stage != Stage::Stable && name.rest.is_empty())
-        .ok_or_else(|| NotPromoted::NoAlpha(package.to_owned()))?;
+        .ok_or_else(|| PromoteError::NoAlpha(package.to_owned()))?;
     let stable = format!("{}.v{}", name.base, version.major);
     if tree.files.iter().any(|file| *file.package == *stable) {
         let package = package.to_owned();
-        return Err(NotPromoted::Taken { package, stable });
+        return Err(PromoteError::Taken { package, stable });
     }
     Ok(stable)
 }

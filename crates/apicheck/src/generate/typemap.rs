@@ -15,7 +15,7 @@ pub struct TypePair {
     /// True for a message, false for an enum.
     pub message: bool,
     /// Whether the tree contains the old type as well.
-    pub old_is_there: bool,
+    pub old_in_tree: bool,
 }
 
 /// Returns the pairs of a tree, sorted by new name. Messages have their old name in an annotation
@@ -30,15 +30,15 @@ pub fn typemap(tree: &Tree) -> Vec<TypePair> {
         let Some(old) = previous(message).filter(|_| tree[message.file].target) else {
             continue;
         };
-        let old_is_there = tree.message(old).is_some();
+        let old_in_tree = tree.message(old).is_some();
         pairs.push(TypePair {
             old: old.to_owned(),
             new: message.name.to_string(),
             message: true,
-            old_is_there,
+            old_in_tree,
         });
         let enums = message.enums.iter();
-        pairs.extend(enums.filter_map(|id| enum_pair(tree, *id, &[(old, old_is_there)])));
+        pairs.extend(enums.filter_map(|id| enum_pair(tree, *id, &[(old, old_in_tree)])));
     }
     for file in tree.targets() {
         // Top-level enums come from the packages of the messages in their file.
@@ -75,12 +75,12 @@ fn enum_pair(tree: &Tree, id: EnumId, scopes: &[(&str, bool)]) -> Option<TypePai
     let found = found
         .into_iter()
         .find(|old| tree.enumeration(old).is_some());
-    let old_is_there = found.is_some();
+    let old_in_tree = found.is_some();
     let absent = || scopes.iter().find(|(_, is_there)| !is_there);
     Some(TypePair {
         old: found.or_else(|| Some(named(absent()?.0)))?,
         new: of.name.to_string(),
         message: false,
-        old_is_there,
+        old_in_tree,
     })
 }

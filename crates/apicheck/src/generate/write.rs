@@ -18,7 +18,7 @@ pub enum Difference {
 /// Error: nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {reason}; nothing was written")]
-pub struct NotWritten {
+pub struct WriteError {
     /// Path of the file or folder.
     pub path: PathBuf,
     /// Message of the operating system.
@@ -44,7 +44,7 @@ pub fn differences(root: &Path, files: &[Generated]) -> Vec<Difference> {
 ///
 /// # Errors
 /// Fails like [`apply`].
-pub fn write(root: &Path, files: &[Generated]) -> Result<Vec<PathBuf>, NotWritten> {
+pub fn write(root: &Path, files: &[Generated]) -> Result<Vec<PathBuf>, WriteError> {
     apply(root, files, &[])
 }
 
@@ -58,7 +58,7 @@ pub fn apply(
     root: &Path,
     files: &[Generated],
     removed: &[String],
-) -> Result<Vec<PathBuf>, NotWritten> {
+) -> Result<Vec<PathBuf>, WriteError> {
     let mut changes: Vec<FileChange> = Vec::new();
     match steps(root, files, removed, &mut changes) {
         Ok(()) => {
@@ -67,7 +67,7 @@ pub fn apply(
         }
         Err((path, error)) => {
             changes.iter().for_each(FileChange::restore);
-            Err(NotWritten {
+            Err(WriteError {
                 path,
                 reason: error.to_string(),
             })

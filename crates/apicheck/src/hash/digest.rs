@@ -12,7 +12,7 @@ pub struct Digest([u8; 32]);
 /// Error: a text is not a hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("malformed hash `{0}`: expected 64 lower-case hexadecimal digits")]
-pub struct NotADigest(String);
+pub struct DigestError(String);
 
 impl Digest {
     /// Hashes the domain and then `parts`.
@@ -43,10 +43,10 @@ impl fmt::Debug for Digest {
 }
 
 impl FromStr for Digest {
-    type Err = NotADigest;
+    type Err = DigestError;
 
-    fn from_str(text: &str) -> Result<Digest, NotADigest> {
-        let wrong = || NotADigest(text.to_owned());
+    fn from_str(text: &str) -> Result<Digest, DigestError> {
+        let wrong = || DigestError(text.to_owned());
         let digit = |byte: u8| match byte {
             b'0'..=b'9' => Ok(byte - b'0'),
             b'a'..=b'f' => Ok(byte - b'a' + 10),

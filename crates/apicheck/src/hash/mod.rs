@@ -19,7 +19,7 @@ mod root;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use digest::{Digest, NotADigest};
+pub use digest::{Digest, DigestError};
 use encode::{Element, Encoder, messages_of};
 use node::CanonicalNode;
 use rayon::prelude::*;
@@ -136,8 +136,8 @@ impl Encoded {
         let bare = encoder(false).elements(file, extensions);
         let bare_own = encoder(false).file(file);
         Encoded {
-            local: Digest::of(LOCAL, [written(&own, &whole).as_slice()]),
-            shape: Digest::of(LOCAL, [written(&bare_own, &bare).as_slice()]),
+            local: Digest::of(LOCAL, [joined(&own, &whole).as_slice()]),
+            shape: Digest::of(LOCAL, [joined(&bare_own, &bare).as_slice()]),
             elements: whole,
             file: own,
             uses: uses(tree, file, extensions),
@@ -162,7 +162,7 @@ pub(crate) fn elements(tree: &Tree) -> BTreeMap<Name, Vec<u8>> {
 }
 
 /// Joins the encoded file options with the encoded elements.
-fn written(own: &[u8], elements: &[Element]) -> Vec<u8> {
+fn joined(own: &[u8], elements: &[Element]) -> Vec<u8> {
     let mut node = CanonicalNode::default();
     for (tag, _, bytes) in elements {
         node.bytes(*tag, bytes);

@@ -84,7 +84,7 @@ pub fn tree_of_set(bytes: &[u8]) -> Result<Tree, Failure> {
 ///
 /// # Errors
 /// Fails if the input cannot be read.
-pub fn beside(input: &Input, name: &str) -> Result<Option<Vec<u8>>, Unusable> {
+pub fn read_top_file(input: &Input, name: &str) -> Result<Option<Vec<u8>>, Unusable> {
     match input {
         Input::Folder(folder) => {
             let path = folder.join(name);

@@ -15,7 +15,7 @@ pub(super) const KNOWN: i32 = 2023;
 
 /// Edition file, converted to proto2.
 #[derive(Debug)]
-pub(super) struct Respelled {
+pub(super) struct Converted {
     pub(super) text: String,
     edits: Vec<Replacement>,
     /// Errors: constructs of proto2 that the edition does not allow.
@@ -26,11 +26,11 @@ pub(super) struct Respelled {
 #[derive(Debug, Clone)]
 struct Replacement {
     original: Range<usize>,
-    respelled: Range<usize>,
+    converted: Range<usize>,
 }
 
 /// Converts a file to proto2. Returns `None` if it is not an edition file.
-pub(super) fn respell(source: &str) -> Option<Respelled> {
+pub(super) fn convert(source: &str) -> Option<Converted> {
     let mut all = tokens(source).filter(|token| token.kind != TokenKind::Comment);
     let keyword = all.next()?;
     if &source[keyword.range.clone()] != "edition" {
@@ -43,40 +43,40 @@ pub(super) fn respell(source: &str) -> Option<Respelled> {
     if equals.kind != TokenKind::Sign(b'=') {
         return None;
     }
-    let mut speller = Speller {
+    let mut converter = Converter {
         source,
         tokens: &tokens,
         next: 3,
         done: 0,
-        respelled: Respelled {
+        converted: Converted {
             text: String::with_capacity(source.len() + source.len() / 8),
             edits: Vec::new(),
             errors: Vec::new(),
         },
     };
-    speller.replace(keyword.range.clone(), "syntax");
-    speller.replace(edition.range.clone(), "\"proto2\"");
+    converter.replace(keyword.range.clone(), "syntax");
+    converter.replace(edition.range.clone(), "\"proto2\"");
     let name = source[edition.range.clone()].trim_matches(['"', '\'']);
     if name == KNOWN.to_string() {
-        speller.file();
+        converter.file();
     } else {
         let why = format!("unsupported edition {name}: expected {KNOWN}, proto2 or proto3");
-        speller.error(keyword.range.start..edition.range.end, why);
+        converter.error(keyword.range.start..edition.range.end, why);
     }
-    speller.respelled.text.push_str(&source[speller.done..]);
-    Some(speller.respelled)
+    converter.converted.text.push_str(&source[converter.done..]);
+    Some(converter.converted)
 }
 
-impl Respelled {
+impl Converted {
     /// Maps a byte offset of the converted text to the original file.
     pub(super) fn original(&self, offset: usize) -> usize {
         let after = self
             .edits
-            .partition_point(|edit| edit.respelled.start <= offset);
+            .partition_point(|edit| edit.converted.start <= offset);
         match after.checked_sub(1).map(|before| &self.edits[before]) {
             None => offset,
-            Some(edit) if offset < edit.respelled.end => edit.original.start,
-            Some(edit) => edit.original.end + (offset - edit.respelled.end),
+            Some(edit) if offset < edit.converted.end => edit.original.start,
+            Some(edit) => edit.original.end + (offset - edit.converted.end),
         }
     }
 
@@ -125,17 +125,17 @@ enum Block {
     Other,
 }
 
-struct Speller<'a> {
+struct Converter<'a> {
     source: &'a str,
     tokens: &'a [Token],
     /// Index of the next token.
     next: usize,
     /// Number of source bytes that are already converted.
     done: usize,
-    respelled: Respelled,
+    converted: Converted,
 }
 
-impl Speller<'_> {
+impl Converter<'_> {
     fn file(&mut self) {
         let mut blocks: Vec<Block> = Vec::new();
         while let Some(token) = self.tokens.get(self.next) {
@@ -247,20 +247,20 @@ impl Speller<'_> {
     }
 
     fn replace(&mut self, original: Range<usize>, with: &str) {
-        let respelled = &mut self.respelled;
-        respelled
+        let converted = &mut self.converted;
+        converted
             .text
             .push_str(&self.source[self.done..original.start]);
-        let start = respelled.text.len();
-        respelled.text.push_str(with);
+        let start = converted.text.len();
+        converted.text.push_str(with);
         self.done = original.end;
-        respelled.edits.push(Replacement {
+        converted.edits.push(Replacement {
             original,
-            respelled: start..respelled.text.len(),
+            converted: start..converted.text.len(),
         });
     }
 
     fn error(&mut self, place: Range<usize>, why: String) {
-        self.respelled.errors.push((place, why));
+        self.converted.errors.push((place, why));
     }
 }

@@ -95,7 +95,7 @@ impl fmt::Display for Undefined {
 
 impl Error {
     /// Returns whether the error may be caused by an imported file with errors.
-    pub(super) fn may_follow(&self) -> bool {
+    pub(super) fn may_be_consequence(&self) -> bool {
         matches!(self.reason, Reason::Undefined(_) | Reason::Option { .. })
     }
 

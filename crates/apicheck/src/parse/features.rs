@@ -74,7 +74,7 @@ fn number(features: &DynamicMessage, name: &str) -> Option<i32> {
 
 /// Converts `utf8_validation = NONE` to the number 1 of the descriptors in use. Compilers write 3,
 /// because the language changed the number.
-pub(super) fn adopt(options: &mut DynamicMessage) {
+pub(super) fn adapt_utf8_validation(options: &mut DynamicMessage) {
     // `get_field_by_name_mut` would set an unset field.
     if options.has_field_by_name("features")
         && let Some(Value::Message(features)) = options.get_field_by_name_mut("features")

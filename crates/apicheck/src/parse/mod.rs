@@ -93,8 +93,9 @@ impl Tree {
         let more = Tree::build(drafts).err().unwrap_or_default();
         // Importers of a file with errors miss its declarations. That is not their error.
         errors.extend(
-            more.into_iter()
-                .filter(|error| !(error.may_follow() && importing.contains(&error.at.path))),
+            more.into_iter().filter(|error| {
+                !(error.may_be_consequence() && importing.contains(&error.at.path))
+            }),
         );
         Err(sorted(errors))
     }

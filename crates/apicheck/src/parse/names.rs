@@ -17,7 +17,7 @@ use crate::model::{EnumId, MessageId, Name, ServiceId, Symbol};
 
 /// Meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Thing {
+pub(super) enum Meaning {
     Symbol(Symbol),
     Extension,
     /// Declaration that uses the name but that no reference can mean.
@@ -26,7 +26,7 @@ pub(super) enum Thing {
 
 #[derive(Debug, Clone)]
 struct DeclaredName {
-    thing: Thing,
+    meaning: Meaning,
     file: usize,
     path: Box<[i32]>,
 }
@@ -92,8 +92,8 @@ impl NameTable {
     pub(super) fn into_symbols(self) -> HashMap<Name, Symbol> {
         let symbols = self.table.into_iter();
         symbols
-            .filter_map(|(name, entry)| match entry.thing {
-                Thing::Symbol(symbol) => Some((name, symbol)),
+            .filter_map(|(name, entry)| match entry.meaning {
+                Meaning::Symbol(symbol) => Some((name, symbol)),
                 _ => None,
             })
             .collect()
@@ -117,10 +117,10 @@ impl NameTable {
         scope: &str,
         name: &str,
         wanted: Wanted,
-    ) -> Result<(Thing, Name), Reason> {
+    ) -> Result<(Meaning, Name), Reason> {
         if let Some(full) = name.strip_prefix('.') {
             return match self.visible(file, full) {
-                Some((full, thing)) if wanted.accepts(thing) => Ok((thing, full)),
+                Some((full, meaning)) if wanted.accepts(meaning) => Ok((meaning, full)),
                 Some(_) => Err(wanted.not_it(name)),
                 None => Err(self.undefined(file, "", full, None)),
             };
@@ -134,7 +134,7 @@ impl NameTable {
             let candidate = join(scope, first);
             if whole {
                 match self.visible(file, &candidate) {
-                    Some((full, thing)) if wanted.accepts(thing) => return Ok((thing, full)),
+                    Some((full, meaning)) if wanted.accepts(meaning) => return Ok((meaning, full)),
                     // A declaration of another sort does not hide declarations in outer scopes.
                     Some(_) => wrong_sort = true,
                     None => {}
@@ -144,7 +144,7 @@ impl NameTable {
             } else if self.holds_names(file, &candidate) {
                 let full = join(scope, name);
                 return match self.visible(file, &full) {
-                    Some((full, thing)) if wanted.accepts(thing) => Ok((thing, full)),
+                    Some((full, meaning)) if wanted.accepts(meaning) => Ok((meaning, full)),
                     Some(_) => Err(wanted.not_it(name)),
                     None => Err(self.undefined(file, scope, name, Some(full))),
                 };
@@ -156,17 +156,17 @@ impl NameTable {
         }
     }
 
-    fn visible(&self, file: usize, full: &str) -> Option<(Name, Thing)> {
+    fn visible(&self, file: usize, full: &str) -> Option<(Name, Meaning)> {
         let (name, entry) = self.table.get_key_value(full)?;
         let seen = self.files[file].visible.contains(&entry.file);
-        seen.then(|| (name.clone(), entry.thing))
+        seen.then(|| (name.clone(), entry.meaning))
     }
 
     /// Returns whether other names can lie in it, so that it decides the meaning of a name with
     /// dots.
     fn holds_names(&self, file: usize, full: &str) -> bool {
         self.files[file].packages.contains(full)
-            || matches!(self.visible(file, full), Some((_, Thing::Symbol(_))))
+            || matches!(self.visible(file, full), Some((_, Meaning::Symbol(_))))
     }
 
     fn undefined(&self, file: usize, scope: &str, name: &str, taken_for: Option<String>) -> Reason {
@@ -191,11 +191,14 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    fn accepts(self, thing: Thing) -> bool {
+    fn accepts(self, meaning: Meaning) -> bool {
         match self {
-            Self::Type => matches!(thing, Thing::Symbol(Symbol::Message(_) | Symbol::Enum(_))),
-            Self::Message => matches!(thing, Thing::Symbol(Symbol::Message(_))),
-            Self::Extension => thing == Thing::Extension,
+            Self::Type => matches!(
+                meaning,
+                Meaning::Symbol(Symbol::Message(_) | Symbol::Enum(_))
+            ),
+            Self::Message => matches!(meaning, Meaning::Symbol(Symbol::Message(_))),
+            Self::Extension => meaning == Meaning::Extension,
         }
     }
 
@@ -293,7 +296,7 @@ impl Declaring<'_> {
             self.ids.services += 1;
             let name = join(&package, service.name());
             self.at(&[6, index as i32], |s| {
-                s.enter(name, Thing::Symbol(Symbol::Service(id)));
+                s.enter(name, Meaning::Symbol(Symbol::Service(id)));
             });
         }
         for (index, extension) in proto.extension.iter().enumerate() {
@@ -305,7 +308,7 @@ impl Declaring<'_> {
         let name = join(scope, message.name());
         let id = MessageId(self.ids.messages);
         self.ids.messages += 1;
-        self.enter(name.clone(), Thing::Symbol(Symbol::Message(id)));
+        self.enter(name.clone(), Meaning::Symbol(Symbol::Message(id)));
         for (index, nested) in message.nested_type.iter().enumerate() {
             self.at(&[3, index as i32], |s| s.message(&name, nested));
         }
@@ -317,14 +320,14 @@ impl Declaring<'_> {
         }
         for (index, field) in message.field.iter().enumerate() {
             self.at(&[2, index as i32], |s| {
-                s.enter(join(&name, field.name()), Thing::Other);
+                s.enter(join(&name, field.name()), Meaning::Other);
             });
         }
         let synthetic = synthetic(message);
         for (index, oneof) in (0..).zip(&message.oneof_decl) {
             if !synthetic.contains(&index) {
                 self.at(&[8, index], |s| {
-                    s.enter(join(&name, oneof.name()), Thing::Other);
+                    s.enter(join(&name, oneof.name()), Meaning::Other);
                 });
             }
         }
@@ -335,18 +338,18 @@ impl Declaring<'_> {
         self.ids.enums += 1;
         self.enter(
             join(scope, declared.name()),
-            Thing::Symbol(Symbol::Enum(id)),
+            Meaning::Symbol(Symbol::Enum(id)),
         );
         for (index, value) in declared.value.iter().enumerate() {
             // Enum values are siblings of their enum, as in C++.
             self.at(&[2, index as i32], |s| {
-                s.enter(join(scope, value.name()), Thing::Other);
+                s.enter(join(scope, value.name()), Meaning::Other);
             });
         }
     }
 
     fn extension(&mut self, scope: &str, extension: &FieldDescriptorProto) {
-        self.enter(join(scope, extension.name()), Thing::Extension);
+        self.enter(join(scope, extension.name()), Meaning::Extension);
     }
 
     fn at(&mut self, path: &[i32], then: impl FnOnce(&mut Self)) {
@@ -355,7 +358,7 @@ impl Declaring<'_> {
         self.path.truncate(self.path.len() - path.len());
     }
 
-    fn enter(&mut self, name: String, thing: Thing) {
+    fn enter(&mut self, name: String, meaning: Meaning) {
         if let Some(first) = self.table.get(name.as_str()) {
             let at = |file: usize, path: &[i32]| {
                 let draft = &self.drafts[file];
@@ -375,7 +378,7 @@ impl Declaring<'_> {
             return;
         }
         let entry = DeclaredName {
-            thing,
+            meaning,
             file: self.file,
             path: self.path.as_slice().into(),
         };

@@ -44,11 +44,11 @@ impl Schema {
             if pool.get_file_by_name(draft.proto.name()).is_some() {
                 continue;
             }
-            let Some(bare) = bare(draft, index, names) else {
+            let Some(without_options) = without_options(draft, index, names) else {
                 // Its unresolved names are reported elsewhere.
                 continue;
             };
-            if let Err(error) = pool.add_file_descriptor_proto(bare) {
+            if let Err(error) = pool.add_file_descriptor_proto(without_options) {
                 let reason = Reason::Rule(error.to_string());
                 errors.push(Error::new(draft, None, reason));
             }
@@ -83,7 +83,7 @@ impl Schema {
             ));
         }
         message.clear_field_by_number(UNINTERPRETED);
-        features::adopt(&mut message);
+        features::adapt_utf8_validation(&mut message);
         for (index, option) in options.iter().enumerate() {
             if let Err(reason) = self.set(context, &mut message, option) {
                 errors.push((index, reason));
@@ -350,7 +350,7 @@ fn declaring(drafts: &[Draft], names: &NameTable) -> Vec<usize> {
 }
 
 /// Returns the types of a file without options and source positions, with full names.
-fn bare(draft: &Draft, index: usize, names: &NameTable) -> Option<FileDescriptorProto> {
+fn without_options(draft: &Draft, index: usize, names: &NameTable) -> Option<FileDescriptorProto> {
     let mut proto = FileDescriptorProto {
         // The pool does not support editions. For reading options, proto2 is close enough.
         syntax: Some("proto3".to_owned()).filter(|_| draft.syntax == Syntax::Proto3),
@@ -364,15 +364,15 @@ fn bare(draft: &Draft, index: usize, names: &NameTable) -> Option<FileDescriptor
         strip_enum(declared);
     }
     for message in &mut proto.message_type {
-        bare_message(message, &package, index, names)?;
+        strip_message(message, &package, index, names)?;
     }
     for extension in &mut proto.extension {
-        bare_field(extension, &package, index, names)?;
+        strip_field(extension, &package, index, names)?;
     }
     Some(proto)
 }
 
-fn bare_message(
+fn strip_message(
     message: &mut DescriptorProto,
     scope: &str,
     file: usize,
@@ -389,7 +389,7 @@ fn bare_message(
             });
     }
     for field in message.field.iter_mut().chain(&mut message.extension) {
-        bare_field(field, &name, file, names)?;
+        strip_field(field, &name, file, names)?;
     }
     for range in &mut message.extension_range {
         range.options = None;
@@ -401,12 +401,12 @@ fn bare_message(
         strip_enum(declared);
     }
     for nested in &mut message.nested_type {
-        bare_message(nested, &name, file, names)?;
+        strip_message(nested, &name, file, names)?;
     }
     Some(())
 }
 
-fn bare_field(
+fn strip_field(
     field: &mut prost_types::FieldDescriptorProto,
     scope: &str,
     file: usize,

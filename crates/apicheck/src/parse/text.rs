@@ -6,7 +6,7 @@ use std::ops::Range;
 use miette::Diagnostic;
 
 use super::draft::{Draft, Text};
-use super::edition::{self, Respelled};
+use super::edition::{self, Converted};
 use super::error::{Error, Reason};
 use crate::finding::Location;
 use crate::model::{Name, Span, Syntax};
@@ -28,8 +28,8 @@ fn read(text: &Text) -> Result<Draft, Vec<Error>> {
         let end = valid.len();
         vec![FileErrors::of(text, &valid).at(end..end, Reason::NotUtf8)]
     })?;
-    let respelled = edition::respell(source);
-    if let Some(Respelled { errors, .. }) = &respelled
+    let converted = edition::convert(source);
+    if let Some(Converted { errors, .. }) = &converted
         && !errors.is_empty()
     {
         let at = FileErrors::of(text, source);
@@ -37,15 +37,15 @@ fn read(text: &Text) -> Result<Draft, Vec<Error>> {
         let errors = errors.map(|(place, why)| at.at(place.clone(), Reason::Syntax(why.clone())));
         return Err(errors.collect());
     }
-    let spelled = respelled.as_ref().map_or(source, |file| &file.text);
+    let spelled = converted.as_ref().map_or(source, |file| &file.text);
     let mut proto = protox_parse::parse(&text.path, spelled).map_err(|error| {
         let errors = FileErrors::of(text, source);
-        let first = errors.converted(respelled.as_ref(), &error);
+        let first = errors.converted(converted.as_ref(), &error);
         let related = error.related().into_iter().flatten();
-        let related = related.map(|error| errors.converted(respelled.as_ref(), error));
+        let related = related.map(|error| errors.converted(converted.as_ref(), error));
         std::iter::once(first).chain(related).collect::<Vec<_>>()
     })?;
-    let syntax = match (&respelled, proto.syntax()) {
+    let syntax = match (&converted, proto.syntax()) {
         (Some(file), _) => {
             file.restore(source, &mut proto);
             Syntax::Edition(edition::KNOWN)
@@ -82,9 +82,9 @@ impl FileErrors {
     }
 
     /// Converts an error of the parser.
-    fn converted(&self, respelled: Option<&Respelled>, error: &dyn Diagnostic) -> Error {
+    fn converted(&self, converted: Option<&Converted>, error: &dyn Diagnostic) -> Error {
         let label = error.labels().and_then(|mut labels| labels.next());
-        let original = |offset| respelled.map_or(offset, |file| file.original(offset));
+        let original = |offset| converted.map_or(offset, |file| file.original(offset));
         let range =
             label.map(|label| original(label.offset())..original(label.offset() + label.len()));
         // An error without a label is about the end of the file.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Sheet;
+use super::FilePrinter;
 use super::layout::block;
 use crate::model::{
     Docs, Enum, EnumValue, Extension, MessageId, Method, NumberRange, Service, Syntax,
@@ -11,7 +11,7 @@ use crate::model::{
 /// Highest field number, printed as `max`.
 pub(super) const LAST_FIELD: i32 = 536_870_911;
 
-impl Sheet<'_> {
+impl FilePrinter<'_> {
     pub(super) fn enumeration(&self, of: &Enum) -> String {
         let plan = self.plan();
         let scope = plan.type_name(&of.name);

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::declaration::{LAST_FIELD, ranges, short};
 use super::layout::{OptionText, block, head_with};
-use super::{Item, Sheet, VERSIONING, value};
+use super::{FilePrinter, Item, VERSIONING, value};
 use crate::model::{
     Cardinality, EnumId, Field, Kind, Message, MessageId, NumberRange, Scalar, Source, Syntax,
     json_name,
 };
 
-impl Sheet<'_> {
+impl FilePrinter<'_> {
     /// Prints the declarations of a file or a message: messages, enums, extensions.
     pub(super) fn nested(
         &self,

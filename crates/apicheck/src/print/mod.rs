@@ -4,9 +4,9 @@
 //! Elements keep their order, options and reservations come first, comments stay with their
 //! elements. Imports are the used ones, sorted; public imports are kept.
 
+mod comments;
 mod declaration;
 mod layout;
-mod lost;
 mod message;
 mod names;
 mod references;
@@ -19,8 +19,8 @@ use crate::model::{
     Docs, File, FileId, ImportMode, Kind, MessageId, Options, Source, Span, Symbol, Syntax, Tree,
 };
 use crate::plan::{MIGRATE, Plan};
+use comments::UnattachedComments;
 use layout::{OptionText, apart, comment, commented, head_with};
-use lost::Lost;
 use names::KnownNames;
 use references::References;
 
@@ -46,12 +46,12 @@ pub struct Printer<'a> {
 }
 
 /// Output of one file.
-struct Sheet<'a> {
+struct FilePrinter<'a> {
     printer: &'a Printer<'a>,
     file: &'a File,
     /// Files that declare the used types and options.
     used: RefCell<BTreeSet<FileId>>,
-    lost: Lost,
+    lost: UnattachedComments,
 }
 
 impl<'a> Printer<'a> {
@@ -71,25 +71,25 @@ impl<'a> Printer<'a> {
     /// Returns the text of a file.
     #[must_use]
     pub fn file(&self, file: &File) -> String {
-        let sheet = Sheet {
+        let printer_of = FilePrinter {
             printer: self,
             file,
             used: RefCell::default(),
-            lost: Lost::of(self.tree, file),
+            lost: UnattachedComments::of(self.tree, file),
         };
-        let body = sheet.body();
-        let options = sheet.file_options();
+        let body = printer_of.body();
+        let options = printer_of.file_options();
         let syntax = match file.syntax {
             Syntax::Proto2 => "syntax = \"proto2\";".to_owned(),
             Syntax::Proto3 => "syntax = \"proto3\";".to_owned(),
             Syntax::Edition(number) => format!("edition = \"{number}\";"),
         };
-        let mut parts = vec![sheet.documented(&file.syntax_source, syntax)];
+        let mut parts = vec![printer_of.documented(&file.syntax_source, syntax)];
         if !file.package.is_empty() {
             let package = format!("package {};", self.plan.package(file));
-            parts.push(sheet.documented(&file.package_source, package));
+            parts.push(printer_of.documented(&file.package_source, package));
         }
-        parts.push(sheet.imports());
+        parts.push(printer_of.imports());
         parts.push(apart(&options));
         parts.extend(body);
         parts.retain(|part| !part.is_empty());
@@ -101,22 +101,22 @@ impl<'a> Printer<'a> {
     #[must_use]
     pub fn element(&self, name: &str) -> String {
         let tree = self.tree;
-        let sheet = |file: FileId| Sheet {
+        let printer_of = |file: FileId| FilePrinter {
             printer: self,
             file: &tree[file],
             used: RefCell::default(),
-            lost: Lost::default(),
+            lost: UnattachedComments::default(),
         };
         match tree.names.get(name) {
-            Some(Symbol::Message(id)) => sheet(tree[*id].file).message(&tree[*id]),
-            Some(Symbol::Enum(id)) => sheet(tree[*id].file).enumeration(&tree[*id]),
-            Some(Symbol::Service(id)) => sheet(tree[*id].file).service(&tree[*id]),
+            Some(Symbol::Message(id)) => printer_of(tree[*id].file).message(&tree[*id]),
+            Some(Symbol::Enum(id)) => printer_of(tree[*id].file).enumeration(&tree[*id]),
+            Some(Symbol::Service(id)) => printer_of(tree[*id].file).service(&tree[*id]),
             None => String::new(),
         }
     }
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> FilePrinter<'a> {
     fn tree(&self) -> &'a Tree {
         self.printer.tree
     }

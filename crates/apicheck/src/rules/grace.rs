@@ -17,7 +17,12 @@ use crate::print::Printer;
 
 /// Exempts findings about frozen packages during their grace period (`grace_months` of the ledger),
 /// if all changes are additions that the next major contains as well.
-pub fn grace((old, new): (&Tree, &Tree), findings: &mut [Finding], ledger: &Ledger, today: Date) {
+pub fn exempt_in_grace_period(
+    (old, new): (&Tree, &Tree),
+    findings: &mut [Finding],
+    ledger: &Ledger,
+    today: Date,
+) {
     let mut differences = None;
     let frozen = findings
         .iter_mut()

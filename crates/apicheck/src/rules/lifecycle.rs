@@ -139,7 +139,7 @@ static MAJOR_WITHOUT_EVENT: Rule = policy(
 
 /// Reports new stable majors without an event (V-18). The first major of a package needs none.
 #[must_use]
-pub fn promotions(
+pub fn majors_without_event(
     comparison: &Comparison<'_>,
     profile: Profile,
     ledger: &Ledger,
@@ -180,7 +180,7 @@ pub fn promotions(
 
 /// Turns removals of deprecated elements into errors if, according to the ledger, their window is
 /// still open or their deprecation has no date (V-36). Other removals stay notes.
-pub fn windows(
+pub fn check_removal_windows(
     comparison: &Comparison<'_>,
     findings: &mut [Finding],
     ledger: &Ledger,

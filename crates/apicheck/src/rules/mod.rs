@@ -17,11 +17,11 @@ mod young;
 
 pub use breaking::breaking;
 pub use exempt::exempt;
-pub use grace::grace;
-pub use lifecycle::{lifecycle, promotions, windows};
+pub use grace::exempt_in_grace_period;
+pub use lifecycle::{check_removal_windows, lifecycle, majors_without_event};
 pub use lint::{lint, odr};
 pub use packages::Policy;
-pub use young::{exempt_young, youth};
+pub use young::{exempt_young, youth_cutoff};
 
 use crate::rule::Rule;
 

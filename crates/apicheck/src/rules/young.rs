@@ -13,7 +13,7 @@ const YOUTH_DAYS: i64 = 14;
 /// Returns the day whose tree decides: elements that this tree lacks are young. Returns `None` if
 /// the ledger has no release, because then nothing is known about releases.
 #[must_use]
-pub fn youth(ledger: &Ledger, today: Date) -> Option<Date> {
+pub fn youth_cutoff(ledger: &Ledger, today: Date) -> Option<Date> {
     let made = ledger
         .releases
         .iter()
@@ -25,7 +25,7 @@ pub fn youth(ledger: &Ledger, today: Date) -> Option<Date> {
     made.max().map(|release| release.max(weeks_ago))
 }
 
-/// Exempts findings about elements that `then`, the tree on the day of [`youth`], did not contain.
+/// Exempts findings about elements that `then`, the tree on the day of [`youth_cutoff`], did not contain.
 pub fn exempt_young(then: &Tree, findings: &mut [Finding]) {
     let changed = findings
         .iter_mut()

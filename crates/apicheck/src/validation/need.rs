@@ -16,7 +16,7 @@ pub(super) enum Need {
     /// The text contains these bytes.
     Contains(Vec<u8>),
     /// The text does not contain these bytes.
-    Lacks(Vec<u8>),
+    NotContains(Vec<u8>),
     /// The text has a well-known format, given by rule name: `email`, `http_header_name`.
     Format {
         /// Name of the format rule.
@@ -29,7 +29,7 @@ pub(super) enum Need {
     /// All items are different.
     Unique,
     /// No value of the map is missing (`no_sparse`).
-    Full,
+    NoSparse,
     /// The time is before the time of validation.
     LessThanNow,
     /// The time is after the time of validation.
@@ -82,10 +82,10 @@ impl Need {
             | Need::Prefix(_)
             | Need::Suffix(_)
             | Need::Contains(_)
-            | Need::Lacks(_)
+            | Need::NotContains(_)
             | Need::Format { .. } => Aspect::Format,
             Need::DefinedOnly => Aspect::DefinedOnly,
-            Need::Unique | Need::Full => Aspect::Items,
+            Need::Unique | Need::NoSparse => Aspect::Items,
             Need::LessThanNow | Need::GreaterThanNow | Need::Within(_) => Aspect::Bound,
             Need::Expression { .. } | Need::Other(..) => Aspect::Expression,
         }
@@ -100,7 +100,7 @@ impl Need {
                 Need::Prefix(mine) | Need::Suffix(mine) | Need::Contains(mine),
                 Need::Contains(theirs),
             ) => contains(mine, theirs),
-            (Need::Lacks(mine), Need::Lacks(theirs)) => contains(theirs, mine),
+            (Need::NotContains(mine), Need::NotContains(theirs)) => contains(theirs, mine),
             (
                 Need::Format { name, strict },
                 Need::Format {
@@ -123,7 +123,7 @@ impl Need {
             Need::Prefix(prefix) => Some(text.starts_with(prefix)),
             Need::Suffix(suffix) => Some(text.ends_with(suffix)),
             Need::Contains(part) => Some(contains(text, part)),
-            Need::Lacks(part) => Some(!contains(text, part)),
+            Need::NotContains(part) => Some(!contains(text, part)),
             // Only `uri_ref` and header values accept the empty text.
             Need::Format { name, .. } if text.is_empty() => {
                 Some(matches!(name.as_str(), "uri_ref" | "http_header_value"))

@@ -130,14 +130,14 @@ impl Reader<'_> {
         if subject.many {
             self.spell(Aspect::Count, "required: true");
             let some = Set::between(1, u64::MAX.into());
-            meet(&mut self.rules.count, &some);
+            intersect(&mut self.rules.count, &some);
         } else if subject.implicit && matches!(subject.rules, "string" | "bytes") {
             self.spell(Aspect::Length, "required: true");
             // protovalidate: `required` on a field without presence rejects the empty value (V-32).
-            meet(&mut self.rules.bytes, &Set::between(1, u64::MAX.into()));
+            intersect(&mut self.rules.bytes, &Set::between(1, u64::MAX.into()));
         } else if let Some(whole) = self.whole.clone().filter(|_| subject.implicit) {
             self.spell(Aspect::Bound, "required: true");
-            meet(&mut self.rules.ordered, &whole.without(&Set::of([0])));
+            intersect(&mut self.rules.ordered, &whole.without(&Set::of([0])));
         } else {
             self.need(Need::Required, "required: true");
         }
@@ -164,14 +164,14 @@ impl Reader<'_> {
             match (name.as_str(), value, number) {
                 ("min_items" | "min_pairs", _, Some(least)) => {
                     self.spell(Aspect::Count, &spelled);
-                    meet(&mut self.rules.count, &Set::between(least, most));
+                    intersect(&mut self.rules.count, &Set::between(least, most));
                 }
                 ("max_items" | "max_pairs", _, Some(many)) => {
                     self.spell(Aspect::Count, &spelled);
-                    meet(&mut self.rules.count, &Set::between(0, many));
+                    intersect(&mut self.rules.count, &Set::between(0, many));
                 }
                 ("unique", Value::Bool(true), _) => self.need(Need::Unique, &spelled),
-                ("no_sparse", Value::Bool(true), _) => self.need(Need::Full, &spelled),
+                ("no_sparse", Value::Bool(true), _) => self.need(Need::NoSparse, &spelled),
                 ("ignore_empty", Value::Bool(on), _) => self.empty_passes |= *on,
                 ("items", Value::Message(items), _) => self.rules.items = self.nested(items, 0),
                 ("keys", Value::Message(keys), _) => self.rules.keys = self.nested(keys, 0),
@@ -241,7 +241,7 @@ impl Reader<'_> {
                 },
             }
         }
-        meet(
+        intersect(
             &mut self.rules.ordered,
             &allowed.intersection(&limits.allowed(&whole)),
         );
@@ -310,7 +310,7 @@ impl Reader<'_> {
         } else {
             &mut self.rules.bytes
         };
-        meet(lengths, &Set::between(first, last));
+        intersect(lengths, &Set::between(first, last));
         true
     }
 
@@ -325,7 +325,7 @@ impl Reader<'_> {
             ("prefix", Some(text)) => self.need(Need::Prefix(text), &spelled),
             ("suffix", Some(text)) => self.need(Need::Suffix(text), &spelled),
             ("contains", Some(text)) => self.need(Need::Contains(text), &spelled),
-            ("not_contains", Some(text)) => self.need(Need::Lacks(text), &spelled),
+            ("not_contains", Some(text)) => self.need(Need::NotContains(text), &spelled),
             _ => return false,
         }
         if matches!(name, "const" | "in" | "not_in") {
@@ -392,12 +392,12 @@ impl Reader<'_> {
         let all = scale::counts();
         self.rules.count = self.rules.count.filter(|count| *count != all);
         self.rules
-            .settle(self.whole.as_ref(), self.subject.declared.as_ref());
+            .normalize(self.whole.as_ref(), self.subject.declared.as_ref());
         self.rules
     }
 }
 
-fn meet(all: &mut Option<Set>, some: &Set) {
+fn intersect(all: &mut Option<Set>, some: &Set) {
     *all = Some(match all.take() {
         Some(before) => before.intersection(some),
         None => some.clone(),

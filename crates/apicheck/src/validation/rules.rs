@@ -179,7 +179,7 @@ impl Rules {
 
     /// Converts the rules to their normal form. `whole` contains all values of the type, `declared`
     /// those of its enum.
-    pub(super) fn settle(&mut self, whole: Option<&Set>, declared: Option<&Set>) {
+    pub(super) fn normalize(&mut self, whole: Option<&Set>, declared: Option<&Set>) {
         if self.ordered.as_ref() == whole {
             self.ordered = None;
         }
@@ -189,7 +189,7 @@ impl Rules {
         {
             self.needs.remove(&Need::DefinedOnly);
         }
-        self.settle_lengths();
+        self.normalize_lengths();
         if let Some(texts) = self.texts.take() {
             // A list of allowed texts replaces all other rules after the rejected texts are
             // removed.
@@ -219,7 +219,7 @@ impl Rules {
     }
 
     /// A UTF-8 character has one to four bytes, so limits in one unit imply limits in the other.
-    fn settle_lengths(&mut self) {
+    fn normalize_lengths(&mut self) {
         let needed = self.needs.iter().map(Need::least_bytes).max().unwrap_or(0);
         let ends = |set: &Option<Set>| set.as_ref().map(|set| set.ends().unwrap_or((1, 0)));
         let all = scale::counts();

@@ -74,7 +74,7 @@ fn v22_lock_holds_versions_of_unedited_trees() {
     let mut lock = Lock::default();
     lock.files.insert(
         PATH.to_owned(),
-        oxds_apicheck::bump::Locked {
+        oxds_apicheck::bump::LockedFile {
             version: Version::new(1, 0, 0),
             hash: Hashes::of(&old, VERSION_OPTION).file(PATH).unwrap().local,
         },

@@ -70,7 +70,7 @@ fn wrong_cases(rule: &Rule) -> Vec<String> {
         let mut found = findings(&old, &new);
         if let Some(ledger) = ledger {
             let comparison = Comparison::of(&old, &new);
-            let early = rules::promotions(&comparison, Profile::Policy, &ledger, TODAY);
+            let early = rules::majors_without_event(&comparison, Profile::Policy, &ledger, TODAY);
             found.extend(early);
         }
         (name, found)

@@ -153,7 +153,7 @@ fn v36_removal_inside_the_window_is_an_error() {
     let reported = |today| {
         let mut found = rules::breaking(&comparison, Profile::Policy);
         let ledger = ledger(LEDGER);
-        rules::windows(&comparison, &mut found, &ledger, Schedule::Policy, today);
+        rules::check_removal_windows(&comparison, &mut found, &ledger, Schedule::Policy, today);
         let [one] = &found[..] else {
             panic!("{found:?}")
         };
@@ -305,7 +305,7 @@ fn v18_new_stable_major_requires_an_event() {
         let new = tree(&[(v1.0, v1.1.clone()), (&*path, text(package))]);
         let comparison = Comparison::of(&old, &new);
         let ledger = ledger(LEDGER);
-        let findings = rules::promotions(&comparison, Profile::Policy, &ledger, today);
+        let findings = rules::majors_without_event(&comparison, Profile::Policy, &ledger, today);
         findings
             .into_iter()
             .map(|finding| format!("{} {}", finding.rule.id, finding.message))

@@ -180,14 +180,14 @@ fn typemap_of_the_golden_tree_has_known_counts() {
         let of = |name: &str| name.split('.').any(|part| majors.contains(&part));
         let mut found: Vec<_> = pairs.iter().filter(|pair| of(&pair.new)).collect();
         found.retain(|pair| pair.message);
-        let both = found.iter().filter(|pair| pair.old_is_there).count();
+        let both = found.iter().filter(|pair| pair.old_in_tree).count();
         (found.len(), both)
     };
     assert_eq!((all(&["v3"]), all(&["v3alpha"])), ((552, 551), (2, 2)));
     assert_eq!(all(&["v4alpha"]), (538, 538));
     let alone = pairs
         .iter()
-        .filter(|pair| pair.message && !pair.old_is_there);
+        .filter(|pair| pair.message && !pair.old_in_tree);
     let alone: Vec<&str> = alone.map(|pair| &*pair.new).collect();
     assert_eq!(alone, ["envoy.config.accesslog.v3.MetadataFilter"]);
     let pair = pairs
@@ -225,7 +225,7 @@ fn enum_is_paired_without_its_old_tree() {
             .into_iter()
             .filter(|pair| !pair.message);
         pairs
-            .map(|pair| (format!("{} {}", pair.old, pair.new), pair.old_is_there))
+            .map(|pair| (format!("{} {}", pair.old, pair.new), pair.old_in_tree))
             .collect()
     };
     let [beside, inner, added] =

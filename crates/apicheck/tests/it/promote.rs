@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use oxds_apicheck::bump::frozen_by_status;
-use oxds_apicheck::generate::{Generated, NotPromoted, apply, next_major, promote, write};
+use oxds_apicheck::generate::{Generated, PromoteError, apply, next_major, promote, write};
 use oxds_apicheck::input::{self, Input, LoadOptions};
 
 use crate::generate::{golden, is_v4, read};
@@ -53,11 +53,11 @@ fn v19_promotion_renames_all_uses_and_freezes_the_old_major() {
     assert_eq!(cluster.fields.len(), before.fields.len());
     assert_eq!(
         promote(&promoted, &["envoy.config.cluster.v4"]),
-        Err(NotPromoted::NoAlpha("envoy.config.cluster.v4".to_owned()))
+        Err(PromoteError::NoAlpha("envoy.config.cluster.v4".to_owned()))
     );
     assert_eq!(
         promote(&tree, &["a.v1alpha"]),
-        Err(NotPromoted::Unknown("a.v1alpha".to_owned()))
+        Err(PromoteError::Unknown("a.v1alpha".to_owned()))
     );
 }
 

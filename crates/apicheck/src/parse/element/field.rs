@@ -13,7 +13,7 @@ use crate::model::{
 };
 use crate::parse::error::Reason;
 use crate::parse::features::{Features, Presence};
-use crate::parse::names::{Thing, Wanted, join};
+use crate::parse::names::{Meaning, Wanted, join};
 
 impl Builder<'_> {
     /// Builds a field. Returns `None` after reporting an unknown type.
@@ -109,11 +109,11 @@ impl Builder<'_> {
             return scalar.map(Kind::Scalar);
         };
         match self.resolve(&[6], scope, name, Wanted::Type)? {
-            Thing::Symbol(Symbol::Message(id)) if proto.r#type == Some(Type::Group as i32) => {
+            Meaning::Symbol(Symbol::Message(id)) if proto.r#type == Some(Type::Group as i32) => {
                 Some(Kind::Group(id))
             }
-            Thing::Symbol(Symbol::Message(id)) => Some(Kind::Message(id)),
-            Thing::Symbol(Symbol::Enum(id)) => Some(Kind::Enum(id)),
+            Meaning::Symbol(Symbol::Message(id)) => Some(Kind::Message(id)),
+            Meaning::Symbol(Symbol::Enum(id)) => Some(Kind::Enum(id)),
             _ => None,
         }
     }
@@ -130,7 +130,7 @@ impl Builder<'_> {
             Some((index, list)) => self.sources.docs_of_block(list, *index),
             None => None,
         };
-        if let (Some(Thing::Symbol(Symbol::Message(extendee))), Some(field)) = (extendee, field) {
+        if let (Some(Meaning::Symbol(Symbol::Message(extendee))), Some(field)) = (extendee, field) {
             self.extensions.push(Extension {
                 file: FileId(self.index as u32),
                 parent,

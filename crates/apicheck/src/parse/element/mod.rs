@@ -12,7 +12,7 @@ use prost_types::UninterpretedOption;
 use super::draft::Draft;
 use super::error::{Error, Reason};
 use super::features::Features;
-use super::names::{Ids, NameTable, Thing, Wanted};
+use super::names::{Ids, Meaning, NameTable, Wanted};
 use super::options::{Context, Schema};
 use super::source::Sources;
 use crate::model::{
@@ -264,9 +264,9 @@ impl<'a> Builder<'a> {
     }
 
     /// Resolves a name, or reports an error at the field `tag` of the current element.
-    fn resolve(&mut self, tag: &[i32], scope: &str, name: &str, wanted: Wanted) -> Option<Thing> {
+    fn resolve(&mut self, tag: &[i32], scope: &str, name: &str, wanted: Wanted) -> Option<Meaning> {
         match self.names.resolve(self.index, scope, name, wanted) {
-            Ok((thing, _)) => Some(thing),
+            Ok((meaning, _)) => Some(meaning),
             Err(reason) => {
                 self.report(tag, reason);
                 None

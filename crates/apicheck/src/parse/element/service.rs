@@ -5,7 +5,7 @@ use prost_types::{MethodDescriptorProto, ServiceDescriptorProto};
 
 use super::{Builder, split};
 use crate::model::{FileId, Method, Service, ServiceId, Symbol};
-use crate::parse::names::{Thing, Wanted, join};
+use crate::parse::names::{Meaning, Wanted, join};
 
 impl Builder<'_> {
     pub(super) fn service(&mut self, scope: &str, proto: &ServiceDescriptorProto) -> ServiceId {
@@ -40,7 +40,7 @@ impl Builder<'_> {
             split!(proto.options),
         );
         let mut message = |tag, name| match self.resolve(&[tag], scope, name, Wanted::Message) {
-            Some(Thing::Symbol(Symbol::Message(id))) => Some(id),
+            Some(Meaning::Symbol(Symbol::Message(id))) => Some(id),
             _ => None,
         };
         let (input, output) = (

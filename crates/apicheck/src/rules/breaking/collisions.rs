@@ -20,15 +20,15 @@ const PYTHON: &[&str] = &[
 ];
 
 /// Element that needs a generated name: its full name and its declaration.
-struct Claim<'t> {
+struct NameUse<'t> {
     name: String,
     file: FileId,
     source: &'t Source,
 }
 
-impl<'t> Claim<'t> {
+impl<'t> NameUse<'t> {
     fn field(message: &Message, field: &'t Field) -> Self {
-        Claim {
+        NameUse {
             name: format!("{}.{}", message.name, field.name),
             file: message.file,
             source: &field.source,
@@ -39,7 +39,7 @@ impl<'t> Claim<'t> {
 /// Two elements with the same generated name.
 struct Collision<'t> {
     /// Either one may be the addition.
-    between: [Claim<'t>; 2],
+    between: [NameUse<'t>; 2],
     languages: &'static [Language],
 }
 
@@ -152,7 +152,10 @@ fn accessors(message: &Message) -> Vec<Collision<'_>> {
             let name = format!("{prefix}{}{suffix}", field.name);
             if let Some(taken) = by_name.get(&*name) {
                 found.push(Collision {
-                    between: [Claim::field(message, taken), Claim::field(message, field)],
+                    between: [
+                        NameUse::field(message, taken),
+                        NameUse::field(message, field),
+                    ],
                     languages,
                 });
             }
@@ -161,13 +164,13 @@ fn accessors(message: &Message) -> Vec<Collision<'_>> {
     for oneof in &message.oneofs {
         let name = format!("{}_case", oneof.name);
         if let Some(taken) = by_name.get(&*name) {
-            let claim = Claim {
+            let name_use = NameUse {
                 name: format!("{}.{}", message.name, oneof.name),
                 file: message.file,
                 source: &oneof.source,
             };
             found.push(Collision {
-                between: [Claim::field(message, taken), claim],
+                between: [NameUse::field(message, taken), name_use],
                 languages: &[Language::Cpp, Language::Java],
             });
         }
@@ -213,7 +216,10 @@ fn same_in_camel_case(message: &Message) -> Vec<Collision<'_>> {
     for field in &message.fields {
         if let Some(first) = seen.insert(camel_case(&field.name), field) {
             found.push(Collision {
-                between: [Claim::field(message, field), Claim::field(message, first)],
+                between: [
+                    NameUse::field(message, field),
+                    NameUse::field(message, first),
+                ],
                 languages: &[Language::Go, Language::Java],
             });
         }

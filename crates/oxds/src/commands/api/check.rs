@@ -162,7 +162,7 @@ fn exempt_young(
     findings: &mut [Finding],
 ) -> Result<(), Failure> {
     let counts = findings.iter().any(|finding| finding.exempt.is_none());
-    let day = ledger.and_then(|ledger| rules::youth(ledger, today()));
+    let day = ledger.and_then(|ledger| rules::youth_cutoff(ledger, today()));
     let Some(day) = day.filter(|_| counts) else {
         return Ok(());
     };

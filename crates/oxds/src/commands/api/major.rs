@@ -152,7 +152,7 @@ pub(super) fn typemap(args: &TypemapArgs) -> Result<Exit, Failure> {
             old: &pair.old,
             new: &pair.new,
             kind: if pair.message { "message" } else { "enum" },
-            old_in_tree: pair.old_is_there,
+            old_in_tree: pair.old_in_tree,
         })
         .collect();
     let mut output = Output::new();

@@ -170,7 +170,7 @@ pub(super) struct Pair {
 }
 
 fn lock(input: &Input) -> Result<Option<Lock>, Failure> {
-    let bytes = input::beside(input, LOCK_FILE).map_err(|error| failure(error.into()))?;
+    let bytes = input::read_top_file(input, LOCK_FILE).map_err(|error| failure(error.into()))?;
     let Some(bytes) = bytes else {
         return Ok(None);
     };

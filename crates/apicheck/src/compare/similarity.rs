@@ -6,38 +6,38 @@ use std::hash::Hash;
 
 /// A characteristic that more things share does not identify any of them. Ignoring it keeps the
 /// work linear.
-const CROWD: usize = 32;
+const MAX_HOLDERS: usize = 32;
 
 /// Fewer characteristics are no evidence, unless all of them are equal.
-pub(super) const FEW: usize = 3;
+pub(super) const MIN_CHARACTERISTICS: usize = 3;
 
 /// Pairs each of `old` with the one of `new` that shares most of its characteristics, at least half
 /// of them.
 ///
 /// Each thing is in at most one pair. The pair with more shared characteristics wins, then the
 /// given order. Things without characteristics stay unpaired.
-pub(super) fn alike<F: Eq + Hash>(old: &[Vec<F>], new: &[Vec<F>]) -> Vec<(usize, usize)> {
+pub(super) fn pair_similar<F: Eq + Hash>(old: &[Vec<F>], new: &[Vec<F>]) -> Vec<(usize, usize)> {
     if old.is_empty() || new.is_empty() {
         return Vec::new();
     }
     let mut holders: HashMap<&F, Vec<usize>> = HashMap::new();
-    for (index, traits) in new.iter().enumerate() {
-        for one in traits {
+    for (index, characteristics) in new.iter().enumerate() {
+        for one in characteristics {
             holders.entry(one).or_default().push(index);
         }
     }
     let mut candidates = Vec::new();
-    for (index, traits) in old.iter().enumerate() {
+    for (index, characteristics) in old.iter().enumerate() {
         let mut shared: HashMap<usize, usize> = HashMap::new();
-        for one in traits {
-            let known = holders.get(one).filter(|known| known.len() <= CROWD);
+        for one in characteristics {
+            let known = holders.get(one).filter(|known| known.len() <= MAX_HOLDERS);
             for holder in known.into_iter().flatten() {
                 *shared.entry(*holder).or_default() += 1;
             }
         }
         let enough = shared
             .into_iter()
-            .filter(|&(other, count)| convinces(count, traits.len(), new[other].len()));
+            .filter(|&(other, count)| is_similar(count, characteristics.len(), new[other].len()));
         candidates.extend(enough.map(|(other, count)| (Reverse(count), index, other)));
     }
     candidates.sort_unstable();
@@ -53,8 +53,8 @@ pub(super) fn alike<F: Eq + Hash>(old: &[Vec<F>], new: &[Vec<F>]) -> Vec<(usize,
     pairs
 }
 
-fn convinces(shared: usize, old: usize, new: usize) -> bool {
-    if old < FEW {
+fn is_similar(shared: usize, old: usize, new: usize) -> bool {
+    if old < MIN_CHARACTERISTICS {
         shared == old && shared == new
     } else {
         shared * 2 >= old
@@ -63,24 +63,24 @@ fn convinces(shared: usize, old: usize, new: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::alike;
+    use super::pair_similar;
 
     #[test]
     fn most_shared_characteristics_win() {
         let old = [vec![1, 2, 3, 4], vec![1, 2, 3, 9]];
         let new = [vec![1, 2, 3, 9], vec![1, 2, 3, 4, 5]];
-        assert_eq!(alike(&old, &new), [(0, 1), (1, 0)]);
+        assert_eq!(pair_similar(&old, &new), [(0, 1), (1, 0)]);
     }
 
     #[test]
     fn few_characteristics_must_all_be_equal() {
-        assert_eq!(alike(&[vec![1, 2]], &[vec![1, 2]]), [(0, 0)]);
-        assert_eq!(alike(&[vec![1, 2]], &[vec![1, 2, 3]]), []);
-        assert_eq!(alike::<i32>(&[vec![]], &[vec![]]), []);
+        assert_eq!(pair_similar(&[vec![1, 2]], &[vec![1, 2]]), [(0, 0)]);
+        assert_eq!(pair_similar(&[vec![1, 2]], &[vec![1, 2, 3]]), []);
+        assert_eq!(pair_similar::<i32>(&[vec![]], &[vec![]]), []);
     }
 
     #[test]
     fn less_than_half_shared_gives_no_pair() {
-        assert_eq!(alike(&[vec![1, 2, 3, 4, 5]], &[vec![1, 2]]), []);
+        assert_eq!(pair_similar(&[vec![1, 2, 3, 4, 5]], &[vec![1, 2]]), []);
     }
 }

@@ -9,7 +9,7 @@ use crate::parse::token::{TokenKind, tokens};
 
 /// Unattached comments of a file that are not printed yet.
 #[derive(Debug, Default)]
-pub(super) struct Lost(RefCell<Vec<Paragraph>>);
+pub(super) struct UnattachedComments(RefCell<Vec<Paragraph>>);
 
 /// Paragraph of consecutive comment lines.
 #[derive(Debug, Clone)]
@@ -19,11 +19,11 @@ pub(super) struct Paragraph {
     pub(super) text: String,
 }
 
-impl Lost {
+impl UnattachedComments {
     /// Returns the comments in the text of a file that belong to no element.
-    pub(super) fn of(tree: &Tree, file: &File) -> Lost {
+    pub(super) fn of(tree: &Tree, file: &File) -> UnattachedComments {
         let Some(source) = file.text.as_deref() else {
-            return Lost::default();
+            return UnattachedComments::default();
         };
         let mut kept: HashMap<&str, usize> = HashMap::new();
         for docs in all_docs(tree, file) {
@@ -70,7 +70,7 @@ impl Lost {
                 }),
             }
         }
-        Lost(RefCell::new(lost))
+        UnattachedComments(RefCell::new(lost))
     }
 
     /// Takes the comments inside an element or after it on its last line. Inner elements take
