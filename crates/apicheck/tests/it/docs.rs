@@ -24,7 +24,7 @@ fn rules_page_matches_the_code() {
 fn every_buf_rule_has_a_counterpart_or_a_reason() {
     let text = include_str!("../../../../docs/api-rules.md");
     let (_, reasons) = text
-        .split_once("## What buf finds and oxds does not")
+        .split_once("## Findings of buf without a counterpart")
         .unwrap();
     let listed = include_str!("../../testdata/buf-breaking-rules.txt");
     for id in listed.lines().filter(|line| !line.starts_with('#')) {
