@@ -36,7 +36,7 @@ impl UnattachedComments {
                 *kept.entry(line).or_default() += 1;
             }
         }
-        let mut lost: Vec<Paragraph> = Vec::new();
+        let mut unattached: Vec<Paragraph> = Vec::new();
         let mut position = TextPosition::default();
         for token in tokens(source).filter(|token| token.kind == TokenKind::Comment) {
             let (line, column) = position.advance(source, token.range.start);
@@ -50,7 +50,7 @@ impl UnattachedComments {
                     let count = kept.get_mut(line).filter(|count| **count > 0);
                     count.map(|count| *count -= 1).is_some()
                 });
-            let above = lost
+            let above = unattached
                 .last_mut()
                 .filter(|above| above.span.end_line + 1 == line);
             match above {
@@ -59,7 +59,7 @@ impl UnattachedComments {
                     (above.span.end_line, above.span.end_column) = (end_line, end_column);
                 }
                 _ if is_kept => {}
-                _ => lost.push(Paragraph {
+                _ => unattached.push(Paragraph {
                     span: Span {
                         line,
                         column,
@@ -70,7 +70,7 @@ impl UnattachedComments {
                 }),
             }
         }
-        UnattachedComments(RefCell::new(lost))
+        UnattachedComments(RefCell::new(unattached))
     }
 
     /// Takes the comments inside an element or after it on its last line. Inner elements take

@@ -21,7 +21,7 @@ impl FilePrinter<'_> {
         let mut numbers = of.reserved.clone();
         let mut names: BTreeSet<&str> = of.reserved_names.iter().map(|name| &**name).collect();
         for value in dropped {
-            self.lost.take(value.source.span);
+            self.unattached.take(value.source.span);
             names.insert(&value.name);
             numbers.push(NumberRange {
                 first: value.number,

@@ -29,7 +29,7 @@ impl FilePrinter<'_> {
             if self.plan().keeps_message(message) {
                 items.push((message.source.span, self.message(message)));
             } else {
-                self.lost.take(message.source.span);
+                self.unattached.take(message.source.span);
             }
         }
         for id in enums {
@@ -37,7 +37,7 @@ impl FilePrinter<'_> {
             if self.plan().keeps_enum(of) {
                 items.push((of.source.span, self.enumeration(of)));
             } else {
-                self.lost.take(of.source.span);
+                self.unattached.take(of.source.span);
             }
         }
         for extension in &tree.extensions {
@@ -110,7 +110,7 @@ impl FilePrinter<'_> {
         let keeps = |field: &&Field| self.plan().keeps_field(message, field);
         let (kept, dropped): (Vec<&Field>, Vec<&Field>) = message.fields.iter().partition(keeps);
         for field in dropped {
-            self.lost.take(field.source.span);
+            self.unattached.take(field.source.span);
         }
         let mut items = Vec::new();
         let mut done: BTreeSet<&str> = BTreeSet::new();

@@ -51,7 +51,7 @@ struct FilePrinter<'a> {
     file: &'a File,
     /// Files that declare the used types and options.
     used: RefCell<BTreeSet<FileId>>,
-    lost: UnattachedComments,
+    unattached: UnattachedComments,
 }
 
 impl<'a> Printer<'a> {
@@ -71,25 +71,25 @@ impl<'a> Printer<'a> {
     /// Returns the text of a file.
     #[must_use]
     pub fn file(&self, file: &File) -> String {
-        let printer_of = FilePrinter {
+        let output = FilePrinter {
             printer: self,
             file,
             used: RefCell::default(),
-            lost: UnattachedComments::of(self.tree, file),
+            unattached: UnattachedComments::of(self.tree, file),
         };
-        let body = printer_of.body();
-        let options = printer_of.file_options();
+        let body = output.body();
+        let options = output.file_options();
         let syntax = match file.syntax {
             Syntax::Proto2 => "syntax = \"proto2\";".to_owned(),
             Syntax::Proto3 => "syntax = \"proto3\";".to_owned(),
             Syntax::Edition(number) => format!("edition = \"{number}\";"),
         };
-        let mut parts = vec![printer_of.documented(&file.syntax_source, syntax)];
+        let mut parts = vec![output.documented(&file.syntax_source, syntax)];
         if !file.package.is_empty() {
             let package = format!("package {};", self.plan.package(file));
-            parts.push(printer_of.documented(&file.package_source, package));
+            parts.push(output.documented(&file.package_source, package));
         }
-        parts.push(printer_of.imports());
+        parts.push(output.imports());
         parts.push(apart(&options));
         parts.extend(body);
         parts.retain(|part| !part.is_empty());
@@ -105,7 +105,7 @@ impl<'a> Printer<'a> {
             printer: self,
             file: &tree[file],
             used: RefCell::default(),
-            lost: UnattachedComments::default(),
+            unattached: UnattachedComments::default(),
         };
         match tree.names.get(name) {
             Some(Symbol::Message(id)) => printer_of(tree[*id].file).message(&tree[*id]),
@@ -287,30 +287,32 @@ impl<'a> FilePrinter<'a> {
         for id in &self.file.services {
             items.push((tree[*id].source.span, self.service(&tree[*id])));
         }
-        let rest = self.lost.rest();
+        let rest = self.unattached.rest();
         items.extend(
             rest.into_iter()
-                .map(|one| (Some(one.span), self.alone(&one.text))),
+                .map(|one| (Some(one.span), self.free_comment(&one.text))),
         );
         in_order(items)
     }
 
     /// Orders the parts of a block, and adds the unattached comments of the block.
     fn in_order(&self, block: Option<Span>, mut items: Vec<Item>) -> Vec<String> {
-        let lost = self.lost.take(block).into_iter();
-        items.extend(lost.map(|one| (Some(one.span), self.alone(&one.text))));
+        let unattached = self.unattached.take(block).into_iter();
+        items.extend(unattached.map(|one| (Some(one.span), self.free_comment(&one.text))));
         in_order(items)
     }
 
     /// Prints a comment without an element.
-    fn alone(&self, text: &str) -> String {
+    fn free_comment(&self, text: &str) -> String {
         comment(&self.references().text(text)).trim_end().to_owned()
     }
 
     /// Prints a statement with its comments and the comments inside its brackets.
     fn statement(&self, source: &Source, head: &str, options: &[OptionText]) -> String {
-        let inside = self.lost.take(source.span).into_iter();
-        let inside: String = inside.map(|one| self.alone(&one.text) + "\n").collect();
+        let inside = self.unattached.take(source.span).into_iter();
+        let inside: String = inside
+            .map(|one| self.free_comment(&one.text) + "\n")
+            .collect();
         self.documented(source, inside + &head_with(head, options) + ";")
     }
 
