@@ -95,6 +95,7 @@ pub mod lb;
 pub mod lrs;
 pub mod observe;
 pub mod poll;
+pub mod protocol;
 pub mod resolve;
 pub mod resource;
 pub mod rollback;

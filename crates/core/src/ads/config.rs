@@ -1,4 +1,4 @@
-//! Which servers there are, in which order each authority asks them, and how the client behaves towards them.
+//! Configuration of a client: its servers, its authorities, and its behaviour towards them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,92 +9,89 @@ use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
 use oxds_types::name::canonical;
 
-use super::cache::Loss;
+use super::id::{AuthorityId, ServerId};
+use crate::protocol::Protocol;
 use crate::resource::ResourceParsers;
-use crate::snapshot::Protocol;
 
-/// How a client behaves. The first authority is the one of names that have none.
+/// Configuration of a [`Client`](super::Client). Names without an authority belong to the first authority.
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
-    /// Who asks.
+    /// Node that identifies the client in its requests.
     pub node: Node,
-    /// How long a server may be silent about a resource before it counts as missing: 15 s (gRFC A27). Twice that where its
-    /// silence is transient (gRFC A88).
+    /// Time after a request without an answer for a resource, after which the resource counts as missing: 15 s
+    /// (gRFC A27). Twice that for a server with [`resource_timer_is_transient`](Server::resource_timer_is_transient) (gRFC A88).
     pub resource_timeout: Duration,
-    /// What to make of a response that holds a name twice: accepted by default (DEC-4).
+    /// Handling of a response that has a name twice: accepted by default (DEC-4).
     pub duplicates: Duplicates,
-    /// What names are: federated by default (gRFC A47).
-    pub names: NameSyntax,
-    /// What resources are read as: a gRPC channel's views by default.
-    pub types: ResourceParsers,
-    /// Whether resources end when their time to live does. gRPC knows none (C-83); a server sends it to nodes alone that
-    /// have the feature `xds.config.supports-resource-ttl`, which is for the maker of the node to add.
+    /// Syntax of resource names: federated by default (gRFC A47).
+    pub name_syntax: NameSyntax,
+    /// Types as which resources are parsed: the views of a gRPC channel by default.
+    pub parsers: ResourceParsers,
+    /// Whether resources expire when their TTL ends.
+    ///
+    /// gRPC clients ignore TTLs (C-83). A server sends TTLs only to nodes with the client feature
+    /// `xds.config.supports-resource-ttl`; whoever makes the node adds it.
     pub resource_ttl: bool,
     pub(super) servers: Vec<Server>,
     pub(super) authorities: Vec<Vec<ServerId>>,
-    pub(super) eager: BTreeSet<AuthorityId>,
+    /// Authorities that fall back on reachability alone.
+    pub(super) reachability_only: BTreeSet<AuthorityId>,
 }
 
 /// One server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Where it is, for error texts.
+    /// Address of the server, for error texts.
     pub uri: Arc<str>,
-    /// How it is asked: full states, as gRPC does, unless told (DEC-2).
+    /// Protocol variant of its streams: SotW by default, as in gRPC (DEC-2).
     pub protocol: Protocol,
-    /// In which version of the API it is asked: v3, as gRPC does today, unless told (gRFC A30). It may answer in either.
+    /// Transport API version of requests: v3 by default (gRFC A30). The server may answer in either version.
     pub version: ApiVersion,
-    /// What it deletes stays in use (gRFC A53), where [`DataErrors::DropDeleted`] would drop it.
+    /// Whether resources stay in use after the server deletes them (gRFC A53), where [`DataErrors::DropDeleted`] would
+    /// drop them.
     pub ignore_resource_deletion: bool,
-    /// What becomes of what is held when something is wrong with it.
+    /// Handling of a cached resource when the server sends a data error for it.
     pub data_errors: DataErrors,
-    /// Its silence means that it is slow, and not that there is no such resource; it may last twice as long (gRFC A88).
-    pub silence_is_transient: bool,
+    /// Whether a missing answer means that the server is slow, not that the resource does not exist. The resource
+    /// timeout is doubled then (gRFC A88).
+    pub resource_timer_is_transient: bool,
 }
 
-/// What becomes of a resource that is held when its server deletes it, or sends an invalid one, or an error that says that
-/// there is none for us (gRFC A88).
+/// Handling of a cached resource after a data error: its server deletes it, sends an invalid one, or reports that it
+/// does not exist or is denied (gRFC A88).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DataErrors {
-    /// As before A88: what is deleted is dropped, with anything else it stays in use.
+    /// Drop deleted resources and keep all others: the behaviour before gRFC A88.
     #[default]
     DropDeleted,
-    /// It stays in use, whatever it is.
+    /// Keep the cached resource after every data error.
     Keep,
-    /// It is dropped, whatever it is: `fail_on_data_errors`.
+    /// Drop the cached resource after every data error: the server feature `fail_on_data_errors`.
     Drop,
 }
 
-/// A server of one [`ClientConfig`]. The default is the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct ServerId(u32);
-
-/// An authority of one [`ClientConfig`]. The default is the first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct AuthorityId(u32);
-
-/// What to make of a response that holds a name twice. The protocol forbids it; gRPC does not look.
+/// Handling of a response that has a name twice. The protocol forbids it; gRPC does not check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Duplicates {
-    /// Nothing: duplicates are not looked for.
+    /// Do not check for duplicates.
     #[default]
     Accept,
-    /// The response is rejected; the first one counts.
+    /// Reject the response; the first resource with the name is applied.
     Reject,
 }
 
-/// What names are.
+/// Syntax of resource names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NameSyntax {
-    /// An `xdstp` name has parts, and one spelling that is kept and sent: see [`canonical`].
+    /// `xdstp:` names have parts, and are cached and sent in one form: see [`canonical`].
     #[default]
     Federated,
-    /// Every name is taken as it is spelt (C-48).
+    /// Every name is used as it is spelled (C-48).
     Opaque,
 }
 
 impl NameSyntax {
-    /// Returns the form under which a name is kept and sent.
+    /// Returns the form in which a name is cached and sent.
     pub(super) fn spelling(self, name: &str) -> Cow<'_, str> {
         match self {
             Self::Federated => canonical(name),
@@ -103,8 +100,17 @@ impl NameSyntax {
     }
 }
 
+/// Effect of one error on a cached resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ErrorEffect {
+    /// The cached resource stays in use: the error is ambient.
+    Keep,
+    /// The cached resource is dropped: the error takes its place.
+    Drop,
+}
+
 impl Server {
-    /// A server without features.
+    /// Returns a server without server features.
     #[must_use]
     pub fn new(uri: impl Into<Arc<str>>) -> Self {
         Self {
@@ -113,71 +119,49 @@ impl Server {
             version: ApiVersion::V3,
             ignore_resource_deletion: false,
             data_errors: DataErrors::default(),
-            silence_is_transient: false,
+            resource_timer_is_transient: false,
         }
     }
 
-    pub(super) fn loss_by_deletion(&self) -> Loss {
+    pub(super) fn effect_of_deletion(&self) -> ErrorEffect {
         match self.data_errors {
-            DataErrors::DropDeleted | DataErrors::Drop => Loss::Drop,
-            DataErrors::Keep => Loss::Keep,
+            DataErrors::DropDeleted | DataErrors::Drop => ErrorEffect::Drop,
+            DataErrors::Keep => ErrorEffect::Keep,
         }
     }
 
-    /// `transient`: by an error that says nothing of the resource.
-    pub(super) fn loss_by_error(&self, transient: bool) -> Loss {
+    /// Returns the effect of an error other than a deletion. A transient error says nothing about the resource itself.
+    pub(super) fn effect_of_error(&self, is_transient: bool) -> ErrorEffect {
         match self.data_errors {
-            DataErrors::Drop if !transient => Loss::Drop,
-            _ => Loss::Keep,
+            DataErrors::Drop if !is_transient => ErrorEffect::Drop,
+            _ => ErrorEffect::Keep,
         }
     }
 
-    /// It keeps what it deletes, and that is to be logged.
+    /// Returns whether deletions are ignored, and must be logged as such (gRFC A53).
     pub(super) fn ignores_deletions(&self) -> bool {
         self.ignore_resource_deletion && self.data_errors == DataErrors::DropDeleted
     }
 }
 
-impl ServerId {
-    /// Its place among the servers, in the order in which they were added.
-    #[must_use]
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    pub(super) fn at(index: usize) -> Self {
-        Self(index as u32)
-    }
-}
-
-impl AuthorityId {
-    pub(super) fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    pub(super) fn at(index: usize) -> Self {
-        Self(index as u32)
-    }
-}
-
 impl ClientConfig {
-    /// gRPC's defaults; no server yet.
+    /// Returns gRPC's defaults, without servers.
     #[must_use]
     pub fn new(node: Node) -> Self {
         Self {
             node,
             resource_timeout: Duration::from_secs(15),
             duplicates: Duplicates::default(),
-            names: NameSyntax::default(),
-            types: ResourceParsers::grpc(),
+            name_syntax: NameSyntax::default(),
+            parsers: ResourceParsers::grpc(),
             resource_ttl: false,
             servers: Vec::new(),
             authorities: Vec::new(),
-            eager: BTreeSet::new(),
+            reachability_only: BTreeSet::new(),
         }
     }
 
-    /// gRPC's defaults, with one server for every name.
+    /// Returns gRPC's defaults, with one server for every name.
     #[must_use]
     pub fn with_server(server: Server, node: Node) -> Self {
         let mut config = Self::new(node);
@@ -186,29 +170,31 @@ impl ClientConfig {
         config
     }
 
-    /// How long this server may be silent about a resource.
-    pub(super) fn patience(&self, server: &Server) -> Duration {
-        match server.silence_is_transient {
+    /// Returns the resource timeout of this server.
+    pub(super) fn timeout_of(&self, server: &Server) -> Duration {
+        match server.resource_timer_is_transient {
+            // gRFC A88: 30 s in place of 15 s.
             true => self.resource_timeout.saturating_mul(2),
             false => self.resource_timeout,
         }
     }
 
-    /// Adds a server. Authorities that name one server share its stream.
+    /// Adds a server. Authorities that list the same server share its stream.
     pub fn add_server(&mut self, server: Server) -> ServerId {
         self.servers.push(server);
         ServerId::at(self.servers.len() - 1)
     }
 
-    /// Adds an authority, with servers of this configuration, the most wanted first (gRFC A71).
+    /// Adds an authority with servers of this configuration, in order of priority (gRFC A71).
     pub fn add_authority(&mut self, servers: Vec<ServerId>) -> AuthorityId {
         self.authorities.push(servers);
         AuthorityId::at(self.authorities.len() - 1)
     }
 
-    /// Makes an authority ask its next server as soon as one cannot be reached, even if it has an answer for every
-    /// name: for what changes so often that what is held is soon of no use, such as endpoints (gRFC A95).
+    /// Makes an authority fall back as soon as its server is unreachable, even if every name is cached.
+    ///
+    /// This is for resources that change so often that cached ones soon are useless, such as endpoints (gRFC A95).
     pub fn fall_back_on_reachability_only(&mut self, authority: AuthorityId) {
-        self.eager.insert(authority);
+        self.reachability_only.insert(authority);
     }
 }

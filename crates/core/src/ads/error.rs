@@ -1,4 +1,4 @@
-//! What a watcher is told when there is no resource, or when it is not up to date.
+//! Errors for watchers: no resource, or one that may be out of date.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,32 +9,32 @@ use oxds_types::discovery::Status;
 
 use super::config::Server;
 
-/// Why a resource is missing, or why what is held may be old. Cheap to clone: every watcher gets one.
+/// Reason why a resource is missing or may be out of date. Cheap to clone: every watcher gets one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchError {
-    /// What went wrong.
+    /// Class of the error.
     pub reason: WatchErrorReason,
-    /// In words. NameSyntax node, kind, resource, and the server where one is to blame (C-118).
+    /// Text with the node, the resource type, the resource, and the server if it is to blame (C-118).
     text: Arc<str>,
 }
 
-/// What went wrong.
+/// Class of a [`WatchError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WatchErrorReason {
-    /// The server says, by deleting it or by silence, that there is no such resource.
+    /// The resource does not exist: the server deleted it, or sent no answer within the resource timeout.
     DoesNotExist,
-    /// The server sent one that breaks a rule.
+    /// The server sent a resource that does not pass validation.
     Invalid,
-    /// The server says that it is not for this client.
+    /// The server does not give the resource to this client (`PERMISSION_DENIED`).
     Denied,
-    /// The server cannot be reached, does not answer, or says that it cannot answer for now.
+    /// The server cannot be reached, does not answer, or reports a temporary error.
     Unreachable,
-    /// The resource is there, but is of no use to who asked for it.
+    /// The resource exists but cannot be used for the purpose for which it was watched.
     Unusable,
 }
 
 impl WatchError {
-    /// An error in words of one's own.
+    /// Makes an error with a text of the caller.
     #[must_use]
     pub fn new(reason: WatchErrorReason, text: impl Into<Arc<str>>) -> Self {
         Self {
@@ -52,21 +52,21 @@ impl fmt::Display for WatchError {
 
 impl std::error::Error for WatchError {}
 
-/// Every text says what, whose, from where, and for whom (C-118).
+/// Makes an error whose text has the resource, the problem, the server and the node (C-118).
 pub(super) fn error(
     server: &Server,
     node_id: &str,
     reason: WatchErrorReason,
-    what: &str,
+    problem: &str,
     resource_type: &ResourceType,
     name: &str,
 ) -> WatchError {
     let (uri, message) = (&server.uri, resource_type.message());
-    let text = format!("{message} {name:?} {what} [xDS server {uri}, node {node_id:?}]");
+    let text = format!("{message} {name:?} {problem} [xDS server {uri}, node {node_id:?}]");
     WatchError::new(reason, text)
 }
 
-/// What a server says of a resource instead of sending it (gRFC A88).
+/// Makes the error for a resource for which the server sent a `ResourceError` (gRFC A88).
 pub(super) fn reported(
     server: &Server,
     node_id: &str,
@@ -75,6 +75,7 @@ pub(super) fn reported(
     name: &str,
 ) -> WatchError {
     let code = Code::try_from(status.code).unwrap_or(Code::Unknown);
+    // gRFC A88: NOT_FOUND and PERMISSION_DENIED are data errors, every other code is transient.
     let reason = match code {
         Code::NotFound => WatchErrorReason::DoesNotExist,
         Code::PermissionDenied => WatchErrorReason::Denied,

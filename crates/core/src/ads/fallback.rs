@@ -1,17 +1,18 @@
-//! Which of an authority's servers are asked (gRFC A71).
+//! Selection of the servers that an authority asks (gRFC A71).
 //!
 //! ```text
-//!  servers   P ─── M ─── F           the most wanted first
-//!  asked     P                        all well
-//!            P ──► M                  P failed, and a name has no answer yet
+//!  servers   P ─── M ─── F           in order of priority
+//!  asked     P                        P answers
+//!            P ──► M                  P failed, and a name has no answer yet: fall back
 //!            P ─── M ──► F            M failed, too
-//!            P ─── M                  M answered: F is let go
-//!            P                        P answered: M is let go
+//!            P ─── M                  M answered: F is released
+//!            P                        P answered: M is released
 //! ```
-//! The last one asked is the authority's word; those before it are the more wanted ones, which go on trying, each at
-//! its own pace, and are asked for every name, so that they can answer when they are back (C-155, C-156). An answer
-//! counts, a connection does not (C-157). What is held stays in use until another server replaces it; whose word was
-//! replaced is asked as if for the first time, so that there is an answer although nothing may have changed.
+//! The last server asked is the active one. The servers before it have a higher priority: they keep reconnecting, each with
+//! its own backoff, and have every subscription, so that they can answer as soon as they are back (C-155, C-156). A server
+//! becomes active by a response, not by a connection (C-157). Cached resources stay in use until another server replaces
+//! them. A server whose resources were replaced gets requests without a version, so that it answers even if nothing changed
+//! there (C-163).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,67 +20,69 @@ use std::sync::Arc;
 use oxds_types::ResourceType;
 
 use super::cache::Cache;
-use super::config::{AuthorityId, ClientConfig, Server, ServerId};
-use super::stream::Stream;
+use super::config::{ClientConfig, Server};
+use super::id::{AuthorityId, ServerId};
+use super::stream::AdsStream;
 
-/// A server, and what became of it.
+/// One server of the configuration: its stream, and whether it is reachable.
 #[derive(Debug)]
-pub(super) struct Channel {
-    pub(super) server: Server,
-    pub(super) stream: Stream,
-    /// Why it could not be reached. It has not answered since.
-    pub(super) lost: Option<Arc<str>>,
+pub(super) struct ServerState {
+    pub(super) config: Server,
+    pub(super) stream: AdsStream,
+    /// Why the server is unreachable; `None` after its next response.
+    pub(super) unreachable: Option<Arc<str>>,
 }
 
-/// The servers of one authority.
+/// Servers of one authority.
 #[derive(Debug)]
 struct Authority {
+    /// Servers that have the authority's subscriptions, in order of priority. The last one is active.
     asked: Vec<ServerId>,
-    /// The less wanted ones, in order.
+    /// Servers of lower priority, in order.
     spare: VecDeque<ServerId>,
-    /// It falls back although it has an answer for every name (gRFC A95).
-    eager: bool,
+    /// Whether it falls back even if every name has an answer (gRFC A95).
+    reachability_only: bool,
 }
 
-/// All servers, and who is asked for what.
+/// All servers, and which of them each authority asks.
 #[derive(Debug)]
-pub(super) struct Channels {
-    channels: Vec<Channel>,
+pub(super) struct Servers {
+    servers: Vec<ServerState>,
     authorities: Vec<Authority>,
 }
 
-impl Channels {
-    pub(super) fn new(channels: Vec<Channel>, config: &ClientConfig) -> Self {
+impl Servers {
+    pub(super) fn new(servers: Vec<ServerState>, config: &ClientConfig) -> Self {
         let authority = |(index, servers): (usize, &Vec<ServerId>)| Authority {
             asked: Vec::new(),
             spare: servers.iter().copied().collect(),
-            eager: config.eager.contains(&AuthorityId::at(index)),
+            reachability_only: config.reachability_only.contains(&AuthorityId::at(index)),
         };
         let authorities = config.authorities.iter().enumerate();
         Self {
-            channels,
+            servers,
             authorities: authorities.map(authority).collect(),
         }
     }
 
-    pub(super) fn get(&self, id: ServerId) -> &Channel {
-        &self.channels[id.index()]
+    pub(super) fn get(&self, id: ServerId) -> &ServerState {
+        &self.servers[id.index()]
     }
 
-    pub(super) fn get_mut(&mut self, id: ServerId) -> &mut Channel {
-        &mut self.channels[id.index()]
+    pub(super) fn get_mut(&mut self, id: ServerId) -> &mut ServerState {
+        &mut self.servers[id.index()]
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Channel> {
-        self.channels.iter()
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ServerState> {
+        self.servers.iter()
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ServerId, &mut Channel)> {
-        let channels = self.channels.iter_mut().enumerate();
-        channels.map(|(index, channel)| (ServerId::at(index), channel))
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ServerId, &mut ServerState)> {
+        let servers = self.servers.iter_mut().enumerate();
+        servers.map(|(index, server)| (ServerId::at(index), server))
     }
 
-    /// A name that is in the cache from now on.
+    /// Subscribes a name that is new in the cache.
     pub(super) fn subscribe(
         &mut self,
         cache: &Cache,
@@ -87,15 +90,16 @@ impl Channels {
         resource_type: &ResourceType,
         name: &Arc<str>,
     ) {
+        // gRFC A71: higher priorities get every subscription, so that they can answer when they are back (C-156).
         for server in &self.authorities[id.index()].asked {
-            let stream = &mut self.channels[server.index()].stream;
+            let stream = &mut self.servers[server.index()].stream;
             stream.subscribe(resource_type, Arc::clone(name));
         }
-        // C-153: whoever sits on what it has while its server is away does not keep a new name waiting.
+        // A new name makes the authority fall back at once if its server is already unreachable (C-153).
         self.fall_back(cache, id);
     }
 
-    /// A name that has left the cache. With its last name, the authority asks nobody any more.
+    /// Unsubscribes a name that left the cache. An authority without names releases all its servers.
     pub(super) fn unsubscribe(
         &mut self,
         cache: &Cache,
@@ -105,7 +109,7 @@ impl Channels {
     ) {
         let authority = &mut self.authorities[id.index()];
         for server in &authority.asked {
-            self.channels[server.index()]
+            self.servers[server.index()]
                 .stream
                 .unsubscribe(resource_type, name);
         }
@@ -116,92 +120,102 @@ impl Channels {
         }
     }
 
-    /// Asks the next servers while the last one asked is lost and a name has no answer yet (C-148 – C-152), or any name
-    /// is watched where reachability alone decides (C-169); those that are known to be lost are passed over (C-162). `false` if the last one asked is lost.
+    /// Asks servers of lower priority until one of them is not known to be unreachable. Returns `false` if there is none,
+    /// or no reason to fall back.
     fn fall_back(&mut self, cache: &Cache, id: AuthorityId) -> bool {
         let authority = &mut self.authorities[id.index()];
         loop {
+            // gRFC A71: a server that another authority already found unreachable is skipped (C-162).
             if let Some(last) = authority.asked.last()
-                && self.channels[last.index()].lost.is_none()
+                && self.servers[last.index()].unreachable.is_none()
             {
                 return true;
             }
-            let has_cause = match authority.eager {
+            let must_fall_back = match authority.reachability_only {
+                // gRFC A95, `fallback_on_reachability_only`: cached resources do not delay the fallback (C-169).
                 true => cache.names(id).next().is_some(),
-                false => cache.has_open(id),
+                // gRFC A71: fall back only if at least one watched resource is not cached (C-148 – C-151).
+                false => cache.has_unanswered(id),
             };
-            if !has_cause {
+            if !must_fall_back {
                 return false;
             }
             let Some(next) = authority.spare.pop_front() else {
                 return false;
             };
             authority.asked.push(next);
-            let stream = &mut self.channels[next.index()].stream;
+            let stream = &mut self.servers[next.index()].stream;
             for (resource_type, name) in cache.names(id) {
                 stream.subscribe(resource_type, Arc::clone(name));
             }
         }
     }
 
-    /// A server could not be reached. Returns the authorities that have no other: their watchers are to hear of it,
-    /// once all entries have failed and not before (C-154).
-    pub(super) fn lose(
+    /// Marks a server as unreachable, and falls back. Returns the authorities that have no other server left.
+    pub(super) fn handle_unreachable(
         &mut self,
         cache: &Cache,
         server: ServerId,
         cause: &Arc<str>,
     ) -> Vec<AuthorityId> {
-        self.get_mut(server).lost = Some(Arc::clone(cause));
-        let is_last = |authority: &Authority| authority.asked.last() == Some(&server);
-        let mut without = Vec::new();
+        self.get_mut(server).unreachable = Some(Arc::clone(cause));
+        // gRFC A71: each authority falls back on its own (C-161).
+        let is_active = |authority: &Authority| authority.asked.last() == Some(&server);
+        let mut exhausted = Vec::new();
         for id in (0..self.authorities.len()).map(AuthorityId::at) {
-            if is_last(&self.authorities[id.index()]) && !self.fall_back(cache, id) {
-                without.push(id);
+            if is_active(&self.authorities[id.index()]) && !self.fall_back(cache, id) {
+                // gRFC A71: watchers get the error once the last server has failed, not before (C-154).
+                exhausted.push(id);
             }
         }
-        without
+        exhausted
     }
 
-    /// A server answered: less wanted ones are let go (C-158, C-159).
-    pub(super) fn settle_on(&mut self, cache: &Cache, server: ServerId) {
-        self.get_mut(server).lost = None;
+    /// Makes a server that answered the active one, and releases all servers of lower priority.
+    pub(super) fn handle_answered(&mut self, cache: &Cache, server: ServerId) {
+        self.get_mut(server).unreachable = None;
         for (index, authority) in self.authorities.iter_mut().enumerate() {
-            let Some(place) = authority.asked.iter().position(|asked| *asked == server) else {
+            let Some(position) = authority.asked.iter().position(|asked| *asked == server) else {
                 continue;
             };
-            for let_go in authority.asked.drain(place + 1..).rev() {
-                authority.spare.push_front(let_go);
-                let channel = &mut self.channels[let_go.index()];
+            // gRFC A71: when a server of higher priority answers, lower ones are unsubscribed and closed (C-158, C-159).
+            for released in authority.asked.drain(position + 1..).rev() {
+                authority.spare.push_front(released);
+                let server = &mut self.servers[released.index()];
                 for (resource_type, name) in cache.names(AuthorityId::at(index)) {
-                    channel.stream.unsubscribe(resource_type, name);
+                    server.stream.unsubscribe(resource_type, name);
                 }
-                if !channel.stream.is_wanted() {
-                    // Others replace what it sent: next time it begins anew.
-                    channel.stream.forget_versions();
-                    channel.lost = None;
+                if !server.stream.is_wanted() {
+                    // Its resources are about to be replaced, so its next stream starts without versions.
+                    server.stream.forget_versions();
+                    server.unreachable = None;
                 }
             }
         }
     }
 
-    /// A server's word on a kind was taken: it counts instead of what more wanted ones had sent. gRPC's own clients send those
-    /// their versions again (C-163); a server that compares them says nothing then, and the client stays where it is until
-    /// something changes there.
+    /// Marks the resources of a type from servers of higher priority as replaced by those of `server`.
+    ///
+    /// gRPC's own clients send their old version when they return (C-163). A server that compares versions then sends
+    /// nothing, and the client keeps the resources of the fallback server until something changes. Here, the server gets no
+    /// version and must send everything again.
     pub(super) fn supersede(&mut self, server: ServerId, resource_type: &ResourceType) {
         for authority in &self.authorities {
-            let place = authority.asked.iter().position(|asked| *asked == server);
-            for wanted in &authority.asked[..place.unwrap_or(0)] {
-                self.channels[wanted.index()]
+            let position = authority.asked.iter().position(|asked| *asked == server);
+            for higher in &authority.asked[..position.unwrap_or(0)] {
+                self.servers[higher.index()]
                     .stream
                     .supersede(resource_type);
             }
         }
     }
 
-    /// Why an authority has no server: the last one asked is lost.
-    pub(super) fn lost(&self, id: AuthorityId) -> Option<(ServerId, &Arc<str>)> {
+    /// Returns the active server of an authority and the cause, if that server is unreachable.
+    pub(super) fn unreachable(&self, id: AuthorityId) -> Option<(ServerId, &Arc<str>)> {
         let last = *self.authorities[id.index()].asked.last()?;
-        self.get(last).lost.as_ref().map(|cause| (last, cause))
+        self.get(last)
+            .unreachable
+            .as_ref()
+            .map(|cause| (last, cause))
     }
 }

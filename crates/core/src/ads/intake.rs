@@ -1,21 +1,24 @@
-//! What comes from servers: judged, answered, and put into the cache.
+//! Effects of a response: its ACK or NACK, and the changes of the cache.
 
 use std::sync::Arc;
 
 use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
 
-use super::cache::{CachedResource, Expiry, FailedUpdate, Fault, Loss};
-use super::config::ServerId;
-use super::error::{error, reported};
-use super::response::{self, Accepted, Judge, Judged, Rejected};
-use super::{Client, ResponseSummary, WatchErrorReason};
+use super::cache::{CachedResource, Expiry, FailedUpdate, UpdateFailure};
+use super::client::Client;
+use super::error::{WatchErrorReason, error, reported};
+use super::id::ServerId;
+use super::response::{
+    self, InvalidResource, ResponseSummary, ResponseValidator, ValidResource, ValidatedResponse,
+};
 use crate::time::Instant;
 
 impl Client {
-    /// A response came. It is answered by the next request that [`poll_transmit`](Self::poll_transmit) gives.
+    /// Handles a SotW response. The next request from [`poll_transmit`](Self::poll_transmit) acknowledges it.
     ///
-    /// Returns what was in it, unless it is not ours to judge.
+    /// Returns a summary of its content; `None` if the response is ignored: its type was never subscribed, or its stream
+    /// has ended.
     pub fn handle_response(
         &mut self,
         now: Instant,
@@ -24,19 +27,21 @@ impl Client {
     ) -> Option<ResponseSummary> {
         let resource_type = self.known_type(server, &response.type_url)?;
         let version = response.version_info;
-        let mut judged = self
-            .judge(&resource_type)
-            .full_state(&version, response.resources);
-        judged.report(response.resource_errors);
-        let updates = self.answer(server, &resource_type, &version, response.nonce, &judged)?;
-        self.delete_absent(server, &resource_type, &judged);
-        self.apply(now, server, &resource_type, &version, judged);
-        Some(updates)
+        let mut validated = self
+            .validator(&resource_type)
+            .validate_sotw(&version, response.resources);
+        validated.add_errors(response.resource_errors);
+        let summary =
+            self.acknowledge(server, &resource_type, &version, response.nonce, &validated)?;
+        self.delete_absent(server, &resource_type, &validated);
+        self.apply(now, server, &resource_type, &version, validated);
+        Some(summary)
     }
 
-    /// A difference came. It is answered by the next request that [`poll_transmit`](Self::poll_transmit) gives.
+    /// Handles a delta response. The next request from [`poll_transmit`](Self::poll_transmit) acknowledges it.
     ///
-    /// Returns what was in it, unless it is not ours to judge.
+    /// Returns a summary of its content; `None` if the response is ignored: its type was never subscribed, or its stream
+    /// has ended.
     pub fn handle_delta_response(
         &mut self,
         now: Instant,
@@ -44,64 +49,69 @@ impl Client {
         response: DeltaDiscoveryResponse,
     ) -> Option<ResponseSummary> {
         let resource_type = self.known_type(server, &response.type_url)?;
-        let mut judged = self.judge(&resource_type).difference(response.resources);
-        judged.report(response.resource_errors);
+        let mut validated = self
+            .validator(&resource_type)
+            .validate_delta(response.resources);
+        validated.add_errors(response.resource_errors);
         let version = response.system_version_info;
-        let updates = self.answer(server, &resource_type, &version, response.nonce, &judged)?;
+        let summary =
+            self.acknowledge(server, &resource_type, &version, response.nonce, &validated)?;
         for name in &response.removed_resources {
-            let name = Arc::from(self.config.names.spelling(name));
+            let name = Arc::from(self.config.name_syntax.spelling(name));
             self.remove(server, &resource_type, &name);
         }
-        self.apply(now, server, &resource_type, &version, judged);
-        Some(updates)
+        self.apply(now, server, &resource_type, &version, validated);
+        Some(summary)
     }
 
-    /// The kind of a response, if it was ever subscribed to.
+    /// Returns the type of a response, if it was ever subscribed on this stream.
     fn known_type(&mut self, server: ServerId, type_url: &str) -> Option<ResourceType> {
-        let stream = &mut self.channels.get_mut(server).stream;
+        let stream = &mut self.servers.get_mut(server).stream;
         match ResourceType::from_type_url(type_url) {
             Some((resource_type, _)) if stream.knows(&resource_type) => Some(resource_type),
-            // C-78: neither an ACK nor a NACK would be right.
+            // As in gRPC, a response of an unknown type is neither ACKed nor NACKed (C-78). It still shows that the server
+            // answers.
             _ => {
                 if stream.handle_unknown_type() {
-                    self.channels.settle_on(&self.cache, server);
+                    self.servers.handle_answered(&self.cache, server);
                 }
                 None
             }
         }
     }
 
-    fn judge<'a>(&'a self, resource_type: &'a ResourceType) -> Judge<'a> {
-        Judge {
+    fn validator<'a>(&'a self, resource_type: &'a ResourceType) -> ResponseValidator<'a> {
+        ResponseValidator {
             resource_type,
-            types: &self.config.types,
+            parsers: &self.config.parsers,
             cache: &self.cache,
             duplicates: self.config.duplicates,
-            names: self.config.names,
+            name_syntax: self.config.name_syntax,
         }
     }
 
-    /// Acknowledges or rejects. `None` if the response is a late one, which says nothing (C-160).
-    fn answer(
+    /// Queues the ACK or NACK. Returns `None` for a late response, whose stream has ended.
+    fn acknowledge(
         &mut self,
         server: ServerId,
         resource_type: &ResourceType,
         version: &str,
         nonce: String,
-        judged: &Judged,
+        validated: &ValidatedResponse,
     ) -> Option<ResponseSummary> {
-        self.counters.decoded += judged.decoded;
-        self.counters.unchanged += judged.unchanged;
-        let updates = ResponseSummary::of(resource_type, judged);
-        let stream = &mut self.channels.get_mut(server).stream;
-        let nack = updates.rejection.clone();
+        self.counters.decoded += validated.decoded;
+        self.counters.unchanged += validated.unchanged;
+        let summary = validated.summary(resource_type);
+        let stream = &mut self.servers.get_mut(server).stream;
+        let nack = summary.rejection.clone();
+        // A late message from a server that was released is ignored (C-160).
         if !stream.handle_response(resource_type, version.to_owned(), nonce, nack) {
             return None;
         }
-        self.channels.settle_on(&self.cache, server);
-        self.channels.supersede(server, resource_type);
-        self.cache.settle_collections(resource_type);
-        Some(updates)
+        self.servers.handle_answered(&self.cache, server);
+        self.servers.supersede(server, resource_type);
+        self.cache.handle_collections_answered(resource_type);
+        Some(summary)
     }
 
     fn apply(
@@ -110,126 +120,118 @@ impl Client {
         server: ServerId,
         resource_type: &ResourceType,
         version: &str,
-        judged: Judged,
+        validated: ValidatedResponse,
     ) {
-        for accepted in judged.accepted {
-            self.accept(now, server, resource_type, accepted);
+        for valid in validated.valid {
+            self.accept(now, server, resource_type, valid);
         }
-        let (channel, cache) = (self.channels.get(server), &mut self.cache);
-        let (from, node_id) = (&channel.server, &self.config.node.id);
-        for (name, ttl) in judged.heartbeats {
+        let (state, cache) = (self.servers.get(server), &mut self.cache);
+        let (from, node_id) = (&state.config, &self.config.node.id);
+        for (name, ttl) in validated.heartbeats {
+            // gRPC ignores TTLs (C-83), so they are an option of the client.
             let expiry = ttl
                 .filter(|_| self.config.resource_ttl)
                 .map(|ttl| Expiry::new(now, ttl));
-            if channel.stream.is_subscribed(resource_type, &name) {
+            if state.stream.is_subscribed(resource_type, &name) {
                 cache.refresh(resource_type, &name, expiry);
             }
         }
-        for Rejected { invalid, version } in judged.rejected {
+        for InvalidResource { invalid, version } in validated.invalid {
             let Some(name) = &invalid.name else { continue };
             let text = format!("is invalid: {}", response::without_name(&invalid));
-            let error = error(
-                from,
-                node_id,
-                WatchErrorReason::Invalid,
-                &text,
-                resource_type,
-                name,
-            );
+            let reason = WatchErrorReason::Invalid;
+            let error = error(from, node_id, reason, &text, resource_type, name);
             let version = version.to_string();
-            let fault = Fault::Rejected(FailedUpdate { version, at: now });
-            cache.fail(resource_type, name, fault, error, from.loss_by_error(false));
+            let failure = UpdateFailure::Nacked(FailedUpdate { version, at: now });
+            let effect = from.effect_of_error(false);
+            cache.fail(resource_type, name, failure, error, effect);
         }
-        for (name, status) in judged.reported {
+        for (name, status) in validated.reported {
             let error = reported(from, node_id, &status, resource_type, &name);
             let version = version.to_owned();
-            let fault = Fault::Reported(FailedUpdate { version, at: now });
-            let loss = from.loss_by_error(error.reason == WatchErrorReason::Unreachable);
-            cache.fail(resource_type, &name, fault, error, loss);
+            let failure = UpdateFailure::ReceivedError(FailedUpdate { version, at: now });
+            // gRFC A88: a transient error never drops the cached resource.
+            let effect = from.effect_of_error(error.reason == WatchErrorReason::Unreachable);
+            cache.fail(resource_type, &name, failure, error, effect);
         }
-        let nobody_has = judged.nothing_by_alias;
-        for name in nobody_has {
+        for name in validated.missing_aliases {
             self.remove(server, resource_type, &name);
         }
     }
 
-    /// A valid resource, under each of its names that was asked for.
+    /// Caches a valid resource under each subscribed name: its own and its aliases.
     fn accept(
         &mut self,
         now: Instant,
         server: ServerId,
         resource_type: &ResourceType,
-        accepted: Accepted,
+        valid: ValidResource,
     ) {
-        let (channel, cache) = (self.channels.get(server), &mut self.cache);
-        let Accepted {
+        let (state, cache) = (self.servers.get(server), &mut self.cache);
+        let ValidResource {
             name,
             aliases,
             version,
             api,
             ttl,
             content,
-        } = accepted;
+        } = valid;
         let ttl = ttl.filter(|_| self.config.resource_ttl);
         let Some(resource) = content else {
-            // C-80: what was not asked for is not kept.
-            if channel.stream.is_subscribed(resource_type, &name) {
+            // discovery.proto: a resource that was not requested is ignored (C-80).
+            if state.stream.is_subscribed(resource_type, &name) {
                 let expiry = ttl.map(|ttl| Expiry::new(now, ttl));
                 cache.confirm(server, resource_type, &name, (version, api), expiry);
             }
             return;
         };
         let names = std::iter::once(name).chain(aliases);
-        for name in names.filter(|name| channel.stream.is_subscribed(resource_type, name)) {
-            let held = CachedResource {
+        for name in names.filter(|name| state.stream.is_subscribed(resource_type, name)) {
+            let cached = CachedResource {
                 resource: resource.clone(),
                 version: version.clone(),
                 api,
                 server,
                 updated: now,
             };
-            cache.accept(resource_type, &name, held, ttl);
+            cache.accept(resource_type, &name, cached, ttl);
         }
     }
 
-    /// Listeners and clusters that a response leaves out are gone (xDS protocol, "Deleting resources"): those that
-    /// this server has sent before, and no others (C-103, DEC-7).
-    fn delete_absent(&mut self, server: ServerId, resource_type: &ResourceType, judged: &Judged) {
-        // A resource whose name cannot be read may be any of them. Signs of life alone are no state.
+    /// Deletes the listeners and clusters that a SotW response leaves out.
+    fn delete_absent(
+        &mut self,
+        server: ServerId,
+        resource_type: &ResourceType,
+        validated: &ValidatedResponse,
+    ) {
+        // gRFC A27: only for LDS and CDS does absence mean deletion (C-100, C-101). A resource whose name cannot be read may
+        // be any of the absent ones. A response with heartbeats alone is no state of the world.
         if !resource_type.all_resources_required_in_sotw()
-            || judged.has_nameless()
-            || judged.is_heartbeat()
+            || validated.has_nameless()
+            || validated.is_heartbeat()
         {
             return;
         }
-        let stream = &self.channels.get(server).stream;
-        let held = self.cache.held_from(server, resource_type);
-        let absent =
-            held.filter(|name| !judged.names(name) && stream.is_subscribed(resource_type, name));
+        let stream = &self.servers.get(server).stream;
+        // A name that this server has not sent yet is not deleted: its timer goes on (C-103, C-164, DEC-7).
+        let cached = self.cache.names_from(server, resource_type);
+        let absent = cached.filter(|name| {
+            !validated.mentions(name) && stream.is_subscribed(resource_type, name)
+        });
         for name in absent.cloned().collect::<Vec<_>>() {
-            self.delete(
-                server,
-                resource_type,
-                &name,
-                "does not exist: the server deleted it",
-            );
+            let text = "does not exist: the server deleted it";
+            self.delete(server, resource_type, &name, text);
         }
     }
 
-    /// The server says that there is no such resource: it was deleted, or never was (C-278).
+    /// Handles a name that the server explicitly reports as missing: the resource was deleted, or never existed.
     fn remove(&mut self, server: ServerId, resource_type: &ResourceType, name: &Arc<str>) {
-        if self
-            .channels
-            .get(server)
-            .stream
-            .is_subscribed(resource_type, name)
-        {
-            self.delete(
-                server,
-                resource_type,
-                name,
-                "does not exist: the server says so",
-            );
+        let stream = &self.servers.get(server).stream;
+        // DeltaDiscoveryResponse.removed_resources also answers for unknown names, without the 15 s timeout (C-278).
+        if stream.is_subscribed(resource_type, name) {
+            let text = "does not exist: the server reports that it has no such resource";
+            self.delete(server, resource_type, name, text);
         }
     }
 
@@ -240,21 +242,16 @@ impl Client {
         name: &Arc<str>,
         text: &str,
     ) {
-        let (channel, cache) = (self.channels.get(server), &mut self.cache);
-        let from = &channel.server;
-        if from.ignores_deletions() && cache.held(resource_type, name).is_some() {
+        let (state, cache) = (self.servers.get(server), &mut self.cache);
+        let from = &state.config;
+        // gRFC A53, `ignore_resource_deletion`: the resource stays in use, and the deletion is logged once (C-106).
+        if from.ignores_deletions() && cache.resource(resource_type, name).is_some() {
             return cache.ignore_deletion(resource_type, name);
         }
-        let node_id = &self.config.node.id;
-        let error = error(
-            from,
-            node_id,
-            WatchErrorReason::DoesNotExist,
-            text,
-            resource_type,
-            name,
-        );
-        let loss: Loss = from.loss_by_deletion();
-        cache.fail(resource_type, name, Fault::Absent, error, loss);
+        let (node_id, reason) = (&self.config.node.id, WatchErrorReason::DoesNotExist);
+        let error = error(from, node_id, reason, text, resource_type, name);
+        let effect = from.effect_of_deletion();
+        let failure = UpdateFailure::DoesNotExist;
+        cache.fail(resource_type, name, failure, error, effect);
     }
 }

@@ -1,4 +1,7 @@
-//! Judging a response: which resources are valid, and which rule the others break.
+//! Validation of a response: which of its resources are valid, and which rule the others break.
+//!
+//! Each resource is validated on its own. A valid one is applied although others are invalid, and every invalid one is listed
+//! in the NACK (gRFC A46).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,71 +13,85 @@ use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
 use super::cache::{Cache, VersionText};
-use super::{Duplicates, NameSyntax};
+use super::config::{Duplicates, NameSyntax};
 use crate::resource::{Invalid, ParsedResource, ResourceParsers, own_name};
 
-/// What a SotW response may wrap its resources in.
+/// Messages in which a SotW response may wrap its resources.
 const WRAPPERS: [&str; 2] = [
     "envoy.service.discovery.v3.Resource",
     "envoy.api.v2.Resource",
 ];
 
-/// Well below what servers read of a request, 4 MiB by default.
-const MOST_NACK_BYTES: usize = 1 << 16;
+/// Bound of a NACK's text, in bytes: well below 4 MiB, the size of a request that servers accept by default.
+const MAX_NACK_BYTES: usize = 1 << 16;
 
-/// What responses of one kind are judged by.
-#[derive(Debug)]
-pub(super) struct Judge<'a> {
-    pub(super) resource_type: &'a ResourceType,
-    pub(super) types: &'a ResourceParsers,
-    pub(super) cache: &'a Cache,
-    pub(super) duplicates: Duplicates,
-    pub(super) names: NameSyntax,
+/// Content of one response, for metrics (gRFC A78). Resources that did not change count as well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResponseSummary {
+    /// Type of the resources.
+    pub resource_type: ResourceType,
+    /// Number of valid resources.
+    pub valid: usize,
+    /// Number of invalid resources.
+    pub invalid: usize,
+    /// Text of the NACK, with the reason for each invalid resource; `None` if the response was acknowledged.
+    pub rejection: Option<String>,
 }
 
-/// The resources of a response.
+/// Rules by which responses of one type are validated.
+#[derive(Debug)]
+pub(super) struct ResponseValidator<'a> {
+    pub(super) resource_type: &'a ResourceType,
+    pub(super) parsers: &'a ResourceParsers,
+    pub(super) cache: &'a Cache,
+    pub(super) duplicates: Duplicates,
+    pub(super) name_syntax: NameSyntax,
+}
+
+/// A response after validation.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
-    spelling: NameSyntax,
-    pub(super) accepted: Vec<Accepted>,
-    pub(super) rejected: Vec<Rejected>,
-    /// Signs of life: what was sent before lives on for so long; without a time, for good.
+pub(super) struct ValidatedResponse {
+    name_syntax: NameSyntax,
+    pub(super) valid: Vec<ValidResource>,
+    pub(super) invalid: Vec<InvalidResource>,
+    /// Heartbeats: name and new TTL of resources that were sent before; `None` means that the resource no longer expires.
     pub(super) heartbeats: Vec<(Arc<str>, Option<Duration>)>,
-    /// NameSyntax by which there is nothing.
-    pub(super) nothing_by_alias: Vec<Arc<str>>,
-    /// Duplicates: wrong of the response, and nothing that a watcher should hear of.
-    twice: Vec<Invalid>,
-    /// By name: what the server says instead of a resource (gRFC A88).
+    /// Aliases for which the server reports that no resource exists.
+    pub(super) missing_aliases: Vec<Arc<str>>,
+    /// Duplicates: errors of the response, not of a resource, so watchers do not get them.
+    duplicates: Vec<Invalid>,
+    /// `resource_errors` of the response, by name (gRFC A88).
     pub(super) reported: Vec<(Arc<str>, Status)>,
+    /// Every name that the response mentions.
     names: HashSet<Arc<str>>,
-    /// How many resources were decoded, once per type.
+    /// Number of parses, one per resource and parser.
     pub(super) decoded: u64,
-    /// How many were those that are held.
+    /// Number of resources that equal the cached ones.
     pub(super) unchanged: u64,
 }
 
-/// A valid resource.
+/// A valid resource of a response.
 #[derive(Debug)]
-pub(super) struct Accepted {
+pub(super) struct ValidResource {
     pub(super) name: Arc<str>,
     pub(super) aliases: Vec<Arc<str>>,
-    /// Its own, or its response's.
+    /// Version of the resource on delta streams, of the response on SotW streams.
     pub(super) version: VersionText,
     pub(super) api: ApiVersion,
     pub(super) ttl: Option<Duration>,
-    /// `None` if the bytes are those held already.
+    /// `None` if the bytes equal those in the cache.
     pub(super) content: Option<ParsedResource>,
 }
 
-/// An invalid one.
+/// An invalid resource of a response.
 #[derive(Debug)]
-pub(super) struct Rejected {
+pub(super) struct InvalidResource {
     pub(super) invalid: Invalid,
     pub(super) version: VersionText,
 }
 
-/// A resource as either variant of the protocol has it.
-struct Element {
+/// A resource before validation, in the form that both protocol variants share.
+struct UnparsedResource {
     name: Option<String>,
     aliases: Vec<String>,
     version: VersionText,
@@ -82,8 +99,8 @@ struct Element {
     body: Option<Any>,
 }
 
-impl Element {
-    fn wrapped(wrapper: Wrapper, version: VersionText) -> Self {
+impl UnparsedResource {
+    fn from_wrapper(wrapper: Wrapper, version: VersionText) -> Self {
         Self {
             name: Some(wrapper.name).filter(|name| !name.is_empty()),
             aliases: wrapper.aliases,
@@ -93,12 +110,13 @@ impl Element {
         }
     }
 
-    /// Takes a resource out of the wrapper that it may come in (client feature `xds.config.resource-in-sotw`).
-    fn of_full_state(any: Any, version: &VersionText) -> Result<Self, Invalid> {
+    /// Makes one from an element of a SotW response, and removes its wrapper if it has one.
+    fn from_sotw(any: Any, version: &VersionText) -> Result<Self, Invalid> {
         let message = any.type_url.rsplit('/').next().unwrap_or_default();
+        // Client feature `xds.config.resource-in-sotw`: a SotW resource may come in a `Resource` wrapper (C-83).
         if WRAPPERS.contains(&message) {
             let wrapper = Wrapper::decode(any.value)?;
-            return Ok(Self::wrapped(wrapper, version.clone()));
+            return Ok(Self::from_wrapper(wrapper, version.clone()));
         }
         Ok(Self {
             name: None,
@@ -110,56 +128,65 @@ impl Element {
     }
 }
 
-/// A valid resource, by itself.
-struct Found {
+/// Result of parsing one valid resource.
+struct Parsed {
     name: Arc<str>,
     api: ApiVersion,
-    /// `None` if it is held already.
+    /// `None` if the bytes equal those in the cache.
     content: Option<ParsedResource>,
 }
 
-impl Judge<'_> {
-    /// Judges every resource on its own: a bad one does not spoil the others (gRFC A46).
-    pub(super) fn full_state(&self, version: &str, resources: Vec<Any>) -> Judged {
-        let (mut judged, version) = (Judged::of(self.names), VersionText::from(version));
+impl ResponseValidator<'_> {
+    /// Validates the resources of a SotW response. `version` is that of the response.
+    pub(super) fn validate_sotw(&self, version: &str, resources: Vec<Any>) -> ValidatedResponse {
+        let mut validated = ValidatedResponse::new(self.name_syntax);
+        let version = VersionText::from(version);
         for (index, any) in resources.into_iter().enumerate() {
-            match Element::of_full_state(any, &version) {
-                Ok(element) => self.element(index, element, &mut judged),
-                Err(invalid) => judged.reject(index, version.clone(), invalid),
+            match UnparsedResource::from_sotw(any, &version) {
+                Ok(unparsed) => self.validate(index, unparsed, &mut validated),
+                Err(invalid) => validated.add_invalid(index, version.clone(), invalid),
             }
         }
-        judged
+        validated
     }
 
-    /// The same for differences, where each resource has a version of its own.
-    pub(super) fn difference(&self, resources: Vec<Wrapper>) -> Judged {
-        let mut judged = Judged::of(self.names);
+    /// Validates the resources of a delta response, where each resource has its own version.
+    pub(super) fn validate_delta(&self, resources: Vec<Wrapper>) -> ValidatedResponse {
+        let mut validated = ValidatedResponse::new(self.name_syntax);
         for (index, mut wrapper) in resources.into_iter().enumerate() {
             let version = VersionText::from(&*std::mem::take(&mut wrapper.version));
-            self.element(index, Element::wrapped(wrapper, version), &mut judged);
+            let unparsed = UnparsedResource::from_wrapper(wrapper, version);
+            self.validate(index, unparsed, &mut validated);
         }
-        judged
+        validated
     }
 
-    fn element(&self, index: usize, element: Element, judged: &mut Judged) {
-        let version = element.version.clone();
-        let found = match (&element.body, &element.name) {
-            (Some(any), name) => self.resource(name.as_deref(), any, judged),
-            (None, Some(name)) => return judged.without_body(name, &element),
+    fn validate(
+        &self,
+        index: usize,
+        unparsed: UnparsedResource,
+        validated: &mut ValidatedResponse,
+    ) {
+        let version = unparsed.version.clone();
+        let parsed = match (&unparsed.body, &unparsed.name) {
+            (Some(any), name) => self.parse(name.as_deref(), any, validated),
+            (None, Some(name)) => return validated.add_without_body(name, &unparsed),
             (None, None) => Err(Invalid::new("must be set").at("resource")),
         };
-        match found {
-            Ok(found) => judged.accept(self.duplicates, found, element),
-            Err(invalid) => judged.reject(index, version, invalid),
+        // gRFC A46: an invalid resource does not affect the others (C-81).
+        match parsed {
+            Ok(parsed) => validated.add_valid(self.duplicates, parsed, unparsed),
+            Err(invalid) => validated.add_invalid(index, version, invalid),
         }
     }
 
-    fn resource(
+    fn parse(
         &self,
         wrapped_name: Option<&str>,
         any: &Any,
-        judged: &mut Judged,
-    ) -> Result<Found, Invalid> {
+        validated: &mut ValidatedResponse,
+    ) -> Result<Parsed, Invalid> {
+        // gRFC A30: v2 and v3 type URLs are accepted alike, whatever version the stream has (C-55).
         let Some((found, api)) = ResourceType::from_type_url(&any.type_url) else {
             return Err(Invalid::new("must not be empty").at("type_url"));
         };
@@ -168,128 +195,132 @@ impl Judge<'_> {
             let rule = format!("must be a {expected}, not a {found}");
             return Err(Invalid::new(rule).at("type_url"));
         }
-        // A name that can be told without decoding the whole spares us that when nothing changed.
+        // Reading the name alone is cheap, and an unchanged resource needs no more than that.
         let name =
             wrapped_name.map_or_else(|| own_name(&any.value), |name| Ok(Cow::Borrowed(name)))?;
-        let name = self.names.spelling(&name);
-        let held = self.cache.held(self.resource_type, &name);
-        if let Some((name, held)) = held
-            && held.resource.value() == any.value
+        let name = self.name_syntax.spelling(&name);
+        let cached = self.cache.resource(self.resource_type, &name);
+        if let Some((name, cached)) = cached
+            && cached.resource.value() == any.value
         {
-            judged.unchanged += 1;
-            return Ok(Found {
+            // Bytes that equal the cached ones are acknowledged, but not parsed, and watchers get no event (C-86).
+            validated.unchanged += 1;
+            return Ok(Parsed {
                 name: Arc::clone(name),
                 api,
                 content: None,
             });
         }
-        // Of either version: fields have kept their numbers, and those that v3 has given up count as unset (gRFC A30).
-        judged.decoded += self.types.len(self.resource_type) as u64;
-        let read = self.types.read(self.resource_type, &any.value);
-        let read = read.map_err(|mut invalid| {
+        // gRFC A30: v2 bytes are read as v3. Field numbers are the same, and fields that v3 removed count as unset (C-57, C-58).
+        validated.decoded += self.parsers.len(self.resource_type) as u64;
+        let resource = self.parsers.parse(self.resource_type, &any.value);
+        let resource = resource.map_err(|mut invalid| {
             if !name.is_empty() {
                 invalid.name = Some(Arc::from(&*name));
             }
             invalid
         })?;
         if name.is_empty() {
-            let rule = "must have a name, or be wrapped in a ParsedResource that has one";
+            let rule = "must have a name, or be wrapped in a Resource that has one";
             return Err(Invalid::new(rule));
         }
-        let name = held.map_or_else(|| name.into(), |(name, _)| Arc::clone(name));
-        Ok(Found {
+        let name = cached.map_or_else(|| name.into(), |(name, _)| Arc::clone(name));
+        Ok(Parsed {
             name,
             api,
-            content: Some(read),
+            content: Some(resource),
         })
     }
 }
 
-/// The rule and where it is broken, without the name that the error's own text has already.
+/// Returns the rule and the field of an error, without the resource name.
 pub(super) fn without_name(invalid: &Invalid) -> String {
     let mut invalid = invalid.clone();
     invalid.name = None;
     invalid.to_string()
 }
 
-/// `None` for one that is negative or out of bounds.
+/// Reads a duration; `None` if it is negative or out of range.
 fn duration(proto: &discovery::Duration) -> Option<Duration> {
     let seconds = u64::try_from(proto.seconds).ok()?;
     let nanos = u32::try_from(proto.nanos).ok()?;
     Some(Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos.into())))
 }
 
-impl Judged {
-    fn of(spelling: NameSyntax) -> Self {
+impl ValidatedResponse {
+    fn new(name_syntax: NameSyntax) -> Self {
         Self {
-            spelling,
+            name_syntax,
             ..Self::default()
         }
     }
 
-    fn accept(
+    fn add_valid(
         &mut self,
         duplicates: Duplicates,
-        Found { name, api, content }: Found,
-        element: Element,
+        Parsed { name, api, content }: Parsed,
+        unparsed: UnparsedResource,
     ) {
         let first = self.names.insert(Arc::clone(&name));
+        // The protocol forbids duplicates; gRPC does not check, so the check is an option (C-82, DEC-4).
         if !first && duplicates == Duplicates::Reject {
-            let twice = Invalid::new("is in the response twice");
-            return self.twice.push(twice.of(&name));
+            let duplicate = Invalid::new("is in the response twice");
+            return self.duplicates.push(duplicate.of(&name));
         }
-        self.accepted.push(Accepted {
+        self.valid.push(ValidResource {
             name,
-            aliases: element.aliases.into_iter().map(Arc::from).collect(),
-            version: element.version,
+            aliases: unparsed.aliases.into_iter().map(Arc::from).collect(),
+            version: unparsed.version,
             api,
-            ttl: element.ttl,
+            ttl: unparsed.ttl,
             content,
         });
     }
 
-    fn reject(&mut self, index: usize, version: VersionText, invalid: Invalid) {
+    fn add_invalid(&mut self, index: usize, version: VersionText, invalid: Invalid) {
+        // gRFC A46: an invalid resource is present, not deleted (C-104).
         self.names.extend(invalid.name.clone());
+        // gRFC A46: the NACK has the index of a resource whose name is unknown (C-84).
         let invalid = match invalid.name {
             None => invalid.at_index("resources", index),
             Some(_) => invalid,
         };
-        self.rejected.push(Rejected { invalid, version });
+        self.invalid.push(InvalidResource { invalid, version });
     }
 
-    /// A sign of life of what was sent before; or, where it says under which alias it was asked for, that there is none
-    /// (as Envoy's VHDS has it).
-    fn without_body(&mut self, name: &str, element: &Element) {
-        let name: Arc<str> = self.spelling.spelling(name).into();
+    /// Adds a resource without a body: a heartbeat, or the report that no resource exists for an alias.
+    fn add_without_body(&mut self, name: &str, unparsed: &UnparsedResource) {
+        let name: Arc<str> = self.name_syntax.spelling(name).into();
         self.names.insert(Arc::clone(&name));
-        if element.ttl.is_none() && !element.aliases.is_empty() {
-            let aliases = element
+        // Envoy's VHDS: aliases without a body and without a TTL mean that no virtual host matches them.
+        if unparsed.ttl.is_none() && !unparsed.aliases.is_empty() {
+            let aliases = unparsed
                 .aliases
                 .iter()
                 .map(|alias| Arc::from(alias.as_str()));
-            return self.nothing_by_alias.extend(aliases);
+            return self.missing_aliases.extend(aliases);
         }
-        self.heartbeats.push((name, element.ttl));
+        self.heartbeats.push((name, unparsed.ttl));
     }
 
-    /// Whether there is nothing in it but signs of life.
+    /// Returns whether the response has nothing but heartbeats.
     pub(super) fn is_heartbeat(&self) -> bool {
-        !self.heartbeats.is_empty() && self.accepted.is_empty() && self.rejected.is_empty()
+        !self.heartbeats.is_empty() && self.valid.is_empty() && self.invalid.is_empty()
     }
 
-    /// Whether there is a bad one whose name cannot be read: it may be any.
+    /// Returns whether the name of an invalid resource could not be read: then it may be any resource.
     pub(super) fn has_nameless(&self) -> bool {
-        self.rejected
+        self.invalid
             .iter()
-            .any(|rejected| rejected.invalid.name.is_none())
+            .any(|invalid| invalid.invalid.name.is_none())
     }
 
-    /// Takes over what the response says of single resources. Where it holds the resource too, that counts.
-    pub(super) fn report(&mut self, errors: Vec<ResourceError>) {
+    /// Adds the `resource_errors` of the response. A name that is also in `resources` keeps the resource (C-115).
+    pub(super) fn add_errors(&mut self, errors: Vec<ResourceError>) {
         for error in errors {
             let name = error
                 .resource_name
-                .map(|name| Arc::from(self.spelling.spelling(&name.name)));
+                .map(|name| Arc::from(self.name_syntax.spelling(&name.name)));
             let Some(name) = name else { continue };
             if self.names.insert(Arc::clone(&name)) {
                 let status = error.error_detail.unwrap_or_default();
@@ -298,29 +329,33 @@ impl Judged {
         }
     }
 
-    /// Whether the response says anything of the name: valid, invalid (C-104) or an error of the server's own.
-    pub(super) fn names(&self, name: &str) -> bool {
+    /// Returns whether the response mentions the name: as a valid or invalid resource (C-104), or in `resource_errors`.
+    pub(super) fn mentions(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// How many are invalid, or are there twice where that is forbidden.
-    pub(super) fn invalid(&self) -> usize {
-        self.rejected.len() + self.twice.len()
+    pub(super) fn summary(&self, resource_type: &ResourceType) -> ResponseSummary {
+        ResponseSummary {
+            resource_type: resource_type.clone(),
+            valid: self.valid.len(),
+            invalid: self.invalid.len() + self.duplicates.len(),
+            rejection: self.nack(resource_type),
+        }
     }
 
-    /// The detail of the NACK, if there is one: every bad resource and its reason, as far as servers can be expected to
-    /// take it.
-    pub(super) fn nack(&self, resource_type: &ResourceType) -> Option<String> {
-        let rejected = self.rejected.iter().map(|rejected| &rejected.invalid);
-        let mut faults = rejected.chain(&self.twice);
-        let mut text = format!("invalid {}: {}", resource_type.message(), faults.next()?);
-        for (index, fault) in faults.enumerate() {
-            if text.len() > MOST_NACK_BYTES {
-                let more = self.rejected.len() + self.twice.len() - index - 1;
+    /// Returns the text of the NACK, or `None` for an ACK: every invalid resource with its reason, up to
+    /// [`MAX_NACK_BYTES`].
+    fn nack(&self, resource_type: &ResourceType) -> Option<String> {
+        let invalid = self.invalid.iter().map(|invalid| &invalid.invalid);
+        let mut errors = invalid.chain(&self.duplicates);
+        let mut text = format!("invalid {}: {}", resource_type.message(), errors.next()?);
+        for (index, error) in errors.enumerate() {
+            if text.len() > MAX_NACK_BYTES {
+                let more = self.invalid.len() + self.duplicates.len() - index - 1;
                 text.push_str(&format!("; and {more} more"));
                 break;
             }
-            text.push_str(&format!("; {fault}"));
+            text.push_str(&format!("; {error}"));
         }
         Some(text)
     }

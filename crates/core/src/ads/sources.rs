@@ -1,59 +1,56 @@
-//! What sources without a stream say: a server that is polled, a file.
+//! Results of sources without a stream: a REST server that is polled, or a file.
 //!
-//! To the machine each is a server of full states whose stream is open for as long as it is wanted. What it brings
-//! comes by [`handle_response`](Client::handle_response); what a stream has no word for comes here.
+//! To the machine, each source is a SotW server whose stream is open for as long as names are subscribed. Its responses
+//! come by [`handle_response`](Client::handle_response). Results that a stream does not have come by the functions here.
 
-use super::cache::{FailedUpdate, Fault};
-use super::error::error;
-use super::{Client, ResponseSummary, ServerId, WatchErrorReason};
+use super::cache::{FailedUpdate, UpdateFailure};
+use super::client::Client;
+use super::error::{WatchErrorReason, error};
+use super::id::ServerId;
+use super::response::ResponseSummary;
 use crate::time::Instant;
 
 impl Client {
-    /// An attempt to ask the server failed; it will be asked again. What is held stays (C-268).
+    /// Handles a fetch that failed and will be repeated. Cached resources stay in use (C-268).
     pub fn handle_unanswered(&mut self, server: ServerId, cause: &str) {
-        // Silence means nothing while nobody answers.
+        // gRFC A57: the resource timeout does not run while the server is unreachable (C-95).
         self.cache.handle_closed(server);
-        self.lose(server, cause);
+        self.handle_unreachable(server, cause);
     }
 
-    /// The server says that nothing changed since its last answer (C-267).
+    /// Handles the report that nothing changed since the last response (C-267).
     pub fn handle_unchanged(&mut self, server: ServerId) {
-        self.channels.settle_on(&self.cache, server);
+        self.servers.handle_answered(&self.cache, server);
         self.cache.handle_current(server);
     }
 
-    /// The source has something to say, but not one resource can be made of it. What is held stays, and counts as
-    /// rejected until the source can be read again (C-264, C-268). Returns what that brought: whatever is in it, one that
-    /// is invalid.
+    /// Handles content of which no resource can be read. Cached resources stay in use.
+    ///
+    /// They count as NACKed until the source can be read again (C-264, C-268). Returns a summary with one invalid resource,
+    /// or `None` if nothing is subscribed.
     pub fn handle_unreadable(
         &mut self,
         now: Instant,
         server: ServerId,
         reason: &str,
     ) -> Option<ResponseSummary> {
-        self.channels.settle_on(&self.cache, server);
-        let channel = self.channels.get(server);
-        let resource_type = channel
+        self.servers.handle_answered(&self.cache, server);
+        let state = self.servers.get(server);
+        let resource_type = state
             .stream
-            .wanted()
+            .subscriptions()
             .next()
             .map(|(resource_type, _)| resource_type.clone());
-        for (resource_type, name) in channel.stream.wanted() {
+        for (resource_type, name) in state.stream.subscriptions() {
             let text = format!("cannot be read: {reason}");
-            let (from, node_id) = (&channel.server, &self.config.node.id);
-            let error = error(
-                from,
-                node_id,
-                WatchErrorReason::Invalid,
-                &text,
-                resource_type,
-                name,
-            );
+            let (from, node_id) = (&state.config, &self.config.node.id);
+            let class = WatchErrorReason::Invalid;
+            let error = error(from, node_id, class, &text, resource_type, name);
             let version = String::new();
-            let attempt = FailedUpdate { version, at: now };
-            let loss = from.loss_by_error(false);
+            let failure = UpdateFailure::Nacked(FailedUpdate { version, at: now });
+            let effect = from.effect_of_error(false);
             self.cache
-                .fail(resource_type, name, Fault::Rejected(attempt), error, loss);
+                .fail(resource_type, name, failure, error, effect);
         }
         resource_type.map(|resource_type| ResponseSummary {
             resource_type,

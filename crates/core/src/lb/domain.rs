@@ -1,22 +1,27 @@
-//! Which virtual host serves an authority.
+//! Domain patterns of virtual hosts.
 
-use crate::resource::VirtualHost;
-
-/// A pattern of authorities; case does not count.
+/// Pattern of authorities. Case is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Domain {
     /// `a.example`
     Exact(Box<str>),
-    /// `*.example`: what stands for `*` is not empty.
+    /// `*.example`; the part that `*` matches is not empty.
     Suffix(Box<str>),
-    /// `a.*`: what stands for `*` is not empty.
+    /// `a.*`; the part that `*` matches is not empty.
     Prefix(Box<str>),
     /// `*`
     Any,
 }
 
+/// How well a domain matches an authority; the greater, the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct DomainRank {
+    class: u8,
+    len: usize,
+}
+
 impl Domain {
-    /// Reads a pattern; `None` if it has a `*` that is neither its beginning nor its end, or more than one.
+    /// Parses a pattern; `None` if it has more than one `*`, or one that is neither its first nor its last character.
     #[must_use]
     pub fn parse(pattern: &str) -> Option<Self> {
         let pattern = pattern.to_ascii_lowercase();
@@ -33,39 +38,20 @@ impl Domain {
         }
     }
 
-    /// How well `authority` (in lower case) fits, if it does: exact before suffix before prefix before any, longer
-    /// before shorter (gRFC A27).
-    fn fit(&self, authority: &str) -> Option<(u8, usize)> {
-        let partial = |pattern: &str, fits: bool| fits && authority.len() > pattern.len();
+    /// Returns the rank of the match with `authority` (in lower case), or `None` if the domain does not match.
+    pub(crate) fn rank(&self, authority: &str) -> Option<DomainRank> {
+        let partial = |pattern: &str, matches: bool| matches && authority.len() > pattern.len();
+        let rank = |class, len| DomainRank { class, len };
+        // gRFC A27: exact before suffix before prefix before `*`; of two of one class, the longer one.
         match self {
-            Self::Exact(name) => (**name == *authority).then_some((3, name.len())),
+            Self::Exact(name) => (**name == *authority).then_some(rank(3, name.len())),
             Self::Suffix(end) => {
-                partial(end, authority.ends_with(&**end)).then_some((2, end.len()))
+                partial(end, authority.ends_with(&**end)).then_some(rank(2, end.len()))
             }
             Self::Prefix(start) => {
-                partial(start, authority.starts_with(&**start)).then_some((1, start.len()))
+                partial(start, authority.starts_with(&**start)).then_some(rank(1, start.len()))
             }
-            Self::Any => Some((0, 0)),
+            Self::Any => Some(rank(0, 0)),
         }
     }
-}
-
-/// The virtual host whose domains fit an authority best; the first of those that fit alike.
-#[must_use]
-pub fn choose_virtual_host(hosts: &[VirtualHost], authority: &str) -> Option<usize> {
-    let authority = authority.to_ascii_lowercase();
-    let mut best = None;
-    for (index, host) in hosts.iter().enumerate() {
-        let fit = host
-            .domains
-            .iter()
-            .filter_map(|domain| domain.fit(&authority))
-            .max();
-        match (fit, best) {
-            (Some(fit), Some((least, _))) if fit <= least => {}
-            (Some(fit), _) => best = Some((fit, index)),
-            (None, _) => {}
-        }
-    }
-    best.map(|(_, index)| index)
 }

@@ -1,73 +1,74 @@
-//! Which requests a route is for (gRFC A28, A63).
+//! Matching of requests to routes (gRFC A28, A63).
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use regex::Regex;
 
-use super::{PerMillion, Text};
+use super::chance::PerMillion;
+use super::text::Text;
 
-/// The headers of a request, as a route sees them.
+/// Headers of a request, as routes see them.
 pub trait Headers {
-    /// The value of a header, given in lower case; several values are joined by commas. `None` if there is none, or
-    /// it is no text.
+    /// Returns the value of a header whose name is in lower case. Several values are joined by commas. `None` if the header is
+    /// absent, or its value is no text.
     fn get(&self, name: &str) -> Option<Cow<'_, str>>;
 }
 
-/// Which requests: all parts must match.
+/// Matcher of requests: path, headers and fraction must all match.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteMatcher {
-    /// By path.
+    /// Condition on the path.
     pub path: PathMatcher,
-    /// By headers.
+    /// Conditions on headers.
     pub headers: Vec<HeaderMatcher>,
-    /// And of those, how many.
+    /// Share of the matching requests that the route takes; all without one.
     pub fraction: Option<PerMillion>,
 }
 
-/// Which paths, such as `/pkg.Service/Method`.
+/// Condition on a path such as `/pkg.Service/Method`.
 #[derive(Debug, Clone)]
 pub enum PathMatcher {
-    /// Those that begin so.
+    /// The path begins with the text.
     Prefix(Text),
-    /// This one.
+    /// The path equals the text.
     Exact(Text),
-    /// Those that match as a whole.
+    /// The whole path matches the expression.
     Regex(Regex),
 }
 
-/// Which values of a header.
+/// Condition on a header.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeaderMatcher {
-    /// The header's name, in lower case.
+    /// Name of the header, in lower case.
     pub name: Box<str>,
-    /// Which values.
+    /// Condition on the value.
     pub matching: HeaderMatch,
-    /// The others instead. A header that is not there still does not match (C-225).
+    /// Whether the condition is inverted. An absent header does not match either way (C-225).
     pub invert: bool,
 }
 
-/// Which values.
+/// Condition on the value of a header.
 #[derive(Debug, Clone)]
 pub enum HeaderMatch {
-    /// This one.
+    /// The value equals the text.
     Exact(Text),
-    /// Those that match as a whole.
+    /// The whole value matches the expression.
     Regex(Regex),
-    /// Whole numbers from `start` to below `end`.
+    /// The value is an integer from `start` to below `end`.
     Range(Range<i64>),
-    /// Any, or (`false`) none at all.
+    /// The header is present (`true`) or absent (`false`).
     Present(bool),
-    /// Those that begin so.
+    /// The value begins with the text.
     Prefix(Text),
-    /// Those that end so.
+    /// The value ends with the text.
     Suffix(Text),
-    /// Those that hold this.
+    /// The value contains the text.
     Contains(Text),
 }
 
 impl RouteMatcher {
-    /// Whether the request is one of them. `random` is drawn from only when all else matches.
+    /// Returns whether a request matches. `random` is called only if path and headers match.
     pub fn matches(
         &self,
         path: &str,
@@ -83,8 +84,8 @@ impl RouteMatcher {
 impl PathMatcher {
     fn matches(&self, path: &str) -> bool {
         match self {
-            Self::Prefix(prefix) => prefix.begins(path),
-            Self::Exact(exact) => exact.is(path),
+            Self::Prefix(prefix) => prefix.is_prefix_of(path),
+            Self::Exact(exact) => exact.equals(path),
             Self::Regex(regex) => regex.is_match(path),
         }
     }
@@ -94,13 +95,13 @@ impl HeaderMatcher {
     fn matches(&self, headers: &(impl Headers + ?Sized)) -> bool {
         match (&self.matching, self.value(headers)) {
             (HeaderMatch::Present(present), value) => (value.is_some() == *present) != self.invert,
+            // gRFC A28: only `present_match` can match an absent header (C-225).
             (_, None) => false,
             (matching, Some(value)) => matching.matches(&value) != self.invert,
         }
     }
 
-    /// Binary headers count as absent; the content type is always gRPC's, though a stack may add it only later; the
-    /// transport's own headers are not there (gRFC A28).
+    /// Returns the value that the header has for matching.
     fn value<'a>(&self, headers: &'a (impl Headers + ?Sized)) -> Option<Cow<'a, str>> {
         const TRANSPORT: [&str; 6] = [
             "te",
@@ -111,8 +112,11 @@ impl HeaderMatcher {
             "host",
         ];
         match &*self.name {
+            // gRFC A28: the content type is always gRPC's, even if the stack adds it later.
             "content-type" => Some(Cow::Borrowed("application/grpc")),
+            // gRFC A28: binary headers and pseudo-headers count as absent.
             name if name.ends_with("-bin") || name.starts_with(':') => None,
+            // gRFC A28: headers of the transport are not visible to routes.
             name if TRANSPORT.contains(&name) => None,
             name => headers.get(name),
         }
@@ -122,20 +126,20 @@ impl HeaderMatcher {
 impl HeaderMatch {
     fn matches(&self, value: &str) -> bool {
         match self {
-            Self::Exact(text) => text.is(value),
+            Self::Exact(text) => text.equals(value),
             Self::Regex(regex) => regex.is_match(value),
             Self::Range(range) => value
                 .parse()
                 .is_ok_and(|number: i64| range.contains(&number)),
             Self::Present(present) => *present,
-            Self::Prefix(text) => text.begins(value),
-            Self::Suffix(text) => text.ends(value),
-            Self::Contains(text) => text.is_in(value),
+            Self::Prefix(text) => text.is_prefix_of(value),
+            Self::Suffix(text) => text.is_suffix_of(value),
+            Self::Contains(text) => text.is_part_of(value),
         }
     }
 }
 
-/// Expressions are equal when they are spelled alike.
+/// Regular expressions are equal if their texts are.
 impl PartialEq for PathMatcher {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -146,7 +150,7 @@ impl PartialEq for PathMatcher {
     }
 }
 
-/// Expressions are equal when they are spelled alike.
+/// Regular expressions are equal if their texts are.
 impl PartialEq for HeaderMatch {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

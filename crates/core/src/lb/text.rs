@@ -1,6 +1,6 @@
-//! Comparing texts with or without case.
+//! String comparison with or without case.
 
-/// A text to compare with; ASCII case counts or does not.
+/// Text to compare strings with, with or without ASCII case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     text: Box<str>,
@@ -8,7 +8,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// The text, and whether case is ignored in comparisons.
+    /// Makes a text; `ignore_case` is for ASCII letters.
     #[must_use]
     pub fn new(text: &str, ignore_case: bool) -> Self {
         Self {
@@ -17,23 +17,23 @@ impl Text {
         }
     }
 
-    pub(super) fn is(&self, other: &str) -> bool {
+    pub(super) fn equals(&self, other: &str) -> bool {
         self.same(other.as_bytes())
     }
 
-    pub(super) fn begins(&self, other: &str) -> bool {
+    pub(super) fn is_prefix_of(&self, other: &str) -> bool {
         other
             .as_bytes()
             .get(..self.text.len())
             .is_some_and(|start| self.same(start))
     }
 
-    pub(super) fn ends(&self, other: &str) -> bool {
+    pub(super) fn is_suffix_of(&self, other: &str) -> bool {
         let start = other.len().checked_sub(self.text.len());
         start.is_some_and(|start| self.same(&other.as_bytes()[start..]))
     }
 
-    pub(super) fn is_in(&self, other: &str) -> bool {
+    pub(super) fn is_part_of(&self, other: &str) -> bool {
         match self.ignore_case {
             false => other.contains(&*self.text),
             true => {

@@ -1,18 +1,18 @@
-//! A choice by weight.
+//! Choice by weight.
 
 use super::chance::scale;
 
 /// Items with weights, of which a random number chooses one.
 ///
-/// [`Weighted::new`] is the only way to make one, so the bounds are always ascending, and none is empty.
+/// [`Weighted::new`] is the only constructor, so there is at least one item and the bounds are ascending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weighted<T> {
-    /// Where each item's share ends, and the item.
+    /// Items, each with the end of its share.
     bounds: Box<[(u64, T)]>,
 }
 
 impl<T> Weighted<T> {
-    /// `None` when no item has a weight above zero. Items with a weight of zero are left out.
+    /// Makes a choice of items with their weights; `None` if no weight is above zero. Items of weight zero are left out.
     #[must_use]
     pub fn new(items: impl IntoIterator<Item = (u32, T)>) -> Option<Self> {
         let mut end = 0;
@@ -27,7 +27,7 @@ impl<T> Weighted<T> {
         (!bounds.is_empty()).then_some(Self { bounds })
     }
 
-    /// One item: each for its share of all `random` numbers.
+    /// Returns the item in whose share a uniform `random` number falls.
     #[must_use]
     pub fn pick(&self, random: u64) -> &T {
         let last = self.bounds.len() - 1;
@@ -36,7 +36,7 @@ impl<T> Weighted<T> {
         &self.bounds[index.min(last)].1
     }
 
-    /// Every item, in order.
+    /// Returns all items, in order.
     pub fn items(&self) -> impl ExactSizeIterator<Item = &T> {
         self.bounds.iter().map(|(_, item)| item)
     }

@@ -1,4 +1,4 @@
-//! The counters. RPCs write them with single atomic operations; a report reads what came since the last.
+//! Counters of RPCs. An RPC writes them with single atomic operations; a report has the counts since the report before.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,89 +9,88 @@ use envoy_types::pb::envoy::config::endpoint::v3::cluster_stats::DroppedRequests
 use envoy_types::pb::envoy::config::endpoint::v3::{ClusterStats, UpstreamLocalityStats};
 use oxds_types::orca::OrcaLoadReport;
 
-use super::metrics::{MetricSelection, Metrics};
-use crate::resource::LocalityId;
+use super::metrics::MetricSums;
+use crate::resource::{LocalityId, MetricSelection};
 
-/// The counters of one cluster.
+/// Counters of one cluster.
 ///
-/// Its localities and categories are found under a lock, once, when a configuration is put into use; what is found is
-/// counted on without one.
+/// Localities and drop categories are looked up under a lock, once per configuration. Counting on them takes no lock.
 #[derive(Debug, Default)]
 pub struct ClusterLoad {
-    places: Mutex<BTreeMap<LocalityId, Place>>,
+    localities: Mutex<BTreeMap<LocalityId, TrackedLocality>>,
     categories: Mutex<BTreeMap<Arc<str>, Arc<DropCount>>>,
-    /// Dropped for no category's sake (C-138).
+    /// Drops without a category (C-138).
     uncategorized: DropCount,
 }
 
-/// A locality, and how much of it has been reported.
+/// A locality with the counts that were reported.
 #[derive(Debug, Default)]
-struct Place {
+struct TrackedLocality {
     load: Arc<LocalityLoad>,
-    reported: Counts,
+    reported: RequestCounts,
 }
 
-/// The counters of one locality of a cluster.
+/// Counters of one locality of a cluster.
 #[derive(Debug, Default)]
 pub struct LocalityLoad {
-    // Since the beginning; a report is a difference.
+    // Totals; a report has the difference from the report before.
     begun: AtomicU64,
     succeeded: AtomicU64,
     failed: AtomicU64,
-    /// As of now. A counter of its own: what has begun less what has ended, read one after the other, would be off by all
-    /// that happened in between.
+    /// RPCs in progress. This has its own counter: the difference of starts and ends, read one after the other, would be
+    /// wrong by everything that happened in between.
     in_progress: AtomicU64,
-    metrics: Metrics,
+    metrics: MetricSums,
 }
 
-/// RPCs that were dropped.
+/// Counter of dropped RPCs.
 #[derive(Debug, Default)]
 pub struct DropCount(AtomicU64);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Counts {
+struct RequestCounts {
     begun: u64,
     succeeded: u64,
     failed: u64,
 }
 
 impl ClusterLoad {
-    /// The counters of a locality; the empty one is that of clusters without localities (C-145).
+    /// Returns the counters of a locality. Clusters without localities use the empty id (C-145).
     #[must_use]
     pub fn locality(&self, id: &LocalityId) -> Arc<LocalityLoad> {
-        let mut places = lock(&self.places);
-        Arc::clone(&places.entry(id.clone()).or_default().load)
+        let mut localities = lock(&self.localities);
+        Arc::clone(&localities.entry(id.clone()).or_default().load)
     }
 
-    /// The counter of a category of drops (gRFC A27).
+    /// Returns the counter of a drop category (gRFC A27).
     #[must_use]
     pub fn category(&self, name: &Arc<str>) -> Arc<DropCount> {
         let mut categories = lock(&self.categories);
         Arc::clone(categories.entry(Arc::clone(name)).or_default())
     }
 
-    /// The counter of drops that have no category: by circuit breakers (gRFC A32).
+    /// Returns the counter of drops without a category, such as those by circuit breakers (gRFC A32).
     #[must_use]
     pub fn uncategorized(&self) -> &DropCount {
         &self.uncategorized
     }
 
-    /// Whether there is something that no report has told.
-    pub(super) fn is_untold(&self) -> bool {
-        let places = lock(&self.places);
+    /// Returns whether there are counts that were not reported.
+    pub(super) fn has_unreported(&self) -> bool {
+        let localities = lock(&self.localities);
         let categories = lock(&self.categories);
-        places.values().any(Place::is_untold)
-            || categories.values().any(|drops| drops.is_untold())
-            || self.uncategorized.is_untold()
+        localities.values().any(TrackedLocality::has_unreported)
+            || categories.values().any(|drops| drops.has_unreported())
+            || self.uncategorized.has_unreported()
     }
 
-    /// What came since the last call. Localities without any are left out; those that nobody counts on any more, too,
-    /// from the next time on.
+    /// Returns the counts since the last call. Localities without counts are left out; localities that no configuration uses
+    /// any more are removed after this call.
     pub(super) fn take(&self) -> ClusterStats {
         let mut upstream_locality_stats = Vec::new();
-        lock(&self.places).retain(|id, place| {
-            let is_used = Arc::strong_count(&place.load) > 1;
-            upstream_locality_stats.extend(place.take(id));
+        lock(&self.localities).retain(|id, locality| {
+            let is_used = Arc::strong_count(&locality.load) > 1;
+            upstream_locality_stats.extend(locality.take(id));
             is_used
         });
         let mut dropped_requests = Vec::new();
@@ -116,8 +115,8 @@ impl ClusterLoad {
     }
 }
 
-impl Place {
-    fn is_untold(&self) -> bool {
+impl TrackedLocality {
+    fn has_unreported(&self) -> bool {
         self.load.counts() != self.reported
     }
 
@@ -144,35 +143,35 @@ impl Place {
 }
 
 impl LocalityLoad {
-    /// An RPC begins. One of [`succeed`](Self::succeed) and [`fail`](Self::fail) must follow.
+    /// Counts the start of an RPC. [`succeed`](Self::succeed) or [`fail`](Self::fail) must follow.
     pub fn begin(&self) {
         self.begun.fetch_add(1, Ordering::Relaxed);
         self.in_progress.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One that began has ended well.
+    /// Counts the successful end of an RPC.
     pub fn succeed(&self) {
-        // Whoever sees this end sees its beginning: no report has more ends than beginnings.
+        // Release: a reader that sees this end also sees the start, so no report has more ends than starts.
         self.succeeded.fetch_add(1, Ordering::Release);
         self.in_progress.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// One that began has ended otherwise: with an error, or given up.
+    /// Counts the end of an RPC that failed or was cancelled.
     pub fn fail(&self) {
         self.failed.fetch_add(1, Ordering::Release);
         self.in_progress.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// What a backend said of itself at the end of an RPC (gRFC A64).
+    /// Adds the metrics that a backend reported at the end of an RPC (gRFC A64).
     pub fn record(&self, selection: &MetricSelection, report: &OrcaLoadReport) {
         self.metrics.add(selection, report);
     }
 
-    fn counts(&self) -> Counts {
-        // The ends first; see `succeed`.
+    fn counts(&self) -> RequestCounts {
+        // Ends are read before starts; see `succeed`.
         let succeeded = self.succeeded.load(Ordering::Acquire);
         let failed = self.failed.load(Ordering::Acquire);
-        Counts {
+        RequestCounts {
             begun: self.begun.load(Ordering::Relaxed),
             succeeded,
             failed,
@@ -181,12 +180,12 @@ impl LocalityLoad {
 }
 
 impl DropCount {
-    /// An RPC was dropped.
+    /// Counts a dropped RPC.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn is_untold(&self) -> bool {
+    fn has_unreported(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 
@@ -196,7 +195,7 @@ impl DropCount {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while holding it; if it did, the maps would still be whole.
+    // No code panics while it holds the lock; after a panic the maps would still be complete.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -204,20 +203,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// Given RPCs that begin and end on other threads; when reports are taken meanwhile; then no report has more ends
-    /// than beginnings, and together they tell each RPC once.
+    /// Given RPCs that start and end on other threads; when reports are taken meanwhile; then no report has more ends than
+    /// starts, and together they have each RPC once.
     #[test]
-    fn c136_reports_that_are_taken_under_load_lose_nothing() {
+    fn c136_reports_under_load_count_each_rpc_once() {
         const EACH: u64 = 20_000;
         let cluster = ClusterLoad::default();
         let load = cluster.locality(&LocalityId::default());
         let mut sums = [0; 3];
         let mut add = |stats: ClusterStats| {
-            for place in stats.upstream_locality_stats {
-                sums[0] += place.total_issued_requests;
-                sums[1] += place.total_successful_requests;
-                sums[2] += place.total_error_requests;
-                assert!(place.total_requests_in_progress <= 2, "two at a time");
+            for locality in stats.upstream_locality_stats {
+                sums[0] += locality.total_issued_requests;
+                sums[1] += locality.total_successful_requests;
+                sums[2] += locality.total_error_requests;
+                assert!(locality.total_requests_in_progress <= 2, "two at a time");
             }
         };
         std::thread::scope(|scope| {
@@ -235,12 +234,12 @@ mod tests {
         });
         add(cluster.take());
         assert_eq!(sums, [2 * EACH, EACH, EACH]);
-        assert!(!cluster.is_untold());
+        assert!(!cluster.has_unreported());
     }
 
-    /// Given localities and categories that a configuration has given up; then they are told a last time, and forgotten.
+    /// Given localities and categories that no configuration uses any more; then they are reported once more, and removed.
     #[test]
-    fn what_nobody_counts_on_is_told_and_forgotten() {
+    fn unused_counters_are_reported_once_and_removed() {
         let cluster = ClusterLoad::default();
         let id = LocalityId {
             region: "gone".into(),
@@ -254,7 +253,7 @@ mod tests {
         let last = cluster.take();
         assert_eq!(last.upstream_locality_stats[0].total_error_requests, 1);
         assert_eq!(last.dropped_requests[0].dropped_count, 1);
-        assert!(lock(&cluster.places).is_empty());
+        assert!(lock(&cluster.localities).is_empty());
         assert!(lock(&cluster.categories).is_empty());
     }
 }

@@ -1,6 +1,5 @@
-//! What backends say of themselves at the end of an RPC (ORCA), summed up for load reports (gRFC A64, A85).
+//! Sums of the metrics that backends report at the end of RPCs (ORCA), for load reports (gRFC A64, A85).
 
-use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,114 +8,41 @@ use envoy_types::pb::envoy::config::endpoint::v3::{
 };
 use oxds_types::orca::OrcaLoadReport;
 
-/// What named metrics are called in a list of metrics, and in reports (gRFC A85).
-const NAMED: &str = "named_metrics.";
-/// Names of metrics that are kept of a locality: far more than a backend has, and a bound for one that makes them up.
-const MOST_NAMED: usize = 256;
+use crate::resource::{MetricSelection, NAMED_PREFIX};
 
-/// Which metrics are reported: a cluster's `lrs_report_endpoint_metrics` (gRFC A85). None, by default.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct MetricSelection {
-    cpu: bool,
-    mem: bool,
-    application: bool,
-    named: Named,
-}
+/// Number of named metrics per locality: far more than a backend has, and a bound for one that makes names up.
+const MAX_NAMED: usize = 256;
 
-/// Which of the metrics whose names are a backend's own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Named {
-    /// These.
-    Only(BTreeSet<String>),
-    /// All of them.
-    All,
-    /// All of them, under their bare names.
-    AllBare,
-}
-
-impl Default for Named {
-    fn default() -> Self {
-        Self::Only(BTreeSet::new())
-    }
-}
-
-impl MetricSelection {
-    /// Reads a list such as `cpu_utilization`, `named_metrics.*`, `named_metrics.queue`. What is unknown is passed over.
-    #[must_use]
-    pub fn new<'a>(list: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut selection = Self::default();
-        for entry in list {
-            match entry {
-                "cpu_utilization" => selection.cpu = true,
-                "mem_utilization" => selection.mem = true,
-                "application_utilization" => selection.application = true,
-                "named_metrics.*" => selection.named = Named::All,
-                _ => {
-                    if let (Some(name), Named::Only(names)) =
-                        (entry.strip_prefix(NAMED), &mut selection.named)
-                    {
-                        names.insert(name.to_owned());
-                    }
-                }
-            }
-        }
-        selection
-    }
-
-    /// Every named metric under its bare name, and nothing else, whatever the cluster lists: the rule before gRFC A85
-    /// (A64).
-    #[must_use]
-    pub fn every_named() -> Self {
-        Self {
-            named: Named::AllBare,
-            ..Self::default()
-        }
-    }
-
-    /// Whether none is: then reports of backends need not be read.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    fn has(&self, name: &str) -> bool {
-        match &self.named {
-            Named::Only(names) => names.contains(name),
-            Named::All | Named::AllBare => true,
-        }
-    }
-}
-
-/// The sums of one locality.
+/// Sums of one locality.
 #[derive(Debug, Default)]
-pub(super) struct Metrics {
+pub(super) struct MetricSums {
     cpu: Sum,
     mem: Sum,
     application: Sum,
-    prefixed: List,
-    bare: List,
+    prefixed: NamedSums,
+    unprefixed: NamedSums,
 }
 
-/// Values, and how many RPCs ended with one.
+/// Sum of a metric, and the number of RPCs that ended with a value.
 #[derive(Debug, Default)]
 struct Sum {
     count: AtomicU64,
-    /// The bits of a float.
+    /// Bits of an `f64`.
     total: AtomicU64,
 }
 
-/// Sums by name. It only grows, so that a name is found without a lock.
+/// Sums by name: a linked list that only grows, so that a name is found without a lock.
 #[derive(Debug, Default)]
-struct List(OnceLock<Box<Entry>>);
+struct NamedSums(OnceLock<Box<NamedSum>>);
 
 #[derive(Debug)]
-struct Entry {
+struct NamedSum {
     name: Box<str>,
     sum: Sum,
-    next: List,
+    next: NamedSums,
 }
 
-impl Metrics {
+impl MetricSums {
     pub(super) fn add(&self, selection: &MetricSelection, report: &OrcaLoadReport) {
         if selection.cpu {
             self.cpu.add(report.cpu_utilization);
@@ -127,18 +53,18 @@ impl Metrics {
         if selection.application {
             self.application.add(report.application_utilization);
         }
-        let list = match selection.named {
-            Named::AllBare => &self.bare,
-            Named::All | Named::Only(_) => &self.prefixed,
+        let list = match selection.is_unprefixed() {
+            true => &self.unprefixed,
+            false => &self.prefixed,
         };
         for (name, value) in &report.named_metrics {
-            if selection.has(name) {
+            if selection.has_named(name) {
                 list.add(name, *value);
             }
         }
     }
 
-    /// What came since the last call: the fields of metrics, and no others.
+    /// Returns the metrics since the last call; other fields are unset.
     pub(super) fn take(&self) -> UpstreamLocalityStats {
         let unnamed = |sum: &Sum| {
             let (count, total) = sum.take()?;
@@ -148,8 +74,8 @@ impl Metrics {
             })
         };
         let mut load_metric_stats = Vec::new();
-        self.prefixed.take(NAMED, &mut load_metric_stats);
-        self.bare.take("", &mut load_metric_stats);
+        self.prefixed.take(NAMED_PREFIX, &mut load_metric_stats);
+        self.unprefixed.take("", &mut load_metric_stats);
         UpstreamLocalityStats {
             cpu_utilization: unnamed(&self.cpu),
             mem_utilization: unnamed(&self.mem),
@@ -163,11 +89,11 @@ impl Metrics {
 impl Sum {
     fn add(&self, value: f64) {
         let add = |bits| Some((f64::from_bits(bits) + value).to_bits());
-        // Never `Err`: `add` always has a value.
+        // This cannot fail: `add` always returns a value.
         let _ = self
             .total
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        // Whoever counts an RPC finds its value. The reverse may be one report late; nothing is lost.
+        // Release: a reader that sees the count sees the value. A value may be in a report before its count; none is lost.
         self.count.fetch_add(1, Ordering::Release);
     }
 
@@ -177,13 +103,13 @@ impl Sum {
     }
 }
 
-impl List {
-    /// Adds to the name's sum. A name that was never seen is made room for once, while there is room.
+impl NamedSums {
+    /// Adds to the sum of a name. New names are added up to [`MAX_NAMED`]; further ones are ignored.
     fn add(&self, name: &str, value: f64) {
         let mut list = self;
-        for _ in 0..MOST_NAMED {
+        for _ in 0..MAX_NAMED {
             let entry = list.0.get_or_init(|| {
-                Box::new(Entry {
+                Box::new(NamedSum {
                     name: name.into(),
                     sum: Sum::default(),
                     next: Self::default(),
@@ -228,7 +154,7 @@ mod tests {
         }
     }
 
-    fn told(stats: &UpstreamLocalityStats) -> Vec<(String, u64, f64)> {
+    fn reported(stats: &UpstreamLocalityStats) -> Vec<(String, u64, f64)> {
         let named = stats.load_metric_stats.iter().map(|stats| {
             let count = stats.num_requests_finished_with_metric;
             (stats.metric_name.clone(), count, stats.total_metric_value)
@@ -248,10 +174,10 @@ mod tests {
         all
     }
 
-    /// Given a list of metrics; when two RPCs end with reports; then sums and counts of what is listed are told, named
-    /// ones with their prefix, and once.
+    /// Given a list of metrics; when two RPCs end with reports; then sums and counts of the listed metrics are reported once,
+    /// named ones with their prefix.
     #[test]
-    fn c143_what_the_cluster_lists_is_summed_and_nothing_else() {
+    fn c143_only_listed_metrics_are_summed() {
         let entry = |name: &str, count, total| (name.to_owned(), count, total);
         for (list, expected) in [
             (&[][..], vec![]),
@@ -273,34 +199,34 @@ mod tests {
         ] {
             let (selection, metrics) = (
                 MetricSelection::new(list.iter().copied()),
-                Metrics::default(),
+                MetricSums::default(),
             );
             assert_eq!(selection.is_empty(), list.is_empty());
             metrics.add(&selection, &report(&[("queue", 2.0)]));
             metrics.add(&selection, &report(&[("queue", 3.0), ("once", 7.0)]));
-            assert_eq!(told(&metrics.take()), expected, "{list:?}");
-            assert_eq!(told(&metrics.take()), [], "once");
+            assert_eq!(reported(&metrics.take()), expected, "{list:?}");
+            assert_eq!(reported(&metrics.take()), [], "once");
         }
     }
 
-    /// The rule of A64: all named ones, by their own names.
+    /// gRFC A64: all named metrics, without a prefix.
     #[test]
-    fn c143_before_a85_every_named_metric_was_told() {
-        let metrics = Metrics::default();
+    fn c143_a64_rule_reports_every_named_metric() {
+        let metrics = MetricSums::default();
         metrics.add(&MetricSelection::every_named(), &report(&[("queue", 2.0)]));
-        assert_eq!(told(&metrics.take()), [("queue".to_owned(), 1, 2.0)]);
+        assert_eq!(reported(&metrics.take()), [("queue".to_owned(), 1, 2.0)]);
     }
 
-    /// Given a backend that makes up names, memory is bounded.
+    /// Given a backend that makes up names; then memory is bounded.
     #[test]
-    fn c143_made_up_names_are_bounded() {
+    fn c143_number_of_named_metrics_is_bounded() {
         let (selection, metrics) = (
             MetricSelection::new(["named_metrics.*"]),
-            Metrics::default(),
+            MetricSums::default(),
         );
-        for name in 0..2 * MOST_NAMED {
+        for name in 0..2 * MAX_NAMED {
             metrics.add(&selection, &report(&[(&name.to_string(), 1.0)]));
         }
-        assert_eq!(metrics.take().load_metric_stats.len(), MOST_NAMED);
+        assert_eq!(metrics.take().load_metric_stats.len(), MAX_NAMED);
     }
 }

@@ -1,4 +1,4 @@
-//! The machine: one server's reports.
+//! Machine that reports load to one server.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,97 +10,100 @@ use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStat
 use oxds_types::discovery::{Duration as ProtoDuration, Node};
 
 use super::load::ClusterLoad;
-use super::orders::Orders;
-use super::{ClusterKey, SEND_ALL_CLUSTERS};
+use super::settings::{ClusterKey, ReportSettings};
 use crate::ads::Backoff;
 use crate::time::Instant;
 
-/// How long the last counts wait for a stream that can take them: Go's bound on the final report.
-const PARTING: Duration = Duration::from_secs(1);
+/// Client feature of a client that supports `send_all_clusters` (`lrs.proto`).
+pub const SEND_ALL_CLUSTERS: &str = "envoy.lrs.supports_send_all_clusters";
 
-/// What the driver is to do.
+/// Time for which the final report waits for a stream: the bound of grpc-go.
+const FINAL_REPORT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Next action of the driver on the LRS stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LrsTransmit {
     /// Connect and open a stream; then call `handle_opened`, as soon as requests can be written to it, or `handle_closed`.
     Open,
     /// Write this request to the stream.
     Request(Box<LoadStatsRequest>),
-    /// All is said: end the requests, and give the server a moment to read them before the connection is closed. How that
-    /// goes is not to be reported.
+    /// End the requests, and give the server time to read them before the connection is closed. Do not report the end of the
+    /// stream to the machine.
     Finish,
-    /// Close the stream and the connection, or give up opening them. Their end is not to be reported.
+    /// Close the stream and the connection, or give up opening them. Do not report their end to the machine.
     Close,
 }
 
-/// Reports the load of clusters to one server.
+/// Machine that reports the load of clusters to one server.
 ///
-/// Use it as all machines: after [`enter`](Self::enter), [`leave`](Self::leave) or a `handle_*` call, poll
+/// Drive it like all machines: after [`enter`](Self::enter), [`leave`](Self::leave) or a `handle_*` call, poll
 /// [`poll_transmit`](Self::poll_transmit) until it returns `None`, then arm one timer for
-/// [`poll_timeout`](Self::poll_timeout) and, when it fires, poll again: time alone makes reports due.
+/// [`poll_timeout`](Self::poll_timeout) and, when it fires, poll again: reports become due by time alone.
 #[derive(Debug)]
 pub struct Reporter {
     node: Node,
-    /// In use, or not yet told to the end.
-    clusters: BTreeMap<ClusterKey, Tracked>,
-    phase: Phase,
+    /// Clusters in use, and those whose final counts are unreported.
+    clusters: BTreeMap<ClusterKey, TrackedCluster>,
+    state: ReporterState,
     backoff: Backoff,
-    /// When the last use ended, until then its counts wait for a stream.
-    parting: Option<Instant>,
+    /// End of the wait for a stream that takes the final report; set when the last use ends.
+    final_report_until: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Tracked {
+struct TrackedCluster {
     load: Arc<ClusterLoad>,
     uses: usize,
-    /// What has not been told began here (C-137).
+    /// Start of the interval that the next report covers (C-137).
     since: Instant,
-    /// Nothing happened in the last window, and that has been told (C-140).
+    /// Whether the last report had no counts (C-140).
     quiet: bool,
 }
 
 #[derive(Debug)]
-enum Phase {
-    /// Nothing is under way.
+enum ReporterState {
+    /// No stream, and no attempt to open one.
     Idle,
     /// The driver is connecting.
     Opening,
-    /// Requests can be written; the server has not said what it wants.
+    /// Requests can be written; the server has not sent its settings.
     Open {
-        /// The node has been sent.
-        introduced: bool,
+        /// Whether the first request, which carries the node, was sent.
+        node_sent: bool,
     },
+    /// The server has sent its settings; reports are sent.
     Reporting {
-        orders: Orders,
-        /// The last report, or what began the first window.
+        settings: ReportSettings,
+        /// Time of the last report, or of the first settings.
         last: Instant,
     },
-    /// All is said; the driver has yet to hear it.
+    /// The final report was sent; the driver has not ended the requests yet.
     Finishing,
-    Backoff {
-        until: Instant,
-    },
+    /// No attempt is made before `until`.
+    Backoff { until: Instant },
 }
 
 impl Reporter {
-    /// A reporter of nothing, so that it does not connect (C-129). The node is the one that asks this server for resources.
+    /// Returns a reporter without clusters, which does not connect (C-129). `node` is the node of the ADS requests to the same
+    /// server.
     #[must_use]
     pub fn new(mut node: Node) -> Self {
         node.client_features.push(SEND_ALL_CLUSTERS.to_owned());
         Self {
             node,
             clusters: BTreeMap::new(),
-            phase: Phase::Idle,
+            state: ReporterState::Idle,
             backoff: Backoff::default(),
-            parting: None,
+            final_report_until: None,
         }
     }
 
-    /// A cluster comes into use, once more. All uses of a cluster share its counters.
+    /// Adds a use of a cluster. All uses of a cluster share its counters.
     pub fn enter(&mut self, now: Instant, key: &ClusterKey) -> Arc<ClusterLoad> {
-        self.parting = None;
+        self.final_report_until = None;
         let tracked = match self.clusters.entry(key.clone()) {
             Entry::Occupied(tracked) => tracked.into_mut(),
-            Entry::Vacant(vacant) => vacant.insert(Tracked {
+            Entry::Vacant(vacant) => vacant.insert(TrackedCluster {
                 load: Arc::default(),
                 uses: 0,
                 since: now,
@@ -111,79 +114,80 @@ impl Reporter {
         Arc::clone(&tracked.load)
     }
 
-    /// A use that [`enter`](Self::enter) began has ended. The cluster is reported a last time.
+    /// Removes a use that [`enter`](Self::enter) added. After the last one, the cluster is reported once more.
     pub fn leave(&mut self, now: Instant, key: &ClusterKey) {
         if let Some(tracked) = self.clusters.get_mut(key) {
             tracked.uses = tracked.uses.saturating_sub(1);
         }
         if !self.is_used() {
-            self.parting = Some(now + PARTING);
+            self.final_report_until = Some(now + FINAL_REPORT_TIMEOUT);
         }
     }
 
-    /// Requests can be written from now on.
+    /// Handles a stream that was opened: requests can be written from now on.
     pub fn handle_opened(&mut self) {
-        if matches!(self.phase, Phase::Opening) {
-            self.phase = Phase::Open { introduced: false };
+        if matches!(self.state, ReporterState::Opening) {
+            self.state = ReporterState::Open { node_sent: false };
         }
     }
 
-    /// The server says what it wants. What it said before is void, at once (C-135).
+    /// Handles the settings of the server. They replace the settings before at once (C-135).
     pub fn handle_response(&mut self, now: Instant, response: LoadStatsResponse) {
-        let last = match self.phase {
-            Phase::Reporting { last, .. } => last,
-            Phase::Open { .. } => now,
-            // A late one.
+        let last = match self.state {
+            ReporterState::Reporting { last, .. } => last,
+            ReporterState::Open { .. } => now,
+            // A late response, of a stream that has ended.
             _ => return,
         };
         self.backoff.reset();
-        // The interval runs from the last report, so that no number of responses puts off the next.
-        let orders = response.into();
-        self.phase = Phase::Reporting { orders, last };
+        // The interval runs from the last report, so that responses cannot delay the next one without bound.
+        let settings = response.into();
+        self.state = ReporterState::Reporting { settings, last };
     }
 
-    /// The stream could not be opened, or ended. `random` spreads the next attempt, which follows the rule of ADS (C-141).
+    /// Handles a stream that could not be opened, or that ended. `random` is the jitter of the next attempt; the backoff is that
+    /// of ADS (C-141).
     pub fn handle_closed(&mut self, now: Instant, random: u64) {
         if matches!(
-            self.phase,
-            Phase::Opening | Phase::Open { .. } | Phase::Reporting { .. }
+            self.state,
+            ReporterState::Opening | ReporterState::Open { .. } | ReporterState::Reporting { .. }
         ) {
-            self.phase = Phase::Backoff {
+            self.state = ReporterState::Backoff {
                 until: now + self.backoff.next(random),
             };
         }
     }
 
-    /// What to do next. Poll until `None` after every other call, and when the time of
-    /// [`poll_timeout`](Self::poll_timeout) has come.
+    /// Returns the next action of the driver. Poll it until `None` after every other call, and at the time that
+    /// [`poll_timeout`](Self::poll_timeout) returned.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<LrsTransmit> {
-        if let Phase::Backoff { until } = self.phase
+        if let ReporterState::Backoff { until } = self.state
             && until <= now
         {
-            self.phase = Phase::Idle;
+            self.state = ReporterState::Idle;
         }
         let wanted = self.is_wanted(now);
-        match &mut self.phase {
-            Phase::Idle if wanted => {
-                self.phase = Phase::Opening;
+        match &mut self.state {
+            ReporterState::Idle if wanted => {
+                self.state = ReporterState::Opening;
                 Some(LrsTransmit::Open)
             }
-            Phase::Open { introduced } if wanted && !*introduced => {
-                *introduced = true;
-                // C-132: who speaks, and nothing else.
+            ReporterState::Open { node_sent } if wanted && !*node_sent => {
+                *node_sent = true;
+                // lrs.proto: the first request has the node and no stats (C-132).
                 Some(LrsTransmit::Request(Box::new(LoadStatsRequest {
                     node: Some(self.node.clone()),
                     cluster_stats: Vec::new(),
                 })))
             }
-            Phase::Reporting { .. } => self.poll_report(now),
-            Phase::Finishing => self.poll_finish(),
-            Phase::Opening | Phase::Open { .. } if !wanted => {
+            ReporterState::Reporting { .. } => self.poll_report(now),
+            ReporterState::Finishing => self.poll_finish(),
+            ReporterState::Opening | ReporterState::Open { .. } if !wanted => {
                 self.clusters.clear();
-                self.phase = Phase::Idle;
+                self.state = ReporterState::Idle;
                 Some(LrsTransmit::Close)
             }
-            Phase::Idle | Phase::Backoff { .. } if !wanted => {
+            ReporterState::Idle | ReporterState::Backoff { .. } if !wanted => {
                 self.clusters.clear();
                 None
             }
@@ -191,55 +195,55 @@ impl Reporter {
         }
     }
 
-    /// When to poll again, if nothing else happens before; `None` while nothing is wanted.
+    /// Returns when to poll again if nothing else happens before; `None` while no stream is wanted.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let retry = match &self.phase {
-            Phase::Backoff { until } if !self.clusters.is_empty() => Some(*until),
-            Phase::Reporting { orders, last } => Some(*last + orders.interval),
+        let retry = match &self.state {
+            ReporterState::Backoff { until } if !self.clusters.is_empty() => Some(*until),
+            ReporterState::Reporting { settings, last } => Some(*last + settings.interval),
             _ => None,
         };
-        let parting = self.parting.filter(|_| !self.clusters.is_empty());
-        retry.into_iter().chain(parting).min()
+        let final_report = self.final_report_until.filter(|_| !self.clusters.is_empty());
+        retry.into_iter().chain(final_report).min()
     }
 
-    /// Whether there is nothing to do until a cluster comes into use.
+    /// Returns whether nothing is to be done until a cluster is used.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.clusters.is_empty() && matches!(self.phase, Phase::Idle | Phase::Backoff { .. })
+        self.clusters.is_empty() && matches!(self.state, ReporterState::Idle | ReporterState::Backoff { .. })
     }
 
-    /// Whether a cluster is in use; without one, all that is left is to say what they came to, for a moment.
+    /// Returns whether a cluster is in use. Without one, only the final report is left.
     #[must_use]
     pub fn is_used(&self) -> bool {
         self.clusters.values().any(|tracked| tracked.uses > 0)
     }
 
-    /// Whether there should be a stream: for clusters in use, or for a moment to say what they came to (C-130, C-142).
+    /// Returns whether a stream is wanted: for clusters in use, or for the final report (C-130, C-142).
     fn is_wanted(&self, now: Instant) -> bool {
-        let is_parting = self.parting.is_some_and(|until| now < until);
+        let has_final_report = self.final_report_until.is_some_and(|until| now < until);
         let mut clusters = self.clusters.values();
-        self.is_used() || is_parting && clusters.any(|tracked| tracked.load.is_untold())
+        self.is_used() || has_final_report && clusters.any(|tracked| tracked.load.has_unreported())
     }
 
     fn poll_report(&mut self, now: Instant) -> Option<LrsTransmit> {
         let is_last = !self.is_used();
-        let Phase::Reporting { orders, last } = &mut self.phase else {
+        let ReporterState::Reporting { settings, last } = &mut self.state else {
             return None;
         };
-        if !is_last && now < *last + orders.interval {
+        if !is_last && now < *last + settings.interval {
             return None;
         }
         *last = now;
         let mut cluster_stats = Vec::new();
         for (key, tracked) in &mut self.clusters {
             let stats = tracked.report(now, key);
-            if orders.wants(&key.cluster) {
+            if settings.wants(&key.cluster) {
                 cluster_stats.extend(stats);
             }
         }
         self.clusters.retain(|_, tracked| tracked.uses > 0);
-        // A report of nothing is none.
+        // A request without stats would report nothing, so it is not sent.
         let report = (!cluster_stats.is_empty()).then(|| {
             LrsTransmit::Request(Box::new(LoadStatsRequest {
                 node: None,
@@ -249,24 +253,25 @@ impl Reporter {
         if !is_last {
             return report;
         }
-        self.phase = Phase::Finishing;
+        self.state = ReporterState::Finishing;
         report.or_else(|| self.poll_finish())
     }
 
     fn poll_finish(&mut self) -> Option<LrsTransmit> {
-        self.phase = Phase::Idle;
+        self.state = ReporterState::Idle;
         Some(LrsTransmit::Finish)
     }
 }
 
-impl Tracked {
-    /// Ends the window. `None` if nothing happened in it, as in the one before (C-140), or ever will.
+impl TrackedCluster {
+    /// Ends the interval, and returns its counts. Returns `None` without counts, if the report before had none either (C-140),
+    /// or if the cluster is no longer used.
     ///
-    /// Of a cluster that the server does not want, windows pass all the same: should it want it later, it learns what
-    /// happened since about then ("new clusters", `lrs.proto`).
+    /// Intervals also end for clusters that the server does not want: if it wants one later, the first report covers the time
+    /// since about then (`lrs.proto`, new clusters).
     fn report(&mut self, now: Instant, key: &ClusterKey) -> Option<ClusterStats> {
         let stats = self.load.take();
-        let window = now - std::mem::replace(&mut self.since, now);
+        let interval = now - std::mem::replace(&mut self.since, now);
         let is_quiet = stats == ClusterStats::default();
         let was_quiet = std::mem::replace(&mut self.quiet, is_quiet);
         if is_quiet && (was_quiet || self.uses == 0) {
@@ -275,7 +280,7 @@ impl Tracked {
         Some(ClusterStats {
             cluster_name: key.cluster.to_string(),
             cluster_service_name: key.service.to_string(),
-            load_report_interval: Some(proto_duration(window)),
+            load_report_interval: Some(proto_duration(interval)),
             ..stats
         })
     }
@@ -284,7 +289,7 @@ impl Tracked {
 fn proto_duration(duration: Duration) -> ProtoDuration {
     ProtoDuration {
         seconds: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
-        // Below a thousand million.
+        // Always below 1,000,000,000.
         nanos: duration.subsec_nanos() as i32,
     }
 }

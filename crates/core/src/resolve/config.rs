@@ -1,85 +1,85 @@
-//! The configuration of a channel: immutable, whole, compiled.
+//! Configuration of a channel: immutable, complete, compiled.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ads::WatchError;
-use crate::lb::{Headers, RouteMatcher, Weighted, stream_limit};
+use crate::lb::{Headers, RouteMatcher, Weighted};
 use crate::resource::{Assignment, Cluster, Listener, RouteAction, RouteConfig, RouteTarget};
 
-/// All that a channel needs to serve RPCs, at one moment: never torn (gRFC A74).
+/// Complete configuration of a channel at one moment (gRFC A74).
 #[derive(Debug, Clone)]
 pub struct XdsConfig {
-    /// Counts the configurations of one channel, from 1.
+    /// Number of the configuration in its channel, from 1.
     pub revision: u64,
-    /// The listener.
+    /// Listener of the channel.
     pub listener: Arc<Listener>,
-    /// The route configuration, from RDS or from the listener.
+    /// Route configuration, from RDS or from the listener.
     pub route_config: Arc<RouteConfig>,
-    /// The routes of the virtual host that serves the target, compiled.
+    /// Compiled routes of the virtual host that matches the authority.
     pub routes: Arc<RouteTable>,
-    /// The clusters that the routes name, each once. [`RouteTable`] refers to them by index.
+    /// Clusters that the routes name, each once. [`RouteTable`] refers to them by index.
     pub clusters: Vec<ClusterEntry>,
 }
 
-/// A cluster that a route names.
+/// Cluster that a route names.
 #[derive(Debug, Clone)]
 pub struct ClusterEntry {
-    /// Its name.
+    /// Name of the cluster.
     pub name: Arc<str>,
-    /// What is known of it: the same `Arc` as in the configuration before when nothing of it changed. An error fails
-    /// the RPCs that are routed to this cluster, and no others (C-220).
+    /// The cluster and its endpoints: the same `Arc` as in the configuration before if nothing changed. An error fails the RPCs
+    /// to this cluster, and no others (C-220).
     pub config: Result<Arc<ClusterConfig>, WatchError>,
 }
 
-/// A cluster and its endpoints.
+/// Cluster with its endpoints.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClusterConfig {
-    /// The cluster.
+    /// Cluster resource.
     pub cluster: Arc<Cluster>,
-    /// Its endpoints; `None` if there is an error in `note`.
+    /// Endpoints; `None` if `note` has an error.
     pub assignment: Option<Arc<Assignment>>,
-    /// Why there are no endpoints: for the status of RPCs that fail for want of them (C-220).
+    /// Reason why there are no endpoints, for the status of the RPCs that fail (C-220).
     pub note: Option<WatchError>,
 }
 
-/// The routes of one virtual host, in the order in which they are tried.
+/// Routes of one virtual host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteTable {
-    /// The virtual host's name.
+    /// Name of the virtual host.
     pub virtual_host: String,
-    /// The routes.
+    /// Routes, in the order in which they are tried.
     pub routes: Vec<CompiledRoute>,
-    /// The clusters that they name, in the order of [`XdsConfig::clusters`].
+    /// Clusters that the routes name, in the order of [`XdsConfig::clusters`].
     pub(super) clusters: Vec<Arc<str>>,
 }
 
-/// A route.
+/// One compiled route.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledRoute {
-    /// Which requests.
+    /// Requests that it matches.
     pub matcher: RouteMatcher,
-    /// What to do with them.
+    /// Action for these requests.
     pub action: CompiledAction,
 }
 
-/// What a route does.
+/// Compiled action of a route.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CompiledAction {
-    /// Sends the RPC to one of these clusters, drawn once per RPC (C-230): indexes into [`XdsConfig::clusters`].
+    /// Sends the RPC to a cluster, chosen once per RPC (C-230).
     Forward {
-        /// The clusters.
+        /// Indexes into [`XdsConfig::clusters`], by weight.
         clusters: Weighted<usize>,
-        /// The bound on the RPC's duration (gRFC A31).
+        /// Limit on the duration of the RPC (gRFC A31).
         limit: Option<Duration>,
     },
-    /// Fails the RPC: the action is one that gRPC does not have (C-187).
+    /// Fails the RPC: gRPC does not support the action (C-187).
     Unsupported,
 }
 
 impl XdsConfig {
-    /// The first route that matches (C-224).
+    /// Returns the first route that matches a request (C-224). `random` is called for routes with a fraction.
     pub fn route(
         &self,
         path: &str,
@@ -90,7 +90,7 @@ impl XdsConfig {
         routes.find(|route| route.matcher.matches(path, headers, &mut random))
     }
 
-    /// The names of the assignments that are in use.
+    /// Returns the names of the assignments in use.
     pub(super) fn assignments(&self) -> impl Iterator<Item = &Arc<str>> {
         let clusters = self
             .clusters
@@ -112,7 +112,7 @@ impl RouteTable {
             .api
             .as_ref()
             .and_then(|api| api.max_stream_duration);
-        let mut clusters = Indexes::default();
+        let mut clusters = ClusterIndexes::default();
         let routes = host.routes.iter().map(|route| CompiledRoute {
             matcher: route.matcher.clone(),
             action: match &route.action {
@@ -120,7 +120,7 @@ impl RouteTable {
                 RouteAction::Forward(forward) => match choice(&forward.target, &mut clusters) {
                     Some(clusters) => CompiledAction::Forward {
                         clusters,
-                        limit: stream_limit(forward.limit, listener_limit),
+                        limit: forward.limit.effective(listener_limit),
                     },
                     None => CompiledAction::Unsupported,
                 },
@@ -134,14 +134,14 @@ impl RouteTable {
     }
 }
 
-/// Gives every cluster an index, in the order in which routes name them.
+/// Indexes of clusters, in the order in which routes name them.
 #[derive(Debug, Default)]
-struct Indexes {
+struct ClusterIndexes {
     names: Vec<Arc<str>>,
     by_name: BTreeMap<Arc<str>, usize>,
 }
 
-impl Indexes {
+impl ClusterIndexes {
     fn of(&mut self, name: &Arc<str>) -> usize {
         *self.by_name.entry(Arc::clone(name)).or_insert_with(|| {
             self.names.push(Arc::clone(name));
@@ -150,7 +150,7 @@ impl Indexes {
     }
 }
 
-fn choice(target: &RouteTarget, clusters: &mut Indexes) -> Option<Weighted<usize>> {
+fn choice(target: &RouteTarget, clusters: &mut ClusterIndexes) -> Option<Weighted<usize>> {
     match target {
         RouteTarget::Cluster(name) => Weighted::new([(1, clusters.of(name))]),
         RouteTarget::Weighted(names) => Weighted::new(

@@ -1,22 +1,22 @@
-//! LDS → RDS → CDS → EDS into one configuration (gRFC A74).
+//! Resolver: makes one configuration of LDS, RDS, CDS and EDS resources (gRFC A74).
 //!
 //! ```text
 //!  handle_resource ─► ┌──────────────────────────────────────────────┐ ─► poll_command: watch, unwatch
 //!                     │ listener ─► routes ─► clusters ─► assignments │
-//!                     │      next plan ── complete ──► plan in use    │ ─► poll_config: a whole configuration,
-//!                     └──────────────────────────────────────────────┘    or why there is none
+//!                     │      next plan ── complete ──► plan in use    │ ─► poll_config: a complete configuration,
+//!                     └──────────────────────────────────────────────┘    or the reason why there is none
 //! ```
 //!
-//! A *plan* is a listener, its routes, and the clusters that they name. The plan in use goes on serving, its clusters
-//! and endpoints up to date, until all that the next one names has been answered for: a configuration is never
-//! partial and never torn. What neither plan needs is unwatched. A lost server has not answered: as long as a plan is
-//! in use, it is waited for.
+//! A *plan* is a listener, its routes, and the clusters that the routes name. The plan in use stays in use, with updates of
+//! its clusters and endpoints, until every resource of the next plan has an answer. So a configuration is always complete, and
+//! never mixes two plans. Resources that neither plan needs are unwatched. While a plan is in use, an unreachable server counts
+//! as not answered yet, and the resolver waits for it.
 //!
-//! Work is done when the resolver is polled, once for all that has been handled before.
+//! The resolver works when it is polled: once for all resources that were handled before.
 //!
-//! It does not know where resources come from (that is [`ads`](crate::ads)) and does not pick (that is
-//! [`lb`](crate::lb)).
+//! It does not fetch resources (that is [`ads`](crate::ads)) and does not pick endpoints (that is [`lb`](crate::lb)).
 
+mod command;
 mod config;
 mod plan;
 mod slots;
@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use oxds_types::ResourceType;
 
+pub use command::WatchCommand;
 pub use config::{
     ClusterConfig, ClusterEntry, CompiledAction, CompiledRoute, RouteTable, XdsConfig,
 };
@@ -33,21 +34,12 @@ pub use config::{
 use crate::ads::{WatchError, WatchErrorReason};
 use crate::resource::{Assignment, Cluster, Listener, ParsedResource, RouteConfig, RouteSource};
 use plan::Plan;
-use slots::{Lost, Slot, Slots};
+use slots::{Slot, Slots, Unreachable};
 
-/// What the resolver needs of the client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WatchCommand {
-    /// Watch this resource and pass on what becomes of it.
-    Watch(ResourceType, Arc<str>),
-    /// Watch it no longer.
-    Unwatch(ResourceType, Arc<str>),
-}
-
-/// What a channel is to use from now on.
+/// Configuration of a channel, or the reason why there is none.
 pub type Resolution = Result<Arc<XdsConfig>, WatchError>;
 
-/// Follows the resources of one target.
+/// Resolver of one target: follows its resources, and makes configurations of them.
 #[derive(Debug)]
 pub struct Resolver {
     listener_name: Arc<str>,
@@ -58,29 +50,30 @@ pub struct Resolver {
     clusters: Slots<Cluster>,
     assignments: Slots<Assignment>,
 
-    /// Complete, and in use.
+    /// Plan in use; complete.
     plan: Option<Plan>,
-    /// Awaited: names something that has not been answered for.
+    /// Next plan, while a resource of it has no answer.
     next: Option<Plan>,
 
     current: Option<Resolution>,
     revision: u64,
-    announced: bool,
+    /// Whether `current` was polled.
+    is_polled: bool,
     commands: VecDeque<WatchCommand>,
-    news: Option<News>,
+    pending: Option<PendingUpdate>,
 }
 
-/// What has been handled since the last poll. The greater includes the lesser.
+/// Kind of the updates since the last poll. The greater one includes the lesser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum News {
-    /// Endpoints alone, which name nothing.
+enum PendingUpdate {
+    /// Endpoints only, which refer to no other resources.
     Endpoints,
-    /// Resources that name others.
-    Names,
+    /// Resources that refer to others.
+    References,
 }
 
 impl Resolver {
-    /// Resolves `listener_name` for RPCs to `authority`, the data-plane authority that virtual hosts are chosen by.
+    /// Makes a resolver of a listener. `authority` is the data-plane authority, by which the virtual host is chosen.
     #[must_use]
     pub fn new(listener_name: impl Into<Arc<str>>, authority: impl Into<String>) -> Self {
         let mut resolver = Self {
@@ -94,106 +87,110 @@ impl Resolver {
             next: None,
             current: None,
             revision: 0,
-            announced: true,
+            is_polled: true,
             commands: VecDeque::new(),
-            news: None,
+            pending: None,
         };
         let name = Arc::clone(&resolver.listener_name);
         resolver.listeners.want([name], &mut resolver.commands);
         resolver
     }
 
-    /// A watched resource changed. Others are ignored: their unwatch is still on its way.
+    /// Handles a change of a watched resource. Others are ignored: the client has not processed their unwatch yet.
     pub fn handle_resource(
         &mut self,
         resource_type: &ResourceType,
         name: &str,
         resource: &Result<ParsedResource, WatchError>,
     ) {
-        let news = if *resource_type == ResourceType::LISTENER {
-            self.listeners.set(name, resource).then_some(News::Names)
+        let update = if *resource_type == ResourceType::LISTENER {
+            self.listeners.set(name, resource).then_some(PendingUpdate::References)
         } else if *resource_type == ResourceType::ROUTE {
             self.route_configs
                 .set(name, resource)
-                .then_some(News::Names)
+                .then_some(PendingUpdate::References)
         } else if *resource_type == ResourceType::CLUSTER {
-            self.clusters.set(name, resource).then_some(News::Names)
+            self.clusters.set(name, resource).then_some(PendingUpdate::References)
         } else if *resource_type == ResourceType::ENDPOINT {
             self.assignments
                 .set(name, resource)
-                .then_some(News::Endpoints)
+                .then_some(PendingUpdate::Endpoints)
         } else {
             None
         };
-        self.news = self.news.max(news);
+        self.pending = self.pending.max(update);
     }
 
-    /// The next thing to ask of the client. Poll until `None` after every other call.
+    /// Returns the next command to the client. Poll it until `None` after every other call.
     pub fn poll_command(&mut self) -> Option<WatchCommand> {
         self.settle();
         self.commands.pop_front()
     }
 
-    /// The configuration in use, once after each time that it changed.
+    /// Returns the configuration in use, once after each change.
     pub fn poll_config(&mut self) -> Option<Resolution> {
         self.settle();
-        match std::mem::replace(&mut self.announced, true) {
+        match std::mem::replace(&mut self.is_polled, true) {
             true => None,
             false => self.current.clone(),
         }
     }
 
     fn settle(&mut self) {
-        let Some(news) = self.news.take() else { return };
-        if news == News::Names {
-            match self.target() {
-                Target::Unknown => {}
-                Target::Failed(error) => {
-                    // The listener or its routes are gone: nothing to serve by, until they come back.
+        let Some(update) = self.pending.take() else {
+            return;
+        };
+        if update == PendingUpdate::References {
+            match self.next_plan() {
+                NextPlan::Unknown => {}
+                NextPlan::Failed(error) => {
+                    // gRFC A74: without a listener or a route configuration, the channel has no configuration.
                     self.plan = None;
                     self.next = None;
-                    self.announce(Err(error));
+                    self.set_current(Err(error));
                 }
-                Target::Plan(plan) => self.next = Some(plan),
+                NextPlan::Ready(plan) => self.next = Some(plan),
             }
             self.watch();
         }
-        let lost = self.lost();
-        let complete = |plan: &mut Plan| plan.is_complete(&self.clusters, &self.assignments, lost);
+        let unreachable = self.unreachable();
+        let complete = |plan: &mut Plan| plan.is_complete(&self.clusters, &self.assignments, unreachable);
         if let Some(next) = self.next.take_if(complete) {
             self.plan = Some(next);
-            // What only the plan before needed is let go.
+            // Unwatch the resources that only the plan before needed.
             self.watch();
         }
         self.publish();
     }
 
-    /// Without a plan in use, whoever waits is to learn that the server is lost. With one, it goes on serving (C-166).
-    fn lost(&self) -> Lost {
+    /// Returns what an unreachable server means now.
+    fn unreachable(&self) -> Unreachable {
         match self.plan {
-            None => Lost::IsAnAnswer,
-            Some(_) => Lost::IsSilence,
+            // Without a configuration, RPCs fail with the connectivity error.
+            None => Unreachable::IsError,
+            // gRFC A71, A74: the plan in use serves until a complete new one is there (C-166).
+            Some(_) => Unreachable::IsPending,
         }
     }
 
-    /// Where listener and routes now point.
-    fn target(&self) -> Target {
-        let lost = self.lost();
-        let listener = match self.listeners.get(&self.listener_name).answer(lost) {
-            None => return Target::Unknown,
-            Some(Err(error)) => return Target::Failed(error.clone()),
+    /// Returns the plan to which listener and routes lead now.
+    fn next_plan(&self) -> NextPlan {
+        let unreachable = self.unreachable();
+        let listener = match self.listeners.get(&self.listener_name).answer(unreachable) {
+            None => return NextPlan::Unknown,
+            Some(Err(error)) => return NextPlan::Failed(error.clone()),
             Some(Ok(listener)) => listener,
         };
         let listener_name = &self.listener_name;
         let Some(api) = &listener.api else {
-            let why = "is a listener with a socket, not one for clients";
-            return unusable(&ResourceType::LISTENER, listener_name, why);
+            let problem = "is a socket listener: expected an api_listener";
+            return unusable(&ResourceType::LISTENER, listener_name, problem);
         };
         let (routes, resource_type, name) = match &api.routes {
             RouteSource::Inline(routes) => (routes, ResourceType::LISTENER, listener_name),
-            RouteSource::Rds(name) => match self.route_configs.get(name).answer(lost) {
-                None => return Target::Unknown,
-                Some(Err(error)) => return Target::Failed(error.clone()),
+            RouteSource::Rds(name) => match self.route_configs.get(name).answer(unreachable) {
+                None => return NextPlan::Unknown,
+                Some(Err(error)) => return NextPlan::Failed(error.clone()),
                 Some(Ok(routes)) => (routes, ResourceType::ROUTE, name),
             },
         };
@@ -201,15 +198,15 @@ impl Resolver {
             .into_iter()
             .flatten();
         match Plan::new(listener, routes, &self.authority, before) {
-            Some(plan) => Target::Plan(plan),
+            Some(plan) => NextPlan::Ready(plan),
             None => {
-                let why = format!("has no virtual host for {:?}", self.authority);
-                unusable(&resource_type, name, &why)
+                let problem = format!("has no virtual host for {:?}", self.authority);
+                unusable(&resource_type, name, &problem)
             }
         }
     }
 
-    /// Watches what the plans need, and nothing else. Routes in use stay watched until their successors are (C-222).
+    /// Watches exactly the resources that the plans need.
     fn watch(&mut self) {
         let wanted_routes = match self.listeners.get(&self.listener_name) {
             Slot::Got(listener) => listener.api.as_ref().and_then(|api| match &api.routes {
@@ -223,6 +220,7 @@ impl Resolver {
                 .into_iter()
                 .flatten()
         };
+        // A route configuration in use stays watched until the next plan replaces it (C-222).
         let routes: Vec<_> = wanted_routes
             .into_iter()
             .chain(plans().filter_map(Plan::rds_name))
@@ -236,7 +234,7 @@ impl Resolver {
             .clusters
             .values()
             .map(|cluster| Arc::clone(&cluster.eds_service_name));
-        // A cluster that is renamed to another assignment is served by the one before until the new one is there.
+        // A cluster with a new EDS service name uses the old assignment until the new one arrives.
         let in_use = self
             .current
             .iter()
@@ -246,7 +244,7 @@ impl Resolver {
         self.assignments.want(assignments, &mut self.commands);
     }
 
-    /// Makes a configuration of the plan in use; parts that did not change are the same `Arc`s as before.
+    /// Makes a configuration of the plan in use. Parts that did not change keep their `Arc`s.
     fn publish(&mut self) {
         let Some(plan) = &self.plan else { return };
         let before = self
@@ -268,36 +266,37 @@ impl Resolver {
         let config = plan.config(self.revision, entries);
         let same_assignments =
             before.is_some_and(|before| before.assignments().eq(config.assignments()));
-        self.announce(Ok(Arc::new(config)));
+        self.set_current(Ok(Arc::new(config)));
         if !same_assignments {
-            // Those that the configuration before held may be needed no longer.
+            // Unwatch assignments that only the configuration before needed.
             self.watch();
         }
     }
 
-    fn announce(&mut self, resolution: Resolution) {
+    fn set_current(&mut self, resolution: Resolution) {
         if let (Some(Err(before)), Err(error)) = (&self.current, &resolution)
             && before == error
         {
             return;
         }
         self.current = Some(resolution);
-        self.announced = false;
+        self.is_polled = false;
     }
 }
 
-/// Where listener and routes point.
-enum Target {
-    /// Not answered for yet.
+/// Plan to which listener and routes lead.
+enum NextPlan {
+    /// Listener or routes have no answer yet.
     Unknown,
-    /// Nowhere.
+    /// Listener or routes do not exist, or cannot be used.
     Failed(WatchError),
-    Plan(Plan),
+    /// The plan that listener and routes make.
+    Ready(Plan),
 }
 
-fn unusable(resource_type: &ResourceType, name: &str, why: &str) -> Target {
-    let text = format!("{} {name:?} {why}", resource_type.message());
-    Target::Failed(WatchError::new(WatchErrorReason::Unusable, text))
+fn unusable(resource_type: &ResourceType, name: &str, problem: &str) -> NextPlan {
+    let text = format!("{} {name:?} {problem}", resource_type.message());
+    NextPlan::Failed(WatchError::new(WatchErrorReason::Unusable, text))
 }
 
 fn same_entries(before: &[ClusterEntry], after: &[ClusterEntry]) -> bool {

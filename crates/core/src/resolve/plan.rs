@@ -1,13 +1,13 @@
-//! A listener, its routes, and the clusters that they name.
+//! Plan: a listener, its routes, and the clusters that the routes name.
 
 use std::sync::Arc;
 
-use super::slots::{Lost, Slots};
-use super::{ClusterConfig, ClusterEntry, RouteTable, XdsConfig};
+use super::config::{ClusterConfig, ClusterEntry, RouteTable, XdsConfig};
+use super::slots::{Slots, Unreachable};
 use crate::ads::WatchError;
-use crate::lb::choose_virtual_host;
 use crate::resource::{Assignment, Cluster, Listener, RouteConfig, RouteSource};
 
+/// Listener and route configuration of one future or current configuration.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     listener: Arc<Listener>,
@@ -16,8 +16,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// `None` if no virtual host serves the authority. The routes of a plan `before` with the same resources are
-    /// used again, not compiled again.
+    /// Makes a plan; `None` if no virtual host matches the authority. If a plan in `before` has the same resources, its compiled
+    /// routes are used again.
     pub(super) fn new<'a>(
         listener: &Arc<Listener>,
         route_config: &Arc<RouteConfig>,
@@ -30,7 +30,7 @@ impl Plan {
         if let Some(plan) = before.find(same) {
             return Some(plan.clone());
         }
-        let host = choose_virtual_host(&route_config.virtual_hosts, authority)?;
+        let host = route_config.choose_virtual_host(authority)?;
         let routes = RouteTable::compile(listener, route_config, host)?;
         Some(Self {
             listener: Arc::clone(listener),
@@ -39,12 +39,12 @@ impl Plan {
         })
     }
 
-    /// The clusters that the routes name.
+    /// Returns the clusters that the routes name.
     pub(super) fn clusters(&self) -> &[Arc<str>] {
         &self.routes.clusters
     }
 
-    /// The resource that the routes came in, unless they stand in the listener.
+    /// Returns the name of the RDS resource; `None` if the routes are inside the listener.
     pub(super) fn rds_name(&self) -> Option<Arc<str>> {
         match &self.listener.api.as_ref()?.routes {
             RouteSource::Rds(name) => Some(Arc::clone(name)),
@@ -52,21 +52,23 @@ impl Plan {
         }
     }
 
-    /// Whether every cluster and its endpoints have been answered for, be it with an error.
+    /// Returns whether every cluster and its endpoints have an answer; an error counts as one.
     pub(super) fn is_complete(
         &self,
         clusters: &Slots<Cluster>,
         assignments: &Slots<Assignment>,
-        lost: Lost,
+        unreachable: Unreachable,
     ) -> bool {
         self.clusters()
             .iter()
-            .all(|name| entry(name, clusters, assignments, lost).is_some())
+            .all(|name| entry(name, clusters, assignments, unreachable).is_some())
     }
 
-    /// What is known of each cluster. One that is not answered for (its assignment has another name now, or the server
-    /// is lost) is as it was before. So is one that is deleted while the `next` plan, which does not name it, is awaited:
-    /// servers that do not wait for the routes to be acknowledged take it away too soon.
+    /// Returns the state of each cluster.
+    ///
+    /// A cluster without an answer stays as it was before: its assignment has a new name, or its server is unreachable. So does
+    /// a deleted cluster that the `next` plan does not name: a server that does not wait for the ACK of the routes deletes it too
+    /// early.
     pub(super) fn entries(
         &self,
         clusters: &Slots<Cluster>,
@@ -74,8 +76,8 @@ impl Plan {
         before: Option<&XdsConfig>,
         next: Option<&Self>,
     ) -> Vec<ClusterEntry> {
-        let is_left = |name| next.is_some_and(|next| !next.clusters().contains(name));
-        // Most often the routes are the same, and so are the indexes.
+        let is_replaced = |name| next.is_some_and(|next| !next.clusters().contains(name));
+        // In most updates the routes are the same, and so are the indexes.
         let before = |index: usize, name: &Arc<str>| {
             let entries = before.map_or(&[][..], |config| &config.clusters);
             let is_it = |entry: &&ClusterEntry| entry.name == *name;
@@ -85,26 +87,28 @@ impl Plan {
         let entries = self.clusters().iter().enumerate();
         let entries = entries.filter_map(|(index, name)| {
             let before = before(index, name);
-            let known = |lost| entry(name, clusters, assignments, lost);
+            let known = |unreachable| entry(name, clusters, assignments, unreachable);
             let fresh = |config: Result<ClusterConfig, _>| ClusterEntry {
                 name: Arc::clone(name),
                 config: config.map(|config| shared(config, before)),
             };
-            known(Lost::IsSilence)
-                .filter(|known| known.is_ok() || !is_left(name))
+            // gRFC A74: an update of one resource never removes the working state of another.
+            known(Unreachable::IsPending)
+                .filter(|known| known.is_ok() || !is_replaced(name))
                 .map(fresh)
                 .or_else(|| before.cloned())
-                .or_else(|| known(Lost::IsAnAnswer).map(fresh))
+                .or_else(|| known(Unreachable::IsError).map(fresh))
         });
         entries.collect()
     }
 
-    /// Whether a configuration was made of this plan.
+    /// Returns whether a configuration was made of this plan.
     pub(super) fn is_of(&self, config: &XdsConfig) -> bool {
         Arc::ptr_eq(&self.listener, &config.listener)
             && Arc::ptr_eq(&self.route_config, &config.route_config)
     }
 
+    /// Makes a configuration of this plan.
     pub(super) fn config(&self, revision: u64, clusters: Vec<ClusterEntry>) -> XdsConfig {
         XdsConfig {
             revision,
@@ -116,18 +120,18 @@ impl Plan {
     }
 }
 
-/// A cluster and its endpoints; `None` while either has not been answered for.
+/// Returns a cluster with its endpoints; `None` while either has no answer.
 fn entry(
     name: &str,
     clusters: &Slots<Cluster>,
     assignments: &Slots<Assignment>,
-    lost: Lost,
+    unreachable: Unreachable,
 ) -> Option<Result<ClusterConfig, WatchError>> {
-    let cluster = match clusters.get(name).answer(lost)? {
+    let cluster = match clusters.get(name).answer(unreachable)? {
         Ok(cluster) => Arc::clone(cluster),
         Err(error) => return Some(Err(error.clone())),
     };
-    let (assignment, note) = match assignments.get(&cluster.eds_service_name).answer(lost)? {
+    let (assignment, note) = match assignments.get(&cluster.eds_service_name).answer(unreachable)? {
         Ok(assignment) => (Some(Arc::clone(assignment)), None),
         Err(error) => (None, Some(error.clone())),
     };
@@ -138,7 +142,7 @@ fn entry(
     }))
 }
 
-/// The same `Arc` as before if nothing of it changed, so that a channel can tell by its address.
+/// Returns the same `Arc` as before if nothing changed, so that the channel can compare addresses.
 fn shared(config: ClusterConfig, before: Option<&ClusterEntry>) -> Arc<ClusterConfig> {
     let same = |before: &&Arc<ClusterConfig>| {
         let same_assignment = match (&before.assignment, &config.assignment) {

@@ -1,39 +1,42 @@
-//! The watched resources of one kind.
+//! Watched resources of one type.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::WatchCommand;
+use super::command::WatchCommand;
 use crate::ads::{WatchError, WatchErrorReason};
 use crate::resource::{ParsedResource, Typed};
 
-/// What is known of a resource.
+/// State of one watched resource.
 #[derive(Debug)]
 pub(super) enum Slot<T> {
-    /// Nothing yet, or it is not watched.
+    /// No answer yet, or not watched.
     Waiting,
-    /// This.
+    /// The resource.
     Got(Arc<T>),
-    /// Why there is none.
+    /// The reason why there is none.
     Failed(WatchError),
 }
 
-/// What to make of a server that cannot be reached.
+/// Meaning of an unreachable server for its resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lost {
-    /// Its resources cannot be had.
-    IsAnAnswer,
-    /// It has yet to answer.
-    IsSilence,
+pub(super) enum Unreachable {
+    /// An error: the resources are not available.
+    IsError,
+    /// No answer yet: the resolver waits.
+    IsPending,
 }
 
 impl<T> Slot<T> {
-    /// The resource, or why there is none; `None` while there is no answer.
-    pub(super) fn answer(&self, lost: Lost) -> Option<Result<&Arc<T>, &WatchError>> {
+    /// Returns the resource or the reason why there is none; `None` without an answer.
+    pub(super) fn answer(
+        &self,
+        unreachable: Unreachable,
+    ) -> Option<Result<&Arc<T>, &WatchError>> {
         match self {
             Self::Waiting => None,
             Self::Failed(error)
-                if lost == Lost::IsSilence && error.reason == WatchErrorReason::Unreachable =>
+                if unreachable == Unreachable::IsPending && error.reason == WatchErrorReason::Unreachable =>
             {
                 None
             }
@@ -43,6 +46,7 @@ impl<T> Slot<T> {
     }
 }
 
+/// Watched resources of one type, by name.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     slots: BTreeMap<Arc<str>, Slot<T>>,
@@ -57,7 +61,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T: Typed> Slots<T> {
-    /// Watches these, and no others.
+    /// Watches exactly these names: adds commands for the differences.
     pub(super) fn want(
         &mut self,
         names: impl IntoIterator<Item = Arc<str>>,
@@ -79,7 +83,7 @@ impl<T: Typed> Slots<T> {
         }
     }
 
-    /// Takes over a resource; `false` if it is not watched.
+    /// Sets the state of a watched resource. Returns `false` if it is not watched.
     pub(super) fn set(
         &mut self,
         name: &str,
@@ -100,7 +104,7 @@ impl<T: Typed> Slots<T> {
         self.slots.get(name).unwrap_or(&Slot::Waiting)
     }
 
-    /// All that are there.
+    /// Returns all resources that exist.
     pub(super) fn values(&self) -> impl Iterator<Item = &Arc<T>> {
         self.slots.values().filter_map(|slot| match slot {
             Slot::Got(value) => Some(value),

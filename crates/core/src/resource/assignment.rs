@@ -1,4 +1,4 @@
-//! EDS: the endpoints of a cluster, by priority and locality.
+//! View of EDS resources: the endpoints of a cluster, by priority and locality.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -19,41 +19,43 @@ use super::Invalid;
 use super::invalid::Within;
 use crate::lb::{DropCategory, PerMillion};
 
-/// The endpoints of a cluster.
+/// Endpoints of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// Its name.
+    /// Name of the resource.
     pub name: Arc<str>,
-    /// Localities by priority, the highest first. Each has a weight above zero; the weights of a priority add up
-    /// within 32 bits, and so do those of a locality's endpoints.
+    /// Localities by priority, the highest first.
+    ///
+    /// Weights are above zero. The sum of the weights in one priority fits in 32 bits, and so does that of the endpoints in
+    /// one locality.
     pub priorities: Vec<Vec<Locality>>,
-    /// RPCs to drop, in the order in which they are drawn (gRFC A27).
+    /// Categories of RPCs to drop, in the order in which they are tried (gRFC A27).
     pub drops: Vec<DropCategory>,
 }
 
-/// Endpoints in one place.
+/// Endpoints of one locality.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Locality {
-    /// Which place.
+    /// Name of the locality.
     pub id: Arc<LocalityId>,
-    /// Its share of its priority's traffic; above zero.
+    /// Weight within the priority; above zero.
     pub weight: u32,
-    /// Those that may be used.
+    /// Endpoints that may be used.
     pub endpoints: Vec<Endpoint>,
 }
 
-/// A place: unique within a priority.
+/// Name of a locality, unique within a priority.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct LocalityId {
-    /// A large area.
+    /// Region.
     pub region: String,
-    /// A part of it.
+    /// Zone within the region.
     pub zone: String,
-    /// A part of that.
+    /// Sub-zone within the zone.
     pub sub_zone: String,
 }
 
-/// `region/zone/sub_zone`, without empty parts at the end.
+/// Writes `region/zone/sub_zone`, without empty parts at the end.
 impl fmt::Display for LocalityId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.region)?;
@@ -65,12 +67,12 @@ impl fmt::Display for LocalityId {
     }
 }
 
-/// A server.
+/// One endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// Unique within the cluster.
+    /// Address, unique within the cluster.
     pub address: SocketAddr,
-    /// Its share of its locality's traffic, where a policy asks; above zero.
+    /// Weight within the locality, for policies that use it; above zero.
     pub weight: u32,
 }
 
@@ -86,17 +88,17 @@ impl Assignment {
     fn from_proto(proto: &ClusterLoadAssignment) -> Result<Self, Invalid> {
         let mut addresses = HashSet::new();
         let mut by_priority: BTreeMap<u32, Vec<Locality>> = BTreeMap::new();
-        for (index, place) in proto.endpoints.iter().enumerate() {
+        for (index, locality_proto) in proto.endpoints.iter().enumerate() {
             let Some(locality) =
-                Locality::from_proto(place, &mut addresses).within_index("endpoints", index)?
+                Locality::from_proto(locality_proto, &mut addresses).within_index("endpoints", index)?
             else {
                 continue;
             };
-            let others = by_priority.entry(place.priority).or_default();
+            let others = by_priority.entry(locality_proto.priority).or_default();
             if others.iter().any(|other| other.id == locality.id) {
                 let rule = format!(
                     "has the locality {} twice in priority {}",
-                    locality.id, place.priority
+                    locality.id, locality_proto.priority
                 );
                 return Err(Invalid::new(rule).at_index("endpoints", index));
             }
@@ -117,22 +119,23 @@ impl Assignment {
         })
     }
 
-    /// Every endpoint, whatever its priority and locality.
+    /// Returns the endpoints of all priorities and localities.
     pub fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         let localities = self.priorities.iter().flatten();
         localities.flat_map(|locality| &locality.endpoints)
     }
 }
 
+/// Checks that the priorities have no gaps (gRFC A27), and makes a list of them.
 fn without_gaps(by_priority: BTreeMap<u32, Vec<Locality>>) -> Result<Vec<Vec<Locality>>, Invalid> {
     let mut priorities = Vec::with_capacity(by_priority.len());
     for (expected, (priority, localities)) in (0..).zip(by_priority) {
         if priority != expected {
-            let rule = format!("have priority {priority} but not {expected}");
+            let rule = format!("must have no gaps between priorities: found {priority}, expected {expected}");
             return Err(Invalid::new(rule).at("endpoints"));
         }
         if !sum_fits(localities.iter().map(|locality| locality.weight)) {
-            let rule = format!("of priority {priority} have weights of more than 32 bits in all");
+            let rule = format!("of priority {priority} must have weights whose sum fits in 32 bits");
             return Err(Invalid::new(rule).at("endpoints"));
         }
         priorities.push(localities);
@@ -141,7 +144,7 @@ fn without_gaps(by_priority: BTreeMap<u32, Vec<Locality>>) -> Result<Vec<Vec<Loc
 }
 
 impl Locality {
-    /// `None` for a locality that is not used: without a weight, or with a weight of zero (gRFC A27).
+    /// Returns `None` for a locality that is ignored: its weight is zero or unset (gRFC A27).
     fn from_proto(
         proto: &LocalityLbEndpoints,
         addresses: &mut HashSet<SocketAddr>,
@@ -170,7 +173,7 @@ impl Locality {
             }
         }
         if !sum_fits(endpoints.iter().map(|endpoint| endpoint.weight)) {
-            return Err(Invalid::new("have weights of more than 32 bits in all").at("lb_endpoints"));
+            return Err(Invalid::new("must have weights whose sum fits in 32 bits").at("lb_endpoints"));
         }
         Ok(Some(Self {
             id: Arc::new(id.into()),
@@ -200,7 +203,7 @@ impl Endpoint {
             return Err(Invalid::new("must be set").at("endpoint"));
         };
         let address = socket_address(endpoint.address.as_ref()).within("endpoint.address")?;
-        // Checked, though only the first is used: the others are for Happy Eyeballs (gRFC A61).
+        // gRFC A61: additional addresses are validated. They are for Happy Eyeballs, which is not implemented.
         for (index, additional) in endpoint.additional_addresses.iter().enumerate() {
             socket_address(additional.address.as_ref())
                 .within("address")
@@ -210,7 +213,7 @@ impl Endpoint {
     }
 }
 
-/// An IP literal and a port (gRFC A27); names are for logical DNS clusters.
+/// Reads an IP literal and a port (gRFC A27). Host names are for logical DNS clusters.
 fn socket_address(address: Option<&Address>) -> Result<SocketAddr, Invalid> {
     let Some(address::Address::SocketAddress(socket)) = address.and_then(|a| a.address.as_ref())
     else {
@@ -229,7 +232,7 @@ fn socket_address(address: Option<&Address>) -> Result<SocketAddr, Invalid> {
     Ok(SocketAddr::new(ip, port))
 }
 
-/// Others are left out: gRPC does no health checks of its own here (gRFC A27).
+/// Returns whether an endpoint with this health status is used: gRPC uses UNKNOWN and HEALTHY ones (gRFC A27).
 fn is_usable(health: i32) -> bool {
     matches!(
         HealthStatus::try_from(health),
@@ -255,7 +258,7 @@ fn overload(proto: &DropOverload) -> Result<DropCategory, Invalid> {
     })
 }
 
-/// More than the whole is the whole (gRFC A27).
+/// Reads a fractional percent; more than 100 % is 100 % (gRFC A27).
 pub(super) fn per_million(percent: &FractionalPercent) -> Result<PerMillion, Invalid> {
     let scale = match DenominatorType::try_from(percent.denominator) {
         Ok(DenominatorType::Hundred) => 10_000,

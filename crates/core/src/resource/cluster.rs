@@ -1,4 +1,4 @@
-//! CDS: how a cluster is balanced, and where its endpoints are.
+//! View of CDS resources: balancing of a cluster, and the name of its endpoints.
 
 use std::sync::Arc;
 
@@ -15,30 +15,30 @@ use prost::Message;
 use super::Invalid;
 use super::convert::{duration, same_server};
 use super::invalid::Within;
+use super::metrics::MetricSelection;
 use crate::ads::ServerId;
-use crate::lrs::MetricSelection;
 
-/// A cluster whose endpoints come by EDS.
+/// A cluster whose endpoints come from EDS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
-    /// Its name.
+    /// Name of the cluster.
     pub name: Arc<str>,
-    /// The name of its `ClusterLoadAssignment`.
+    /// Name of its `ClusterLoadAssignment`.
     pub eds_service_name: Arc<str>,
-    /// Where its load is reported, if it is.
+    /// Server that gets its load reports; `None` if its load is not reported.
     pub lrs_server: Option<LrsServer>,
-    /// What of its endpoints' own metrics is reported along (gRFC A85).
+    /// Backend metrics in its load reports (gRFC A85).
     pub lrs_metrics: MetricSelection,
-    /// Most requests at once, over all channels of the process (gRFC A32).
+    /// Limit of concurrent requests, over all channels of the process (gRFC A32).
     pub max_requests: u32,
 }
 
-/// Where load is reported (gRFC A27).
+/// Server that gets load reports (gRFC A27).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LrsServer {
-    /// To the control plane that sends the cluster, which the bytes alone do not tell.
+    /// The server that sends the cluster, before it is known: `self` in the bytes of the resource.
     ThisServer,
-    /// To this one, which sent the cluster last (gRFC A71).
+    /// The server that sent the cluster last (gRFC A71).
     Sender(ServerId),
 }
 
@@ -73,8 +73,7 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// The same cluster, if it reports load and has come from another server than before: now it reports to this one
-    /// (C-144).
+    /// Returns the cluster with load reports to `server`, if it reports load and came from a different server before (C-144).
     pub(super) fn moved_to(&self, server: ServerId) -> Option<Self> {
         let to = LrsServer::Sender(server);
         let is_elsewhere = self.lrs_server.is_some_and(|reports_to| reports_to != to);
@@ -85,7 +84,7 @@ impl Cluster {
     }
 }
 
-/// EDS alone so far; aggregate and logical DNS clusters are gRFC A37.
+/// Returns the EDS service name. Only EDS clusters are supported; aggregate and logical DNS clusters are gRFC A37.
 fn eds_service_name(proto: &ClusterProto) -> Result<Arc<str>, Invalid> {
     match &proto.cluster_discovery_type {
         Some(ClusterDiscoveryType::Type(discovery_type))
@@ -111,9 +110,9 @@ fn eds_name(cluster: &str, eds: Option<&EdsClusterConfig>) -> Result<Arc<str>, I
     let eds = eds.ok_or_else(|| Invalid::new("must be set"))?;
     same_server(eds.eds_config.as_ref()).within("eds_config")?;
     match eds.service_name.as_str() {
-        // An xdstp name says its own type, so it cannot also name an assignment (gRFC A47).
+        // gRFC A47: an xdstp name contains its resource type, so a cluster's name cannot also name an assignment.
         "" if cluster.starts_with("xdstp:") => Err(Invalid::new(
-            "must be set, since the cluster's own name is an xdstp one",
+            "must be set, since the name of the cluster is an xdstp name",
         )
         .at("service_name")),
         "" => Ok(cluster.into()),
@@ -129,7 +128,7 @@ fn lrs_server(source: Option<&ConfigSource>) -> Result<Option<LrsServer>, Invali
     }
 }
 
-/// The first threshold of the default priority (gRFC A32).
+/// Returns the limit of the first threshold of the default priority (gRFC A32).
 fn max_requests(proto: &ClusterProto) -> u32 {
     let thresholds = proto
         .circuit_breakers
@@ -142,12 +141,12 @@ fn max_requests(proto: &ClusterProto) -> u32 {
         .map_or(DEFAULT_MAX_REQUESTS, |most| most.value)
 }
 
-/// Round robin; `load_balancing_policy`, where set, overrides `lb_policy` (gRFC A52).
+/// Checks that the policy is round robin. `load_balancing_policy`, if set, overrides `lb_policy` (gRFC A52).
 fn load_balancing(proto: &ClusterProto) -> Result<(), Invalid> {
     if let Some(policies) = &proto.load_balancing_policy {
         let found = has_round_robin(policies, 0).and_then(|found| match found {
             true => Ok(()),
-            false => Err(Invalid::new("has no policy that is supported")),
+            false => Err(Invalid::new("must have a supported policy: round_robin, alone or in wrr_locality")),
         });
         return found.within("load_balancing_policy");
     }
@@ -162,15 +161,15 @@ fn load_balancing(proto: &ClusterProto) -> Result<(), Invalid> {
     Err(Invalid::new(rule).at("lb_policy"))
 }
 
-/// Whether one of the policies is round robin, alone or within localities. Unknown ones are passed over.
+/// Returns whether one of the policies is round robin, alone or inside `wrr_locality`. Unknown policies are skipped (gRFC A52).
 fn has_round_robin(policies: &LoadBalancingPolicy, depth: u32) -> Result<bool, Invalid> {
-    /// gRFC A52.
-    const DEEPEST: u32 = 16;
+    /// Nesting depth that gRFC A52 allows.
+    const MAX_DEPTH: u32 = 16;
     const ROUND_ROBIN: &str = "envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin";
     const WRR_LOCALITY: &str =
         "envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality";
-    if depth > DEEPEST {
-        return Err(Invalid::new(format!("is more than {DEEPEST} deep")));
+    if depth > MAX_DEPTH {
+        return Err(Invalid::new(format!("must be nested at most {MAX_DEPTH} deep")));
     }
     for policy in &policies.policies {
         let config = policy.typed_extension_config.as_ref();
@@ -195,7 +194,7 @@ fn has_round_robin(policies: &LoadBalancingPolicy, depth: u32) -> Result<bool, I
     Ok(false)
 }
 
-/// Checked, so that what is invalid for every gRPC client is invalid here; ejecting endpoints is gRFC A50.
+/// Validates outlier detection, as every gRPC client does (gRFC A50). Ejection itself is not implemented.
 fn outlier_detection(proto: &OutlierDetection) -> Result<(), Invalid> {
     let durations = [
         ("interval", &proto.interval),
@@ -225,7 +224,9 @@ fn outlier_detection(proto: &OutlierDetection) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// TLS to endpoints is gRFC A29: a cluster that asks for it must not be reached in plaintext instead.
+/// Rejects clusters with a transport socket.
+///
+/// TLS to endpoints (gRFC A29) is not implemented, and a cluster that requires it must not be used in plaintext.
 fn security(proto: &ClusterProto) -> Result<(), Invalid> {
     if !proto.transport_socket_matches.is_empty() {
         return Err(Invalid::new("is not supported").at("transport_socket_matches"));

@@ -1,23 +1,23 @@
-//! A rule that a resource breaks.
+//! Validation error of a resource.
 
 use std::fmt;
 use std::sync::Arc;
 
 use prost::DecodeError;
 
-/// Why a resource is rejected: which field, which rule. The peer is to blame; it becomes the detail of a NACK.
+/// Validation error: the field and the rule that it breaks. It becomes the detail of a NACK.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
-    /// The resource's name, when it could be read.
+    /// Name of the resource, if it could be read.
     pub name: Option<Arc<str>>,
-    /// The field, as in `virtual_hosts[0].routes[2].match`; empty for the message as a whole.
+    /// Path of the field, such as `virtual_hosts[0].routes[2].match`; empty for the whole message.
     pub path: String,
-    /// The rule, as a clause: "must not be empty".
+    /// Rule, as a clause: "must not be empty".
     pub rule: String,
 }
 
 impl Invalid {
-    /// A broken rule of the value in hand; the way to it is added by [`at`](Self::at) on the way up.
+    /// Makes an error of the current value. Callers add the path to it with [`at`](Self::at).
     #[must_use]
     pub fn new(rule: impl Into<String>) -> Self {
         Self {
@@ -27,20 +27,20 @@ impl Invalid {
         }
     }
 
-    /// Says in which field the value stands.
+    /// Prepends a field to the path.
     #[must_use]
     pub fn at(mut self, field: &str) -> Self {
         self.prepend(field);
         self
     }
 
-    /// Says at which place of a repeated field the value stands.
+    /// Prepends an element of a repeated field to the path.
     pub(crate) fn at_index(mut self, field: &str, index: usize) -> Self {
         self.prepend(&format!("{field}[{index}]"));
         self
     }
 
-    /// Says whose rule it is.
+    /// Sets the name of the resource.
     pub(crate) fn of(mut self, name: &str) -> Self {
         self.name = Some(name.into());
         self
@@ -54,7 +54,7 @@ impl Invalid {
     }
 }
 
-/// prost names the field itself where it can.
+/// The text of prost has the field, if it is known.
 impl From<DecodeError> for Invalid {
     fn from(error: DecodeError) -> Self {
         Self::new(format!("cannot be decoded: {error}"))
@@ -75,11 +75,11 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-/// Adds the way to a broken rule to a result.
+/// Adds a path to the error of a result.
 pub(crate) trait Within<T> {
-    /// In this field.
+    /// Prepends a field.
     fn within(self, field: &str) -> Result<T, Invalid>;
-    /// At this place of this repeated field.
+    /// Prepends an element of a repeated field.
     fn within_index(self, field: &str, index: usize) -> Result<T, Invalid>;
 }
 

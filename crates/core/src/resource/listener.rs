@@ -1,4 +1,4 @@
-//! LDS: the root of a channel's configuration.
+//! View of LDS resources: the root of a channel's configuration.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,30 +16,30 @@ use super::convert::{duration, same_server};
 use super::invalid::Within;
 use super::{Invalid, RouteConfig};
 
-/// A listener, as a gRPC client sees it.
+/// A listener, as gRPC clients use it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listener {
-    /// Its name.
+    /// Name of the listener.
     pub name: Arc<str>,
-    /// `None` for a listener with a socket: valid, but of no use to a channel (C-178).
+    /// The API listener; `None` for a socket listener, which is valid but useless to a channel (C-178).
     pub api: Option<ApiListener>,
 }
 
-/// What a listener tells a client.
+/// API listener: the part of a listener that clients use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiListener {
-    /// Where the routes are.
+    /// Source of the route configuration.
     pub routes: RouteSource,
-    /// Bound on every RPC's duration unless a route says otherwise; zero is none (gRFC A31).
+    /// Limit on the duration of RPCs whose route has none; zero means no limit (gRFC A31).
     pub max_stream_duration: Option<Duration>,
 }
 
-/// Where a listener has its routes.
+/// Source of a listener's route configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RouteSource {
-    /// In a resource of this name.
+    /// An RDS resource of this name.
     Rds(Arc<str>),
-    /// In the listener itself.
+    /// A route configuration inside the listener.
     Inline(Arc<RouteConfig>),
 }
 
@@ -63,7 +63,7 @@ impl Listener {
                     .map_err(|invalid| invalid.of(&proto.name))?,
             ),
         };
-        // A client cannot use a socket listener; that it has an address is what tells it from an empty message.
+        // A socket listener has an address. A listener with neither is empty, and invalid.
         if api.is_none() && proto.address.is_none() {
             return Err(Invalid::new("must be set")
                 .at("api_listener")
@@ -92,14 +92,14 @@ impl ApiListener {
             }
         };
         let manager = HttpConnectionManager::decode(&*any.value)?;
-        // Both decide from whom a request seems to come, which a client cannot honour (gRFC A41).
+        // gRFC A41: both fields must be unset, since they concern the client's address as a server sees it.
         if manager.xff_num_trusted_hops != 0 {
             return Err(Invalid::new("must be zero").at("xff_num_trusted_hops"));
         }
         if !manager.original_ip_detection_extensions.is_empty() {
             return Err(Invalid::new("must be empty").at("original_ip_detection_extensions"));
         }
-        // Filters and durations are features of v3 listeners (gRFC A31, A39; C-59).
+        // gRFC A31, A39: filters and durations are features of v3 listeners only (C-59).
         let mut max_stream_duration = None;
         if v3 {
             filters(&manager.http_filters)?;
@@ -139,7 +139,7 @@ impl RouteSource {
     }
 }
 
-/// The router must be there, and last; what a client cannot run must be optional, and is left out (gRFC A39).
+/// Validates HTTP filters: the router must be the last one, and an unsupported filter must be optional, and is ignored (gRFC A39).
 fn filters(filters: &[HttpFilter]) -> Result<(), Invalid> {
     let mut names = HashSet::new();
     let mut router = None;
@@ -172,7 +172,7 @@ fn filters(filters: &[HttpFilter]) -> Result<(), Invalid> {
             }
         }
     }
-    // Every other filter that is left out does not count, so a router that is there is the last.
+    // All other filters are ignored, so the router is the last one if it is present.
     match router {
         Some(_) => Ok(()),
         None => Err(Invalid::new("must end with a router").at("http_filters")),

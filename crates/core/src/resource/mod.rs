@@ -1,9 +1,8 @@
-//! Parse-don't-validate views of the resources that a data plane uses.
+//! Views of the resources that a data plane uses: parsed and validated once.
 //!
-//! A view is made from the bytes of a resource as they came, holds only what oxds uses, and cannot be made from a
-//! resource that breaks a rule: what a picker or a route table needs is there, compiled, and in range. A resource
-//! that breaks a rule becomes an [`Invalid`], which names the field and the rule and ends up in the NACK (gRFC A27,
-//! A28, and what each view cites).
+//! A view is made from the bytes of a resource. It has only the fields that oxds uses, compiled and in range. A resource that
+//! breaks a rule becomes an [`Invalid`] instead, with the field and the rule, for the NACK (gRFC A27, A28, and the rules that
+//! each view cites).
 //!
 //! | view | of | rules |
 //! |---|---|---|
@@ -12,43 +11,28 @@
 //! | [`Cluster`] | `envoy.config.cluster.v3.Cluster` | gRFC A27, A32, A37, A47 |
 //! | [`Assignment`] | `envoy.config.endpoint.v3.ClusterLoadAssignment` | gRFC A27, A56 |
 //!
-//! It does not keep what no gRPC client reads. Who wants all of a resource, or a kind without a view, watches it as the
-//! generated message ([`Typed`]), or raw.
+//! Views leave out all fields that no gRPC client reads. To get a complete resource, or one of a type without a view, watch it
+//! as the generated message ([`Typed`]), or raw.
 
 mod assignment;
 mod cluster;
 mod convert;
 mod invalid;
 mod listener;
+mod metrics;
 mod name;
+mod parser;
 mod route;
-mod typed;
-
-use oxds_types::ResourceType;
+mod views;
 
 pub use assignment::{Assignment, Endpoint, Locality, LocalityId};
 pub use cluster::{Cluster, LrsServer};
 pub use invalid::Invalid;
 pub use listener::{ApiListener, Listener, RouteSource};
+pub use metrics::MetricSelection;
+pub(crate) use metrics::NAMED_PREFIX;
 pub use name::own_name;
-pub use route::{Forward, Route, RouteAction, RouteConfig, RouteTarget, StreamLimit, VirtualHost};
-pub use typed::{ParsedResource, ResourceParser, ResourceParsers, Typed};
-
-macro_rules! view {
-    ($view:ident, $resource_type:expr) => {
-        impl Typed for $view {
-            fn resource_type() -> ResourceType {
-                $resource_type
-            }
-
-            fn parse(value: &[u8]) -> Result<Self, Invalid> {
-                Self::from_bytes(value)
-            }
-        }
-    };
-}
-
-view!(Listener, ResourceType::LISTENER);
-view!(RouteConfig, ResourceType::ROUTE);
-view!(Cluster, ResourceType::CLUSTER);
-view!(Assignment, ResourceType::ENDPOINT);
+pub use parser::{ParsedResource, ResourceParser, ResourceParsers, Typed};
+pub use route::{
+    Forward, Route, RouteAction, RouteConfig, RouteTarget, StreamLimit, VirtualHost,
+};

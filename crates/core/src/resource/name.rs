@@ -1,4 +1,4 @@
-//! A resource's own name, read without reading the rest.
+//! Name of an encoded resource, read without decoding the whole message.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,21 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 
 use super::Invalid;
 
-/// Field 1, which is the name in every kind that has one; empty if it is not set. Costs nothing where it comes first, as
-/// encoders write it.
+/// Returns field 1, which is the name in every resource type that has one; empty if it is not set.
+///
+/// The name is borrowed if it is the first field, as encoders write it. Otherwise the message is decoded.
 ///
 /// # Errors
-/// The bytes are no message, or have something else in field 1.
+/// The bytes are not a message, or field 1 is not a string.
 pub fn own_name(value: &[u8]) -> Result<Cow<'_, str>, Invalid> {
     match first_field(value) {
         Some(name) => Ok(Cow::Borrowed(name)),
-        None => Ok(Cow::Owned(Named::decode(value)?.name)),
+        None => Ok(Cow::Owned(NameField::decode(value)?.name)),
     }
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct Named {
+struct NameField {
     #[prost(string, tag = "1")]
     name: String,
 }
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_found_wherever_it_stands() {
+    fn own_name_is_found_at_any_position() {
         for (bytes, name) in [
             (&b"\x0a\x01a\x12\x01b"[..], Some("a")),
             (b"\x12\x01b\x0a\x01a", Some("a")),

@@ -1,4 +1,4 @@
-//! RDS: from a request's authority, path and headers to the cluster that serves it.
+//! View of RDS resources: virtual hosts and routes, compiled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,74 +18,108 @@ use super::Invalid;
 use super::assignment::per_million;
 use super::convert::{duration, full_match};
 use super::invalid::Within;
-use crate::lb::{Domain, HeaderMatch, HeaderMatcher, PathMatcher, RouteMatcher, Text};
+use crate::lb::{Domain, DomainRank, HeaderMatch, HeaderMatcher, PathMatcher, RouteMatcher, Text};
 
-/// Virtual hosts and their routes, compiled.
+/// A route configuration with its virtual hosts, compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RouteConfig {
-    /// Its name; may be empty for routes that stand in a listener.
+    /// Name of the resource; may be empty for a route configuration inside a listener.
     pub name: Arc<str>,
-    /// In the order of the resource.
+    /// Virtual hosts, in the order of the resource.
     pub virtual_hosts: Vec<VirtualHost>,
 }
 
-/// Routes for some authorities.
+/// Routes for a set of authorities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VirtualHost {
     /// Its name.
     pub name: String,
-    /// The authorities; at least one.
+    /// Domains; at least one.
     pub domains: Vec<Domain>,
-    /// In the order in which they are tried.
+    /// Routes, in the order in which they are tried.
     pub routes: Vec<Route>,
 }
 
-/// Which requests, and what to do with them.
+/// A route: which requests it matches, and its action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
-    /// Which requests.
+    /// Requests that it matches.
     pub matcher: RouteMatcher,
-    /// What to do.
+    /// Action for these requests.
     pub action: RouteAction,
 }
 
-/// What to do with a request.
+/// Action of a route.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RouteAction {
-    /// Send it to a cluster.
+    /// Sends the request to a cluster.
     Forward(Forward),
-    /// Fail it: the action is for servers, or one that gRPC does not have (C-187).
+    /// Fails the request: the action is for servers only, or gRPC does not support it (C-187).
     Unsupported,
 }
 
-/// To which cluster, and for how long.
+/// Cluster and time limit of a forwarded request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forward {
-    /// To which cluster.
+    /// Cluster, or weighted clusters.
     pub target: RouteTarget,
-    /// For how long.
+    /// Limits on the duration.
     pub limit: StreamLimit,
 }
 
-/// To which cluster.
+/// Cluster specifier of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RouteTarget {
-    /// This one.
+    /// One cluster.
     Cluster(Arc<str>),
-    /// One of these, by weight. At least one; weights are above zero and add up within 32 bits.
+    /// Clusters with weights: at least one cluster. Weights are above zero, and their sum fits in 32 bits.
     Weighted(Vec<(Arc<str>, u32)>),
 }
 
-/// A route's own bound on an RPC's duration (gRFC A31).
+/// Limits of a route on the duration of an RPC (gRFC A31).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamLimit {
-    /// Of `max_stream_duration.grpc_timeout_header_max`.
+    /// `max_stream_duration.grpc_timeout_header_max`.
     pub grpc_timeout_header_max: Option<Duration>,
-    /// Of `max_stream_duration.max_stream_duration`.
+    /// `max_stream_duration.max_stream_duration`.
     pub max_stream_duration: Option<Duration>,
 }
 
+impl StreamLimit {
+    /// Returns the limit on the duration of an RPC; `None` for no limit. `listener` is the listener's limit.
+    ///
+    /// The deadline of an RPC is the earlier one of this limit and the application's own timeout.
+    #[must_use]
+    pub fn effective(self, listener: Option<Duration>) -> Option<Duration> {
+        // gRFC A31: grpc_timeout_header_max, else max_stream_duration, else that of the listener; zero means no limit.
+        self.grpc_timeout_header_max
+            .or(self.max_stream_duration)
+            .or(listener)
+            .filter(|limit| !limit.is_zero())
+    }
+}
+
 impl RouteConfig {
+    /// Returns the index of the virtual host whose domains match the authority best (gRFC A27). Of equal matches, the first
+    /// one wins. `None` if no domain matches.
+    #[must_use]
+    pub fn choose_virtual_host(&self, authority: &str) -> Option<usize> {
+        let authority = authority.to_ascii_lowercase();
+        let mut best: Option<(DomainRank, usize)> = None;
+        for (index, host) in self.virtual_hosts.iter().enumerate() {
+            let ranks = host
+                .domains
+                .iter()
+                .filter_map(|domain| domain.rank(&authority));
+            match (ranks.max(), best) {
+                (Some(rank), Some((least, _))) if rank <= least => {}
+                (Some(rank), _) => best = Some((rank, index)),
+                (None, _) => {}
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+
     pub(super) fn from_bytes(value: &[u8]) -> Result<Self, Invalid> {
         let proto = RouteConfiguration::decode(value)?;
         if proto.name.is_empty() {
@@ -95,7 +129,7 @@ impl RouteConfig {
         Self::from_proto(proto).map_err(|invalid| invalid.of(&name))
     }
 
-    /// Every virtual host is checked, not only the one that a target will need (gRFC A28).
+    /// Validates every virtual host, not only the one that the channel uses (gRFC A28).
     pub(super) fn from_proto(proto: RouteConfiguration) -> Result<Self, Invalid> {
         let hosts = proto.virtual_hosts.iter().enumerate();
         let virtual_hosts = hosts
@@ -118,7 +152,7 @@ impl VirtualHost {
             .map(|(index, domain)| {
                 let parsed = Domain::parse(domain).ok_or_else(|| {
                     Invalid::new(format!(
-                        "{domain:?} may have one *, at its beginning or its end"
+                        "{domain:?} must have at most one *, at its beginning or its end"
                     ))
                 });
                 parsed.within_index("domains", index)
@@ -137,13 +171,13 @@ impl VirtualHost {
 }
 
 impl Route {
-    /// `None` for a route that gRPC leaves out: it asks for what a gRPC request does not have.
+    /// Returns `None` for a route that gRPC ignores.
     fn from_proto(proto: &RouteProto) -> Result<Option<Self>, Invalid> {
         let matching = proto.r#match.as_ref();
         let matching = matching
             .ok_or_else(|| Invalid::new("must be set"))
             .within("match")?;
-        // No gRPC request has query parameters, and none comes in over a connection of its own (gRFC A28).
+        // gRFC A28: a route with query parameters matches no gRPC request, and is ignored.
         if !matching.query_parameters.is_empty() {
             return Ok(None);
         }
@@ -203,7 +237,7 @@ fn header_matcher(proto: &HeaderProto) -> Result<HeaderMatcher, Invalid> {
     };
     #[expect(
         deprecated,
-        reason = "control planes still send them, and gRFC A28 is about them"
+        reason = "control planes still send them, and gRFC A28 supports them"
     )]
     let matching = match &proto.header_match_specifier {
         Some(Specifier::ExactMatch(text)) => HeaderMatch::Exact(Text::new(text, false)),
@@ -227,7 +261,7 @@ fn header_matcher(proto: &HeaderProto) -> Result<HeaderMatcher, Invalid> {
     })
 }
 
-/// gRFC A63.
+/// Reads a `StringMatcher` (gRFC A63).
 fn string_matcher(proto: &StringMatcher) -> Result<HeaderMatch, Invalid> {
     let text = |text: &String, field: &str| match text.as_str() {
         "" => Err(Invalid::new("must not be empty").at(field)),
@@ -248,7 +282,7 @@ fn string_matcher(proto: &StringMatcher) -> Result<HeaderMatch, Invalid> {
     }
 }
 
-/// `None` for a way to choose a cluster that gRPC does not have: the route is left out (C-188).
+/// Returns `None` for a cluster specifier that gRPC does not support: the route is ignored (C-188).
 fn forward(proto: &RouteActionProto) -> Result<Option<RouteAction>, Invalid> {
     let target = match &proto.cluster_specifier {
         Some(ClusterSpecifier::Cluster(name)) if name.is_empty() => {
@@ -263,7 +297,7 @@ fn forward(proto: &RouteActionProto) -> Result<Option<RouteAction>, Invalid> {
     let limit = proto
         .max_stream_duration
         .as_ref()
-        .map(stream_limit)
+        .map(read_stream_limit)
         .transpose();
     Ok(Some(RouteAction::Forward(Forward {
         target,
@@ -283,16 +317,16 @@ fn weighted(proto: &WeightedCluster) -> Result<RouteTarget, Invalid> {
             return Err(Invalid::new("must all have a name"));
         }
         let sum = total.checked_add(weight);
-        total = sum.ok_or_else(|| Invalid::new("have weights of more than 32 bits in all"))?;
+        total = sum.ok_or_else(|| Invalid::new("must have weights whose sum fits in 32 bits"))?;
         clusters.push((cluster.name.as_str().into(), weight));
     }
     match clusters.is_empty() {
-        true => Err(Invalid::new("must have a weight above zero in all")),
+        true => Err(Invalid::new("must have a total weight above zero")),
         false => Ok(RouteTarget::Weighted(clusters)),
     }
 }
 
-fn stream_limit(proto: &MaxStreamDuration) -> Result<StreamLimit, Invalid> {
+fn read_stream_limit(proto: &MaxStreamDuration) -> Result<StreamLimit, Invalid> {
     let read = |field: Option<&_>, name: &str| field.map(duration).transpose().within(name);
     Ok(StreamLimit {
         grpc_timeout_header_max: read(

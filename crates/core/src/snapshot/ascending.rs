@@ -1,30 +1,32 @@
-//! Looking up names that come in order.
+//! Lookups of names in ascending order.
 
 use std::{iter::Peekable, ops::Bound, sync::Arc};
 
 use imbl::{OrdMap, ordmap::RangedIter};
 
-use super::Resource;
+use super::resource::Resource;
 
-/// A name that is no further than this from the one before is found by walking there.
+/// Steps that a lookup may walk from the name before it.
 const NEAR: usize = 4;
 
-/// Searches that are made although names seem to lie far apart. Each name that was near pays for another.
+/// Tree searches that start a walk although the last names were far apart. Each name that was near adds one more.
 const SEARCHES: usize = 8;
 
-/// A client mostly asks for names that lie side by side in the order of all there are: a step to the next one costs a
-/// comparison, a search as many as the map is deep.
+/// Lookup of names in ascending order.
+///
+/// Clients mostly subscribe to names that are neighbours in the map. A step to the next name costs one comparison, a search as
+/// many as the map is deep.
 #[derive(Debug)]
 pub(crate) struct Ascending<'a> {
     resources: &'a OrdMap<Arc<str>, Arc<Resource>>,
-    /// From the last name on.
-    ahead: Option<Peekable<Entries<'a>>>,
-    /// Places from which to walk that may still be searched.
+    /// Entries from the last name on.
+    ahead: Option<Peekable<EntryIter<'a>>>,
+    /// Searches that may still start a walk.
     searches: usize,
     is_first: bool,
 }
 
-type Entries<'a> = RangedIter<'a, Arc<str>, Arc<Resource>, imbl::shared_ptr::DefaultSharedPtr>;
+type EntryIter<'a> = RangedIter<'a, Arc<str>, Arc<Resource>, imbl::shared_ptr::DefaultSharedPtr>;
 
 impl<'a> Ascending<'a> {
     pub(super) fn new(resources: &'a OrdMap<Arc<str>, Arc<Resource>>) -> Self {
@@ -36,9 +38,9 @@ impl<'a> Ascending<'a> {
         }
     }
 
-    /// The resource of this name, which is no smaller than the one before.
+    /// Returns the resource of this name, which must not be smaller than the name before.
     pub(crate) fn get(&mut self, name: &str) -> Option<&'a Arc<Resource>> {
-        // One name alone needs no place to walk from, which takes an allocation.
+        // A walk needs an allocation, which a single lookup is not worth.
         if std::mem::take(&mut self.is_first) {
             return self.resources.get(name);
         }
@@ -75,9 +77,9 @@ mod tests {
 
     use super::*;
 
-    /// Names near each other and far apart, there or not, are found as one by one.
+    /// Given names near each other and far apart, existing or not; then each lookup returns what a single one does.
     #[test]
-    fn names_in_order_are_found_as_one_by_one() {
+    fn ascending_lookups_equal_single_lookups() {
         let resources: OrdMap<Arc<str>, Arc<Resource>> = (0..2_000)
             .step_by(2)
             .map(|n| format!("{n:04}"))

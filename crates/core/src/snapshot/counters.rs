@@ -1,10 +1,10 @@
-//! How often the expensive things happened.
+//! Counts of expensive work.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// WorkCounts of work done for one lineage of snapshots, for metrics and for tests of cost (P-1, P-2).
+/// Counts of the work done for one lineage of snapshots, for metrics and for tests of cost (P-1, P-2).
 ///
-/// Each is a statistic that nothing is decided by, hence the relaxed order.
+/// No decision depends on them, so their atomic operations are relaxed.
 #[derive(Debug, Default)]
 pub struct WorkCounters {
     pub(super) hashes: AtomicU64,
@@ -12,19 +12,19 @@ pub struct WorkCounters {
     pub(super) visits: AtomicU64,
 }
 
-/// [`WorkCounters`], read.
+/// Values of [`WorkCounters`] at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkCounts {
-    /// Resources hashed: one for each upsert that was applied, however many sessions it goes to.
+    /// Resources hashed: one per applied upsert, however many sessions get it.
     pub hashes: u64,
     /// Shared bodies encoded.
     pub encodes: u64,
-    /// Log entries, map entries and resources visited to find or to encode what changed.
+    /// Log entries, map entries and resources visited to find or to encode changes.
     pub visits: u64,
 }
 
 impl WorkCounters {
-    /// The counts so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn read(&self) -> WorkCounts {
         WorkCounts {
@@ -50,7 +50,7 @@ impl WorkCounters {
 impl std::ops::Sub for WorkCounts {
     type Output = Self;
 
-    /// What was done between two readings.
+    /// Returns the work between two readings.
     fn sub(self, earlier: Self) -> Self {
         Self {
             hashes: self.hashes - earlier.hashes,

@@ -1,31 +1,37 @@
-//! What lies between two states of a kind.
+//! Difference between two states of one type.
 
 use std::sync::{Arc, OnceLock};
 
+use imbl::ordmap::DiffItem;
 use oxds_types::Reference;
 
-use super::{Body, Form, Protocol, Resource, ResourceSet, Revision, log::Log, published::Settings};
-use imbl::ordmap::DiffItem;
+use super::body::Body;
+use super::form::Form;
+use super::log::ChangeLog;
+use super::resource::Resource;
+use super::resource_set::ResourceSet;
+use super::settings::{Revision, Settings};
+use crate::protocol::Protocol;
 
-/// One name whose resource is not the same in two states.
+/// One name whose resource differs between two states.
 #[derive(Debug, Clone)]
 pub struct ResourceChange {
-    /// The name.
+    /// Name of the resource.
     pub name: Arc<str>,
-    /// What it was; `None`: it did not exist.
+    /// The resource in the older state; `None` if it did not exist.
     pub old: Option<Arc<Resource>>,
-    /// What it is; `None`: it does not exist any more. Never equal to `old`.
+    /// The resource in the newer state; `None` if it does not exist there. Never equal to `old`.
     pub new: Option<Arc<Resource>>,
 }
 
-/// What lies between an older state of a kind and the current one, found once and shared by all sessions that are at
-/// the older one. What was changed and changed back is not in it.
+/// Difference between an older state of a type and the current one. It is computed once, and shared by all sessions at the
+/// older state. A change that was reverted is not in it.
 #[derive(Debug)]
 pub struct Difference {
     from: Revision,
     to: Arc<ResourceSet>,
     changes: Box<[ResourceChange]>,
-    /// By form: how sessions of the delta variant are told.
+    /// Bodies for delta responses, by form.
     upserts: [OnceLock<Arc<[Body]>>; Form::COUNT],
     removals: OnceLock<Arc<[Body]>>,
     settings: Arc<Settings>,
@@ -35,7 +41,7 @@ impl Difference {
     pub(super) fn between(
         from: &ResourceSet,
         to: &Arc<ResourceSet>,
-        log: &Log,
+        log: &ChangeLog,
         settings: &Arc<Settings>,
     ) -> Self {
         let changes = match log.since(from.revision) {
@@ -52,25 +58,25 @@ impl Difference {
         }
     }
 
-    /// The revision of the older state.
+    /// Returns the revision of the older state.
     #[must_use]
     pub fn from(&self) -> Revision {
         self.from
     }
 
-    /// The newer state.
+    /// Returns the newer state.
     #[must_use]
     pub fn to(&self) -> &Arc<ResourceSet> {
         &self.to
     }
 
-    /// The names that differ, in order, each once.
+    /// Returns the names that differ, in order, each once.
     #[must_use]
     pub fn changes(&self) -> &[ResourceChange] {
         &self.changes
     }
 
-    /// Whether this name differs.
+    /// Returns whether this name differs.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.changes
@@ -78,11 +84,11 @@ impl Difference {
             .is_ok()
     }
 
-    /// The resources that are new or different, for the delta variant; split where they exceed the message limit.
+    /// Returns the new and changed resources for delta responses, split at the message limit.
     pub fn upserts(&self, form: Form) -> &Arc<[Body]> {
         let form = Form {
             protocol: Protocol::Delta,
-            ttl: form.ttl && self.to.is_mortal(),
+            ttl: form.ttl && self.to.has_ttl(),
             ..form
         };
         self.upserts[form.index()].get_or_init(|| {
@@ -93,16 +99,17 @@ impl Difference {
         })
     }
 
-    /// The names that are gone, for the delta variant; split as the resources are.
+    /// Returns the removed names for delta responses, split at the message limit.
     pub fn removals(&self) -> &Arc<[Body]> {
         self.removals.get_or_init(|| {
-            let gone = self.changes.iter().filter(|change| change.new.is_none());
+            let removed = self.changes.iter().filter(|change| change.new.is_none());
             let limit = self.settings.limits.body_bytes();
-            Body::removals(gone.map(|change| &change.name), limit)
+            Body::removals(removed.map(|change| &change.name), limit)
         })
     }
 }
 
+/// Finds the changes among the names of the log.
 fn changed_names(
     from: &ResourceSet,
     to: &ResourceSet,
@@ -119,7 +126,7 @@ fn changed_names(
     changes.collect()
 }
 
-/// By walking the parts that the two maps do not share.
+/// Finds the changes by a walk over the parts that the two maps do not share.
 fn changed_entries(
     from: &ResourceSet,
     to: &ResourceSet,
@@ -145,7 +152,7 @@ fn changed_entries(
 }
 
 impl ResourceChange {
-    /// Whether the resource refers to something that it did not refer to before.
+    /// Returns whether the resource has references that it did not have before.
     #[must_use]
     pub fn needs_more(&self) -> bool {
         let before = self.old.as_ref().map_or(&[][..], |old| old.references());
@@ -153,14 +160,14 @@ impl ResourceChange {
         after.any(|needed| !before.contains(needed))
     }
 
-    /// What the resource referred to before, and does not refer to any more.
+    /// Returns the references that the resource no longer has.
     pub(crate) fn needs_no_more(&self) -> impl Iterator<Item = &Reference> {
         let before = self.old.iter().flat_map(|old| old.references());
         let after = self.new.as_ref().map_or(&[][..], |new| new.references());
         before.filter(move |needed| !after.contains(needed))
     }
 
-    /// Whether the content is the same, and only the TTL is not.
+    /// Returns whether only the TTL changed, not the content.
     pub(crate) fn is_of_ttl(&self) -> bool {
         let version = |resource: &Option<Arc<Resource>>| resource.as_ref().map(|r| r.version());
         version(&self.old) == version(&self.new)

@@ -1,24 +1,24 @@
-//! Which names of a kind changed, and when.
+//! Log of the changed names of one type.
 
 use std::{ops::Bound, sync::Arc};
 
 use imbl::OrdMap;
 
-use super::Revision;
+use super::settings::Revision;
 
-/// An append-only log of changed names, ordered by revision and trimmed at its old end.
+/// Append-only log of changed names, ordered by revision, trimmed at its old end.
 ///
-/// Persistent, as the snapshot it belongs to: appending shares the rest.
+/// It is a persistent map, as the snapshot it belongs to: an appended log shares all other entries.
 #[derive(Debug, Clone)]
-pub(super) struct Log {
+pub(super) struct ChangeLog {
     entries: OrdMap<Revision, Arc<[Arc<str>]>>,
-    /// Names in all entries.
+    /// Number of names in all entries.
     names: usize,
-    /// The log knows everything that changed after this revision.
+    /// The log has every change after this revision.
     floor: Revision,
 }
 
-impl Log {
+impl ChangeLog {
     pub(super) fn new() -> Self {
         Self {
             entries: OrdMap::new(),
@@ -27,7 +27,7 @@ impl Log {
         }
     }
 
-    /// A log that knows nothing of what was before this revision.
+    /// Returns a log without the changes up to this revision.
     pub(super) fn since_only(floor: Revision) -> Self {
         Self {
             floor,
@@ -35,8 +35,9 @@ impl Log {
         }
     }
 
-    /// The log with one entry more, trimmed from its old end to at most `limit` names. An entry that is itself beyond
-    /// the limit is not kept: walking the maps is no dearer then.
+    /// Returns the log with one more entry, trimmed from its old end to at most `limit` names.
+    ///
+    /// An entry above the limit is not kept: a walk over the maps costs no more than reading it.
     pub(super) fn push(&self, revision: Revision, names: Arc<[Arc<str>]>, limit: usize) -> Self {
         let mut log = self.clone();
         log.names += names.len();
@@ -52,7 +53,7 @@ impl Log {
         log
     }
 
-    /// The names that changed after `since`, those that did so repeatedly repeated. `None`: trimmed.
+    /// Returns the names that changed after `since`, with repetitions; `None` if the log was trimmed beyond it.
     pub(super) fn since(&self, since: Revision) -> Option<impl Iterator<Item = &Arc<str>>> {
         let after = (Bound::Excluded(since), Bound::Unbounded);
         (since >= self.floor).then(|| {
@@ -71,13 +72,13 @@ mod tests {
         names.iter().map(|&n| Arc::from(n)).collect()
     }
 
-    fn since(log: &Log, revision: u64) -> Option<Vec<&str>> {
+    fn since(log: &ChangeLog, revision: u64) -> Option<Vec<&str>> {
         Some(log.since(Revision(revision))?.map(|n| &**n).collect())
     }
 
     #[test]
-    fn it_answers_from_the_floor_on() {
-        let log = Log::new()
+    fn log_has_the_changes_since_its_floor() {
+        let log = ChangeLog::new()
             .push(Revision(1), names(&["a", "b"]), 3)
             .push(Revision(4), names(&["c"]), 3)
             .push(Revision(5), names(&["a"]), 3);
@@ -88,8 +89,8 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_beyond_the_limit_leaves_nothing_but_its_revision() {
-        let log = Log::new().push(Revision(1), names(&["a"]), 2).push(
+    fn entry_above_the_limit_leaves_only_its_revision() {
+        let log = ChangeLog::new().push(Revision(1), names(&["a"]), 2).push(
             Revision(2),
             names(&["a", "b", "c"]),
             2,

@@ -1,4 +1,4 @@
-//! A resource, encoded once for every response that will ever carry it.
+//! A resource, encoded once for every response that carries it.
 
 use std::{
     borrow::Cow,
@@ -7,32 +7,32 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use oxds_types::codec::{self, InvalidMessage, LoadedResource};
+use oxds_types::discovery::{self, Any};
 use oxds_types::name::canonical;
-use oxds_types::version_map::{NotRepresentable, to_v2};
+use oxds_types::reference::references;
+use oxds_types::version_map::{NotRepresentable, to_v2, to_v3};
 use oxds_types::{ApiVersion, Reference, ResourceType, Version};
-use prost::encoding::{
-    WireType, decode_varint, encode_key, encode_varint, encoded_len_varint, key_len,
-};
+use prost::encoding::{decode_varint, key_len};
 use prost::{Message, Name};
 
-use super::{Form, Protocol, ttl};
-
-// Field numbers of `discovery.proto`. `resources` is field 2 of both responses, and the body is field 2 of
-// `Resource`: so the element of a SotW response is, byte for byte, the tail of the element of a delta response.
-pub(super) const RESOURCES: u32 = 2;
-pub(super) const RESOURCE_VERSION: u32 = 1;
-const RESOURCE_BODY: u32 = 2;
-pub(super) const RESOURCE_NAME: u32 = 3;
-const RESOURCE_ALIASES: u32 = 4;
-pub(super) const ANY_TYPE_URL: u32 = 1;
-pub(super) const ANY_VALUE: u32 = 2;
+use super::form::Form;
+use super::ttl;
+use super::wire::{
+    ANY_TYPE_URL, ANY_VALUE, RESOURCE_ALIASES, RESOURCE_BODY, RESOURCE_NAME, RESOURCE_VERSION,
+    RESOURCES, field_len, put_field, put_header,
+};
+use crate::protocol::Protocol;
+use crate::resource::own_name;
 
 /// Type and name of a resource: unique within one snapshot.
 pub type ResourceKey = (ResourceType, Arc<str>);
 
-/// One immutable resource: kind, name, content and the version that is a hash of the content.
+/// Reasons why v2 cannot express a resource; at least one.
+pub type Obstacles = Arc<[NotRepresentable]>;
+
+/// One immutable resource: type, name, content, and the version, which is a hash of the content.
 ///
 /// ```text
 ///  delta element:  [resources, len] [version] [name] [resource, len] [type_url] [value]
@@ -44,22 +44,71 @@ pub struct Resource {
     resource_type: ResourceType,
     name: Arc<str>,
     version: Version,
-    // Not in `delta`: only clients that understand it are told.
+    // Not in `delta`: only clients that support TTLs get it.
     ttl: Option<Duration>,
     references: Arc<[Reference]>,
-    /// The same for clients of v2, or why they cannot have it. Made when the first of them asks.
+    /// The resource for clients of v2, or why v2 cannot express it. Made when the first of them asks.
     in_v2: OnceLock<Result<Arc<Resource>, Obstacles>>,
     delta: Bytes,
-    /// Where the SotW element begins in `delta`.
+    /// Start of the SotW element in `delta`.
     sotw_at: usize,
-    /// Where the content begins in `delta`.
+    /// Start of the content in `delta`.
     value_at: usize,
 }
 
+/// Reason why an element of a discovery response is no resource: see [`Resource::from_wire`].
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum WireError {
+    /// The element has no body, as a heartbeat does.
+    #[error("resource {name:?} has no body: expected a resource, not a heartbeat")]
+    NoBody {
+        /// Name of the element.
+        name: String,
+    },
+    /// The type URL is empty, or has no message name.
+    #[error("malformed type_url {0:?}: expected type.googleapis.com/<message>")]
+    MalformedTypeUrl(String),
+    /// The bytes are not a message of the type, as far as they were read.
+    #[error("malformed {message}: {reason}")]
+    Malformed {
+        /// Message of the type URL.
+        message: String,
+        /// Error of the decoder.
+        reason: String,
+    },
+    /// Neither the wrapper nor the message has a name.
+    #[error("{0} has no name: expected one in the message or in its Resource wrapper")]
+    NoName(ResourceType),
+    /// The TTL is negative or out of range.
+    #[error("invalid ttl of {name:?}: expected a duration that is not negative")]
+    InvalidTtl {
+        /// Name of the element.
+        name: String,
+    },
+    /// The resource came in v2 and cannot be translated to v3.
+    #[error("v2 resource {name:?} cannot be expressed in v3: {}", first(.reasons))]
+    NotRepresentable {
+        /// Name of the resource.
+        name: String,
+        /// What cannot be expressed; at least one.
+        reasons: Vec<NotRepresentable>,
+    },
+}
+
+fn first(reasons: &[NotRepresentable]) -> String {
+    reasons.first().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Messages in which a SotW response may wrap its resources.
+const WRAPPERS: [&str; 2] = [
+    "envoy.service.discovery.v3.Resource",
+    "envoy.api.v2.Resource",
+];
+
 impl Resource {
-    /// A resource whose content is this encoded message of its kind. Its name is kept as [`canonical`] spells it.
+    /// Makes a resource from an encoded message of its type. The name is kept in its [`canonical`] form.
     ///
-    /// Replicas that are given equal bytes agree on the version (S-29): give canonical ones.
+    /// The version is a hash of the bytes. Replicas agree on it if they get equal bytes, so pass canonical ones (S-29).
     #[must_use]
     pub fn new(resource_type: ResourceType, name: impl Into<Arc<str>>, value: &[u8]) -> Self {
         let mut name: Arc<str> = name.into();
@@ -75,6 +124,83 @@ impl Resource {
         )
     }
 
+    /// Makes a resource from an element of a delta response, as a server sent it: what a relay needs.
+    ///
+    /// The bytes of a v3 resource are kept as they came, unknown fields included; a v2 resource is translated to v3. The name
+    /// is that of the wrapper, or of the message itself if the wrapper has none. The TTL is kept. The references are read
+    /// from the message, so that make-before-break works on relayed resources. The version is a hash of the bytes, as
+    /// everywhere: versions of different servers are not comparable, so the wrapper's version is ignored.
+    ///
+    /// The content is not validated: a relay serves what its server serves.
+    ///
+    /// # Errors
+    /// The element has no body, no type, no name, or a TTL out of range; or v3 cannot express a v2 resource.
+    pub fn from_wire(element: discovery::Resource) -> Result<Self, WireError> {
+        let discovery::Resource {
+            name, resource, ttl, ..
+        } = element;
+        let Some(any) = resource else {
+            return Err(WireError::NoBody { name });
+        };
+        let ttl = ttl.map(|ttl| duration(&ttl)).map(|ttl| {
+            let invalid = || WireError::InvalidTtl { name: name.clone() };
+            ttl.ok_or_else(invalid)
+        });
+        let resource = Self::from_any(any, name)?;
+        Ok(Self {
+            ttl: ttl.transpose()?,
+            ..resource
+        })
+    }
+
+    /// Makes a resource from an element of a SotW response, as a server sent it. See [`from_wire`](Self::from_wire).
+    ///
+    /// The element is the resource itself, or a `Resource` wrapper with name and TTL (client feature
+    /// `xds.config.resource-in-sotw`).
+    ///
+    /// # Errors
+    /// As [`from_wire`](Self::from_wire), and if a wrapper cannot be decoded.
+    pub fn from_sotw_wire(element: Any) -> Result<Self, WireError> {
+        let message = message_of(&element.type_url);
+        if !WRAPPERS.contains(&message) {
+            return Self::from_any(element, String::new());
+        }
+        let message = message.to_owned();
+        let wrapper = discovery::Resource::decode(element.value);
+        Self::from_wire(wrapper.map_err(|error| WireError::Malformed {
+            message,
+            reason: error.to_string(),
+        })?)
+    }
+
+    /// `name` is that of the wrapper; empty without one.
+    fn from_any(any: Any, name: String) -> Result<Self, WireError> {
+        let Some((resource_type, api)) = ResourceType::from_type_url(&any.type_url) else {
+            return Err(WireError::MalformedTypeUrl(any.type_url));
+        };
+        let name = match name.is_empty() {
+            false => name,
+            true => own_name(&any.value)
+                .map_err(|invalid| WireError::Malformed {
+                    message: resource_type.message().to_owned(),
+                    reason: invalid.to_string(),
+                })?
+                .into_owned(),
+        };
+        if name.is_empty() {
+            return Err(WireError::NoName(resource_type));
+        }
+        let value: Bytes = match api {
+            ApiVersion::V3 => any.value,
+            ApiVersion::V2 => match to_v3(message_of(&any.type_url), &any.value) {
+                Ok(value) => value.into(),
+                Err(reasons) => return Err(WireError::NotRepresentable { name, reasons }),
+            },
+        };
+        let references = references(&resource_type, &value);
+        Ok(Self::new(resource_type, name, &value).with_references(references))
+    }
+
     fn encoded(
         resource_type: ResourceType,
         api: ApiVersion,
@@ -82,7 +208,6 @@ impl Resource {
         version: Version,
         value: &[u8],
     ) -> Self {
-        // What has a v2 form at all, but is no resource of v2, is never asked for in v2.
         let type_url = resource_type.type_url_on(api);
         let alias = has_aliases(&resource_type).then_some(&*name);
         let delta = encode(type_url, &name, alias, version, value);
@@ -101,22 +226,27 @@ impl Resource {
         }
     }
 
-    /// The same resource, of the same version, as clients of v2 are given it (S-62): once made, it is shared by all
-    /// snapshots that it is in. An error: it says what v2 cannot (S-63).
+    /// Returns the resource for clients of v2, with the same version (S-62). It is made once and shared by all snapshots.
+    ///
+    /// # Errors
+    /// The reasons why v2 cannot express it (S-63).
     pub fn in_v2(&self) -> &Result<Arc<Self>, Obstacles> {
         self.in_v2.get_or_init(|| {
             let value = to_v2(self.resource_type.message(), &self.value())?;
             let (resource_type, name) = self.key();
-            let old = Self::encoded(resource_type, ApiVersion::V2, name, self.version, &value);
+            let in_v2 = Self::encoded(resource_type, ApiVersion::V2, name, self.version, &value);
             Ok(Arc::new(Self {
                 ttl: self.ttl,
-                ..old.with_references(Arc::clone(&self.references))
+                ..in_v2.with_references(Arc::clone(&self.references))
             }))
         })
     }
 
-    /// The resource that is this message, under the name that it gives itself; with its references, and checked by the
-    /// API's own rules ([`codec::check`]).
+    /// Makes a resource from a message under the message's own name, with its references. The message is validated by the
+    /// rules of the API ([`codec::check`]).
+    ///
+    /// # Errors
+    /// The rules that the message breaks.
     ///
     /// ```
     /// use envoy_types::pb::envoy::config::cluster::v3::Cluster;
@@ -130,14 +260,17 @@ impl Resource {
         codec::check(message, None).map(Self::from)
     }
 
-    /// The same under another name, for messages that have none (`LbEndpoint`).
+    /// Makes a resource from a message under the given name, for messages without a name (`LbEndpoint`).
+    ///
+    /// # Errors
+    /// The rules that the message breaks.
     pub fn named<M: Message + Name>(name: &str, message: &M) -> Result<Self, InvalidMessage> {
         codec::check(message, Some(name)).map(Self::from)
     }
 
-    /// The resource of this name that is a message of one's own, which the API does not have: nothing is checked.
+    /// Makes a resource from a message that is not in Envoy's API. Nothing is validated.
     ///
-    /// Replicas agree on its version (S-29) if they encode equal messages alike: let its maps be `BTreeMap`s.
+    /// Replicas agree on its version (S-29) if they encode equal messages to equal bytes, so its maps must be `BTreeMap`s.
     ///
     /// ```
     /// use oxds_core::snapshot::Resource;
@@ -161,56 +294,56 @@ impl Resource {
         Self::new(ResourceType::of::<M>(), name, &message.encode_to_vec())
     }
 
-    /// What this resource needs, for the order in which changes are sent (S-51, S-52).
+    /// Sets the resources that this one refers to, for the order in which changes are sent (S-51, S-52).
     #[must_use]
     pub fn with_references(mut self, references: impl Into<Arc<[Reference]>>) -> Self {
         self.references = references.into();
         self
     }
 
-    /// How long a client may keep the resource without hearing of it (S-49).
+    /// Sets the TTL: how long a client may keep the resource without an update or a heartbeat (S-49).
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
     }
 
-    /// Its kind.
+    /// Returns the type.
     #[must_use]
     pub fn resource_type(&self) -> &ResourceType {
         &self.resource_type
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// What it is told apart from others by.
+    /// Returns type and name.
     pub(crate) fn key(&self) -> ResourceKey {
         (self.resource_type.clone(), Arc::clone(&self.name))
     }
 
-    /// The hash of its content.
+    /// Returns the version: a hash of the content.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// How long a client may keep it without hearing of it.
+    /// Returns the TTL.
     #[must_use]
     pub fn ttl(&self) -> Option<Duration> {
         self.ttl
     }
 
-    /// What it needs.
+    /// Returns the resources that this one refers to.
     #[must_use]
     pub fn references(&self) -> &[Reference] {
         &self.references
     }
 
-    /// Whether it needs this one.
+    /// Returns whether it refers to this resource.
     #[must_use]
     pub fn refers_to(&self, resource_type: &ResourceType, name: &str) -> bool {
         self.references
@@ -218,21 +351,21 @@ impl Resource {
             .any(|needed| needed.resource_type == *resource_type && *needed.name == *name)
     }
 
-    /// The content: the encoded message, as it was given.
+    /// Returns the content: the encoded message, as it was given.
     #[must_use]
     pub fn value(&self) -> Bytes {
         self.delta.slice(self.value_at..)
     }
 
-    /// One element of a response's `resources`, with its field key. Shared, not copied, unless it has a TTL that the
-    /// client is told (S-49).
+    /// Returns one element of a response's `resources`, with its field key. It is shared, not copied, unless it has a TTL and
+    /// the client supports TTLs (S-49).
     pub(crate) fn element(&self, form: Form) -> Bytes {
         let Some(ttl) = self.ttl.filter(|_| form.ttl) else {
             return self.without_ttl(form.protocol);
         };
         let mut fields = self.without_ttl(Protocol::Delta);
         fields.advance(key_len(RESOURCES));
-        // What was written here is a length that can be read.
+        // `encode` wrote this length, so it can be read.
         let len = decode_varint(&mut fields).unwrap_or_default();
         debug_assert_eq!(len, fields.len() as u64);
         ttl::element(form, &fields, ttl)
@@ -256,10 +389,7 @@ impl From<LoadedResource> for Resource {
     }
 }
 
-/// What v2 cannot say of a resource: at least one thing.
-pub type Obstacles = Arc<[NotRepresentable]>;
-
-/// Equal to a client: versions are content hashes, so the bytes need not be looked at.
+/// Equality as clients see it. Versions are hashes of the content, so the bytes need no comparison.
 impl PartialEq for Resource {
     fn eq(&self, other: &Self) -> bool {
         (self.version, self.ttl) == (other.version, other.ttl)
@@ -280,13 +410,13 @@ impl fmt::Debug for Resource {
     }
 }
 
-/// Whether clients find resources of a kind by their aliases: Envoy, waiting for a virtual host, takes an answer for
-/// one only if the name it asked for is among its aliases.
+/// Returns whether clients find resources of a type by their aliases. Envoy's VHDS accepts a virtual host as an answer only if
+/// the name that it requested is among the aliases.
 pub(crate) fn has_aliases(resource_type: &ResourceType) -> bool {
     *resource_type == ResourceType::VIRTUAL_HOST
 }
 
-/// What tells a client that waits for aliases that there is no such resource: it has no body.
+/// Encodes the element which reports that no resource exists for an alias: a `Resource` without a body.
 pub(crate) fn nothing_by_alias(name: &str) -> Bytes {
     let len = field_len(RESOURCE_NAME, name.len()) + field_len(RESOURCE_ALIASES, name.len());
     let mut out = BytesMut::with_capacity(field_len(RESOURCES, len));
@@ -317,7 +447,7 @@ fn encode(
     }
     put_header(&mut out, RESOURCE_BODY, any_len);
     put_field(&mut out, ANY_TYPE_URL, type_url.as_bytes());
-    // The value is the last field even when it is empty, where proto3 would leave it out: its place is known then.
+    // The value is written even if it is empty, where proto3 would omit it, so that its position is known.
     put_field(&mut out, ANY_VALUE, value);
     out.freeze()
 }
@@ -326,17 +456,13 @@ fn any_len(type_url: &str, value: &[u8]) -> usize {
     field_len(ANY_TYPE_URL, type_url.len()) + field_len(ANY_VALUE, value.len())
 }
 
-/// Length of a length-delimited field of `len` bytes, key and length included.
-pub(crate) fn field_len(field: u32, len: usize) -> usize {
-    key_len(field) + encoded_len_varint(len as u64) + len
+fn message_of(type_url: &str) -> &str {
+    type_url.rsplit('/').next().unwrap_or_default()
 }
 
-pub(crate) fn put_field(out: &mut BytesMut, field: u32, bytes: &[u8]) {
-    put_header(out, field, bytes.len());
-    out.put_slice(bytes);
-}
-
-pub(super) fn put_header(out: &mut BytesMut, field: u32, len: usize) {
-    encode_key(field, WireType::LengthDelimited, out);
-    encode_varint(len as u64, out);
+/// Reads a duration; `None` if it is negative or out of range.
+fn duration(proto: &discovery::Duration) -> Option<Duration> {
+    let seconds = u64::try_from(proto.seconds).ok()?;
+    let nanos = u32::try_from(proto.nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+    Some(Duration::new(seconds, nanos))
 }

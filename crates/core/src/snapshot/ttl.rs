@@ -1,11 +1,11 @@
-//! Resources that a client may only keep while it hears of them (S-49).
+//! Resources with a TTL, and heartbeats (S-49).
 //!
 //! ```text
 //!  delta:  resources[]: Resource { version, name, resource, ttl }           heartbeat: the same without `resource`
 //!  SotW:   resources[]: Any { Resource { version, name, resource, ttl } }
 //! ```
 //!
-//! Only clients that say they understand it are told a TTL, and only what has one is wrapped.
+//! Only clients that declare support for TTLs get them, and only resources with a TTL are wrapped.
 
 use std::time::Duration;
 
@@ -13,16 +13,14 @@ use bytes::{BufMut, Bytes, BytesMut};
 use oxds_types::{ApiVersion, Version, discovery};
 use prost::Message;
 
-use super::{
-    Form, Protocol,
-    resource::{ANY_TYPE_URL, ANY_VALUE, RESOURCE_NAME, RESOURCE_VERSION, RESOURCES},
-    resource::{field_len, put_field, put_header},
+use super::form::Form;
+use super::wire::{
+    ANY_TYPE_URL, ANY_VALUE, RESOURCE_NAME, RESOURCE_TTL, RESOURCE_VERSION, RESOURCES, field_len,
+    put_field, put_header,
 };
+use crate::protocol::Protocol;
 
-/// `Resource.ttl`.
-const RESOURCE_TTL: u32 = 6;
-
-/// The element of a resource whose fields, as those of a `Resource`, are `fields`.
+/// Encodes the element of a resource with a TTL. `fields` are the other fields of its `Resource`.
 pub(super) fn element(form: Form, fields: &[u8], ttl: Duration) -> Bytes {
     let ttl = discovery::Duration {
         seconds: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX),
@@ -37,6 +35,7 @@ pub(super) fn element(form: Form, fields: &[u8], ttl: Duration) -> Bytes {
     let mut out = BytesMut::with_capacity(len + type_url.len() + 32);
     match form.protocol {
         Protocol::Delta => put_header(&mut out, RESOURCES, len),
+        // xDS protocol, "Resource TTL": a SotW resource with a TTL is wrapped in a `Resource`.
         Protocol::Sotw => {
             let any = field_len(ANY_TYPE_URL, type_url.len()) + field_len(ANY_VALUE, len);
             put_header(&mut out, RESOURCES, any);
@@ -49,7 +48,7 @@ pub(super) fn element(form: Form, fields: &[u8], ttl: Duration) -> Bytes {
     out.freeze()
 }
 
-/// A sign of life of a resource: what it is called, which version of it is meant, and how long it lives on.
+/// Encodes a heartbeat: name, version and TTL of a resource, without its body.
 pub(crate) fn heartbeat(form: Form, name: &str, version: Version, ttl: Duration) -> Bytes {
     let mut fields = BytesMut::with_capacity(name.len() + 32);
     put_field(&mut fields, RESOURCE_VERSION, version.as_str().as_bytes());

@@ -1,230 +1,421 @@
-//! One watched resource.
+//! Cache entries: one per watched name, their map, and their timers.
 
+use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::held::{CacheState, CacheStatus, CachedResource, FailedUpdate};
-use crate::ads::WatchError;
-use crate::ads::config::{AuthorityId, ServerId};
+use oxds_types::ResourceType;
+
+use super::status::{CacheState, CacheStatus, CachedResource, FailedUpdate};
+use crate::ads::error::WatchError;
+use crate::ads::id::{AuthorityId, ServerId};
 use crate::time::Instant;
 
-/// There is one of every resource, so that its size counts: what most have not is [`Aside`].
+/// A watched name. There is one per resource, so its size matters: fields that most entries lack are in [`Extra`].
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) authority: AuthorityId,
     pub(super) watchers: u32,
-    held: Option<CachedResource>,
-    aside: Option<Box<Aside>>,
+    resource: Option<CachedResource>,
+    extra: Option<Box<Extra>>,
 }
 
-/// What is unlike most entries, or unlike it for a short time only.
+/// State that few entries have, or that entries have for a short time.
 #[derive(Debug, Default, PartialEq)]
-struct Aside {
-    /// What watchers were told last, if that was nothing good.
+struct Extra {
+    /// The error that watchers have.
     error: Option<WatchError>,
-    /// The last answer was no resource that could be used.
-    fault: Option<Fault>,
-    /// When whose silence is an answer. Runs while a live stream has asked (gRFC A57).
-    silence: Option<(ServerId, Instant)>,
-    /// When what is held ends, unless it comes again.
+    /// Failure of the last update.
+    failure: Option<UpdateFailure>,
+    /// Server and end of the resource timeout. It runs while the name is requested on a live stream (gRFC A57).
+    timeout: Option<(ServerId, Instant)>,
+    /// End of the TTL.
     expiry: Option<Expiry>,
-    /// Those that have sent what is held before its last sender did.
-    earlier: Vec<ServerId>,
-    /// The deletion was ignored (gRFC A53).
-    kept: bool,
+    /// Servers that sent the resource before its last sender did.
+    earlier_senders: Vec<ServerId>,
+    /// Whether a deletion was ignored (gRFC A53).
+    deletion_ignored: bool,
 }
 
-/// What was wrong with the last answer.
+/// Failure of the last update of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::ads) enum Fault {
-    /// We rejected the resource.
-    Rejected(FailedUpdate),
-    /// The server sent an error instead of it.
-    Reported(FailedUpdate),
-    /// There is none: so the server said, or so its silence was taken.
-    Absent,
-    /// There was none, and that may change.
-    Late,
+pub(in crate::ads) enum UpdateFailure {
+    /// The client NACKed the resource.
+    Nacked(FailedUpdate),
+    /// The server reported an error in place of the resource.
+    ReceivedError(FailedUpdate),
+    /// The resource does not exist: it was deleted, or the resource timeout ended.
+    DoesNotExist,
+    /// The resource timeout ended, and may be transient.
+    Timeout,
 }
 
-/// End of a resource's time to live.
+/// End of a resource's TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ads) struct Expiry {
-    /// When the resource ends, unless the server sends it or a heartbeat before.
+    /// Time at which the resource ends, unless the server sends it or a heartbeat before.
     pub(super) at: Instant,
-    /// Time to live that the server gave last.
+    /// TTL that the server sent last.
     pub(super) ttl: Duration,
 }
 
 impl Expiry {
-    /// Expiry of a resource that was sent or refreshed `now`.
+    /// Returns the expiry of a resource that was sent or refreshed `now`.
     pub(in crate::ads) fn new(now: Instant, ttl: Duration) -> Self {
         Self { at: now + ttl, ttl }
     }
 }
 
 impl Entry {
-    pub(super) fn of(authority: AuthorityId) -> Self {
+    pub(super) fn new(authority: AuthorityId) -> Self {
         Self {
             authority,
             watchers: 0,
-            held: None,
-            aside: None,
+            resource: None,
+            extra: None,
         }
     }
 
-    /// Changes what is aside. It is given up when there is nothing left in it.
-    fn change<T>(&mut self, change: impl FnOnce(&mut Aside) -> T) -> T {
-        let aside = self.aside.take();
-        let mut aside = aside.map_or_else(Aside::default, |aside| *aside);
-        let result = change(&mut aside);
-        self.aside = (aside != Aside::default()).then(|| Box::new(aside));
+    /// Changes the extra state, and drops it if nothing is left in it.
+    fn change<T>(&mut self, change: impl FnOnce(&mut Extra) -> T) -> T {
+        let extra = self.extra.take();
+        let mut extra = extra.map_or_else(Extra::default, |extra| *extra);
+        let result = change(&mut extra);
+        self.extra = (extra != Extra::default()).then(|| Box::new(extra));
         result
     }
 
-    pub(super) fn held(&self) -> Option<&CachedResource> {
-        self.held.as_ref()
+    pub(super) fn resource(&self) -> Option<&CachedResource> {
+        self.resource.as_ref()
     }
 
-    pub(super) fn held_mut(&mut self) -> Option<&mut CachedResource> {
-        self.held.as_mut()
+    pub(super) fn resource_mut(&mut self) -> Option<&mut CachedResource> {
+        self.resource.as_mut()
     }
 
-    /// What watchers were told last, if that was nothing good.
+    /// Returns the error that watchers have.
     pub(super) fn error(&self) -> Option<&WatchError> {
-        self.aside.as_ref()?.error.as_ref()
+        self.extra.as_ref()?.error.as_ref()
     }
 
-    /// What was wrong with the last answer.
-    pub(super) fn fault(&self) -> Option<&Fault> {
-        self.aside.as_ref()?.fault.as_ref()
+    /// Returns the failure of the last update.
+    pub(super) fn failure(&self) -> Option<&UpdateFailure> {
+        self.extra.as_ref()?.failure.as_ref()
     }
 
-    /// When whose silence is an answer.
-    pub(super) fn silence(&self) -> Option<(ServerId, Instant)> {
-        self.aside.as_ref()?.silence
+    /// Returns the server and the end of the resource timeout, while it runs.
+    pub(super) fn timeout(&self) -> Option<(ServerId, Instant)> {
+        self.extra.as_ref()?.timeout
     }
 
-    /// When what is held ends, unless it comes again.
+    /// Returns the end of the TTL.
     pub(super) fn expiry(&self) -> Option<Expiry> {
-        self.aside.as_ref()?.expiry
+        self.extra.as_ref()?.expiry
     }
 
-    /// No server has answered for it yet.
-    pub(super) fn is_open(&self) -> bool {
-        self.held.is_none() && self.fault().is_none()
+    /// Returns whether no server has answered for the name yet.
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.resource.is_none() && self.failure().is_none()
     }
 
-    /// Whether this server has sent what is held, even if another did so last: an absence says something there, and
-    /// nowhere else (DEC-7).
-    pub(super) fn is_of(&self, server: ServerId) -> bool {
+    /// Returns whether this server ever sent the cached resource. Only its responses can delete it by absence (DEC-7).
+    pub(super) fn was_sent_by(&self, server: ServerId) -> bool {
         let before = || {
-            let aside = self.aside.as_ref();
-            aside.is_some_and(|aside| aside.earlier.contains(&server))
+            let extra = self.extra.as_ref();
+            extra.is_some_and(|extra| extra.earlier_senders.contains(&server))
         };
-        let held = self.held.as_ref();
-        held.is_some_and(|held| held.server == server || before())
+        let resource = self.resource.as_ref();
+        resource.is_some_and(|resource| resource.server == server || before())
     }
 
-    /// Takes this in the place of what is held, and remembers who sent that. An answer came: nothing is wrong any more.
-    pub(super) fn accept(&mut self, held: CachedResource) {
-        let sender = self.held.replace(held).map(|before| before.server);
+    /// Replaces the cached resource, remembers who sent the old one, and clears error and failure.
+    pub(super) fn accept(&mut self, resource: CachedResource) {
+        let sender = self.resource.replace(resource).map(|before| before.server);
         self.remember(sender);
-        self.settle();
+        self.clear_failure();
     }
 
-    /// What is held came again, as `again` makes it. Nothing is wrong any more: `true` if something was.
-    pub(super) fn confirm(&mut self, again: impl FnOnce(&mut CachedResource)) -> bool {
-        let sender = self.held.as_ref().map(|held| held.server);
-        if let Some(held) = &mut self.held {
-            again(held);
+    /// Applies `update` to the cached resource, which was sent again. Returns whether watchers had an error, which is over.
+    pub(super) fn confirm(&mut self, update: impl FnOnce(&mut CachedResource)) -> bool {
+        let sender = self.resource.as_ref().map(|resource| resource.server);
+        if let Some(resource) = &mut self.resource {
+            update(resource);
         }
         self.remember(sender);
-        self.settle()
+        self.clear_failure()
     }
 
     fn remember(&mut self, sender: Option<ServerId>) {
-        if let Some(sender) = sender.filter(|sender| !self.is_of(*sender)) {
-            self.change(|aside| aside.earlier.push(sender));
+        if let Some(sender) = sender.filter(|sender| !self.was_sent_by(*sender)) {
+            self.change(|extra| extra.earlier_senders.push(sender));
         }
     }
 
-    fn settle(&mut self) -> bool {
-        self.aside.is_some()
-            && self.change(|aside| {
-                aside.fault = None;
-                aside.kept = false;
-                aside.error.take().is_some()
+    fn clear_failure(&mut self) -> bool {
+        self.extra.is_some()
+            && self.change(|extra| {
+                extra.failure = None;
+                extra.deletion_ignored = false;
+                extra.error.take().is_some()
             })
     }
 
-    /// The last answer was no resource that could be used.
-    pub(super) fn fail(&mut self, fault: Fault) {
-        self.change(|aside| aside.fault = Some(fault));
+    pub(super) fn fail(&mut self, failure: UpdateFailure) {
+        self.change(|extra| extra.failure = Some(failure));
     }
 
-    /// Drops what is held; `false` if nothing is. What is said to who loses it is news, whatever they were told before.
-    pub(super) fn lose(&mut self) -> bool {
-        let is_lost = self.held.take().is_some();
-        if is_lost {
-            self.change(|aside| {
-                aside.earlier.clear();
-                aside.kept = false;
-                aside.error = None;
+    /// Drops the cached resource. Returns `false` if there is none. The next error is new to watchers, even if they had the
+    /// same one while the resource was in use.
+    pub(super) fn drop_resource(&mut self) -> bool {
+        let is_dropped = self.resource.take().is_some();
+        if is_dropped {
+            self.change(|extra| {
+                extra.earlier_senders.clear();
+                extra.deletion_ignored = false;
+                extra.error = None;
             });
         }
-        is_lost
+        is_dropped
     }
 
-    /// Remembers what watchers are told. `false` if they were told it last.
-    pub(super) fn tell(&mut self, error: &WatchError) -> bool {
+    /// Records the error that watchers get. Returns `false` if they have the same one already.
+    pub(super) fn set_error(&mut self, error: &WatchError) -> bool {
         let is_new = self.error() != Some(error);
         if is_new {
-            self.change(|aside| aside.error = Some(error.clone()));
+            self.change(|extra| extra.error = Some(error.clone()));
         }
         is_new
     }
 
-    /// What watchers were told is over; `false` if they were told nothing.
+    /// Clears the error of watchers. Returns `false` if they had none.
     pub(super) fn clear_error(&mut self) -> bool {
-        self.error().is_some() && self.change(|aside| aside.error.take().is_some())
+        self.error().is_some() && self.change(|extra| extra.error.take().is_some())
     }
 
-    /// The deletion of what is held is ignored; `false` if it was already, or nothing is.
-    pub(super) fn keep(&mut self) -> bool {
-        self.held.is_some() && self.change(|aside| !std::mem::replace(&mut aside.kept, true))
+    /// Records an ignored deletion. Returns `false` if it was recorded before, or nothing is cached.
+    pub(super) fn ignore_deletion(&mut self) -> bool {
+        self.resource.is_some()
+            && self.change(|extra| !std::mem::replace(&mut extra.deletion_ignored, true))
     }
 
-    /// For [`Deadlines`](super::deadlines::Deadlines), which must know the same.
-    pub(super) fn set_silence(&mut self, silence: Option<(ServerId, Instant)>) {
-        self.change(|aside| aside.silence = silence);
+    /// Sets the resource timeout. Use [`Timers::set_timeout`], which keeps the schedule up to date.
+    pub(super) fn set_timeout(&mut self, timeout: Option<(ServerId, Instant)>) {
+        self.change(|extra| extra.timeout = timeout);
     }
 
-    /// As [`set_silence`](Self::set_silence).
+    /// Sets the end of the TTL. Use [`Timers::set_expiry`], which keeps the schedule up to date.
     pub(super) fn set_expiry(&mut self, expiry: Option<Expiry>) {
-        self.change(|aside| aside.expiry = expiry);
+        self.change(|extra| extra.expiry = expiry);
     }
 
-    pub(super) fn state(&self) -> CacheState {
-        match (self.fault(), &self.held) {
-            (Some(Fault::Rejected(_)), _) => CacheState::Nacked,
-            (Some(Fault::Reported(_)), _) => CacheState::ReceivedError,
-            (Some(Fault::Absent), _) => CacheState::DoesNotExist,
-            (Some(Fault::Late), _) => CacheState::Timeout,
-            (None, Some(_)) => CacheState::Acked,
-            (None, None) => CacheState::Requested,
-        }
-    }
-
-    pub(super) fn cached(&self) -> CacheStatus<'_> {
+    pub(super) fn status(&self) -> CacheStatus<'_> {
         CacheStatus {
-            state: self.state(),
-            held: self.held.as_ref(),
+            // gRFC A88: the state is that of the last update, whether or not a resource is in use (C-113).
+            state: match (self.failure(), &self.resource) {
+                (Some(UpdateFailure::Nacked(_)), _) => CacheState::Nacked,
+                (Some(UpdateFailure::ReceivedError(_)), _) => CacheState::ReceivedError,
+                (Some(UpdateFailure::DoesNotExist), _) => CacheState::DoesNotExist,
+                (Some(UpdateFailure::Timeout), _) => CacheState::Timeout,
+                (None, Some(_)) => CacheState::Acked,
+                (None, None) => CacheState::Requested,
+            },
+            held: self.resource.as_ref(),
             ttl: self.expiry().map(|expiry| expiry.ttl),
             error: self.error(),
-            attempt: match self.fault() {
-                Some(Fault::Rejected(attempt) | Fault::Reported(attempt)) => Some(attempt),
+            attempt: match self.failure() {
+                Some(UpdateFailure::Nacked(update) | UpdateFailure::ReceivedError(update)) => {
+                    Some(update)
+                }
                 _ => None,
             },
         }
+    }
+}
+
+/// Entries of one type. They are boxed because a B-tree that is filled in order has half of its slots empty.
+type EntriesByName = BTreeMap<Arc<str>, Box<Entry>>;
+
+/// All entries, by type and name.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    resource_types: BTreeMap<ResourceType, EntriesByName>,
+}
+
+impl Entries {
+    /// Returns the entry with the shared copy of its name.
+    pub(super) fn get(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<(&Arc<str>, &Entry)> {
+        let (name, entry) = self
+            .resource_types
+            .get(resource_type)?
+            .get_key_value(name)?;
+        Some((name, entry))
+    }
+
+    pub(super) fn get_mut(
+        &mut self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<&mut Entry> {
+        let entry = self.resource_types.get_mut(resource_type)?.get_mut(name)?;
+        Some(entry)
+    }
+
+    /// Returns the entry of a name; makes it if `authority` returns one.
+    pub(super) fn get_or_insert(
+        &mut self,
+        resource_type: &ResourceType,
+        name: &Arc<str>,
+        authority: impl FnOnce() -> Option<AuthorityId>,
+    ) -> Option<&mut Entry> {
+        let of_type = self
+            .resource_types
+            .entry(resource_type.clone())
+            .or_default();
+        Some(match of_type.entry(Arc::clone(name)) {
+            btree_map::Entry::Occupied(known) => known.into_mut(),
+            btree_map::Entry::Vacant(vacant) => vacant.insert(Box::new(Entry::new(authority()?))),
+        })
+    }
+
+    pub(super) fn remove(
+        &mut self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<(Arc<str>, Box<Entry>)> {
+        self.resource_types
+            .get_mut(resource_type)?
+            .remove_entry(name)
+    }
+
+    /// Returns the entries of a type, by name.
+    pub(super) fn of_type(
+        &self,
+        resource_type: &ResourceType,
+    ) -> impl Iterator<Item = (&Arc<str>, &Entry)> {
+        let of_type = self.resource_types.get(resource_type).into_iter().flatten();
+        of_type.map(|(name, entry)| (name, &**entry))
+    }
+
+    pub(super) fn of_type_mut(
+        &mut self,
+        resource_type: &ResourceType,
+    ) -> impl Iterator<Item = &mut Entry> {
+        let of_type = self.resource_types.get_mut(resource_type).into_iter();
+        of_type
+            .flat_map(BTreeMap::values_mut)
+            .map(|entry| &mut **entry)
+    }
+
+    /// Returns all entries, by type and name.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&ResourceType, &Arc<str>, &Entry)> {
+        self.resource_types
+            .iter()
+            .flat_map(|(resource_type, of_type)| {
+                let of_type = of_type.iter();
+                of_type.map(move |(name, entry)| (resource_type, name, &**entry))
+            })
+    }
+
+    pub(super) fn iter_mut(
+        &mut self,
+    ) -> impl Iterator<Item = (&ResourceType, &Arc<str>, &mut Entry)> {
+        self.resource_types
+            .iter_mut()
+            .flat_map(|(resource_type, of_type)| {
+                let of_type = of_type.iter_mut();
+                of_type.map(move |(name, entry)| (resource_type, name, &mut **entry))
+            })
+    }
+}
+
+/// Timer of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::ads) enum Timer {
+    /// The server has not answered for the resource (gRFC A27).
+    ResourceTimeout,
+    /// The TTL of the resource ends (xDS protocol, "Resource TTL").
+    Ttl,
+}
+
+/// Schedule of all timers. Each entry has its own times as well; the next timer is found in O(log n).
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    times: BTreeSet<(Instant, Timer, ResourceType, Arc<str>)>,
+}
+
+impl Timers {
+    /// Starts, moves or stops the resource timeout of an entry.
+    pub(super) fn set_timeout(
+        &mut self,
+        resource_type: &ResourceType,
+        name: &Arc<str>,
+        entry: &mut Entry,
+        new: Option<(ServerId, Instant)>,
+    ) {
+        let old = entry.timeout();
+        if old != new {
+            entry.set_timeout(new);
+            let at = |timeout: Option<(_, Instant)>| timeout.map(|(_, at)| at);
+            self.replace(Timer::ResourceTimeout, resource_type, name, (at(old), at(new)));
+        }
+    }
+
+    /// Starts, moves or stops the TTL of an entry.
+    pub(super) fn set_expiry(
+        &mut self,
+        resource_type: &ResourceType,
+        name: &Arc<str>,
+        entry: &mut Entry,
+        new: Option<Expiry>,
+    ) {
+        let old = entry.expiry();
+        if old != new {
+            entry.set_expiry(new);
+            let at = |expiry: Option<Expiry>| expiry.map(|expiry| expiry.at);
+            self.replace(Timer::Ttl, resource_type, name, (at(old), at(new)));
+        }
+    }
+
+    fn replace(
+        &mut self,
+        timer: Timer,
+        resource_type: &ResourceType,
+        name: &Arc<str>,
+        (old, new): (Option<Instant>, Option<Instant>),
+    ) {
+        let time = |at| (at, timer, resource_type.clone(), Arc::clone(name));
+        if let Some(at) = old {
+            self.times.remove(&time(at));
+        }
+        if let Some(at) = new {
+            self.times.insert(time(at));
+        }
+    }
+
+    /// Removes and returns the next timer that is due.
+    pub(super) fn pop(&mut self, now: Instant) -> Option<(Timer, ResourceType, Arc<str>)> {
+        let first = self.times.first().filter(|(at, ..)| *at <= now)?;
+        let (_, timer, resource_type, name) = first.clone();
+        self.times.pop_first();
+        Some((timer, resource_type, name))
+    }
+
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.times.first().map(|(at, ..)| *at)
+    }
+
+    /// Returns the names whose resource timeout runs.
+    pub(super) fn running_timeouts(&self) -> Vec<(ResourceType, Arc<str>)> {
+        let timeouts = self
+            .times
+            .iter()
+            .filter(|(_, timer, ..)| *timer == Timer::ResourceTimeout);
+        timeouts
+            .map(|(_, _, resource_type, name)| (resource_type.clone(), Arc::clone(name)))
+            .collect()
     }
 }

@@ -1,69 +1,53 @@
-//! What is held of each watched resource, and what its watchers have been told.
+//! Cache of the client: the watched resources, their watchers, and their timers.
 //!
 //! ```text
 //!                 ┌──────────── valid ────────────┐
 //!                 ▼                               │
-//!  Requested ─ valid ─► Acked ─ invalid ─► Nacked (data kept)
-//!   │  │  │               │ deleted, or its time to live ended ─► DoesNotExist
-//!   │  │  └─ invalid ─► Nacked (no data)
-//!   │  └─ 15 s of silence ─► DoesNotExist ─ valid ─► Acked
-//!   │          (30 s, Timeout: where silence means that the server is slow)
-//!   └─ server lost: an error, and still Requested
+//!  Requested ─ valid ─► Acked ─ invalid ─► Nacked (resource kept)
+//!   │  │  │               │ deleted, or its TTL ended ─► DoesNotExist
+//!   │  │  └─ invalid ─► Nacked (no resource)
+//!   │  └─ no answer within 15 s ─► DoesNotExist ─ valid ─► Acked
+//!   │          (within 30 s ─► Timeout, if the server's timeout is transient)
+//!   └─ server unreachable: an error for watchers, the state stays Requested
 //! ```
-//! An error that the server sends for a resource is to it what an invalid update is (`ReceivedError` for `Nacked`). What
-//! is held when something goes wrong is kept or dropped as the server's [`DataErrors`](super::DataErrors) say.
+//! A `ResourceError` from the server acts like an invalid update, with `ReceivedError` in place of `Nacked`. Whether an error
+//! keeps or drops the cached resource is configured per server; see [`DataErrors`](super::DataErrors).
 //!
-//! Here is who watches; `answers` is what servers say of resources, `servers` what becomes of the servers, `look` what
-//! is told of it all. A resource costs its bytes, its name, what was read of it, and an `Entry`: a test counts them.
+//! This file has the watchers and the queries, `updates` what servers do, `entry` one watched name with its timers,
+//! `collection` the watches of more than one name, `status` what CSDS shows. A resource costs its bytes, its name, its parsed
+//! forms, and one `Entry`: a test counts the allocations.
 
-mod answers;
 mod collection;
-mod deadlines;
-mod entries;
 mod entry;
-mod held;
-mod look;
-mod outbox;
-mod servers;
-mod version;
+mod status;
+mod updates;
 
 use std::sync::Arc;
 
 use oxds_types::ResourceType;
 use oxds_types::name::selects_many;
 
-pub(super) use deadlines::Due;
-pub(super) use entry::{Expiry, Fault};
-pub use held::{CacheState, CacheStatus, CachedResource, FailedUpdate};
-pub use version::VersionText;
+pub(super) use entry::{Expiry, Timer, UpdateFailure};
+pub use status::{CacheState, CacheStatus, CachedResource, FailedUpdate, VersionText};
 
-use super::ClientEvent;
-use super::config::AuthorityId;
+use self::collection::{WatchedCollections, has_member};
+use self::entry::{Entries, Entry, Timers};
+use super::event::{ClientEvent, EventQueue};
+use super::id::{AuthorityId, ServerId};
 use crate::resource::ResourceParsers;
-use collection::Collections;
-use deadlines::Deadlines;
-use entries::Entries;
-use outbox::Outbox;
+use crate::time::Instant;
 
+/// All watched resources.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     entries: Entries,
-    collections: Collections,
-    deadlines: Deadlines,
-    outbox: Outbox,
-}
-
-/// What becomes of what is held when something is wrong with the resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Loss {
-    /// It stays in use: the error is ambient.
-    Keep,
-    /// It is dropped: the error takes its place.
-    Drop,
+    collections: WatchedCollections,
+    timers: Timers,
+    events: EventQueue,
 }
 
 impl Cache {
-    /// Adds a watcher. `true` if it is the first.
+    /// Adds a watcher. Returns whether it is the first of its name.
     pub(super) fn watch(
         &mut self,
         authority: AuthorityId,
@@ -73,17 +57,17 @@ impl Cache {
         if selects_many(name) {
             return self.collections.watch(authority, resource_type, name);
         }
-        let begun = self
+        let entry = self
             .entries
-            .get_or_begin(resource_type, name, || Some(authority));
-        begun.is_some_and(|entry| {
+            .get_or_insert(resource_type, name, || Some(authority));
+        entry.is_some_and(|entry| {
             entry.authority = authority;
             entry.watchers += 1;
             entry.watchers == 1
         })
     }
 
-    /// Removes a watcher. If it was the last, the entry is gone (C-116): its authority is returned.
+    /// Removes a watcher. If it was the last of its name, the entry is removed (C-116), and its authority is returned.
     pub(super) fn unwatch(
         &mut self,
         resource_type: &ResourceType,
@@ -91,7 +75,7 @@ impl Cache {
     ) -> Option<AuthorityId> {
         if selects_many(name) {
             let authority = self.collections.unwatch(resource_type, name)?;
-            self.forget_members(resource_type);
+            self.remove_unwatched_members(resource_type);
             return Some(authority);
         }
         let entry = self.entries.get_mut(resource_type, name)?;
@@ -100,49 +84,225 @@ impl Cache {
             return None;
         }
         let authority = entry.authority;
-        if !self.collections.holds(resource_type, name) {
-            self.forget(resource_type, name);
+        if !self.collections.has(resource_type, name) {
+            self.remove_entry(resource_type, name);
         }
         Some(authority)
     }
 
-    fn forget(&mut self, resource_type: &ResourceType, name: &str) {
+    fn remove_entry(&mut self, resource_type: &ResourceType, name: &str) {
         if let Some((name, mut entry)) = self.entries.remove(resource_type, name) {
-            self.deadlines
-                .set_silence(resource_type, &name, &mut entry, None);
-            self.deadlines
-                .set_expiry(resource_type, &name, &mut entry, None);
+            let timers = &mut self.timers;
+            timers.set_timeout(resource_type, &name, &mut entry, None);
+            timers.set_expiry(resource_type, &name, &mut entry, None);
         }
     }
 
-    /// What was held only through collections that nobody watches any more.
-    fn forget_members(&mut self, resource_type: &ResourceType) {
+    /// Removes entries that were cached only for collections that have no watcher any more.
+    fn remove_unwatched_members(&mut self, resource_type: &ResourceType) {
         let entries = self.entries.of_type(resource_type);
-        let left = entries.filter(|(name, entry)| {
-            entry.watchers == 0 && !self.collections.holds(resource_type, name)
+        let unwatched = entries.filter(|(name, entry)| {
+            entry.watchers == 0 && !self.collections.has(resource_type, name)
         });
-        let left: Vec<_> = left.map(|(name, _)| Arc::clone(name)).collect();
-        for name in left {
-            self.forget(resource_type, &name);
+        let unwatched: Vec<_> = unwatched.map(|(name, _)| Arc::clone(name)).collect();
+        for name in unwatched {
+            self.remove_entry(resource_type, &name);
         }
     }
 
-    /// A new type reads the kind: it reads what is held, too. What it does not take stays as it is; whoever watches it as
-    /// this type is told why there is none.
-    pub(super) fn reread(&mut self, resource_type: &ResourceType, types: &ResourceParsers) {
+    /// Parses the cached resources of a type again, after a parser was added.
+    ///
+    /// A resource that the parsers do not accept stays as it is; watchers of the new type get the reason.
+    pub(super) fn reparse(&mut self, resource_type: &ResourceType, parsers: &ResourceParsers) {
         for entry in self.entries.of_type_mut(resource_type) {
-            if let Some(held) = entry.held_mut() {
-                held.resource.reread(resource_type, types);
+            if let Some(cached) = entry.resource_mut() {
+                cached.resource.reparse(resource_type, parsers);
             }
         }
     }
 
     pub(super) fn poll_event(&mut self) -> Option<ClientEvent> {
-        self.outbox.poll()
+        self.events.poll()
     }
 
-    /// How many events there were.
-    pub(super) fn told(&self) -> u64 {
-        self.outbox.told()
+    /// Returns the number of events since the client was made.
+    pub(super) fn events_pushed(&self) -> u64 {
+        self.events.pushed()
     }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    /// Removes and returns the next timer that is due, with the server that it concerns.
+    pub(super) fn pop_timer(
+        &mut self,
+        now: Instant,
+    ) -> Option<(Timer, ServerId, ResourceType, Arc<str>)> {
+        loop {
+            let (timer, resource_type, name) = self.timers.pop(now)?;
+            let Some(entry) = self.entries.get_mut(&resource_type, &name) else {
+                continue;
+            };
+            let server = match timer {
+                Timer::ResourceTimeout => {
+                    let timeout = entry.timeout();
+                    entry.set_timeout(None);
+                    timeout.map(|(server, _)| server)
+                }
+                Timer::Ttl => {
+                    entry.set_expiry(None);
+                    entry.resource().map(|cached| cached.server)
+                }
+            };
+            if let Some(server) = server {
+                return Some((timer, server, resource_type, name));
+            }
+        }
+    }
+
+    /// Returns every name that an authority subscribes to.
+    pub(super) fn names(
+        &self,
+        authority: AuthorityId,
+    ) -> impl Iterator<Item = (&ResourceType, &Arc<str>)> {
+        let watched = self
+            .of_authority(authority)
+            .filter(|(.., entry)| entry.watchers > 0);
+        let names = watched.map(|(resource_type, name, _)| (resource_type, name));
+        names.chain(self.collections.names(authority))
+    }
+
+    /// Returns whether a name of an authority has no answer yet.
+    pub(super) fn has_unanswered(&self, authority: AuthorityId) -> bool {
+        self.of_authority(authority)
+            .any(|(.., entry)| entry.is_unanswered())
+            || self.collections.has_unanswered(authority)
+    }
+
+    fn of_authority(
+        &self,
+        authority: AuthorityId,
+    ) -> impl Iterator<Item = (&ResourceType, &Arc<str>, &Entry)> {
+        let entries = self.entries.iter();
+        entries.filter(move |(.., entry)| entry.authority == authority)
+    }
+
+    /// Returns the cached names of a type that this server ever sent.
+    pub(super) fn names_from(
+        &self,
+        server: ServerId,
+        resource_type: &ResourceType,
+    ) -> impl Iterator<Item = &Arc<str>> {
+        let entries = self.entries.of_type(resource_type);
+        let sent = entries.filter(move |(_, entry)| entry.was_sent_by(server));
+        sent.map(|(name, _)| name)
+    }
+
+    /// Returns the events for a new watcher (C-107).
+    pub(super) fn current(&self, resource_type: &ResourceType, name: &str) -> Vec<ClientEvent> {
+        if selects_many(name) {
+            let members = self.members(resource_type, name);
+            return members
+                .flat_map(|(member, entry)| current_events(resource_type, member, entry))
+                .chain(self.collections.current(resource_type, name))
+                .collect();
+        }
+        let entry = self.entries.get(resource_type, name);
+        entry.map_or_else(Vec::new, |(name, entry)| {
+            current_events(resource_type, name, entry)
+        })
+    }
+
+    /// Returns the cached members of a collection.
+    fn members(
+        &self,
+        resource_type: &ResourceType,
+        collection: &str,
+    ) -> impl Iterator<Item = (&Arc<str>, &Entry)> {
+        let entries = self.entries.of_type(resource_type);
+        entries.filter(move |(name, _)| has_member(collection, name))
+    }
+
+    pub(super) fn status(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<CacheStatus<'_>> {
+        self.entries
+            .get(resource_type, name)
+            .map(|(_, entry)| entry.status())
+    }
+
+    pub(super) fn statuses(
+        &self,
+    ) -> impl Iterator<Item = (&ResourceType, &Arc<str>, CacheStatus<'_>)> {
+        let entries = self.entries.iter();
+        entries.map(|(resource_type, name, entry)| (resource_type, name, entry.status()))
+    }
+
+    /// Returns the cached resource with the shared copy of its name.
+    pub(super) fn resource(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<(&Arc<str>, &CachedResource)> {
+        let (name, entry) = self.entries.get(resource_type, name)?;
+        Some((name, entry.resource()?))
+    }
+
+    /// Returns the `initial_resource_versions` of a subscribed name: name and version of each cached resource that this
+    /// server sent last.
+    pub(super) fn initial_versions(
+        &self,
+        server: ServerId,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Vec<(String, String)> {
+        let is_collection = selects_many(name);
+        let version = |(name, entry): (&Arc<str>, &Entry)| {
+            let cached = entry
+                .resource()
+                .filter(|cached| cached.server == server)?;
+            let version = match entry.failure() {
+                None => cached.version.to_string(),
+                // A member of a collection is listed even after a failed update, without a version: if the resource was
+                // deleted meanwhile, only a listed name can be in `removed_resources`.
+                Some(_) if is_collection => String::new(),
+                // After a failed update the server must send the resource again. If it returned to the cached version, a
+                // listed version would suppress that, and nothing else would clear the failure (C-111).
+                Some(_) => return None,
+            };
+            Some((name.to_string(), version))
+        };
+        match is_collection {
+            true => self
+                .members(resource_type, name)
+                .filter_map(version)
+                .collect(),
+            false => {
+                let entry = self.entries.get(resource_type, name);
+                entry.and_then(version).into_iter().collect()
+            }
+        }
+    }
+}
+
+fn current_events(
+    resource_type: &ResourceType,
+    name: &Arc<str>,
+    entry: &Entry,
+) -> Vec<ClientEvent> {
+    let resource = match (entry.resource(), entry.error()) {
+        (Some(cached), _) => Ok(cached.resource.clone()),
+        (None, Some(error)) => Err(error.clone()),
+        (None, None) => return Vec::new(),
+    };
+    let mut events = vec![ClientEvent::changed(resource_type, name, resource)];
+    // gRFC A88: a cached resource with an error is a resource followed by an ambient error (C-107).
+    if let (Some(_), Some(error)) = (entry.resource(), entry.error()) {
+        let error = Some(error.clone());
+        events.push(ClientEvent::ambient(resource_type, name, error));
+    }
+    events
 }

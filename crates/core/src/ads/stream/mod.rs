@@ -1,15 +1,15 @@
-//! One server's side of the client: the stream, its subscriptions, and what is acknowledged.
+//! Stream to one server: its state, its subscriptions, and what was acknowledged on it.
 //!
 //! ```text
-//!            wanted                 opened                 response
+//!            subscribed             opened                 response
 //!   Idle ─────────────► Opening ─────────────► Open ─────────────────► Open, answered
 //!    ▲                     │ failed             │ closed                 │ closed
-//!    │ time has come       ▼                    ▼ (an error)             ▼ (none)
+//!    │ backoff is over     ▼                    ▼ (an error)             ▼ (no error)
 //!    └──────────────── Backoff ◄────────────────┴────────────────────────┘
 //! ```
-//! Opening and Open go back to Idle when nothing is wanted any more. Whether something is wanted is looked at when
-//! the machine is polled: what is given up and wanted again in one moment disturbs nothing. Open goes by way of Stale to
-//! Idle when what was said on the stream has ceased to be true; see [`Stream::supersede`].
+//! Opening and Open return to Idle when the last subscription ends. The machine checks for subscriptions only when it is
+//! polled, so a name that is unsubscribed and subscribed again in between causes no reconnect. Open goes to Stale, and from
+//! there to Idle, when a version that was sent on the stream no longer holds; see [`AdsStream::supersede`].
 
 mod type_state;
 
@@ -22,77 +22,81 @@ use oxds_types::{ApiVersion, ResourceType};
 use self::type_state::TypeState;
 use super::backoff::Backoff;
 use super::config::Server;
-use crate::snapshot::Protocol;
+use crate::protocol::Protocol;
 use crate::time::Instant;
 
-/// What the driver is to do.
+/// Next action of the driver on the stream to one server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AdsTransmit {
-    /// Connect and open a stream; then call `handle_opened` or `handle_closed`. A stream is open as soon as requests
-    /// can be written to it: a server may send its headers with its first response only (C-64).
+    /// Connect and open a stream; then call `handle_opened` or `handle_closed`.
+    ///
+    /// A stream counts as open as soon as requests can be written to it: a server may delay its headers until its first
+    /// response (C-64).
     Open,
-    /// Write this request to the stream.
+    /// Write this request to the SotW stream.
     SotwRequest(Box<DiscoveryRequest>),
-    /// The same, to a server that is asked for differences.
+    /// Write this request to the delta stream.
     DeltaRequest(Box<DeltaDiscoveryRequest>),
-    /// Close the stream and the connection, or give up opening them: nothing is wanted any more, or all is to begin anew,
-    /// which [`Open`](Self::Open) says then. Their end is not to be reported.
+    /// Close the stream and the connection, or give up opening them. Do not report their end to the client.
+    ///
+    /// Either nothing is subscribed any more, or the stream must start again, and [`Open`](Self::Open) follows.
     Close,
 }
 
-/// The stream to one server.
+/// Stream to one server.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct AdsStream {
     node: Node,
     protocol: Protocol,
     version: ApiVersion,
     resource_types: BTreeMap<ResourceType, TypeState>,
-    phase: Phase,
+    state: StreamState,
     backoff: Backoff,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// Nothing is under way.
+enum StreamState {
+    /// No stream, and no attempt to open one.
     Idle,
     /// The driver is connecting.
     Opening {
+        /// Start of the attempt.
         since: Instant,
     },
+    /// Requests can be written.
     Open {
-        /// When it began to connect.
+        /// Start of the attempt that opened the stream.
         since: Instant,
-        /// The first request has gone; it alone carries the node.
-        introduced: bool,
-        /// A response has come: the end of this stream will be no error.
+        /// Whether the first request was sent; only that one carries the node.
+        node_sent: bool,
+        /// Whether a response arrived; the end of the stream is no error then.
         answered: bool,
     },
-    /// Open, and to be closed: the server was told of something held that is so no more.
+    /// Open, but must be closed: a version that was sent to the server no longer holds.
     Stale,
-    Backoff {
-        until: Instant,
-    },
+    /// No attempt is made before `until`.
+    Backoff { until: Instant },
 }
 
 /// How a stream ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
-    /// Before any response: the server is unreachable, or as good as.
+pub(super) enum StreamEnd {
+    /// Before any response: the server counts as unreachable.
     Unanswered,
-    /// After one: servers close streams as they see fit (gRFC A57).
+    /// After a response: servers may close streams at any time (gRFC A57).
     Answered,
-    /// It was not wanted any more.
+    /// Nothing was subscribed on it any more.
     Unwanted,
 }
 
-impl Stream {
+impl AdsStream {
     pub(super) fn new(node: Node, server: &Server) -> Self {
         Self {
             node,
             protocol: server.protocol,
             version: server.version,
             resource_types: BTreeMap::new(),
-            phase: Phase::Idle,
+            state: StreamState::Idle,
             backoff: Backoff::default(),
         }
     }
@@ -111,13 +115,14 @@ impl Stream {
         }
     }
 
+    /// Returns whether any name is subscribed.
     pub(super) fn is_wanted(&self) -> bool {
         self.resource_types
             .values()
             .any(|state| !state.names.is_empty())
     }
 
-    /// Whether the kind was ever subscribed to: responses of other kinds are not ours to judge (C-78).
+    /// Returns whether the type was ever subscribed. Responses of other types are neither ACKed nor NACKed (C-78).
     pub(super) fn knows(&self, resource_type: &ResourceType) -> bool {
         self.resource_types.contains_key(resource_type)
     }
@@ -125,18 +130,18 @@ impl Stream {
     pub(super) fn is_subscribed(&self, resource_type: &ResourceType, name: &str) -> bool {
         self.resource_types
             .get(resource_type)
-            .is_some_and(|state| state.asks_for(name))
+            .is_some_and(|state| state.is_subscribed(name))
     }
 
-    /// All that is subscribed to.
-    pub(super) fn wanted(&self) -> impl Iterator<Item = (&ResourceType, &Arc<str>)> {
+    /// Returns every subscribed name.
+    pub(super) fn subscriptions(&self) -> impl Iterator<Item = (&ResourceType, &Arc<str>)> {
         let resource_types = self.resource_types.iter();
         resource_types.flat_map(|(resource_type, state)| {
             state.names.iter().map(move |name| (resource_type, name))
         })
     }
 
-    /// The version of the kind that was accepted last.
+    /// Returns the version of the type that was accepted last; empty if there is none.
     pub(super) fn version(&self, resource_type: &ResourceType) -> &str {
         self.resource_types
             .get(resource_type)
@@ -144,36 +149,38 @@ impl Stream {
     }
 
     pub(super) fn handle_opened(&mut self) {
-        if let Phase::Opening { since } = self.phase {
-            self.phase = Phase::Open {
+        if let StreamState::Opening { since } = self.state {
+            self.state = StreamState::Open {
                 since,
-                introduced: false,
+                node_sent: false,
                 answered: false,
             };
         }
     }
 
-    /// What it sent is held no more.
+    /// Clears the accepted versions: the client no longer has what this server sent.
     pub(super) fn forget_versions(&mut self) {
         for state in self.resource_types.values_mut() {
             state.version.clear();
         }
     }
 
-    /// Another server's word on the kind was taken. This one is to say again what it has, be it the same: were it told of
-    /// what it sent before, it would keep silent, and never take over again. If it was told on this stream already, there
-    /// is another.
+    /// Another server's resources of the type replaced those of this server.
+    ///
+    /// This server must send its resources again when it returns, even if they did not change. If a request named their
+    /// version, the server would send nothing, and would never take over again. If the current stream already named that
+    /// version, the stream is replaced by a new one.
     pub(super) fn supersede(&mut self, resource_type: &ResourceType) {
         let Some(state) = self.resource_types.get_mut(resource_type) else {
             return;
         };
         if state.supersede() {
-            self.phase = Phase::Stale;
+            self.state = StreamState::Stale;
         }
     }
 
-    /// Answers a response: an ACK, or a NACK for this reason. `false` if no stream is open, so that the response is
-    /// a late one.
+    /// Queues the ACK of a response, or a NACK with this reason. Returns `false` if no stream is open: then the response
+    /// is a late one, of a stream that has ended.
     pub(super) fn handle_response(
         &mut self,
         resource_type: &ResourceType,
@@ -181,109 +188,111 @@ impl Stream {
         nonce: String,
         nack: Option<String>,
     ) -> bool {
-        let Phase::Open { answered, .. } = &mut self.phase else {
+        if !self.mark_answered() {
             return false;
-        };
-        *answered = true;
-        self.backoff.reset();
+        }
         if let Some(state) = self.resource_types.get_mut(resource_type) {
-            // A NACK repeats the version before (DEC-3).
+            // xDS protocol, "ACK/NACK and versioning": a NACK repeats the version before it (DEC-3).
             if nack.is_none() {
                 state.version = version;
             }
             state.superseded = false;
+            // xDS protocol, "ACK/NACK and versioning": the nonce names the response that is
+            // acknowledged, whether it is accepted or not.
             state.nonce = nonce;
             state.nack = nack;
-            state.unanswered = true;
-            state.due = true;
+            state.ack_pending = true;
+            state.request_due = true;
         }
         true
     }
 
-    /// A response that is not ours to judge still shows that the server answers. `false` if no stream is open.
+    /// Handles a response of a type that was never subscribed: the server answers, but nothing is acknowledged (C-78).
+    /// Returns `false` if no stream is open.
     pub(super) fn handle_unknown_type(&mut self) -> bool {
-        let Phase::Open { answered, .. } = &mut self.phase else {
+        self.mark_answered()
+    }
+
+    fn mark_answered(&mut self) -> bool {
+        let StreamState::Open { answered, .. } = &mut self.state else {
             return false;
         };
         *answered = true;
+        // gRFC A57: the backoff starts again once the server has answered.
         self.backoff.reset();
         true
     }
 
-    pub(super) fn handle_closed(&mut self, now: Instant, random: u64) -> Ended {
-        let (ended, from) = match self.phase {
-            // A server that answers and hangs up is not called again at once; one that was there for longer is (C-89).
-            Phase::Open {
+    pub(super) fn handle_closed(&mut self, now: Instant, random: u64) -> StreamEnd {
+        let (end, from) = match self.state {
+            // gRPC counts the backoff from the start of the attempt: a server that answers and closes at once is not
+            // called again at once, one whose stream lasted longer is (C-89).
+            StreamState::Open {
                 answered: true,
                 since,
                 ..
-            } => (Ended::Answered, since),
-            Phase::Open { .. } | Phase::Opening { .. } => (Ended::Unanswered, now),
-            _ => return Ended::Unwanted,
+            } => (StreamEnd::Answered, since),
+            StreamState::Open { .. } | StreamState::Opening { .. } => (StreamEnd::Unanswered, now),
+            _ => return StreamEnd::Unwanted,
         };
         let until = now.max(from.min(now) + self.backoff.next(random));
         if until == now {
             self.backoff.reset();
         }
-        self.phase = Phase::Backoff { until };
-        self.reset_stream();
-        ended
+        self.state = StreamState::Backoff { until };
+        self.reset_types();
+        end
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        if let Phase::Backoff { until } = self.phase
+        if let StreamState::Backoff { until } = self.state
             && until <= now
         {
-            self.phase = Phase::Idle;
+            self.state = StreamState::Idle;
         }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        match self.phase {
-            // A server is not called again early because someone left and came back meanwhile.
-            Phase::Backoff { until } if self.is_wanted() => Some(until),
+        match self.state {
+            // The backoff lasts even if all names are unsubscribed and subscribed again meanwhile.
+            StreamState::Backoff { until } if self.is_wanted() => Some(until),
             _ => None,
         }
     }
 
-    /// `held` are name and version of what is held as this server sent it, by the name that was asked for.
+    /// Returns the next action of the driver.
+    ///
+    /// `cached` returns name and version of each cached resource that this server sent, for a subscribed name.
     pub(super) fn poll_transmit(
         &mut self,
         now: Instant,
-        held: impl Fn(&ResourceType, &str) -> Vec<(String, String)>,
+        cached: impl Fn(&ResourceType, &str) -> Vec<(String, String)>,
     ) -> Option<AdsTransmit> {
         let wanted = self.is_wanted();
-        match &mut self.phase {
-            Phase::Idle if wanted => {
-                self.phase = Phase::Opening { since: now };
+        match &mut self.state {
+            StreamState::Idle if wanted => {
+                self.state = StreamState::Opening { since: now };
                 Some(AdsTransmit::Open)
             }
-            Phase::Opening { .. } | Phase::Open { .. } if !wanted => {
-                self.phase = Phase::Idle;
-                self.reset_stream();
-                Some(AdsTransmit::Close)
-            }
-            Phase::Stale => {
-                self.phase = Phase::Idle;
-                self.reset_stream();
-                Some(AdsTransmit::Close)
-            }
-            Phase::Open { introduced, .. } => {
+            StreamState::Opening { .. } | StreamState::Open { .. } if !wanted => Some(self.close()),
+            StreamState::Stale => Some(self.close()),
+            StreamState::Open { node_sent, .. } => {
                 let (resource_type, state) = self
                     .resource_types
                     .iter_mut()
-                    .find(|(_, state)| state.is_due())?;
-                let node = (!std::mem::replace(introduced, true)).then(|| self.node.clone());
-                // Whatever the server calls it in its responses (C-56).
+                    .find(|(_, state)| state.has_request())?;
+                // xDS protocol, "ACK/NACK and versioning": the first request on a stream carries the node. Later ones need not.
+                let node = (!std::mem::replace(node_sent, true)).then(|| self.node.clone());
+                // gRFC A30: requests keep the configured version, whichever version the server answers in (C-56).
                 let type_url = resource_type.type_url_on(self.version);
                 Some(match self.protocol {
                     Protocol::Sotw => {
-                        AdsTransmit::SotwRequest(Box::new(state.request(type_url, node)))
+                        AdsTransmit::SotwRequest(Box::new(state.sotw_request(type_url, node)))
                     }
                     Protocol::Delta => {
-                        let held = |name: &str| held(resource_type, name);
-                        let difference = state.difference(type_url, node, held);
-                        AdsTransmit::DeltaRequest(Box::new(difference))
+                        let cached = |name: &str| cached(resource_type, name);
+                        let request = state.delta_request(type_url, node, cached);
+                        AdsTransmit::DeltaRequest(Box::new(request))
                     }
                 })
             }
@@ -291,7 +300,13 @@ impl Stream {
         }
     }
 
-    fn reset_stream(&mut self) {
+    fn close(&mut self) -> AdsTransmit {
+        self.state = StreamState::Idle;
+        self.reset_types();
+        AdsTransmit::Close
+    }
+
+    fn reset_types(&mut self) {
         for state in self.resource_types.values_mut() {
             state.reset(self.protocol);
         }

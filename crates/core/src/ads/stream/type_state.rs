@@ -1,7 +1,7 @@
-//! One kind on the stream: what is asked for, what is accepted, and the request that says so.
+//! One resource type on a stream: its subscription, its accepted version, and the next request.
 //!
-//! Fields are grouped by when they reset: the nonce goes with the stream; the accepted version survives it
-//! (xDS protocol, "ACK/NACK and versioning"), for as long as what it stands for is held.
+//! Fields are grouped by when they reset. The nonce resets with the stream; the accepted version survives the stream (xDS
+//! protocol, "ACK/NACK and versioning"), as long as the client has the resources of that version.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -9,103 +9,111 @@ use std::sync::Arc;
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node, Status};
 use oxds_types::name::{WILDCARD, collection_of};
 
-use crate::snapshot::Protocol;
+use crate::protocol::Protocol;
 
 /// `google.rpc.Code.INVALID_ARGUMENT`: the code of every NACK (gRFC A46).
 const INVALID_ARGUMENT: i32 = 3;
 
 #[derive(Debug, Default)]
 pub(super) struct TypeState {
+    /// Subscribed names; the wildcard and xdstp collections included.
     pub(super) names: BTreeSet<Arc<str>>,
 
-    // Survives the stream. Of differences there is none: each resource has its own.
+    // Survives the stream.
+    /// Version of the last accepted response. Unused on delta streams, where each resource has its own version.
     pub(super) version: String,
 
     // Survives the stream, until the server answers.
-    /// Another server's word counts instead of what it sent.
+    /// Whether another server's resources replaced those of this server.
     pub(super) superseded: bool,
 
     // Reset with the stream.
+    /// Nonce of the last response.
     pub(super) nonce: String,
-    /// The server was told that something of it is held.
-    claimed: bool,
-    /// NameSyntax have been sent on it. Before that, an empty list would mean everything (C-75).
-    has_named: bool,
-    /// What the server has yet to be told of a subscription to differences.
-    changes: Changes,
-    /// The response with this nonce is to be answered.
-    pub(super) unanswered: bool,
-    /// A request is due.
-    pub(super) due: bool,
-    /// The request that is due is a NACK, for this reason.
+    /// Whether a request on this stream named versions that the client has.
+    versions_sent: bool,
+    /// Whether names were sent on this stream. Before that, an empty list would mean the wildcard (C-75).
+    names_sent: bool,
+    /// Changes of the subscription that a delta server does not know yet.
+    unsent: UnsentNames,
+    /// Whether the last response is not acknowledged yet.
+    pub(super) ack_pending: bool,
+    /// Whether a request is due.
+    pub(super) request_due: bool,
+    /// Reason of the NACK, if the due request is one.
     pub(super) nack: Option<String>,
 }
 
-/// NameSyntax that come and go. One may have been given up and taken up again since: it is among the new ones then, to be
-/// sent again, for it is not held any more.
+/// Names to subscribe and to unsubscribe in the next delta request.
+///
+/// A name that is unsubscribed and subscribed again before the request is in `subscribe` only: the server must send it
+/// again, because the client dropped it.
 #[derive(Debug, Default)]
-struct Changes {
-    new: BTreeSet<Arc<str>>,
-    gone: BTreeSet<Arc<str>>,
+struct UnsentNames {
+    subscribe: BTreeSet<Arc<str>>,
+    unsubscribe: BTreeSet<Arc<str>>,
 }
 
 impl TypeState {
     pub(super) fn subscribe(&mut self, name: Arc<str>, protocol: Protocol) {
         if self.names.insert(Arc::clone(&name)) {
-            self.due = true;
+            self.request_due = true;
             if protocol == Protocol::Delta {
-                self.changes.gone.remove(&name);
-                self.changes.new.insert(name);
+                self.unsent.unsubscribe.remove(&name);
+                self.unsent.subscribe.insert(name);
             }
         }
     }
 
     pub(super) fn unsubscribe(&mut self, name: &str, protocol: Protocol) {
         if let Some(name) = self.names.take(name) {
-            self.due = true;
+            self.request_due = true;
             if protocol == Protocol::Delta {
-                self.changes.new.remove(&name);
-                self.changes.gone.insert(name);
+                self.unsent.subscribe.remove(&name);
+                self.unsent.unsubscribe.insert(name);
             }
         }
     }
 
-    /// Another server's word counts from now on. Whether this one was told otherwise on this stream.
+    /// Marks the resources of this server as replaced by another server's. Returns whether a request on this stream named
+    /// their versions.
     pub(super) fn supersede(&mut self) -> bool {
         self.version.clear();
         self.superseded = true;
-        self.claimed
+        self.versions_sent
     }
 
-    /// The stream ended.
+    /// Resets what belongs to the stream, which has ended.
     pub(super) fn reset(&mut self, protocol: Protocol) {
         self.nonce.clear();
-        self.claimed = false;
+        self.versions_sent = false;
         self.nack = None;
-        self.has_named = false;
+        self.names_sent = false;
         if protocol == Protocol::Delta {
-            self.changes.new.clone_from(&self.names);
-            self.changes.gone.clear();
+            self.unsent.subscribe.clone_from(&self.names);
+            self.unsent.unsubscribe.clear();
         }
-        self.unanswered = false;
-        self.due = !self.names.is_empty();
+        self.ack_pending = false;
+        self.request_due = !self.names.is_empty();
     }
 
-    /// By its name, or by one that stands for it.
-    pub(super) fn asks_for(&self, name: &str) -> bool {
+    /// Returns whether the name is subscribed: itself, by its collection, or by the wildcard.
+    pub(super) fn is_subscribed(&self, name: &str) -> bool {
         self.names.contains(name)
             || self.names.contains(WILDCARD)
             || collection_of(name).is_some_and(|own| self.names.contains(own.as_str()))
     }
 
-    pub(super) fn is_due(&self) -> bool {
-        self.due && (self.has_named || !self.names.is_empty())
+    pub(super) fn has_request(&self) -> bool {
+        // xDS protocol, "How the client specifies what resources to return": an empty first list subscribes to the
+        // wildcard, so no request without names is sent before one with names (C-75).
+        self.request_due && (self.names_sent || !self.names.is_empty())
     }
 
-    pub(super) fn request(&mut self, type_url: &str, node: Option<Node>) -> DiscoveryRequest {
-        self.due = false;
-        self.has_named = true;
-        self.claimed = !self.version.is_empty();
+    pub(super) fn sotw_request(&mut self, type_url: &str, node: Option<Node>) -> DiscoveryRequest {
+        self.request_due = false;
+        self.names_sent = true;
+        self.versions_sent = !self.version.is_empty();
         DiscoveryRequest {
             version_info: self.version.clone(),
             node,
@@ -116,43 +124,49 @@ impl TypeState {
                 .collect(),
             type_url: type_url.to_owned(),
             response_nonce: self.nonce.clone(),
-            error_detail: self.rejection(),
+            error_detail: self.take_nack(),
             ..DiscoveryRequest::default()
         }
     }
 
-    /// A change of subscription, an answer, or both. What is said on its own has no nonce (C-277).
-    pub(super) fn difference(
+    /// Returns a change of subscription, an ACK or NACK, or both in one request.
+    pub(super) fn delta_request(
         &mut self,
         type_url: &str,
         node: Option<Node>,
-        held: impl Fn(&str) -> Vec<(String, String)>,
+        cached: impl Fn(&str) -> Vec<(String, String)>,
     ) -> DeltaDiscoveryRequest {
-        self.due = false;
-        let first = !std::mem::replace(&mut self.has_named, true);
-        let Changes { new, gone } = std::mem::take(&mut self.changes);
+        self.request_due = false;
+        let first = !std::mem::replace(&mut self.names_sent, true);
+        let UnsentNames {
+            subscribe,
+            unsubscribe,
+        } = std::mem::take(&mut self.unsent);
         let texts = |names: &BTreeSet<Arc<str>>| names.iter().map(ToString::to_string).collect();
-        let claims: HashMap<_, _> = match first && !self.superseded {
-            true => new.iter().flat_map(|name| held(name)).collect(),
+        // DeltaDiscoveryRequest.initial_resource_versions: only in the first request of a type on a stream. A superseded
+        // server must send everything again, so it gets no versions (C-163).
+        let initial_versions: HashMap<_, _> = match first && !self.superseded {
+            true => subscribe.iter().flat_map(|name| cached(name)).collect(),
             false => HashMap::new(),
         };
-        self.claimed |= !claims.is_empty();
+        self.versions_sent |= !initial_versions.is_empty();
         DeltaDiscoveryRequest {
             node,
             type_url: type_url.to_owned(),
-            resource_names_subscribe: texts(&new),
-            resource_names_unsubscribe: texts(&gone),
-            initial_resource_versions: claims,
-            response_nonce: match std::mem::take(&mut self.unanswered) {
+            resource_names_subscribe: texts(&subscribe),
+            resource_names_unsubscribe: texts(&unsubscribe),
+            initial_resource_versions: initial_versions,
+            // DeltaDiscoveryRequest.response_nonce: empty in a request that acknowledges nothing (C-277).
+            response_nonce: match std::mem::take(&mut self.ack_pending) {
                 true => self.nonce.clone(),
                 false => String::new(),
             },
-            error_detail: self.rejection(),
+            error_detail: self.take_nack(),
             ..DeltaDiscoveryRequest::default()
         }
     }
 
-    fn rejection(&mut self) -> Option<Status> {
+    fn take_nack(&mut self) -> Option<Status> {
         self.nack.take().map(|message| Status {
             code: INVALID_ARGUMENT,
             message,

@@ -1,6 +1,6 @@
 //! C-131, C-196, C-199 – C-203: clusters.
 
-use oxds_core::lrs::MetricSelection;
+use oxds_core::resource::MetricSelection;
 use oxds_core::resource::{Cluster, LrsServer};
 
 use crate::support::text::{accepted, rejected};

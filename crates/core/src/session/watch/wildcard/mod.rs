@@ -94,7 +94,7 @@ impl Watch {
         let version = to.version();
         let claimed = match (step, &self.claims) {
             (Step::Everything, Some(Claims::Version(claimed))) => {
-                version == **claimed && !(self.form.ttl && to.is_mortal())
+                version == **claimed && !(self.form.ttl && to.has_ttl())
             }
             _ => false,
         };

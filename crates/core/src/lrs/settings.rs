@@ -1,23 +1,50 @@
-//! What a server asks to be told.
+//! Cluster keys of load reports, and the settings that a server sends.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::service::load_stats::v3::LoadStatsResponse;
 use oxds_types::discovery::Duration as ProtoDuration;
 
-/// Reports do not come more often than this, whatever the server asks for: C-core's bound.
-const SHORTEST: Duration = Duration::from_secs(1);
+/// Shortest interval between reports, whatever the server requests: C-core's bound.
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A response, read.
+/// Key of a cluster in load reports (C-137).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClusterKey {
+    /// Name of the cluster.
+    pub cluster: Arc<str>,
+    /// Its `eds_service_name`; empty if it has none.
+    pub service: Arc<str>,
+}
+
+impl ClusterKey {
+    /// Returns the key of a cluster with its `eds_service_name`.
+    ///
+    /// A service name equal to the cluster name becomes empty: EDS uses the cluster name if there is no service name, so both
+    /// mean the same.
+    #[must_use]
+    pub fn new(cluster: impl Into<Arc<str>>, service: impl Into<Arc<str>>) -> Self {
+        let (cluster, mut service) = (cluster.into(), service.into());
+        if service == cluster {
+            service = Arc::default();
+        }
+        Self { cluster, service }
+    }
+}
+
+/// Settings in a `LoadStatsResponse`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Orders {
+pub(super) struct ReportSettings {
+    /// Time between two reports.
     pub(super) interval: Duration,
-    /// `None`: all that there are.
+    /// Clusters to report; `None` for all.
     clusters: Option<BTreeSet<String>>,
 }
 
-impl Orders {
+impl ReportSettings {
+    /// Returns whether the server wants reports of a cluster.
     pub(super) fn wants(&self, cluster: &str) -> bool {
         self.clusters
             .as_ref()
@@ -25,24 +52,24 @@ impl Orders {
     }
 }
 
-impl From<LoadStatsResponse> for Orders {
+impl From<LoadStatsResponse> for ReportSettings {
     fn from(response: LoadStatsResponse) -> Self {
         Self {
             interval: interval(response.load_reporting_interval),
-            // C-134: with `send_all_clusters`, the list says nothing.
+            // lrs.proto, `send_all_clusters`: the list of clusters is ignored (C-134).
             clusters: (!response.send_all_clusters)
                 .then(|| response.clusters.into_iter().collect()),
         }
     }
 }
 
-/// C-133: what is unset, too short or no duration at all is the shortest.
+/// Reads the interval; an unset, invalid or too short one becomes [`MIN_INTERVAL`] (C-133).
 fn interval(asked: Option<ProtoDuration>) -> Duration {
     let asked = asked.and_then(|asked| {
         let (seconds, nanos) = (asked.seconds.try_into().ok()?, asked.nanos.try_into().ok()?);
         Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanos))
     });
-    asked.unwrap_or_default().max(SHORTEST)
+    asked.unwrap_or_default().max(MIN_INTERVAL)
 }
 
 #[cfg(test)]
@@ -50,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c133_an_interval_is_a_second_or_more() {
+    fn c133_report_interval_is_at_least_one_second() {
         let second = Duration::from_secs(1);
         for (asked, expected) in [
             (None, second),

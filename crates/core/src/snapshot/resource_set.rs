@@ -1,73 +1,75 @@
-//! All resources of one kind at one revision.
+//! All resources of one type at one revision.
 
 use std::{ops::Bound, sync::Arc, time::Duration};
 
 use imbl::{OrdMap, OrdSet};
 use oxds_types::{Fingerprint, Version};
 
-use super::{Resource, Revision, ascending::Ascending};
+use super::ascending::Ascending;
+use super::resource::Resource;
+use super::settings::Revision;
 
-/// All resources of one kind, at the revision that last changed one of them.
+/// All resources of one type, at the revision that last changed one of them.
 ///
-/// A session that receives all of a kind remembers what it was sent as one `Arc` of this: the map is persistent, so
-/// two collections share whatever did not change between them.
+/// A wildcard session remembers what it was sent as one `Arc` of this. The map is persistent: two sets share everything
+/// that did not change between them.
 #[derive(Debug, Clone, Default)]
 pub struct ResourceSet {
     pub(super) revision: Revision,
     pub(super) resources: OrdMap<Arc<str>, Arc<Resource>>,
     pub(super) fingerprint: Fingerprint,
-    /// Those that have a TTL, by TTL.
-    mortal: OrdMap<Duration, OrdSet<Arc<str>>>,
+    /// Names of the resources with a TTL, by TTL.
+    by_ttl: OrdMap<Duration, OrdSet<Arc<str>>>,
 }
 
 impl ResourceSet {
-    /// When one of the resources last changed.
+    /// Returns the revision of the last change.
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// The version of the whole: a hash of all names and their versions, whatever the way there (S-29).
+    /// Returns the version of the set: a hash of all names and versions, which does not depend on the history (S-29).
     #[must_use]
     pub fn version(&self) -> Version {
         self.fingerprint.version()
     }
 
-    /// As [`version`](Self::version), open for a few resources more.
+    /// Returns the hash behind [`version`](Self::version), to which single resources can be added.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// The resource of this name.
+    /// Returns the resource of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Resource>> {
         self.resources.get(name)
     }
 
-    /// Looks names up that come in order.
+    /// Returns a lookup for names in ascending order.
     pub(crate) fn ascending(&self) -> Ascending<'_> {
         Ascending::new(&self.resources)
     }
 
-    /// How many there are.
+    /// Returns the number of resources.
     #[must_use]
     pub fn len(&self) -> usize {
         self.resources.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the set has no resources.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.resources.is_empty()
     }
 
-    /// All of them, by name.
+    /// Returns all resources, by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Resource>> {
         self.resources.values()
     }
 
-    /// The names from this one on, in order.
+    /// Returns the names from `first` on, in order.
     pub(crate) fn names_from(&self, first: &str) -> impl Iterator<Item = &Arc<str>> {
         let from = (Bound::Included(Arc::from(first)), Bound::Unbounded);
         self.resources
@@ -75,26 +77,26 @@ impl ResourceSet {
             .map(|(name, _)| name)
     }
 
-    /// The TTLs that resources have, each once.
+    /// Returns the TTLs of the resources, each once.
     pub(crate) fn ttls(&self) -> impl Iterator<Item = Duration> {
-        self.mortal.keys().copied()
+        self.by_ttl.keys().copied()
     }
 
-    /// The resources that have this TTL, by name.
+    /// Returns the resources with this TTL, by name.
     pub(crate) fn with_ttl(&self, ttl: Duration) -> impl Iterator<Item = &Arc<Resource>> {
-        let names = self.mortal.get(&ttl).into_iter().flatten();
+        let names = self.by_ttl.get(&ttl).into_iter().flatten();
         names.filter_map(|name| self.get(name))
     }
 
-    /// Whether any resource has a TTL.
-    pub(crate) fn is_mortal(&self) -> bool {
-        !self.mortal.is_empty()
+    /// Returns whether any resource has a TTL.
+    pub(crate) fn has_ttl(&self) -> bool {
+        !self.by_ttl.is_empty()
     }
 
-    /// Inserts resources, which are in the order of their names.
+    /// Inserts resources that are sorted by name.
     ///
-    /// Every second one first, and then those between: a node of the map that is full is split in halves, and whoever
-    /// comes in order leaves all of them half empty. So they are filled up again, which halves the memory.
+    /// Every second one is inserted first, then those between. The map splits a full node in halves, so inserting in order
+    /// would leave all nodes half empty; the second pass fills them, which halves the memory.
     pub(super) fn insert_all(&mut self, resources: &[Arc<Resource>]) {
         let first = resources.iter().step_by(2);
         let between = resources.iter().skip(1).step_by(2);
@@ -110,10 +112,11 @@ impl ResourceSet {
             self.forget(&old);
         }
         if let Some(ttl) = ttl {
-            self.mortal.entry(ttl).or_default().insert(name);
+            self.by_ttl.entry(ttl).or_default().insert(name);
         }
     }
 
+    /// Removes a resource. Returns whether it existed.
     pub(super) fn remove(&mut self, name: &str) -> bool {
         let removed = self.resources.remove(name);
         if let Some(old) = &removed {
@@ -125,10 +128,10 @@ impl ResourceSet {
     fn forget(&mut self, old: &Resource) {
         self.fingerprint.remove(old.name(), &old.version());
         let Some(ttl) = old.ttl() else { return };
-        if let Some(names) = self.mortal.get_mut(&ttl) {
+        if let Some(names) = self.by_ttl.get_mut(&ttl) {
             names.remove(old.name());
             if names.is_empty() {
-                self.mortal.remove(&ttl);
+                self.by_ttl.remove(&ttl);
             }
         }
     }
