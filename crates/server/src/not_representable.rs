@@ -20,7 +20,7 @@ impl NotRepresentableLog {
     /// Logs the resources of a type that a v2 client has subscribed to and does not get.
     pub(crate) fn log(&self, snapshot: &Snapshot, resource_type: &ResourceType) {
         let published = snapshot.of_type(resource_type);
-        let mut withheld = published.withheld().peekable();
+        let mut withheld = published.not_representable().peekable();
         if withheld.peek().is_none() {
             return;
         }
@@ -59,7 +59,7 @@ pub(crate) fn all(cache: &Cache) -> Vec<NotRepresentableResource> {
     for view in cache.views() {
         let snapshot = view.snapshot();
         for (resource_type, published) in snapshot.types() {
-            for (name, obstacles) in published.withheld() {
+            for (name, obstacles) in published.not_representable() {
                 let Some(resource) = published.collection().get(name) else {
                     continue;
                 };

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use oxds_core::ads::{WatchError, WatchErrorReason};
 use oxds_core::lb::{Domain, DropCategory, PathMatcher, PerMillion, RouteMatcher, Text};
-use oxds_core::lrs::MetricSelection;
 use oxds_core::resolve::{Resolution, Resolver, WatchCommand};
+use oxds_core::resource::MetricSelection;
 use oxds_core::resource::{
     ApiListener, Assignment, Cluster, Endpoint, Forward, Listener, Locality, LocalityId,
     ParsedResource, Route, RouteAction, RouteConfig, RouteSource, RouteTarget, StreamLimit,

@@ -87,9 +87,9 @@ fn config(bootstrap: &Bootstrap, options: &Options) -> ads::ClientConfig {
         config.node.client_features.push(TTL_FEATURE.to_owned());
     }
     config.resource_timeout = options.resource_timeout;
-    config.names = bootstrap.names;
+    config.name_syntax = bootstrap.names;
     // Watches register the types that they read.
-    config.types = ResourceParsers::default();
+    config.parsers = ResourceParsers::default();
     config
 }
 
@@ -199,6 +199,6 @@ mod tests {
             authorities.find(&ResourceType::LISTENER, &name).unwrap(),
             (AuthorityId::default(), name)
         );
-        assert_eq!(config.names, NameSyntax::Opaque);
+        assert_eq!(config.name_syntax, NameSyntax::Opaque);
     }
 }

@@ -40,7 +40,8 @@ use oxds_core::resource::{Cluster, LocalityId, LrsServer};
 use oxds_types::orca::OrcaLoadReport;
 use tokio::time::timeout;
 
-pub use oxds_core::lrs::{ClusterKey, DropCount, MetricSelection};
+pub use oxds_core::lrs::{ClusterKey, DropCount};
+pub use oxds_core::resource::MetricSelection;
 
 use crate::bootstrap::{Bootstrap, Server};
 use crate::options::Options;

@@ -66,7 +66,8 @@ impl Peer {
                 true => DataErrors::Drop,
                 false => DataErrors::Keep,
             };
-            described.silence_is_transient = server.features.resource_timer_is_transient_error;
+            described.resource_timer_is_transient =
+                server.features.resource_timer_is_transient_error;
         }
         described
     }

@@ -299,7 +299,7 @@ mod tests {
 
     fn present(name: &str) -> WatchEvent {
         let types = oxds_core::resource::ResourceParsers::default();
-        let read = types.read(&ResourceType::CLUSTER, b"c");
+        let read = types.parse(&ResourceType::CLUSTER, b"c");
         member(name, Ok(RawResource::new(read.unwrap(), None, None)))
     }
 

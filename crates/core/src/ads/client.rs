@@ -134,10 +134,7 @@ impl Client {
     /// Falls back to other servers; where there are none left, watchers get the error (gRFC A71).
     pub(super) fn handle_unreachable(&mut self, server: ServerId, cause: &str) {
         let cause: Arc<str> = cause.into();
-        for authority in self
-            .servers
-            .handle_unreachable(&self.cache, server, &cause)
-        {
+        for authority in self.servers.handle_unreachable(&self.cache, server, &cause) {
             let (from, node_id) = (&self.servers.get(server).config, &self.config.node.id);
             self.cache
                 .handle_unreachable(authority, |resource_type, name| {

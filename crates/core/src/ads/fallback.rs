@@ -203,9 +203,7 @@ impl Servers {
         for authority in &self.authorities {
             let position = authority.asked.iter().position(|asked| *asked == server);
             for higher in &authority.asked[..position.unwrap_or(0)] {
-                self.servers[higher.index()]
-                    .stream
-                    .supersede(resource_type);
+                self.servers[higher.index()].stream.supersede(resource_type);
             }
         }
     }

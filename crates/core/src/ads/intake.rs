@@ -216,9 +216,8 @@ impl Client {
         let stream = &self.servers.get(server).stream;
         // A name that this server has not sent yet is not deleted: its timer goes on (C-103, C-164, DEC-7).
         let cached = self.cache.names_from(server, resource_type);
-        let absent = cached.filter(|name| {
-            !validated.mentions(name) && stream.is_subscribed(resource_type, name)
-        });
+        let absent = cached
+            .filter(|name| !validated.mentions(name) && stream.is_subscribed(resource_type, name));
         for name in absent.cloned().collect::<Vec<_>>() {
             let text = "does not exist: the server deleted it";
             self.delete(server, resource_type, &name, text);

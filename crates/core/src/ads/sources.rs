@@ -49,8 +49,7 @@ impl Client {
             let version = String::new();
             let failure = UpdateFailure::Nacked(FailedUpdate { version, at: now });
             let effect = from.effect_of_error(false);
-            self.cache
-                .fail(resource_type, name, failure, error, effect);
+            self.cache.fail(resource_type, name, failure, error, effect);
         }
         resource_type.map(|resource_type| ResponseSummary {
             resource_type,

@@ -26,5 +26,5 @@ mod reporter;
 mod settings;
 
 pub use load::{ClusterLoad, DropCount, LocalityLoad};
-pub use reporter::{Reporter, LrsTransmit, SEND_ALL_CLUSTERS};
+pub use reporter::{LrsTransmit, Reporter, SEND_ALL_CLUSTERS};
 pub use settings::ClusterKey;

@@ -203,14 +203,20 @@ impl Reporter {
             ReporterState::Reporting { settings, last } => Some(*last + settings.interval),
             _ => None,
         };
-        let final_report = self.final_report_until.filter(|_| !self.clusters.is_empty());
+        let final_report = self
+            .final_report_until
+            .filter(|_| !self.clusters.is_empty());
         retry.into_iter().chain(final_report).min()
     }
 
     /// Returns whether nothing is to be done until a cluster is used.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.clusters.is_empty() && matches!(self.state, ReporterState::Idle | ReporterState::Backoff { .. })
+        self.clusters.is_empty()
+            && matches!(
+                self.state,
+                ReporterState::Idle | ReporterState::Backoff { .. }
+            )
     }
 
     /// Returns whether a cluster is in use. Without one, only the final report is left.

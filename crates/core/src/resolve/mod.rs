@@ -104,13 +104,17 @@ impl Resolver {
         resource: &Result<ParsedResource, WatchError>,
     ) {
         let update = if *resource_type == ResourceType::LISTENER {
-            self.listeners.set(name, resource).then_some(PendingUpdate::References)
+            self.listeners
+                .set(name, resource)
+                .then_some(PendingUpdate::References)
         } else if *resource_type == ResourceType::ROUTE {
             self.route_configs
                 .set(name, resource)
                 .then_some(PendingUpdate::References)
         } else if *resource_type == ResourceType::CLUSTER {
-            self.clusters.set(name, resource).then_some(PendingUpdate::References)
+            self.clusters
+                .set(name, resource)
+                .then_some(PendingUpdate::References)
         } else if *resource_type == ResourceType::ENDPOINT {
             self.assignments
                 .set(name, resource)
@@ -154,7 +158,8 @@ impl Resolver {
             self.watch();
         }
         let unreachable = self.unreachable();
-        let complete = |plan: &mut Plan| plan.is_complete(&self.clusters, &self.assignments, unreachable);
+        let complete =
+            |plan: &mut Plan| plan.is_complete(&self.clusters, &self.assignments, unreachable);
         if let Some(next) = self.next.take_if(complete) {
             self.plan = Some(next);
             // Unwatch the resources that only the plan before needed.

@@ -131,7 +131,10 @@ fn entry(
         Ok(cluster) => Arc::clone(cluster),
         Err(error) => return Some(Err(error.clone())),
     };
-    let (assignment, note) = match assignments.get(&cluster.eds_service_name).answer(unreachable)? {
+    let (assignment, note) = match assignments
+        .get(&cluster.eds_service_name)
+        .answer(unreachable)?
+    {
         Ok(assignment) => (Some(Arc::clone(assignment)), None),
         Err(error) => (None, Some(error.clone())),
     };

@@ -29,14 +29,12 @@ pub(super) enum Unreachable {
 
 impl<T> Slot<T> {
     /// Returns the resource or the reason why there is none; `None` without an answer.
-    pub(super) fn answer(
-        &self,
-        unreachable: Unreachable,
-    ) -> Option<Result<&Arc<T>, &WatchError>> {
+    pub(super) fn answer(&self, unreachable: Unreachable) -> Option<Result<&Arc<T>, &WatchError>> {
         match self {
             Self::Waiting => None,
             Self::Failed(error)
-                if unreachable == Unreachable::IsPending && error.reason == WatchErrorReason::Unreachable =>
+                if unreachable == Unreachable::IsPending
+                    && error.reason == WatchErrorReason::Unreachable =>
             {
                 None
             }

@@ -89,8 +89,8 @@ impl Assignment {
         let mut addresses = HashSet::new();
         let mut by_priority: BTreeMap<u32, Vec<Locality>> = BTreeMap::new();
         for (index, locality_proto) in proto.endpoints.iter().enumerate() {
-            let Some(locality) =
-                Locality::from_proto(locality_proto, &mut addresses).within_index("endpoints", index)?
+            let Some(locality) = Locality::from_proto(locality_proto, &mut addresses)
+                .within_index("endpoints", index)?
             else {
                 continue;
             };
@@ -131,11 +131,14 @@ fn without_gaps(by_priority: BTreeMap<u32, Vec<Locality>>) -> Result<Vec<Vec<Loc
     let mut priorities = Vec::with_capacity(by_priority.len());
     for (expected, (priority, localities)) in (0..).zip(by_priority) {
         if priority != expected {
-            let rule = format!("must have no gaps between priorities: found {priority}, expected {expected}");
+            let rule = format!(
+                "must have no gaps between priorities: found {priority}, expected {expected}"
+            );
             return Err(Invalid::new(rule).at("endpoints"));
         }
         if !sum_fits(localities.iter().map(|locality| locality.weight)) {
-            let rule = format!("of priority {priority} must have weights whose sum fits in 32 bits");
+            let rule =
+                format!("of priority {priority} must have weights whose sum fits in 32 bits");
             return Err(Invalid::new(rule).at("endpoints"));
         }
         priorities.push(localities);
@@ -173,7 +176,9 @@ impl Locality {
             }
         }
         if !sum_fits(endpoints.iter().map(|endpoint| endpoint.weight)) {
-            return Err(Invalid::new("must have weights whose sum fits in 32 bits").at("lb_endpoints"));
+            return Err(
+                Invalid::new("must have weights whose sum fits in 32 bits").at("lb_endpoints")
+            );
         }
         Ok(Some(Self {
             id: Arc::new(id.into()),

@@ -146,7 +146,9 @@ fn load_balancing(proto: &ClusterProto) -> Result<(), Invalid> {
     if let Some(policies) = &proto.load_balancing_policy {
         let found = has_round_robin(policies, 0).and_then(|found| match found {
             true => Ok(()),
-            false => Err(Invalid::new("must have a supported policy: round_robin, alone or in wrr_locality")),
+            false => Err(Invalid::new(
+                "must have a supported policy: round_robin, alone or in wrr_locality",
+            )),
         });
         return found.within("load_balancing_policy");
     }
@@ -169,7 +171,9 @@ fn has_round_robin(policies: &LoadBalancingPolicy, depth: u32) -> Result<bool, I
     const WRR_LOCALITY: &str =
         "envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality";
     if depth > MAX_DEPTH {
-        return Err(Invalid::new(format!("must be nested at most {MAX_DEPTH} deep")));
+        return Err(Invalid::new(format!(
+            "must be nested at most {MAX_DEPTH} deep"
+        )));
     }
     for policy in &policies.policies {
         let config = policy.typed_extension_config.as_ref();

@@ -35,7 +35,9 @@ pub(super) fn full_match(matcher: &RegexMatcher) -> Result<Regex, Invalid> {
         RegexBuilder::new(regex)
             .size_limit(MAX_COMPILED_BYTES)
             .build()
-            .map_err(|error| Invalid::new(format!("is not a valid regular expression: {error}")).at("regex"))
+            .map_err(|error| {
+                Invalid::new(format!("is not a valid regular expression: {error}")).at("regex")
+            })
     };
     // The expression is compiled alone first: "a)|(b" is invalid, but would be valid between the anchors.
     compile(&matcher.regex)?;

@@ -33,6 +33,4 @@ pub use metrics::MetricSelection;
 pub(crate) use metrics::NAMED_PREFIX;
 pub use name::own_name;
 pub use parser::{ParsedResource, ResourceParser, ResourceParsers, Typed};
-pub use route::{
-    Forward, Route, RouteAction, RouteConfig, RouteTarget, StreamLimit, VirtualHost,
-};
+pub use route::{Forward, Route, RouteAction, RouteConfig, RouteTarget, StreamLimit, VirtualHost};

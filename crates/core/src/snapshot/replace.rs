@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, iter::Peekable, sync::Arc};
 
 use oxds_types::ResourceType;
 
+use super::Snapshot;
 use super::change::ChangeSet;
 use super::resource::{Resource, ResourceKey};
-use super::Snapshot;
 
 impl ChangeSet {
     /// Returns the changes after which a snapshot has exactly these resources; of one type only, if a type is given.

@@ -137,7 +137,10 @@ impl Resource {
     /// The element has no body, no type, no name, or a TTL out of range; or v3 cannot express a v2 resource.
     pub fn from_wire(element: discovery::Resource) -> Result<Self, WireError> {
         let discovery::Resource {
-            name, resource, ttl, ..
+            name,
+            resource,
+            ttl,
+            ..
         } = element;
         let Some(any) = resource else {
             return Err(WireError::NoBody { name });
@@ -463,6 +466,8 @@ fn message_of(type_url: &str) -> &str {
 /// Reads a duration; `None` if it is negative or out of range.
 fn duration(proto: &discovery::Duration) -> Option<Duration> {
     let seconds = u64::try_from(proto.seconds).ok()?;
-    let nanos = u32::try_from(proto.nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+    let nanos = u32::try_from(proto.nanos)
+        .ok()
+        .filter(|nanos| *nanos < 1_000_000_000)?;
     Some(Duration::new(seconds, nanos))
 }

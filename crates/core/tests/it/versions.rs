@@ -119,7 +119,7 @@ fn s63_not_representable_resource_is_withheld_from_v2() {
     assert_eq!(new_delta.take(&world).resources, [encoded_v3_only("B=1")]);
     assert_eq!(old_sotw.take(&world).resources, [encoded("A=1")]);
     assert_eq!(old_delta.take(&world).removed, [name("B=1")]);
-    let withheld: Vec<_> = world.snapshot.of_type(&CDS).withheld().collect();
+    let withheld: Vec<_> = world.snapshot.of_type(&CDS).not_representable().collect();
     let [(name_withheld, reasons)] = &*withheld else {
         panic!("{withheld:?}");
     };
@@ -141,7 +141,7 @@ fn s63_not_representable_resource_is_withheld_from_v2() {
         [encoded("A=1"), encoded("B=2")]
     );
     assert_eq!(old_delta.take(&world).resources, [encoded("B=2")]);
-    assert_eq!(world.snapshot.of_type(&CDS).withheld().count(), 0);
+    assert_eq!(world.snapshot.of_type(&CDS).not_representable().count(), 0);
 }
 
 /// Given two names, of which v2 cannot express one, then a v2 client gets this one reported as missing.

@@ -360,7 +360,12 @@ impl Timers {
         if old != new {
             entry.set_timeout(new);
             let at = |timeout: Option<(_, Instant)>| timeout.map(|(_, at)| at);
-            self.replace(Timer::ResourceTimeout, resource_type, name, (at(old), at(new)));
+            self.replace(
+                Timer::ResourceTimeout,
+                resource_type,
+                name,
+                (at(old), at(new)),
+            );
         }
     }
 

@@ -261,9 +261,7 @@ impl Cache {
     ) -> Vec<(String, String)> {
         let is_collection = selects_many(name);
         let version = |(name, entry): (&Arc<str>, &Entry)| {
-            let cached = entry
-                .resource()
-                .filter(|cached| cached.server == server)?;
+            let cached = entry.resource().filter(|cached| cached.server == server)?;
             let version = match entry.failure() {
                 None => cached.version.to_string(),
                 // A member of a collection is listed even after a failed update, without a version: if the resource was

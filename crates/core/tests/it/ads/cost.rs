@@ -123,7 +123,7 @@ fn taken(watched: &[&str], names: &[String]) -> allocation_counter::AllocationIn
     };
     let mut config = ClientConfig::with_server(server, Node::default());
     // What is read of a resource is its reader's.
-    config.types = ResourceParsers::default();
+    config.parsers = ResourceParsers::default();
     let wrapped = |name: &String| Wrapper {
         name: name.clone(),
         version: "0123456789abcdef".to_owned(),

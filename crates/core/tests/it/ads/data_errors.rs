@@ -121,7 +121,7 @@ fn c112_an_error_that_says_nothing_of_the_resource_drops_nothing() {
 #[test]
 fn c97_silence_that_is_transient_lasts_longer_and_is_no_absence() {
     let transient = Server {
-        silence_is_transient: true,
+        resource_timer_is_transient: true,
         ..Server::new("cp:18000")
     };
     let mut played = Played::of(ClientConfig::with_server(transient, Node::default()));

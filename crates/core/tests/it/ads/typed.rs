@@ -13,9 +13,9 @@ use super::{Played, any, bad_cluster, cluster};
 /// A client whose resources are read as these types, and no others.
 fn played(types: impl IntoIterator<Item = ResourceParser>) -> Played {
     Played::with(|config| {
-        config.types = ResourceParsers::default();
+        config.parsers = ResourceParsers::default();
         for read_as in types {
-            config.types.register(read_as);
+            config.parsers.register(read_as);
         }
     })
 }

@@ -257,7 +257,7 @@ fn c48_without_federation_names_are_taken_as_they_are_spelt() {
     let name = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x?b=2&a=1";
     let sorted = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x?a=1&b=2";
     let events = |names: NameSyntax| {
-        let mut played = Played::with(|config| config.names = names);
+        let mut played = Played::with(|config| config.name_syntax = names);
         played.watch(&ResourceType::ENDPOINT, name);
         played.open();
         assert_eq!(played.request().resource_names, [name]);

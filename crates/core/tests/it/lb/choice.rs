@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::lb::{Connectivity, DropCategory, PerMillion, Weighted, dropped, stream_limit};
+use oxds_core::lb::{Connectivity, DropCategory, PerMillion, Weighted, dropped};
 use oxds_core::resource::StreamLimit;
 use proptest::prelude::*;
 
@@ -112,7 +112,7 @@ fn c233_the_bound_is_the_routes_for_timeouts_else_the_routes_else_the_listeners(
             grpc_timeout_header_max: header,
             max_stream_duration: route,
         };
-        stream_limit(route, listener)
+        route.effective(listener)
     };
     assert_eq!(limit(seconds(1), seconds(2), seconds(3)), seconds(1));
     assert_eq!(limit(None, seconds(2), seconds(3)), seconds(2));

@@ -1,6 +1,5 @@
 //! C-223: which virtual host serves an authority.
 
-use oxds_core::lb::choose_virtual_host;
 use oxds_core::resource::RouteConfig;
 
 use crate::support::text::accepted;
@@ -18,7 +17,9 @@ fn chosen<'a>(hosts: &[&'a str], authority: &str) -> Option<&'a str> {
         })
         .collect();
     let config: RouteConfig = accepted(&format!("name: 'r' {text}"));
-    choose_virtual_host(&config.virtual_hosts, authority).map(|index| hosts[index])
+    config
+        .choose_virtual_host(authority)
+        .map(|index| hosts[index])
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn c178_a_listener_with_a_socket_is_an_error_that_says_so() {
     );
     assert_eq!(
         played.error(),
-        "envoy.config.listener.v3.Listener \"l\" is a listener with a socket, not one for clients"
+        "envoy.config.listener.v3.Listener \"l\" is a socket listener: expected an api_listener"
     );
 }
 

@@ -46,7 +46,9 @@ impl Played {
     fn got(&mut self, resource_type: &ResourceType, text: &str) {
         let value = text::bytes(resource_type, text);
         let name = own_name(&value).unwrap();
-        let resource = ResourceParsers::grpc().read(resource_type, &value).unwrap();
+        let resource = ResourceParsers::grpc()
+            .parse(resource_type, &value)
+            .unwrap();
         self.resolver
             .handle_resource(resource_type, &name, &Ok(resource));
     }

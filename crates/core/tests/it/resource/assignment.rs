@@ -84,7 +84,7 @@ fn c208_the_weights_of_a_priority_add_up_within_32_bits() {
     accepted::<Assignment>(&of(&[heavy("a", 0), heavy("b", 1)]));
     assert_eq!(
         fault(&[heavy("a", 0), heavy("b", 0)]),
-        "endpoints: of priority 0 have weights of more than 32 bits in all"
+        "endpoints: of priority 0 must have weights whose sum fits in 32 bits"
     );
 }
 
@@ -107,9 +107,12 @@ fn c209_a_locality_is_in_a_priority_once_and_priorities_have_no_gaps() {
     );
     assert_eq!(
         fault(&[at("a", 0), at("b", 2)]),
-        "endpoints: have priority 2 but not 1"
+        "endpoints: must have no gaps between priorities: found 2, expected 1"
     );
-    assert_eq!(fault(&[at("a", 1)]), "endpoints: have priority 1 but not 0");
+    assert_eq!(
+        fault(&[at("a", 1)]),
+        "endpoints: must have no gaps between priorities: found 1, expected 0"
+    );
 }
 
 #[test]
@@ -136,7 +139,7 @@ fn c210_the_weight_of_an_endpoint_is_above_zero_and_one_where_it_is_not_given() 
             heavy("10.0.0.1"),
             heavy("10.0.0.2")
         ))]),
-        "endpoints[0].lb_endpoints: have weights of more than 32 bits in all"
+        "endpoints[0].lb_endpoints: must have weights whose sum fits in 32 bits"
     );
 }
 

@@ -120,7 +120,7 @@ fn c200_the_first_policy_that_is_supported_counts() {
     let unknown = policy(RING_HASH, "");
     let round_robin = policy(ROUND_ROBIN, "");
     with(&chosen(&[&unknown, &round_robin]));
-    let none = "load_balancing_policy: has no policy that is supported";
+    let none = "load_balancing_policy: must have a supported policy: round_robin, alone or in wrr_locality";
     assert_eq!(fault(&chosen(&[&unknown])), none);
     assert_eq!(fault(&chosen(&[])), none);
 
@@ -153,7 +153,7 @@ fn c200_policies_are_nested_sixteen_deep_at_most() {
     with(&format!("load_balancing_policy {{ {} }}", nested(16)));
     assert_eq!(
         fault(&format!("load_balancing_policy {{ {} }}", nested(17))),
-        "load_balancing_policy: is more than 16 deep"
+        "load_balancing_policy: must be nested at most 16 deep"
     );
 }
 

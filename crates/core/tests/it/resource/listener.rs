@@ -92,7 +92,7 @@ fn c171_inline_routes_are_checked_by_the_rules_of_rds() {
     assert_eq!(routes.virtual_hosts[0].name, "h");
     assert_eq!(
         fault(&inline("a*b")),
-        "route_config.virtual_hosts[0].domains[0]: \"a*b\" may have one *, at its beginning or its end"
+        "route_config.virtual_hosts[0].domains[0]: \"a*b\" must have at most one *, at its beginning or its end"
     );
 }
 

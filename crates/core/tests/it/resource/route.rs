@@ -71,7 +71,7 @@ fn c180_a_domain_has_its_star_at_one_end() {
         assert_eq!(
             domains(&format!("domains: 'ok' domains: '{domain}'")),
             format!(
-                "r: virtual_hosts[0].domains[1]: {domain:?} may have one *, at its beginning or its end"
+                "r: virtual_hosts[0].domains[1]: {domain:?} must have at most one *, at its beginning or its end"
             )
         );
     }
@@ -96,7 +96,7 @@ fn c181_a_regex_must_compile_by_itself() {
     for regex in ["(", "a)|(b", "[z-a]"] {
         let error = fault(&format!("safe_regex {{ regex: '{regex}' }}"), TO_C);
         assert!(
-            error.starts_with("match.safe_regex.regex: is no regular expression: "),
+            error.starts_with("match.safe_regex.regex: is not a valid regular expression: "),
             "{regex}: {error}"
         );
     }
@@ -105,7 +105,10 @@ fn c181_a_regex_must_compile_by_itself() {
 #[test]
 fn c120_a_regex_that_would_take_all_memory_is_rejected() {
     let error = fault("safe_regex { regex: '((a{1000}){1000}){1000}' }", TO_C);
-    assert!(error.contains("is no regular expression"), "{error}");
+    assert!(
+        error.contains("is not a valid regular expression"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -239,12 +242,12 @@ fn c189_weights_are_above_zero_and_add_up_within_32_bits() {
     for none in [&[][..], &[("a", 0)]] {
         assert_eq!(
             fault(none),
-            format!("{within}: must have a weight above zero in all")
+            format!("{within}: must have a total weight above zero")
         );
     }
     assert_eq!(
         fault(&[("a", whole), ("b", 1)]),
-        format!("{within}: have weights of more than 32 bits in all")
+        format!("{within}: must have weights whose sum fits in 32 bits")
     );
     assert_eq!(fault(&[("", 1)]), format!("{within}: must all have a name"));
 }

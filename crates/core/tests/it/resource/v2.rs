@@ -144,7 +144,7 @@ fn c55_c57_listeners_of_v2_lead_to_the_same_routes() {
 fn c55_the_rules_are_those_of_the_manager() {
     let v2_manager = v2_bytes::<Listener>(&listener(RDS));
     let read = ResourceParsers::grpc()
-        .read(&Listener::resource_type(), &v2_manager)
+        .parse(&Listener::resource_type(), &v2_manager)
         .unwrap();
     assert_eq!(&*read.get::<Listener>().unwrap().name, "l");
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use oxds_core::lb::{Headers, choose_virtual_host};
+use oxds_core::lb::Headers;
 use oxds_core::resource::{
     Assignment, Cluster, Listener, Locality, LocalityId, RouteAction, RouteConfig, RouteSource,
     RouteTarget, Typed,
@@ -102,7 +102,8 @@ fn view<T: Typed>(snapshot: &Snapshot, name: &str) -> Result<T, String> {
 
 /// Returns the clusters of the first route that matches the demo's calls, and their shares.
 fn clusters(routes: &RouteConfig, authority: &str) -> Result<Vec<(Arc<str>, f64)>, String> {
-    let host = choose_virtual_host(&routes.virtual_hosts, authority)
+    let host = routes
+        .choose_virtual_host(authority)
         .and_then(|index| routes.virtual_hosts.get(index))
         .ok_or_else(|| format!("{}: no virtual host matches {authority}", routes.name))?;
     let mut matching = host.routes.iter();
