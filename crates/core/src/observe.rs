@@ -1,13 +1,12 @@
-//! A client that looks on: follows resources of one kind as bytes, and judges nothing beyond what it must to tell them
-//! apart.
+//! Observer: a client for tools, which follows the resources of one type as bytes.
 //!
 //! ```text
 //!  stream opened ─────▶ ┌──────────┐ ─▶ the first request
-//!  response ──────────▶ │ Observer │ ─▶ its answer, and what changed
-//!  stream ended         └──────────┘    (what is held survives; nothing is to be called)
+//!  response ──────────▶ │ Observer │ ─▶ its ACK or NACK, and the changes
+//!  stream ended         └──────────┘    (resources are kept; nothing must be called)
 //! ```
 //!
-//! For tools. A data plane takes [`ads`](crate::ads), which knows what it can use.
+//! It validates nothing except what it needs to tell resources apart. A data plane uses [`ads`](crate::ads) instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,60 +20,61 @@ use oxds_types::name::WILDCARD;
 use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
-use crate::snapshot::Protocol;
+use crate::protocol::Protocol;
+use crate::resource::own_name;
 
 /// `google.rpc.Code.INVALID_ARGUMENT`: the code of every NACK (gRFC A46).
 const INVALID_ARGUMENT: i32 = 3;
 
-/// What is followed, and what is held of it.
+/// State machine that follows the resources of one type.
 #[derive(Debug, Clone)]
 pub struct Observer {
     // Fixed.
     resource_type: ResourceType,
-    /// None: all that there are.
+    /// Names to follow; empty for all resources.
     names: BTreeSet<Arc<str>>,
     protocol: Protocol,
     api: ApiVersion,
     node: Node,
 
     // Survives the stream.
-    held: BTreeMap<Arc<str>, ObservedResource>,
+    resources: BTreeMap<Arc<str>, ObservedResource>,
     version: String,
 }
 
 /// A resource, as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedResource {
-    /// Its version; that of the whole response where full states are sent.
+    /// Version of the resource (delta) or of the response that brought it (SotW).
     pub version: String,
-    /// The version of the API whose type URL it came with.
+    /// API version of the type URL with which it came.
     pub api: ApiVersion,
-    /// The encoded message.
+    /// Encoded message.
     pub value: Bytes,
 }
 
-/// A resource came, changed or went.
+/// A resource that was added, changed or removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObservedChange {
-    /// Its name.
+    /// Name of the resource.
     pub name: Arc<str>,
-    /// Whether it was held before.
+    /// Whether the resource was known before.
     pub was_held: bool,
-    /// What it is; `None`: there is none.
+    /// The new resource; `None` if it was removed.
     pub now: Option<ObservedResource>,
 }
 
-/// What to write to the stream.
+/// Request to write to the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ObserverRequest {
-    /// To one of full states.
+    /// Request on a SotW stream.
     Sotw(Box<DiscoveryRequest>),
-    /// To one of differences.
+    /// Request on a delta stream.
     Delta(Box<DeltaDiscoveryRequest>),
 }
 
 impl Observer {
-    /// An observer of these names, or, if there are none, of all resources of the kind.
+    /// Makes an observer of these names; of all resources of the type if there are no names. Its requests are v3.
     #[must_use]
     pub fn new(
         resource_type: ResourceType,
@@ -88,30 +88,30 @@ impl Observer {
             protocol,
             api: ApiVersion::V3,
             node,
-            held: BTreeMap::new(),
+            resources: BTreeMap::new(),
             version: String::new(),
         }
     }
 
-    /// The same, asking in this version of the API: v3, unless told (gRFC A30). It may be answered in either.
+    /// Sets the API version of the requests (gRFC A30). Responses may have either version.
     #[must_use]
     pub fn with_api_version(mut self, api: ApiVersion) -> Self {
         self.api = api;
         self
     }
 
-    /// What is held, by name.
+    /// Returns the known resources, by name.
     pub fn held(&self) -> impl Iterator<Item = (&Arc<str>, &ObservedResource)> {
-        self.held.iter()
+        self.resources.iter()
     }
 
-    /// Full states or differences.
+    /// Returns the protocol variant of the stream.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// A stream was opened: its first request.
+    /// Returns the first request on a stream that was opened.
     #[must_use]
     pub fn handle_opened(&self) -> ObserverRequest {
         let (node, type_url) = (Some(self.node.clone()), self.type_url());
@@ -119,18 +119,19 @@ impl Observer {
             Protocol::Sotw => ObserverRequest::Sotw(Box::new(DiscoveryRequest {
                 node,
                 type_url,
-                resource_names: self.asked(),
-                // No version: a server may keep silent about one that it has (S-24), and what is held must not be old.
+                resource_names: self.requested_names(),
+                // No version: a server need not answer a request that has the current version (S-24), and the observer must
+                // not show outdated resources.
                 ..DiscoveryRequest::default()
             })),
             Protocol::Delta => ObserverRequest::Delta(Box::new(DeltaDiscoveryRequest {
                 node,
                 type_url,
-                resource_names_subscribe: self.asked(),
+                resource_names_subscribe: self.requested_names(),
                 initial_resource_versions: self
-                    .held
+                    .resources
                     .iter()
-                    .map(|(name, held)| (name.to_string(), held.version.clone()))
+                    .map(|(name, resource)| (name.to_string(), resource.version.clone()))
                     .collect(),
                 ..DeltaDiscoveryRequest::default()
             })),
@@ -141,20 +142,18 @@ impl Observer {
         self.resource_type.type_url_on(self.api).to_owned()
     }
 
-    /// The names to ask for. Where all are wanted, servers of any age take none for that in the full-state kinds, as the
-    /// protocol has it; for others there is `*`.
-    fn asked(&self) -> Vec<String> {
-        match (
-            self.names.is_empty(),
-            self.resource_type.all_resources_required_in_sotw(),
-        ) {
+    fn requested_names(&self) -> Vec<String> {
+        let is_wildcard_type = self.resource_type.all_resources_required_in_sotw();
+        match (self.names.is_empty(), is_wildcard_type) {
+            // xDS protocol, "How the client specifies what resources to return": for LDS and CDS, servers of any age take an
+            // empty list as the wildcard. Other types need `*`.
             (true, true) => Vec::new(),
             (true, false) => vec![WILDCARD.to_owned()],
             (false, _) => self.names.iter().map(ToString::to_string).collect(),
         }
     }
 
-    /// A full state came: its answer, and what changed. A resource that cannot be told apart rejects it as a whole.
+    /// Handles a SotW response: returns its ACK or NACK, and the changes. One unreadable resource rejects the whole response.
     pub fn handle_response(
         &mut self,
         response: DiscoveryResponse,
@@ -163,19 +162,20 @@ impl Observer {
         let resources = response
             .resources
             .into_iter()
-            .map(|any| self.named(None, &version, any));
+            .map(|any| self.read(None, &version, any));
         let resources: Result<BTreeMap<_, _>, String> = resources.collect();
         let (changes, error_detail) = match resources {
             Ok(resources) => {
                 self.version = version;
                 (self.replace(resources), None)
             }
-            Err(fault) => (Vec::new(), Some(rejection(fault))),
+            Err(reason) => (Vec::new(), Some(nack(reason))),
         };
         let request = ObserverRequest::Sotw(Box::new(DiscoveryRequest {
+            // xDS protocol, "ACK/NACK and versioning": a NACK repeats the version before it.
             version_info: self.version.clone(),
             type_url: self.type_url(),
-            resource_names: self.asked(),
+            resource_names: self.requested_names(),
             response_nonce: response.nonce,
             error_detail,
             ..DiscoveryRequest::default()
@@ -183,32 +183,28 @@ impl Observer {
         (request, changes)
     }
 
-    /// A difference came: its answer, and what changed. A resource that cannot be told apart rejects it as a whole.
+    /// Handles a delta response: returns its ACK or NACK, and the changes. One unreadable resource rejects the whole response.
     pub fn handle_delta_response(
         &mut self,
         response: DeltaDiscoveryResponse,
     ) -> (ObserverRequest, Vec<ObservedChange>) {
-        // One without a body says that what was sent before is alive.
+        // A resource without a body is a heartbeat, which changes nothing here.
         let bodies = response
             .resources
             .into_iter()
             .filter_map(|wrapper| Some((wrapper.name, wrapper.version, wrapper.resource?)));
-        let resources = bodies.map(|(name, version, any)| self.named(Some(name), &version, any));
+        let resources = bodies.map(|(name, version, any)| self.read(Some(name), &version, any));
         let resources: Result<Vec<_>, String> = resources.collect();
         let (changes, error_detail) = match resources {
             Ok(resources) => {
+                let removed = response.removed_resources.into_iter();
                 let updates = resources
                     .into_iter()
-                    .map(|(name, held)| (name, Some(held)))
-                    .chain(
-                        response
-                            .removed_resources
-                            .into_iter()
-                            .map(|name| (name.into(), None)),
-                    );
+                    .map(|(name, resource)| (name, Some(resource)))
+                    .chain(removed.map(|name| (name.into(), None)));
                 (self.update(updates), None)
             }
-            Err(fault) => (Vec::new(), Some(rejection(fault))),
+            Err(reason) => (Vec::new(), Some(nack(reason))),
         };
         let request = ObserverRequest::Delta(Box::new(DeltaDiscoveryRequest {
             type_url: self.type_url(),
@@ -219,11 +215,12 @@ impl Observer {
         (request, changes)
     }
 
-    /// A full state. Only in the full-state kinds does absence mean removal (xDS protocol, "Deleting resources").
+    /// Applies the resources of a SotW response.
     fn replace(&mut self, resources: BTreeMap<Arc<str>, ObservedResource>) -> Vec<ObservedChange> {
-        let gone: Vec<_> = match self.resource_type.all_resources_required_in_sotw() {
+        // xDS protocol, "Deleting resources": only for LDS and CDS does absence mean removal.
+        let removed: Vec<_> = match self.resource_type.all_resources_required_in_sotw() {
             true => self
-                .held
+                .resources
                 .keys()
                 .filter(|name| !resources.contains_key(*name))
                 .map(|name| (Arc::clone(name), None))
@@ -232,16 +229,16 @@ impl Observer {
         };
         let changed: Vec<_> = resources
             .into_iter()
-            .filter_map(|(name, now)| match self.held.get_mut(&name) {
-                // The version is that of the whole: it changes for the sake of others.
-                Some(held) if held.value == now.value => {
-                    *held = now;
+            .filter_map(|(name, new)| match self.resources.get_mut(&name) {
+                // The version of a SotW response changes with any of its resources, so the bytes decide.
+                Some(old) if old.value == new.value => {
+                    *old = new;
                     None
                 }
-                _ => Some((name, Some(now))),
+                _ => Some((name, Some(new))),
             })
             .collect();
-        self.update(changed.into_iter().chain(gone))
+        self.update(changed.into_iter().chain(removed))
     }
 
     fn update(
@@ -250,8 +247,8 @@ impl Observer {
     ) -> Vec<ObservedChange> {
         let changes = updates.map(|(name, now)| {
             let before = match &now {
-                Some(now) => self.held.insert(Arc::clone(&name), now.clone()),
-                None => self.held.remove(&name),
+                Some(now) => self.resources.insert(Arc::clone(&name), now.clone()),
+                None => self.resources.remove(&name),
             };
             ObservedChange {
                 name,
@@ -262,67 +259,54 @@ impl Observer {
         changes.collect()
     }
 
-    /// A resource of this kind and its name, be it wrapped or not.
-    fn named(
+    /// Reads name and bytes of an element, with or without a wrapper.
+    fn read(
         &self,
         name: Option<String>,
         version: &str,
         any: Any,
     ) -> Result<(Arc<str>, ObservedResource), String> {
-        if let Some(wrapper) = unwrapped(&any) {
+        let message = self.resource_type.message();
+        if let Some(wrapper) = unwrap(&any) {
             let wrapper = wrapper.map_err(|error| error.to_string())?;
-            let inner = wrapper.resource.ok_or("a wrapper without a resource")?;
-            return self.named(Some(wrapper.name), version, inner);
+            let no_body = "a Resource wrapper has no resource: expected one";
+            let inner = wrapper.resource.ok_or(no_body)?;
+            return self.read(Some(wrapper.name), version, inner);
         }
         let api = match ResourceType::from_type_url(&any.type_url) {
             Some((resource_type, api)) if resource_type == self.resource_type => api,
             _ => {
-                return Err(format!(
-                    "not a {}: {}",
-                    self.resource_type.message(),
-                    any.type_url
-                ));
+                let url = any.type_url;
+                return Err(format!("wrong type_url {url:?}: expected a {message}"));
             }
         };
-        let name = match name.filter(|name| !name.is_empty()) {
-            Some(name) => name,
-            None => {
-                Named::decode(any.value.clone())
-                    .map_err(|error| error.to_string())?
-                    .name
-            }
+        let name: Arc<str> = match name.filter(|name| !name.is_empty()) {
+            Some(name) => name.into(),
+            None => Arc::from(&*own_name(&any.value).map_err(|invalid| invalid.to_string())?),
         };
         if name.is_empty() {
-            return Err(format!("a {} without a name", self.resource_type.message()));
+            return Err(format!("a {message} has no name: expected one"));
         }
-        let (version, value) = (version.to_owned(), any.value);
-        let held = ObservedResource {
-            version,
+        let resource = ObservedResource {
+            version: version.to_owned(),
             api,
-            value,
+            value: any.value,
         };
-        Ok((name.into(), held))
+        Ok((name, resource))
     }
 }
 
-/// Field 1 of every resource that has a name: the name.
-#[derive(Clone, PartialEq, Message)]
-struct Named {
-    #[prost(string, tag = "1")]
-    name: String,
-}
-
-/// What a SotW response may wrap its resources in; `None` for anything else.
-fn unwrapped(any: &Any) -> Option<Result<Wrapper, prost::DecodeError>> {
+/// Decodes the `Resource` wrapper in which a SotW response may have its resources; `None` for any other message.
+fn unwrap(any: &Any) -> Option<Result<Wrapper, prost::DecodeError>> {
     let message = any.type_url.rsplit('/').next().unwrap_or_default();
-    let wraps = matches!(
+    let is_wrapper = matches!(
         message,
         "envoy.service.discovery.v3.Resource" | "envoy.api.v2.Resource"
     );
-    wraps.then(|| Wrapper::decode(any.value.clone()))
+    is_wrapper.then(|| Wrapper::decode(any.value.clone()))
 }
 
-fn rejection(message: String) -> Status {
+fn nack(message: String) -> Status {
     Status {
         code: INVALID_ARGUMENT,
         message,

@@ -1,15 +1,16 @@
-//! When a server without a stream is asked, and what: REST discovery (xDS protocol, "REST-JSON polling subscriptions").
+//! Polling of a REST server: when to send a fetch request, and with which content (xDS protocol, "REST-JSON polling
+//! subscriptions").
 //!
 //! ```text
-//!          a question                       answered, failed, or request_timeout is over
-//!  Idle ──────────────► Asking ──────────────────────────────────────────► Waiting
-//!                        ▲  ▲ │ other names: what is asked is given up        │
-//!                        │  └─┘                                               │
-//!                        └──────── refresh_delay ± a fifth, or other names ───┘
+//!          a request                            answered, failed, or request_timeout is over
+//!  Idle ──────────────► Fetching ──────────────────────────────────────────► Waiting
+//!                        ▲  ▲ │ other names: the open fetch is given up         │
+//!                        │  └─┘                                                 │
+//!                        └───────── refresh_delay ± 20 %, or other names ───────┘
 //! ```
-//! One question is open at a time (C-269). What to ask comes from [`ads::Client`](crate::ads::Client) or
-//! [`Observer`](crate::observe::Observer), as the request that each would write to a stream; an acknowledgement is no
-//! question of its own, but says what the next one is.
+//! At most one fetch is open at a time (C-269). The requests come from [`ads::Client`](crate::ads::Client) or
+//! [`Observer`](crate::observe::Observer), which would write them to a stream. An ACK causes no fetch of its own; its content
+//! is that of the next fetch.
 
 use std::time::Duration;
 
@@ -18,102 +19,104 @@ use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse, Node};
 use crate::ads::jittered;
 use crate::time::Instant;
 
-/// The pace of a [`RestPoller`].
+/// Intervals of a [`RestPoller`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PollTiming {
-    /// From an answer to the next question; changed by up to a fifth each time, so that clients do not ask together.
+    /// Delay from an answer to the next fetch. It is changed by up to 20 % each time, so that clients do not poll together.
     pub refresh_delay: Duration,
-    /// How long an answer may take. Servers may hold a question until something changes (long poll).
+    /// Time that an answer may take. Servers may hold a request until something changes (long poll).
     pub request_timeout: Duration,
 }
 
-/// What came of a question.
+/// Outcome of a fetch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PollOutcome {
-    /// An answer.
+    /// The server sent a response.
     Response(Box<DiscoveryResponse>),
-    /// The server has nothing new.
+    /// Nothing changed since the last response.
     Unchanged,
-    /// There was no answer, for this reason.
+    /// No answer, for this reason.
     Failed(String),
-    /// There was one, but it is none that can be read, for this reason.
+    /// The answer cannot be read, for this reason.
     Unreadable(String),
 }
 
-/// The machine: one server, one kind.
+/// State machine that polls one server for one resource type.
 #[derive(Debug)]
 pub struct RestPoller {
     // Fixed.
-    pace: PollTiming,
+    timing: PollTiming,
     node: Node,
 
-    question: Option<DiscoveryRequest>,
-    /// The names of the last question that was answered: for other names, nobody has said that nothing changed.
+    request: Option<DiscoveryRequest>,
+    /// Names of the last request that was answered. For other names, "not modified" means nothing.
     answered: Option<Vec<String>>,
-    phase: Phase,
+    state: PollState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// There is nothing to ask.
+enum PollState {
+    /// There is no request.
     Idle,
-    /// A question is due.
+    /// A fetch is due.
     Due,
-    /// The answer must come before this.
-    Asking { until: Instant },
-    /// The next question is due at this time.
+    /// A fetch is open; it fails at `until`.
+    Fetching { until: Instant },
+    /// The next fetch is due at `until`.
     Waiting { until: Instant },
 }
 
 impl RestPoller {
-    /// A machine that has nothing to ask. Every question says who asks.
+    /// Makes a poller without a request. Every fetch carries `node`.
     #[must_use]
-    pub fn new(pace: PollTiming, node: Node) -> Self {
+    pub fn new(timing: PollTiming, node: Node) -> Self {
         Self {
-            pace,
+            timing,
             node,
-            question: None,
+            request: None,
             answered: None,
-            phase: Phase::Idle,
+            state: PollState::Idle,
         }
     }
 
-    /// What to ask from now on. Other names are asked for at once, even if a question is open: it is given up.
+    /// Sets the request. If its names differ, it is due at once, and an open fetch is given up.
     pub fn handle_request(&mut self, request: DiscoveryRequest) {
-        let asked = self.question.as_ref();
-        if asked.is_none_or(|asked| asked.resource_names != request.resource_names) {
-            self.phase = Phase::Due;
+        let old = self.request.as_ref();
+        if old.is_none_or(|old| old.resource_names != request.resource_names) {
+            self.state = PollState::Due;
         }
-        self.question = Some(request);
+        self.request = Some(request);
     }
 
-    /// The open question was answered, or failed. `random` spreads the next one. Returns what that means: an answer
-    /// that brings the version of the last one, for the same names, brings nothing (C-267); one that does not say of
-    /// which type it is, is of the type that was asked for.
+    /// Handles the outcome of the open fetch. `random` is the jitter of the next one.
+    ///
+    /// Returns what the outcome means: a response with the version of the last one, for the same names, is
+    /// [`Unchanged`](PollOutcome::Unchanged) (C-267); a response without a type URL gets that of the request.
     pub fn handle_outcome(
         &mut self,
         now: Instant,
-        answer: PollOutcome,
+        outcome: PollOutcome,
         random: u64,
     ) -> PollOutcome {
-        let delay = jittered(self.pace.refresh_delay, random);
-        self.phase = Phase::Waiting { until: now + delay };
-        let Some(question) = &self.question else {
-            return answer;
+        let delay = jittered(self.timing.refresh_delay, random);
+        self.state = PollState::Waiting { until: now + delay };
+        let Some(request) = &self.request else {
+            return outcome;
         };
-        let same_names = self.answered.as_ref() == Some(&question.resource_names);
-        match answer {
+        let same_names = self.answered.as_ref() == Some(&request.resource_names);
+        match outcome {
+            // xDS protocol, "REST-JSON polling subscriptions": the version decides whether something changed (C-267).
             PollOutcome::Response(response)
                 if same_names
                     && !response.version_info.is_empty()
-                    && response.version_info == question.version_info =>
+                    && response.version_info == request.version_info =>
             {
                 PollOutcome::Unchanged
             }
             PollOutcome::Response(mut response) => {
-                self.answered = Some(question.resource_names.clone());
+                self.answered = Some(request.resource_names.clone());
                 if response.type_url.is_empty() {
-                    response.type_url.clone_from(&question.type_url);
+                    response.type_url.clone_from(&request.type_url);
                 }
                 PollOutcome::Response(response)
             }
@@ -121,48 +124,48 @@ impl RestPoller {
         }
     }
 
-    /// The time that [`poll_timeout`](Self::poll_timeout) named has come. If that is the end of a question, it failed.
+    /// Handles the time that [`poll_timeout`](Self::poll_timeout) returned. If an open fetch ends, it has failed.
     pub fn handle_timeout(&mut self, now: Instant, random: u64) -> Option<PollOutcome> {
-        match self.phase {
-            Phase::Waiting { until } if until <= now => {
-                self.phase = Phase::Due;
+        match self.state {
+            PollState::Waiting { until } if until <= now => {
+                self.state = PollState::Due;
                 None
             }
-            Phase::Asking { until } if until <= now => {
-                let patience = self.pace.request_timeout;
-                let failed = PollOutcome::Failed(format!("no answer within {patience:?}"));
+            PollState::Fetching { until } if until <= now => {
+                let timeout = self.timing.request_timeout;
+                let failed = PollOutcome::Failed(format!("no answer within {timeout:?}"));
                 Some(self.handle_outcome(now, failed, random))
             }
             _ => None,
         }
     }
 
-    /// A question to put now; one that is open is given up. RestPoller after every other call.
+    /// Returns the request of a fetch to start now; an open fetch is given up. Poll it after every other call.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<DiscoveryRequest> {
-        let question = self.question.as_ref()?;
-        if self.phase != Phase::Due {
+        let current = self.request.as_ref()?;
+        if self.state != PollState::Due {
             return None;
         }
-        self.phase = Phase::Asking {
-            until: now + self.pace.request_timeout,
+        self.state = PollState::Fetching {
+            until: now + self.timing.request_timeout,
         };
-        let mut request = question.clone();
+        let mut request = current.clone();
         request.node = Some(self.node.clone());
-        // There is no stream that it could be of.
+        // xDS protocol, "REST-JSON polling subscriptions": without a stream, a nonce has no meaning.
         request.response_nonce.clear();
-        if self.answered.as_ref() != Some(&question.resource_names) {
-            // The version is that of other names: a server that has no newer one must not keep silent about these.
+        if self.answered.as_ref() != Some(&current.resource_names) {
+            // The version belongs to other names. With it, a server without a newer version would not send these.
             request.version_info.clear();
         }
         Some(request)
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Asking { until } | Phase::Waiting { until } => Some(until),
-            Phase::Idle | Phase::Due => None,
+        match self.state {
+            PollState::Fetching { until } | PollState::Waiting { until } => Some(until),
+            PollState::Idle | PollState::Due => None,
         }
     }
 }

@@ -1,19 +1,19 @@
-//! What to do when clients refuse a change: go back to what all of them had accepted (S-80).
+//! Rollback: when clients NACK a change, the version that all of them had accepted is served again (S-80).
 //!
 //! ```text
-//!              the store changes it,                more nodes than the threshold
-//!              all had accepted the old             refuse it
-//!   (nothing) ──────────────────────────▶ on trial ─────────────────────────────▶ rolled_back
+//!              the store changes it,                 more nodes than the threshold
+//!              all clients had ACKed the old one     NACK it
+//!   (nothing) ──────────────────────────▶ on trial ─────────────────────────────▶ rolled back
 //!       ▲                                  │  ▲                                       │
-//!       │ removed, or as it was before     │  │ the store changes it once more        │
+//!       │ removed, or as it was before     │  │ the store changes it again            │
 //!       └──────────────────────────────────┴──┴───────────────────────────────────────┘
 //! ```
 //!
-//! A resource is put on trial when it changes and there is a version that every client which should have had it had
-//! accepted: that is what it returns to. One that is new, or that not all had accepted when it was replaced, has none;
-//! then what an earlier trial would have returned to stays, or nothing is done.
+//! A changed resource is on trial if every client that should have its old version had ACKed that version: this is the version
+//! to return to. A new resource has no such version, nor has one whose old version was not ACKed by all; then the version of an
+//! earlier trial is kept, or nothing is rolled back.
 //!
-//! Memory: for each resource that changed, the former content.
+//! Memory: the old content of each resource that changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,29 +23,29 @@ use oxds_types::{ResourceType, Version};
 use crate::snapshot::{ChangeSet, Resource};
 use crate::time::Instant;
 
-/// Whose resource: of all nodes (`None`) or of a group, and its kind and name.
+/// Key of a resource: group, type and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RollbackKey {
-    /// The group, if it is not for all.
+    /// The group; `None` for a resource that all nodes see.
     pub group: Option<Arc<str>>,
-    /// The kind.
+    /// Type of the resource.
     pub resource_type: ResourceType,
-    /// The name.
+    /// Name of the resource.
     pub name: Arc<str>,
 }
 
-/// The decisions. Its driver keeps what is served.
+/// State machine that decides about rollbacks. Its driver has the resources that are served.
 #[derive(Debug)]
 pub struct Rollback {
     threshold: usize,
     trials: BTreeMap<RollbackKey, Trial>,
 }
 
-/// A change that clients may refuse.
+/// A change that clients may NACK.
 #[derive(Debug, Clone)]
 struct Trial {
     last_good: Arc<Resource>,
-    nacked: Arc<Resource>,
+    changed: Arc<Resource>,
     nacked_by: BTreeSet<Arc<str>>,
     rolled_back: Option<RollbackCause>,
 }
@@ -56,40 +56,40 @@ struct RollbackCause {
     at: Instant,
 }
 
-/// What a client refused.
+/// A version of a resource that a client NACKed.
 #[derive(Debug, Clone, Copy)]
 pub struct NackedVersion<'a> {
     /// `node.id` of the client.
     pub node: &'a str,
-    /// The kind of the resource.
+    /// Type of the resource.
     pub resource_type: &'a ResourceType,
-    /// Its name.
+    /// Name of the resource.
     pub name: &'a str,
-    /// The version of the content.
+    /// Version of the content.
     pub version: Version,
-    /// What the client said.
+    /// Error message of the NACK.
     pub reason: &'a Arc<str>,
 }
 
-/// A change that was taken back.
+/// A change that was rolled back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBack {
-    /// Of what.
+    /// Key of the resource.
     pub key: RollbackKey,
-    /// What the store has, and clients refused.
+    /// The resource in the store, which clients NACKed.
     pub nacked: Arc<Resource>,
-    /// What is served instead.
+    /// The resource that is served instead.
     pub last_good: Arc<Resource>,
-    /// The nodes that refused it.
+    /// `node.id` of each client that NACKed it.
     pub nacked_by: Vec<Arc<str>>,
-    /// What the last of them said.
+    /// Error message of the NACK that caused the rollback.
     pub reason: Arc<str>,
-    /// When.
+    /// Time of the rollback.
     pub at: Instant,
 }
 
 impl Rollback {
-    /// Takes a change back when more nodes than this refuse it: with zero, the first is enough.
+    /// Makes a machine that rolls back a change when more than `threshold` nodes NACK it; with zero, the first one suffices.
     #[must_use]
     pub fn new(threshold: usize) -> Self {
         Self {
@@ -98,10 +98,10 @@ impl Rollback {
         }
     }
 
-    /// The store changes resources of all nodes, or of a group. What of it is to be served.
+    /// Handles changes of the store for all nodes, or for a group. Returns the changes to serve.
     ///
-    /// `served` says what is served in a key now, `accepted` whether every client that should have that has accepted
-    /// it, and there is one.
+    /// `served` returns the resource that is served for a key now. `accepted` returns whether at least one client should have a
+    /// version, and all that should have it have ACKed it.
     pub fn handle_changes(
         &mut self,
         group: Option<&Arc<str>>,
@@ -118,30 +118,26 @@ impl Rollback {
             mut upserts,
             removals,
         } = changes;
-        // A resource that is in both is there afterwards.
-        let stay: BTreeSet<_> = upserts
+        // A resource in both upserts and removals exists afterwards (S-69).
+        let upserted: BTreeSet<_> = upserts
             .iter()
             .map(|r| key(r.resource_type(), r.name()))
             .collect();
         for (resource_type, name) in &removals {
             let key = key(resource_type, name);
-            if !stay.contains(&key) {
+            if !upserted.contains(&key) {
                 self.trials.remove(&key);
             }
         }
         upserts.retain(|new| {
-            self.offer(
-                key(new.resource_type(), new.name()),
-                new,
-                &served,
-                &accepted,
-            )
+            let key = key(new.resource_type(), new.name());
+            self.handle_upsert(key, new, &served, &accepted)
         });
         ChangeSet { upserts, removals }
     }
 
-    /// Whether to serve it.
-    fn offer(
+    /// Starts, continues or ends the trial of a resource. Returns whether to serve the new version.
+    fn handle_upsert(
         &mut self,
         key: RollbackKey,
         new: &Arc<Resource>,
@@ -153,13 +149,13 @@ impl Rollback {
             return true;
         };
         let last_good = match before {
-            // The store repeats itself: that is no change to be tried anew.
-            Some(trial) if trial.rolled_back.is_some() && trial.nacked == *new => {
+            // The store repeats a version that was rolled back: that is no new change, so it stays rolled back.
+            Some(trial) if trial.rolled_back.is_some() && trial.changed == *new => {
                 self.trials.insert(key, trial);
                 return false;
             }
             Some(trial) if trial.rolled_back.is_some() => Some(trial.last_good),
-            Some(trial) if trial.nacked == *new => {
+            Some(trial) if trial.changed == *new => {
                 self.trials.insert(key, trial);
                 return true;
             }
@@ -170,7 +166,7 @@ impl Rollback {
         if let Some(last_good) = last_good.filter(|last_good| last_good != new) {
             let trial = Trial {
                 last_good,
-                nacked: Arc::clone(new),
+                changed: Arc::clone(new),
                 nacked_by: BTreeSet::new(),
                 rolled_back: None,
             };
@@ -179,14 +175,14 @@ impl Rollback {
         true
     }
 
-    /// A client refused a resource. What is to be taken back for that: in each key, `last_good` is to be served again.
+    /// Handles a NACK. Returns the changes to roll back: for each key, `last_good` must be served again.
     pub fn handle_nack(&mut self, now: Instant, nack: NackedVersion<'_>) -> Vec<RolledBack> {
         let mut rolled_back = Vec::new();
         for (key, trial) in &mut self.trials {
-            let is_it = *key.name == *nack.name
+            let is_nacked = *key.name == *nack.name
                 && key.resource_type == *nack.resource_type
-                && trial.nacked.version() == nack.version;
-            if !is_it || trial.rolled_back.is_some() {
+                && trial.changed.version() == nack.version;
+            if !is_nacked || trial.rolled_back.is_some() {
                 continue;
             }
             trial.nacked_by.insert(nack.node.into());
@@ -201,7 +197,7 @@ impl Rollback {
         rolled_back
     }
 
-    /// All that is taken back now.
+    /// Returns every change that is rolled back now.
     pub fn rolled_back(&self) -> impl Iterator<Item = RolledBack> {
         let trials = self.trials.iter();
         trials.filter_map(|(key, trial)| trial.rolled_back(key))
@@ -213,7 +209,7 @@ impl Trial {
         let cause = self.rolled_back.as_ref()?;
         Some(RolledBack {
             key: key.clone(),
-            nacked: Arc::clone(&self.nacked),
+            nacked: Arc::clone(&self.changed),
             last_good: Arc::clone(&self.last_good),
             nacked_by: self.nacked_by.iter().cloned().collect(),
             reason: Arc::clone(&cause.reason),

@@ -193,9 +193,9 @@ fn what_cannot_be_told_apart_is_rejected() {
         (
             ResourceType::LISTENER.type_url(),
             &b"\x0a\x01a"[..],
-            "not a",
+            "wrong type_url",
         ),
-        (ResourceType::CLUSTER.type_url(), b"", "without a name"),
+        (ResourceType::CLUSTER.type_url(), b"", "has no name"),
         (ResourceType::CLUSTER.type_url(), b"\x0a\x05a", ""),
     ] {
         let mut pair = Pair::new(ResourceType::CLUSTER, &[], Protocol::Sotw);
