@@ -202,7 +202,7 @@ pub struct ResourceError {
     /// Name of the resource.
     #[prost(message, optional, tag = "1")]
     pub resource_name: Option<ParametrizedName>,
-    /// The error.
+    /// Error that applies to this resource alone.
     #[prost(message, optional, tag = "2")]
     pub error_detail: Option<Status>,
 }

@@ -43,7 +43,7 @@ pub struct Error {
     pub position: Option<Position>,
     /// Type of the resource, if its name is known.
     pub resource_type: Option<ResourceType>,
-    /// Name of the resource, if known.
+    /// Name of the resource in [canonical form](crate::name::canonical), if known.
     pub resource: Option<String>,
     /// Path to the field (`load_assignment.endpoints[0].…`); empty for the document itself.
     pub path: String,

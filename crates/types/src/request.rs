@@ -12,7 +12,7 @@ use prost::{EncodeError, Message};
 use crate::ApiVersion;
 use crate::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
 
-/// `envoy.api.v2.core.Node.build_version`.
+/// Number of the field `envoy.api.v2.core.Node.build_version`.
 const BUILD_VERSION: u32 = 5;
 
 /// A request message with a `node` field.

@@ -19,7 +19,7 @@ pub(crate) struct Message {
     pub(crate) api: ApiVersion,
     pub(crate) descriptor: MessageDescriptor,
     pub(crate) well_known: Option<WellKnown>,
-    /// Sorted by number.
+    /// Fields, sorted by number.
     pub(crate) fields: Vec<Field>,
     /// Proto and JSON names with the index into `fields`, sorted by name.
     names: Vec<(String, usize)>,

@@ -1,9 +1,11 @@
 //! Sets of changes that a store applies to a snapshot.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use oxds_types::ResourceType;
+use oxds_types::name::canonical;
 
 use super::resource::{Resource, ResourceKey};
 
@@ -63,7 +65,11 @@ impl ChangeSet {
 
     pub(super) fn by_type(self) -> BTreeMap<ResourceType, ChangesOfType> {
         let mut resource_types: BTreeMap<ResourceType, ChangesOfType> = BTreeMap::new();
-        for (resource_type, name) in self.removals {
+        for (resource_type, mut name) in self.removals {
+            // xRFC TP1, "Normalization": resources are kept under canonical names.
+            if let Cow::Owned(canonical) = canonical(&name) {
+                name = canonical.into();
+            }
             resource_types
                 .entry(resource_type)
                 .or_default()

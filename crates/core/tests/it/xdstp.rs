@@ -1,6 +1,7 @@
 //! `xdstp` names: canonical names, and collections (xRFC TP1, gRFC A47).
 
 use oxds_core::session::{Event, Interest};
+use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_types::ResourceType;
 
 use crate::support::{Stream, World};
@@ -45,8 +46,16 @@ fn c42_every_spelling_of_a_name_gets_the_resource() {
     }
 }
 
+/// Given a resource under its canonical name, when a change set removes another spelling, then the resource is removed.
+#[test]
+fn c42_every_spelling_of_a_name_removes_the_resource() {
+    let world = world_with_context();
+    let removal = ChangeSet::default().remove(EDS, "xdstp://a/T/%78:80?b=2&a=1");
+    let (_, changes) = world.snapshot.apply(removal);
+    assert_eq!(changes.len(), 1);
+}
+
 fn world_with_context() -> World {
-    use oxds_core::snapshot::{ChangeSet, Resource};
     let name = "xdstp://a/T/x%3A80?b=2&a=1";
     let resource = Resource::new(EDS, name, name.as_bytes());
     let mut world = World::empty();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// `FileDescriptorSet.file`.
+/// Number of the field `FileDescriptorSet.file`.
 const FILE: u64 = 1;
 /// `FileDescriptorProto.source_code_info`: comments and positions, 80 % of the data.
 const SOURCE_CODE_INFO: u64 = 9;

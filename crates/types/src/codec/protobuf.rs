@@ -26,7 +26,7 @@ const ANY: &str = "google.protobuf.Any";
 /// Whether the bytes of a resource come from its author, and so must be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bodies {
-    /// Keep the bytes.
+    /// Keep the bytes as they are in the file.
     Verbatim,
     /// Encode the message canonically.
     Canonical,

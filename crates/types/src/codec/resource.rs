@@ -22,13 +22,13 @@ pub(super) const WRAPPER: &str = "envoy.service.discovery.v3.Resource";
 /// The encoding of a file of resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// YAML, one or more documents.
+    /// YAML, one or more documents: `.yaml` and `.yml` files.
     Yaml,
-    /// JSON in the proto3 mapping.
+    /// JSON in the proto3 mapping: `.json` files.
     Json,
-    /// Protobuf text format.
+    /// Protobuf text format: `.pb_text` and `.textproto` files.
     Text,
-    /// Protobuf binary encoding.
+    /// Protobuf binary encoding: `.pb` files.
     Binary,
 }
 

@@ -17,7 +17,7 @@ use crate::path::Step;
 use crate::schema::{self, Field, Message, Shape, Type, WellKnown};
 use crate::validate::{self, Nested};
 
-/// Reads a message.
+/// Reads a message with this schema, in its JSON form.
 pub(super) struct MessageSeed<'a> {
     pub(super) schema: &'static Message,
     pub(super) context: Context<'a>,

@@ -7,6 +7,7 @@ use serde::de;
 use super::resource::{Draft, Options};
 use crate::ResourceType;
 use crate::error::Reason;
+use crate::name::canonical;
 use crate::path::{FieldPath, Step};
 
 /// Messages nest at most this deep: prost, and so every Rust client, decodes no deeper.
@@ -109,11 +110,11 @@ impl Walk {
 
     /// Adds type and name of this resource to the findings since `mark`.
     pub(super) fn attribute(&self, mark: usize, draft: &Draft) {
-        let Some(name) = draft.name() else {
+        let Some(name) = draft.name().map(canonical) else {
             return;
         };
         for finding in self.findings.borrow_mut().iter_mut().skip(mark) {
-            let resource = || (draft.resource_type(), name.to_owned());
+            let resource = || (draft.resource_type(), name.clone().into_owned());
             finding.resource.get_or_insert_with(resource);
         }
     }

@@ -148,7 +148,7 @@ fn split(name: &str) -> Option<(&str, &str, &str)> {
 pub enum ResourceName {
     /// An old-style name: any text that does not begin with `xdstp:`.
     Legacy(String),
-    /// A new-style name.
+    /// A new-style name: `xdstp://authority/message.Type/id?context`.
     Xdstp(XdstpName),
 }
 
@@ -229,7 +229,7 @@ impl XdstpName {
         };
         let no_type = || NameError::NoType(whole.to_owned());
         let rest = rest.strip_prefix("//").ok_or_else(no_type)?;
-        // xRFC TP1, "URI-based xDS resource names": directives tell the client how to fetch; names do not include them.
+        // xRFC TP1, "URI-based xDS resource names": directives are instructions for the client; names do not include them.
         let rest = rest
             .split_once('#')
             .map_or(rest, |(rest, _directives)| rest);

@@ -29,7 +29,7 @@ pub struct Reference {
     pub name: Arc<str>,
 }
 
-/// `Cluster.DiscoveryType.EDS`.
+/// Value of `Cluster.type` for clusters that use EDS.
 const TYPE_EDS: i32 = 3;
 
 /// Returns the references of an encoded resource of this type, sorted, each once. Bytes that do not decode have no

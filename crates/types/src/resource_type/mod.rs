@@ -42,9 +42,9 @@ pub struct ResourceType(Repr);
 // The derived order sorts `Known` first and by index, so types sort in the order of the table.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Repr {
-    /// Index into `KNOWN`.
+    /// A type of the table: the index into `KNOWN`.
     Known(u8),
-    /// Full type URL.
+    /// Any other type: its v3 type URL.
     Other(Arc<str>),
 }
 

@@ -108,7 +108,7 @@ impl NamedFormat {
     }
 }
 
-/// Rules for bytes.
+/// Rules for a bytes field; lengths count bytes.
 #[derive(Debug)]
 pub(super) struct BytesRules {
     rules: pgv::BytesRules,

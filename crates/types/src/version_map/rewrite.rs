@@ -93,7 +93,7 @@ struct Rewriter<'a, 'n> {
     note: &'a mut Note<'n>,
 }
 
-/// One encoded field.
+/// One occurrence of a field in the encoded message.
 struct Occurrence<'a> {
     number: u32,
     wire: WireType,

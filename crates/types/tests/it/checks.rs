@@ -52,6 +52,18 @@ fn s71_broken_rule_has_position_path_rule_and_value() {
     );
 }
 
+/// Given an invalid resource with an `xdstp` name in another spelling, then its error has the name under which clients ask
+/// for it (S-73).
+#[test]
+fn s73_errors_have_the_canonical_name() {
+    let text = ASSIGNMENT.replace("8080", "99999").replace(
+        "cluster_name: shop",
+        "cluster_name: 'xdstp://a/T/%78?b=2&a=1'",
+    );
+    let errors = load(Format::Yaml, &text).unwrap_err();
+    assert_eq!(errors[0].resource.as_deref(), Some("xdstp://a/T/x?a=1&b=2"));
+}
+
 #[test]
 fn s71_all_unknown_fields_are_errors_with_path() {
     let text = "\
