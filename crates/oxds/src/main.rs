@@ -1,4 +1,4 @@
-//! `oxds`: xDS for people who run it.
+//! The `oxds` binary: xDS control plane and tools.
 //!
 //! ```text
 //!  arguments ─► cli ─► commands::{serve, status, get, watch, call, api, …} ─► exit code
