@@ -158,7 +158,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
             // Handles a SIGHUP that came before the stop signal.
             biased;
             () = reloading => {}
-            signal = stop.next() => info!(signal, "shutting down"),
+            signal = stop.next() => info!(signal, "stop signal received"),
         }
     };
     server.run(stopped).await;

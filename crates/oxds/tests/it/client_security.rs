@@ -169,12 +169,15 @@ fn c16_c266_watch_polls_over_tls() {
     for (line, text) in [
         (
             format!("{plaintext} --ca ca.pem"),
-            "over TLS it is https://",
+            "must begin with https:// for TLS credentials",
         ),
-        (format!("{plaintext} --tls"), "over TLS it is https://"),
+        (
+            format!("{plaintext} --tls"),
+            "must begin with https:// for TLS credentials",
+        ),
         (
             format!("watch cds --rest {url} --insecure"),
-            "in plaintext it is http://",
+            "must begin with http://",
         ),
         (
             "watch cds --file config/a.yaml --ca ca.pem".to_owned(),
