@@ -90,6 +90,7 @@
 //! and they are thin.
 
 pub mod ads;
+mod frame;
 pub mod group;
 pub mod lb;
 pub mod lrs;

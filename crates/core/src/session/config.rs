@@ -1,56 +1,58 @@
-//! What a session may be told about its server.
+//! Scope and limits of a session.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use oxds_types::ResourceType;
 
-/// Which kinds a stream carries.
+/// Resource types that a stream carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// An ADS stream: any kind, ordered among each other.
+    /// ADS stream: all types, in dependency order.
     Aggregated,
-    /// A stream of a service for one kind. A request without a type URL means this kind; any other is an error.
+    /// Stream of a service for one type. A request without a type URL means this type; another type URL is an error.
     Single(ResourceType),
 }
 
-/// What to do with a request for a kind that the server does not know (S-59).
+/// Reaction to a request for a type that the server does not know (S-59).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UnknownTypes {
-    /// Answer with no resources, so that the client does not wait, and say so in an event.
+    /// Answer with no resources, so that the client does not wait, and report an event.
     #[default]
     AnswerEmpty,
-    /// End the stream with a status.
+    /// End the stream with a status (`UNIMPLEMENTED`).
     EndStream,
 }
 
-/// The limits and the patience of a session. One for all sessions of a server: share it as `Arc<Config>`.
+/// Limits and hold times of a session. All sessions of a server share one as `Arc<Config>`.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// How long a change may be held back so that nothing breaks before it is replaced (S-53). Envoy's default
-    /// timeout for a first fetch is 15 s: a client that did not react by then does not wait any more either.
+    /// Longest time for which make-before-break holds a change back (S-53). The default is Envoy's
+    /// `initial_fetch_timeout`, 15 s: a client that has not reacted by then does not wait any more either.
     pub hold: Duration,
-    /// How long the subscription to a new cluster's assignment may follow the cluster's acknowledgement before routes
-    /// to the cluster are sent anyway. Clients send both at once; a client that never subscribes loses this much.
+    /// Longest time between the ACK of a new cluster and the subscription to its assignment; after it, routes to the
+    /// cluster are sent anyway. Clients send both at once; one that never subscribes is delayed by this much.
     pub follow_up: Duration,
-    /// RequestedNames that a client may subscribe to per kind (S-60, S-77). Ten times the largest fleet that was reported.
+    /// Limit on names that a client may subscribe to per type (S-60, S-77). The default is ten times the largest
+    /// reported fleet.
     pub max_names: usize,
-    /// Bytes of one name, or of a type URL. `xdstp://` names carry context parameters, hence more than a host name needs.
+    /// Limit on the bytes of one name or type URL. More than a host name needs, as `xdstp://` names carry context
+    /// parameters.
     pub max_name_len: usize,
-    /// Kinds that a client may ask for on one stream: three times as many as the API has.
+    /// Limit on types that a client may subscribe to on one stream. The default is three times the number in the API.
     pub max_types: usize,
-    /// Resources of one kind whose rejection is remembered by name. What was rejected beyond it is counted only.
+    /// Limit on NACKed resources of one type that are kept by name. NACKs beyond it are only counted.
     pub max_nacked: usize,
-    /// `control_plane.identifier` of every response: names the replica (S-65).
+    /// `control_plane.identifier` of every response, which names the replica (S-65).
     pub identifier: Option<String>,
-    /// What to do with a kind that is neither of the API nor one of one's own.
+    /// Reaction to a type that is neither in the API nor in `own_types`.
     pub unknown_types: UnknownTypes,
-    /// Kinds of one's own that the server knows, be there a resource of them or not (S-61).
+    /// Types outside the API that the server knows, even without resources of them (S-61).
     pub own_types: BTreeSet<ResourceType>,
 }
 
 impl Config {
-    /// Whether the server knows a kind at all.
+    /// Returns whether the server knows a type.
     #[must_use]
     pub fn knows(&self, resource_type: &ResourceType) -> bool {
         resource_type.short_name().is_some() || self.own_types.contains(resource_type)

@@ -1,61 +1,63 @@
-//! Why a stream must end: the client broke the protocol or a limit.
+//! Errors of the client that end its stream.
 
 use oxds_types::ResourceType;
 
-/// The client is to blame and the stream cannot go on; other streams can.
+/// Protocol violation or exceeded limit of the client. It ends this stream; other streams go on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
-    /// An ADS request must say what it asks for (S-58). Maps to `INVALID_ARGUMENT`.
-    #[error("the request has no type_url, which an aggregated stream needs")]
+    /// A request on an ADS stream has no type URL (S-58). Maps to `INVALID_ARGUMENT`.
+    #[error("missing type_url: an aggregated stream needs one in each request")]
     MissingTypeUrl,
-    /// Text that names no message. Maps to `INVALID_ARGUMENT`.
-    #[error("type_url {0:?} has not the form type.googleapis.com/full.message.Name")]
+    /// The type URL names no message. Maps to `INVALID_ARGUMENT`.
+    #[error("malformed type_url {0:?}: expected type.googleapis.com/<message>")]
     MalformedTypeUrl(String),
-    /// Longer than [`Config::max_name_len`](super::Config::max_name_len) (S-60). Maps to `INVALID_ARGUMENT`.
-    #[error("a type_url of {len} bytes; at most {limit} are allowed")]
+    /// The type URL is longer than [`Config::max_name_len`](super::Config::max_name_len) (S-60). Maps to
+    /// `INVALID_ARGUMENT`.
+    #[error("type_url too long: {len} bytes, limit {limit}")]
     TypeUrlTooLong {
-        /// Its length.
+        /// Its length in bytes.
         len: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// A stream of one kind was asked for another (S-58). Maps to `INVALID_ARGUMENT`.
-    #[error("type_url {asked:?} on a stream that carries {served}")]
+    /// A request on a stream of one type has another type URL (S-58). Maps to `INVALID_ARGUMENT`.
+    #[error("wrong type_url {asked:?}: this stream serves {served}")]
     WrongType {
-        /// What the request named.
+        /// Type URL of the request.
         asked: String,
-        /// What the stream carries.
+        /// Resource type of the stream.
         served: ResourceType,
     },
-    /// The kind is not known and [`UnknownKinds::Refuse`](super::UnknownKinds::Refuse) holds (S-59). Maps to
-    /// `UNIMPLEMENTED`.
-    #[error("resources of type {0:?} are not served here")]
+    /// The resource type is unknown and [`UnknownTypes::EndStream`](super::UnknownTypes::EndStream) is set (S-59).
+    /// Maps to `UNIMPLEMENTED`.
+    #[error("unknown resource type {0:?}: not served here")]
     UnknownType(String),
-    /// A SotW message on a delta stream, or the other way round: the driver's fault. Maps to `INTERNAL`.
-    #[error("the request is of the other protocol variant")]
+    /// A SotW message on a delta stream, or the reverse: a bug of the driver. Maps to `INTERNAL`.
+    #[error("wrong protocol variant: SotW and delta requests do not mix on a stream")]
     WrongProtocol,
-    /// [`Config::max_kinds`](super::Config::max_kinds) (S-60). Maps to `RESOURCE_EXHAUSTED`.
-    #[error("the stream asks for more than {limit} types of resources")]
+    /// More types than [`Config::max_types`](super::Config::max_types) (S-60). Maps to `RESOURCE_EXHAUSTED`.
+    #[error("too many resource types on the stream: limit {limit}")]
     TooManyTypes {
         /// The limit.
         limit: usize,
     },
-    /// [`Config::max_names`](super::Config::max_names) (S-60). Maps to `RESOURCE_EXHAUSTED`.
-    #[error("the subscription to {resource_type} has more than {limit} names")]
+    /// More names than [`Config::max_names`](super::Config::max_names) (S-60). Maps to `RESOURCE_EXHAUSTED`.
+    #[error("too many names in the subscription to {resource_type}: limit {limit}")]
     TooManyNames {
-        /// The kind.
+        /// The resource type.
         resource_type: ResourceType,
         /// The limit.
         limit: usize,
     },
-    /// [`Config::max_name_len`](super::Config::max_name_len) (S-60). Maps to `INVALID_ARGUMENT`.
-    #[error("a {resource_type} name of {len} bytes; at most {limit} are allowed")]
+    /// A name is longer than [`Config::max_name_len`](super::Config::max_name_len) (S-60). Maps to
+    /// `INVALID_ARGUMENT`.
+    #[error("{resource_type} name too long: {len} bytes, limit {limit}")]
     NameTooLong {
-        /// The kind.
+        /// The resource type.
         resource_type: ResourceType,
-        /// The name's length.
+        /// Length of the name in bytes.
         len: usize,
-        /// The limit.
+        /// The limit in bytes.
         limit: usize,
     },
 }

@@ -1,44 +1,44 @@
-//! Why a client does not get a name that it asks for.
+//! Reasons for which a client does not get a name (xRFC TP3).
 
 use oxds_types::ResourceType;
 
-/// What a client is told in place of a resource (xRFC TP3).
+/// Status that a client gets in place of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceErrorDetail {
-    /// What the client makes of it.
+    /// Code that the client acts on.
     pub code: ResourceErrorCode,
-    /// For the people at the other end.
+    /// Explanation for operators of the client.
     pub message: String,
 }
 
-/// As `google.rpc.Code`, of which TP3 gives a meaning to these.
+/// Codes of `google.rpc.Code` to which TP3 gives a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceErrorCode {
-    /// There is no such resource: the client may drop what it has.
+    /// The resource does not exist: the client may drop its copy.
     NotFound = 5,
-    /// It is not for this client, which may drop what it has.
+    /// The client may not have the resource, and may drop its copy.
     PermissionDenied = 7,
-    /// The server has it in a form that cannot be served: the client keeps what it has.
+    /// The server has the resource in an invalid form: the client keeps its copy.
     Internal = 13,
-    /// The server cannot tell now: the client keeps what it has.
+    /// The server does not know the state of the resource now: the client keeps its copy.
     Unavailable = 14,
 }
 
 impl ResourceErrorDetail {
-    /// There is one that cannot be served, for this reason.
-    pub(super) fn unfit(reason: &str) -> Self {
+    /// Detail of a resource that the store has in an invalid form.
+    pub(super) fn invalid(reason: &str) -> Self {
         Self {
             code: ResourceErrorCode::Internal,
             message: reason.to_owned(),
         }
     }
 
-    /// There is no such resource.
+    /// Creates the detail of a resource that does not exist.
     #[must_use]
     pub fn not_found(resource_type: &ResourceType, name: &str) -> Self {
         Self {
             code: ResourceErrorCode::NotFound,
-            message: format!("no {resource_type} is called {name:?} here"),
+            message: format!("{resource_type} {name:?} not found"),
         }
     }
 }

@@ -1,66 +1,66 @@
-//! What a session tells its driver besides what it sends.
+//! Events that a session reports to its driver.
 
 use std::{sync::Arc, time::Duration};
 
 use oxds_types::{ResourceType, Version};
 
-/// Something happened that the driver may have to act on, count or log.
+/// Event that the driver may act on, count or log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// From now on a change of these must wake the session: entries of the server's reverse index. All that one request
-    /// brings, in order.
+    /// Changes that must wake the session from now on: entries for the server's reverse index. One request causes at
+    /// most one such event, with its entries in order.
     Watched(ResourceType, Vec<Interest>),
-    /// A change of these need not wake the session any more.
+    /// Changes that need not wake the session any more.
     Unwatched(ResourceType, Vec<Interest>),
     /// The client accepted a response.
     Acked {
-        /// The kind of the response.
+        /// Resource type of the response.
         resource_type: ResourceType,
-        /// The version of the response.
+        /// Version of the response.
         version: Version,
-        /// How long the client took.
+        /// Time between the response and the ACK.
         after: Duration,
     },
-    /// The client rejected a response.
+    /// The client NACKed a response.
     Nacked {
-        /// The kind of the response.
+        /// Resource type of the response.
         resource_type: ResourceType,
-        /// The version of the response.
+        /// Version of the response.
         version: Version,
-        /// What the client said, at most 4 KiB of it.
+        /// Message of the client, at most 4 KiB.
         reason: Arc<str>,
-        /// The resources the client meant, as far as one can tell: those its message names, or else all that were in
-        /// the response. Empty if they were too many to tell.
+        /// Names of the NACKed resources: those that the message contains, or else all of the response. Empty if
+        /// those are too many to tell.
         resources: Vec<Arc<str>>,
     },
-    /// A request answered no response that is outstanding: it counts as a subscription only (S-15, S-47).
+    /// A request carried the nonce of no outstanding response: only its subscription counts (S-15, S-47).
     StaleNonce(ResourceType),
-    /// The client asked for a kind that is not known here, and will be told that there is nothing of it (S-59).
+    /// The client subscribed to a type that the server does not know. It is answered with no resources (S-59).
     UnknownType(ResourceType),
-    /// The client's state did not allow a change within [`Config::hold`](super::Config::hold), and it was sent
-    /// nevertheless (S-53).
+    /// Make-before-break held a change for [`Config::hold`](super::Config::hold). It is sent now although the
+    /// client's state does not allow it (S-53).
     HeldTooLong {
-        /// The kind of what was held.
+        /// Resource type of the change.
         resource_type: ResourceType,
-        /// What was held.
+        /// The change.
         held: OverdueChange,
     },
 }
 
-/// What a session wants to be woken for.
+/// Change that a session wants to be woken for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Interest {
-    /// Any change of the kind.
+    /// Any change of the type.
     All,
     /// A change of this name.
     Name(Arc<str>),
 }
 
-/// What make-before-break held back.
+/// Change that make-before-break held for too long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OverdueChange {
-    /// New or changed resources, whose dependencies the client had not accepted.
+    /// New or changed resources whose dependencies the client has not accepted.
     Update,
-    /// The removal of a resource to which something at the client still referred.
+    /// Removal of a resource to which a copy at the client still refers.
     Removal(Arc<str>),
 }

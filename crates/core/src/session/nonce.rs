@@ -1,22 +1,22 @@
-//! Nonces: what a request must echo to answer a response.
+//! Nonces, which a request echoes to answer a response.
 
 use std::fmt;
 
-/// The number of a response on its stream, from 1, shared by all kinds: so it is unique on the stream (S-28), also
-/// where the same content is sent again.
+/// Number of a response on its stream, from 1, counted over all types. So it is unique on the stream (S-28), even if
+/// the same content is sent again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nonce(u64);
 
 impl Nonce {
-    /// Decimal digits of the largest.
+    /// Number of decimal digits of the largest nonce.
     pub(super) const DIGITS: usize = 20;
 
-    /// The nonce after this one.
+    /// Returns the nonce of the next response.
     pub(super) fn next(self) -> Self {
         Self(self.0 + 1)
     }
 
-    /// The nonce that a request echoes; `None` if this server never makes such text.
+    /// Reads the nonce that a request echoes; `None` if this server never writes such text.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let digits = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
         if digits {
@@ -26,7 +26,7 @@ impl Nonce {
         }
     }
 
-    /// As it goes on the wire, without an allocation.
+    /// Writes the wire form without an allocation.
     pub(super) fn digits(self, into: &mut [u8; Self::DIGITS]) -> &str {
         let mut rest = self.0;
         let mut at = into.len();
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_nonce_is_read_back() {
         for number in [1, 9, 10, 1_234_567_890, u64::MAX] {
             let mut digits = [0; Nonce::DIGITS];
             let text = Nonce(number).digits(&mut digits);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn s47_foreign_nonces_are_none_of_ours() {
+    fn s47_foreign_nonce_is_not_parsed() {
         for text in ["", "+1", "01", "0x1", "one", "99999999999999999999999"] {
             assert_eq!(Nonce::parse(text), None, "{text:?}");
         }

@@ -1,4 +1,4 @@
-//! What arrives, and how the two variants are one.
+//! Requests of both protocol variants, and their common form.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -12,12 +12,12 @@ use oxds_types::{
 use super::{Config, StreamError};
 use crate::snapshot::Protocol;
 
-/// A message of the client.
+/// Message of the client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
-    /// On a stream of the SotW variant.
+    /// Message of a SotW stream.
     Sotw(DiscoveryRequest),
-    /// On a stream of the delta variant.
+    /// Message of a delta stream.
     Delta(DeltaDiscoveryRequest),
 }
 
@@ -34,7 +34,7 @@ impl From<DeltaDiscoveryRequest> for Request {
 }
 
 impl Request {
-    /// Who asks: the client need say so in the first request of a stream only.
+    /// Returns the node. Clients have to send it in the first request of a stream only.
     #[must_use]
     pub fn node(&self) -> Option<&Node> {
         match self {
@@ -43,7 +43,7 @@ impl Request {
         }
     }
 
-    /// The same, to be told otherwise.
+    /// Returns the node for modification, for example by hooks.
     pub fn node_mut(&mut self) -> &mut Option<Node> {
         match self {
             Self::Sotw(request) => &mut request.node,
@@ -51,7 +51,7 @@ impl Request {
         }
     }
 
-    /// What is asked for.
+    /// Returns the type URL of the requested resources; may be empty on a stream of one type.
     #[must_use]
     pub fn type_url(&self) -> &str {
         match self {
@@ -60,7 +60,7 @@ impl Request {
         }
     }
 
-    /// The names that are asked for: all of them in SotW, those besides in delta.
+    /// Returns the subscribed names: all of them in SotW, the added ones in delta.
     #[must_use]
     pub fn names(&self) -> &[String] {
         match self {
@@ -69,7 +69,7 @@ impl Request {
         }
     }
 
-    /// Why the client rejects a response, if it does.
+    /// Returns the reason of a NACK; `None` if the request is not a NACK.
     #[must_use]
     pub fn error_detail(&self) -> Option<&Status> {
         match self {
@@ -79,24 +79,24 @@ impl Request {
     }
 }
 
-/// A request, with what both variants have in common taken apart from what they have not.
+/// Common form of both requests.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(super) struct ParsedRequest {
     pub(super) node: Option<Node>,
     pub(super) type_url: String,
-    /// The response that this answers; empty if none.
+    /// Nonce of the response that this answers; empty if none.
     pub(super) nonce: String,
-    /// Present in a rejection.
+    /// Present in a NACK.
     pub(super) error: Option<Status>,
     pub(super) names: RequestedNames,
 }
 
-/// How a request speaks of the subscription.
+/// The part of a request that concerns the subscription.
 #[derive(Debug)]
 pub(super) enum RequestedNames {
-    /// All that is asked for.
+    /// The complete subscription.
     Sotw { names: Vec<String>, version: String },
-    /// What is asked for besides, or not any more.
+    /// A change of the subscription.
     Delta {
         subscribe: Vec<String>,
         unsubscribe: Vec<String>,
@@ -104,7 +104,7 @@ pub(super) enum RequestedNames {
     },
 }
 
-impl Parsed {
+impl ParsedRequest {
     pub(super) fn new(request: Request, protocol: Protocol) -> Result<Self, StreamError> {
         match (request, protocol) {
             (Request::Sotw(request), Protocol::Sotw) => Ok(Self {
@@ -131,7 +131,7 @@ impl Parsed {
                         request.resource_names_unsubscribe,
                         request.resource_locators_unsubscribe,
                     ),
-                    initial_versions: by_kept_name(request.initial_resource_versions),
+                    initial_versions: by_canonical_name(request.initial_resource_versions),
                 },
             }),
             _ => Err(StreamError::WrongProtocol),
@@ -139,19 +139,20 @@ impl Parsed {
     }
 }
 
-/// A locator without dynamic parameters is another way to write a name. Every name is spelt as it is kept.
+/// Adds locators to names: a locator without dynamic parameters is another form of a name. All names become
+/// canonical.
 fn with_locators(mut names: Vec<String>, locators: Vec<ResourceLocator>) -> Vec<String> {
     names.extend(locators.into_iter().map(|locator| locator.name));
     for name in &mut names {
-        if let Cow::Owned(spelt) = canonical(name) {
-            *name = spelt;
+        if let Cow::Owned(canonical) = canonical(name) {
+            *name = canonical;
         }
     }
     names
 }
 
-/// The versions that the client has, by names as they are kept.
-fn by_kept_name(versions: HashMap<String, String>) -> HashMap<String, String> {
+/// Initial versions by canonical names.
+fn by_canonical_name(versions: HashMap<String, String>) -> HashMap<String, String> {
     if !versions
         .keys()
         .any(|name| matches!(canonical(name), Cow::Owned(_)))
@@ -165,13 +166,13 @@ fn by_kept_name(versions: HashMap<String, String>) -> HashMap<String, String> {
 }
 
 impl RequestedNames {
-    /// Whether a client may say this much (S-60).
+    /// Checks the limits on names (S-60).
     pub(super) fn check(
         &self,
         resource_type: &ResourceType,
         config: &Config,
     ) -> Result<(), StreamError> {
-        let (names, besides): (&[String], &[String]) = match self {
+        let (names, removed): (&[String], &[String]) = match self {
             Self::Sotw { names, .. } => (names, &[]),
             Self::Delta {
                 subscribe,
@@ -179,7 +180,7 @@ impl RequestedNames {
                 ..
             } => (subscribe, unsubscribe),
         };
-        if names.len().max(besides.len()) > config.max_names {
+        if names.len().max(removed.len()) > config.max_names {
             return Err(StreamError::TooManyNames {
                 resource_type: resource_type.clone(),
                 limit: config.max_names,
@@ -187,7 +188,7 @@ impl RequestedNames {
         }
         let longest = names
             .iter()
-            .chain(besides)
+            .chain(removed)
             .map(String::len)
             .max()
             .unwrap_or(0);

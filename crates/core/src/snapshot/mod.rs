@@ -53,7 +53,6 @@ pub use resource_set::ResourceSet;
 pub use settings::{Limits, Revision};
 pub use type_snapshot::TypeSnapshot;
 
-pub(crate) use ascending::Ascending;
 pub(crate) use resource::{has_aliases, nothing_by_alias};
 pub(crate) use ttl::heartbeat;
 pub(crate) use wire::{put_field, removal_field, removal_len};

@@ -1,22 +1,22 @@
-//! What a client asked for: one set of rules for both protocol variants.
+//! Subscriptions: one set of rules for both protocol variants.
 //!
-//! SotW says the whole subscription with every request, delta says what to add and what to take away; both end in the
+//! A SotW request lists the whole subscription, a delta request lists names to add and to remove. Both lead to the
 //! same state, and both yield the same [`SubscriptionChange`].
 //!
 //! ```text
 //!                 first request names nothing                 any request: "*"
-//!                 (kinds with the legacy wildcard)
+//!                 (types with the legacy wildcard)
 //!   ┌─────────┐ ────────────────────────────▶ ┌────────┐ ───────────────────────▶ ┌──────────┐
 //!   │ Unasked │                               │ Legacy │                          │ Explicit │
 //!   └─────────┘ ─────────┐                    └────────┘                          └──────────┘
 //!                        │ first request            │ SotW: names without "*"        │ SotW: a request without "*"
 //!                        ▼ names something          │ delta: unsubscribes "*"        │ delta: unsubscribes "*"
 //!                     ┌──────┐ ◀────────────────────┴────────────────────────────────┘
-//!                     │ None │   from here an empty request is "nothing", never "everything" (S-12 … S-14, S-40)
+//!                     │ None │   from here an empty request means "nothing", never "everything" (S-12 … S-14, S-40)
 //!                     └──────┘
 //! ```
 //!
-//! Names are kept beside the wildcard, whichever state it is in (S-13, S-40).
+//! Names are kept besides the wildcard in each of its states (S-13, S-40).
 
 mod name;
 mod names;
@@ -28,55 +28,55 @@ use oxds_types::{ResourceType, name::WILDCARD};
 pub use name::{Sent, SubscribedName};
 use names::SortedNames;
 
-/// Whether, and how, everything was asked for.
+/// Kind of wildcard subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Wildcard {
-    /// There has been no request yet.
+    /// No request arrived yet.
     #[default]
     Unasked,
-    /// Only what is named.
+    /// No wildcard: names only.
     None,
-    /// By a first request that named nothing.
+    /// Requested by a first request without names.
     Legacy,
-    /// By the name `*`.
+    /// Requested by the name `*`.
     Explicit,
 }
 
-/// The subscription of one client to one kind, with what is known of each name.
+/// Subscription of one client to one resource type, with the state of each name.
 #[derive(Debug, Default)]
 pub struct Subscription {
     wildcard: Wildcard,
     names: SortedNames,
 }
 
-/// What a request changed.
+/// Changes that one request made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SubscriptionChange {
-    /// What happened to the subscription to everything.
+    /// Change of the wildcard, if any.
     pub wildcard: Option<WildcardChange>,
-    /// SortedNames that were not subscribed to before.
+    /// Names that were not subscribed before.
     pub added: Vec<Arc<str>>,
-    /// SortedNames that were, and are asked for again: the client lost them (S-35). Delta only.
+    /// Names that are subscribed again, as the client lost them (S-35). Delta only.
     pub repeated: Vec<Arc<str>>,
-    /// SortedNames that are not subscribed to any more.
+    /// Names that are not subscribed any more.
     pub dropped: Vec<Arc<str>>,
 }
 
-/// What a request did to the subscription to everything.
+/// Change of the wildcard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WildcardChange {
-    /// Everything is asked for from now on.
+    /// The wildcard is subscribed from now on.
     Gained,
-    /// Everything is asked for again (S-36).
+    /// The wildcard is subscribed again (S-36).
     Repeated,
-    /// Only names are, from now on.
+    /// Only names are subscribed from now on.
     Lost,
 }
 
-/// Whether a first request without names asks for everything.
+/// Returns whether a first request without names is a wildcard subscription.
 ///
-/// The protocol says so of LDS and CDS; Envoy relies on it for SRDS; and of kinds it does not know, oxds has nothing
-/// better to assume. Of the others it must not be assumed: an empty SDS subscription is no request for all secrets.
+/// The protocol defines this for LDS and CDS, and Envoy relies on it for SRDS. oxds does the same for types that it
+/// does not know. It must not hold for the others: an empty SDS subscription is no request for all secrets.
 #[must_use]
 pub fn has_legacy_wildcard(resource_type: &ResourceType) -> bool {
     resource_type.all_resources_required_in_sotw()
@@ -85,54 +85,54 @@ pub fn has_legacy_wildcard(resource_type: &ResourceType) -> bool {
 }
 
 impl Subscription {
-    /// The subscription of a client that has not said anything yet.
+    /// Creates the subscription of a client that has not sent a request yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether there was a request.
+    /// Returns whether a request arrived.
     #[must_use]
     pub fn is_asked(&self) -> bool {
         self.wildcard != Wildcard::Unasked
     }
 
-    /// Whether everything is asked for.
+    /// Returns whether the wildcard is subscribed.
     #[must_use]
     pub fn is_wildcard(&self) -> bool {
         matches!(self.wildcard, Wildcard::Legacy | Wildcard::Explicit)
     }
 
-    /// Whether this name is asked for by name.
+    /// Returns whether this name is subscribed by name.
     #[must_use]
     pub fn has_name(&self, name: &str) -> bool {
         self.position(name).is_some()
     }
 
-    /// How many names are asked for by name.
+    /// Returns the number of subscribed names.
     #[must_use]
     pub fn len(&self) -> usize {
         self.names.as_slice().len()
     }
 
-    /// Whether nothing is asked for by name.
+    /// Returns whether no name is subscribed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The names, in order, and what is known of each.
+    /// Returns the names with their states, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &SubscribedName> {
         self.names.as_slice().iter()
     }
 
-    /// What is known of a name that is asked for.
+    /// Returns the state of a subscribed name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&SubscribedName> {
         self.at(self.position(name)?)
     }
 
-    /// Where a name is in the order of all.
+    /// Returns the place of a name in the order of all.
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.names.find(name).ok()
     }
@@ -154,7 +154,7 @@ impl Subscription {
         self.names.as_mut_slice().iter_mut()
     }
 
-    /// Changes what is known of these, as far as they are asked for: quickly if they come in order, without gaps.
+    /// Calls `visit` for each item whose name is subscribed. Fast if the items are in order, without gaps.
     pub(crate) fn visit<T>(
         &mut self,
         items: impl IntoIterator<Item = T>,
@@ -170,7 +170,7 @@ impl Subscription {
         }
     }
 
-    /// Adds a name that nobody asked for by itself. Whether it is new.
+    /// Adds a name that a glob matches; returns whether it is new.
     pub(crate) fn insert(&mut self, name: &Arc<str>) -> bool {
         let is_new = !self.has_name(name);
         if is_new {
@@ -183,14 +183,15 @@ impl Subscription {
         self.names.take(&[name]);
     }
 
-    /// SotW: `names` is all that the client asks for from now on.
+    /// SotW: replaces the subscription by `names`.
     pub fn replace(&mut self, names: &[String], legacy: bool) -> SubscriptionChange {
         let (wanted, starred) = names_and_star(names);
         let before = self.wildcard;
         self.wildcard = match before {
             _ if starred => Wildcard::Explicit,
             Wildcard::Unasked if wanted.is_empty() && legacy => Wildcard::Legacy,
-            // The legacy wildcard lasts while no name is given (S-13).
+            // xDS protocol, "How the client specifies what resources to return": the legacy wildcard lasts until a
+            // request has names (S-13).
             Wildcard::Legacy if wanted.is_empty() => Wildcard::Legacy,
             _ => Wildcard::None,
         };
@@ -216,7 +217,7 @@ impl Subscription {
         change
     }
 
-    /// Delta: `subscribe` comes on top, `unsubscribe` goes, and what is in both goes (S-41).
+    /// Delta: adds `subscribe` and removes `unsubscribe`. Names in both are removed (S-41).
     pub fn update(
         &mut self,
         subscribe: &[String],
@@ -254,7 +255,7 @@ impl Subscription {
             }
         }
         self.names.add(&change.added);
-        // A name that was not subscribed to: no error, no response (S-38).
+        // xDS protocol, "Unsubscribing From Resources": a name without a subscription is no error (S-38).
         change.dropped = self.names.take(&unwanted);
         change
     }
@@ -269,7 +270,7 @@ impl Subscription {
     }
 }
 
-/// The names sorted and each once, and whether `*` was among them.
+/// Returns the names sorted and without duplicates, and whether `*` was among them.
 fn names_and_star(names: &[String]) -> (Vec<&str>, bool) {
     let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
     sorted.sort_unstable();

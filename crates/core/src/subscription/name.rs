@@ -1,131 +1,131 @@
-//! What is known of one name that a client asked for.
+//! State of one subscribed name.
 
 use std::sync::Arc;
 
 use crate::snapshot::Resource;
 
-/// A name, what the client was told about it, and what it accepted. Resets with the stream.
+/// A name with what was sent for it and what the client accepted. Resets with the stream.
 ///
 /// ```text
-///            ┌────────┐ resource   ┌──────┐ ACK ┌────────┐ another resource ┌─────────┐ ACK
-///   asked ──▶│ Untold │ ─────────▶ │ Sent │ ──▶ │ InSync │ ───────────────▶ │ Changed │ ──▶ InSync
-///            └────────┘            └──────┘     └────────┘                  └─────────┘
-///                 │ there is none                   │ asked for again, it is Lost;
-///                 ▼                                 │ there is none any more: it is Gone
-///              Absent                               ▼ until the client was told, and has accepted that
+///            ┌─────────┐ resource   ┌──────┐ ACK ┌────────┐ another resource ┌─────────┐ ACK
+///   asked ──▶│ NotSent │ ─────────▶ │ Sent │ ──▶ │ InSync │ ───────────────▶ │ Changed │ ──▶ InSync
+///            └─────────┘            └──────┘     └────────┘                  └─────────┘
+///                 │ it does not exist               │ subscribed again: Lost
+///                 ▼                                 │ it does not exist any more: Gone
+///              Absent                               ▼ until the new state is sent and accepted
 /// ```
 ///
-/// Three words, as a client of many names has many of these: where there is a resource, its name is the resource's.
-/// What the client *rejected* is rare and is kept apart, with the session.
+/// It takes three words, as a client may subscribe to many names: where there is a resource, the name is that of the
+/// resource. NACKed content is rare, and is kept apart by the session.
 #[derive(Debug, Clone)]
-pub struct SubscribedName(State);
+pub struct SubscribedName(NameState);
 
 #[derive(Debug, Clone)]
-enum State {
-    /// Told nothing, has nothing.
-    Untold(Arc<str>),
-    /// Told that there is none, has nothing.
+enum NameState {
+    /// Nothing was sent, the client has nothing.
+    NotSent(Arc<str>),
+    /// Absence was sent, the client has nothing.
     Absent(Arc<str>),
-    /// Told of this, has nothing.
+    /// This was sent, the client has nothing.
     Sent(Arc<Resource>),
-    /// Told of this, has it.
+    /// This was sent, and the client has it.
     InSync(Arc<Resource>),
-    /// Told of one, has another.
+    /// One resource was sent, the client has another.
     Changed {
         sent: Arc<Resource>,
         acked: Arc<Resource>,
     },
-    /// Told nothing since it asked again, had this.
+    /// Nothing was sent since the client subscribed again; it had this.
     Lost(Arc<Resource>),
-    /// Told that there is none, has this.
+    /// Absence was sent, the client has this.
     Gone(Arc<Resource>),
 }
 
-/// The latest thing that a client was told about a name.
+/// Latest state of a name that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent<'a> {
-    /// Nothing since it asked (again): whatever there is, it must be told (S-9, S-10, S-35).
+    /// Nothing since the client subscribed (again): the current state is due (S-9, S-10, S-35).
     Nothing,
-    /// That there is no such resource. (In SotW: nothing can be said, and nothing need be.)
+    /// The resource does not exist. (SotW cannot express this, and need not.)
     Absent,
-    /// This resource.
+    /// Content of the resource.
     Resource(&'a Arc<Resource>),
 }
 
 impl SubscribedName {
     pub(super) fn new(name: Arc<str>) -> Self {
-        Self(State::Untold(name))
+        Self(NameState::NotSent(name))
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         match &self.0 {
-            State::Untold(name) | State::Absent(name) => name,
-            State::Sent(resource)
-            | State::InSync(resource)
-            | State::Changed { sent: resource, .. }
-            | State::Lost(resource)
-            | State::Gone(resource) => resource.name(),
+            NameState::NotSent(name) | NameState::Absent(name) => name,
+            NameState::Sent(resource)
+            | NameState::InSync(resource)
+            | NameState::Changed { sent: resource, .. }
+            | NameState::Lost(resource)
+            | NameState::Gone(resource) => resource.name(),
         }
     }
 
-    /// What was sent last.
+    /// Returns the state that was sent last.
     #[must_use]
     pub fn sent(&self) -> Sent<'_> {
         match &self.0 {
-            State::Untold(_) | State::Lost(_) => Sent::Nothing,
-            State::Absent(_) | State::Gone(_) => Sent::Absent,
-            State::Sent(sent) | State::InSync(sent) | State::Changed { sent, .. } => {
+            NameState::NotSent(_) | NameState::Lost(_) => Sent::Nothing,
+            NameState::Absent(_) | NameState::Gone(_) => Sent::Absent,
+            NameState::Sent(sent) | NameState::InSync(sent) | NameState::Changed { sent, .. } => {
                 Sent::Resource(sent)
             }
         }
     }
 
-    /// What the client accepted last, and so uses, until it accepts something else.
+    /// Returns the content that the client accepted last, and uses until it accepts other content.
     #[must_use]
     pub fn acked(&self) -> Option<&Arc<Resource>> {
         match &self.0 {
-            State::Untold(_) | State::Absent(_) | State::Sent(_) => None,
-            State::InSync(acked)
-            | State::Changed { acked, .. }
-            | State::Lost(acked)
-            | State::Gone(acked) => Some(acked),
+            NameState::NotSent(_) | NameState::Absent(_) | NameState::Sent(_) => None,
+            NameState::InSync(acked)
+            | NameState::Changed { acked, .. }
+            | NameState::Lost(acked)
+            | NameState::Gone(acked) => Some(acked),
         }
     }
 
-    /// The client asks for it again: what it was told does not count.
+    /// The client subscribed again: the state that was sent does not count.
     pub(crate) fn ask_again(&mut self) {
         self.0 = match self.acked() {
-            Some(acked) => State::Lost(Arc::clone(acked)),
-            None => State::Untold(Arc::clone(self.name())),
+            Some(acked) => NameState::Lost(Arc::clone(acked)),
+            None => NameState::NotSent(Arc::clone(self.name())),
         };
     }
 
-    /// The client is told this, or that there is no such resource.
-    pub(crate) fn tell(&mut self, sent: Option<&Arc<Resource>>) {
+    /// Records that this content, or the absence of the resource, is sent.
+    pub(crate) fn set_sent(&mut self, sent: Option<&Arc<Resource>>) {
         self.0 = match (sent.cloned(), self.acked()) {
-            (Some(sent), None) => State::Sent(sent),
-            (Some(sent), Some(acked)) => State::between(sent, Arc::clone(acked)),
-            (None, None) => State::Absent(Arc::clone(self.name())),
-            (None, Some(acked)) => State::Gone(Arc::clone(acked)),
+            (Some(sent), None) => NameState::Sent(sent),
+            (Some(sent), Some(acked)) => NameState::between(sent, Arc::clone(acked)),
+            (None, None) => NameState::Absent(Arc::clone(self.name())),
+            (None, Some(acked)) => NameState::Gone(Arc::clone(acked)),
         };
     }
 
-    /// The client accepted this, or that there is no such resource.
-    pub(crate) fn accept(&mut self, acked: Option<&Arc<Resource>>) {
+    /// Records that the client accepted this content, or the absence of the resource.
+    pub(crate) fn set_acked(&mut self, acked: Option<&Arc<Resource>>) {
         self.0 = match (self.sent(), acked.cloned()) {
-            (Sent::Resource(sent), Some(acked)) => State::between(Arc::clone(sent), acked),
-            (Sent::Resource(sent), None) => State::Sent(Arc::clone(sent)),
-            (Sent::Nothing, Some(acked)) => State::Lost(acked),
-            (Sent::Nothing, None) => State::Untold(Arc::clone(self.name())),
-            (Sent::Absent, Some(acked)) => State::Gone(acked),
-            (Sent::Absent, None) => State::Absent(Arc::clone(self.name())),
+            (Sent::Resource(sent), Some(acked)) => NameState::between(Arc::clone(sent), acked),
+            (Sent::Resource(sent), None) => NameState::Sent(Arc::clone(sent)),
+            (Sent::Nothing, Some(acked)) => NameState::Lost(acked),
+            (Sent::Nothing, None) => NameState::NotSent(Arc::clone(self.name())),
+            (Sent::Absent, Some(acked)) => NameState::Gone(acked),
+            (Sent::Absent, None) => NameState::Absent(Arc::clone(self.name())),
         };
     }
 }
 
-impl State {
+impl NameState {
     fn between(sent: Arc<Resource>, acked: Arc<Resource>) -> Self {
         if Arc::ptr_eq(&sent, &acked) {
             Self::InSync(sent)
@@ -136,7 +136,7 @@ impl State {
 }
 
 impl<'a> Sent<'a> {
-    /// The resource, if it is one.
+    /// Returns the resource, if one was sent.
     #[must_use]
     pub fn resource(self) -> Option<&'a Arc<Resource>> {
         match self {
@@ -153,13 +153,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn p7_a_name_and_its_state_take_three_words() {
+    fn p7_name_with_state_takes_three_words() {
         assert_eq!(size_of::<SubscribedName>(), 3 * size_of::<usize>());
     }
 
-    /// Whatever a client was told and accepted, in whichever order, is what is read back.
+    /// Each combination of sent and accepted states, in any order, is read back.
     #[test]
-    fn each_combination_of_told_and_accepted_is_kept() {
+    fn sent_and_accepted_states_are_read_back() {
         let resource =
             |content: &[u8]| Arc::new(Resource::new(ResourceType::CLUSTER, "a", content));
         let (one, two) = (resource(b"1"), resource(b"2"));
@@ -171,14 +171,14 @@ mod tests {
             pairs.map(move |(sent, acked)| (*first, sent, acked))
         }) {
             let mut named = SubscribedName::new("a".into());
-            named.tell(first);
-            named.accept(acked);
-            named.tell(sent);
+            named.set_sent(first);
+            named.set_acked(acked);
+            named.set_sent(sent);
             assert_eq!(named.sent(), sent.map_or(Sent::Absent, Sent::Resource));
             assert_eq!(named.acked(), acked);
             named.ask_again();
             assert_eq!((named.sent(), named.acked()), (Sent::Nothing, acked));
-            named.accept(first);
+            named.set_acked(first);
             assert_eq!((named.sent(), named.acked()), (Sent::Nothing, first));
             assert_eq!(&**named.name(), "a");
         }

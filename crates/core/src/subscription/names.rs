@@ -1,13 +1,13 @@
-//! The names that a client asked for, in order.
+//! Subscribed names, in order.
 //!
-//! A list rather than a tree: nothing beside the entries themselves is kept, whole responses and acknowledgements, which
-//! are in order too, are matched by walking along it, and what a request adds or takes away is moved in one pass.
+//! A list rather than a tree: it needs no memory besides the entries. Responses and ACKs, which are in order too, are
+//! matched in one walk, and the names that a request adds or removes are moved in one pass.
 
 use std::sync::Arc;
 
 use super::SubscribedName;
 
-/// Sorted by name, each once.
+/// List of names, sorted, without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct SortedNames(Vec<SubscribedName>);
 
@@ -20,12 +20,12 @@ impl SortedNames {
         &mut self.0
     }
 
-    /// Where a name is, or belongs.
+    /// Returns the place of a name, or where it belongs.
     pub(super) fn find(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|named| (**named.name()).cmp(name))
     }
 
-    /// As [`find`](Self::find); at once if it is expected there.
+    /// As [`find`](Self::find); fast if the name is at the expected place.
     pub(super) fn find_near(&self, at: usize, name: &str) -> Result<usize, usize> {
         match self.0.get(at) {
             Some(named) if **named.name() == *name => Ok(at),
@@ -33,7 +33,7 @@ impl SortedNames {
         }
     }
 
-    /// Adds names that are not there yet. They come in order.
+    /// Adds names that are not in the list. They must be in order.
     pub(super) fn add(&mut self, names: &[Arc<str>]) {
         if names.is_empty() {
             return;
@@ -51,7 +51,7 @@ impl SortedNames {
         self.0 = grown;
     }
 
-    /// Takes names away, as far as they are there, and returns those. They come in order.
+    /// Removes names, which must be in order; returns those that were in the list.
     pub(super) fn take(&mut self, names: &[&str]) -> Vec<Arc<str>> {
         let places = names.iter().filter_map(|name| self.find(name).ok());
         let places: Vec<usize> = places.collect();
@@ -69,7 +69,7 @@ impl SortedNames {
         taken
     }
 
-    /// Keeps those for which this is true. They are asked about in order.
+    /// Keeps the names for which `keep` is true. It is called in order.
     pub(super) fn retain(&mut self, keep: impl FnMut(&SubscribedName) -> bool) {
         self.0.retain(keep);
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_and_go_in_order() {
+    fn added_and_removed_names_stay_in_order() {
         let mut all = SortedNames::default();
         all.add(&names(&["b", "d"]));
         all.add(&names(&["a", "c", "e"]));

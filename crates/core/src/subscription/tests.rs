@@ -1,4 +1,4 @@
-//! The rules, one scenario each.
+//! Rules of subscriptions, one scenario each.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn arcs(names: &[&str]) -> Vec<Arc<str>> {
     names.iter().map(|&name| name.into()).collect()
 }
 
-/// A delta subscription after these (subscribe, unsubscribe) requests.
+/// Delta subscription after these (subscribe, unsubscribe) requests, with the last change.
 fn delta(requests: &[(&[&str], &[&str])]) -> (Subscription, SubscriptionChange) {
     let mut subscription = Subscription::new();
     let mut change = SubscriptionChange::default();
@@ -30,14 +30,14 @@ fn sotw(requests: &[&[&str]], legacy: bool) -> (Subscription, SubscriptionChange
 }
 
 #[test]
-fn s1_a_first_request_without_names_asks_for_all() {
+fn s1_first_request_without_names_is_a_wildcard() {
     let (subscription, change) = sotw(&[&[]], true);
     assert!(subscription.is_wildcard());
     assert_eq!(change.wildcard, Some(WildcardChange::Gained));
 }
 
 #[test]
-fn s12_a_type_without_the_legacy_wildcard_is_not_asked_for() {
+fn s12_other_types_have_no_legacy_wildcard() {
     let (subscription, change) = sotw(&[&[]], false);
     assert!(!subscription.is_wildcard() && subscription.is_asked());
     assert_eq!(change, SubscriptionChange::default());
@@ -55,7 +55,7 @@ fn s12_a_type_without_the_legacy_wildcard_is_not_asked_for() {
 }
 
 #[test]
-fn s13_star_and_names_then_names_then_nothing() {
+fn s13_wildcard_and_names_then_names_then_nothing() {
     let (subscription, _) = sotw(&[&[], &["*", "A"]], true);
     assert!(subscription.is_wildcard() && subscription.has_name("A"));
     let (subscription, change) = sotw(&[&[], &["*", "A"], &["A"]], true);
@@ -67,19 +67,19 @@ fn s13_star_and_names_then_names_then_nothing() {
 }
 
 #[test]
-fn s14_names_from_the_start_and_none_later_is_no_wildcard() {
+fn s14_names_then_empty_is_no_wildcard() {
     let (subscription, _) = sotw(&[&["A"], &[]], true);
     assert!(!subscription.is_wildcard() && subscription.is_empty());
 }
 
 #[test]
-fn s10_a_name_that_left_and_came_back_is_new() {
+fn s10_resubscribed_name_is_added() {
     let (_, change) = sotw(&[&["A"], &[], &["A"]], false);
     assert_eq!(change.added, arcs(&["A"]));
 }
 
 #[test]
-fn sotw_repeats_itself_without_meaning_anything_by_it() {
+fn repeated_sotw_request_changes_nothing() {
     let (_, change) = sotw(&[&["A", "B"], &["B", "A", "A"]], false);
     assert_eq!(change, SubscriptionChange::default());
     let (_, change) = sotw(&[&["*", "A"], &["A", "*"]], false);
@@ -87,14 +87,14 @@ fn sotw_repeats_itself_without_meaning_anything_by_it() {
 }
 
 #[test]
-fn duplicates_do_not_hide_that_a_name_left() {
+fn duplicate_names_do_not_hide_a_removal() {
     let (subscription, change) = sotw(&[&["A", "B"], &["A", "A"]], false);
     assert_eq!(change.dropped, arcs(&["B"]));
     assert_eq!(subscription.len(), 1);
 }
 
 #[test]
-fn s35_delta_says_a_name_again() {
+fn s35_delta_name_subscribed_again_is_repeated() {
     let (_, change) = delta(&[(&["A"], &[]), (&["A", "B", "B"], &[])]);
     assert_eq!(
         (change.added, change.repeated),
@@ -103,7 +103,7 @@ fn s35_delta_says_a_name_again() {
 }
 
 #[test]
-fn s36_delta_says_star_again() {
+fn s36_delta_wildcard_subscribed_again_is_repeated() {
     let (_, change) = delta(&[(&["*"], &[]), (&["*"], &[])]);
     assert_eq!(change.wildcard, Some(WildcardChange::Repeated));
     let (_, change) = delta(&[(&[], &[]), (&["*"], &[])]);
@@ -115,7 +115,7 @@ fn s36_delta_says_star_again() {
 }
 
 #[test]
-fn s38_unsubscribing_what_was_not_asked_for_is_nothing() {
+fn s38_unsubscribing_unknown_name_changes_nothing() {
     let (_, change) = delta(&[(&["A"], &[]), (&[], &["Q"])]);
     assert_eq!(change, SubscriptionChange::default());
 }
@@ -134,7 +134,7 @@ fn s40_legacy_wildcard_then_names_then_nothing() {
 }
 
 #[test]
-fn s41_subscribing_and_unsubscribing_at_once_is_nothing() {
+fn s41_name_in_both_lists_is_not_subscribed() {
     let (subscription, change) = delta(&[(&["*", "A"], &["*", "A"])]);
     assert!(!subscription.is_wildcard() && subscription.is_empty());
     assert_eq!(change, SubscriptionChange::default());

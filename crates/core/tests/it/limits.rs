@@ -39,7 +39,10 @@ fn s58_stream_of_one_type_denies_other_types() {
     let error = stream.try_send(sotw(&EDS, &["A"])).unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("type_url {:?} on a stream that carries cds", EDS.type_url())
+        format!(
+            "wrong type_url {:?}: this stream serves cds",
+            EDS.type_url()
+        )
     );
     // A request without a type URL is for the type of the stream.
     let mut request = sotw(&CDS, &[]);

@@ -141,7 +141,7 @@ fn tp3_s8_missing_or_deleted_name_gets_a_resource_error() {
     assert_eq!(first.resources, ["A=1"]);
     assert_eq!(
         first.errors,
-        [("Z".to_owned(), 5, "no eds is called \"Z\" here".to_owned())]
+        [("Z".to_owned(), 5, "eds \"Z\" not found".to_owned())]
     );
     stream.silent(&world);
 

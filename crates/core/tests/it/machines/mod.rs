@@ -15,7 +15,7 @@ use oxds_types::ApiVersion;
 use proptest::prelude::*;
 
 use self::pair::Pair;
-use crate::support::cases::cases;
+use crate::support::cases::{fixed_cases, random_cases};
 
 /// One thing that happens. Numbers pick one of four names, or a content; to watch, [`WHOLE`] picks all names.
 #[derive(Debug, Clone)]
@@ -73,13 +73,24 @@ fn play_by(protocol: Protocol, version: ApiVersion, ops: impl IntoIterator<Item 
     pair.check();
 }
 
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    prop::collection::vec(op(), 1..40)
+}
+
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(fixed_cases())]
 
     #[test]
-    fn whatever_happened_the_client_machine_ends_up_with_what_there_is(
-        ops in prop::collection::vec(op(), 1..40),
-    ) {
+    fn machines_converge_after_any_operations(ops in ops()) {
+        play(&ops);
+    }
+}
+
+proptest! {
+    #![proptest_config(random_cases())]
+
+    #[test]
+    fn machines_converge_after_any_operations_random_seed(ops in ops()) {
         play(&ops);
     }
 }

@@ -12,9 +12,9 @@ use proptest::prelude::*;
 
 use crate::support::{
     Edit,
-    cases::cases,
+    cases::{fixed_cases, random_cases},
     link::Link,
-    model::{Style, TYPES},
+    model::{Rejects, Style, TYPES},
 };
 
 /// One thing that happens.
@@ -93,6 +93,7 @@ impl Edited {
             .collect();
         let content = match content {
             9 if bad => "bad".to_owned(),
+            8 => "broken".to_owned(),
             n => n.to_string(),
         };
         let arrow = if needs.is_empty() { "" } else { ">" };
@@ -163,6 +164,27 @@ fn op(gentle: bool) -> impl Strategy<Value = Op> {
 }
 
 fn run(mut link: Link, ops: &[Op], bad: bool) {
+    play(&mut link, ops, bad);
+    heal(&mut link);
+    converge(&mut link);
+}
+
+/// Lets the client read and connect.
+fn heal(link: &mut Link) {
+    link.stalled = false;
+    if link.wires.is_empty() {
+        link.connect(&[7]);
+    }
+}
+
+/// Lets time pass, and compares both ends.
+fn converge(link: &mut Link) {
+    link.pass(Duration::from_secs(300));
+    link.settle();
+    link.check_converged();
+}
+
+fn play(link: &mut Link, ops: &[Op], bad: bool) {
     for op in ops {
         match op {
             Op::Change(edits) => {
@@ -207,13 +229,25 @@ fn run(mut link: Link, ops: &[Op], bad: bool) {
             Op::Eager => link.client.eager = !link.client.eager,
         }
     }
-    link.stalled = false;
-    if link.wires.is_empty() {
-        link.connect(&[7]);
-    }
-    link.pass(Duration::from_secs(300));
-    link.settle();
-    link.check_converged();
+}
+
+/// Operations for a client that NACKs as Envoy does; without TTLs, as the server does not know which copies such a client
+/// has.
+fn envoy_ops() -> impl Strategy<Value = Vec<Op>> {
+    let content = |content| match content {
+        2 => 8,
+        3 => 0,
+        other => other,
+    };
+    ops(false).prop_map(move |mut ops| {
+        for op in &mut ops {
+            if let Op::Change(edits) = op {
+                let edits = edits.iter_mut();
+                edits.for_each(|edited| edited.content = edited.content.map(content));
+            }
+        }
+        ops
+    })
 }
 
 fn ops(gentle: bool) -> impl Strategy<Value = Vec<Op>> {
@@ -228,35 +262,99 @@ fn style() -> impl Strategy<Value = Style> {
     prop_oneof![Just(Style::Envoy), Just(Style::ByName)]
 }
 
+/// Client and server on one aggregated stream, or on a stream per type.
+fn converges(style: Style, protocol: Protocol, aggregated: bool, tight: bool, ops: &[Op]) {
+    let mut link = Link::new(style, protocol, aggregated, false);
+    if tight {
+        link.split_above(TIGHT);
+    }
+    run(link, ops, true);
+}
+
+/// Make-before-break: no resource arrives before its dependencies, and none is removed while another refers to it.
+fn keeps_order(protocol: Protocol, ops: &[Op]) {
+    run(Link::new(Style::Envoy, protocol, true, true), ops, false);
+}
+
+/// The client NACKs as Envoy does: without applying all valid resources, and without naming the invalid ones.
+///
+/// Today the server assumes that valid resources of a NACKed response were applied, and sends nothing again. So the
+/// client converges only once all names have new content, which this property sets at the end.
+fn converges_after_new_content(protocol: Protocol, aggregated: bool, ops: &[Op]) {
+    let mut link = Link::new(Style::Envoy, protocol, aggregated, false);
+    link.client.rejects = Rejects::AsEnvoy;
+    play(&mut link, ops, true);
+    heal(&mut link);
+    let all = (0..TYPES.len()).flat_map(|resource_type| {
+        (0..NAMES).map(move |name| Edited {
+            resource_type,
+            name,
+            content: Some(7),
+            needs: Vec::new(),
+        })
+    });
+    play(&mut link, &[Op::Change(all.collect())], true);
+    converge(&mut link);
+}
+
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(fixed_cases())]
 
     #[test]
-    fn whatever_happened_the_client_ends_up_with_what_there_is(
+    fn aggregated_stream_converges(
         style in style(), protocol in protocol(), tight in prop::bool::ANY, ops in ops(false),
     ) {
-        let mut link = Link::new(style, protocol, true, false);
-        if tight {
-            link.split_above(TIGHT);
-        }
-        run(link, &ops, true);
+        converges(style, protocol, true, tight, &ops);
     }
 
     #[test]
-    fn streams_of_one_type_each_converge_too(
+    fn stream_per_type_converges(
         style in style(), protocol in protocol(), tight in prop::bool::ANY, ops in ops(false),
     ) {
-        let mut link = Link::new(style, protocol, false, false);
-        if tight {
-            link.split_above(TIGHT);
-        }
-        run(link, &ops, true);
+        converges(style, protocol, false, tight, &ops);
     }
 
     #[test]
-    fn s51_s52_nothing_comes_before_what_it_needs_nor_goes_while_it_is_needed(
+    fn s51_s52_dependencies_arrive_first_and_leave_last(protocol in protocol(), ops in ops(true)) {
+        keeps_order(protocol, &ops);
+    }
+
+    #[test]
+    fn new_content_converges_after_envoys_nacks(
+        protocol in protocol(), aggregated in prop::bool::ANY, ops in envoy_ops(),
+    ) {
+        converges_after_new_content(protocol, aggregated, &ops);
+    }
+}
+
+proptest! {
+    #![proptest_config(random_cases())]
+
+    #[test]
+    fn aggregated_stream_converges_random_seed(
+        style in style(), protocol in protocol(), tight in prop::bool::ANY, ops in ops(false),
+    ) {
+        converges(style, protocol, true, tight, &ops);
+    }
+
+    #[test]
+    fn stream_per_type_converges_random_seed(
+        style in style(), protocol in protocol(), tight in prop::bool::ANY, ops in ops(false),
+    ) {
+        converges(style, protocol, false, tight, &ops);
+    }
+
+    #[test]
+    fn s51_s52_dependencies_arrive_first_and_leave_last_random_seed(
         protocol in protocol(), ops in ops(true),
     ) {
-        run(Link::new(Style::Envoy, protocol, true, true), &ops, false);
+        keeps_order(protocol, &ops);
+    }
+
+    #[test]
+    fn new_content_converges_after_envoys_nacks_random_seed(
+        protocol in protocol(), aggregated in prop::bool::ANY, ops in envoy_ops(),
+    ) {
+        converges_after_new_content(protocol, aggregated, &ops);
     }
 }

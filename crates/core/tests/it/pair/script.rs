@@ -45,6 +45,7 @@ fn edited(text: &str) -> Edited {
         name: number(name),
         content: content.map(|content| match content {
             "bad" => 9,
+            "broken" => 8,
             content => content.parse().expect("a number"),
         }),
         needs: needs

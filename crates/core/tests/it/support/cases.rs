@@ -1,20 +1,61 @@
-//! Which cases a property is tried with.
+//! Number and seed of the cases of a property.
+//!
+//! Each property runs twice: with a fixed seed, so that luck does not decide whether a change passes, and with a random
+//! seed, to find new sequences. The random seed is printed; `OXDS_SEED` repeats it.
+
+use std::{
+    collections::hash_map::RandomState,
+    env,
+    hash::{BuildHasher, Hasher},
+};
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// 256 cases, the same each time, so that whether a change passes is no matter of luck; or, to look for what nobody has
-/// seen yet, as many others as `PROPTEST_CASES` says.
+/// Number of cases with a random seed, unless `PROPTEST_CASES` says otherwise.
+const RANDOM_CASES: u32 = 32;
+
+/// 256 cases with a fixed seed; with `PROPTEST_CASES`, that many with a random seed.
+pub(crate) fn cases() -> Config {
+    match variable("PROPTEST_CASES") {
+        None => fixed_cases(),
+        Some(_) => random_cases(),
+    }
+}
+
+/// 256 cases with a fixed seed.
+pub(crate) fn fixed_cases() -> Config {
+    Config {
+        cases: 256,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(0x0d5),
+        ..Config::default()
+    }
+}
+
+/// Cases with the seed of `OXDS_SEED`, or else with a seed of the operating system, as many as `PROPTEST_CASES`.
+pub(crate) fn random_cases() -> Config {
+    let seed = variable("OXDS_SEED").map_or_else(
+        || RandomState::new().build_hasher().finish(),
+        |seed| seed.parse().expect("OXDS_SEED is a number"),
+    );
+    let cases = variable("PROPTEST_CASES").map_or(RANDOM_CASES, |cases| {
+        cases.parse().expect("PROPTEST_CASES is a number")
+    });
+    println!(
+        "to repeat: OXDS_SEED={seed} PROPTEST_CASES={cases} cargo test -p oxds-core --test it"
+    );
+    Config {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(seed),
+        ..Config::default()
+    }
+}
+
 #[expect(
     clippy::disallowed_methods,
-    reason = "it is what proptest itself reads"
+    reason = "tests read what proptest itself reads"
 )]
-pub(crate) fn cases() -> Config {
-    let mut config = Config {
-        failure_persistence: None,
-        ..Config::default()
-    };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.rng_seed = RngSeed::Fixed(0x0d5);
-    }
-    config
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok()
 }

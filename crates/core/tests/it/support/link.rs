@@ -11,7 +11,7 @@ use oxds_types::ResourceType;
 
 use super::{
     World,
-    model::{Model, Style, TYPES},
+    model::{Model, Style, TYPES, is_invalid},
     stream::{Reply, name_of, node_with},
     world::needs,
 };
@@ -268,7 +268,7 @@ impl Link {
                 // Of what the client refuses, it has what it accepted before, or nothing.
                 let is_exempt = client.is_unsaid(&resource_type, resource.name())
                     || client.has_ended(&resource_type, resource.name());
-                if !text.contains("bad") && !is_exempt {
+                if !is_invalid(&text) && !is_exempt {
                     let has = client.texts(&resource_type).get(&**resource.name());
                     assert_eq!(
                         has,
@@ -296,7 +296,7 @@ impl Link {
         for cluster in warming {
             for needed in needs(&client.texts(&ResourceType::CLUSTER)[cluster]) {
                 let assignment = self.world.snapshot.get(&ResourceType::ENDPOINT, needed);
-                let good = assignment.is_some_and(|a| !text_of(&a.value()).contains("bad"));
+                let good = assignment.is_some_and(|a| !is_invalid(&text_of(&a.value())));
                 assert!(!good, "{cluster} warms for ever, though {needed} exists");
             }
         }

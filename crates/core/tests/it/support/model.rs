@@ -33,10 +33,37 @@ pub(crate) enum Style {
     ByName,
 }
 
+/// How a client rejects a response with invalid resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rejects {
+    /// As gRPC does (A46): it applies the valid resources, and names the invalid ones.
+    ByName,
+    /// As Envoy does. A resource that does not decode (content `broken`) rejects the whole response, without a name. Of the others
+    /// (content `bad`), CDS and LDS reject only those, by name; for the other types the response is applied in an
+    /// order that is not defined up to the first invalid resource, and removals are not reached.
+    AsEnvoy,
+}
+
+/// Whether a client rejects this content.
+pub(crate) fn is_invalid(text: &str) -> bool {
+    text.contains("bad") || text.contains("broken")
+}
+
+/// The part of a response that a client applies.
+struct Applied {
+    /// Resources up to the first invalid one, where the client stops there.
+    resources: Vec<String>,
+    /// The client stops before the removals.
+    stops: bool,
+    /// The NACK names no resource.
+    hides_name: bool,
+}
+
 /// A client. What it holds outlives its streams.
 #[derive(Debug)]
 pub(crate) struct Model {
     style: Style,
+    pub(crate) rejects: Rejects,
     protocol: Protocol,
     /// By name: which listeners the application wants.
     pub(crate) wanted: BTreeSet<String>,
@@ -87,6 +114,7 @@ impl Model {
     pub(crate) fn new(style: Style, protocol: Protocol) -> Self {
         Self {
             style,
+            rejects: Rejects::ByName,
             protocol,
             wanted: BTreeSet::new(),
             resource_types: TYPES
@@ -309,9 +337,13 @@ impl Model {
     /// Takes a response, and answers.
     pub(crate) fn receive(&mut self, now: Instant, reply: &Reply) -> Vec<Request> {
         let (resource_type, _) = ResourceType::from_type_url(&reply.type_url).unwrap();
+        let applied = self.applied(&resource_type, reply);
         let mut bad = Vec::new();
-        for text in &reply.resources {
+        for text in &applied.resources {
             self.take(&resource_type, text, &mut bad);
+        }
+        if applied.hides_name {
+            bad = vec!["one of the resources".to_owned()];
         }
         self.note_ends(now, &resource_type, reply);
         let present: BTreeSet<&str> = reply.resources.iter().map(|text| name_of(text)).collect();
@@ -324,7 +356,8 @@ impl Model {
             held.refused_with_others.extend(told);
         }
         held.texts.retain(|name, _| {
-            !reply.removed.contains(name) && (!complete || present.contains(&**name))
+            let is_removed = reply.removed.contains(name) || complete && !present.contains(&**name);
+            !is_removed || applied.stops
         });
         let removed = |name: &str| reply.removed.iter().any(|removed| removed == name);
         self.refused
@@ -358,6 +391,33 @@ impl Model {
         answer
     }
 
+    /// The part of a response that the client looks at before it stops.
+    fn applied(&self, resource_type: &ResourceType, reply: &Reply) -> Applied {
+        let mut resources = reply.resources.clone();
+        let (mut stops, mut hides_name) = (false, false);
+        if self.rejects == Rejects::AsEnvoy {
+            let applies_valid = resource_type.all_resources_required_in_sotw();
+            let is_odd = reply.nonce.ends_with(['1', '3', '5', '7', '9']);
+            if resources.iter().any(|text| text.contains("broken")) {
+                resources.clear();
+                (stops, hides_name) = (true, true);
+            } else if !applies_valid && resources.iter().any(|text| is_invalid(text)) {
+                // Which resources come first is not defined.
+                if is_odd {
+                    resources.reverse();
+                }
+                let first = resources.iter().position(|text| is_invalid(text));
+                resources.truncate(first.map_or(0, |first| first + 1));
+                (stops, hides_name) = (true, reply.resources.len() % 2 == 0);
+            }
+        }
+        Applied {
+            resources,
+            stops,
+            hides_name,
+        }
+    }
+
     fn take(&mut self, resource_type: &ResourceType, text: &str, bad: &mut Vec<String>) {
         let name = name_of(text);
         if !self.is_wildcard(resource_type)
@@ -366,7 +426,7 @@ impl Model {
             // It was on its way when the client lost interest.
             return;
         }
-        if text.contains("bad") {
+        if is_invalid(text) {
             // Of several bad ones in turn, only the latest is remembered.
             self.refused.retain(|(of, other), _| {
                 of != resource_type || other == text || name_of(other) != name

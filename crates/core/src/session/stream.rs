@@ -1,0 +1,406 @@
+//! The machine of one stream: it finds the type that a request is about, and polls the types in order.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use envoy_types::pb::envoy::config::core::v3::Node;
+use oxds_types::{ApiVersion, ResourceType};
+
+use super::{
+    Config, Event, Interest, Nonce, Request, ResourceErrorDetail, Scope, StreamError,
+    TransmitResponse, UnknownTypes,
+    request::{ParsedRequest, RequestedNames},
+    response::Envelope,
+    type_session::{Draft, InitialVersions, PeerType, Peers, TypeContext, TypeSession},
+};
+use crate::{
+    snapshot::{Form, Protocol, Snapshot},
+    subscription::SubscriptionChange,
+    time::Instant,
+};
+
+/// The server's side of one xDS stream.
+///
+/// The [module](super) describes in which order to call its methods.
+#[derive(Debug)]
+pub struct Session {
+    // Fixed when the stream opens.
+    protocol: Protocol,
+    scope: Scope,
+    config: Arc<Config>,
+
+    // From the client.
+    node: Option<Box<Node>>,
+    /// Sorted in the order in which types are sent.
+    types: Vec<TypeSession>,
+    /// Assignments whose clusters changed while the client was away: sent whatever version the client reports (S-54).
+    /// Kept until the client subscribes to assignments, or until `repeat_until`.
+    repeat: BTreeSet<Arc<str>>,
+    repeat_until: Option<Instant>,
+
+    // From the driver.
+    /// Names of the next request that authorization denies.
+    denied: Vec<(ResourceType, Arc<str>, ResourceErrorDetail)>,
+
+    // To the driver.
+    nonce: Nonce,
+    events: VecDeque<Event>,
+}
+
+impl Session {
+    /// Creates the machine of a new stream.
+    #[must_use]
+    pub fn new(protocol: Protocol, scope: Scope, config: Arc<Config>) -> Self {
+        Self {
+            protocol,
+            scope,
+            config,
+            node: None,
+            types: Vec::new(),
+            repeat: BTreeSet::new(),
+            repeat_until: None,
+            denied: Vec::new(),
+            nonce: Nonce::default(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Denies a name of the next request. The caller removes the name from the request (from each SotW request that
+    /// repeats it). A client that supports `xds.config.supports-resource-errors` is sent the reason once; to others
+    /// the resource does not exist.
+    pub fn deny(&mut self, resource_type: ResourceType, name: &str, detail: ResourceErrorDetail) {
+        if self.denied.len() < self.config.max_names {
+            self.denied.push((resource_type, name.into(), detail));
+        }
+    }
+
+    /// Handles a message of the client.
+    ///
+    /// # Errors
+    ///
+    /// An error ends the stream: map it to a gRPC status.
+    pub fn handle_request(&mut self, now: Instant, request: Request) -> Result<(), StreamError> {
+        let request = ParsedRequest::new(request, self.protocol)?;
+        // discovery.proto: only the first message must identify the node (S-22); a later one cannot change it (S-60).
+        if self.node.is_none() {
+            self.node = request.node.map(Box::new);
+        }
+        let (resource_type, api) = self.resolve(&request.type_url)?;
+        request.names.check(&resource_type, &self.config)?;
+        let at = self.type_for(&resource_type, api)?;
+        let session = &mut self.types[at];
+        let error = request.error.as_ref();
+        let answered = session.settle(now, &request.nonce, error, &self.config);
+        self.events.extend(answered);
+
+        let denied = std::mem::take(&mut self.denied).into_iter();
+        let denied = denied.filter(|(of, ..)| *of == resource_type);
+        let denied = denied.map(|(_, name, detail)| (name, detail)).collect();
+        session.deny(denied, &request.names);
+        let is_first = !session.subscription().is_asked();
+        let wanted_all = session.wants_all();
+        let change = session.subscribe(&request.names);
+        let wants_all = session.wants_all();
+        if session.requested_names() > self.config.max_names {
+            return Err(StreamError::TooManyNames {
+                resource_type,
+                limit: self.config.max_names,
+            });
+        }
+        if is_first {
+            self.begin(at, request.names);
+        }
+        self.announce(&resource_type, change, wanted_all, wants_all);
+        Ok(())
+    }
+
+    /// Handles a deadline that [`poll_timeout`](Self::poll_timeout) returned.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        for session in &mut self.types {
+            session.expire(now, &self.config, &mut self.events);
+        }
+        if self.repeat_until.is_some_and(|until| until <= now) {
+            self.repeat.clear();
+            self.repeat_until = None;
+        }
+    }
+
+    /// Returns the next response to write, given the current snapshot, or `None`. Poll until `None` after every
+    /// request, timeout, and change that the session asked to be woken for.
+    pub fn poll_transmit(&mut self, now: Instant, snapshot: &Snapshot) -> Option<TransmitResponse> {
+        if !snapshot.is_loaded() {
+            self.types.iter_mut().for_each(TypeSession::note_unloaded);
+            return None;
+        }
+        self.handle_timeout(now);
+        self.poll_types(now, snapshot).or_else(|| {
+            // Polling a later type may have shown that it does not need what an earlier one holds.
+            let holding = self.types.iter().any(TypeSession::is_holding);
+            holding.then(|| self.poll_types(now, snapshot)).flatten()
+        })
+    }
+
+    fn poll_types(&mut self, now: Instant, snapshot: &Snapshot) -> Option<TransmitResponse> {
+        let aggregated = self.scope == Scope::Aggregated;
+        for at in 0..self.types.len() {
+            let (before, rest) = self.types.split_at_mut(at);
+            let Some((session, after)) = rest.split_first_mut() else {
+                break;
+            };
+            let peers = Peers {
+                head: session.head(snapshot),
+                before,
+                after,
+                snapshot,
+                aggregated,
+            };
+            if let Some(draft) = session.poll(now, &peers) {
+                return Some(self.transmit(now, at, draft));
+            }
+        }
+        None
+    }
+
+    /// Returns the next event, or `None`. Poll until `None` after every other call.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front();
+        if event.is_none() {
+            // The first request may cause one event per name; that room is not needed again.
+            self.events.shrink_to(EVENTS_KEPT);
+        }
+        event
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout), if nothing else happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let types = self.types.iter();
+        let deadlines = types.filter_map(|session| session.deadline(&self.config));
+        deadlines.chain(self.repeat_until).min()
+    }
+
+    /// Returns the resource type that a request is about, and the API version in which it asks.
+    fn resolve(&self, type_url: &str) -> Result<(ResourceType, ApiVersion), StreamError> {
+        let (len, limit) = (type_url.len(), self.config.max_name_len);
+        if len > limit {
+            return Err(StreamError::TypeUrlTooLong { len, limit });
+        }
+        match (&self.scope, type_url) {
+            // discovery.proto: "This is required for ADS"; on a stream of one type it is implied (S-58).
+            (Scope::Aggregated, "") => return Err(StreamError::MissingTypeUrl),
+            (Scope::Single(resource_type), "") => {
+                return Ok((resource_type.clone(), ApiVersion::V3));
+            }
+            _ => {}
+        }
+        let (asked, api) = ResourceType::from_type_url(type_url)
+            .ok_or_else(|| StreamError::MalformedTypeUrl(excerpt(type_url)))?;
+        match &self.scope {
+            Scope::Single(served) if *served != asked => Err(StreamError::WrongType {
+                asked: excerpt(type_url),
+                served: served.clone(),
+            }),
+            _ => Ok((asked, api)),
+        }
+    }
+
+    /// Returns the index of a type, which is added at its first request. It keeps the API version of that request
+    /// (S-62).
+    fn type_for(
+        &mut self,
+        resource_type: &ResourceType,
+        api: ApiVersion,
+    ) -> Result<usize, StreamError> {
+        let found = self
+            .types
+            .binary_search_by(|session| session.resource_type().cmp(resource_type));
+        let at = match found {
+            Ok(at) => return Ok(at),
+            Err(at) => at,
+        };
+        if self.types.len() >= self.config.max_types {
+            return Err(StreamError::TooManyTypes {
+                limit: self.config.max_types,
+            });
+        }
+        if !self.config.knows(resource_type) {
+            if self.config.unknown_types == UnknownTypes::EndStream {
+                return Err(StreamError::UnknownType(excerpt(resource_type.type_url())));
+            }
+            let unknown = Event::UnknownType(resource_type.clone());
+            self.events.push_back(unknown);
+        }
+        let session = TypeSession::new(TypeContext {
+            resource_type: resource_type.clone(),
+            form: Form {
+                protocol: self.protocol,
+                api,
+                ttl: self.supports_ttl(),
+            },
+            reads_errors: self.supports(&[features::ERRORS]),
+        });
+        self.types.insert(at, session);
+        Ok(at)
+    }
+
+    /// Whether the client supports one of these features.
+    fn supports(&self, any_of: &[&str]) -> bool {
+        let mut features = self.node.iter().flat_map(|node| &node.client_features);
+        features.any(|feature| any_of.contains(&&**feature))
+    }
+
+    /// Whether the client supports TTLs in the form that this stream carries (S-49).
+    fn supports_ttl(&self) -> bool {
+        let wraps = || self.protocol == Protocol::Delta || self.supports(features::WRAPPED);
+        self.supports(&[features::TTL]) && wraps()
+    }
+
+    /// Applies what only the first request of a type reports.
+    fn begin(&mut self, at: usize, names: RequestedNames) {
+        let session = &mut self.types[at];
+        let versions = match names {
+            RequestedNames::Sotw { version, .. } => {
+                (!version.is_empty()).then_some(InitialVersions::Whole(version))
+            }
+            RequestedNames::Delta {
+                initial_versions, ..
+            } => {
+                let some = !initial_versions.is_empty();
+                some.then_some(InitialVersions::Resources(initial_versions))
+            }
+        };
+        // An unknown type is answered, even with nothing (S-59). So are delta subscriptions by name, and SotW ones of
+        // a full-state type, where absence carries information. For other SotW subscriptions an empty response
+        // carries none (S-8).
+        let is_full_state = session.resource_type().all_resources_required_in_sotw();
+        let absence_matters = self.protocol == Protocol::Delta || is_full_state;
+        let has_names = !session.subscription().is_empty();
+        let answer = !self.config.knows(session.resource_type()) || absence_matters && has_names;
+        session.begin(versions, answer);
+        if *session.resource_type() == ResourceType::ENDPOINT {
+            session.distrust(&std::mem::take(&mut self.repeat));
+            self.repeat_until = None;
+        }
+    }
+
+    /// Reports changes that must wake the session, and those that need not any more.
+    fn announce(
+        &mut self,
+        resource_type: &ResourceType,
+        change: SubscriptionChange,
+        wanted_all: bool,
+        wants_all: bool,
+    ) {
+        let (gained, lost) = (wants_all && !wanted_all, wanted_all && !wants_all);
+        let interests = |all: bool, names: Vec<Arc<str>>| -> Vec<Interest> {
+            let all = all.then_some(Interest::All).into_iter();
+            all.chain(names.into_iter().map(Interest::Name)).collect()
+        };
+        let watched = interests(gained, change.added);
+        if !watched.is_empty() {
+            let watched = Event::Watched(resource_type.clone(), watched);
+            self.events.push_back(watched);
+        }
+        let unwatched = interests(lost, change.dropped);
+        if !unwatched.is_empty() {
+            let unwatched = Event::Unwatched(resource_type.clone(), unwatched);
+            self.events.push_back(unwatched);
+        }
+    }
+
+    /// Gives a response its nonce, and marks assignments of changed clusters as due.
+    fn transmit(&mut self, now: Instant, at: usize, draft: Draft) -> TransmitResponse {
+        self.nonce = self.nonce.next();
+        let nonce = self.nonce;
+        let is_first = !self.types[at].was_sent_any();
+        self.repeat_assignments(now, draft.assignments, is_first);
+        let session = &mut self.types[at];
+        let (resource_type, api) = (session.resource_type().clone(), session.context().form.api);
+        let (resources, removed) = (draft.response.resources, draft.response.removed);
+        let type_url = resource_type.type_url_in(api);
+        let frame = draft.response.finish(Envelope {
+            type_url: type_url.unwrap_or(resource_type.type_url()),
+            version: draft.version,
+            nonce,
+            identifier: self.config.identifier.as_deref().unwrap_or_default(),
+        });
+        session.note_sent(now, nonce, draft.version, draft.content, draft.kept);
+        TransmitResponse {
+            resource_type,
+            api,
+            nonce,
+            version: draft.version,
+            resources,
+            removed,
+            frame,
+        }
+    }
+
+    /// Envoy warms a changed cluster until its assignment arrives, so the assignment is sent again (S-54).
+    fn repeat_assignments(&mut self, now: Instant, assignments: Vec<Arc<str>>, is_first: bool) {
+        let mut types = self.types.iter_mut();
+        match types.find(|session| *session.resource_type() == ResourceType::ENDPOINT) {
+            Some(session) => {
+                let assignments = assignments.iter();
+                assignments.for_each(|name| session.repeat_assignment(name));
+            }
+            // After a reconnect the client is about to report versions of assignments. Later it has none.
+            None if is_first && self.scope == Scope::Aggregated && !assignments.is_empty() => {
+                self.repeat.extend(assignments);
+                self.repeat_until = Some(now + self.config.hold);
+            }
+            None => {}
+        }
+    }
+}
+
+// For reading the state, see `report`.
+impl Session {
+    pub(super) fn types(&self) -> &[TypeSession] {
+        &self.types
+    }
+
+    pub(super) fn is_aggregated(&self) -> bool {
+        self.scope == Scope::Aggregated
+    }
+
+    /// Returns the node of the client, from its first message (S-22).
+    #[must_use]
+    pub fn node(&self) -> Option<&Node> {
+        self.node.as_deref()
+    }
+
+    /// Returns the number of entries that the session keeps: names, and exceptions from "the client has everything".
+    /// Its memory grows with it (P-8).
+    #[must_use]
+    pub fn footprint(&self) -> usize {
+        let types = self.types.iter().map(TypeSession::footprint);
+        self.repeat.len() + self.events.len() + types.sum::<usize>()
+    }
+}
+
+/// Values of `Node.client_features`.
+mod features {
+    /// Resources may have a TTL.
+    pub(super) const TTL: &str = "xds.config.supports-resource-ttl";
+    /// The client reads `resource_errors`. This name is in no registry: TP3 allows to send errors to all clients, as
+    /// those that do not know the field ignore it; but a SotW response that carries only errors would look empty to
+    /// them.
+    pub(super) const ERRORS: &str = "xds.config.supports-resource-errors";
+    /// SotW: a resource may be wrapped in a `Resource`. The first name is in Envoy's registry, the second on its
+    /// protocol page.
+    pub(super) const WRAPPED: &[&str] = &[
+        "xds.config.resource-in-sotw",
+        "xds.config.supports-resource-in-sotw",
+    ];
+}
+
+/// Event slots that are kept: enough for an ACK and a response.
+const EVENTS_KEPT: usize = 4;
+
+/// Start of a client's text, long enough to recognise it.
+fn excerpt(text: &str) -> String {
+    text.chars().take(128).collect()
+}

@@ -1,0 +1,197 @@
+//! Answers of the client: ACKs and NACKs.
+//!
+//! ```text
+//!                       nonce known, no error_detail ──▶ ACK: the client uses what was sent
+//!   request with nonce  nonce known, error_detail    ──▶ NACK: the named resources are recorded, the others accepted
+//!                       nonce answered before        ──▶ subscription change only (S-9)
+//!                       nonce unknown                ──▶ subscription change only, reported (S-15, S-47)
+//! ```
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use envoy_types::pb::google::rpc::Status;
+
+use super::{
+    TypeSession,
+    blame::{Blame, truncated},
+    client::{InUse, NackedState},
+    in_flight::{SentContent, SentResponse},
+    item::Item,
+};
+use crate::{
+    session::{Config, Event, Nack, NackedResource, Nonce},
+    snapshot::Resource,
+    subscription::SubscribedName,
+    time::Instant,
+};
+
+impl TypeSession {
+    /// Applies the part of a request that answers a response.
+    pub(crate) fn settle(
+        &mut self,
+        now: Instant,
+        nonce: &str,
+        error: Option<&Status>,
+        config: &Config,
+    ) -> Option<Event> {
+        if nonce.is_empty() {
+            return None;
+        }
+        // xDS protocol, "ACK and NACK semantics": the nonce alone decides staleness (S-15), `error_detail` alone
+        // decides whether it is a NACK (S-17, S-19).
+        let nonce = Nonce::parse(nonce);
+        let Some(answered) = nonce.and_then(|nonce| self.in_flight.take(nonce)) else {
+            // A request repeats the nonce of the last answer to change the subscription (S-9).
+            let is_repeated = nonce.is_some_and(|nonce| self.in_flight.is_answered(nonce));
+            let resource_type = self.context.resource_type.clone();
+            return (!is_repeated).then_some(Event::StaleNonce(resource_type));
+        };
+        if self.in_flight.is_empty() {
+            self.recent.note_answered(now + config.follow_up);
+        }
+        Some(match error {
+            None => self.ack(now, answered, config),
+            Some(error) => self.nack(now, answered, &error.message, config),
+        })
+    }
+
+    fn ack(&mut self, now: Instant, answered: SentResponse, config: &Config) -> Event {
+        self.resumed.forget_versions();
+        self.record.note_ack(now, answered.version);
+        self.accept(now, answered.content, &BTreeSet::new(), config);
+        Event::Acked {
+            resource_type: self.context.resource_type.clone(),
+            version: answered.version,
+            after: now - answered.sent_at,
+        }
+    }
+
+    fn nack(
+        &mut self,
+        now: Instant,
+        answered: SentResponse,
+        message: &str,
+        config: &Config,
+    ) -> Event {
+        let version = answered.version;
+        let reason: Arc<str> = truncated(message).into();
+        let is_delta = self.context.is_delta();
+        let blame = Blame::find(&answered, self.client.nacked(), is_delta, &reason);
+        let names = blame.resources.iter().map(|one| Arc::clone(one.name()));
+        let names: BTreeSet<_> = names.collect();
+        self.resumed.fresh |= self.reported_without(&answered.content, &blame.resources);
+        self.resumed.forget_versions();
+        for resource in blame.resources {
+            let what = NackedResource {
+                version: resource.version(),
+                reason: Arc::clone(&reason),
+                at: now,
+            };
+            let mut replaced = answered.kept.replaced.iter();
+            let replaced = replaced.find(|copy| copy.name() == resource.name());
+            self.note_nacked(resource.name(), what, blame.certain, replaced, config);
+        }
+        if blame.certain {
+            // gRFC A46: a client applies the valid resources of a response that it NACKs. Envoy does so for CDS and
+            // LDS.
+            self.accept(now, answered.content, &names, config);
+        } else {
+            self.client.note_uncertainty();
+        }
+        self.record.note_nack(Nack {
+            version,
+            reason: Arc::clone(&reason),
+            at: now,
+        });
+        Event::Nacked {
+            resource_type: self.context.resource_type.clone(),
+            version,
+            reason,
+            resources: names.into_iter().collect(),
+        }
+    }
+
+    /// SotW, first response of a stream: whether the reported version is that of the response without the NACKed
+    /// resources. Then the client NACKed the same on an earlier stream, and has no copy of them.
+    fn reported_without(&self, content: &SentContent, nacked: &[Arc<Resource>]) -> bool {
+        let (Some(reported), SentContent::Whole { to, .. }) =
+            (self.resumed.whole_version(), content)
+        else {
+            return false;
+        };
+        let mut rest = to.fingerprint();
+        for resource in nacked {
+            rest.remove(resource.name(), &resource.version());
+        }
+        rest.version() == *reported
+    }
+
+    /// Records that the client uses the content now, but for the names in `bad`.
+    fn accept(
+        &mut self,
+        now: Instant,
+        content: SentContent,
+        bad: &BTreeSet<Arc<str>>,
+        config: &Config,
+    ) {
+        match &content {
+            SentContent::Whole { step, extra, .. } if self.context.is_cluster() => {
+                let until = now + config.follow_up;
+                self.recent.note_accepted(step, extra, until);
+            }
+            SentContent::Whole { .. } => {}
+            SentContent::Names(items) => {
+                let good = items.iter().map(Item::name);
+                for name in good.filter(|name| !bad.contains(*name)) {
+                    self.resumed.inherited.remove(name);
+                }
+            }
+        }
+        self.client.accept(&self.context, content, bad);
+    }
+
+    fn note_nacked(
+        &mut self,
+        name: &Arc<str>,
+        what: NackedResource,
+        certain: bool,
+        replaced: Option<&Arc<Resource>>,
+        config: &Config,
+    ) {
+        // The client may have unsubscribed while the response was in flight.
+        if !self.client.covers(name) {
+            return;
+        }
+        let nacked = NackedState {
+            what,
+            certain,
+            in_use: self.in_use(name, replaced),
+            superseded: false,
+        };
+        if self.client.note_nacked(name, nacked, config.max_nacked) {
+            self.resumed.inherited.remove(name);
+        }
+    }
+
+    /// What the client uses instead of the content that was sent last.
+    fn in_use(&self, name: &str, replaced: Option<&Arc<Resource>>) -> InUse {
+        if let Some(copy) = replaced {
+            return InUse::Resource(Arc::clone(copy));
+        }
+        let named = self.client.subscription().get(name);
+        let by_name = named.and_then(SubscribedName::acked);
+        let Some(cursor) = self.client.cursor() else {
+            return match by_name {
+                None if self.resumed.inherited.contains(name) => InUse::Unknown,
+                accepted => accepted.cloned().into(),
+            };
+        };
+        match (&cursor.acked, by_name) {
+            (Some(acked), _) => acked.get(name).cloned().into(),
+            // Accepted by name before the wildcard.
+            (None, Some(accepted)) => InUse::Resource(Arc::clone(accepted)),
+            (None, None) if self.resumed.fresh => InUse::Nothing,
+            (None, None) => InUse::Unknown,
+        }
+    }
+}

@@ -1,0 +1,709 @@
+//! The next response of one type: plan, encode, and record what was sent.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+    sync::Arc,
+    time::Duration,
+};
+
+use oxds_types::Version;
+
+use super::{
+    TypeSession, encode,
+    gate::{self, Peers},
+    heartbeat::HeartbeatRest,
+    in_flight::{Items, KeptCopies, SentContent},
+    item::Item,
+    plan::{Base, FullState, Plan, Verdict},
+    step::Step,
+};
+use crate::{
+    session::response::ResponseBuilder,
+    snapshot::{Resource, ResourceSet, TypeSnapshot, heartbeat},
+    time::Instant,
+};
+
+/// A response before it has a nonce.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) response: ResponseBuilder,
+    pub(crate) version: Version,
+    pub(crate) content: SentContent,
+    pub(crate) kept: KeptCopies,
+    /// Assignments to send again, since their clusters change with this response (S-54).
+    pub(crate) assignments: Vec<Arc<str>>,
+}
+
+/// State of a name after it was planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Planned {
+    /// Nothing is due any more, or an item was added.
+    Done,
+    /// Its removal is held.
+    Held,
+    /// Its update waits for a dependency.
+    Waits,
+}
+
+impl TypeSession {
+    /// The next response, if content is due and may be sent now.
+    pub(crate) fn poll(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<Draft> {
+        let is_idle = self.in_flight.is_empty();
+        // One response of a type at a time, so that a slow client costs one cursor; but new names are sent at once
+        // (S-16, S-44).
+        if !is_idle && (!self.pending.urgent || self.in_flight.is_full()) {
+            return None;
+        }
+        if is_idle {
+            self.repeat_assignments();
+            self.start_full_state_heartbeat(now);
+            let removals = self.resumed.due_removals(&self.context, peers);
+            self.pending.extend(removals);
+        }
+        let draft = self.poll_resources(now, peers);
+        self.pending.urgent = false;
+        if let Some(mut draft) = draft {
+            self.pending.answer = false;
+            self.write_denied(&mut draft.response, peers.head);
+            return Some(draft);
+        }
+        if !is_idle {
+            return None;
+        }
+        self.poll_denied(peers.head)
+            .or_else(|| self.poll_heartbeats(now, peers.head))
+    }
+
+    /// S-54: a cluster changed, so its assignment is due again, changed or not.
+    fn repeat_assignments(&mut self) {
+        for name in self.pending.take_assignments() {
+            // Content that the client NACKed would be NACKed again.
+            if self.client.nacked().contains_key(&name) {
+                continue;
+            }
+            if !self.client.is_wildcard() {
+                self.client.ask_again(&name);
+            }
+            self.pending.add(&name);
+        }
+    }
+
+    fn poll_resources(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<Draft> {
+        while self.has_unsent_parts() {
+            if let Some(draft) = self.send_part(peers.head) {
+                return Some(draft);
+            }
+        }
+        let plan = if self.client.is_wildcard() {
+            self.plan_wildcard(now, peers)
+        } else {
+            self.plan_names(now, peers)
+        };
+        self.send(plan?, peers.head)
+    }
+
+    fn plan_wildcard(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<Plan> {
+        let to = peers.head.collection();
+        let mut step = self.client.cursor()?.step(peers.head);
+        if self.is_reported_in_sync(&step, to) {
+            return None;
+        }
+        let (context, client) = (&self.context, &mut self.client);
+        let updates = step.updates(to);
+        if self.gate.updates_wait(now, context, updates, peers) {
+            return None;
+        }
+        let released = gate::release_removals(context, client, &mut self.recent, peers);
+        let replaced = gate::hold_removals(now, &step, context, client, peers);
+        if !self.context.is_delta() {
+            return self.plan_full_state(to, step, &released, replaced);
+        }
+        if matches!(step, Step::Everything)
+            && let Some(versions) = self.resumed.take_resources()
+        {
+            self.resume_wildcard(now, versions, peers);
+            step = Step::InSync;
+        }
+        Some(self.plan_step(to, step, released, replaced))
+    }
+
+    /// SotW, new stream: whether the reported version equals the current one, so that no answer is due.
+    fn is_reported_in_sync(&mut self, step: &Step, to: &Arc<ResourceSet>) -> bool {
+        let version = to.version();
+        let reported = self.resumed.whole_version();
+        let equal = matches!(step, Step::Everything) && reported.is_some_and(|r| version == *r);
+        // The version is a hash of all content, so equal versions mean equal content (S-24). Resources that have a
+        // TTL must be confirmed, which over SotW needs the full state (S-49).
+        if !equal || self.context.form.ttl && to.is_mortal() {
+            return false;
+        }
+        self.resumed.forget_versions();
+        self.pending.answer = false;
+        self.pending.take_names();
+        self.client.set_whole_in_sync(to);
+        self.record.note_in_sync(version);
+        true
+    }
+
+    /// Delta, new stream: due are names whose reported version is not the current one, and removals (S-42).
+    fn resume_wildcard(
+        &mut self,
+        now: Instant,
+        reported: HashMap<String, String>,
+        peers: &Peers<'_, Self>,
+    ) {
+        let to = peers.head.collection();
+        let version = |one: &Resource| reported.get(&**one.name());
+        let differs = |one: &&Arc<Resource>| version(one).is_none_or(|v| one.version() != **v);
+        let differing = to.iter().filter(differs);
+        self.pending
+            .extend(differing.map(|one| Arc::clone(one.name())));
+        let gone = reported.keys().filter(|name| to.get(name).is_none());
+        let gone = gone.map(|name| Arc::from(name.as_str())).collect();
+        let due = self.resumed.remove(now, &self.context, gone, peers);
+        self.pending.extend(due);
+        self.resume_heartbeats(to.ttls());
+    }
+
+    /// SotW: everything, and copies that the client keeps (S-1, S-3 … S-5). `None` if it would carry no news.
+    fn plan_full_state(
+        &mut self,
+        to: &Arc<ResourceSet>,
+        step: Step,
+        released: &[Arc<str>],
+        replaced: Vec<Arc<Resource>>,
+    ) -> Option<Plan> {
+        let has_names = self.pending.has_names();
+        let is_asked = self.pending.answer || has_names || matches!(step, Step::Everything);
+        let state = FullState::of_all(&self.client, to);
+        let cursor = self.client.cursor_mut()?;
+        // Changes of NACKed resources only may add up to the state that was sent last.
+        let same = cursor.version == Some(state.version)
+            && !(self.context.form.ttl && step.changes_a_ttl());
+        if !is_asked && (released.is_empty() && step.is_empty() || same) {
+            cursor.advance(to);
+            return None;
+        }
+        self.pending.take_names();
+        Some(Plan {
+            base: Base::FullState {
+                without: state.without,
+                step,
+            },
+            items: state.items,
+            version: state.version,
+            kept: KeptCopies {
+                held: state.held,
+                replaced,
+            },
+            assignments: Vec::new(),
+            is_due: true,
+        })
+    }
+
+    /// Delta: changes since the cursor, holds that ended, and names that are due whatever the cursor says (S-35,
+    /// S-39).
+    fn plan_step(
+        &mut self,
+        to: &ResourceSet,
+        step: Step,
+        released: Vec<Arc<str>>,
+        replaced: Vec<Arc<Resource>>,
+    ) -> Plan {
+        let client = &self.client;
+        let is_held = |name: &Arc<str>| client.held().contains_key(name);
+        let mut assignments = Vec::new();
+        match &step {
+            // On a new stream, due are the names that differ from what the client reported.
+            Step::InSync if self.record.sent.is_none() => {
+                let due = self.pending.names().iter();
+                assignments = self
+                    .context
+                    .assignments(due.filter_map(|name| to.get(name)));
+            }
+            Step::InSync => {}
+            Step::Since(_) => self.pending.retain(|name| !step.has(name) || is_held(name)),
+            // S-28: no name twice. Resources come with the base, removals do not.
+            Step::Everything => self.pending.retain(|name| to.get(name).is_none()),
+        }
+        let shares_removals = !step.removals().any(is_held);
+        let own = step
+            .removals()
+            .filter(|name| !shares_removals && !is_held(name));
+        let mut items: Items = own.cloned().map(Item::Removed).collect();
+        let due = self.pending.take_names().0;
+        let due = due.into_iter().filter(|name| !released.contains(name));
+        let due = due.map(|name| match to.get(&name) {
+            Some(resource) => Item::Resource(Arc::clone(resource)),
+            None => Item::Removed(name),
+        });
+        let due: Items = due.collect();
+        items.extend(released.into_iter().map(Item::Removed));
+        items.extend(due);
+        Plan {
+            base: Base::Step {
+                step,
+                shares_removals,
+            },
+            items,
+            version: to.version(),
+            kept: KeptCopies {
+                held: Vec::new(),
+                replaced,
+            },
+            assignments,
+            is_due: self.pending.answer,
+        }
+    }
+
+    /// Encodes a plan and records what it sends. Items without room become due again. `None` if the response would be
+    /// empty and need not be sent.
+    fn send(&mut self, mut plan: Plan, head: &TypeSnapshot) -> Option<Draft> {
+        let (to, form) = (head.collection(), self.context.form);
+        let mut response = ResponseBuilder::new(form.protocol);
+        let unsent = encode::push_base(&mut response, head, form, &plan.base);
+        let part = match plan.base {
+            Base::Step { .. } => 0..response.resources,
+            Base::None | Base::FullState { .. } => 0..usize::MAX,
+        };
+        // S-50: a full state cannot be split, since a resource that is left out of it is removed.
+        let is_whole = self.context.is_full_state() || matches!(plan.base, Base::FullState { .. });
+        let limit = if is_whole {
+            usize::MAX
+        } else {
+            head.body_limit()
+        };
+        let left = encode::push_items(&self.context, &mut response, &mut plan.items, limit);
+        self.pending
+            .extend(left.iter().map(|item| Arc::clone(item.name())));
+        if let Some(cursor) = self.client.cursor_mut() {
+            cursor.unsent = unsent;
+        }
+        if response.is_empty() && !plan.is_due {
+            self.client.advance(to);
+            return None;
+        }
+        plan.items.retain(|item| item.is_news());
+        let assignments = self.changed_assignments(&plan, part.end, to);
+        let content = self.record_content(plan.base, plan.items, plan.version, part, to);
+        Some(Draft {
+            response,
+            version: plan.version,
+            content,
+            kept: plan.kept,
+            assignments,
+        })
+    }
+
+    /// S-54: assignments of the clusters that change with a plan, of whose base `sent` resources were sent.
+    fn changed_assignments(&self, plan: &Plan, sent: usize, to: &ResourceSet) -> Vec<Arc<str>> {
+        let mut assignments = plan.assignments.clone();
+        // On a new stream, after `Everything`, the client subscribes to the assignments anyway.
+        if let Some(step @ Step::Since(_)) = plan.base.step() {
+            assignments.extend(self.context.assignments(step.updates(to).take(sent)));
+        }
+        if !self.context.is_full_state() {
+            let items = plan.items.iter().filter_map(Item::resource);
+            assignments.extend(self.context.assignments(items));
+        }
+        assignments
+    }
+
+    /// Records what a response sends, and returns it for the time when it is answered.
+    fn record_content(
+        &mut self,
+        base: Base,
+        items: Items,
+        version: Version,
+        part: Range<usize>,
+        to: &Arc<ResourceSet>,
+    ) -> SentContent {
+        if !self.context.is_delta() && !matches!(base, Base::None) || self.context.is_full_state() {
+            self.client.supersede_nacked(to);
+        }
+        let Some(step) = base.into_step() else {
+            self.client.note_items_sent(&items);
+            for gone in items.iter().filter(|item| item.resource().is_none()) {
+                self.globs.remove_member(gone.name(), &mut self.client);
+            }
+            return SentContent::Names(items);
+        };
+        let absent = items.iter().filter(|item| item.resource().is_none());
+        absent.for_each(|item| drop(self.client.release(item.name())));
+        self.client.note_whole_sent(to, version);
+        SentContent::Whole {
+            to: Arc::clone(to),
+            completes: !self.has_unsent_parts() && !self.pending.has_names(),
+            step,
+            part,
+            extra: items,
+        }
+    }
+
+    fn has_unsent_parts(&self) -> bool {
+        let cursor = self.client.cursor();
+        cursor.is_some_and(|cursor| cursor.unsent.is_some())
+    }
+
+    /// Delta: the next part of a split response (S-50). `None` if all its removals are outdated.
+    fn send_part(&mut self, head: &TypeSnapshot) -> Option<Draft> {
+        let cursor = self.client.cursor_mut()?;
+        let mut unsent = cursor.unsent.take()?;
+        let to = cursor.sent.clone()?;
+        let mut response = ResponseBuilder::new(self.context.form.protocol);
+        let sent = unsent.resources_sent();
+        unsent.push_next(&mut response, head.collection());
+        let step = unsent.step().clone();
+        let is_last = unsent.is_finished();
+        cursor.unsent = Some(unsent).filter(|_| !is_last);
+        if response.is_empty() {
+            return None;
+        }
+        let part = sent..sent + response.resources;
+        // Also on a new stream: the assignment of a cluster in an earlier part may have been sent already.
+        let assignments = self.context.assignments(step.part(&part, &to));
+        Some(Draft {
+            response,
+            version: to.version(),
+            content: SentContent::Whole {
+                completes: is_last && !self.pending.has_names(),
+                to,
+                step,
+                part,
+                extra: Items::new(),
+            },
+            kept: KeptCopies::default(),
+            assignments,
+        })
+    }
+}
+
+// Clients that subscribe by name.
+impl TypeSession {
+    fn plan_names(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<Plan> {
+        self.note_changes(peers.head);
+        let (client, pending) = (&mut self.client, &mut self.pending);
+        let current = peers.head.collection();
+        self.globs.expand(current, client, pending, &self.resumed);
+        self.resume_names(now, peers);
+        if self.context.is_full_state() {
+            self.plan_named_state(now, peers)
+        } else {
+            Some(self.plan_due(now, peers))
+        }
+    }
+
+    /// Adds names that changed since the last look to the due ones: from the log if that is shorter than the
+    /// subscription, else all.
+    fn note_changes(&mut self, head: &TypeSnapshot) {
+        let revision = head.collection().revision();
+        if revision == self.pending.seen {
+            return;
+        }
+        let changed = head.changed_since(self.pending.seen);
+        self.pending.seen = revision;
+        if self.pending.is_all() {
+            return;
+        }
+        if let Some(mut changed) = changed {
+            for name in changed.by_ref().take(self.client.subscription().len()) {
+                if self.client.subscription().has_name(name) {
+                    self.pending.add(name);
+                } else {
+                    let (client, pending) = (&mut self.client, &mut self.pending);
+                    self.globs.note_change(name, client, pending);
+                }
+            }
+            if changed.next().is_none() {
+                return;
+            }
+        }
+        self.pending.set_all(!self.client.subscription().is_empty());
+    }
+
+    /// Delta, new stream: resources whose reported version is current are not sent (S-42, S-43).
+    fn resume_names(&mut self, now: Instant, peers: &Peers<'_, Self>) {
+        let Some(reported) = self.resumed.take_resources() else {
+            return;
+        };
+        let mut current = peers.head.collection().ascending();
+        let mut gone = BTreeSet::new();
+        for at in 0..self.client.subscription().len() {
+            let named = self.client.subscription().at(at);
+            let reported = named.and_then(|named| reported.get_key_value(&**named.name()));
+            let Some((name, version)) = reported else {
+                continue;
+            };
+            match current.get(name) {
+                Some(resource) if resource.version() == **version => {
+                    self.client.set_in_sync(at, resource);
+                    self.resume_heartbeats(resource.ttl());
+                }
+                Some(_) => {}
+                None => drop(gone.insert(Arc::from(name.as_str()))),
+            }
+        }
+        let due = self.resumed.remove(now, &self.context, gone, peers);
+        self.pending.extend(due);
+    }
+
+    /// Delta, and SotW for types where a response need not be complete: the due names (S-7 … S-11, S-34). Names that
+    /// wait, or whose removal is held, stay due.
+    fn plan_due(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Plan {
+        let mut current = peers.head.collection().ascending();
+        let (mut due, is_all) = self.pending.take_names();
+        let len = if is_all {
+            self.client.subscription().len()
+        } else {
+            0
+        };
+        let (mut items, mut waits) = (Items::with_capacity(len), false);
+        let mut plan = |session: &mut Self, at: usize| -> Option<Arc<str>> {
+            let name = Arc::clone(session.client.subscription().at(at)?.name());
+            let planned = session.plan_name(now, at, current.get(&name), peers, &mut items);
+            waits |= planned == Planned::Waits;
+            (planned != Planned::Done).then_some(name)
+        };
+        if is_all {
+            due.clear();
+            due.extend((0..len).filter_map(|at| plan(self, at)));
+        } else {
+            due.retain(|name| {
+                let at = self.client.subscription().position(name);
+                at.is_some_and(|at| plan(self, at).is_some())
+            });
+        }
+        self.pending.set_names(due);
+        self.gate
+            .note_waiting(now, &self.context, waits, peers.head);
+        // An answer that is due waits for the updates that it is about.
+        let is_due = self.pending.answer && !waits;
+        Plan::of_items(items, peers.head.collection().version(), is_due)
+    }
+
+    /// Adds an item for the name at a place of the subscription, unless it is up to date or has to wait.
+    fn plan_name(
+        &mut self,
+        now: Instant,
+        at: usize,
+        current: Option<&Arc<Resource>>,
+        peers: &Peers<'_, Self>,
+        items: &mut Items,
+    ) -> Planned {
+        let Some(named) = self.client.subscription().at(at) else {
+            return Planned::Done;
+        };
+        let name = Arc::clone(named.name());
+        let verdict = Verdict::of(named, current);
+        match &verdict {
+            Verdict::UpToDate => {
+                self.client.release(&name);
+                return Planned::Done;
+            }
+            Verdict::Send(resource) => {
+                if self.gate.lacks_dependency(resource, peers) {
+                    return Planned::Waits;
+                }
+                items.push(Item::Resource(Arc::clone(resource)));
+                return Planned::Done;
+            }
+            // S-52: its removal is sent once the types that may use it are answered.
+            Verdict::Missing if self.resumed.has_removal(&name) => return Planned::Done,
+            Verdict::Gone(sent) if self.context.is_delta() && self.holds(now, sent, peers) => {
+                return Planned::Held;
+            }
+            Verdict::Missing | Verdict::Gone(_) => {}
+        }
+        if self.context.hides_absence() {
+            // xDS protocol, "Deleting resources": SotW can express it for LDS and CDS only. Nothing is sent.
+            self.client.drop_nacked(&name);
+            self.client.note_absent(at);
+            return Planned::Done;
+        }
+        items.push(self.absence(name, &verdict, peers.head));
+        Planned::Done
+    }
+
+    fn holds(&mut self, now: Instant, sent: &Arc<Resource>, peers: &Peers<'_, Self>) -> bool {
+        gate::removal_waits(now, sent, &self.context, &mut self.client, peers)
+    }
+
+    /// Item for a name that is not served, with the reason if the store has it in an invalid form (S-73), the client
+    /// has no copy, and it reads the reason.
+    fn absence(&self, name: Arc<str>, verdict: &Verdict<'_>, head: &TypeSnapshot) -> Item {
+        let context = &self.context;
+        let is_new = context.reads_errors && matches!(verdict, Verdict::Missing);
+        let reason = Some(head).filter(|_| is_new && !context.has_aliases());
+        let reason = reason.and_then(|head| head.fault(&context.resource_type, &name));
+        match reason {
+            Some(reason) => Item::Invalid(name, reason),
+            None => Item::Absent(name),
+        }
+    }
+
+    /// SotW, LDS and CDS: all subscribed names, as soon as there is news about one (S-6). Absence is removal.
+    fn plan_named_state(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<Plan> {
+        let to = peers.head.collection();
+        let (mut is_due, mut missing) = (self.pending.answer, false);
+        let (mut updates, mut held) = (Vec::new(), BTreeSet::new());
+        for at in self.due_places() {
+            let Some(named) = self.client.subscription().at(at) else {
+                continue;
+            };
+            let name = Arc::clone(named.name());
+            match Verdict::of(named, to.get(&name)) {
+                Verdict::UpToDate => drop(self.client.release(&name)),
+                Verdict::Send(resource) => updates.push(resource),
+                Verdict::Gone(sent) if self.holds(now, &sent, peers) => drop(held.insert(name)),
+                Verdict::Gone(_) => {
+                    self.client.release(&name);
+                    is_due = true;
+                }
+                Verdict::Missing => (missing, is_due) = (true, true),
+            }
+        }
+        // S-52: on a new stream, an answer without a cluster would remove the client's copy, which a route may use.
+        let is_first = self.record.sent.is_none() && !self.resumed.fresh;
+        let missing = missing && is_first && self.context.is_cluster();
+        let (context, resumed) = (&self.context, &mut self.resumed);
+        if resumed.first_answer_waits(now, missing, peers)
+            || self
+                .gate
+                .updates_wait(now, context, updates.iter().copied(), peers)
+        {
+            return None;
+        }
+        self.pending.take_names();
+        self.pending.set_names(held);
+        if !is_due && updates.is_empty() {
+            return None;
+        }
+        let state = FullState::of_names(&self.client, to);
+        let mut plan = Plan::of_items(state.items, state.version, true);
+        plan.kept.held = state.held;
+        plan.assignments = self.context.assignments(updates.into_iter());
+        Some(plan)
+    }
+
+    /// Places of the due names in the subscription.
+    fn due_places(&self) -> Vec<usize> {
+        let subscription = self.client.subscription();
+        if self.pending.is_all() {
+            return (0..subscription.len()).collect();
+        }
+        let due = self.pending.names().iter();
+        due.filter_map(|name| subscription.position(name)).collect()
+    }
+}
+
+// Responses without resources of the plan.
+impl TypeSession {
+    fn write_denied(&mut self, response: &mut ResponseBuilder, head: &TypeSnapshot) {
+        self.denied
+            .write(&self.context, response, head.body_limit());
+    }
+
+    /// Reasons of denied names, if nothing else is due.
+    fn poll_denied(&mut self, head: &TypeSnapshot) -> Option<Draft> {
+        let mut response = ResponseBuilder::new(self.context.form.protocol);
+        self.write_denied(&mut response, head);
+        let version = self.record.sent.unwrap_or(head.collection().version());
+        Draft::without_news(response, version)
+    }
+
+    /// Heartbeats that are due, as many as there is room for.
+    fn poll_heartbeats(&mut self, now: Instant, head: &TypeSnapshot) -> Option<Draft> {
+        if self.has_unsent_parts() {
+            return None;
+        }
+        let mut response = ResponseBuilder::new(self.context.form.protocol);
+        for (ttl, rest) in self.heartbeats.take_due() {
+            let HeartbeatRest { after, began } = rest.unwrap_or(HeartbeatRest {
+                after: Arc::default(),
+                began: now,
+            });
+            let before = response.resources;
+            match self.confirm(&mut response, ttl, &after, head.body_limit()) {
+                Some(after) => self
+                    .heartbeats
+                    .continue_with(ttl, HeartbeatRest { after, began }),
+                None if response.resources > before || !after.is_empty() => {
+                    self.heartbeats.start(began, ttl);
+                }
+                None => {}
+            }
+        }
+        let version = self.accepted_whole().unwrap_or(head.collection().version());
+        Draft::without_news(response, version)
+    }
+
+    /// Writes heartbeats of the resources that have this TTL. If there is no room for all, returns the last name that
+    /// was written.
+    fn confirm(
+        &self,
+        response: &mut ResponseBuilder,
+        ttl: Duration,
+        after: &str,
+        limit: usize,
+    ) -> Option<Arc<str>> {
+        let form = self.context.form;
+        let mut last = after;
+        for resource in self.client.with_ttl(ttl, after) {
+            let delta = self.context.is_delta().then(|| resource.version());
+            let element = match delta.or(self.accepted_whole()) {
+                Some(version) => heartbeat(form, resource.name(), version, ttl),
+                None => resource.element(form),
+            };
+            if !response.try_push_element(element, limit) {
+                return Some(last.into());
+            }
+            last = resource.name();
+        }
+        None
+    }
+
+    /// SotW: a heartbeat carries the version of the response that the client accepted last. A client that accepted
+    /// none would not take it for a heartbeat, and is sent the resource instead.
+    fn accepted_whole(&self) -> Option<Version> {
+        self.record.acked.filter(|_| !self.context.is_delta())
+    }
+
+    /// SotW full state: a due heartbeat is the whole state, since a response without the other resources would remove
+    /// them. So it is for every wildcard over SotW: Envoy takes a response to a wildcard for the full state (SRDS).
+    fn start_full_state_heartbeat(&mut self, now: Instant) {
+        let is_whole = self.context.resource_type.all_resources_required_in_sotw()
+            || self.client.is_wildcard();
+        if !self.context.form.ttl || self.context.is_delta() || !is_whole {
+            return;
+        }
+        for (ttl, _) in self.heartbeats.take_due() {
+            if self.client.with_ttl(ttl, "").next().is_some() {
+                self.pending.answer = true;
+                // Counted from now: copies that replace NACKed content are in the state, but start no timer.
+                self.heartbeats.start(now, ttl);
+            }
+        }
+    }
+
+    /// The client has resources with these TTLs from an earlier stream.
+    fn resume_heartbeats(&mut self, ttls: impl IntoIterator<Item = Duration>) {
+        if self.context.form.ttl {
+            let heartbeats = &mut self.heartbeats;
+            ttls.into_iter().for_each(|ttl| heartbeats.start_due(ttl));
+        }
+    }
+}
+
+impl Draft {
+    /// A response whose answer changes nothing that is known about resources; `None` if it is empty.
+    fn without_news(response: ResponseBuilder, version: Version) -> Option<Self> {
+        (!response.is_empty()).then(|| Self {
+            response,
+            version,
+            content: SentContent::Names(Items::new()),
+            kept: KeptCopies::default(),
+            assignments: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,253 @@
+//! State that a reconnecting client brings from an earlier stream (S-42, S-52).
+//!
+//! Which of its copies refer to resources that are gone is not known before the later types are answered. Over SotW,
+//! where absence means removal, the whole first answer waits. Over delta the client reports names and versions, and
+//! only the removals wait.
+//!
+//! ```text
+//!   first request:   version_info (SotW)          initial_resource_versions (delta)
+//!                          │                               │ gone here
+//!                          ▼                               ▼
+//!   first answer waits for the later types      pending removals ──▶ no user any more, or time over: due
+//! ```
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    mem,
+    sync::Arc,
+};
+
+use oxds_types::ResourceType;
+
+use super::{
+    context::TypeContext,
+    gate::{PeerType, Peers},
+    hold_timer::{HoldTimer, ReconnectTimers},
+};
+use crate::{
+    session::{Config, held::WaitsFor},
+    subscription::SubscriptionChange,
+    time::Instant,
+};
+
+/// Versions that the first request of a type reports.
+#[derive(Debug)]
+pub(crate) enum InitialVersions {
+    /// SotW: `version_info`, one version for the whole response.
+    Whole(String),
+    /// Delta: `initial_resource_versions`, by name.
+    Resources(HashMap<String, String>),
+}
+
+/// Resources of an earlier stream that are gone, and whose removal is still to be sent.
+#[derive(Debug)]
+struct PendingRemovals {
+    names: BTreeSet<Arc<str>>,
+    timers: ReconnectTimers,
+}
+
+/// What is known from the first request of a type about earlier streams. Resets with the stream.
+#[derive(Debug, Default)]
+pub(crate) struct Resumed {
+    /// Used for the first answer only.
+    versions: Option<InitialVersions>,
+    /// The first request reports no version: the client never accepted a response of this type.
+    pub(crate) fresh: bool,
+    /// SotW full state: names of which the client may have a copy from an earlier stream, whatever it answers on this
+    /// one.
+    pub(crate) inherited: BTreeSet<Arc<str>>,
+    /// Present while the first answer waits, since it would remove clusters.
+    first_answer: Option<ReconnectTimers>,
+    removals: Option<Box<PendingRemovals>>,
+}
+
+// Initial versions.
+impl Resumed {
+    /// Takes the versions that the first request reports.
+    pub(crate) fn begin(&mut self, versions: Option<InitialVersions>) {
+        self.fresh = versions.is_none();
+        self.versions = versions;
+    }
+
+    pub(crate) fn forget_versions(&mut self) {
+        self.versions = None;
+    }
+
+    /// The version of the whole that the client reports.
+    pub(crate) fn whole_version(&self) -> Option<&str> {
+        match &self.versions {
+            Some(InitialVersions::Whole(version)) => Some(version),
+            Some(InitialVersions::Resources(_)) | None => None,
+        }
+    }
+
+    /// Names that the client reports, delta only.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        let versions = match &self.versions {
+            Some(InitialVersions::Resources(versions)) => Some(versions.keys()),
+            Some(InitialVersions::Whole(_)) | None => None,
+        };
+        versions.into_iter().flatten()
+    }
+
+    /// Takes the versions by name, delta only.
+    pub(crate) fn take_resources(&mut self) -> Option<HashMap<String, String>> {
+        match self.versions.take()? {
+            InitialVersions::Resources(versions) => Some(versions),
+            InitialVersions::Whole(_) => None,
+        }
+    }
+
+    /// The version that the client reports for this name does not count: its cluster changed (S-54).
+    pub(crate) fn distrust(&mut self, name: &str) {
+        if let Some(InitialVersions::Resources(versions)) = &mut self.versions
+            && let Some(version) = versions.get_mut(name)
+        {
+            version.clear();
+        }
+    }
+
+    /// A request changed the subscription that the reported versions were about.
+    pub(crate) fn note_change(&mut self, change: &SubscriptionChange) {
+        if change.wildcard.is_some() {
+            self.versions = None;
+        }
+        if let Some(InitialVersions::Resources(versions)) = &mut self.versions {
+            let names = change.added.iter().chain(&change.repeated);
+            let names = names.chain(&change.dropped);
+            names.for_each(|name| drop(versions.remove(&**name)));
+        }
+    }
+}
+
+// What waits.
+impl Resumed {
+    /// SotW: whether the first answer waits, as it would remove a cluster. `missing`: a subscribed name is gone.
+    pub(crate) fn first_answer_waits<T: PeerType>(
+        &mut self,
+        now: Instant,
+        missing: bool,
+        peers: &Peers<'_, T>,
+    ) -> bool {
+        let timers = self.first_answer.unwrap_or(ReconnectTimers::start(now));
+        let waits = missing
+            && (waits_for_subscription(timers, peers)
+                || peers.unanswered_user().is_some() && !timers.to_answer.is_expired());
+        self.first_answer = waits.then_some(timers);
+        waits
+    }
+
+    pub(crate) fn is_first_answer_held(&self) -> bool {
+        self.first_answer.is_some()
+    }
+
+    /// Timer of the first answer while it waits, unless it expired.
+    pub(crate) fn first_answer(&self) -> Option<HoldTimer> {
+        self.first_answer?.running()
+    }
+
+    /// Delta: the client reported resources that are gone. Returns those whose removal is due at once.
+    pub(crate) fn remove<T: PeerType>(
+        &mut self,
+        now: Instant,
+        context: &TypeContext,
+        gone: BTreeSet<Arc<str>>,
+        peers: &Peers<'_, T>,
+    ) -> BTreeSet<Arc<str>> {
+        if gone.is_empty() {
+            return gone;
+        }
+        self.removals = Some(Box::new(PendingRemovals {
+            names: gone,
+            timers: ReconnectTimers::start(now),
+        }));
+        self.due_removals(context, peers)
+    }
+
+    /// Takes the pending removals that no copy at the client can need any more.
+    pub(crate) fn due_removals<T: PeerType>(
+        &mut self,
+        context: &TypeContext,
+        peers: &Peers<'_, T>,
+    ) -> BTreeSet<Arc<str>> {
+        let Some(mut removals) = self.removals.take() else {
+            return BTreeSet::new();
+        };
+        let timers = removals.timers;
+        let is_used = |name: &Arc<str>| {
+            !timers.to_answer.is_expired() && user(context, name, peers).is_some()
+        };
+        let is_early = context.is_cluster() && waits_for_subscription(timers, peers);
+        let (stay, mut due) = mem::take(&mut removals.names)
+            .into_iter()
+            .partition::<BTreeSet<_>, _>(|name| is_early || is_used(name));
+        // A resource that came back was sent like any other.
+        due.retain(|name| peers.head.collection().get(name).is_none());
+        removals.names = stay;
+        self.removals = Some(removals).filter(|removals| !removals.names.is_empty());
+        due
+    }
+
+    pub(crate) fn has_removals(&self) -> bool {
+        self.removals.is_some()
+    }
+
+    /// Whether the removal of this name is still to be sent.
+    pub(crate) fn has_removal(&self, name: &str) -> bool {
+        let removals = self.removals.as_ref();
+        removals.is_some_and(|removals| removals.names.contains(name))
+    }
+
+    /// Pending removals and their timer, unless it expired.
+    pub(crate) fn removals(&self) -> Option<(&BTreeSet<Arc<str>>, HoldTimer)> {
+        let removals = self.removals.as_ref()?;
+        Some((&removals.names, removals.timers.running()?))
+    }
+
+    /// Updates the timers. Returns whether the first answer waited too long, and the removals that did.
+    pub(crate) fn expire(
+        &mut self,
+        now: Instant,
+        config: &Config,
+    ) -> (bool, impl Iterator<Item = &Arc<str>>) {
+        let mut first = self.first_answer.iter_mut();
+        let first = first.any(|timers| timers.expire(now, config));
+        let removals = self.removals.iter_mut();
+        let mut expired = removals.filter_map(move |removals| {
+            let expires = removals.timers.expire(now, config);
+            expires.then_some(&removals.names)
+        });
+        (first, expired.next().into_iter().flatten())
+    }
+
+    pub(crate) fn deadlines(&self, config: &Config) -> impl Iterator<Item = Instant> {
+        let removals = self.removals.as_ref().map(|removals| removals.timers);
+        let timers = self.first_answer.into_iter().chain(removals);
+        timers.flat_map(|timers| timers.deadlines(config))
+    }
+
+    /// Names that memory grows with.
+    pub(crate) fn footprint(&self) -> usize {
+        let removals = self.removals.as_ref();
+        self.inherited.len() + removals.map_or(0, |removals| removals.names.len())
+    }
+}
+
+/// The copy, or type, that may need this resource at the client. Which clusters need an assignment of an earlier
+/// stream is unknown until the removals of clusters are sent.
+pub(crate) fn user<T: PeerType>(
+    context: &TypeContext,
+    name: &str,
+    peers: &Peers<'_, T>,
+) -> Option<WaitsFor> {
+    let is_assignment = context.resource_type == ResourceType::ENDPOINT;
+    peers.user(&context.resource_type, name).or_else(|| {
+        peers
+            .clusters_with_pending_removals()
+            .filter(|_| is_assignment)
+    })
+}
+
+fn waits_for_subscription<T: PeerType>(timers: ReconnectTimers, peers: &Peers<'_, T>) -> bool {
+    !peers.users_are_subscribed() && !timers.to_subscribe.is_expired()
+}
