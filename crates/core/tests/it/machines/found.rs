@@ -1,10 +1,10 @@
-//! What the property found, each once.
+//! Sequences that the property found, one test each.
 
 use super::{Op, WHOLE, play};
 
-/// A full state with a bad cluster is under way when that cluster goes and another comes.
+/// A full state with a bad cluster is in flight when that cluster is removed and another is added.
 #[test]
-fn a_rejection_that_comes_after_what_it_rejects_has_gone_holds_back_nothing_else() {
+fn late_nack_of_removed_resource_blocks_nothing() {
     play(&[
         Op::Stall,
         Op::Watch(false, 0),
@@ -19,9 +19,9 @@ fn a_rejection_that_comes_after_what_it_rejects_has_gone_holds_back_nothing_else
     ]);
 }
 
-/// What has a TTL is replaced by something that the client refuses.
+/// A resource with a TTL is replaced by content that the client NACKs.
 #[test]
-fn s49_what_serves_on_after_a_rejection_lives_on() {
+fn s49_copy_in_use_after_nack_is_confirmed() {
     play(&[
         Op::Watch(true, 2),
         Op::Cluster(2, Some(2)),
@@ -30,10 +30,9 @@ fn s49_what_serves_on_after_a_rejection_lives_on() {
     ]);
 }
 
-/// What was on its way to everybody who asks for everything is accepted by one that asks for it by
-/// name by then.
+/// A wildcard response is in flight when the client changes to a subscription by name.
 #[test]
-fn s49_what_a_wildcard_brought_lives_on_by_name() {
+fn s49_resource_from_wildcard_is_confirmed_by_name() {
     play(&[
         Op::Watch(true, WHOLE),
         Op::Watch(true, 1),
@@ -43,9 +42,9 @@ fn s49_what_a_wildcard_brought_lives_on_by_name() {
     ]);
 }
 
-/// What has gone while it was on its way by name is not part of all that there is.
+/// A resource in flight by name is removed, and the client subscribes to the wildcard.
 #[test]
-fn what_has_gone_is_told_to_one_that_asks_for_everything_since() {
+fn removal_in_flight_is_sent_to_new_wildcard() {
     play(&[
         Op::Watch(true, 2),
         Op::Pass(60),
@@ -56,9 +55,9 @@ fn what_has_gone_is_told_to_one_that_asks_for_everything_since() {
     ]);
 }
 
-/// The cluster of an assignment that has gone meanwhile comes anew, after a reconnect.
+/// The cluster of a removed assignment is added again after a reconnect.
 #[test]
-fn s54_what_is_gone_of_a_collection_is_told_though_its_cluster_changes() {
+fn s54_removed_member_is_reported_if_its_cluster_changes() {
     play(&[
         Op::Watch(false, WHOLE),
         Op::Cluster(3, Some(1)),
@@ -70,9 +69,9 @@ fn s54_what_is_gone_of_a_collection_is_told_though_its_cluster_changes() {
     ]);
 }
 
-/// Asked for by name, then with everything for a moment in which nothing was sent.
+/// Subscribed by name, then for a moment by wildcard, during which nothing is sent.
 #[test]
-fn s49_what_was_accepted_by_name_lives_on_after_a_wildcard_that_brought_nothing() {
+fn s49_named_resource_is_confirmed_after_empty_wildcard() {
     play(&[
         Op::Cluster(2, Some(2)),
         Op::Watch(true, 2),
@@ -82,9 +81,9 @@ fn s49_what_was_accepted_by_name_lives_on_after_a_wildcard_that_brought_nothing(
     ]);
 }
 
-/// What the client has of everything, and refused in another version, is gone when it comes back.
+/// A resource whose new version the client NACKed is removed while the client is away.
 #[test]
-fn c276_what_is_held_under_a_refusal_is_named_after_a_reconnect() {
+fn c276_copy_under_nack_is_reported_on_reconnect() {
     play(&[
         Op::Watch(true, WHOLE),
         Op::Pass(60),
@@ -98,9 +97,9 @@ fn c276_what_is_held_under_a_refusal_is_named_after_a_reconnect() {
     ]);
 }
 
-/// Named besides the wildcard, and before it was sent, instead of it.
+/// A name is subscribed besides the wildcard, and the wildcard ends before the name is sent.
 #[test]
-fn s39_what_is_named_just_before_the_wildcard_ends_is_sent() {
+fn s39_name_added_just_before_wildcard_ends_is_sent() {
     play(&[
         Op::Cluster(2, Some(3)),
         Op::Watch(true, WHOLE),
@@ -110,9 +109,9 @@ fn s39_what_is_named_just_before_the_wildcard_ends_is_sent() {
     ]);
 }
 
-/// Accepted by name, and refused in the first that the wildcard brings.
+/// Accepted by name, and NACKed in the first response to a wildcard.
 #[test]
-fn s49_what_was_accepted_by_name_lives_on_under_a_refusal() {
+fn s49_named_copy_is_confirmed_after_wildcard_nack() {
     play(&[
         Op::Watch(true, 0),
         Op::Cluster(0, Some(2)),
@@ -122,9 +121,9 @@ fn s49_what_was_accepted_by_name_lives_on_under_a_refusal() {
     ]);
 }
 
-/// Refused through the wildcard, then asked for by name alone.
+/// NACKed through the wildcard, then subscribed by name alone.
 #[test]
-fn s49_what_lives_on_under_a_refusal_does_so_after_the_wildcard() {
+fn s49_copy_under_nack_is_confirmed_after_wildcard() {
     play(&[
         Op::Cluster(1, Some(2)),
         Op::Watch(true, WHOLE),
@@ -136,9 +135,9 @@ fn s49_what_lives_on_under_a_refusal_does_so_after_the_wildcard() {
     ]);
 }
 
-/// The wildcard ends while a removal waits.
+/// The wildcard ends while a removal is held.
 #[test]
-fn s52_a_removal_that_waited_is_told_after_the_wildcard() {
+fn s52_held_removal_is_sent_after_wildcard_ends() {
     play(&[
         Op::Cluster(2, Some(0)),
         Op::Watch(true, 2),
@@ -151,9 +150,9 @@ fn s52_a_removal_that_waited_is_told_after_the_wildcard() {
     ]);
 }
 
-/// Let go of, and asked for again, while a part of it is under way that is gone by then.
+/// Unsubscribed and subscribed again while a resource is in flight that is removed by then.
 #[test]
-fn what_is_under_way_of_many_and_has_gone_is_told_when_they_are_asked_for_again() {
+fn removal_in_flight_is_sent_on_resubscription() {
     for is_cluster in [true, false] {
         let set = |content| match is_cluster {
             true => Op::Cluster(0, content),
@@ -171,9 +170,9 @@ fn what_is_under_way_of_many_and_has_gone_is_told_when_they_are_asked_for_again(
     }
 }
 
-/// Refused through the wildcard, then asked for by name too, and refused again.
+/// NACKed through the wildcard, then subscribed by name too, and NACKed again.
 #[test]
-fn s49_what_lives_on_under_a_refusal_does_so_when_it_is_refused_again() {
+fn s49_copy_under_nack_is_confirmed_after_second_nack() {
     play(&[
         Op::Cluster(2, Some(2)),
         Op::Watch(true, WHOLE),
@@ -184,9 +183,9 @@ fn s49_what_lives_on_under_a_refusal_does_so_when_it_is_refused_again() {
     ]);
 }
 
-/// Accepted through a wildcard that has ended, when the next version is under way by name.
+/// Accepted through a wildcard that ended, while the next version is in flight by name.
 #[test]
-fn s49_what_was_accepted_through_a_wildcard_lives_on_after_it() {
+fn s49_resource_from_ended_wildcard_is_confirmed() {
     play(&[
         Op::Watch(true, 0),
         Op::Watch(true, WHOLE),

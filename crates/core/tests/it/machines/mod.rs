@@ -1,9 +1,8 @@
 //! The client machine of this crate against its server machine, over a link that delays and breaks.
 //!
-//! The property: once the link heals and time passes, what the client holds of what it watches is what the server has.
-//! It watches single names, and over delta all clusters and a collection of assignments; some resources have a TTL, and
-//! live on as long as the client can hear that they do.
-//! What the property found is kept in `found`.
+//! The property: once the link heals and time passes, the client has what the server has of each watched resource. It
+//! watches single names, and over delta all clusters and a glob collection of assignments. Some resources have a TTL,
+//! and expire unless the server confirms them. `found` keeps the sequences that the property found.
 
 mod found;
 mod pair;
@@ -17,7 +16,7 @@ use proptest::prelude::*;
 use self::pair::Pair;
 use crate::support::cases::{fixed_cases, random_cases};
 
-/// One thing that happens. Numbers pick one of four names, or a content; to watch, [`WHOLE`] picks all names.
+/// One operation. Numbers select one of four names, or a content; to watch, [`WHOLE`] selects all names.
 #[derive(Debug, Clone)]
 enum Op {
     Cluster(usize, Option<usize>),
@@ -29,7 +28,7 @@ enum Op {
     Stall,
 }
 
-/// All clusters, or the collection of all assignments.
+/// The wildcard of clusters, or the glob collection of all assignments.
 const WHOLE: usize = 4;
 
 fn op() -> impl Strategy<Value = Op> {
@@ -45,7 +44,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Plays it, lets the link heal and time pass, and compares: in both variants of the protocol and versions of the API.
+/// Plays the operations, lets the link heal and time pass, and compares both ends: in both protocol variants and API
+/// versions.
 fn play(ops: &[Op]) {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         for version in [ApiVersion::V3, ApiVersion::V2] {

@@ -1,4 +1,4 @@
-//! Both machines, and what is under way between them.
+//! The two machines, and the messages in flight between them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -32,7 +32,7 @@ use super::WHOLE;
 
 const DELAY: Duration = Duration::from_millis(20);
 
-/// How long what has a TTL lives. The server confirms it at half of that.
+/// TTL of resources that have one. The server confirms them after half of it.
 const TTL: Duration = Duration::from_secs(60);
 
 /// Content 2 has a TTL.
@@ -40,7 +40,7 @@ fn ttl(content: usize) -> Option<Duration> {
     (content == 2).then_some(TTL)
 }
 
-/// What is under way to the client.
+/// Response in flight.
 enum Response {
     Sotw(DiscoveryResponse),
     Delta(DeltaDiscoveryResponse),
@@ -57,18 +57,18 @@ pub(super) struct Pair {
     to_client: VecDeque<(Instant, Response)>,
     protocol: Protocol,
     pub(super) stalled: bool,
-    /// Whether the client has ever accepted a whole response of clusters: it says so on the next stream.
+    /// Whether the client has ever ACKed a response of clusters: it reports the version on the next stream.
     accepted: bool,
-    /// SotW: what it had at the end of a stream and never accepted a whole response of. The server hears nothing of it.
-    unsaid: BTreeSet<String>,
-    /// Since when the client has heard nothing, or been unable to.
+    /// SotW: names that the client had at the end of a stream without an ACK. It does not report them.
+    unreported: BTreeSet<String>,
+    /// Since when the client receives nothing.
     deaf_since: Option<Instant>,
-    /// Whether it was deaf for so long that what has a TTL may have ended there.
+    /// Whether it received nothing for so long that resources with a TTL may have expired.
     starved: bool,
-    /// Whether there was an earlier stream. What the client goes on with from there, having refused what came after, the
-    /// server does not know, so it cannot say that it lives.
+    /// Whether there was an earlier stream. Copies from it that the client uses after a NACK are unknown to the
+    /// server, which cannot confirm them.
     returned: bool,
-    /// What stands for chance.
+    /// State of the random number generator.
     random: u64,
 }
 
@@ -143,7 +143,7 @@ impl Pair {
             to_client: VecDeque::new(),
             stalled: false,
             accepted: false,
-            unsaid: BTreeSet::new(),
+            unreported: BTreeSet::new(),
             deaf_since: None,
             starved: false,
             returned: false,
@@ -200,7 +200,7 @@ impl Pair {
                 let cached = self.client.cached(&ResourceType::CLUSTER, name);
                 !self.accepted && cached.is_some_and(|cached| cached.held.is_some())
             });
-            self.unsaid.extend(had.cloned());
+            self.unreported.extend(had.cloned());
             self.to_server.clear();
             self.to_client.clear();
             self.random = self
@@ -212,7 +212,7 @@ impl Pair {
         }
     }
 
-    /// What the two drivers do after anything happened.
+    /// Polls both machines as their drivers do.
     pub(super) fn drive(&mut self) {
         while let Some((_, transmit)) = self.client.poll_transmit(self.now) {
             match transmit {
@@ -269,14 +269,14 @@ impl Pair {
         self.listen();
     }
 
-    /// Notes whether the client can hear.
+    /// Records whether the client receives messages.
     fn listen(&mut self) {
         if self.session.is_some() && !self.stalled {
             self.deaf_since = None;
             return;
         }
         let since = *self.deaf_since.get_or_insert(self.now);
-        // A sign of life may have been about to be sent.
+        // A heartbeat may have been about to be sent.
         self.starved |= self.now.saturating_since(since) + Duration::from_secs(1) >= TTL / 2;
     }
 
@@ -336,7 +336,7 @@ impl Pair {
         self.protocol == Protocol::Delta || resource_type.all_resources_required_in_sotw()
     }
 
-    /// What the client watches, by itself or with the whole that it is in.
+    /// Names that the client watches, by name or through a wildcard.
     fn expected(&self) -> BTreeSet<(ResourceType, String)> {
         let is_whole = |name: &str| name.ends_with('*');
         let watched = self.watched.keys();
@@ -366,7 +366,7 @@ impl Pair {
         }
         for (resource_type, name) in &self.expected() {
             let Some(cached) = self.client.cached(resource_type, name) else {
-                // Of a whole, what was only ever refused is nothing, and what has ended.
+                // Through a wildcard, a resource that was only ever NACKed does not exist, nor one that expired.
                 let there_is = self.snapshot.get(resource_type, name).expect("of a whole");
                 let ended = self.starved && there_is.ttl().is_some();
                 assert!(ended || there_is.value() == bad_cluster(name).value);
@@ -383,11 +383,11 @@ impl Pair {
                     if *resource_type == ResourceType::CLUSTER
                         && resource.value() == bad_cluster(name).value =>
                 {
-                    // Confirmed, if the full state was sent again for another's sake: with what it goes on with.
+                    // A full state that was sent again for another resource confirms the copy in use.
                     assert!(
                         cached.state == CacheState::Nacked
                             || held.is_some()
-                            || self.unsaid.contains(name)
+                            || self.unreported.contains(name)
                             || self.starved
                             || self.returned,
                         "{name} {:?} {:?}",

@@ -1,5 +1,5 @@
-//! Both ends against each other: whatever happened, once the link heals and time passes, the client has what the
-//! server has for it. What the properties found is kept in `found`.
+//! A session against a model client: after any operations, once the link heals and time passes, the client has what
+//! the server has for it. `found` keeps the sequences that the properties found.
 
 mod found;
 mod script;
@@ -17,7 +17,7 @@ use crate::support::{
     model::{Rejects, Style, TYPES},
 };
 
-/// One thing that happens.
+/// One operation.
 #[derive(Clone)]
 enum Op {
     /// A change set, atomic.
@@ -28,13 +28,13 @@ enum Op {
     Reconnect(Vec<u64>),
     /// The link breaks.
     Disconnect,
-    /// The client stops reading, or goes on.
+    /// The client stops or resumes reading.
     Stall,
-    /// By name: the application wants this listener, or does not want it any more.
+    /// By name: the application starts or stops using this listener.
     Want(usize),
-    /// The client says that it lost one of these.
+    /// The client subscribes again to a resource of this type that it lost.
     AskAgain(usize),
-    /// The client sends requests before the acknowledgement they follow from, or after it.
+    /// The client starts or stops to send requests before the ACK that caused them.
     Eager,
 }
 
@@ -49,10 +49,10 @@ struct Edited {
 
 const NAMES: usize = 4;
 
-/// Bytes of a response that is not split: room for one resource, or for two removals.
+/// Message limit, in bytes, with room for one resource or two removals.
 const TIGHT: usize = 256 + 20;
 
-/// As [`script`](script::script) reads it.
+/// The form that [`script`](script::script) reads.
 impl std::fmt::Debug for Op {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Op {
 }
 
 impl Edited {
-    /// As [`Edit::set`] takes it.
+    /// The form that [`Edit::set`] takes.
     fn text(&self, bad: bool) -> String {
         let resource_type = &TYPES[self.resource_type];
         let name = format!("{}{}", letter(resource_type), self.name);
@@ -231,8 +231,8 @@ fn play(link: &mut Link, ops: &[Op], bad: bool) {
     }
 }
 
-/// Operations for a client that NACKs as Envoy does; without TTLs, as the server does not know which copies such a client
-/// has.
+/// Operations for a client that NACKs as Envoy does; without TTLs, as the server does not know which copies such a
+/// client has.
 fn envoy_ops() -> impl Strategy<Value = Vec<Op>> {
     let content = |content| match content {
         2 => 8,

@@ -1,12 +1,12 @@
-//! What happens, as text: `"Reconnect 39; C1=0>E1 L0=0>R3; Pass 118; -C1"`.
+//! Operations as text: `"Reconnect 39; C1=0>E1 L0=0>R3; Pass 118; -C1"`.
 
 use oxds_types::ResourceType;
 
 use super::{Edited, Op, letter};
 use crate::support::model::TYPES;
 
-/// Reads operations, parted by `;`. What is no other operation is a change set: `C1=0>E1` sets cluster 1 to content 0,
-/// which needs assignment 1; content `bad` is refused; `-C1` removes it.
+/// Reads operations, separated by `;`. Any other text is a change set: `C1=0>E1` sets cluster 1 to content 0, which
+/// needs assignment 1; clients NACK the contents `bad` and `broken`; `-C1` removes the cluster.
 pub(super) fn script(text: &str) -> Vec<Op> {
     text.split(';').map(|op| operation(op.trim())).collect()
 }
@@ -21,7 +21,7 @@ fn operation(text: &str) -> Op {
         "Disconnect" => Op::Disconnect,
         "Stall" => Op::Stall,
         "Want" => Op::Want(numbers.next().expect("a listener") as usize),
-        "AskAgain" => Op::AskAgain(numbers.next().expect("a kind") as usize),
+        "AskAgain" => Op::AskAgain(numbers.next().expect("a resource type") as usize),
         "Eager" => Op::Eager,
         _ => Op::Change(text.split(' ').map(edited).collect()),
     }
@@ -41,7 +41,7 @@ fn edited(text: &str) -> Edited {
     let of = |resource_type: &ResourceType| name.starts_with(letter(resource_type));
     let number = |name: &str| name[1..].parse().expect("a letter and a number");
     Edited {
-        resource_type: TYPES.iter().position(of).expect("a kind"),
+        resource_type: TYPES.iter().position(of).expect("a resource type"),
         name: number(name),
         content: content.map(|content| match content {
             "bad" => 9,

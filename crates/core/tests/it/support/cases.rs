@@ -1,7 +1,7 @@
 //! Number and seed of the cases of a property.
 //!
-//! Each property runs twice: with a fixed seed, so that luck does not decide whether a change passes, and with a random
-//! seed, to find new sequences. The random seed is printed; `OXDS_SEED` repeats it.
+//! Each property runs twice: with a fixed seed, so that luck does not decide whether a change passes, and with a
+//! random seed, to find new sequences. The random seed is printed; `OXDS_SEED` repeats it.
 
 use std::{
     collections::hash_map::RandomState,

@@ -1,4 +1,4 @@
-//! A session and a model client at the two ends of a link, on a virtual clock.
+//! A session and a model client, connected by a link on a virtual clock.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -16,8 +16,8 @@ use super::{
     world::needs,
 };
 
-/// Server and client, and what is on its way between them. Within a stream nothing overtakes anything; streams of
-/// different kinds do.
+/// Server, client, and the messages in flight. Messages of one stream stay in order; streams of different types
+/// overtake each other.
 pub(crate) struct Link {
     pub(crate) world: World,
     pub(crate) client: Model,
@@ -25,19 +25,19 @@ pub(crate) struct Link {
     scope: Vec<Scope>,
     config: Arc<Config>,
     protocol: Protocol,
-    /// One for an aggregated stream, one per kind otherwise. Empty: the link is down.
+    /// One for an aggregated stream, else one per type. Empty: disconnected.
     pub(crate) wires: Vec<Wire>,
     /// The client does not read.
     pub(crate) stalled: bool,
-    /// Whether what the order of an aggregated stream promises is checked.
+    /// Whether the order guarantees of an aggregated stream are checked.
     checked: bool,
-    /// Since when the client has heard nothing that it should have: it does not read, or has a new stream.
+    /// Since when the client receives nothing: it does not read, or has a new stream.
     deaf_since: Option<Instant>,
-    /// It was deaf for so long that what has a TTL may end there until then.
+    /// It received nothing for so long that resources with a TTL may expire until then.
     excused_until: Instant,
 }
 
-/// The TTLs of resources, and what the client says so that it is told of them.
+/// TTLs of resources, and the client features for them.
 const LONGEST_TTL: Duration = Duration::from_secs(60);
 const SHORTEST_TTL: Duration = Duration::from_secs(10);
 const FEATURES: [&str; 2] = [
@@ -50,7 +50,7 @@ pub(crate) struct Wire {
     to_server: VecDeque<(Instant, Request)>,
     to_client: VecDeque<(Instant, Reply, Arc<Snapshot>)>,
     delay: Duration,
-    /// Kinds of which a response has arrived on this stream.
+    /// Types of which a response arrived on this stream.
     begun: Vec<ResourceType>,
 }
 
@@ -75,7 +75,7 @@ impl Link {
         }
     }
 
-    /// Before anything happens: responses beyond this are split, where they may be.
+    /// Sets the message limit. Call it before anything else.
     pub(crate) fn split_above(&mut self, message_bytes: usize) {
         self.world = World::with_limits(Limits {
             message_bytes,
@@ -87,7 +87,7 @@ impl Link {
         self.wires.clear();
     }
 
-    /// Connects, with these one-way delays.
+    /// Connects with these one-way delays in milliseconds.
     pub(crate) fn connect(&mut self, delays: &[u64]) {
         let delays = delays.iter().cycle().map(|&ms| Duration::from_millis(ms));
         let wires = self.scope.iter().zip(delays).map(|(scope, delay)| Wire {
@@ -124,7 +124,7 @@ impl Link {
         }
     }
 
-    /// What a driver does after anything happened.
+    /// Polls the sessions as a driver does after each event.
     pub(crate) fn serve(&mut self) {
         for wire in &mut self.wires {
             let mut count = 0;
@@ -134,20 +134,20 @@ impl Link {
                 wire.to_client
                     .push_back((self.now + wire.delay, reply, snapshot));
                 count += 1;
-                assert!(count < 100, "the session never stops sending");
+                assert!(count < 100, "the session sends without end");
             }
             while let Some(event) = wire.session.poll_event() {
                 let late = matches!(event, Event::HeldTooLong { .. });
                 assert!(
                     !late || !self.checked,
-                    "{event:?}, though nobody dawdles {:#?}",
+                    "{event:?}, though the client answers at once {:#?}",
                     wire.session
                 );
             }
         }
     }
 
-    /// Time passes, and all that happens meanwhile happens when it is due.
+    /// Lets time pass; messages and timers are handled when they are due.
     pub(crate) fn pass(&mut self, by: Duration) {
         let end = self.now + by;
         self.listen();
@@ -160,7 +160,7 @@ impl Link {
         self.listen();
     }
 
-    /// Lets arrive what is on its way.
+    /// Delivers the messages in flight.
     pub(crate) fn settle(&mut self) {
         let under_way = |wire: &Wire| !wire.to_server.is_empty() || !wire.to_client.is_empty();
         while self.wires.iter().any(under_way) {
@@ -168,12 +168,12 @@ impl Link {
         }
     }
 
-    /// Notes whether the client can hear.
+    /// Records whether the client receives messages.
     fn listen(&mut self) {
         if self.stalled || self.wires.is_empty() {
             self.deaf_since.get_or_insert(self.now);
         }
-        // A sign of life comes at half the time, and takes an answer or two until it is sent.
+        // A heartbeat is due after half of the TTL, and waits for an answer or two.
         let is_long =
             |since| self.now.saturating_since(since) + Duration::from_secs(1) >= SHORTEST_TTL / 2;
         if self.deaf_since.is_some_and(is_long) {
@@ -181,7 +181,7 @@ impl Link {
         }
     }
 
-    /// What has a TTL ends at the client, if it was not heard of in time.
+    /// Expires resources at the client that were not confirmed in time.
     fn end_what_has_a_ttl(&mut self) {
         let ended = self.client.end(self.now);
         if ended.is_empty() {
@@ -192,7 +192,7 @@ impl Link {
             let is_served = served.is_some_and(|served| text_of(&served.value()) == text);
             assert!(
                 !is_served || self.now <= self.excused_until,
-                "{text} ends at the client, and is served"
+                "{text} expires at the client, and is served"
             );
         }
         if !self.wires.is_empty() {
@@ -224,7 +224,7 @@ impl Link {
             if wire.session.poll_timeout().is_some_and(|at| at <= self.now) {
                 wire.session.handle_timeout(self.now);
                 let again = wire.session.poll_timeout().is_some_and(|at| at <= self.now);
-                assert!(!again, "a timer that fires for ever");
+                assert!(!again, "a timer that fires again and again");
             }
             while wire
                 .to_server
@@ -256,7 +256,8 @@ impl Link {
         self.serve();
     }
 
-    /// The client has what the server has for it.
+    /// Checks that the client has everything that the server has for it, and that the session keeps no more than
+    /// needed.
     pub(crate) fn check_converged(&self) {
         let client = &self.client;
         for resource_type in TYPES {
@@ -265,8 +266,8 @@ impl Link {
             let wanted = |name: &str| client.is_wildcard(&resource_type) || names.contains(name);
             for resource in there_is.iter().filter(|resource| wanted(resource.name())) {
                 let text = text_of(&resource.value());
-                // Of what the client refuses, it has what it accepted before, or nothing.
-                let is_exempt = client.is_unsaid(&resource_type, resource.name())
+                // Of a resource that it NACKs, the client has the content that it accepted before, or nothing.
+                let is_exempt = client.is_unreported(&resource_type, resource.name())
                     || client.has_ended(&resource_type, resource.name());
                 if !is_invalid(&text) && !is_exempt {
                     let has = client.texts(&resource_type).get(&**resource.name());
@@ -280,15 +281,16 @@ impl Link {
             }
             let can_remove =
                 self.protocol == Protocol::Delta || resource_type.all_resources_required_in_sotw();
-            let is_known = |name: &&String| can_remove && !client.is_unsaid(&resource_type, name);
+            let is_known =
+                |name: &&String| can_remove && !client.is_unreported(&resource_type, name);
             for name in client.texts(&resource_type).keys().filter(is_known) {
                 assert!(
                     there_is.get(name).is_some(),
-                    "{resource_type} {name} is gone, and still there"
+                    "{resource_type} {name} was removed, and the client has it"
                 );
             }
         }
-        // Streams of one kind know nothing of each other.
+        // Streams of one type each are independent.
         let warming = client
             .warming
             .iter()
@@ -297,7 +299,7 @@ impl Link {
             for needed in needs(&client.texts(&ResourceType::CLUSTER)[cluster]) {
                 let assignment = self.world.snapshot.get(&ResourceType::ENDPOINT, needed);
                 let good = assignment.is_some_and(|a| !is_invalid(&text_of(&a.value())));
-                assert!(!good, "{cluster} warms for ever, though {needed} exists");
+                assert!(!good, "{cluster} warms without end, though {needed} exists");
             }
         }
         let resource_types = TYPES.map(|resource_type| self.world.snapshot.of_type(&resource_type));
@@ -311,11 +313,11 @@ impl Link {
                     .next()
                     .is_some()
             });
-            // What was refused may go on as something that has a TTL.
+            // A copy in use after a NACK may have a TTL.
             let is_mortal = is_mortal || refused;
             assert!(
                 is_mortal || wire.session.poll_timeout().is_none(),
-                "nothing is left to wait for"
+                "a timer without a reason"
             );
             for status in wire.session.status() {
                 assert_eq!(status.waiting_since, None, "{status:?}");
@@ -331,17 +333,18 @@ impl Link {
                 .iter()
                 .map(|status| status.names)
                 .sum();
-            // Two TTLs of each kind.
+            // Two TTLs of each type.
             let heartbeats = if is_mortal { 2 * TYPES.len() } else { 0 };
             assert!(
                 wire.session.footprint() <= names + rejections + heartbeats,
-                "exceptions are left over"
+                "the session keeps too many exceptions"
             );
         }
     }
 }
 
-/// What the client acknowledged goes when it is gone at the server, and not because a newer version is refused.
+/// Checks that a resource which the client ACKed is removed only if it is gone at the server, and not because of a
+/// NACK.
 fn check_nothing_is_lost(client: &Model, reply: &Reply, sent_from: &Snapshot) {
     let (resource_type, _) = ResourceType::from_type_url(&reply.type_url).unwrap();
     let complete = client.is_sotw() && resource_type.all_resources_required_in_sotw();
@@ -351,13 +354,13 @@ fn check_nothing_is_lost(client: &Model, reply: &Reply, sent_from: &Snapshot) {
         let removed = reply.removed.contains(name) || complete && !told(name);
         assert!(
             !removed || sent_from.get(&resource_type, name).is_none(),
-            "{name} is lost: {reply:?}"
+            "{name} is removed but served: {reply:?}"
         );
     }
 }
 
-/// What an aggregated stream promises, of the response that is about to be taken (DESIGN §2): nothing arrives before
-/// what it depends on, nor is removed while something still refers to it.
+/// Checks the order guarantees of an aggregated stream for a response that arrives (DESIGN §2): no resource arrives
+/// before its dependencies, and none is removed while another refers to it.
 fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[ResourceType]) {
     let (resource_type, _) = ResourceType::from_type_url(&reply.type_url).unwrap();
     let clusters = client.texts(&ResourceType::CLUSTER);
@@ -382,13 +385,13 @@ fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[ResourceT
             }
         }
     }
-    // SotW, on a new stream: nobody knows what the client has.
+    // SotW, on a new stream: which resources the client has is unknown.
     let is_known = !client.is_sotw() || begun.contains(&ResourceType::CLUSTER);
     if resource_type == ResourceType::CLUSTER && is_known {
         for (route, text) in client.texts(&ResourceType::ROUTE) {
             let stays = match sent_from.get(&ResourceType::ROUTE, route) {
                 Some(there_is) => text_of(&there_is.value()) == *text,
-                // It will never be told that the route is gone.
+                // SotW cannot report that the route is gone.
                 None => client.is_sotw(),
             };
             for needed in needs(text).filter(|needed| clusters.contains_key(*needed)) {

@@ -1,4 +1,4 @@
-//! A world of resources, a stream onto it, and replies as a test wants to see them.
+//! Shared machinery of the tests: served resources, streams, a model client, and decoded replies.
 
 pub(crate) mod cases;
 pub(crate) mod link;

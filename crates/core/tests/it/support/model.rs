@@ -1,7 +1,7 @@
-//! An independent client: what a data plane does with what it is told, in as few words as possible.
+//! Model client: the behaviour of a data plane, as short as possible.
 //!
-//! A resource's text is `name=content` or `name=content>needed,needed`: a listener needs routes, a route needs
-//! clusters, a cluster needs an assignment. Content that contains `bad` is rejected, by name.
+//! The text of a resource is `name=content` or `name=content>needed,needed`: a listener refers to routes, a route to
+//! clusters, a cluster to an assignment. The client NACKs content with `bad` or `broken`, see [`Rejects`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,12 +24,12 @@ pub(crate) const TYPES: [ResourceType; 4] = [
     ResourceType::ROUTE,
 ];
 
-/// How a client subscribes.
+/// Subscriptions of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Clusters and listeners all, the rest by the names that those need.
+    /// Wildcards for clusters and listeners, the rest by the names that those refer to.
     Envoy,
-    /// Some listeners, the rest by the names that those need (gRPC).
+    /// Some listeners, the rest by the names that those refer to (gRPC).
     ByName,
 }
 
@@ -38,9 +38,9 @@ pub(crate) enum Style {
 pub(crate) enum Rejects {
     /// As gRPC does (A46): it applies the valid resources, and names the invalid ones.
     ByName,
-    /// As Envoy does. A resource that does not decode (content `broken`) rejects the whole response, without a name. Of the others
-    /// (content `bad`), CDS and LDS reject only those, by name; for the other types the response is applied in an
-    /// order that is not defined up to the first invalid resource, and removals are not reached.
+    /// As Envoy does. A resource that does not decode (content `broken`) rejects the whole response, without a name.
+    /// Of the others (content `bad`), CDS and LDS reject only those, by name; for the other types the response is
+    /// applied in an order that is not defined up to the first invalid resource, and removals are not reached.
     AsEnvoy,
 }
 
@@ -59,55 +59,56 @@ struct Applied {
     hides_name: bool,
 }
 
-/// A client. What it holds outlives its streams.
+/// Model client. Its resources outlive its streams.
 #[derive(Debug)]
 pub(crate) struct Model {
     style: Style,
     pub(crate) rejects: Rejects,
     protocol: Protocol,
-    /// By name: which listeners the application wants.
+    /// By name: listeners that the application uses.
     pub(crate) wanted: BTreeSet<String>,
-    resource_types: BTreeMap<ResourceType, Held>,
-    /// Clusters that wait for their assignment since they are new or changed.
+    resource_types: BTreeMap<ResourceType, ModelType>,
+    /// New and changed clusters that wait for their assignment.
     pub(crate) warming: BTreeSet<String>,
-    /// Clusters that have been ready: while a new version of one warms, the old one serves.
+    /// Clusters that were ready once: while a new version warms, the old one serves.
     pub(crate) ready: BTreeSet<String>,
-    /// What was refused on this stream, and how often: it may not come again, unless it is asked for again.
-    refused: BTreeMap<(ResourceType, String), usize>,
-    /// What the server has removed: content that returns may be refused anew, even if the refusal of its
-    /// first coming arrived after the removal.
+    /// Content that was NACKed on this stream, and how often: it must not be sent again, unless the client subscribes
+    /// again.
+    nacked: BTreeMap<(ResourceType, String), usize>,
+    /// Names that the server has removed: content that returns may be NACKed again, even if the NACK of its first
+    /// version arrived after the removal.
     gone: BTreeSet<(ResourceType, String)>,
-    /// How often a name was asked for on this stream.
+    /// How often a name was subscribed on this stream.
     asks: BTreeMap<(ResourceType, String), usize>,
-    /// Whether requests go before the acknowledgement that they follow from.
+    /// Whether requests are sent before the ACK of the response that caused them.
     pub(crate) eager: bool,
-    /// When what has a TTL ends, unless it is heard of.
+    /// When resources with a TTL expire, unless they are confirmed.
     ends: BTreeMap<(ResourceType, String), Instant>,
-    /// What has ended, and was not sent again since.
+    /// Names that expired, and were not sent again since.
     ended: BTreeSet<(ResourceType, String)>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
-    /// By name: the text that is in use.
+struct ModelType {
+    /// By name: the text in use.
     texts: BTreeMap<String, String>,
-    /// Of these, those that were in a response that was acknowledged.
+    /// Those of them that were in an ACKed response.
     acknowledged: BTreeSet<String>,
-    /// What the server has been asked for, on this stream.
+    /// Subscribed names on this stream.
     asked: BTreeSet<String>,
-    /// SotW: repeated in every request; the version outlives the stream.
+    /// SotW: repeated in each request; the version outlives the stream.
     version: String,
     nonce: String,
-    /// Whether there was a request on this stream.
+    /// Whether a request was sent on this stream.
     open: bool,
-    /// SotW: refused in the first response of this stream, to which the client came with a version: the server cannot
-    /// know what the client has instead.
+    /// SotW: names NACKed in the first response of a stream that began with a version: the server cannot know which
+    /// content the client uses instead.
     unknown: BTreeSet<String>,
-    /// SotW: told, be it by absence, in a response that it refused for the sake of others.
-    refused_with_others: BTreeSet<String>,
-    /// Of these, those of earlier streams. Its version, which is all that it says of what it has when it comes back, does
-    /// not tell (S-24).
-    unsaid: BTreeSet<String>,
+    /// SotW: names in, or absent from, a response that the client NACKed for other names.
+    nacked_with_others: BTreeSet<String>,
+    /// Those of them from earlier streams. On reconnect the client reports a version only, which does not cover them
+    /// (S-24).
+    unreported: BTreeSet<String>,
 }
 
 impl Model {
@@ -119,11 +120,11 @@ impl Model {
             wanted: BTreeSet::new(),
             resource_types: TYPES
                 .into_iter()
-                .map(|resource_type| (resource_type, Held::default()))
+                .map(|resource_type| (resource_type, ModelType::default()))
                 .collect(),
             warming: BTreeSet::new(),
             ready: BTreeSet::new(),
-            refused: BTreeMap::new(),
+            nacked: BTreeMap::new(),
             gone: BTreeSet::new(),
             asks: BTreeMap::new(),
             eager: false,
@@ -141,41 +142,41 @@ impl Model {
         &self.resource_types[resource_type].texts
     }
 
-    /// Whether the client has asked for this name all the time since the stream began. One that it let go of and took
-    /// up again may be missing from a response that was on its way in between.
+    /// Whether the client has been subscribed to this name since the stream began. A name that it unsubscribed from
+    /// and subscribed to again may be missing from a response that was in flight meanwhile.
     pub(crate) fn asks_steadily(&self, resource_type: &ResourceType, name: &str) -> bool {
         self.asks
             .get(&(resource_type.clone(), name.to_owned()))
             .is_none_or(|&times| times == 1)
     }
 
-    /// The names that the client has acknowledged.
+    /// Names that the client ACKed.
     pub(crate) fn acknowledged(&self, resource_type: &ResourceType) -> &BTreeSet<String> {
         &self.resource_types[resource_type].acknowledged
     }
 
-    /// Whether the client asks for everything of the kind.
+    /// Whether the client has a wildcard subscription to the type.
     pub(crate) fn is_wildcard(&self, resource_type: &ResourceType) -> bool {
         self.style == Style::Envoy && resource_type.all_resources_required_in_sotw()
     }
 
-    /// Whether what the client has of this is not what the version says that it claims on a new stream.
-    pub(crate) fn is_unsaid(&self, resource_type: &ResourceType, name: &str) -> bool {
-        self.resource_types[resource_type].unsaid.contains(name)
+    /// Whether the version that the client reports on a new stream does not cover this name.
+    pub(crate) fn is_unreported(&self, resource_type: &ResourceType, name: &str) -> bool {
+        self.resource_types[resource_type].unreported.contains(name)
     }
 
-    /// Whether it ended here for want of a sign of life, and the server need not know.
+    /// Whether the resource expired at the client, which the server need not know.
     pub(crate) fn has_ended(&self, resource_type: &ResourceType, name: &str) -> bool {
         self.ended
             .contains(&(resource_type.clone(), name.to_owned()))
     }
 
-    /// When the next resource ends.
+    /// When the next resource expires.
     pub(crate) fn next_end(&self) -> Option<Instant> {
         self.ends.values().min().copied()
     }
 
-    /// What ends now, with its text: the client has it no more.
+    /// Removes the resources that expire now, and returns their texts.
     pub(crate) fn end(&mut self, now: Instant) -> Vec<(ResourceType, String)> {
         let due = self.ends.iter().filter(|(_, at)| **at <= now);
         let due: Vec<_> = due.map(|(key, _)| key.clone()).collect();
@@ -197,7 +198,7 @@ impl Model {
         texts
     }
 
-    /// What a response says of how long resources live.
+    /// Applies the TTLs and heartbeats of a response.
     fn note_ends(&mut self, now: Instant, resource_type: &ResourceType, reply: &Reply) {
         let texts = &self.resource_types[resource_type].texts;
         let told = reply.resources.iter().zip(&reply.ttls);
@@ -217,7 +218,7 @@ impl Model {
         }
     }
 
-    /// What the client asks for by name.
+    /// Names that the client needs.
     pub(crate) fn names(&self, resource_type: &ResourceType) -> BTreeSet<String> {
         let needed_by = match *resource_type {
             _ if self.is_wildcard(resource_type) => return BTreeSet::new(),
@@ -233,16 +234,16 @@ impl Model {
             .collect()
     }
 
-    /// A new stream: the first request of each kind.
+    /// Starts a new stream with the first request of each type.
     pub(crate) fn connect(&mut self) -> Vec<Request> {
         if self.protocol == Protocol::Delta {
-            // It says what it has, and so what it has not.
+            // It reports all resources that it has.
             self.ended.clear();
         }
-        self.refused.clear();
+        self.nacked.clear();
         self.asks.clear();
-        // The server cannot know that the assignment was on its way when the stream broke: it takes the client's word
-        // that it has it. Envoy then waits for `initial_fetch_timeout`.
+        // The server cannot know that the assignment was in flight when the stream broke: the client reports that it
+        // has it. Envoy then waits for `initial_fetch_timeout`.
         let (clusters, assignments) = (
             &self.resource_types[&ResourceType::CLUSTER].texts,
             &self.resource_types[&ResourceType::ENDPOINT].texts,
@@ -254,15 +255,15 @@ impl Model {
             held.nonce.clear();
             held.open = false;
             held.unknown.clear();
-            held.unsaid.append(&mut held.refused_with_others);
+            held.unreported.append(&mut held.nacked_with_others);
         }
         self.ask()
     }
 
-    /// Requests for what the client has come to need, or not to need any more.
+    /// Requests for changes of the names that the client needs.
     pub(crate) fn ask(&mut self) -> Vec<Request> {
         let mut requests = Vec::new();
-        // What is dropped first may be all that needs the next.
+        // In this order, as a dropped listener may be the only user of a route, and so on.
         for resource_type in [
             ResourceType::LISTENER,
             ResourceType::ROUTE,
@@ -300,7 +301,7 @@ impl Model {
         requests
     }
 
-    /// Delta: asks again for what it has, as a client does that lost it.
+    /// Delta: subscribes again to a name, as a client does that lost the resource.
     pub(crate) fn ask_again(&mut self, resource_type: &ResourceType) -> Vec<Request> {
         let held = &self.resource_types[resource_type];
         let Some(name) = held
@@ -321,7 +322,7 @@ impl Model {
         })]
     }
 
-    /// The server's resource changed: what was refused may be there again later.
+    /// A resource changed at the server: content that was NACKed may be sent again later.
     pub(crate) fn forgive(&mut self, resource_type: &ResourceType, change: &str) {
         let name = name_of(change.trim_start_matches('-'));
         let key = (resource_type.clone(), name.to_owned());
@@ -329,12 +330,12 @@ impl Model {
             true => !self.gone.insert(key),
             false => self.gone.remove(&key),
         };
-        self.refused.retain(|(of, text), _| {
+        self.nacked.retain(|(of, text), _| {
             of != resource_type || name_of(text) != name || (text == change && !returns)
         });
     }
 
-    /// Takes a response, and answers.
+    /// Applies a response and returns the answer, with requests that follow from it.
     pub(crate) fn receive(&mut self, now: Instant, reply: &Reply) -> Vec<Request> {
         let (resource_type, _) = ResourceType::from_type_url(&reply.type_url).unwrap();
         let applied = self.applied(&resource_type, reply);
@@ -353,14 +354,14 @@ impl Model {
         if !bad.is_empty() && complete {
             let told = present.iter().map(|&name| name.to_owned());
             let told = told.chain(held.texts.keys().cloned());
-            held.refused_with_others.extend(told);
+            held.nacked_with_others.extend(told);
         }
         held.texts.retain(|name, _| {
             let is_removed = reply.removed.contains(name) || complete && !present.contains(&**name);
             !is_removed || applied.stops
         });
         let removed = |name: &str| reply.removed.iter().any(|removed| removed == name);
-        self.refused
+        self.nacked
             .retain(|(of, text), _| *of != resource_type || !removed(name_of(text)));
         held.nonce.clone_from(&reply.nonce);
         let error = (!bad.is_empty()).then(|| Status {
@@ -372,8 +373,8 @@ impl Model {
             ..Status::default()
         });
         if error.is_none() {
-            held.unsaid.clear();
-            held.refused_with_others.clear();
+            held.unreported.clear();
+            held.nacked_with_others.clear();
             held.version.clone_from(&reply.version);
             held.acknowledged
                 .extend(present.iter().map(|&name| name.to_owned()));
@@ -383,7 +384,7 @@ impl Model {
         let mut answer = vec![held.answer(&resource_type, self.protocol, error)];
         let follow_up = self.ask();
         if self.eager {
-            // Envoy: the acknowledgement waits until other kinds have been asked for.
+            // Envoy: the ACK waits until the requests for other types were sent.
             answer.splice(0..0, follow_up);
         } else {
             answer.extend(follow_up);
@@ -423,16 +424,16 @@ impl Model {
         if !self.is_wildcard(resource_type)
             && !self.resource_types[resource_type].asked.contains(name)
         {
-            // It was on its way when the client lost interest.
+            // It was in flight when the client unsubscribed.
             return;
         }
         if is_invalid(text) {
-            // Of several bad ones in turn, only the latest is remembered.
-            self.refused.retain(|(of, other), _| {
+            // Of several NACKed contents of a name, only the latest counts.
+            self.nacked.retain(|(of, other), _| {
                 of != resource_type || other == text || name_of(other) != name
             });
             let times = self
-                .refused
+                .nacked
                 .entry((resource_type.clone(), text.to_owned()))
                 .or_default();
             *times += 1;
@@ -441,8 +442,8 @@ impl Model {
                 .get(&(resource_type.clone(), name.to_owned()))
                 .copied()
                 .unwrap_or(1);
-            // A full state goes out again for another name's sake: before the refusal has arrived, or since leaving it
-            // out might remove what the client has.
+            // A full state is sent again for another name: before the NACK arrived, or since leaving the name out
+            // might remove the copy of the client.
             let complete =
                 self.protocol == Protocol::Sotw && resource_type.all_resources_required_in_sotw();
             let crossed = complete
@@ -450,7 +451,7 @@ impl Model {
                     || self.resource_types[resource_type].unknown.contains(name));
             assert!(
                 *times <= asked || crossed,
-                "{text} was refused on this stream, and comes again"
+                "{text} was NACKed on this stream, and is sent again"
             );
             let held = self.resource_types.get_mut(resource_type).unwrap();
             if held.nonce.is_empty() && !held.version.is_empty() {
@@ -459,8 +460,8 @@ impl Model {
             bad.push(name.to_owned());
             return;
         }
-        self.refused
-            .retain(|(of, refused), _| of != resource_type || name_of(refused) != name);
+        self.nacked
+            .retain(|(of, nacked), _| of != resource_type || name_of(nacked) != name);
         let before = self
             .resource_types
             .get_mut(resource_type)
@@ -474,8 +475,8 @@ impl Model {
                 .extend(self.warming.iter().filter(|cluster| warm(cluster)).cloned());
             self.warming.retain(|cluster| !warm(cluster));
         }
-        // What ended here while the client did not read, and comes with a sign of life, the server takes for there: it does
-        // not send the assignment again. Envoy then waits for `initial_fetch_timeout`.
+        // A resource that expired while the client did not read, and is sent again, the server takes for present: it
+        // does not send the assignment again. Envoy then waits for `initial_fetch_timeout`.
         let returns = before.is_none() && self.has_ended(resource_type, name);
         if *resource_type == ResourceType::CLUSTER && before.as_deref() != Some(text) && !returns {
             let set = match needs(text).next() {
@@ -490,7 +491,7 @@ impl Model {
     }
 }
 
-impl Held {
+impl ModelType {
     fn request(
         &mut self,
         resource_type: &ResourceType,

@@ -1,4 +1,4 @@
-//! One stream, seen from the client: what it sends, and what it gets, decoded.
+//! One stream as its client sees it: requests, and decoded responses.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -19,32 +19,32 @@ use prost::Message;
 
 use super::World;
 
-/// A response, decoded.
+/// Decoded response.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reply {
     pub(crate) type_url: String,
     pub(crate) version: String,
     pub(crate) nonce: String,
-    /// The contents (`"A=1"`), in the order in which they came.
+    /// Contents (`"A=1"`), in the order of the response.
     pub(crate) resources: Vec<String>,
     pub(crate) removed: Vec<String>,
-    /// Delta: name and version of each resource.
+    /// Delta: names and versions of the resources.
     pub(crate) names: Vec<(String, String)>,
-    /// How long each resource lives.
+    /// TTL of each resource.
     pub(crate) ttls: Vec<Option<Duration>>,
-    /// Signs of life, without a body.
+    /// Heartbeats: resources without a body.
     pub(crate) beats: Vec<Beat>,
-    /// Name, code and message of what the client does not get.
+    /// Name, code and message of each resource error.
     pub(crate) errors: Vec<(String, i32, String)>,
-    /// Bytes of the message.
+    /// Length of the message in bytes.
     pub(crate) len: usize,
-    /// Delta: aliases that lead to nothing.
+    /// Delta: aliases without a resource.
     pub(crate) unresolved: Vec<String>,
-    /// Who says so.
+    /// `control_plane.identifier`.
     pub(crate) identifier: Option<String>,
 }
 
-/// A sign of life.
+/// Heartbeat.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Beat {
     pub(crate) name: String,
@@ -57,7 +57,7 @@ impl Beat {
         Self {
             name: resource.name.clone(),
             version: resource.version.clone(),
-            ttl: ttl_of(resource).expect("a sign of life has a TTL"),
+            ttl: ttl_of(resource).expect("a heartbeat has a TTL"),
         }
     }
 }
@@ -199,12 +199,12 @@ pub(crate) fn name_of(text: &str) -> &str {
     text.split_once('=').map_or(text, |(name, _)| name)
 }
 
-/// A client that says only what a scenario makes it say.
+/// Scripted client: it sends only what a scenario makes it send.
 pub(crate) struct Stream {
     pub(crate) session: Session,
     pub(crate) now: Instant,
     protocol: Protocol,
-    /// SotW: what each request of a kind repeats.
+    /// SotW: fields that each request of a type repeats.
     asked: HashMap<ResourceType, Asked>,
 }
 
@@ -237,7 +237,7 @@ impl Stream {
         self.protocol == Protocol::Sotw
     }
 
-    /// Everything that the server has to say now.
+    /// All responses that the server sends now.
     pub(crate) fn poll(&mut self, world: &World) -> Vec<Reply> {
         let mut replies = Vec::new();
         while let Some(transmit) = self.session.poll_transmit(self.now, &world.snapshot) {
@@ -250,7 +250,7 @@ impl Stream {
         replies
     }
 
-    /// The only thing that the server has to say now.
+    /// The only response that the server sends now.
     #[track_caller]
     pub(crate) fn reply(&mut self, world: &World) -> Reply {
         let mut replies = self.poll(world);
@@ -263,7 +263,7 @@ impl Stream {
         assert_eq!(self.poll(world), [], "nothing expected");
     }
 
-    /// The reply, acknowledged.
+    /// The only response, which is ACKed.
     #[track_caller]
     pub(crate) fn take(&mut self, world: &World) -> Reply {
         let reply = self.reply(world);
@@ -271,7 +271,7 @@ impl Stream {
         reply
     }
 
-    /// All replies, each acknowledged as it comes, until there is nothing more.
+    /// All responses until there are no more; each is ACKed when it arrives.
     pub(crate) fn drain(&mut self, world: &World) -> Vec<Reply> {
         let mut all = Vec::new();
         loop {
@@ -284,13 +284,13 @@ impl Stream {
         }
     }
 
-    /// What there is now, acknowledged; what comes of that is left for later.
+    /// ACKs all responses of now, without polling for those that follow.
     pub(crate) fn ack_all(&mut self, world: &World) {
         let replies = self.poll(world);
         replies.iter().for_each(|reply| self.ack(reply));
     }
 
-    /// Time passes; timers fire as they come due.
+    /// Lets time pass; timers fire at their deadlines.
     pub(crate) fn pass(&mut self, by: Duration) {
         let end = self.now + by;
         while let Some(deadline) = self
@@ -303,7 +303,7 @@ impl Stream {
             assert_ne!(
                 self.session.poll_timeout(),
                 Some(deadline),
-                "a timer that fires for ever"
+                "a timer that fires again and again"
             );
         }
         self.now = end;
@@ -313,7 +313,7 @@ impl Stream {
         std::iter::from_fn(|| self.session.poll_event()).collect()
     }
 
-    /// SotW: asks for these names from now on.
+    /// SotW: subscribes to these names instead of the previous ones.
     pub(crate) fn ask(&mut self, resource_type: &ResourceType, names: &[&str]) {
         let asked = self.asked.entry(resource_type.clone()).or_default();
         asked.names = list(names);
@@ -321,7 +321,7 @@ impl Stream {
         self.send(request);
     }
 
-    /// SotW: as [`ask`](Self::ask), on a new stream, with the version that an earlier one left.
+    /// SotW: as [`ask`](Self::ask), on a new stream, with a version from an earlier stream.
     pub(crate) fn ask_again(
         &mut self,
         resource_type: &ResourceType,
@@ -332,7 +332,7 @@ impl Stream {
         self.ask(resource_type, names);
     }
 
-    /// SotW: changes what the next request of the kind repeats, but sends nothing.
+    /// SotW: changes the names of the next request of the type, without sending it.
     pub(crate) fn will_ask(&mut self, resource_type: &ResourceType, names: &[&str]) {
         self.asked.entry(resource_type.clone()).or_default().names = list(names);
     }
@@ -347,7 +347,7 @@ impl Stream {
         self.send(delta(resource_type, subscribe, unsubscribe));
     }
 
-    /// Delta: a first request that says what the client has.
+    /// Delta: a first request with initial versions.
     pub(crate) fn resume(
         &mut self,
         resource_type: &ResourceType,
@@ -372,7 +372,7 @@ impl Stream {
         self.answer(reply, Some(status));
     }
 
-    /// Accepts a response of which only the nonce was read.
+    /// ACKs a response by its nonce.
     pub(crate) fn ack_nonce(&mut self, resource_type: &ResourceType, nonce: &str) {
         let request = match self.protocol {
             Protocol::Sotw => {
@@ -441,7 +441,7 @@ impl Asked {
     }
 }
 
-/// A SotW request as a first one would be.
+/// SotW request without version and nonce.
 pub(crate) fn sotw(resource_type: &ResourceType, names: &[&str]) -> DiscoveryRequest {
     DiscoveryRequest {
         type_url: resource_type.type_url().to_owned(),
@@ -450,7 +450,7 @@ pub(crate) fn sotw(resource_type: &ResourceType, names: &[&str]) -> DiscoveryReq
     }
 }
 
-/// A delta request as a first one would be.
+/// Delta request without versions and nonce.
 pub(crate) fn delta(
     resource_type: &ResourceType,
     subscribe: &[&str],
@@ -471,7 +471,7 @@ pub(crate) fn node(id: &str) -> Option<Node> {
     })
 }
 
-/// A node whose client understands this.
+/// Node with these client features.
 pub(crate) fn node_with(features: &[&str]) -> Option<Node> {
     Some(Node {
         client_features: list(features),

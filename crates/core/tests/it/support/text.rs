@@ -1,4 +1,4 @@
-//! Resources as protobuf text: short enough to read in a scenario, and checked against the API's own descriptors.
+//! Resources as protobuf text, checked against the API's descriptors.
 
 use bytes::Bytes;
 use oxds_core::resource::Typed;
@@ -6,7 +6,7 @@ use oxds_types::ResourceType;
 use prost::Message;
 use prost_reflect::DynamicMessage;
 
-/// The bytes of a resource, as a control plane would send them.
+/// Encoded resource, as a control plane sends it.
 pub(crate) fn bytes(resource_type: &ResourceType, text: &str) -> Bytes {
     let descriptor =
         oxds_types::descriptor::message(resource_type.message()).expect("a known message");
@@ -16,17 +16,17 @@ pub(crate) fn bytes(resource_type: &ResourceType, text: &str) -> Bytes {
     }
 }
 
-/// The view of a resource, or the rule that it breaks.
+/// Parses a resource, or returns the rule that it breaks.
 pub(crate) fn parse<T: Typed>(text: &str) -> Result<T, String> {
     T::parse(&bytes(&T::resource_type(), text)).map_err(|invalid| invalid.to_string())
 }
 
-/// The view of a valid resource.
+/// Parses a valid resource.
 pub(crate) fn accepted<T: Typed>(text: &str) -> T {
     parse(text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
-/// The rule that a resource breaks.
+/// Returns the rule that an invalid resource breaks.
 pub(crate) fn rejected<T: Typed>(text: &str) -> String {
     match parse::<T>(text) {
         Ok(_) => panic!("accepted: {text}"),

@@ -1,20 +1,20 @@
-//! What is served, in a notation short enough to read in a scenario.
+//! Served resources, in a short notation.
 
 use std::{sync::Arc, time::Duration};
 
 use oxds_core::snapshot::{ChangeSet, ChangedResource, Limits, Resource, Snapshot};
 use oxds_types::{Reference, ResourceType};
 
-/// What is served now.
+/// The current snapshot.
 pub(crate) struct World {
     pub(crate) snapshot: Arc<Snapshot>,
 }
 
-/// A change set in the making.
+/// Change set under construction.
 #[derive(Default)]
 pub(crate) struct Edit(ChangeSet);
 
-/// A resource that needs others: `"A=1"` with these references; `"A=1@4"` lives four seconds.
+/// Resource with references: `"A=1"`; `"A=1@4"` has a TTL of four seconds.
 pub(crate) fn resource(
     resource_type: ResourceType,
     text: &str,
@@ -32,7 +32,7 @@ pub(crate) fn resource(
             name: Arc::from(*name),
         })
         .collect();
-    // The content is the whole text, so that a SotW reply, which carries no names, shows whose it is.
+    // The content is the whole text, as a SotW reply carries no names.
     let resource = Resource::new(resource_type, name, text.as_bytes()).with_references(references);
     Arc::new(match ttl {
         Some(seconds) => resource.with_ttl(Duration::from_secs(seconds)),
@@ -40,14 +40,14 @@ pub(crate) fn resource(
     })
 }
 
-/// What a text says that its resource needs: `"A=1>X,Y"`.
+/// Names that a resource refers to: `X` and `Y` of `"A=1>X,Y"`.
 pub(crate) fn needs(text: &str) -> impl Iterator<Item = &str> {
     text.split_once('>')
         .into_iter()
         .flat_map(|(_, needed)| needed.split('@').next().unwrap_or_default().split(','))
 }
 
-/// The kind of what resources of this kind need.
+/// Type of the resources that resources of this type refer to.
 fn needed_type(resource_type: &ResourceType) -> ResourceType {
     match *resource_type {
         ResourceType::LISTENER => ResourceType::ROUTE,
@@ -57,19 +57,19 @@ fn needed_type(resource_type: &ResourceType) -> ResourceType {
 }
 
 impl World {
-    /// Loaded, and empty.
+    /// Loaded, without resources.
     pub(crate) fn empty() -> Self {
         Self::unloaded().and(Edit::default())
     }
 
-    /// Nothing loaded yet.
+    /// Not loaded yet.
     pub(crate) fn unloaded() -> Self {
         Self {
             snapshot: Snapshot::unloaded(),
         }
     }
 
-    /// Loaded, and empty, with limits.
+    /// Loaded, without resources, with limits.
     pub(crate) fn with_limits(limits: Limits) -> Self {
         Self {
             snapshot: Snapshot::with_limits(limits),
@@ -77,7 +77,7 @@ impl World {
         .and(Edit::default())
     }
 
-    /// One kind with these resources: `["A=1", "B=1"]`.
+    /// Resources of one type: `["A=1", "B=1"]`.
     pub(crate) fn of(resource_type: &ResourceType, texts: &[&str]) -> Self {
         let mut world = Self::empty();
         world.set(resource_type, texts);
@@ -89,7 +89,7 @@ impl World {
         self
     }
 
-    /// One change set: each `"A=2"` is set, each `"-A"` removed.
+    /// Applies one change set: `"A=2"` sets a resource, `"-A"` removes it.
     pub(crate) fn set(
         &mut self,
         resource_type: &ResourceType,
@@ -128,7 +128,7 @@ impl Edit {
         self
     }
 
-    /// Sets a resource that needs others.
+    /// Sets a resource with references.
     pub(crate) fn with(
         mut self,
         resource_type: &ResourceType,
