@@ -90,6 +90,7 @@ impl Session {
         let (resource_type, api) = self.resolve(&request.type_url)?;
         request.names.check(&resource_type, &self.config)?;
         let at = self.type_for(&resource_type, api)?;
+        // xDS protocol, "Resource updates": one request both answers a response and changes the subscription (S-45).
         let session = &mut self.types[at];
         let error = request.error.as_ref();
         let answered = session.settle(now, &request.nonce, error, &self.config);
@@ -143,6 +144,7 @@ impl Session {
     }
 
     fn poll_types(&mut self, now: Instant, snapshot: &Snapshot) -> Option<TransmitResponse> {
+        // xDS protocol, "Aggregated Discovery Services (ADS)": one stream, so that updates are sequenced (S-51).
         let aggregated = self.scope == Scope::Aggregated;
         for at in 0..self.types.len() {
             let (before, rest) = self.types.split_at_mut(at);

@@ -46,6 +46,7 @@ impl TypeSession {
             let resource_type = self.context.resource_type.clone();
             return (!is_repeated).then_some(Event::StaleNonce(resource_type));
         };
+        // Envoy sends requests for assignments before or right after the ACK of clusters, so they are due soon.
         if self.in_flight.is_empty() {
             self.recent.note_answered(now + config.follow_up);
         }
@@ -96,6 +97,8 @@ impl TypeSession {
             // LDS.
             self.accept(now, answered.content, &names, config);
         } else {
+            // Envoy stops at the first invalid resource of EDS, RDS and others, so which ones were applied is
+            // unknown.
             self.client.note_uncertainty();
         }
         self.record.note_nack(Nack {
@@ -180,6 +183,7 @@ impl TypeSession {
         }
         let named = self.client.subscription().get(name);
         let by_name = named.and_then(SubscribedName::acked);
+        // What the client reports on reconnect tells no content, so a copy from an earlier stream is unknown (S-80).
         let Some(cursor) = self.client.cursor() else {
             return match by_name {
                 None if self.resumed.inherited.contains(name) => InUse::Unknown,

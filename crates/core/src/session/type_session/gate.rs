@@ -126,6 +126,7 @@ impl<'a, T: PeerType> Peers<'a, T> {
 
     /// Whether such a copy was subscribed by name.
     fn has_user_by_name(&self, resource_type: &ResourceType, name: &str) -> bool {
+        // gRFC A74: such a client drops the user itself, and then the resource.
         let mut by_name = self.all().filter(|peer| !peer.client().is_wildcard());
         by_name.any(|peer| peer.user(resource_type, name, self.snapshot).is_some())
     }
@@ -178,6 +179,7 @@ impl<'a, T: PeerType> Peers<'a, T> {
             }
             let head = peer.head(self.snapshot);
             let dependency = head.collection().get(&reference.name)?;
+            // xDS protocol, "Eventual consistency considerations": a route arrives after its clusters (S-51).
             if peer.lacks(&reference.name) {
                 return Some(needed(reference));
             }
@@ -278,6 +280,7 @@ pub(crate) fn removal_waits<T: PeerType>(
 ) -> bool {
     let (resource_type, name) = (&context.resource_type, resource.name());
     let has_user = || peers.user(resource_type, name).is_some();
+    // S-53: a hold that expired is not started again, so that a removal is delayed once.
     if let Some(held) = client.held().get(name) {
         let itself = || unsubscribes_itself(held, resource_type, name, peers);
         return !held.timer.is_expired() && (has_user() || itself());
@@ -311,6 +314,7 @@ pub(crate) fn hold_removals<T: PeerType>(
         match (&change.old, &change.new) {
             (Some(old), None) if removal_waits(now, old, context, client, peers) => {}
             (_, None) => drop(client.release(&change.name)),
+            // The resource came back: the client replaces the held copy, and uses it if it NACKs the new content.
             (_, Some(_)) => {
                 let held = client.release(&change.name);
                 replaced.extend(held.map(|held| held.resource));

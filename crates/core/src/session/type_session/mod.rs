@@ -143,7 +143,8 @@ impl TypeSession {
         }
         let asked = || change.added.iter().chain(&change.repeated);
         self.pending.urgent |= asked().next().is_some();
-        // The client subscribed (again), so that content which it NACKed is sent again.
+        // xDS protocol, "Resource updates": a subscription asks for the resource, whatever the client did with it
+        // before.
         asked().for_each(|name| self.client.forgive(name));
         if self.client.is_wildcard() {
             self.resubscribe_besides_wildcard(change);
@@ -189,6 +190,8 @@ impl TypeSession {
     fn resubscribe_besides_wildcard(&mut self, change: &SubscriptionChange) {
         let asked = change.added.iter().chain(&change.repeated);
         self.pending.extend(asked.cloned());
+        // xDS protocol, "Unsubscribing From Resources": the server answers with the resource if the wildcard covers
+        // it.
         if self.context.is_delta() {
             self.pending.extend(change.dropped.iter().cloned());
             self.pending.urgent |= !change.dropped.is_empty();
@@ -207,6 +210,7 @@ impl TypeSession {
         let subscribed = self.client.subscription().len();
         let asked = change.added.iter().chain(&change.repeated);
         let asks = !(change.added.is_empty() && change.repeated.is_empty());
+        // A first request names many resources: a flag instead of a set of all their names.
         if asks && change.added.len() == subscribed {
             self.pending.set_all(true);
         } else if !self.pending.is_all() {
@@ -368,6 +372,7 @@ impl TypeSession {
     pub(super) fn has_accepted_all(&self, head: &TypeSnapshot) -> bool {
         let held = self.client.held().values();
         let mut running = held.filter(|held| !held.timer.is_expired());
+        // A state that differs only in content that this client is not sent counts as accepted.
         let is_idle = self.in_flight.is_empty()
             && self.client.nacked().is_empty()
             && running.next().is_none()
@@ -456,6 +461,8 @@ impl PeerType for TypeSession {
 
     fn is_unanswered(&self, head: &TypeSnapshot) -> bool {
         let outstanding = !self.in_flight.is_empty();
+        // A wildcard client that accepted a response uses what that lists. Before, it may use anything from an
+        // earlier stream.
         if let Some(cursor) = self.client.cursor() {
             return cursor.acked.is_none() && (cursor.sent.is_none() || outstanding);
         }
@@ -491,6 +498,8 @@ impl PeerType for TypeSession {
     }
 
     fn unsubscribes_before(&self, cluster: &Arc<Resource>, assignment: &str) -> bool {
+        // A response with everything, in flight on a new stream, may remove the other cluster that needs the
+        // assignment.
         let mut in_flight = self.in_flight.iter();
         let may_drop = self.recent.may_drop(assignment)
             || in_flight.any(|response| response.content.is_everything());

@@ -26,7 +26,7 @@ use crate::{
 
 /// Content of the next response.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ResponsePlan {
     pub(crate) base: Base,
     pub(crate) items: Items,
     pub(crate) version: Version,
@@ -37,7 +37,7 @@ pub(crate) struct Plan {
     pub(crate) is_due: bool,
 }
 
-impl Plan {
+impl ResponsePlan {
     /// Plan of a response that shares nothing.
     pub(crate) fn of_items(items: Items, version: Version, is_due: bool) -> Self {
         Self {

@@ -15,7 +15,7 @@ use super::{
     heartbeat::HeartbeatRest,
     in_flight::{Items, KeptCopies, SentContent},
     item::Item,
-    plan::{Base, FullState, Plan, Verdict},
+    plan::{Base, FullState, ResponsePlan, Verdict},
     step::Step,
 };
 use crate::{
@@ -50,6 +50,7 @@ impl TypeSession {
     /// The next response, if content is due and may be sent now.
     pub(crate) fn poll(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<Draft> {
         let is_idle = self.in_flight.is_empty();
+        // xDS protocol, "When to send an update": a client answers each response, so the next waits for that answer.
         // One response of a type at a time, so that a slow client costs one cursor; but new names are sent at once
         // (S-16, S-44).
         if !is_idle && (!self.pending.urgent || self.in_flight.is_full()) {
@@ -61,6 +62,7 @@ impl TypeSession {
             let removals = self.resumed.due_removals(&self.context, peers);
             self.pending.extend(removals);
         }
+        // Resources go first; reasons of denied names and heartbeats follow when nothing else is due.
         let draft = self.poll_resources(now, peers);
         self.pending.urgent = false;
         if let Some(mut draft) = draft {
@@ -103,7 +105,7 @@ impl TypeSession {
         self.send(plan?, peers.head)
     }
 
-    fn plan_wildcard(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<Plan> {
+    fn plan_wildcard(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<ResponsePlan> {
         let to = peers.head.collection();
         let mut step = self.client.cursor()?.step(peers.head);
         if self.is_reported_in_sync(&step, to) {
@@ -114,11 +116,15 @@ impl TypeSession {
         if self.gate.updates_wait(now, context, updates, peers) {
             return None;
         }
+        // xDS protocol, "Eventual consistency considerations": make before break. Removals wait for their users
+        // (S-52).
         let released = gate::release_removals(context, client, &mut self.recent, peers);
         let replaced = gate::hold_removals(now, &step, context, client, peers);
         if !self.context.is_delta() {
             return self.plan_full_state(to, step, &released, replaced);
         }
+        // xDS protocol, "Incremental xDS": a reconnecting client reports its versions, so that only differences are
+        // sent (S-42).
         if matches!(step, Step::Everything)
             && let Some(versions) = self.resumed.take_resources()
         {
@@ -173,7 +179,7 @@ impl TypeSession {
         step: Step,
         released: &[Arc<str>],
         replaced: Vec<Arc<Resource>>,
-    ) -> Option<Plan> {
+    ) -> Option<ResponsePlan> {
         let has_names = self.pending.has_names();
         let is_asked = self.pending.answer || has_names || matches!(step, Step::Everything);
         let state = FullState::of_all(&self.client, to);
@@ -186,7 +192,7 @@ impl TypeSession {
             return None;
         }
         self.pending.take_names();
-        Some(Plan {
+        Some(ResponsePlan {
             base: Base::FullState {
                 without: state.without,
                 step,
@@ -210,17 +216,15 @@ impl TypeSession {
         step: Step,
         released: Vec<Arc<str>>,
         replaced: Vec<Arc<Resource>>,
-    ) -> Plan {
+    ) -> ResponsePlan {
         let client = &self.client;
         let is_held = |name: &Arc<str>| client.held().contains_key(name);
         let mut assignments = Vec::new();
         match &step {
             // On a new stream, due are the names that differ from what the client reported.
             Step::InSync if self.record.sent.is_none() => {
-                let due = self.pending.names().iter();
-                assignments = self
-                    .context
-                    .assignments(due.filter_map(|name| to.get(name)));
+                let due = self.pending.names().iter().filter_map(|name| to.get(name));
+                assignments = self.context.assignments(due);
             }
             Step::InSync => {}
             Step::Since(_) => self.pending.retain(|name| !step.has(name) || is_held(name)),
@@ -228,9 +232,9 @@ impl TypeSession {
             Step::Everything => self.pending.retain(|name| to.get(name).is_none()),
         }
         let shares_removals = !step.removals().any(is_held);
-        let own = step
-            .removals()
-            .filter(|name| !shares_removals && !is_held(name));
+        // Removals that are held for this client are not part of the response, so it cannot share the others.
+        let own = step.removals().filter(|name| !is_held(name));
+        let own = own.filter(|_| !shares_removals);
         let mut items: Items = own.cloned().map(Item::Removed).collect();
         let due = self.pending.take_names().0;
         let due = due.into_iter().filter(|name| !released.contains(name));
@@ -241,25 +245,19 @@ impl TypeSession {
         let due: Items = due.collect();
         items.extend(released.into_iter().map(Item::Removed));
         items.extend(due);
-        Plan {
-            base: Base::Step {
-                step,
-                shares_removals,
-            },
-            items,
-            version: to.version(),
-            kept: KeptCopies {
-                held: Vec::new(),
-                replaced,
-            },
-            assignments,
-            is_due: self.pending.answer,
-        }
+        let mut plan = ResponsePlan::of_items(items, to.version(), self.pending.answer);
+        plan.base = Base::Step {
+            step,
+            shares_removals,
+        };
+        plan.kept.replaced = replaced;
+        plan.assignments = assignments;
+        plan
     }
 
     /// Encodes a plan and records what it sends. Items without room become due again. `None` if the response would be
     /// empty and need not be sent.
-    fn send(&mut self, mut plan: Plan, head: &TypeSnapshot) -> Option<Draft> {
+    fn send(&mut self, mut plan: ResponsePlan, head: &TypeSnapshot) -> Option<Draft> {
         let (to, form) = (head.collection(), self.context.form);
         let mut response = ResponseBuilder::new(form.protocol);
         let unsent = encode::push_base(&mut response, head, form, &plan.base);
@@ -297,7 +295,12 @@ impl TypeSession {
     }
 
     /// S-54: assignments of the clusters that change with a plan, of whose base `sent` resources were sent.
-    fn changed_assignments(&self, plan: &Plan, sent: usize, to: &ResourceSet) -> Vec<Arc<str>> {
+    fn changed_assignments(
+        &self,
+        plan: &ResponsePlan,
+        sent: usize,
+        to: &ResourceSet,
+    ) -> Vec<Arc<str>> {
         let mut assignments = plan.assignments.clone();
         // On a new stream, after `Everything`, the client subscribes to the assignments anyway.
         if let Some(step @ Step::Since(_)) = plan.base.step() {
@@ -353,6 +356,8 @@ impl TypeSession {
         let to = cursor.sent.clone()?;
         let mut response = ResponseBuilder::new(self.context.form.protocol);
         let sent = unsent.resources_sent();
+        // A part is of the step that was planned, not of the current state: later changes follow as a step of their
+        // own.
         unsent.push_next(&mut response, head.collection());
         let step = unsent.step().clone();
         let is_last = unsent.is_finished();
@@ -381,7 +386,7 @@ impl TypeSession {
 
 // Clients that subscribe by name.
 impl TypeSession {
-    fn plan_names(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<Plan> {
+    fn plan_names(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<ResponsePlan> {
         self.note_changes(peers.head);
         let (client, pending) = (&mut self.client, &mut self.pending);
         let current = peers.head.collection();
@@ -406,6 +411,8 @@ impl TypeSession {
         if self.pending.is_all() {
             return;
         }
+        // A name that changed repeatedly is in the log repeatedly, so only as many entries as there are names are
+        // worth reading.
         if let Some(mut changed) = changed {
             for name in changed.by_ref().take(self.client.subscription().len()) {
                 if self.client.subscription().has_name(name) {
@@ -450,7 +457,7 @@ impl TypeSession {
 
     /// Delta, and SotW for types where a response need not be complete: the due names (S-7 … S-11, S-34). Names that
     /// wait, or whose removal is held, stay due.
-    fn plan_due(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Plan {
+    fn plan_due(&mut self, now: Instant, peers: &Peers<'_, Self>) -> ResponsePlan {
         let mut current = peers.head.collection().ascending();
         let (mut due, is_all) = self.pending.take_names();
         let len = if is_all {
@@ -479,7 +486,7 @@ impl TypeSession {
             .note_waiting(now, &self.context, waits, peers.head);
         // An answer that is due waits for the updates that it is about.
         let is_due = self.pending.answer && !waits;
-        Plan::of_items(items, peers.head.collection().version(), is_due)
+        ResponsePlan::of_items(items, peers.head.collection().version(), is_due)
     }
 
     /// Adds an item for the name at a place of the subscription, unless it is up to date or has to wait.
@@ -502,6 +509,8 @@ impl TypeSession {
                 return Planned::Done;
             }
             Verdict::Send(resource) => {
+                // xDS protocol, "Eventual consistency considerations": routes are not warmed, so their clusters come
+                // first (S-51).
                 if self.gate.lacks_dependency(resource, peers) {
                     return Planned::Waits;
                 }
@@ -543,7 +552,7 @@ impl TypeSession {
     }
 
     /// SotW, LDS and CDS: all subscribed names, as soon as there is news about one (S-6). Absence is removal.
-    fn plan_named_state(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<Plan> {
+    fn plan_named_state(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<ResponsePlan> {
         let to = peers.head.collection();
         let (mut is_due, mut missing) = (self.pending.answer, false);
         let (mut updates, mut held) = (Vec::new(), BTreeSet::new());
@@ -552,6 +561,8 @@ impl TypeSession {
                 continue;
             };
             let name = Arc::clone(named.name());
+            // xDS protocol, "Resource hints": an absent listener or cluster is deleted, so the response lists all
+            // names.
             match Verdict::of(named, to.get(&name)) {
                 Verdict::UpToDate => drop(self.client.release(&name)),
                 Verdict::Send(resource) => updates.push(resource),
@@ -580,7 +591,7 @@ impl TypeSession {
             return None;
         }
         let state = FullState::of_names(&self.client, to);
-        let mut plan = Plan::of_items(state.items, state.version, true);
+        let mut plan = ResponsePlan::of_items(state.items, state.version, true);
         plan.kept.held = state.held;
         plan.assignments = self.context.assignments(updates.into_iter());
         Some(plan)
@@ -617,6 +628,7 @@ impl TypeSession {
         if self.has_unsent_parts() {
             return None;
         }
+        // xDS protocol, "TTL": a heartbeat has the name and the TTL of the resource, and no content (S-49).
         let mut response = ResponseBuilder::new(self.context.form.protocol);
         for (ttl, rest) in self.heartbeats.take_due() {
             let HeartbeatRest { after, began } = rest.unwrap_or(HeartbeatRest {

@@ -130,6 +130,8 @@ impl Resumed {
         peers: &Peers<'_, T>,
     ) -> bool {
         let timers = self.first_answer.unwrap_or(ReconnectTimers::start(now));
+        // xDS protocol, "Resource hints": a SotW answer without a cluster deletes the client's copy, which its routes
+        // may use.
         let waits = missing
             && (waits_for_subscription(timers, peers)
                 || peers.unanswered_user().is_some() && !timers.to_answer.is_expired());
@@ -177,6 +179,7 @@ impl Resumed {
         let is_used = |name: &Arc<str>| {
             !timers.to_answer.is_expired() && user(context, name, peers).is_some()
         };
+        // S-52: a client subscribes to clusters first, and its routes are known only after it subscribed to them.
         let is_early = context.is_cluster() && waits_for_subscription(timers, peers);
         let (stay, mut due) = mem::take(&mut removals.names)
             .into_iter()

@@ -129,12 +129,15 @@ impl ClientState {
         let sent = left.sent.filter(|_| left.unsent.is_none());
         for named in self.subscription.iter_mut() {
             match (held.get(named.name()), &sent) {
+                // S-52: its removal was not sent yet, so the client still has the copy.
                 (Some(held), _) => named.set_sent(Some(&held.resource)),
+                // S-39: subscribed besides the wildcard, so it is sent although the cursor covers it.
                 _ if owed.contains(named.name()) => named.ask_again(),
                 (None, Some(sent)) => named.set_sent(sent.get(named.name())),
                 (None, None) => {}
             }
             match (self.nacked.get(named.name()), &left.acked) {
+                // A46: after a NACK the client uses its earlier copy.
                 (Some(nacked), _) => named.set_acked(nacked.in_use.resource()),
                 (None, Some(acked)) => named.set_acked(acked.get(named.name())),
                 // It accepted nothing through the wildcard: it has what it accepted by name before.
@@ -233,6 +236,7 @@ impl ClientState {
                 (sent.map(version), acked.map(version))
             }
         };
+        // A46: a NACKed resource is not in use; the client keeps the copy that it accepted before.
         match self.nacked.get(name) {
             Some(nacked) => (sent, nacked.in_use.resource().map(version)),
             None => (sent, acked),
@@ -508,6 +512,7 @@ impl ClientState {
     ) {
         self.nacked.retain(|name, nacked| {
             let current = to.get(name);
+            // S-17, S-46: while the same content is served, it is known as NACKed and is not sent again.
             let outlives = if context.is_delta() {
                 !(is_everything && nacked.superseded) && nacked.is_of(current)
             } else {
