@@ -141,7 +141,7 @@ impl TypeSession {
         let equal = matches!(step, Step::Everything) && reported.is_some_and(|r| version == *r);
         // The version is a hash of all content, so equal versions mean equal content (S-24). Resources that have a
         // TTL must be confirmed, which over SotW needs the full state (S-49).
-        if !equal || self.context.form.ttl && to.is_mortal() {
+        if !equal || self.context.form.ttl && to.has_ttl() {
             return false;
         }
         self.resumed.forget_versions();
