@@ -82,6 +82,7 @@ impl ClientStatusDiscoveryService for Csds {
         requests: Request<Streaming<ClientStatusRequest>>,
     ) -> Result<Response<Self::StreamClientStatusStream>, Status> {
         let service = Arc::new(self.clone());
+        // gRFC A40: each request on the stream gets one response, and the stream stays open (C-122).
         let responses = requests.into_inner().then(move |request| {
             let service = Arc::clone(&service);
             async move { service.response(&request?).await }
@@ -107,14 +108,14 @@ fn entry(resource: &ResourceStatus, with_contents: bool) -> GenericXdsConfig {
         last_updated: Some(Timestamp::default()),
         ..GenericXdsConfig::default()
     };
-    if let Some(held) = &resource.held {
-        entry.version_info = held.version.to_string();
-        entry.last_updated = Some(timestamp(resource.wall_clock(held.updated)));
+    if let Some(cached) = &resource.cached {
+        entry.version_info = cached.version.to_string();
+        entry.last_updated = Some(timestamp(resource.wall_clock(cached.updated)));
         // The bytes are unchanged, with unknown fields (C-124) and the type URL of the response (C-61).
-        let type_url = resource_type.type_url_on(held.api);
+        let type_url = resource_type.type_url_on(cached.api);
         entry.xds_config = with_contents.then(|| Any {
             type_url: type_url.to_owned(),
-            value: held.resource.value().to_vec(),
+            value: cached.resource.value().to_vec(),
         });
     }
     if let Some(attempt) = &resource.attempt {

@@ -79,6 +79,7 @@ impl ClientPool {
     #[must_use]
     pub fn client(&self, target: &str) -> XdsClient {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        // gRFC A71: one client per target; weak references, so that the last user ends it (C-146).
         let shared = clients.get(target).and_then(Weak::upgrade);
         // A client stops with the runtime that it was created in; then the target needs a new one.
         if let Some(shared) = shared.filter(|shared| shared.is_alive()) {

@@ -67,6 +67,7 @@ impl ConfigWatch {
                 self.handle_event(event);
             }
             self.update_watches();
+            // gRFC A74: only complete configurations are returned, never one with missing resources.
             if let Some(resolution) = self.resolver.poll_config() {
                 return resolution.map_err(|error| self.with_node(error));
             }

@@ -88,6 +88,7 @@ impl Target {
         let Some(authority) = &self.authority else {
             return Ok(fill(&bootstrap.listener_template, &self.service));
         };
+        // gRFC A47: the default servers are not asked instead (C-38).
         let Some(known) = bootstrap.authorities.get(authority) else {
             return Err(TargetError::UnknownAuthority {
                 target: self.to_string(),

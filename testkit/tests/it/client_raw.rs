@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_client::{
-    Bootstrap, ClientPool, Options, RawResource, RawWatchAll, Update, WatchErrorReason, XdsClient,
+    Bootstrap, ClientPool, Options, Protocol, RawResource, RawWatchAll, Update, WatchErrorReason,
+    XdsClient,
 };
 use oxds_testkit::resources::cluster;
 use oxds_testkit::{ControlPlane, SOON};
@@ -13,6 +14,8 @@ use oxds_types::ResourceType;
 use oxds_types::discovery::{self, Any, Resource as Wrapper};
 use prost::Message as _;
 use tokio::time::timeout;
+
+use crate::support;
 
 fn client(server: &ControlPlane) -> XdsClient {
     let bootstrap = Bootstrap::builder(server.address().to_string()).build();
@@ -102,4 +105,33 @@ async fn raw_watch_all_loses_no_update_when_next_is_dropped() {
         vec![with_ttl("a", "1", None).0],
     );
     assert_eq!(&*resource(&mut watch).await.0, "a");
+}
+
+/// Given delta from a real server / each resource has its own version; a change brings the changed resource alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn raw_watch_all_over_delta_gets_resource_versions() {
+    let cluster = |name: &str, service: &str| {
+        format!(
+            "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: {name}
+  type: EDS
+  eds_cluster_config: {{eds_config: {{ads: {{}}}}, service_name: {service}}}
+"
+        )
+    };
+    let server = support::ControlPlane::start(&(cluster("a", "one") + &cluster("b", "one")));
+    let bootstrap = Bootstrap::builder(server.address().to_string()).build();
+    let options = Options {
+        protocol: Protocol::Delta,
+        ..Options::default()
+    };
+    let client = ClientPool::with_options(bootstrap.unwrap(), options).client("raw");
+    let mut watch = client.watch_all_raw(ResourceType::CLUSTER, "*");
+    let before: BTreeMap<_, _> = [resource(&mut watch).await, resource(&mut watch).await].into();
+    assert_ne!(before["a"].version(), before["b"].version());
+    server.write(&(cluster("a", "two") + &cluster("b", "one")));
+    let (name, a) = resource(&mut watch).await;
+    assert_eq!(&*name, "a");
+    assert_ne!(a.version(), before["a"].version());
+    assert_ne!(a.value(), before["a"].value());
 }

@@ -44,7 +44,9 @@ pub(crate) async fn acknowledged(
 }
 
 pub(crate) async fn next<T: Typed>(watch: &mut Watch<T>) -> Update<Arc<T>> {
-    let update = timeout(SOON, watch.next()).await.expect("an update before the deadline");
+    let update = timeout(SOON, watch.next())
+        .await
+        .expect("an update before the deadline");
     update.expect("the client lives")
 }
 

@@ -159,7 +159,10 @@ async fn c268_failed_poll_changes_nothing_and_repeats_after_delay() {
         fail(polled);
         let ambient_error = ambient(&mut watch, reason).await.to_string();
         assert!(ambient_error.contains(text), "{ambient_error}");
-        assert!(ambient_error.contains("/v3/discovery:clusters"), "{ambient_error}");
+        assert!(
+            ambient_error.contains("/v3/discovery:clusters"),
+            "{ambient_error}"
+        );
         let polled = plane.next_poll().await.unwrap();
         let passed = failed.elapsed();
         assert!(passed >= DELAY.mul_f64(0.8), "{passed:?}");

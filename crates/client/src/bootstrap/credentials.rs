@@ -19,6 +19,7 @@ pub(super) fn channel(
         if let Some(made) = types.channel(&name, config.present()) {
             return made.map_err(|reason| config.fault(&reason));
         }
+        // gRFC A27: an unknown type is skipped; a later entry may be supported (C-11).
         found.push(name);
     }
     let known = types.names();

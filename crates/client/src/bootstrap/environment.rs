@@ -39,8 +39,10 @@ impl Switches {
             variable(&name).is_some_and(|value| value.eq_ignore_ascii_case(expected))
         };
         Self {
+            // On by default in gRPC today: these variables only turn a feature off.
             fallback: !equals("FALLBACK", "false"),
             federation: !equals("FEDERATION", "false"),
+            // Experimental in gRPC: off unless turned on.
             endpoint_fallback: equals("ENDPOINT_FALLBACK", "true"),
             allowed_grpc_services: equals("EXT_PROC_ON_CLIENT", "true")
                 || equals("EXT_AUTHZ_ON_CLIENT", "true"),

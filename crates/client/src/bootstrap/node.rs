@@ -44,6 +44,7 @@ pub(super) fn read(at: &JsonField<'_>) -> Result<Node, FieldError> {
         cluster: at.text_or_empty("cluster")?,
         locality,
         metadata,
+        // gRFC A27: user agent and client features are the library's, whatever the file contains (C-24).
         ..anonymous()
     })
 }

@@ -62,6 +62,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn bootstrap(&self, at: &JsonField<'_>) -> Result<Bootstrap, FieldError> {
         at.object()?;
+        // gRFC A27: top-level servers are required, even if every authority has its own (C-8).
         let servers = match at.optional("xds_servers") {
             Some(servers) => self.servers(&servers)?,
             None => return Err(at.field("xds_servers").fault("must be set")),
@@ -86,6 +87,7 @@ impl Reader<'_> {
                     node::read(&at)
                 },
             )?,
+            // gRFC A47: the default template is the service itself (C-31).
             listener_template: listener_template.unwrap_or_else(|| "%s".to_owned()),
             server_listener_template: at.text("server_listener_resource_name_template")?,
             names,
@@ -109,6 +111,7 @@ impl Reader<'_> {
 
     fn server(&self, at: &JsonField<'_>) -> Result<Server, FieldError> {
         at.object()?;
+        // gRFC A27: an entry without `server_uri`, or with an empty one, is invalid (C-9).
         let uri_at = at.field("server_uri");
         let uri = at.text("server_uri")?.unwrap_or_default();
         if uri.is_empty() {
@@ -171,6 +174,7 @@ impl Reader<'_> {
         at: &JsonField<'_>,
     ) -> Result<BTreeMap<String, AllowedGrpcService>, FieldError> {
         let services = at.optional("allowed_grpc_services");
+        // gRFC A102: without a filter that needs it, this is an unknown field (C-36).
         let Some(at) = services.filter(|_| self.switches.allowed_grpc_services) else {
             return Ok(BTreeMap::new());
         };
@@ -198,6 +202,7 @@ fn certificate_providers(
             None | Some("") => return Err(at.field("plugin_name").fault("must be set")),
             Some("file_watcher") => {
                 let config = at.field("config");
+                // gRFC A29: an invalid config of a known plugin makes the whole bootstrap invalid (C-26, C-27).
                 let files = CertificateFiles::parse_watcher(config.present());
                 providers.insert(name, files.map_err(|reason| config.fault(&reason))?);
             }
@@ -211,6 +216,7 @@ fn certificate_providers(
 fn features(at: &JsonField<'_>) -> Result<Features, FieldError> {
     let mut features = Features::default();
     for item in at.items()? {
+        // gRFC A30: the list may contain any JSON value, so unknown values and types are not errors.
         match item.value.and_then(Value::as_str) {
             Some("xds_v3") => features.xds_v3 = true,
             Some("ignore_resource_deletion") => features.ignore_resource_deletion = true,

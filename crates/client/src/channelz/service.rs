@@ -166,6 +166,7 @@ fn page<T, M>(
     convert: impl Fn(&T) -> M,
 ) -> Result<(Vec<M>, bool), Status> {
     let most = match usize::try_from(max_results) {
+        // channelz.proto: 0 lets the server choose the page size.
         Ok(0) => DEFAULT_PAGE_SIZE,
         Ok(most) => most,
         Err(_) => return Err(Status::invalid_argument("max_results must not be negative")),

@@ -39,6 +39,7 @@ pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> ClientPlan {
     let mut servers: Vec<(Server, ads::ServerId)> = Vec::new();
     let mut authority = |config: &mut ads::ClientConfig, list: &[Server]| {
         let ids = list.iter().map(|server| {
+            // gRFC A47: authorities with an identical server definition share its stream (C-46).
             let known = servers.iter().find(|(known, _)| known == server);
             known.map(|(_, id)| *id).unwrap_or_else(|| {
                 let peer = Peer::ads(server.clone(), options.protocol);
@@ -54,11 +55,13 @@ pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> ClientPlan {
     let mut by_name = BTreeMap::new();
     for (name, own) in &bootstrap.authorities {
         // gRFC A71: each authority falls back independently, even if the servers are the same (C-161).
+        // gRFC A47: an authority without servers uses the top-level ones (C-29).
         let list = match own.servers.is_empty() {
             true => &bootstrap.servers,
             false => &own.servers,
         };
         let id = authority(&mut config, list);
+        // gRFC A95: unreachability alone triggers fallback, even with everything cached (C-36).
         if own.fallback_on_reachability_only {
             config.fall_back_on_reachability_only(id);
         }
@@ -167,6 +170,7 @@ impl Authorities {
         let Some(by_name) = &self.by_name else {
             return Ok((top_level()?, canonical()));
         };
+        // gRFC A47: an unknown authority fails this watch only; other servers are not asked instead (C-44, C-45).
         let Some(authority) = by_name.get(&parsed.authority) else {
             let known: Vec<_> = by_name.keys().collect();
             let what = format!(

@@ -97,6 +97,7 @@ impl ClientShared {
         if source.specifier == SourceSpecifier::Ads {
             return Ok(Arc::clone(self));
         }
+        // Sources other than ADS have one stream, poll or file per type, so the type is part of the key (C-272).
         let of_type = (!source.is_aggregated()).then(|| resource_type.clone());
         let key = (source.clone(), of_type);
         let mut sources = self.lock_sources();

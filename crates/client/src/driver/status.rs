@@ -13,7 +13,7 @@ pub(crate) struct ResourceStatus {
     pub(crate) resource_type: ResourceType,
     pub(crate) name: Arc<str>,
     pub(crate) state: CacheState,
-    pub(crate) held: Option<CachedResource>,
+    pub(crate) cached: Option<CachedResource>,
     pub(crate) error: Option<WatchError>,
     /// The last update, if it was rejected or was an error.
     pub(crate) attempt: Option<FailedUpdate>,
@@ -38,7 +38,7 @@ pub(super) fn dump(machine: &Client, now: Instant) -> Vec<ResourceStatus> {
             resource_type: resource_type.clone(),
             name: Arc::clone(name),
             state: cached.state,
-            held: cached.held.cloned(),
+            cached: cached.held.cloned(),
             error: cached.error.cloned(),
             attempt: cached.attempt.cloned(),
             taken,

@@ -120,6 +120,7 @@ impl ClientDriver {
             watcher,
         } = entry;
         let is_collection = selects_many(&name);
+        // gRFC A88: a new watcher of a cached resource gets it at once, without the network (C-107).
         for event in self.machine.watch(authority, &resource_type, &name) {
             let is_member = is_collection && subject(&event).1 != &name;
             let Some(event) = self.watch_event(event) else {
@@ -187,11 +188,13 @@ impl ClientDriver {
                 let updates = self.machine.handle_delta_response(now, id, response);
                 telemetry.updates(id, updates.as_ref());
             }
+            // HTTP 304: the poll counts as an answer, but nothing changes (C-267).
             SourceEvent::Unchanged => self.machine.handle_unchanged(id),
             SourceEvent::PollFailed(cause) => {
                 telemetry.poll_failed(id, &cause);
                 self.machine.handle_unanswered(id, &cause);
             }
+            // An invalid file or answer is rejected like a response; the last valid content stays (C-264, C-268).
             SourceEvent::Invalid(reason) => {
                 let updates = self.machine.handle_unreadable(now, id, &reason);
                 telemetry.updates(id, updates.as_ref());
@@ -247,6 +250,7 @@ impl ClientDriver {
             queues.push(&watcher.queue);
         }
         if self.collection_watchers > 0 && !selects_many(&name) {
+            // xRFC TP1: an xdstp resource belongs to one collection; every resource belongs to `*`.
             let collections = collection_of(&name).into_iter();
             for collection in collections.chain([WILDCARD.to_owned()]) {
                 let watchers = self
@@ -301,6 +305,7 @@ impl ClientDriver {
 impl Connection {
     /// Waits for the next event, after the watchers have read the updates of the last one. Cancel-safe.
     async fn next(&mut self) -> SourceEvent {
+        // ADS flow control, as in grpc-go: the ACK is already sent; only the next read waits (C-87).
         self.flow_control.ready().await;
         self.feed.next().await
     }

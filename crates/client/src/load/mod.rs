@@ -121,12 +121,14 @@ impl LoadReporter {
     /// After fallback, another server delivers the cluster, and gets its load reports from then on (C-144).
     #[must_use]
     pub fn of(&self, cluster: &Cluster) -> Option<ClusterLoad> {
+        // gRFC A27: `lrs_server: {self: {}}` means the control plane that delivered the cluster (C-144).
         let Some(LrsServer::Sender(server)) = cluster.lrs_server else {
             return None;
         };
         let (name, service) = (&cluster.name, &cluster.eds_service_name);
         let key = ClusterKey::new(Arc::clone(name), Arc::clone(service));
         let metrics = match self.listed_metrics {
+            // gRFC A85: the metrics that the cluster lists; before it, gRFC A64: every named metric (C-143).
             true => cluster.lrs_metrics.clone(),
             false => MetricSelection::every_named(),
         };
@@ -225,6 +227,7 @@ impl Call {
     /// Ends the RPC with its trailers, or its headers if the response has no trailers. It has succeeded if their `grpc-status`
     /// is 0. An ORCA report in them is recorded if the cluster selects metrics.
     pub fn end(mut self, last: &HeaderMap) {
+        // gRPC over HTTP/2: a response without `grpc-status` has failed.
         self.succeeded = last.get("grpc-status").is_some_and(|status| status == "0");
         if self.wants_metrics()
             && let Some(report) = trailer::orca(last)

@@ -124,6 +124,7 @@ impl ServerReporter {
             }
             LoadStreamEvent::Closed(cause) => {
                 tracing::info!(target: "oxds::lrs", server = %self.server.uri, %cause, "stream closed");
+                // gRFC A27: RPCs are unaffected; the stream is retried with backoff, as ADS (C-141).
                 state.machine.handle_closed(now, random());
             }
         }

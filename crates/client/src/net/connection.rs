@@ -87,12 +87,14 @@ impl Service<Request<Body>> for ServerConnection {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let mut sender = self.sender.clone();
+        // The usual case needs no future of its own around the call credentials.
         if self.call_auth.is_empty() {
             return Box::pin(async move { Ok(sender.send_request(request).await?) });
         }
         let call_auth = self.call_auth.clone();
         Box::pin(async move {
             let added = call_auth.add_to(request.headers_mut()).await;
+            // gRFC A97: without its credentials, the call ends with their status and is not sent (C-34).
             added.map_err(Status::from)?;
             Ok(sender.send_request(request).await?)
         })

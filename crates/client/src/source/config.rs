@@ -50,6 +50,7 @@ impl Source {
         config: &ApiConfigSource,
         clusters: &Clusters,
     ) -> Result<Self, SourceError> {
+        // ADS is one stream for all types; a REST poll is for one (C-270).
         if config.api_type() == ApiType::Rest {
             let field = "ads_config.api_type".to_owned();
             return Err(SourceError::AdsOverRest { field });
@@ -82,6 +83,7 @@ fn read_path(config: &PathConfigSource) -> Result<File, SourceError> {
 }
 
 fn read_api(config: &ApiConfigSource, clusters: &Clusters) -> Result<Source, SourceError> {
+    // config_source.proto, `ApiType`: the type selects transport, variant and aggregation at once (C-271).
     let (protocol, aggregated) = match config.api_type() {
         ApiType::Rest => return read_rest(config, clusters).map(Source::from),
         ApiType::Grpc => (Protocol::Sotw, false),

@@ -77,6 +77,7 @@ impl ResourceMetrics {
             Some(connected) => recorder.set(&metrics::CONNECTED, &labels, connected.into()),
             None => recorder.end(&metrics::CONNECTED, &labels),
         }
+        // gRFC A78: counts transitions from healthy to unhealthy, not failed attempts.
         if connected == Some(false) {
             recorder.add(&metrics::SERVER_FAILURE, &labels, 1);
         }

@@ -237,6 +237,7 @@ impl Telemetry {
             }
             let uri = &*server.uri;
             match now {
+                // gRFC A57, A78: unreachable means that the stream ended before a response, or could not connect.
                 Some(false) => {
                     tracing::warn!(target: "oxds::ads", server = uri, "server unreachable");
                 }

@@ -21,13 +21,13 @@ impl RawResource {
     /// Joins a resource with what the cache knows about it.
     pub(crate) fn new(
         resource: ParsedResource,
-        held: Option<&CachedResource>,
+        cached: Option<&CachedResource>,
         ttl: Option<Duration>,
     ) -> Self {
         Self {
             resource,
-            version: held.map_or_else(|| VersionText::from(""), |held| held.version.clone()),
-            api: held.map_or(ApiVersion::V3, |held| held.api),
+            version: cached.map_or_else(|| VersionText::from(""), |cached| cached.version.clone()),
+            api: cached.map_or(ApiVersion::V3, |cached| cached.api),
             ttl,
         }
     }

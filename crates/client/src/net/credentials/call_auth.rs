@@ -36,6 +36,7 @@ impl CallAuth {
     pub(crate) async fn add_to(&self, headers: &mut HeaderMap) -> Result<(), CallError> {
         for credentials in &*self.0 {
             for (name, value) in &credentials.headers().await? {
+                // Appended, not replaced: several call credentials may set the same header.
                 headers.append(name, value.clone());
             }
         }

@@ -64,6 +64,7 @@ impl CertificateFiles {
         let certificate = path(fields, "certificate_file")?;
         let identity = match (certificate, path(fields, "private_key_file")?) {
             (Some(certificate), Some(key)) => Some(IdentityFiles { certificate, key }),
+            // gRFC A65: certificate and key must be set together (C-17).
             (None, None) => None,
             (Some(_), None) => {
                 return Err("private_key_file: must be set, as certificate_file is".to_owned());
@@ -95,6 +96,7 @@ impl CertificateFiles {
     /// Parses the `config` of a `file_watcher` provider, which must name at least one file (gRFC A29).
     pub(crate) fn parse_watcher(config: Option<&Value>) -> Result<Self, String> {
         let files = Self::parse(config)?;
+        // gRFC A29: a provider without any file provides nothing (C-27).
         if files.identity.is_none() && files.trust == Trust::System {
             return Err(
                 "must have certificate_file, ca_certificate_file or spiffe_trust_bundle_map_file"

@@ -98,6 +98,7 @@ fn parse(bytes: &[u8]) -> Parsed {
     let Some((header, rest)) = bytes.split_at_checked(FRAME_HEADER) else {
         return Parsed::Incomplete;
     };
+    // RFC 9113 §3.4: the server's first frame must be SETTINGS.
     if header[3] != SETTINGS_FRAME {
         return Parsed::Other;
     }
@@ -109,6 +110,7 @@ fn parse(bytes: &[u8]) -> Parsed {
         .chunks_exact(6)
         .filter(|entry| u16::from_be_bytes([entry[0], entry[1]]) == SETTINGS_MAX_CONCURRENT_STREAMS)
         .map(|entry| u32::from_be_bytes([entry[2], entry[3], entry[4], entry[5]]))
+        // RFC 9113 §6.5: the last value of a repeated setting counts.
         .next_back();
     Parsed::Settings(Settings {
         max_concurrent_streams,

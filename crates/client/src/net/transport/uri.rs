@@ -63,6 +63,7 @@ impl ServerUri {
     fn unix(path: &str) -> Result<Self, String> {
         let path = match path.strip_prefix("//") {
             Some(absolute) if absolute.starts_with('/') => absolute,
+            // gRPC name resolution: `unix://` requires an absolute path, `unix:` does not.
             Some(_) => return Err("a unix:// path must be absolute, with three slashes".to_owned()),
             None => path,
         };

@@ -96,6 +96,7 @@ impl FileFeed {
                         self.response = Some(response);
                         self.due = true;
                     }
+                    // The last valid content stays in `response` and in use (C-264).
                     Ok(Err(reason)) => return SourceEvent::Invalid(reason),
                     Err(error) => return SourceEvent::Invalid(error.to_string()),
                 }

@@ -87,6 +87,7 @@ impl DiscoveryStream {
                 Self::Connecting(connecting) => match connecting.await {
                     Ok(connection) => {
                         let addresses = connection.addresses().clone();
+                        // The request stream is fed independently of the response, whose headers may come late (C-64).
                         *self = call(connection, peer, options);
                         // Requests may be written now. Some servers send headers only with the first response (C-64).
                         return SourceEvent::Opened(Some(addresses));

@@ -72,6 +72,7 @@ impl RestFeed {
             let Some(poll) = &mut self.poll else {
                 return std::future::pending().await;
             };
+            // At most one poll is in progress per type (C-269).
             if let Some(request) = poll.poll_transmit(now) {
                 // A poll in progress is dropped, with its connection: its request is outdated.
                 let (peer, call_auth) = (self.peer.clone(), self.call_auth.clone());

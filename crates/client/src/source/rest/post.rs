@@ -54,6 +54,7 @@ async fn exchange(
         let response = sender.send_request(request).await;
         let response = response.map_err(|error| with_cause(&error))?;
         let status = response.status();
+        // RFC 9110 §15.4.5: 304 means that the version in the request is current (C-267).
         if status == StatusCode::NOT_MODIFIED {
             return Ok(PollOutcome::Unchanged);
         }
@@ -91,6 +92,7 @@ fn http_request(
 }
 
 fn answer(status: StatusCode, body: &[u8]) -> PollOutcome {
+    // The last valid answer stays in use, and the next poll follows after the delay (C-268).
     if status != StatusCode::OK {
         let quoted = String::from_utf8_lossy(&body[..body.len().min(QUOTED_BYTES)]);
         return PollOutcome::Failed(format!("HTTP {status}: {}", quoted.trim()));

@@ -45,10 +45,12 @@ pub(super) fn parse(text: &str) -> Result<Token, &'static str> {
     let expires = Duration::try_from_secs_f64(claims.exp)
         .ok()
         .and_then(|exp| SystemTime::UNIX_EPOCH.checked_add(exp))
+        // gRFC A97: a token counts as expired 30 s before its `exp`.
         .and_then(|at| at.checked_sub(MARGIN))
         .ok_or("is invalid: its expiry time (exp) is out of range")?;
     let mut header = HeaderValue::try_from(format!("Bearer {text}"))
         .map_err(|_| "is not a JWT: it has characters that a header must not contain")?;
+    // Keeps the token out of debug output and of the HPACK table.
     header.set_sensitive(true);
     Ok(Token { header, expires })
 }

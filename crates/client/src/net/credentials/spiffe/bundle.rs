@@ -80,12 +80,14 @@ impl Key {
     fn authority(&self) -> Result<Option<CertificateDer<'static>>, String> {
         match self.usage.as_str() {
             "x509-svid" => {}
+            // SPIFFE Trust Domain and Bundle: `use` tells X.509 authorities from JWT signing keys.
             "jwt-svid" => return Ok(None),
             other => return Err(format!("use: is {other:?}, expected x509-svid")),
         }
         if !["EC", "RSA"].contains(&self.kty.as_str()) {
             return Err(format!("kty: is {:?}, expected EC or RSA", self.kty));
         }
+        // SPIFFE X509-SVID: `x5c` has exactly one certificate, the authority itself.
         let [certificate] = self.x5c.as_slice() else {
             return Err(format!(
                 "x5c: has {} certificates, expected one",

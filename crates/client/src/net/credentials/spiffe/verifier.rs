@@ -49,6 +49,7 @@ fn trust_domain(certificate: &CertificateDer<'_>) -> Result<String, Error> {
     let certificate = webpki::EndEntityCert::try_from(certificate)
         .map_err(|_| Error::from(CertificateError::BadEncoding))?;
     let uris: Vec<_> = certificate.valid_uri_names().collect();
+    // SPIFFE X509-SVID: a certificate has exactly one URI name, its SPIFFE ID.
     let [id] = uris[..] else {
         return Err(SpiffeError::Names(uris.len()).into());
     };
@@ -69,6 +70,7 @@ impl ServerCertVerifier for SpiffeVerifier {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let domain = trust_domain(end_entity)?;
+        // gRFC A87: only the authorities of the certificate's own trust domain can verify it (C-258).
         let roots = self.bundles.roots(&domain);
         let roots = roots.ok_or(SpiffeError::Domain(domain))?;
         verify_server_cert_signed_by_trust_anchor(

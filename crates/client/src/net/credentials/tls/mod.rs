@@ -56,6 +56,7 @@ impl TlsCredentials {
             if now.duration_since(loaded.checked) >= self.files.refresh_interval {
                 loaded.checked = now;
                 let settings = Arc::clone(&loaded.settings);
+                // gRFC A65: reloaded files apply to new connections; an error keeps the last valid ones (C-18).
                 match blocking(move || settings.refresh()).await? {
                     Ok(true) => {
                         tracing::info!(target: "oxds::credentials", "certificates reloaded")
