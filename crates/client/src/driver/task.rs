@@ -25,7 +25,7 @@ use crate::watch::{RawResource, WatchEvent, WatcherQueue};
 /// The task of a client.
 pub(super) struct ClientDriver {
     machine: Client,
-    /// By the index of their [`ServerId`].
+    /// One per server, in order of [`ServerId::index`].
     connections: Vec<Connection>,
     commands: mpsc::UnboundedReceiver<Command>,
     watchers: HashMap<(ResourceType, Arc<str>), Vec<Watcher>>,

@@ -53,7 +53,7 @@ impl ServerReporter {
         })
     }
 
-    /// Starts to report a cluster, and the task if it is not running.
+    /// Starts reporting a cluster, and the task if it is not running.
     pub(super) fn enter(self: &Arc<Self>, key: &ClusterKey) -> Arc<ClusterLoad> {
         let mut state = self.lock();
         let load = state.machine.enter(self.now(), key);
@@ -66,7 +66,7 @@ impl ServerReporter {
         load
     }
 
-    /// Stops to report a cluster, after its last counts are sent.
+    /// Stops reporting a cluster, after its last counts are sent.
     pub(super) fn leave(&self, key: &ClusterKey) {
         self.lock().machine.leave(self.now(), key);
         self.changed.notify_one();

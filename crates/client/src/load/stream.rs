@@ -56,7 +56,7 @@ impl LoadStream {
         Self::default()
     }
 
-    /// Starts to connect. Must be called in a tokio runtime.
+    /// Starts connecting to the server. Must be called in a tokio runtime.
     pub(super) fn open(server: &Server, options: &Options) -> Self {
         let (requests, queue) = mpsc::unbounded_channel();
         let (sender, events) = mpsc::channel(1);

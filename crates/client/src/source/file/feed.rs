@@ -66,7 +66,8 @@ impl FileFeed {
         self.opened = true;
     }
 
-    /// Takes a request. Changed names are answered at once from the last content; an ACK repeats the old names and is not.
+    /// Takes a request. Changed names are answered at once from the last content. An ACK repeats the old names, and gets
+    /// no answer.
     pub(in crate::source) fn request(&mut self, names: Vec<String>) {
         if self.names != names {
             self.names = names;

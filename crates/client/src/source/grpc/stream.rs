@@ -45,7 +45,7 @@ pub(in crate::source) enum Responses {
 }
 
 impl DiscoveryStream {
-    /// Starts to connect.
+    /// Starts connecting to the server.
     pub(in crate::source) fn open(peer: &GrpcPeer, options: &Options) -> Self {
         let (server, keepalive) = (peer.server.clone(), options.keepalive);
         Self::Connecting(Box::pin(async move {
@@ -87,7 +87,6 @@ impl DiscoveryStream {
                 Self::Connecting(connecting) => match connecting.await {
                     Ok(connection) => {
                         let addresses = connection.addresses().clone();
-                        // The request stream is fed independently of the response, whose headers may come late (C-64).
                         *self = call(connection, peer, options);
                         // Requests may be written now. Some servers send headers only with the first response (C-64).
                         return SourceEvent::Opened(Some(addresses));

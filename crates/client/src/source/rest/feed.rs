@@ -44,7 +44,7 @@ impl RestFeed {
         }
     }
 
-    /// Starts to poll.
+    /// Starts polling; the first request sends the first poll.
     pub(in crate::source) fn open(&mut self) {
         self.poll = Some(RestPoller::new(self.peer.pace, self.node.clone()));
         self.opened = true;
