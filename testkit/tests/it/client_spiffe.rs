@@ -41,15 +41,15 @@ async fn c258_server_without_known_spiffe_id_is_rejected() {
     let (files, prod) = (Files::new(), authority());
     let map = files.write("map.json", &bundle_map(&[("prod.example", &prod)]));
     let cases: [(&[&str], &str); 4] = [
-        (&["127.0.0.1"], "0 URIs"),
+        (&["127.0.0.1"], "0 URI names"),
         (
             &["spiffe://prod.example/a", "spiffe://prod.example/b"],
-            "2 URIs",
+            "2 URI names",
         ),
-        (&["https://prod.example/a"], "another scheme than spiffe"),
+        (&["https://prod.example/a"], "a scheme other than spiffe"),
         (
             &["spiffe://else.example/a"],
-            "no trust domain \"else.example\"",
+            "trust domain \"else.example\" is not in the bundle map",
         ),
     ];
     for (names, reason) in cases {

@@ -56,7 +56,7 @@ async fn c271_each_type_has_its_service() {
     let error = sotw.unwrap_err().to_string();
     assert_eq!(
         error,
-        "vhds has no service of its own over gRPC with full states"
+        "vhds has no service of its own over gRPC (SotW)"
     );
     let delta = grpc(&server).delta().into();
     let _watch = client
@@ -193,7 +193,7 @@ async fn client_without_servers_uses_sources_only() {
     let told = error(&mut watch, WatchErrorReason::Unreachable)
         .await
         .to_string();
-    assert!(told.contains("names no server"), "{told}");
+    assert!(told.contains("the bootstrap has no server"), "{told}");
     let (server, client) = crate::scripted::start().await;
     let _watch = client.watch_from::<Cluster>(&Source::ads(), "c").unwrap();
     let _same = client.watch::<Cluster>("c");
