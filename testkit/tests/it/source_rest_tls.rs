@@ -84,7 +84,7 @@ async fn c16_c17_c266_our_server_is_polled_over_tls() {
         ),
         (
             plaintext.into(),
-            "HTTP 403 Forbidden: clients are told apart",
+            "HTTP 403 Forbidden: client certificate required",
         ),
     ] {
         let mut watch = client.watch_from::<Cluster>(&source, "c").unwrap();
