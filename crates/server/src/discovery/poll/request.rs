@@ -7,7 +7,8 @@ use oxds_core::time::Instant;
 use oxds_types::discovery::{DiscoveryRequest, Node, Status};
 use oxds_types::{ApiVersion, ResourceType};
 
-use crate::discovery::clients::{PollKind, PollSubscription};
+use crate::cache::View;
+use crate::discovery::clients::{ClientPoll, PollKind, PollSubscription};
 
 /// A checked request of a client without a stream.
 #[derive(Debug, Clone)]
@@ -63,5 +64,15 @@ impl FetchRequest {
             version: version_info,
             error: error_detail,
         })
+    }
+
+    /// Returns the poll as the registry of poll clients sees it.
+    pub(super) fn of_client<'a>(&'a self, view: &'a Arc<View>) -> ClientPoll<'a> {
+        ClientPoll {
+            kind: self.kind,
+            node: self.node.as_ref(),
+            subscription: &self.subscription,
+            view,
+        }
     }
 }

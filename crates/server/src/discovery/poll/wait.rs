@@ -10,6 +10,7 @@ use oxds_types::discovery::DiscoveryResponse;
 use super::answer::Answer;
 use super::request::FetchRequest;
 use crate::cache::View;
+use crate::discovery::clients::ClientPoll;
 use crate::discovery::context::Context;
 use crate::discovery::error::CallError;
 
@@ -30,15 +31,11 @@ pub(super) async fn poll(
     hold: Duration,
 ) -> Result<Polled, CallError> {
     let view = view(context, request);
-    handle_request(context, request, &view);
-    answer(
-        context,
-        request,
-        &view,
-        |answer| *answer.version.as_str() != *request.version,
-        hold,
-    )
-    .await
+    handle_request(context, request, request.of_client(&view));
+    // xDS protocol, "REST-JSON polling subscriptions": the nonce is optional, so only the version tells whether the client
+    // has this answer (S-56).
+    let is_new = |answer: &Answer| *answer.version.as_str() != *request.version;
+    answer(context, request, &view, is_new, hold).await
 }
 
 /// Returns the current answer, even if the client has it. Waits up to `hold` for the first configuration.
@@ -58,17 +55,14 @@ fn view(context: &Context, request: &FetchRequest) -> Arc<View> {
     }
 }
 
-/// Passes the ACK or NACK of the last response on: to the metrics, and to the rollback.
-fn handle_request(context: &Context, request: &FetchRequest, view: &Arc<View>) {
+/// Passes the ACK or NACK of the last response to the metrics and to the rollback.
+fn handle_request(context: &Context, request: &FetchRequest, poll: ClientPoll<'_>) {
     let now = context.server.clock.now();
-    let handled = context.clients.polls.handle_request(
-        now,
-        (request.kind, request.node.as_ref()),
-        &request.subscription,
-        (&request.version, request.error.as_ref()),
-        view,
-    );
-    let Some(handled) = handled else { return };
+    let (version, error) = (&request.version, request.error.as_ref());
+    let polls = &context.clients.polls;
+    let Some(handled) = polls.handle_request(now, poll, version, error) else {
+        return;
+    };
     for event in &handled.events {
         context.server.metrics.event(event);
     }
@@ -85,7 +79,7 @@ async fn answer(
     hold: Duration,
 ) -> Result<Polled, CallError> {
     let (polls, server) = (&context.clients.polls, &context.server);
-    let client = (request.kind, request.node.as_ref());
+    let client = request.of_client(view);
     let subscription = &request.subscription;
     let mut watcher = view.register_session();
     watcher.watch(&subscription.resource_type, request.interests.clone());
@@ -106,12 +100,10 @@ async fn answer(
                 .not_representable
                 .log(&snapshot, &subscription.resource_type);
         }
-        // xDS protocol, "REST-JSON polling subscriptions": the nonce is optional, so only the version tells whether the
-        // client has this answer (S-56).
         if is_wanted(&answer) {
             return Poll::Ready(Ok((answer, snapshot)));
         }
-        polls.record_current(now, client, subscription, answer.version, &snapshot);
+        polls.record_current(now, client, answer.version, &snapshot);
         Poll::Pending
     });
     let (answer, snapshot) = tokio::select! {
@@ -122,7 +114,7 @@ async fn answer(
         () = server.closing.cancelled() => return Ok(unchanged(view)),
     };
     let now = server.clock.now();
-    polls.record_sent(now, client, subscription, answer.version, &snapshot);
+    polls.record_sent(now, client, answer.version, &snapshot);
     context.cache.notifier().notify();
     let identifier = context.config.identifier.as_deref();
     Ok(Polled::Response(answer.into_response(request, identifier)))

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use oxds_core::session::{Config, Event, Nonce, Progress, Session};
-use oxds_core::snapshot::Snapshot;
+use oxds_core::snapshot::{Revision, Snapshot};
 use oxds_core::time::Instant;
 use oxds_types::discovery::{DiscoveryRequest, Node, Status};
 use oxds_types::{ResourceType, Version};
@@ -52,6 +52,16 @@ impl PollKind {
     }
 }
 
+/// One poll: the client, and the resources that it asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClientPoll<'a> {
+    pub(crate) kind: PollKind,
+    pub(crate) node: Option<&'a Node>,
+    pub(crate) subscription: &'a PollSubscription,
+    /// View of the node when the poll arrived.
+    pub(crate) view: &'a Arc<View>,
+}
+
 /// Registry of the poll clients, by node id and kind.
 #[derive(Debug)]
 pub(crate) struct PollClients {
@@ -82,6 +92,8 @@ struct PollSession {
     outstanding: Option<Nonce>,
     /// `version_info` of the last response.
     version: Option<Version>,
+    /// Revision of the last snapshot that the session has seen.
+    seen: Revision,
 }
 
 /// Effects of a poll on its session.
@@ -105,11 +117,16 @@ impl PollClients {
     pub(crate) fn handle_request(
         &self,
         now: Instant,
-        (kind, node): (PollKind, Option<&Node>),
-        subscription: &PollSubscription,
-        (version, error): (&str, Option<&Status>),
-        view: &Arc<View>,
+        poll: ClientPoll<'_>,
+        version: &str,
+        error: Option<&Status>,
     ) -> Option<HandledPoll> {
+        let ClientPoll {
+            kind,
+            node,
+            subscription,
+            view,
+        } = poll;
         let node = node.filter(|node| !node.id.is_empty())?;
         let mut clients = self.lock(now);
         let key = (node.id.clone(), kind);
@@ -146,12 +163,11 @@ impl PollClients {
     pub(crate) fn record_sent(
         &self,
         now: Instant,
-        client: (PollKind, Option<&Node>),
-        subscription: &PollSubscription,
+        poll: ClientPoll<'_>,
         version: Version,
         snapshot: &Snapshot,
     ) {
-        self.update(now, client, subscription, |poll| {
+        self.update(now, poll, snapshot, |poll| {
             if poll.outstanding.is_some() {
                 if poll.version == Some(version) {
                     // The same response again: the client lost it.
@@ -168,12 +184,11 @@ impl PollClients {
     pub(crate) fn record_current(
         &self,
         now: Instant,
-        client: (PollKind, Option<&Node>),
-        subscription: &PollSubscription,
+        poll: ClientPoll<'_>,
         version: Version,
         snapshot: &Snapshot,
     ) {
-        self.update(now, client, subscription, |poll| {
+        self.update(now, poll, snapshot, |poll| {
             // The version is a content hash (S-29), so it shows what the client has, whichever server has sent it.
             poll.accept(now, snapshot);
             // The client has what it rejected before: the session would wait for a change.
@@ -186,26 +201,35 @@ impl PollClients {
     }
 
     /// Updates the session of a client. A session for another subscription is replaced.
+    ///
+    /// Polls of one client may overlap. A session must not see an older snapshot than before, or one of another view, so
+    /// the slower poll has no effect.
     fn update(
         &self,
         now: Instant,
-        (kind, node): (PollKind, Option<&Node>),
-        subscription: &PollSubscription,
+        poll: ClientPoll<'_>,
+        snapshot: &Snapshot,
         update: impl FnOnce(&mut PollSession),
     ) {
-        let Some(node) = node else { return };
+        let Some(node) = poll.node else { return };
         let mut clients = self.lock(now);
-        let Some(client) = clients.get_mut(&(node.id.clone(), kind)) else {
+        let Some(client) = clients.get_mut(&(node.id.clone(), poll.kind)) else {
             return;
         };
-        client.last_poll = now;
-        let resource_type = &subscription.resource_type;
-        let known = client.sessions.get(resource_type);
-        if known.is_none_or(|known| known.subscription != *subscription) {
-            client.begin(subscription, &self.config, now);
+        if !Arc::ptr_eq(&client.view, poll.view) {
+            return;
         }
-        if let Some(poll) = client.sessions.get_mut(resource_type) {
-            update(poll);
+        client.last_poll = now;
+        let resource_type = &poll.subscription.resource_type;
+        let known = client.sessions.get(resource_type);
+        if known.is_none_or(|known| known.subscription != *poll.subscription) {
+            client.begin(poll.subscription, &self.config, now);
+        }
+        if let Some(session) = client.sessions.get_mut(resource_type)
+            && session.seen <= snapshot.revision()
+        {
+            session.seen = snapshot.revision();
+            update(session);
         }
     }
 
@@ -272,6 +296,7 @@ impl PollSession {
             subscription,
             outstanding: None,
             version: None,
+            seen: Revision::UNLOADED,
         })
     }
 

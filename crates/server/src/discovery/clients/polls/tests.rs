@@ -46,8 +46,13 @@ impl PollFixture {
         clusters.collection().version()
     }
 
-    fn client(&self) -> (PollKind, Option<&Node>) {
-        (PollKind::Rest, Some(&self.node))
+    fn client(&self) -> ClientPoll<'_> {
+        ClientPoll {
+            kind: PollKind::Rest,
+            node: Some(&self.node),
+            subscription: &self.subscription,
+            view: self.cache.root(),
+        }
     }
 
     /// Polls with a version, or with an error; returns whether that was an ACK.
@@ -56,20 +61,17 @@ impl PollFixture {
             message: message.into(),
             ..Status::default()
         });
-        let answer = (version, error.as_ref());
-        let (client, view) = (self.client(), self.cache.root());
         let handled = self
             .polls
-            .handle_request(now, client, &self.subscription, answer, view);
+            .handle_request(now, self.client(), version, error.as_ref());
         let event = handled?.events.pop()?;
         Some(matches!(event, Event::Acked { .. }))
     }
 
     fn send(&self, now: Instant, version: Version) {
         let snapshot = self.cache.snapshot();
-        let client = self.client();
         self.polls
-            .record_sent(now, client, &self.subscription, version, &snapshot);
+            .record_sent(now, self.client(), version, &snapshot);
     }
 
     /// Returns the state of the only client.
@@ -129,13 +131,9 @@ fn s68_client_that_accepts_after_a_nack_is_synced() {
     assert_eq!(fixture.state(at(2)).unwrap().0, Progress::Nacked);
     assert_eq!(fixture.poll(at(3), one.as_str(), None), None);
     let snapshot = fixture.cache.snapshot();
-    fixture.polls.record_current(
-        at(3),
-        fixture.client(),
-        &fixture.subscription,
-        one,
-        &snapshot,
-    );
+    fixture
+        .polls
+        .record_current(at(3), fixture.client(), one, &snapshot);
     assert_eq!(fixture.state(at(3)).unwrap().0, Progress::Synced);
 }
 
@@ -166,4 +164,19 @@ fn s60_number_of_poll_clients_is_bounded() {
     assert_eq!(fixture.poll(at(1), version.as_str(), None), None);
     fixture.node.id = "first".into();
     assert_eq!(fixture.poll(at(1), version.as_str(), None), Some(true));
+}
+
+/// Given two polls of one client that overlap: the one with the older snapshot has no effect.
+#[test]
+fn s68_older_snapshot_of_an_overlapping_poll_is_ignored() {
+    let fixture = PollFixture::new();
+    let one = fixture.serve(b"1");
+    let older = fixture.cache.snapshot();
+    fixture.poll(at(1), "", None);
+    let two = fixture.serve(b"2");
+    fixture.send(at(1), two);
+    let client = fixture.client();
+    fixture.polls.record_sent(at(1), client, one, &older);
+    assert_eq!(fixture.poll(at(2), two.as_str(), None), Some(true));
+    assert_eq!(fixture.state(at(2)).unwrap().0, Progress::Synced);
 }
