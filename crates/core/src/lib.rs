@@ -2,21 +2,21 @@
 //!
 //! ```text
 //!            server                                                client
-//!  ChangeSet ─► snapshot ─► session ◄── requests, responses ──► ads ─► Event ─► resolve ─► lb
-//!                 ▲            │                                 │              one whole    which endpoint
-//!               group       rollback                             lrs ─► reports of load      takes a call
+//!  ChangeSet ─► snapshot ─► session ◄── requests, responses ──► ads ─► ClientEvent ─► resolve ─► lb
+//!                 ▲            │                                 │                     complete   endpoint
+//!               group       rollback                             lrs ─► load reports   config     of a call
 //! ```
 //!
-//! No sockets, tasks, clocks or randomness in here: time and random numbers come in as arguments, effects come out
-//! as values. Every machine has the same shape:
+//! Nothing here uses sockets, tasks, clocks or randomness: time and random numbers are arguments, effects are return values. Every
+//! machine has the same shape:
 //!
 //! - commands from the application (`subscribe`, `unsubscribe`, …);
-//! - `handle_*` for what arrives: a message, a timer that fired;
-//! - `poll_transmit`, `poll_event` and `poll_timeout` for what must happen next. After any command or `handle_*`
+//! - `handle_*` for inputs: a message, or a timer that is due;
+//! - `poll_transmit`, `poll_event` and `poll_timeout` for the next actions. After any command or `handle_*`
 //!   call, poll `poll_transmit` until it returns `None`, then `poll_event` until it returns `None`, then arm one
 //!   timer for `poll_timeout`.
 //!
-//! So both ends can be put together without a network, and what a driver does is all here:
+//! So both ends can be connected without a network. This is all that a driver does:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -70,24 +70,24 @@
 //! # }
 //! ```
 //!
-//! | module | is |
+//! | module | content |
 //! |---|---|
 //! | [`time`] | instants without a clock |
-//! | [`snapshot`] | what a server serves: immutable, persistent, encoded once |
+//! | [`protocol`] | the two variants of the protocol: SotW and delta |
+//! | [`snapshot`] | everything that a server serves: immutable, persistent, encoded once |
 //! | [`group`] | resources that only some nodes see |
-//! | [`subscription`] | what a client asked for: one set of rules for both protocol variants |
-//! | [`session`] | the server's machine: one per stream |
-//! | [`ads`] | the client's machine: its servers, what it asks of each, and what it holds |
-//! | [`lrs`] | what a client counts, and the machine that reports it |
-//! | [`poll`] | when a server without a stream is asked, and what |
-//! | [`observe`] | a client that looks on: resources of any kind, as bytes |
-//! | [`resource`] | parse-don't-validate views of the resources a data plane uses |
-//! | [`resolve`] | LDS → RDS → CDS → EDS into one configuration |
-//! | [`rollback`] | a change that clients refuse, and what is served instead |
-//! | [`lb`] | pure pickers |
+//! | [`subscription`] | the names that a client subscribed to: one set of rules for both protocol variants |
+//! | [`session`] | the server's state machine: one per stream |
+//! | [`ads`] | the client's state machine: its servers, subscriptions and cache |
+//! | [`lrs`] | load reports: the counters of a client, and the machine that reports them |
+//! | [`poll`] | polling of a REST server |
+//! | [`observe`] | a client for tools: resources of any type, as bytes |
+//! | [`resource`] | parsed and validated views of the resources that a data plane uses |
+//! | [`resolve`] | one configuration out of LDS, RDS, CDS and EDS resources |
+//! | [`rollback`] | changes that clients NACK, and the versions that are served instead |
+//! | [`lb`] | load balancing: pure functions and one state machine |
 //!
-//! It is not a server, not a client and not a runtime: those are `oxds-server`, `oxds-client` and `oxds-channel`,
-//! and they are thin.
+//! It is not a server, a client or a runtime: those are `oxds-server`, `oxds-client` and `oxds-channel`, which are thin.
 
 pub mod ads;
 mod frame;

@@ -1,7 +1,7 @@
 //! Instants without a clock.
 //!
-//! A machine never asks what time it is: its driver says so with every call. Drivers measure from any fixed point
-//! (usually their own start); tests simply count.
+//! No machine reads a clock: its driver passes the time with every call. A driver measures from any fixed point (usually its own
+//! start); tests simply count.
 
 use std::{
     fmt,
@@ -9,30 +9,30 @@ use std::{
     time::Duration,
 };
 
-/// A point in time, as the distance from an epoch that only the driver knows.
+/// Point in time, as the distance from an epoch that only the driver knows.
 ///
-/// Instants of one machine must come from one driver and must not go backwards; a machine that sees time stand still
-/// or jump ahead stays correct, it only acts later or earlier.
+/// Instants of one machine must come from one driver, and must not go backwards. If time stands still or jumps ahead, the machine
+/// stays correct; it only acts later or earlier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(Duration);
 
 impl Instant {
-    /// The epoch itself.
+    /// Epoch of the driver.
     pub const EPOCH: Self = Self(Duration::ZERO);
 
-    /// The instant `since_epoch` after the driver's epoch.
+    /// Returns the instant `since_epoch` after the driver's epoch.
     #[must_use]
     pub const fn from_epoch(since_epoch: Duration) -> Self {
         Self(since_epoch)
     }
 
-    /// The distance from the driver's epoch.
+    /// Returns the distance from the driver's epoch.
     #[must_use]
     pub const fn since_epoch(self) -> Duration {
         self.0
     }
 
-    /// How long ago `earlier` was, or zero if it is later than `self`.
+    /// Returns the time since `earlier`, or zero if `earlier` is later than `self`.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
@@ -45,7 +45,7 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// Saturates: a deadline beyond the end of time is the end of time.
+/// Saturates at the largest instant.
 impl Add<Duration> for Instant {
     type Output = Self;
 
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_shows_its_distance() {
+    fn debug_of_an_instant_shows_its_distance() {
         assert_eq!(
             format!("{:?}", Instant::EPOCH + Duration::from_millis(1500)),
             "+1.5s"

@@ -1,4 +1,4 @@
-//! What may concern a node, without a look at all that cannot.
+//! Index of matchers: finds those that may match a node without a look at all others.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -6,7 +6,7 @@ use oxds_types::discovery::Node;
 
 use super::NodeMatcher;
 
-/// Things that have a matcher, found by what it says exactly. What says nothing exactly is a candidate for every node.
+/// Values with matchers, indexed by an exact id or cluster. A matcher without either is a candidate for every node.
 #[derive(Debug)]
 pub(super) struct Candidates<T> {
     by_id: HashMap<String, BTreeSet<T>>,
@@ -15,35 +15,35 @@ pub(super) struct Candidates<T> {
 }
 
 impl<T: Ord + Clone> Candidates<T> {
-    pub(super) fn insert(&mut self, matcher: &NodeMatcher, thing: T) {
+    pub(super) fn insert(&mut self, matcher: &NodeMatcher, value: T) {
         match matcher.exact() {
-            Exact::Id(id) => self.by_id.entry(id.to_owned()).or_default().insert(thing),
+            Exact::Id(id) => self.by_id.entry(id.to_owned()).or_default().insert(value),
             Exact::Cluster(cluster) => {
                 let of_cluster = self.by_cluster.entry(cluster.to_owned()).or_default();
-                of_cluster.insert(thing)
+                of_cluster.insert(value)
             }
-            Exact::Nothing => self.others.insert(thing),
+            Exact::Nothing => self.others.insert(value),
         };
     }
 
-    pub(super) fn remove(&mut self, matcher: &NodeMatcher, thing: &T) {
+    pub(super) fn remove(&mut self, matcher: &NodeMatcher, value: &T) {
         let (map, text) = match matcher.exact() {
             Exact::Id(id) => (&mut self.by_id, id),
             Exact::Cluster(cluster) => (&mut self.by_cluster, cluster),
             Exact::Nothing => {
-                self.others.remove(thing);
+                self.others.remove(value);
                 return;
             }
         };
-        if let Some(things) = map.get_mut(text) {
-            things.remove(thing);
-            if things.is_empty() {
+        if let Some(values) = map.get_mut(text) {
+            values.remove(value);
+            if values.is_empty() {
                 map.remove(text);
             }
         }
     }
 
-    /// Everything whose matcher may match this node.
+    /// Returns the values whose matcher may match this node.
     pub(super) fn of(&self, node: &Node) -> impl Iterator<Item = &T> {
         let by_id = self.by_id.get(&node.id).into_iter().flatten();
         let by_cluster = self.by_cluster.get(&node.cluster).into_iter().flatten();
@@ -61,7 +61,7 @@ impl<T> Default for Candidates<T> {
     }
 }
 
-/// What only some nodes are called, if a matcher says so.
+/// Exact condition of a matcher, if it has one.
 enum Exact<'a> {
     Id(&'a str),
     Cluster(&'a str),

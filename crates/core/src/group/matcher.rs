@@ -1,4 +1,4 @@
-//! Which nodes a group is for.
+//! Matchers of nodes: which nodes are members of a group.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +8,28 @@ use envoy_types::pb::google::protobuf::{Struct, Value};
 use oxds_types::Glob;
 use oxds_types::discovery::Node;
 
-/// Conditions on a node, all of which must hold. Without any it matches every node.
+/// Conditions on a node, all of which must hold. A matcher without conditions matches every node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeMatcher {
-    /// Its id.
+    /// Pattern of `node.id`.
     pub id: Option<Glob>,
-    /// Its cluster.
+    /// Pattern of `node.cluster`.
     pub cluster: Option<Glob>,
-    /// Its region.
+    /// Region of the locality.
     pub region: Option<String>,
-    /// Its zone.
+    /// Zone of the locality.
     pub zone: Option<String>,
-    /// Its sub-zone.
+    /// Sub-zone of the locality.
     pub sub_zone: Option<String>,
-    /// Values in its metadata by path, the parts of a path with dots between them. Numbers and booleans are compared
-    /// as JSON writes them.
+    /// Values in the metadata by path; the parts of a path are joined by dots. Numbers and booleans are compared in their JSON
+    /// form.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// How much a matcher says; the greater, the more specific.
+/// Rank of a matcher; the greater, the more specific.
 ///
-/// What is said of the id counts before what is said of the cluster, that before locality, that before metadata. An
-/// exact text says more than a pattern, a longer pattern more than a shorter one.
+/// The id counts before the cluster, the cluster before the locality, the locality before the metadata. An exact text is more
+/// specific than a pattern, a longer pattern more than a shorter one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Specificity {
     id: usize,
@@ -39,14 +39,14 @@ pub struct Specificity {
 }
 
 impl NodeMatcher {
-    /// Whether a node of this id and cluster may be in the group.
+    /// Returns whether a node with this id and cluster may match.
     #[must_use]
     pub fn may_match(&self, id: &str, cluster: &str) -> bool {
         let glob = |glob: &Option<Glob>, text: &str| glob.as_ref().is_none_or(|g| g.matches(text));
         glob(&self.id, id) && glob(&self.cluster, cluster)
     }
 
-    /// Whether a node is in the group.
+    /// Returns whether a node matches.
     #[must_use]
     pub fn matches(&self, node: &Node) -> bool {
         let locality = node.locality.as_ref();
@@ -64,7 +64,7 @@ impl NodeMatcher {
             })
     }
 
-    /// How much it says.
+    /// Returns the rank of the matcher.
     #[must_use]
     pub fn specificity(&self) -> Specificity {
         let glob = |glob: &Option<Glob>| match glob {
@@ -81,7 +81,7 @@ impl NodeMatcher {
         }
     }
 
-    /// Whether some node could match both. Two patterns always can, as far as this knows.
+    /// Returns whether a node could match both. Two patterns are assumed to overlap.
     #[must_use]
     pub fn may_overlap(&self, other: &NodeMatcher) -> bool {
         let globs = |a: &Option<Glob>, b: &Option<Glob>| match (a, b) {
@@ -105,7 +105,7 @@ impl NodeMatcher {
     }
 }
 
-/// The text of the value at a path. A key may hold dots itself, so that every split is tried.
+/// Returns the text of the value at a path. A key may contain dots, so every split is tried.
 fn at(metadata: &Struct, path: &str) -> Option<String> {
     if let Some(text) = metadata.fields.get(path).and_then(text) {
         return Some(text);

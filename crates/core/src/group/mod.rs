@@ -1,18 +1,18 @@
-//! Groups of nodes (S-74): resources that only some nodes see, beside those that all see.
+//! Groups of nodes (S-74): resources that only some nodes see, in addition to those that all nodes see.
 //!
 //! ```text
-//!  node ──matchers──▶ membership: the groups it is in, the most specific first
+//!  node ──matchers──▶ membership: its groups, the most specific first
 //!                          │
-//!   groups   [ edge-eu: a ]   [ edge: a b ]          what each group has
-//!   root     [ a b c d e ]                           what all nodes see
+//!   groups   [ edge-eu: a ]   [ edge: a b ]          resources of each group
+//!   root     [ a b c d e ]                           resources that all nodes see
 //!                          ▼
 //!   view     a of edge-eu, b of edge, c d e of the root
 //! ```
 //!
-//! Nodes of one membership see one view: a snapshot of its own, that shares with the root's whatever the groups do not
-//! replace. A change is passed on to the views it concerns; what a more specific group hides is not.
+//! Nodes with equal memberships share one view: a snapshot that shares with the root's snapshot everything that the groups do
+//! not replace. A change goes to the views that it concerns. It does not concern a view in which a more specific group hides it.
 //!
-//! Everything in here is pure. Who holds the views, and wakes their sessions, is the server's cache.
+//! Everything here is pure. The server's cache has the views, and wakes their sessions.
 
 mod candidates;
 mod matcher;
@@ -33,22 +33,22 @@ use resources::Group;
 
 use crate::snapshot::{ChangeSet, Resource, ResourceKey, Snapshot};
 
-/// The groups that a node is in, by name, the most specific first.
+/// Names of a node's groups, the most specific first.
 pub type Membership = Arc<[Arc<str>]>;
 
-/// What changed in one group.
+/// Changes of one group.
 #[derive(Debug, Clone, Default)]
 pub struct GroupUpdate {
-    /// The group.
+    /// Name of the group.
     pub name: Arc<str>,
-    /// Whom it is for, if that changed.
+    /// Change of the group's nodes.
     pub definition: Definition,
-    /// What changed of its resources.
+    /// Changes of its resources.
     pub changes: ChangeSet,
 }
 
 impl GroupUpdate {
-    /// From now on this group is for these nodes, and has what these changes make of what it had.
+    /// Returns an update that sets the nodes of a group, and changes its resources.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, matcher: NodeMatcher, changes: ChangeSet) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl GroupUpdate {
         }
     }
 
-    /// Changes what this group has, and not whom it is for.
+    /// Returns an update that changes the resources of a group, not its nodes.
     #[must_use]
     pub fn of_resources(name: impl Into<Arc<str>>, changes: ChangeSet) -> Self {
         Self {
@@ -69,28 +69,28 @@ impl GroupUpdate {
     }
 }
 
-/// Whom a group is for, as an update says it.
+/// Change of a group's nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Definition {
-    /// As before: nobody, where nothing was said before.
+    /// As before; a new group has no nodes.
     #[default]
     Unchanged,
-    /// These nodes, from now on.
+    /// The nodes that match, from now on.
     Set(Box<NodeMatcher>),
-    /// Nobody, from now on. Its resources stay, in case it is set again.
+    /// No nodes, from now on. The resources of the group stay, in case it is set again.
     Unset,
 }
 
-/// What an update of groups touched.
+/// Effects of an update on groups.
 #[derive(Debug, Default)]
-pub struct Touched {
-    /// What changed in each group.
+pub struct GroupChanges {
+    /// Changed resources of each group.
     keys: BTreeMap<Arc<str>, BTreeSet<ResourceKey>>,
-    /// Which nodes may be in other groups than before: those that one of these matches.
+    /// Old and new matchers of changed groups. A node that matches one of them may have a new membership.
     pub matchers: Vec<NodeMatcher>,
 }
 
-/// All groups, and what each has.
+/// All groups with their resources.
 #[derive(Debug, Default)]
 pub struct Groups {
     groups: BTreeMap<Arc<str>, Group>,
@@ -99,7 +99,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// The groups that a node is in.
+    /// Returns the groups of a node.
     #[must_use]
     pub fn of(&self, node: &Node) -> Membership {
         let matching = self.candidates.of(node).filter_map(|name| {
@@ -109,7 +109,7 @@ impl Groups {
         let mut names: Vec<(Specificity, &Arc<str>)> = matching
             .map(|(matcher, name)| (matcher.specificity(), name))
             .collect();
-        // Of two that are equally specific, no name is in both: stores refuse that.
+        // Two groups of equal rank have no resource in common: stores reject that.
         names.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
         names
             .into_iter()
@@ -117,7 +117,7 @@ impl Groups {
             .collect()
     }
 
-    /// A resource that a group has, whoever sees it.
+    /// Returns a resource of a group, whether or not it is visible to a node.
     #[must_use]
     pub fn get(
         &self,
@@ -129,13 +129,13 @@ impl Groups {
         self.groups.get(group)?.get(&key)
     }
 
-    /// The groups with whom they are for, by name.
+    /// Returns all groups by name, with their matcher and number of resources.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, Option<&NodeMatcher>, usize)> {
         let groups = self.groups.iter();
         groups.map(|(name, group)| (name, group.matcher.as_ref(), group.resources.len()))
     }
 
-    /// The update after which a group has exactly these, and is for these nodes; for nobody, without a matcher.
+    /// Returns the update after which a group has exactly these resources and these nodes; no nodes without a matcher.
     #[must_use]
     pub fn replacing<R: Into<Arc<Resource>>>(
         &self,
@@ -156,9 +156,9 @@ impl Groups {
         }
     }
 
-    /// Takes updates in.
-    pub fn update(&mut self, updates: Vec<GroupUpdate>) -> Touched {
-        let mut touched = Touched::default();
+    /// Applies updates.
+    pub fn update(&mut self, updates: Vec<GroupUpdate>) -> GroupChanges {
+        let mut touched = GroupChanges::default();
         for update in updates {
             let name = update.name;
             let group = self.groups.entry(Arc::clone(&name)).or_default();
@@ -195,10 +195,10 @@ impl Groups {
         touched
     }
 
-    /// What members see otherwise than the root has it: to be applied to the root's snapshot.
+    /// Returns the changes that make the view of a membership out of the root's snapshot.
     #[must_use]
     pub fn overlay(&self, members: &Membership) -> ChangeSet {
-        // Of two upserts of one name the later counts.
+        // The most specific group comes last, since the last upsert of a name wins.
         let groups = members
             .iter()
             .rev()
@@ -210,7 +210,7 @@ impl Groups {
         }
     }
 
-    /// What a change of the root and of groups changes for members. `root` is what the root has now, `changed` what
+    /// Returns the changes of a view, after changes of the root and of groups. `root` is the new root, `changed` are the keys that
     /// changed in it.
     #[must_use]
     pub fn seen_by(
@@ -218,7 +218,7 @@ impl Groups {
         members: &Membership,
         root: &Snapshot,
         changed: &[ResourceKey],
-        touched: &Touched,
+        touched: &GroupChanges,
     ) -> ChangeSet {
         let own = members.iter().filter_map(|name| touched.keys.get(name));
         let keys: BTreeSet<&ResourceKey> = own.flatten().chain(changed).collect();
@@ -232,6 +232,7 @@ impl Groups {
         changes
     }
 
+    /// Returns the resource that a membership sees under a key.
     fn effective<'a>(
         &'a self,
         members: &Membership,

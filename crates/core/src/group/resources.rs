@@ -1,4 +1,4 @@
-//! What one group has.
+//! Resources of one group.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::NodeMatcher;
 use crate::snapshot::{Resource, ResourceKey};
 
-/// A group: whom it is for, and its resources.
+/// A group: the matcher of its nodes, and its resources.
 ///
-/// They are a sorted list: with a pointer each, ten thousand groups of a thousand take 80 MB, where maps with keys of
-/// their own took ten times that.
+/// The resources are a sorted list of pointers: ten thousand groups of a thousand resources take 80 MB. Maps with their own keys
+/// took ten times that.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     pub(super) matcher: Option<NodeMatcher>,
-    /// By kind and name.
+    /// Sorted by type and name.
     pub(super) resources: Vec<Arc<Resource>>,
 }
 
@@ -22,29 +22,29 @@ impl Group {
         self.find(key).ok().map(|at| &self.resources[at])
     }
 
-    /// Changes what is named: to another resource, or to none. O(log n) for each that only changes, O(n) for all that
-    /// come and go together.
+    /// Applies changes: a new resource, or `None` for a removal. O(log n) for each replaced resource, and once O(n) for all added
+    /// and removed ones together.
     pub(super) fn apply(&mut self, changes: BTreeMap<ResourceKey, Option<Arc<Resource>>>) {
-        let (mut come, mut go) = (Vec::new(), Vec::new());
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
         for (key, new) in changes {
             match (self.find(&key), new) {
                 (Ok(at), Some(new)) => self.resources[at] = new,
-                (Ok(at), None) => go.push(at),
-                (Err(_), Some(new)) => come.push(new),
+                (Ok(at), None) => removed.push(at),
+                (Err(_), Some(new)) => added.push(new),
                 (Err(_), None) => {}
             }
         }
-        if !go.is_empty() {
-            // Both are in the order of the keys.
-            let (mut go, mut at) = (go.into_iter().peekable(), 0);
+        if !removed.is_empty() {
+            // Both lists are sorted by key.
+            let (mut removed, mut at) = (removed.into_iter().peekable(), 0);
             self.resources.retain(|_| {
                 at += 1;
-                go.next_if_eq(&(at - 1)).is_none()
+                removed.next_if_eq(&(at - 1)).is_none()
             });
         }
-        if !come.is_empty() {
-            self.resources.reserve_exact(come.len());
-            self.resources.append(&mut come);
+        if !added.is_empty() {
+            self.resources.reserve_exact(added.len());
+            self.resources.append(&mut added);
             self.resources
                 .sort_by(|a, b| (a.resource_type(), a.name()).cmp(&(b.resource_type(), b.name())));
         }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_comes_and_goes_in_one_list() {
+    fn changes_keep_the_list_sorted() {
         let mut group = Group::default();
         group.apply(
             [("c", 1), ("a", 1), ("b", 1)]

@@ -1,4 +1,4 @@
-//! One copy of what is equal.
+//! Interner of resources: one copy of equal ones.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -8,15 +8,15 @@ use oxds_types::Version;
 use super::ResourceKey;
 use crate::snapshot::Resource;
 
-/// Knows resources as long as somebody has them, and gives the same one for each that is equal.
+/// Interner: returns one shared copy for equal resources, as long as the copy is in use.
 #[derive(Debug, Default)]
 pub struct ResourceInterner(HashMap<(ResourceKey, Version), Weak<Resource>>);
 
 impl ResourceInterner {
-    /// The one that is known, if it is equal to this; else this, which is known from now on.
+    /// Returns the known copy of an equal resource, or this resource, which is known from then on.
     #[must_use]
     pub fn get(&mut self, resource: Arc<Resource>) -> Arc<Resource> {
-        // What nobody has any more is forgotten before the table would grow.
+        // Unused copies are removed before the table would grow.
         if self.0.len() == self.0.capacity() {
             self.0.retain(|_, known| known.strong_count() > 0);
         }
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_resources_are_one_whatever_came_between() {
+    fn equal_resources_are_interned() {
         let mut shared = ResourceInterner::default();
         let one = shared.get(resource(1));
         let other = shared.get(resource(2));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_is_forgotten() {
+    fn unused_resources_are_forgotten() {
         let mut shared = ResourceInterner::default();
         for content in 0..=u8::MAX {
             drop(shared.get(resource(content)));

@@ -1,4 +1,4 @@
-//! What a change set does, and what a resource looks like on the wire.
+//! Tests of change sets, and of the encoding of resources.
 
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use oxds_types::{
 use prost::Message;
 
 use super::*;
+
+mod wire;
 
 const CDS: ResourceType = ResourceType::CLUSTER;
 
@@ -37,14 +39,14 @@ fn form(protocol: Protocol) -> Form {
 }
 
 #[test]
-fn s27_an_empty_configuration_is_a_loaded_one() {
+fn s27_empty_configuration_counts_as_loaded() {
     let unloaded = Snapshot::unloaded();
     let (loaded, changed) = unloaded.apply(ChangeSet::default());
     assert!(!unloaded.is_loaded() && loaded.is_loaded() && changed.is_empty());
 }
 
 #[test]
-fn content_that_is_served_already_changes_nothing() {
+fn unchanged_content_is_no_change() {
     let (one, changed) = set(&Snapshot::unloaded(), "A", "1");
     assert_eq!(
         changed,
@@ -64,14 +66,14 @@ fn content_that_is_served_already_changes_nothing() {
 }
 
 #[test]
-fn s49_another_ttl_is_another_resource_of_the_same_version() {
+fn s49_new_ttl_is_a_change_with_the_same_version() {
     let short = Resource::new(CDS, "A", b"1").with_ttl(Duration::from_secs(1));
     assert_ne!(short, *resource("A", "1"));
     assert_eq!(short.version(), resource("A", "1").version());
 }
 
 #[test]
-fn s69_removals_come_before_upserts_and_later_upserts_count() {
+fn s69_removals_come_first_and_last_upsert_wins() {
     let (one, _) = set(&Snapshot::unloaded(), "A", "1");
     let changes = ChangeSet {
         upserts: vec![resource("A", "2"), resource("A", "3")],
@@ -84,14 +86,14 @@ fn s69_removals_come_before_upserts_and_later_upserts_count() {
     assert_eq!(
         one.get(&CDS, "A").unwrap().value(),
         "1",
-        "what was published stays as it was"
+        "a snapshot is immutable"
     );
 }
 
-/// Given clusters a, b and a listener; when all, or all clusters, are replaced by b and c; then what is not among them
-/// goes, within what was meant; what is equal does not change.
+/// Given clusters a, b and a listener. When all resources, or all clusters, are replaced by b and c, then all others of that scope
+/// are removed, and the equal one does not change.
 #[test]
-fn a_whole_state_becomes_what_differs() {
+fn replacing_contains_only_the_differences() {
     let (before, _) = Snapshot::unloaded().apply(
         [resource("a", "1"), resource("b", "1")]
             .into_iter()
@@ -108,10 +110,9 @@ fn a_whole_state_becomes_what_differs() {
     assert_eq!(changed(Some(&CDS)), ["a", "c"]);
 }
 
-/// Given a whole state, in no order, that names one resource twice; then the later counts, and what is equal already is
-/// no part of the change set.
+/// Given new resources in no order, one of them twice; then the later one wins, and equal ones are not in the change set.
 #[test]
-fn what_is_equal_is_not_in_the_change_set_at_all() {
+fn replacing_leaves_out_equal_resources() {
     let held: ChangeSet = ["a", "b", "c", "d"]
         .map(|name| resource(name, "1"))
         .into_iter()
@@ -140,9 +141,9 @@ fn what_is_equal_is_not_in_the_change_set_at_all() {
     assert_eq!(changes.removals, [(CDS, "d".into())]);
 }
 
-/// Given a cluster that a program made, which takes its endpoints from EDS; then it is known to need its assignment.
+/// Given an EDS cluster made by a program; then it refers to its assignment.
 #[test]
-fn a_message_becomes_a_resource_with_its_references() {
+fn resource_of_message_has_its_references() {
     use envoy_types::pb::envoy::config::cluster::v3::{
         Cluster, cluster::ClusterDiscoveryType, cluster::EdsClusterConfig,
     };
@@ -168,7 +169,7 @@ fn a_message_becomes_a_resource_with_its_references() {
 }
 
 #[test]
-fn types_that_do_not_change_are_shared() {
+fn unchanged_types_are_shared() {
     let (one, _) = set(&Snapshot::unloaded(), "A", "1");
     let other = Arc::new(Resource::new(ResourceType::LISTENER, "L", b"1"));
     let (two, _) = one.apply(ChangeSet {
@@ -180,7 +181,7 @@ fn types_that_do_not_change_are_shared() {
 }
 
 #[test]
-fn a_resource_is_encoded_once_for_both_variants() {
+fn resource_is_encoded_once_for_sotw_and_delta() {
     let resource = resource("A", "content");
     let delta = DeltaDiscoveryResponse::decode(resource.element(form(Protocol::Delta))).unwrap();
     let [in_delta] = &delta.resources[..] else {
@@ -208,7 +209,7 @@ fn a_resource_is_encoded_once_for_both_variants() {
 }
 
 #[test]
-fn an_empty_message_is_a_resource_too() {
+fn empty_message_is_a_resource() {
     let resource = resource("A", "");
     let sotw = DiscoveryResponse::decode(resource.element(form(Protocol::Sotw))).unwrap();
     assert_eq!(sotw.resources[0].type_url, CDS.type_url());
@@ -219,7 +220,7 @@ fn an_empty_message_is_a_resource_too() {
 }
 
 #[test]
-fn a_full_state_can_leave_some_out() {
+fn sotw_body_without_some_resources() {
     let names = ["A", "B", "C", "D"].map(Arc::<str>::from);
     let upserts = names.iter().map(|name| resource(name, name)).collect();
     let (snapshot, _) = Snapshot::unloaded().apply(ChangeSet {
@@ -248,10 +249,10 @@ fn a_full_state_can_leave_some_out() {
     assert_eq!(left(&[0, 1, 2, 3]), "");
 }
 
-/// Given what all nodes see, and what those of a group do; when sessions take all there is; then it is encoded once for
-/// all nodes, and kept for those of the group only when a second of them asks.
+/// Given the state of all nodes, and that of a group. When sessions take all resources, then they are encoded once for all nodes;
+/// for the group, the body is kept only when a second session asks.
 #[test]
-fn p12_what_one_session_of_a_group_took_is_not_kept() {
+fn p12_first_body_of_a_group_is_not_kept() {
     let form = Form {
         protocol: Protocol::Delta,
         ttl: false,

@@ -1,4 +1,4 @@
-//! Groups of nodes (S-74): who is in which, and who sees what.
+//! Groups of nodes (S-74): membership, and the resources that nodes see.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ fn s74_nodes_are_matched_by_id_cluster_locality_and_metadata() {
 }
 
 #[test]
-fn s74_an_id_is_more_specific_than_a_pattern_and_that_than_a_cluster() {
+fn s74_id_is_more_specific_than_pattern_than_cluster() {
     let ascending = [
         NodeMatcher::default(),
         metadata("app.tier", "gold"),
@@ -119,7 +119,7 @@ fn s74_an_id_is_more_specific_than_a_pattern_and_that_than_a_cluster() {
 }
 
 #[test]
-fn s74_matchers_that_exclude_each_other_never_meet() {
+fn s74_exclusive_matchers_do_not_overlap() {
     for (a, b, meet) in [
         (id("a"), id("a"), true),
         (id("a"), id("b"), false),
@@ -160,7 +160,7 @@ fn set(name: &str, matcher: NodeMatcher, resources: &[(&str, u8)]) -> GroupUpdat
     }
 }
 
-/// A root, two groups that `node` is in, one that it is not in; and what the node sees.
+/// A root, two groups of which `node` is a member, and one of which it is not; with the view of the node.
 struct World {
     root: Arc<Snapshot>,
     groups: Groups,
@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    /// Applies changes of the root and of groups; whether the node's view changed.
+    /// Applies changes of the root and of groups; returns whether the view of the node changed.
     fn change(&mut self, changes: ChangeSet, groups: Vec<GroupUpdate>) -> bool {
         let (root, changed) = self.root.apply(changes);
         let touched = self.groups.update(groups);
@@ -201,7 +201,7 @@ impl World {
         let before = Arc::clone(&self.view);
         self.root = root;
         self.view = before.apply(seen).0;
-        // The same as if the view were made anew.
+        // The result equals a view that is made from scratch.
         let (anew, _) = self.root.apply(self.groups.overlay(&self.members));
         let version = |snapshot: &Snapshot| {
             snapshot
@@ -236,7 +236,7 @@ fn changed(name: &str, changes: ChangeSet) -> Vec<GroupUpdate> {
 }
 
 #[test]
-fn s74_the_most_specific_group_wins_and_the_root_fills_in() {
+fn s74_most_specific_group_wins_over_root() {
     let world = World::new();
     assert_eq!(&*world.members, [Arc::from("edge-1"), Arc::from("edge")]);
     let seen = [("a", 0), ("b", 1), ("c", 2), ("d", 1)];
@@ -247,7 +247,7 @@ fn s74_the_most_specific_group_wins_and_the_root_fills_in() {
 }
 
 #[test]
-fn s74_a_change_is_seen_unless_a_more_specific_group_hides_it() {
+fn s74_change_is_visible_unless_hidden_by_a_group() {
     let mut world = World::new();
     assert!(world.change(upserts(&[("a", 9)]), vec![]));
     assert!(
@@ -262,7 +262,7 @@ fn s74_a_change_is_seen_unless_a_more_specific_group_hides_it() {
             .map(|(_, content)| content)
     };
     assert_eq!(seen(&world, "c"), Some(2));
-    // What hid it goes: the next one shows, at last that of the root.
+    // The hiding resources are removed: the next group becomes visible, and last the root.
     assert!(world.change(ChangeSet::default(), changed("edge-1", removal("c"))));
     assert_eq!(seen(&world, "c"), Some(8));
     assert!(world.change(ChangeSet::default(), changed("edge", removal("c"))));
@@ -272,7 +272,7 @@ fn s74_a_change_is_seen_unless_a_more_specific_group_hides_it() {
 }
 
 #[test]
-fn s74_a_change_of_root_and_group_is_one() {
+fn s74_change_of_root_and_group_is_atomic() {
     let mut world = World::new();
     let before = world.view.revision().get();
     assert!(world.change(upserts(&[("a", 5)]), changed("edge", upserts(&[("b", 5)]))));
@@ -280,7 +280,7 @@ fn s74_a_change_of_root_and_group_is_one() {
 }
 
 #[test]
-fn s74_groups_come_and_go() {
+fn s74_groups_are_added_and_removed() {
     let mut groups = World::new().groups;
     let unset = |name: &str| GroupUpdate {
         name: name.into(),

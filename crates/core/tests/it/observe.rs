@@ -1,4 +1,4 @@
-//! A client that looks on, at the other end of a session.
+//! The observer, at the other end of a session.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ impl Pair {
         self.run()
     }
 
-    /// Carries messages until both are silent. What changed.
+    /// Carries messages until both ends have none left; returns the changes.
     fn run(&mut self) -> Vec<String> {
         let mut changes = Vec::new();
         while let Some(sent) = self.session.poll_transmit(Instant::EPOCH, &self.snapshot) {
@@ -97,7 +97,7 @@ fn session(protocol: Protocol) -> Session {
     Session::new(protocol, Scope::Aggregated, Arc::new(Config::default()))
 }
 
-/// `+a1` came, `~a2` changed, `-a` went.
+/// `+a1`: added; `~a2`: changed; `-a`: removed.
 fn text(change: &ObservedChange) -> String {
     let name = &change.name;
     match (&change.now, change.was_held) {
@@ -107,10 +107,10 @@ fn text(change: &ObservedChange) -> String {
     }
 }
 
-/// Given listeners a, b; then an observer of all is told of both, of a change of one alone, of what comes and goes; after
-/// its stream broke only of what changed meanwhile; and the server counts it as a client in sync.
+/// Given listeners a and b; then a wildcard observer gets both, then only what changes, and after its stream broke only what
+/// changed meanwhile; the server counts it as a client in sync.
 #[test]
-fn an_observer_of_all_follows_every_change() {
+fn wildcard_observer_follows_every_change() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         let mut pair = Pair::new(ResourceType::LISTENER, &[], protocol);
         pair.apply(
@@ -143,9 +143,9 @@ fn an_observer_of_all_follows_every_change() {
     }
 }
 
-/// Given assignments a, b and no z; then an observer of a and z is told of a; and by differences that there is no z.
+/// Given assignments a and b, and no z; then an observer of a and z gets a, and on a delta stream the removal of z.
 #[test]
-fn an_observer_of_names_is_told_of_those() {
+fn observer_of_names_follows_only_those() {
     for (protocol, told) in [
         (Protocol::Sotw, &["+a1"][..]),
         (Protocol::Delta, &["+a1", "-z"]),
@@ -170,9 +170,9 @@ fn an_observer_of_names_is_told_of_those() {
     }
 }
 
-/// Kinds without a legacy wildcard are asked for by `*`.
+/// Resource types without the legacy wildcard are requested by `*`.
 #[test]
-fn an_observer_of_all_assignments_asks_for_a_star() {
+fn observer_of_all_assignments_requests_the_wildcard() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         let mut pair = Pair::new(ResourceType::ENDPOINT, &[], protocol);
         pair.apply(
@@ -186,9 +186,9 @@ fn an_observer_of_all_assignments_asks_for_a_star() {
     }
 }
 
-/// Given a response with a resource of another kind, or without a name; then it is rejected as a whole.
+/// Given a response with a resource of another type, or without a name; then the whole response is NACKed.
 #[test]
-fn what_cannot_be_told_apart_is_rejected() {
+fn unreadable_resource_rejects_the_response() {
     for (type_url, value, said) in [
         (
             ResourceType::LISTENER.type_url(),
@@ -217,10 +217,10 @@ fn what_cannot_be_told_apart_is_rejected() {
     }
 }
 
-/// Given an observer that asks in v2, then requests and what comes are of v2; what comes under the other name is taken
-/// too, and answered in v2.
+/// Given an observer with v2 requests; then requests and responses are v2; a response with v3 type URLs is accepted, too, and
+/// acknowledged in v2.
 #[test]
-fn s62_an_observer_of_v2_is_told_the_same_in_v2() {
+fn s62_v2_observer_gets_the_same_in_v2() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         let mut pair = Pair::new(ResourceType::CLUSTER, &[], protocol);
         pair.observer = pair.observer.with_api_version(ApiVersion::V2);

@@ -1,4 +1,4 @@
-//! C-266 – C-269: when a server without a stream is asked, and what.
+//! C-266 – C-269: polling of a REST server.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse, Node};
 
 const DELAY: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The middle of the jitter, its ends.
+/// Random numbers for the middle and the ends of the jitter.
 const MIDDLE: u64 = u64::MAX / 2;
 
 fn poll() -> RestPoller {
@@ -44,18 +44,18 @@ fn near(at: Option<Instant>, expected: Instant) -> bool {
     (at - expected).max(expected - at) < Duration::from_millis(1)
 }
 
-/// Asks for these names, and takes this version as the answer.
+/// Requests these names, and gets this version as the response.
 fn answered(poll: &mut RestPoller, now: Instant, names: &[&str], version: &str) {
     poll.handle_request(request("", names));
     poll.poll_transmit(now).expect("a question");
     let answer = poll.handle_outcome(now, response(version), MIDDLE);
     assert_eq!(answer, response(version));
-    // It is acknowledged.
+    // The response is acknowledged.
     poll.handle_request(request(version, names));
 }
 
 #[test]
-fn c266_a_question_says_who_asks_for_which_names_and_what_is_held() {
+fn c266_fetch_has_node_names_and_version() {
     let (mut poll, now) = (poll(), Instant::EPOCH);
     assert_eq!(poll.poll_transmit(now), None, "there is nothing to ask");
     poll.handle_request(request("", &["a"]));
@@ -65,10 +65,10 @@ fn c266_a_question_says_who_asks_for_which_names_and_what_is_held() {
     assert_eq!((&*first.version_info, &*first.response_nonce), ("", ""));
 }
 
-/// Given an answer with a new version / the next question, after the delay, carries it; and an answer with the same
-/// version, or that there is none, is nothing new.
+/// Given a response with a new version; then the next fetch, after the delay, has this version. A response with the same version,
+/// or "not modified", is no change.
 #[test]
-fn c267_the_next_question_carries_the_version_and_the_same_version_is_nothing_new() {
+fn c267_same_version_is_unchanged() {
     let (mut poll, start) = (poll(), Instant::EPOCH);
     answered(&mut poll, start, &["a"], "1");
     assert_eq!(poll.poll_transmit(start), None, "an ACK is no question");
@@ -83,7 +83,7 @@ fn c267_the_next_question_carries_the_version_and_the_same_version_is_nothing_ne
         let meaning = poll.handle_outcome(now, answer, MIDDLE);
         assert_eq!(meaning, PollOutcome::Unchanged);
     }
-    // A server without versions always has something to say.
+    // A server without versions always sends a response.
     let mut poll = self::poll();
     answered(&mut poll, now, &["a"], "");
     poll.handle_timeout(now + DELAY * 2, MIDDLE);
@@ -93,7 +93,7 @@ fn c267_the_next_question_carries_the_version_and_the_same_version_is_nothing_ne
 }
 
 #[test]
-fn c268_after_a_failure_the_next_question_comes_after_the_delay_more_or_less() {
+fn c268_failed_fetch_is_repeated_after_jittered_delay() {
     for (random, part) in [(0, 0.8), (MIDDLE, 1.0), (u64::MAX, 1.2)] {
         let (mut poll, now) = (poll(), Instant::EPOCH);
         answered(&mut poll, now, &["a"], "1");
@@ -111,7 +111,7 @@ fn c268_after_a_failure_the_next_question_comes_after_the_delay_more_or_less() {
 }
 
 #[test]
-fn c269_one_question_is_open_and_an_answer_must_come_in_time() {
+fn c269_one_fetch_is_open_and_times_out() {
     let (mut poll, now) = (poll(), Instant::EPOCH);
     poll.handle_request(request("", &["a"]));
     poll.poll_transmit(now).unwrap();
@@ -128,10 +128,10 @@ fn c269_one_question_is_open_and_an_answer_must_come_in_time() {
     assert!(near(poll.poll_timeout(), late + DELAY));
 }
 
-/// Given a question that a server holds open; when another name is wanted / all are asked for at once in its place,
-/// without the version, which is that of the names before.
+/// Given a fetch that a server holds open. When another name is subscribed, then a fetch of all names replaces it at once, without
+/// the version, which belongs to the old names.
 #[test]
-fn c269_other_names_take_the_place_of_the_open_question() {
+fn c269_other_names_replace_the_open_fetch() {
     let (mut poll, now) = (poll(), Instant::EPOCH);
     answered(&mut poll, now, &["a"], "1");
     poll.handle_request(request("1", &["a", "b"]));
@@ -145,9 +145,9 @@ fn c269_other_names_take_the_place_of_the_open_question() {
     assert_eq!(answer, response("1"), "the version is one of other names");
 }
 
-/// The type is for streams of many; servers of one often leave it out.
+/// The type URL is needed on aggregated streams; servers of one type often omit it.
 #[test]
-fn c267_an_answer_without_a_type_is_of_the_type_asked_for() {
+fn c267_response_without_type_gets_the_requested_type() {
     let (mut poll, now) = (poll(), Instant::EPOCH);
     poll.handle_request(DiscoveryRequest {
         type_url: "type.googleapis.com/a.B".to_owned(),

@@ -1,4 +1,4 @@
-//! Changes that clients refuse, and what is served then (S-80).
+//! Rollback of changes that clients NACK (S-80).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_core::time::Instant;
 use oxds_types::{ResourceType, Version};
 
-/// A store, what is served of it, and clients that have accepted some versions.
+/// A store, the resources that are served, and the versions that clients have ACKed.
 struct Served {
     machine: Rollback,
     served: BTreeMap<RollbackKey, Arc<Resource>>,
@@ -84,11 +84,11 @@ impl Served {
     }
 }
 
-/// Given a resource that all accepted; when it changes and a node refuses that; then it returns, and the withdrawal is
-/// told with node and reason; the store's repeating itself changes nothing; a later change is tried anew, and its
-/// nack returns to the same.
+/// Given a resource that all clients ACKed. When it changes and a node NACKs the change, then the old version is served again, and
+/// the rollback has node and reason. The same content from the store changes nothing. A later change is on trial again, and its
+/// NACK returns to the same version.
 #[test]
-fn s80_a_refused_change_returns_to_what_all_accepted() {
+fn s80_nacked_change_returns_to_version_acked_by_all() {
     let mut server = Served::new(0);
     server.store(None, "1");
     server.accept("1");
@@ -112,9 +112,9 @@ fn s80_a_refused_change_returns_to_what_all_accepted() {
     server.expect(None, "1");
 }
 
-/// Given a threshold of one node; then one that refuses a change, be it twice, does not take it back; two do.
+/// Given a threshold of one node; then one node that NACKs a change, even twice, does not roll it back; two nodes do.
 #[test]
-fn s80_more_nodes_than_the_threshold_take_a_change_back() {
+fn s80_more_nacks_than_threshold_roll_back() {
     let mut server = Served::new(1);
     server.store(None, "1");
     server.accept("1");
@@ -127,10 +127,10 @@ fn s80_more_nodes_than_the_threshold_take_a_change_back() {
     assert!(server.refuse("edge-3", "2").is_empty());
 }
 
-/// Given changes that came so fast that not all clients accepted what was in between; then the version returned to is
-/// the last that all did accept.
+/// Given changes so fast that not all clients ACKed a version in between; then the rollback returns to the last version that all
+/// ACKed.
 #[test]
-fn s80_what_not_all_accepted_is_not_returned_to() {
+fn s80_version_not_acked_by_all_is_not_restored() {
     let mut server = Served::new(0);
     server.store(None, "1");
     server.accept("1");
@@ -145,10 +145,10 @@ fn s80_what_not_all_accepted_is_not_returned_to() {
     server.expect(None, "4");
 }
 
-/// Given a resource that is new, or that nobody accepted before it changed; then there is nothing to return to. A late
-/// nack of what was replaced since does nothing.
+/// Given a new resource, or one that no client ACKed before it changed; then there is no version to return to. A late NACK of a
+/// replaced version does nothing.
 #[test]
-fn s80_without_a_good_version_nothing_is_taken_back() {
+fn s80_without_good_version_nothing_is_rolled_back() {
     let mut server = Served::new(0);
     server.store(None, "1");
     assert!(server.refuse("edge-1", "1").is_empty());
@@ -160,9 +160,9 @@ fn s80_without_a_good_version_nothing_is_taken_back() {
     server.expect(None, "3");
 }
 
-/// Given a file that is put back to what all had accepted, or deleted; then nothing is rolled_back any more.
+/// Given a file that is restored to the version that all ACKed, or deleted; then nothing is rolled back any more.
 #[test]
-fn s80_mending_the_file_ends_it() {
+fn s80_fixed_file_ends_the_rollback() {
     let mut server = Served::new(0);
     for deleted in [false, true] {
         server.store(None, "1");
@@ -183,9 +183,9 @@ fn s80_mending_the_file_ends_it() {
     }
 }
 
-/// Given a group that has the resource otherwise than the others; then what its nodes refuse is taken back there alone.
+/// Given a group with its own version of a resource; then a NACK of its nodes rolls back this version alone.
 #[test]
-fn s80_a_group_returns_by_itself() {
+fn s80_group_rolls_back_by_itself() {
     let mut server = Served::new(0);
     for group in [None, Some("canary")] {
         server.store(group, "1");

@@ -1,4 +1,4 @@
-//! C-66 – C-71, C-78 – C-86: what a response is answered with.
+//! C-66 – C-71, C-78 – C-86: the ACK or NACK of a response.
 
 use bytes::Bytes;
 use oxds_core::ads::{Duplicates, ServerId};
@@ -9,7 +9,7 @@ use prost::Message;
 use super::{Played, any, assignment, bad_cluster, cluster};
 
 #[test]
-fn c66_the_first_request_of_a_type_has_neither_version_nor_nonce() {
+fn c66_first_request_has_neither_version_nor_nonce() {
     let (_, request) = Played::watching_clusters(&["a"]);
     assert_eq!(
         (
@@ -21,7 +21,7 @@ fn c66_the_first_request_of_a_type_has_neither_version_nor_nonce() {
 }
 
 #[test]
-fn c67_a_good_response_is_acknowledged_with_its_version_its_nonce_and_all_names() {
+fn c67_ack_has_version_nonce_and_all_names() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(
         &ResourceType::CLUSTER,
@@ -40,7 +40,7 @@ fn c67_a_good_response_is_acknowledged_with_its_version_its_nonce_and_all_names(
 }
 
 #[test]
-fn c68_a_response_with_bad_resources_is_rejected_with_every_reason_and_the_version_before() {
+fn c68_nack_has_every_reason_and_version_before() {
     let (mut played, _) = Played::watching_clusters(&["a", "b", "c"]);
     played.respond(
         &ResourceType::CLUSTER,
@@ -68,7 +68,7 @@ fn c68_a_response_with_bad_resources_is_rejected_with_every_reason_and_the_versi
 }
 
 #[test]
-fn c69_the_very_first_response_rejected_leaves_the_version_empty() {
+fn c69_nack_of_first_response_has_empty_version() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![bad_cluster("a")]);
     let nack = played.request();
@@ -80,7 +80,7 @@ fn c69_the_very_first_response_rejected_leaves_the_version_empty() {
 }
 
 #[test]
-fn c70_a_subscription_change_after_a_nack_is_no_nack() {
+fn c70_subscription_change_after_nack_is_no_nack() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.request();
@@ -97,7 +97,7 @@ fn c70_a_subscription_change_after_a_nack_is_no_nack() {
 }
 
 #[test]
-fn c71_versions_and_nonces_of_two_types_are_apart() {
+fn c71_types_have_separate_versions_and_nonces() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "a");
     played.watch(&ResourceType::ENDPOINT, "a");
@@ -132,7 +132,7 @@ fn c71_versions_and_nonces_of_two_types_are_apart() {
 }
 
 #[test]
-fn c78_a_response_of_a_type_that_was_never_asked_for_is_not_answered() {
+fn c78_response_of_unknown_type_is_not_acknowledged() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&ResourceType::SECRET, "v1", "n1", vec![]);
     assert!(played.requests().is_empty());
@@ -141,7 +141,7 @@ fn c78_a_response_of_a_type_that_was_never_asked_for_is_not_answered() {
 }
 
 #[test]
-fn c79_a_type_without_subscriptions_left_is_still_acknowledged() {
+fn c79_type_without_subscriptions_is_still_acknowledged() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.watch(&ResourceType::ENDPOINT, "a");
     played.requests();
@@ -157,7 +157,7 @@ fn c79_a_type_without_subscriptions_left_is_still_acknowledged() {
 }
 
 #[test]
-fn c80_a_valid_resource_that_was_not_asked_for_is_ignored() {
+fn c80_valid_unrequested_resource_is_ignored() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(
         &ResourceType::CLUSTER,
@@ -181,7 +181,7 @@ fn c80_a_valid_resource_that_was_not_asked_for_is_ignored() {
 }
 
 #[test]
-fn c81_the_good_resources_of_a_rejected_response_apply() {
+fn c81_valid_resources_of_nacked_response_apply() {
     let (mut played, _) = Played::watching_clusters(&["a", "b", "c"]);
     let resources = vec![cluster("a", ""), bad_cluster("b"), cluster("c", "")];
     played.respond(&ResourceType::CLUSTER, "v1", "n1", resources);
@@ -193,7 +193,7 @@ fn c81_the_good_resources_of_a_rejected_response_apply() {
 }
 
 #[test]
-fn c83_a_wrapped_resource_is_unwrapped_and_named_by_its_wrapper() {
+fn c83_wrapped_resource_has_the_name_of_its_wrapper() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     let wrapper = Resource {
         name: "a".to_owned(),
@@ -210,7 +210,7 @@ fn c83_a_wrapped_resource_is_unwrapped_and_named_by_its_wrapper() {
 }
 
 #[test]
-fn c84_what_cannot_be_read_is_rejected_by_its_place() {
+fn c84_unreadable_resource_is_nacked_by_index() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     let garbage = Any {
         type_url: ResourceType::CLUSTER.type_url().to_owned(),
@@ -231,7 +231,7 @@ fn c84_what_cannot_be_read_is_rejected_by_its_place() {
 }
 
 #[test]
-fn c86_a_byte_identical_update_is_acknowledged_and_told_to_nobody() {
+fn c86_identical_bytes_are_acked_without_event() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.request();
@@ -244,7 +244,7 @@ fn c86_a_byte_identical_update_is_acknowledged_and_told_to_nobody() {
 }
 
 #[test]
-fn c82_a_name_twice_is_rejected_where_that_is_asked_for() {
+fn c82_duplicate_name_is_rejected_if_configured() {
     for (duplicates, reason) in [
         (Duplicates::Accept, None),
         (
@@ -260,7 +260,7 @@ fn c82_a_name_twice_is_rejected_where_that_is_asked_for() {
         played.respond(&ResourceType::CLUSTER, "v1", "n1", twice);
         let detail = played.request().error_detail;
         assert_eq!(detail.map(|detail| detail.message).as_deref(), reason);
-        // The resource itself is good, so watchers hear of no error.
+        // The resource itself is valid, so watchers get no error.
         assert_eq!(played.events()[0], "a: changed");
     }
 }

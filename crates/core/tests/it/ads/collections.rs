@@ -1,4 +1,4 @@
-//! C-280: watches of more than one name, and names that are others' aliases.
+//! C-280: watches of more than one name, and aliases.
 
 use oxds_core::ads::{AdsTransmit, ClientConfig, Protocol, Server, ServerId};
 use oxds_types::ResourceType;
@@ -49,10 +49,10 @@ fn send(
     played.client.handle_delta_response(now, server, response);
 }
 
-/// given a watch of all clusters, and one of `a` / then both names are asked for; what comes is told by its own name, and so
-/// is what goes; a new stream says all that is held.
+/// Given a watch of all clusters, and one of `a`; then both names are subscribed; events have the names of single resources; a
+/// new stream sends the versions of all cached resources.
 #[test]
-fn c280_everything_is_watched_beside_a_name() {
+fn c280_wildcard_and_name_are_watched_together() {
     let mut played = played();
     played.watch(&ResourceType::CLUSTER, "*");
     played.watch(&ResourceType::CLUSTER, "a");
@@ -66,7 +66,7 @@ fn c280_everything_is_watched_beside_a_name() {
     send(&mut played, &ResourceType::CLUSTER, two, &[]);
     assert_eq!(played.events(), ["a: changed", "b: changed"]);
     request(&mut played);
-    // Who comes later is told of all.
+    // A new watcher gets all of them.
     assert_eq!(
         played.watch(&ResourceType::CLUSTER, "*"),
         ["a: changed", "b: changed"]
@@ -97,7 +97,7 @@ fn c280_everything_is_watched_beside_a_name() {
     assert_eq!(again.resource_names_subscribe, ["*", "a"]);
     assert_eq!(again.initial_resource_versions.len(), 1);
 
-    // Without the whole, the name stays.
+    // Without the wildcard watch, the name stays.
     for _ in 0..2 {
         played.unwatch(&ResourceType::CLUSTER, "*");
     }
@@ -106,7 +106,7 @@ fn c280_everything_is_watched_beside_a_name() {
 }
 
 #[test]
-fn c280_a_server_that_is_lost_is_one_word_on_the_whole() {
+fn c280_unreachable_server_is_one_event_for_the_collection() {
     let mut played = played();
     played.watch(&ResourceType::CLUSTER, "*");
     played.transmit();
@@ -123,10 +123,10 @@ fn c280_a_server_that_is_lost_is_one_word_on_the_whole() {
     assert_eq!(played.events(), ["*: current"]);
 }
 
-/// given a watch of an xdstp collection / then its members come and go; others, deeper ones too, are not its members; a
-/// collection that there is not is an error of its own.
+/// Given a watch of an xdstp collection; then its members are added and removed; names elsewhere or deeper are no members; a
+/// missing collection is an error of its own.
 #[test]
-fn c280_the_members_of_a_collection_come_and_go() {
+fn c280_collection_members_are_added_and_removed() {
     const ALL: &str = "xdstp://a/T/shop/*";
     let mut played = played();
     played.watch(&ResourceType::ENDPOINT, ALL);
@@ -143,10 +143,10 @@ fn c280_the_members_of_a_collection_come_and_go() {
     assert!(played.events()[0].starts_with("xdstp://a/T/shop/*: error: "));
 }
 
-/// given a name that is an alias / when the resource comes by its own name / then it is what was asked for; when a
-/// resource without a body says the alias / then there is none (as VHDS has it).
+/// Given a watched alias. When the resource comes with its own name, then the watcher gets it. When an element without a body has
+/// the alias, then no resource exists (as in VHDS).
 #[test]
-fn c280_a_resource_is_found_by_its_alias() {
+fn c280_resource_is_found_by_its_alias() {
     let resource_type = ResourceType::VIRTUAL_HOST;
     let mut played = played();
     played.watch(&resource_type, "routes/shop.example");
@@ -175,9 +175,9 @@ fn c280_a_resource_is_found_by_its_alias() {
     );
 }
 
-/// Over full states, a name that stands for all is deleted from by absence.
+/// On SotW streams, absence deletes members of a wildcard watch.
 #[test]
-fn c280_everything_over_full_states() {
+fn c280_wildcard_watch_over_sotw() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "*");
     played.open();

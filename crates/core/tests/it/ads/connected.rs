@@ -1,4 +1,4 @@
-//! C-168, C-169: which servers answer, what they bring, and when that alone decides (gRFC A78, A95).
+//! C-168, C-169: connectivity of servers, summaries of responses, and fallback on reachability (gRFC A78, A95).
 
 use oxds_types::ResourceType;
 
@@ -6,7 +6,7 @@ use super::servers::{Servers, served_by_first};
 use super::{bad_cluster, cluster, response};
 
 #[test]
-fn c168_a_server_is_connected_until_it_fails_without_an_answer_and_again_when_it_answers() {
+fn c168_connected_until_failure_without_response() {
     let mut servers = Servers::new(&["PF"]);
     let connected =
         |servers: &Servers| ['P', 'F'].map(|s| servers.client.is_connected(servers.id(s)));
@@ -35,7 +35,7 @@ fn c168_a_server_is_connected_until_it_fails_without_an_answer_and_again_when_it
 }
 
 #[test]
-fn c168_every_resource_of_a_response_counts_whether_it_changed_or_not() {
+fn c168_summary_counts_unchanged_resources() {
     let mut servers = served_by_first();
     let mut updates = |clusters| {
         let (now, server) = (servers.now, servers.id('P'));
@@ -54,8 +54,7 @@ fn c168_every_resource_of_a_response_counts_whether_it_changed_or_not() {
 }
 
 #[test]
-fn c169_where_reachability_alone_decides_an_authority_falls_back_with_everything_held_and_no_other_does()
- {
+fn c169_reachability_only_falls_back_with_all_names_cached() {
     let mut servers = Servers::with_eager(&["PF", "PG"], 1);
     servers.watch(0, "config");
     servers.watch(1, "endpoints");

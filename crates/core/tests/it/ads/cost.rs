@@ -1,4 +1,4 @@
-//! What an update costs, counted rather than timed (issue's "Speed and memory").
+//! Cost of an update, counted and not timed.
 
 use oxds_core::ads::{ClientConfig, ClientCounters, Protocol, Server, ServerId};
 use oxds_core::resource::ResourceParsers;
@@ -50,9 +50,9 @@ fn difference(played: &mut Played, numbers: impl Iterator<Item = usize>, service
     played.client.handle_delta_response(now, server, response);
 }
 
-/// given 100,000 resources watched / when one changes / then one is decoded, and one event is told.
+/// Given 100,000 watched resources. When one changes, then one is decoded, and one event is sent.
 #[test]
-fn a_difference_costs_what_changed_whatever_is_watched() {
+fn delta_cost_follows_the_change_not_the_watches() {
     let mut played = watching(Protocol::Delta, 100_000);
     let all = counted(&mut played, |played| difference(played, 0..100_000, "a"));
     assert_eq!((all.decoded, all.events), (100_000, 100_000));
@@ -65,10 +65,10 @@ fn a_difference_costs_what_changed_whatever_is_watched() {
     assert_eq!(one, expected);
 }
 
-/// given a full state that was accepted / when it comes again, byte by byte / then nothing is decoded and nobody hears of
-/// it; when one of it has changed / then that one alone.
+/// Given an accepted SotW response. When it comes again, byte by byte, then nothing is decoded, and there is no event. When one of
+/// its resources changed, then this one alone is decoded.
 #[test]
-fn c86_a_full_state_that_comes_again_costs_a_comparison() {
+fn c86_repeated_sotw_response_costs_a_comparison() {
     const SIZE: usize = 10_000;
     let mut played = watching(Protocol::Sotw, SIZE);
     let state = |changed: Option<usize>| {
@@ -96,9 +96,9 @@ fn c86_a_full_state_that_comes_again_costs_a_comparison() {
     assert_eq!((one.decoded, one.events), (1, 1));
 }
 
-/// given a resource held / then it does not keep the response alive that it came in, which may be of any size.
+/// Given a cached resource; then it does not keep its response in memory, which may have any size.
 #[test]
-fn what_is_held_keeps_nothing_else_alive() {
+fn cached_resource_does_not_keep_its_response_alive() {
     let mut played = watching(Protocol::Sotw, 1);
     let body = bytes::Bytes::from(cluster(&name(0), "").value.to_vec());
     let any = oxds_types::discovery::Any {
@@ -115,14 +115,14 @@ fn what_is_held_keeps_nothing_else_alive() {
     assert!(body.is_unique(), "the response can go");
 }
 
-/// What a client takes in memory that has come to hold resources of these names.
+/// Memory of a client that has cached resources with these names.
 fn taken(watched: &[&str], names: &[String]) -> allocation_counter::AllocationInfo {
     let server = Server {
         protocol: Protocol::Delta,
         ..Server::new("cp:18000")
     };
     let mut config = ClientConfig::with_server(server, Node::default());
-    // What is read of a resource is its reader's.
+    // The memory of a parsed value belongs to its parser.
     config.parsers = ResourceParsers::default();
     let wrapped = |name: &String| Wrapper {
         name: name.clone(),
@@ -151,10 +151,10 @@ fn taken(watched: &[&str], names: &[String]) -> allocation_counter::AllocationIn
     taken
 }
 
-/// given 10,000 resources, watched as one or by name / then each takes its bytes, its name, an entry, and a place or two in
-/// trees that were filled in order; whatever it took to get them is given back.
+/// Given 10,000 resources, watched by the wildcard or by name; then each costs its bytes, its name, an entry, and one or two slots
+/// in trees that were filled in order; temporary memory is freed.
 #[test]
-fn what_is_held_takes_little_beside_its_bytes() {
+fn cached_resource_has_small_overhead() {
     const SIZE: usize = 10_000;
     let names: Vec<_> = (0..SIZE).map(name).collect();
     let bytes: usize = names

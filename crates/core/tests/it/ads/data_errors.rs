@@ -1,4 +1,4 @@
-//! C-97, C-112 – C-114: what is wrong with a resource, and what becomes of what is held (gRFC A88).
+//! C-97, C-112 – C-114: errors of a resource, and their effect on the cached one (gRFC A88).
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn server(data_errors: DataErrors) -> Server {
     }
 }
 
-/// A client that holds cluster `a`.
+/// A client with cluster `a` in its cache.
 fn holding(data_errors: DataErrors) -> Played {
     let mut played = Played::of(ClientConfig::with_server(
         server(data_errors),
@@ -57,7 +57,7 @@ fn full(resources: Vec<Any>) -> DiscoveryResponse {
     response(&ResourceType::CLUSTER, "v2", "n2", resources)
 }
 
-/// What can go wrong with `a`, and the state that shows it.
+/// Errors of `a`, each with the state that shows it.
 fn faults() -> [(DiscoveryResponse, CacheState); 4] {
     [
         (full(vec![]), CacheState::DoesNotExist),
@@ -67,10 +67,10 @@ fn faults() -> [(DiscoveryResponse, CacheState); 4] {
     ]
 }
 
-/// given a value held / when it is deleted, or an invalid one comes, or an error of the resource / then it is dropped where
-/// the server's data errors are to fail, and kept with a remark where not; before A88, only a deletion drops.
+/// Given a cached resource. When it is deleted, an invalid one comes, or the server reports an error for it, then it is dropped if
+/// the server is configured so, else kept with an ambient error; before gRFC A88, only a deletion drops it.
 #[test]
-fn c112_what_is_held_is_dropped_or_kept_as_the_server_was_declared() {
+fn c112_data_error_drops_or_keeps_as_configured() {
     for data_errors in [DataErrors::Drop, DataErrors::Keep, DataErrors::DropDeleted] {
         for (fault, state) in faults() {
             let mut played = holding(data_errors);
@@ -89,10 +89,10 @@ fn c112_what_is_held_is_dropped_or_kept_as_the_server_was_declared() {
             );
             let cached = played.client.cached(&ResourceType::CLUSTER, "a").unwrap();
             assert_eq!((cached.held.is_none(), cached.state), (drops, state));
-            // Said once.
+            // The event is sent once.
             played.receive(fault);
             assert!(played.events().is_empty(), "{data_errors:?} {state:?}");
-            // What comes back is told as what it is to who has it, and to who has not.
+            // A resource that returns is a change for watchers without it, and the end of the ambient error for the others.
             played.respond(&ResourceType::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
             let back = if drops { "a: changed" } else { "a: current" };
             assert_eq!(played.events(), [back], "{data_errors:?} {state:?}");
@@ -103,7 +103,7 @@ fn c112_what_is_held_is_dropped_or_kept_as_the_server_was_declared() {
 }
 
 #[test]
-fn c112_an_error_that_says_nothing_of_the_resource_drops_nothing() {
+fn c112_transient_error_never_drops() {
     let mut played = holding(DataErrors::Drop);
     played.receive(reported(UNAVAILABLE));
     let events = played.events();
@@ -116,10 +116,10 @@ fn c112_an_error_that_says_nothing_of_the_resource_drops_nothing() {
     assert!(held.is_some());
 }
 
-/// given a server whose silence is transient / then it may last 30 s, and is an error of the server, not of the resource;
-/// what comes late is welcome.
+/// Given a server whose timeout is transient; then it may take 30 s, and the error is one of the server, not of the resource; a
+/// late resource applies.
 #[test]
-fn c97_silence_that_is_transient_lasts_longer_and_is_no_absence() {
+fn c97_transient_timeout_is_doubled_and_no_deletion() {
     let transient = Server {
         resource_timer_is_transient: true,
         ..Server::new("cp:18000")
@@ -149,16 +149,16 @@ fn c97_silence_that_is_transient_lasts_longer_and_is_no_absence() {
             .state
     };
     assert_eq!(state(&played), CacheState::Timeout);
-    // Who comes later is told the same.
+    // A new watcher gets the same.
     assert!(played.watch(&ResourceType::CLUSTER, "a")[0].contains("30 s"));
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     assert_eq!(played.events(), ["a: changed"]);
     assert_eq!(state(&played), CacheState::Acked);
 }
 
-/// Each state can be told from the others by who looks.
+/// Each state is visible in the cache.
 #[test]
-fn c113_every_state_can_be_seen() {
+fn c113_every_cache_state_is_visible() {
     let states = |played: &Played| {
         let mut resources = played.client.resources();
         resources.next().map(|(.., cached)| cached.state).unwrap()
@@ -168,7 +168,7 @@ fn c113_every_state_can_be_seen() {
     assert_eq!(states(&holding(DataErrors::Drop)), CacheState::Acked);
     for (fault, state) in faults() {
         let (mut played, _) = Played::watching_clusters(&["a"]);
-        // What was never there is not deleted by its absence, but by silence.
+        // A resource that was never received is not deleted by absence, but by the timeout.
         match state {
             CacheState::DoesNotExist => played.wait(15 * SECOND),
             _ => played.receive(fault),
@@ -177,10 +177,10 @@ fn c113_every_state_can_be_seen() {
     }
 }
 
-/// given anything that can happen to a resource / then its watcher hears of a value or an error in its place, or of a
-/// remark, which is taken back when all is well: no third thing.
+/// Given any sequence of updates; then a watcher gets a resource or an error in its place, or an ambient error, which is cleared
+/// when all is well: there is no third event.
 #[test]
-fn c114_a_watcher_hears_what_replaces_and_what_is_ambient() {
+fn c114_watcher_gets_changed_and_ambient_events() {
     let mut played = holding(DataErrors::DropDeleted);
     played.receive(full(vec![bad_cluster("a")]));
     played.receive(full(vec![cluster("a", "")]));

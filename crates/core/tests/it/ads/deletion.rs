@@ -1,4 +1,4 @@
-//! C-100 – C-106: when absence means that a resource is gone.
+//! C-100 – C-106: when the absence of a resource means its deletion.
 
 use oxds_core::ads::{CacheState, ClientConfig, Server};
 use oxds_types::ResourceType;
@@ -7,7 +7,7 @@ use oxds_types::discovery::Node;
 use super::{Played, assignment, bad_cluster, cluster};
 
 #[test]
-fn c100_a_cluster_that_was_there_and_is_left_out_is_deleted_and_told_once() {
+fn c100_absent_cluster_is_deleted_with_one_event() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(
         &ResourceType::CLUSTER,
@@ -43,7 +43,7 @@ fn c100_a_cluster_that_was_there_and_is_left_out_is_deleted_and_told_once() {
 }
 
 #[test]
-fn c101_an_assignment_that_is_left_out_stays() {
+fn c101_absent_assignment_stays() {
     let mut played = Played::new();
     played.watch(&ResourceType::ENDPOINT, "a");
     played.watch(&ResourceType::ENDPOINT, "b");
@@ -69,7 +69,7 @@ fn c101_an_assignment_that_is_left_out_stays() {
 }
 
 #[test]
-fn c102_an_empty_response_deletes_every_cluster() {
+fn c102_empty_response_deletes_every_cluster() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(
         &ResourceType::CLUSTER,
@@ -84,7 +84,7 @@ fn c102_an_empty_response_deletes_every_cluster() {
 }
 
 #[test]
-fn c103_what_has_not_come_yet_is_not_deleted_by_its_absence() {
+fn c103_absence_of_unreceived_name_is_no_deletion() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     assert_eq!(played.events(), ["a: changed"]);
@@ -104,7 +104,7 @@ fn c103_what_has_not_come_yet_is_not_deleted_by_its_absence() {
 }
 
 #[test]
-fn c104_an_invalid_resource_is_there_nonetheless() {
+fn c104_invalid_resource_counts_as_present() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.events();
@@ -118,7 +118,7 @@ fn c104_an_invalid_resource_is_there_nonetheless() {
 }
 
 #[test]
-fn c106_a_server_whose_deletions_are_ignored_is_reported_once_per_deletion() {
+fn c106_ignored_deletion_is_reported_once_per_deletion() {
     let mut server = Server::new("cp:18000");
     server.ignore_resource_deletion = true;
     let mut played = Played::of(ClientConfig::with_server(server, Node::default()));

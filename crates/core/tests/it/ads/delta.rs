@@ -1,4 +1,4 @@
-//! C-273 – C-278: differences instead of full states.
+//! C-273 – C-278: delta streams.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ fn played(names: &[&str]) -> (Played, DeltaDiscoveryRequest) {
     (played, first)
 }
 
-/// The one request that is due.
+/// The only request that is due.
 fn request(played: &mut Played) -> DeltaDiscoveryRequest {
     let Some(AdsTransmit::DeltaRequest(request)) = played.transmit() else {
         panic!("no request");
@@ -54,7 +54,7 @@ fn respond(played: &mut Played, nonce: &str, upserts: Vec<(&str, &str, Any)>, re
 }
 
 #[test]
-fn c273_the_first_request_has_the_node_and_the_names_and_no_versions() {
+fn c273_first_delta_request_has_node_and_names_no_versions() {
     let (_, first) = played(&["a", "b"]);
     assert_eq!(first.node.unwrap().id, "node-1");
     assert_eq!(first.resource_names_subscribe, ["a", "b"]);
@@ -63,7 +63,7 @@ fn c273_the_first_request_has_the_node_and_the_names_and_no_versions() {
 }
 
 #[test]
-fn c274_a_difference_is_applied_and_acknowledged() {
+fn c274_delta_response_is_applied_and_acked() {
     let (mut played, _) = played(&["a", "b"]);
     let both = vec![("a", "1", cluster("a", "")), ("b", "7", cluster("b", ""))];
     respond(&mut played, "n1", both, &[]);
@@ -72,7 +72,7 @@ fn c274_a_difference_is_applied_and_acknowledged() {
     assert!(ack.error_detail.is_none() && ack.node.is_none());
     assert!(ack.resource_names_subscribe.is_empty());
     assert_eq!(played.events(), ["a: changed", "b: changed"]);
-    // What is left out stays; each has its own version.
+    // An absent resource stays; each resource has its own version.
     respond(&mut played, "n2", vec![("a", "2", cluster("a", "x"))], &[]);
     assert_eq!(played.events(), ["a: changed"]);
     let version = |name| {
@@ -86,7 +86,7 @@ fn c274_a_difference_is_applied_and_acknowledged() {
 }
 
 #[test]
-fn c275_a_bad_one_is_rejected_and_the_good_ones_apply() {
+fn c275_invalid_resource_nacks_and_valid_ones_apply() {
     let (mut played, _) = played(&["a", "b"]);
     let both = vec![("a", "1", bad_cluster("a")), ("b", "1", cluster("b", ""))];
     respond(&mut played, "n1", both, &[]);
@@ -107,7 +107,7 @@ fn c275_a_bad_one_is_rejected_and_the_good_ones_apply() {
 }
 
 #[test]
-fn c276_a_new_stream_says_what_is_held_and_accepted() {
+fn c276_new_stream_sends_initial_versions() {
     let (mut played, _) = played(&["a", "b", "c"]);
     let first = vec![("a", "1", cluster("a", "")), ("b", "1", cluster("b", ""))];
     respond(&mut played, "n1", first, &[]);
@@ -118,7 +118,7 @@ fn c276_a_new_stream_says_what_is_held_and_accepted() {
     played.open();
     let again = request(&mut played);
     assert_eq!(again.resource_names_subscribe, ["a", "b", "c"]);
-    // Were b to be what it was at 1 again, only its coming anew could take the rejection of 2 back.
+    // If b returns to version 1, only a new copy of it can clear the NACK of version 2.
     let held = HashMap::from([("a".to_owned(), "1".to_owned())]);
     assert_eq!(again.initial_resource_versions, held);
     assert_eq!(
@@ -128,7 +128,7 @@ fn c276_a_new_stream_says_what_is_held_and_accepted() {
 }
 
 #[test]
-fn c277_a_change_of_names_has_no_nonce_and_what_came_back_is_asked_for_again() {
+fn c277_subscription_change_has_no_nonce() {
     let (mut played, _) = played(&["a"]);
     played.watch(&ResourceType::CLUSTER, "b");
     let more = request(&mut played);
@@ -139,7 +139,7 @@ fn c277_a_change_of_names_has_no_nonce_and_what_came_back_is_asked_for_again() {
     let both = request(&mut played);
     assert_eq!(both.resource_names_unsubscribe, ["b"]);
     assert_eq!(both.response_nonce, "n1");
-    // Given up and taken up in one moment: it is not held any more, so the server must send it again.
+    // Unwatched and watched again before a poll: the resource is no longer cached, so the server must send it again.
     played.unwatch(&ResourceType::CLUSTER, "a");
     played.watch(&ResourceType::CLUSTER, "a");
     let again = request(&mut played);
@@ -149,7 +149,7 @@ fn c277_a_change_of_names_has_no_nonce_and_what_came_back_is_asked_for_again() {
 }
 
 #[test]
-fn c278_a_name_that_the_server_does_not_have_is_an_error_at_once() {
+fn c278_removed_unknown_name_is_an_error_at_once() {
     let (mut played, _) = played(&["a"]);
     respond(&mut played, "n1", vec![], &["a", "never asked for"]);
     let events = played.events();

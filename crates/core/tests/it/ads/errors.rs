@@ -1,4 +1,4 @@
-//! C-109 – C-111, C-118: what watchers are told of bad resources.
+//! C-109 – C-111, C-118: errors for watchers after invalid resources.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use oxds_types::ResourceType;
 use super::{Played, bad_cluster, cluster};
 
 #[test]
-fn c109_an_invalid_update_is_a_remark_where_data_is_held_and_an_error_elsewhere() {
+fn c109_invalid_update_is_ambient_if_cached_else_error() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.events();
@@ -34,7 +34,7 @@ fn c109_an_invalid_update_is_a_remark_where_data_is_held_and_an_error_elsewhere(
 }
 
 #[test]
-fn c110_the_same_rejection_again_is_not_told_again() {
+fn c110_repeated_nack_error_is_sent_once() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     for nonce in ["n1", "n2"] {
         played.respond(&ResourceType::CLUSTER, "v1", nonce, vec![bad_cluster("a")]);
@@ -44,7 +44,7 @@ fn c110_the_same_rejection_again_is_not_told_again() {
 }
 
 #[test]
-fn c111_the_good_bytes_again_clear_the_error() {
+fn c111_same_bytes_after_nack_clear_the_error() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.respond(&ResourceType::CLUSTER, "v2", "n2", vec![bad_cluster("a")]);
@@ -56,7 +56,7 @@ fn c111_the_good_bytes_again_clear_the_error() {
 }
 
 #[test]
-fn c118_every_error_names_node_type_resource_and_server() {
+fn c118_error_text_has_node_type_resource_and_server() {
     let (mut played, _) = Played::watching_clusters(&["deleted", "invalid", "silent"]);
     played.respond(
         &ResourceType::CLUSTER,

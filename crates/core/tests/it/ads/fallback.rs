@@ -1,5 +1,4 @@
-//! C-73, C-105, C-147 – C-165: ordered servers (gRFC A71), played on the machine. Who comes back with nothing new is in
-//! `returning`.
+//! C-73, C-105, C-147 – C-165: fallback between servers (gRFC A71). For servers that return without changes see `returning`.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use prost::Message;
 use super::servers::{Servers, fallen_back, served_by_first};
 use super::{any, cluster};
 
-/// `P` was down from the start, so that `F` has `a`.
+/// `P` was down from the start, so that `F` sent `a`.
 fn served_by_second() -> Servers {
     let mut servers = Servers::new(&["PF"]);
     servers.watch(0, "a");
@@ -29,7 +28,7 @@ fn served_by_second() -> Servers {
 }
 
 #[test]
-fn c147_while_the_first_server_is_well_no_other_is_dialled() {
+fn c147_healthy_first_server_is_the_only_one_asked() {
     let mut servers = served_by_first();
     assert_eq!(servers.watch(0, "b"), Vec::<String>::new());
     assert_eq!(servers.transmits(), ["P a,b p1"]);
@@ -37,15 +36,15 @@ fn c147_while_the_first_server_is_well_no_other_is_dialled() {
 }
 
 #[test]
-fn c148_a_server_that_is_down_at_the_start_is_replaced_by_the_next() {
+fn c148_server_down_at_start_falls_back() {
     let servers = served_by_second();
     assert_eq!(servers.from("a"), "F");
 }
 
 #[test]
-fn c149_with_everything_held_a_lost_server_is_a_remark_and_no_reason_to_fall_back() {
+fn c149_all_cached_lost_server_is_ambient_without_fallback() {
     let mut servers = served_by_first();
-    // The first end says nothing: the stream had answered.
+    // The end of the first stream is no failure: it was answered.
     assert_eq!(servers.fails('P'), Vec::<String>::new());
     assert_eq!(servers.waits(), ["P open"]);
     assert_eq!(servers.fails('P'), Vec::<String>::new());
@@ -58,7 +57,7 @@ fn c149_with_everything_held_a_lost_server_is_a_remark_and_no_reason_to_fall_bac
 }
 
 #[test]
-fn c150_c165_one_open_name_moves_all_to_the_next_server_whose_words_replace_what_is_held() {
+fn c150_c165_unanswered_name_falls_back_for_all_names() {
     let mut servers = served_by_first();
     servers.watch(0, "b");
     servers.transmits();
@@ -76,7 +75,7 @@ fn c150_c165_one_open_name_moves_all_to_the_next_server_whose_words_replace_what
 }
 
 #[test]
-fn c151_a_name_that_does_not_exist_is_answered() {
+fn c151_missing_resource_counts_as_answered() {
     let mut servers = served_by_first();
     servers.watch(0, "gone");
     servers.transmits();
@@ -93,7 +92,7 @@ fn c151_a_name_that_does_not_exist_is_answered() {
 }
 
 #[test]
-fn c152_neither_the_end_of_an_answered_stream_nor_silence_is_a_failure() {
+fn c152_answered_stream_end_or_timeout_is_no_failure() {
     let mut servers = served_by_first();
     servers.watch(0, "b");
     servers.transmits();
@@ -108,7 +107,7 @@ fn c152_neither_the_end_of_an_answered_stream_nor_silence_is_a_failure() {
 }
 
 #[test]
-fn c153_a_new_name_does_not_wait_for_another_failure() {
+fn c153_new_name_falls_back_at_once() {
     let mut servers = served_by_first();
     servers.fails('P');
     servers.waits();
@@ -119,7 +118,7 @@ fn c153_a_new_name_does_not_wait_for_another_failure() {
 }
 
 #[test]
-fn c154_watchers_hear_of_a_failure_once_all_servers_have_failed() {
+fn c154_watchers_get_error_after_last_server_failed() {
     let mut servers = Servers::new(&["PMF"]);
     servers.watch(0, "a");
     servers.transmits();
@@ -137,7 +136,7 @@ fn c154_watchers_hear_of_a_failure_once_all_servers_have_failed() {
 }
 
 #[test]
-fn c155_c156_those_more_wanted_go_on_trying_and_are_asked_for_what_is_new() {
+fn c155_c156_higher_servers_retry_with_new_subscriptions() {
     let mut servers = served_by_second();
     assert_eq!(servers.watch(0, "b"), Vec::<String>::new());
     assert_eq!(servers.transmits(), ["F a,b f1"]);
@@ -148,7 +147,7 @@ fn c155_c156_those_more_wanted_go_on_trying_and_are_asked_for_what_is_new() {
 }
 
 #[test]
-fn c157_c158_an_answer_of_the_first_takes_over_and_its_connection_alone_does_not() {
+fn c157_c158_response_not_connection_takes_over() {
     let mut servers = served_by_second();
     servers.waits();
     servers.opened('P');
@@ -161,7 +160,7 @@ fn c157_c158_an_answer_of_the_first_takes_over_and_its_connection_alone_does_not
 }
 
 #[test]
-fn c158_a_rejected_answer_is_one_too() {
+fn c158_nacked_response_takes_over_too() {
     let mut servers = served_by_second();
     servers.waits();
     servers.opened('P');
@@ -171,7 +170,7 @@ fn c158_a_rejected_answer_is_one_too() {
 }
 
 #[test]
-fn c159_the_second_of_three_lets_the_third_go_and_the_first_goes_on_trying() {
+fn c159_second_server_releases_third_and_first_retries() {
     let mut servers = Servers::new(&["PMF"]);
     servers.watch(0, "a");
     servers.transmits();
@@ -191,7 +190,7 @@ fn c159_the_second_of_three_lets_the_third_go_and_the_first_goes_on_trying() {
 }
 
 #[test]
-fn c160_what_a_server_says_late_is_not_heard() {
+fn c160_late_response_is_ignored() {
     let mut servers = served_by_second();
     servers.waits();
     servers.opened('P');
@@ -204,7 +203,7 @@ fn c160_what_a_server_says_late_is_not_heard() {
 }
 
 #[test]
-fn c161_of_two_authorities_the_one_with_an_open_name_falls_back() {
+fn c161_only_authority_with_unanswered_name_falls_back() {
     let mut servers = Servers::new(&["PF", "PG"]);
     servers.watch(0, "a");
     servers.transmits();
@@ -216,7 +215,7 @@ fn c161_of_two_authorities_the_one_with_an_open_name_falls_back() {
     servers.waits();
     assert_eq!(servers.fails('P'), ["G open"]);
     assert_eq!(servers.opened('G'), ["G b"]);
-    // The other one has heard that its server is lost.
+    // The other authority got the error that its server is lost.
     let events = servers.events();
     assert!(
         events.iter().any(|event| event.starts_with("a: changed"))
@@ -228,7 +227,7 @@ fn c161_of_two_authorities_the_one_with_an_open_name_falls_back() {
 }
 
 #[test]
-fn c162_a_server_that_is_known_to_be_lost_is_passed_over() {
+fn c162_known_unreachable_server_is_skipped() {
     let mut servers = Servers::new(&["PMF", "M"]);
     servers.watch(1, "b");
     servers.transmits();
@@ -242,13 +241,13 @@ fn c162_a_server_that_is_known_to_be_lost_is_passed_over() {
 }
 
 #[test]
-fn c73_versions_are_a_servers_own() {
-    // F was told of none of P's.
+fn c73_versions_are_kept_per_server() {
+    // F got none of the versions of P.
     let mut servers = fallen_back();
     servers.responds('F', "f1", vec![cluster("a", "f"), cluster("b", "f")]);
     assert_eq!(servers.waits(), ["P open"]);
     assert_eq!(servers.opened('P'), ["P a,b"], "none of F's");
-    // Once let go, F begins anew.
+    // After its release, F starts without versions.
     servers.responds('P', "p2", vec![cluster("a", "p"), cluster("b", "p")]);
     servers.watch(0, "c");
     servers.transmits();
@@ -259,7 +258,7 @@ fn c73_versions_are_a_servers_own() {
 }
 
 #[test]
-fn c105_c164_absence_is_a_deletion_only_where_that_server_had_sent_it() {
+fn c105_c164_absence_deletes_only_what_the_server_sent() {
     let mut servers = fallen_back();
     servers.responds('F', "f1", vec![cluster("b", "f")]);
     assert_eq!(servers.events(), ["b: changed"], "a is only P's to delete");
@@ -269,7 +268,7 @@ fn c105_c164_absence_is_a_deletion_only_where_that_server_had_sent_it() {
         events.len() == 1 && events[0].starts_with("b: error: "),
         "{events:?}"
     );
-    // Back at P, its own is deleted by its absence.
+    // Back at P, its own resource is deleted by absence.
     servers.waits();
     servers.opened('P');
     servers.responds('P', "p2", vec![cluster("b", "p")]);
@@ -284,7 +283,7 @@ fn c105_c164_absence_is_a_deletion_only_where_that_server_had_sent_it() {
 }
 
 #[test]
-fn c116_an_authority_without_names_asks_nobody() {
+fn c116_authority_without_names_asks_no_server() {
     let mut servers = served_by_second();
     servers.client.unwatch(&ResourceType::CLUSTER, "a");
     let transmits = servers.transmits();
@@ -292,11 +291,11 @@ fn c116_an_authority_without_names_asks_nobody() {
     assert_eq!(servers.waits(), Vec::<String>::new());
 }
 
-/// given a cluster that reports its load, from P / when F, and then P again, delivers the same bytes / then each time
-/// watchers have it anew, and it reports to whoever sent it; when P repeats it / then nothing is told; one that reports
-/// nothing is the same, whoever sends it.
+/// Given a cluster with load reports, sent by P. When F, and then P again, sends the same bytes, then each time watchers get the
+/// cluster again, and its load is reported to the sender. When P repeats it, then there is no event. A cluster without load
+/// reports is the same from every server.
 #[test]
-fn c144_load_is_reported_to_whoever_delivered_the_cluster() {
+fn c144_load_is_reported_to_the_sender_of_the_cluster() {
     let mut servers = Servers::new(&["PF"]);
     let clusters = || vec![reporting_cluster("a"), cluster("q", ""), cluster("new", "")];
     servers.watch(0, "a");
@@ -341,7 +340,7 @@ fn reporting_cluster(name: &str) -> Any {
 }
 
 impl Servers {
-    /// The server that a cluster's load is reported to.
+    /// The server that gets the load reports of a cluster.
     fn reports_to(&self, name: &str) -> Option<char> {
         let held = self.client.cached(&ResourceType::CLUSTER, name)?.held?;
         let cluster = held.resource.get::<Cluster>()?;

@@ -1,4 +1,4 @@
-//! The client's machine, played against a server that the scenario speaks for.
+//! The client's machine, against a server that the test plays.
 
 mod acknowledgement;
 mod collections;
@@ -91,7 +91,7 @@ impl Played {
         self.client.unwatch(resource_type, name);
     }
 
-    /// The driver connects as it is told to.
+    /// The driver connects as the client asks.
     pub(crate) fn open(&mut self) {
         assert_eq!(self.transmit(), Some(AdsTransmit::Open));
         self.client.handle_opened(ServerId::default());
@@ -107,7 +107,7 @@ impl Played {
         Some(transmit)
     }
 
-    /// The one request that is due.
+    /// The only request that is due.
     pub(crate) fn request(&mut self) -> DiscoveryRequest {
         let request = self.requests();
         assert_eq!(request.len(), 1, "one request is due, not {request:?}");
@@ -145,7 +145,7 @@ impl Played {
         self.client.handle_timeout(self.now);
     }
 
-    /// What watchers are told, in words.
+    /// The events for watchers, as text.
     pub(crate) fn events(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.client.poll_event())
             .map(|event| told(&event))
@@ -199,7 +199,7 @@ pub(crate) fn any(resource_type: &ResourceType, message: &impl Message) -> Any {
     }
 }
 
-/// A valid cluster; `service` tells contents apart.
+/// A valid cluster; `service` makes contents differ.
 pub(crate) fn cluster(name: &str, service: &str) -> Any {
     let ads = ConfigSource {
         config_source_specifier: Some(ConfigSourceSpecifier::Ads(AggregatedConfigSource {})),
@@ -217,7 +217,7 @@ pub(crate) fn cluster(name: &str, service: &str) -> Any {
     any(&ResourceType::CLUSTER, &cluster)
 }
 
-/// A cluster that breaks a rule: its endpoints come from nowhere.
+/// An invalid cluster: it has no source of endpoints.
 pub(crate) fn bad_cluster(name: &str) -> Any {
     let cluster = Cluster {
         name: name.to_owned(),

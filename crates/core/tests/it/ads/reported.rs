@@ -44,7 +44,7 @@ fn state(played: &Played, name: &str) -> CacheState {
 }
 
 #[test]
-fn c115_an_error_where_nothing_is_held_is_told_once_and_ends_the_wait() {
+fn c115_resource_error_uncached_is_sent_once_and_stops_timer() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     respond(&mut played, "n1", vec![], "a", NOT_FOUND);
     let events = played.events();
@@ -62,7 +62,7 @@ fn c115_an_error_where_nothing_is_held_is_told_once_and_ends_the_wait() {
 
     respond(&mut played, "n2", vec![], "a", NOT_FOUND);
     assert!(played.events().is_empty());
-    // Remembered for who comes later, until the resource comes.
+    // New watchers get it as well, until the resource comes.
     assert!(played.watch(&ResourceType::CLUSTER, "a")[0].contains("NOT_FOUND"));
     played.respond(&ResourceType::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
     assert_eq!(played.events(), ["a: changed"]);
@@ -70,7 +70,7 @@ fn c115_an_error_where_nothing_is_held_is_told_once_and_ends_the_wait() {
 }
 
 #[test]
-fn c115_an_error_where_something_is_held_is_a_remark_and_no_deletion() {
+fn c115_resource_error_cached_is_ambient_and_keeps_resource() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.events();
@@ -87,7 +87,7 @@ fn c115_an_error_where_something_is_held_is_a_remark_and_no_deletion() {
 }
 
 #[test]
-fn c115_a_resource_counts_before_an_error_for_it() {
+fn c115_resource_wins_over_error_of_same_name() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     respond(&mut played, "n1", vec![cluster("a", "")], "a", NOT_FOUND);
     assert_eq!(played.events(), ["a: changed"]);
@@ -95,7 +95,7 @@ fn c115_a_resource_counts_before_an_error_for_it() {
 }
 
 #[test]
-fn c115_an_error_for_what_was_not_asked_for_is_nobodys() {
+fn c115_resource_error_for_unrequested_name_is_ignored() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     respond(&mut played, "n1", vec![], "other", NOT_FOUND);
     assert!(played.events().is_empty());

@@ -1,14 +1,14 @@
-//! A more wanted server comes back with nothing new (gRFC A71): it is the client's again, whatever servers make of versions.
+//! A server of higher priority returns without changes (gRFC A71): it takes over again, even if it compares versions.
 
 use oxds_types::ResourceType;
 
 use super::servers::{Servers, fallen_back};
 use super::{assignment, cluster};
 
-/// given F's word in the place of P's / when P is back / then it is told of no version, so that it answers and takes over,
-/// although it has nothing new.
+/// Given F's resources in place of P's. When P is back, then it gets a request without a version, so that it answers and takes
+/// over, although nothing changed there.
 #[test]
-fn c158_whose_word_was_replaced_is_asked_as_if_for_the_first_time() {
+fn c158_superseded_server_gets_request_without_version() {
     let mut servers = fallen_back();
     servers.responds('F', "f1", vec![cluster("a", "f"), cluster("b", "f")]);
     assert_eq!(servers.waits(), ["P open"]);
@@ -18,18 +18,18 @@ fn c158_whose_word_was_replaced_is_asked_as_if_for_the_first_time() {
     assert_eq!((servers.from("a"), servers.from("b")), both_from("P"));
 }
 
-/// given an F that has said nothing yet / when P is back / then it is told of the version that is held.
+/// Given an F that has not answered yet. When P is back, then its request has the cached version.
 #[test]
-fn c163_whose_word_still_counts_is_told_of_it() {
+fn c163_current_server_gets_request_with_version() {
     let mut servers = fallen_back();
     assert_eq!(servers.waits(), ["P open"]);
     assert_eq!(servers.opened('P'), ["P a,b p1"]);
 }
 
-/// given P, back before F has answered, and silent: it was told that all it has is held / when F answers / then that is so no
-/// more, and P is called anew, once; nothing of that is an error.
+/// Given P, back before F has answered, which sends nothing because its request had the current version. When F answers, then that
+/// version no longer holds, and P gets a new stream, once, without an error.
 #[test]
-fn c158_who_was_told_of_what_is_then_replaced_is_called_anew() {
+fn c158_superseded_version_on_open_stream_reconnects() {
     let mut servers = fallen_back();
     servers.waits();
     assert_eq!(servers.opened('P'), ["P a,b p1"]);
@@ -49,9 +49,9 @@ fn c158_who_was_told_of_what_is_then_replaced_is_called_anew() {
     assert_eq!(servers.responds('P', "p1", same), ["P a,b p1", "F close"]);
 }
 
-/// given an F that has answered for clusters alone / when P is back / then its version of endpoints is still told.
+/// Given an F that answered for clusters only. When P is back, then its request for endpoints still has their version.
 #[test]
-fn c163_types_are_replaced_one_by_one() {
+fn c163_types_are_superseded_separately() {
     let mut servers = Servers::new(&["PF"]);
     servers.watch_of(&ResourceType::ENDPOINT, 0, "e");
     servers.watch(0, "a");
@@ -70,10 +70,10 @@ fn c163_types_are_replaced_one_by_one() {
     assert_eq!(servers.opened('P'), ["P a,b", "P e e1"]);
 }
 
-/// given three servers / when the second speaks in the place of the first, and the third in that of both / then neither
-/// is told of a version when it is back.
+/// Given three servers. When the second replaces the resources of the first, and the third those of both, then neither gets a
+/// version when it is back.
 #[test]
-fn c159_of_three_servers_each_begins_anew() {
+fn c159_each_of_three_servers_starts_without_version() {
     let mut servers = Servers::new(&["PMF"]);
     servers.watch(0, "a");
     servers.transmits();
@@ -103,9 +103,9 @@ fn both_from(server: &str) -> (String, String) {
     (server.to_owned(), server.to_owned())
 }
 
-/// given the same by differences / then P is told of nothing while F's word stands in for its own, and called anew if it was.
+/// Given delta streams; then P gets no initial versions while F's resources replace its own, and a new stream if it had any.
 #[test]
-fn c158_differences_begin_anew_as_full_states_do() {
+fn c158_delta_supersedes_as_sotw_does() {
     for is_back_early in [false, true] {
         let mut servers = Servers::of_differences(&["PF"]);
         servers.watch(0, "a");

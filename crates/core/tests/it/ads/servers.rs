@@ -1,4 +1,4 @@
-//! Several servers, told apart by letters, and what a client does with them, in words.
+//! Several servers with letters as names, and a client whose actions are shown as text.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use oxds_types::discovery::{
 
 use super::{cluster, response, told};
 
-/// Longer than any pause between attempts.
+/// A time longer than any backoff.
 const LONG: Duration = Duration::from_secs(200);
 
-/// A client of several servers, which are told apart by letters.
+/// A client of several servers with letters as names.
 pub(super) struct Servers {
     pub(super) client: Client,
     pub(super) now: Instant,
@@ -24,17 +24,17 @@ pub(super) struct Servers {
 }
 
 impl Servers {
-    /// By authority: its servers, the most wanted first.
+    /// By authority: its servers, in order of priority.
     pub(super) fn new(authorities: &[&str]) -> Self {
         Self::of(authorities, Protocol::Sotw, None)
     }
 
-    /// The same; one of the authorities falls back on reachability only (gRFC A95).
+    /// The same; one authority falls back on reachability only (gRFC A95).
     pub(super) fn with_eager(authorities: &[&str], eager: usize) -> Self {
         Self::of(authorities, Protocol::Sotw, Some(eager))
     }
 
-    /// The same, of servers that are asked for differences.
+    /// The same with delta streams.
     pub(super) fn of_differences(authorities: &[&str]) -> Self {
         Self::of(authorities, Protocol::Delta, None)
     }
@@ -96,8 +96,8 @@ impl Servers {
         told_at_once.iter().map(told).collect()
     }
 
-    /// What is to be done, in words: `P open`, `P close`, `P a,b v1` for a request; for one of differences, `P +a,b` with
-    /// the versions that it is told of, as `a=v1`, or `P ok`, an answer.
+    /// Actions as text: `P open`, `P close`, `P a,b v1` for a SotW request; for a delta request `P +a,b` with initial versions as
+    /// `a=v1`, or `P ok` for an ACK.
     pub(super) fn transmits(&mut self) -> Vec<String> {
         let mut words = Vec::new();
         while let Some((server, transmit)) = self.client.poll_transmit(self.now) {
@@ -147,7 +147,7 @@ impl Servers {
         self.transmits()
     }
 
-    /// A difference: clusters, each in its version.
+    /// A delta response: clusters, each with its version.
     pub(super) fn sends(&mut self, server: char, clusters: &[(&str, &str)]) -> Vec<String> {
         let wrapped = clusters.iter().map(|(name, version)| Wrapper {
             name: (*name).to_owned(),
@@ -166,7 +166,7 @@ impl Servers {
         self.transmits()
     }
 
-    /// A server is called again.
+    /// The client connects to a server again.
     pub(super) fn waits(&mut self) -> Vec<String> {
         self.now += LONG;
         self.client.handle_timeout(self.now);
@@ -213,7 +213,7 @@ fn difference(request: &DeltaDiscoveryRequest) -> String {
     words.join(" ")
 }
 
-/// `P` and `F`, `a` watched and come from `P`.
+/// `P` and `F`; `a` is watched and was sent by `P`.
 pub(super) fn served_by_first() -> Servers {
     let mut servers = Servers::new(&["PF"]);
     servers.watch(0, "a");
@@ -227,7 +227,7 @@ pub(super) fn served_by_first() -> Servers {
     servers
 }
 
-/// `P` had `a`, was lost, and `F` is asked for `a` and `b`.
+/// `P` sent `a` and was lost; `F` has the subscriptions `a` and `b`.
 pub(super) fn fallen_back() -> Servers {
     let mut servers = served_by_first();
     servers.watch(0, "b");

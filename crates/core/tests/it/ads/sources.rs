@@ -1,4 +1,4 @@
-//! C-264, C-267, C-268: what sources without a stream say, played on the machine.
+//! C-264, C-267, C-268: results of sources without a stream.
 
 use oxds_core::ads::{CacheState, ServerId};
 use oxds_types::ResourceType;
@@ -13,10 +13,10 @@ fn state(played: &Played, name: &str) -> CacheState {
         .state
 }
 
-/// Given a resource that is held and one that is not; when polls fail / the one stays, with a remark, and of the other
-/// there is an error; when the server says that nothing changed / the remark is taken back.
+/// Given a cached resource and a missing one. When polls fail, then the first gets an ambient error and the second an error.
+/// When the server reports that nothing changed, then the ambient error is cleared.
 #[test]
-fn c267_c268_a_poll_that_fails_changes_nothing_and_one_without_news_ends_the_remark() {
+fn c267_c268_failed_poll_is_ambient_until_unchanged_poll() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(&ResourceType::CLUSTER, "1", "", vec![cluster("a", "x")]);
     played.request();
@@ -36,10 +36,10 @@ fn c267_c268_a_poll_that_fails_changes_nothing_and_one_without_news_ends_the_rem
     assert_eq!(played.events(), ["a: current"]);
 }
 
-/// Given a file that held a cluster; when it cannot be read / the cluster stays and counts as rejected, with the reason;
-/// when it can be read again / that is over.
+/// Given a file with a cluster. When it cannot be read, then the cluster stays, with the state NACKed and the reason. When it can
+/// be read again, then the error is over.
 #[test]
-fn c264_a_document_that_cannot_be_read_rejects_all_and_takes_nothing() {
+fn c264_unreadable_document_nacks_all_and_keeps_cache() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(&ResourceType::CLUSTER, "1", "", vec![cluster("a", "x")]);
     played.events();

@@ -1,4 +1,4 @@
-//! C-72, C-89 – C-91, C-94 – C-96, C-108: streams that end, servers that are silent.
+//! C-72, C-89 – C-91, C-94 – C-96, C-108: ends of streams, and servers that do not answer.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{Played, assignment, cluster};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn c72_a_new_stream_begins_without_nonces_but_with_the_accepted_versions() {
+fn c72_new_stream_has_versions_but_no_nonces() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.watch(&ResourceType::ENDPOINT, "a");
     played.requests();
@@ -43,7 +43,7 @@ fn c72_a_new_stream_begins_without_nonces_but_with_the_accepted_versions() {
 }
 
 #[test]
-fn c72_an_acknowledgement_that_was_due_goes_down_with_its_stream() {
+fn c72_pending_ack_is_dropped_with_its_stream() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(
         &ResourceType::CLUSTER,
@@ -62,7 +62,7 @@ fn c72_an_acknowledgement_that_was_due_goes_down_with_its_stream() {
 }
 
 #[test]
-fn c89_attempts_are_a_second_apart_and_then_ever_longer_until_a_response_comes() {
+fn c89_backoff_grows_until_a_response() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "a");
     let mut delays = Vec::new();
@@ -97,10 +97,10 @@ fn c89_attempts_are_a_second_apart_and_then_ever_longer_until_a_response_comes()
     );
 }
 
-/// Given a server that answered, and whose stream then lasted; when it ends, then the server is called at once: if it is
-/// gone, it is time for the next one. Only if that attempt fails a pause begins.
+/// Given a server that answered on a stream that then lasted. When the stream ends, then the client connects at once, so that a
+/// fallback is not delayed if the server is gone. Only a failed attempt starts the backoff.
 #[test]
-fn c89_a_server_that_was_there_for_long_is_called_at_once() {
+fn c89_long_stream_is_reopened_at_once() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "a");
     played.open();
@@ -118,7 +118,7 @@ fn c89_a_server_that_was_there_for_long_is_called_at_once() {
 }
 
 #[test]
-fn c89_jitter_is_a_fifth_either_way() {
+fn c89_jitter_is_twenty_percent() {
     for (random, expected) in [(0, 0.8), (u64::MAX, 1.2)] {
         let mut played = Played::new();
         played.watch(&ResourceType::CLUSTER, "a");
@@ -136,7 +136,7 @@ fn c89_jitter_is_a_fifth_either_way() {
 }
 
 #[test]
-fn c90_the_end_of_a_stream_that_answered_is_no_error() {
+fn c90_end_of_answered_stream_is_no_error() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.events();
@@ -145,7 +145,7 @@ fn c90_the_end_of_a_stream_that_answered_is_no_error() {
 }
 
 #[test]
-fn c91_an_unreachable_server_is_an_error_where_nothing_is_held_and_a_remark_elsewhere() {
+fn c91_unreachable_server_is_ambient_if_cached_else_error() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.events();
@@ -171,7 +171,7 @@ fn c91_an_unreachable_server_is_an_error_where_nothing_is_held_and_a_remark_else
 }
 
 #[test]
-fn c94_the_clock_of_a_resource_starts_when_a_live_stream_has_asked() {
+fn c94_resource_timer_starts_with_request_on_live_stream() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "a");
     assert_eq!(played.transmit(), Some(AdsTransmit::Open));
@@ -189,7 +189,7 @@ fn c94_the_clock_of_a_resource_starts_when_a_live_stream_has_asked() {
 }
 
 #[test]
-fn c95_an_answer_stops_the_clock_and_a_new_stream_starts_it_anew() {
+fn c95_answer_stops_timer_and_new_stream_restarts_it() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.wait(10 * SECOND);
     played.respond(
@@ -213,7 +213,7 @@ fn c95_an_answer_stops_the_clock_and_a_new_stream_starts_it_anew() {
 }
 
 #[test]
-fn c96_silence_means_that_there_is_none_and_what_comes_late_is_welcome() {
+fn c96_timeout_means_missing_and_late_resource_applies() {
     let mut played = Played::new();
     played.watch(&ResourceType::ENDPOINT, "a");
     played.open();
@@ -249,7 +249,7 @@ fn c96_silence_means_that_there_is_none_and_what_comes_late_is_welcome() {
 }
 
 #[test]
-fn c108_who_comes_while_the_server_is_lost_is_told_so() {
+fn c108_new_watcher_gets_connectivity_error_at_once() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "a");
     played.transmit();
@@ -260,7 +260,7 @@ fn c108_who_comes_while_the_server_is_lost_is_told_so() {
 }
 
 #[test]
-fn c89_who_leaves_and_comes_back_does_not_shorten_the_wait() {
+fn c89_unwatch_and_watch_does_not_shorten_backoff() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.close("refused");
     let until = played.client.poll_timeout().unwrap();
@@ -275,14 +275,14 @@ fn c89_who_leaves_and_comes_back_does_not_shorten_the_wait() {
 }
 
 #[test]
-fn c108_any_response_shows_that_the_server_is_back() {
+fn c108_any_response_clears_the_connectivity_error() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.close("refused");
     assert_eq!(played.watch(&ResourceType::CLUSTER, "b").len(), 1);
     played.wait(Duration::from_secs(2));
     played.open();
     played.request();
-    // Of a kind that was never asked for.
+    // A response of a type that was never subscribed.
     played.respond(&ResourceType::LISTENER, "v1", "n1", vec![]);
     assert!(played.watch(&ResourceType::CLUSTER, "c").is_empty());
 }

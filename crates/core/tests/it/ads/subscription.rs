@@ -1,4 +1,4 @@
-//! C-63, C-65, C-74 – C-77, C-107, C-116, C-117: what is asked for, and when.
+//! C-63, C-65, C-74 – C-77, C-107, C-116, C-117: requests for subscriptions.
 
 use oxds_core::ads::{AdsTransmit, ServerId};
 use oxds_types::ResourceType;
@@ -6,7 +6,7 @@ use oxds_types::ResourceType;
 use super::{Played, assignment, cluster};
 
 #[test]
-fn c63_nothing_happens_before_the_first_watch_and_all_ends_with_the_last() {
+fn c63_stream_exists_only_while_names_are_watched() {
     let mut played = Played::new();
     assert_eq!(played.transmit(), None);
     played.watch(&ResourceType::CLUSTER, "a");
@@ -18,7 +18,7 @@ fn c63_nothing_happens_before_the_first_watch_and_all_ends_with_the_last() {
 }
 
 #[test]
-fn c65_the_node_goes_on_the_first_request_of_each_stream_and_on_no_other() {
+fn c65_only_first_request_of_a_stream_has_the_node() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "a");
     played.watch(&ResourceType::ENDPOINT, "a");
@@ -41,7 +41,7 @@ fn c65_the_node_goes_on_the_first_request_of_each_stream_and_on_no_other() {
 }
 
 #[test]
-fn c74_a_further_name_is_asked_for_with_all_others_at_the_current_version_and_nonce() {
+fn c74_new_name_request_has_all_names_version_and_nonce() {
     let (mut played, _) = Played::watching_clusters(&["w"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("w", "")]);
     played.request();
@@ -58,7 +58,7 @@ fn c74_a_further_name_is_asked_for_with_all_others_at_the_current_version_and_no
 }
 
 #[test]
-fn c75_names_are_taken_back_and_the_last_one_by_an_empty_list() {
+fn c75_unwatched_names_are_dropped_down_to_empty_list() {
     let (mut played, _) = Played::watching_clusters(&["w", "x"]);
     played.watch(&ResourceType::ENDPOINT, "w");
     played.requests();
@@ -69,19 +69,19 @@ fn c75_names_are_taken_back_and_the_last_one_by_an_empty_list() {
 }
 
 #[test]
-fn c75_an_empty_list_is_never_the_first_request_of_a_type() {
+fn c75_first_request_never_has_an_empty_list() {
     let mut played = Played::new();
     played.watch(&ResourceType::ENDPOINT, "w");
     played.open();
     played.request();
-    // Watched and unwatched before anything could be sent: an empty list would ask for everything.
+    // Watched and unwatched before a request was sent: an empty list would subscribe to the wildcard.
     played.watch(&ResourceType::CLUSTER, "w");
     played.unwatch(&ResourceType::CLUSTER, "w");
     assert!(played.requests().is_empty());
 }
 
 #[test]
-fn c76_a_type_that_is_used_again_goes_on_with_its_latest_nonce() {
+fn c76_type_used_again_continues_with_latest_nonce() {
     let (mut played, _) = Played::watching_clusters(&["w"]);
     played.watch(&ResourceType::ENDPOINT, "w");
     played.requests();
@@ -96,7 +96,7 @@ fn c76_a_type_that_is_used_again_goes_on_with_its_latest_nonce() {
 }
 
 #[test]
-fn c77_watches_of_one_moment_make_one_request() {
+fn c77_watches_before_a_poll_make_one_request() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     for name in ["b", "c", "d"] {
         played.watch(&ResourceType::CLUSTER, name);
@@ -106,7 +106,7 @@ fn c77_watches_of_one_moment_make_one_request() {
 }
 
 #[test]
-fn c107_a_new_watcher_of_what_is_held_is_told_at_once_and_nothing_is_sent() {
+fn c107_new_watcher_gets_cached_resource_at_once() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.request();
@@ -115,7 +115,7 @@ fn c107_a_new_watcher_of_what_is_held_is_told_at_once_and_nothing_is_sent() {
 }
 
 #[test]
-fn c116_after_the_last_watcher_the_next_one_starts_afresh() {
+fn c116_watcher_after_the_last_starts_without_cache() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.watch(&ResourceType::ENDPOINT, "a");
     played.requests();
@@ -131,7 +131,7 @@ fn c116_after_the_last_watcher_the_next_one_starts_afresh() {
 }
 
 #[test]
-fn c117_two_watchers_are_one_subscription_and_one_may_leave() {
+fn c117_two_watchers_share_one_subscription() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.watch(&ResourceType::CLUSTER, "a");
     assert!(played.requests().is_empty());
@@ -142,7 +142,7 @@ fn c117_two_watchers_are_one_subscription_and_one_may_leave() {
 }
 
 #[test]
-fn names_of_every_type_are_kept_apart() {
+fn names_of_different_types_are_separate() {
     let mut played = Played::new();
     played.watch(&ResourceType::ENDPOINT, "a");
     played.open();
@@ -153,13 +153,13 @@ fn names_of_every_type_are_kept_apart() {
 }
 
 #[test]
-fn c77_a_watch_given_up_and_taken_again_in_one_moment_disturbs_nothing() {
+fn c77_unwatch_and_watch_before_a_poll_is_no_change() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.request();
     played.unwatch(&ResourceType::CLUSTER, "a");
     played.watch(&ResourceType::CLUSTER, "a");
-    // The same stream goes on: neither closed nor opened, no node, no first request.
+    // The same stream continues: it is neither closed nor opened, and there is no first request with a node.
     let request = played.request();
     assert_eq!(request.response_nonce, "n1");
     assert_eq!(request.resource_names, ["a"]);
@@ -167,7 +167,7 @@ fn c77_a_watch_given_up_and_taken_again_in_one_moment_disturbs_nothing() {
 }
 
 #[test]
-fn c77_nor_does_it_while_the_stream_is_being_opened() {
+fn c77_unwatch_and_watch_while_opening_is_no_change() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "a");
     assert_eq!(played.transmit(), Some(AdsTransmit::Open));
@@ -179,7 +179,7 @@ fn c77_nor_does_it_while_the_stream_is_being_opened() {
 }
 
 #[test]
-fn c63_what_is_given_up_while_a_stream_is_being_opened_closes_it() {
+fn c63_last_unwatch_while_opening_closes_the_stream() {
     let mut played = Played::new();
     played.watch(&ResourceType::CLUSTER, "a");
     assert_eq!(played.transmit(), Some(AdsTransmit::Open));

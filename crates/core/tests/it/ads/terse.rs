@@ -1,5 +1,5 @@
-//! Two servers that say nothing twice: who is told of the version that they have keeps silent, as a cache that compares
-//! versions does. They come and go; once the more wanted one stays, the client has all from it, and from it alone.
+//! Two servers that never repeat a version: like a cache that compares versions, they do not answer a client that has the current
+//! one. They come and go. Once the server of higher priority stays, the client has all resources from it alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const TYPES: [ResourceType; 2] = [ResourceType::CLUSTER, ResourceType::ENDPOINT]
 #[derive(Debug, Clone)]
 enum Op {
     Watch(usize, usize),
-    /// What a server has of a kind is another thing.
+    /// The server changes a resource of a type.
     Changes(usize, usize),
     Comes(usize),
     Goes(usize),
@@ -43,24 +43,24 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A server, and its end of the stream, if there is one.
+/// A server, with its end of the stream if one is open.
 #[derive(Default)]
 struct Terse {
     letter: char,
     is_up: bool,
-    /// By kind.
+    /// Resources by type.
     versions: [u32; 2],
-    /// What it ever sent: kind, name, version.
+    /// Everything that it ever sent: type, name, version.
     sent: BTreeSet<(usize, String, String)>,
     stream: Option<Stream>,
 }
 
 #[derive(Default)]
 struct Stream {
-    /// By kind, what the client was sent on this stream, or said that it has: name and version.
+    /// By type, what the client has on this stream, sent or reported as initial version: name and version.
     known: [BTreeMap<String, String>; 2],
     asked: [BTreeSet<String>; 2],
-    /// Kinds that may have something to be sent.
+    /// Types for which a response may be due.
     due: Vec<usize>,
 }
 
@@ -74,7 +74,7 @@ impl Terse {
         format!("{}{}", self.letter, self.versions[resource_type])
     }
 
-    /// A request; `claimed` is what it says is held.
+    /// A request; `claimed` are the versions that the client reports.
     fn hears(
         &mut self,
         resource_type: usize,
@@ -84,7 +84,7 @@ impl Terse {
         let Some(stream) = &mut self.stream else {
             return;
         };
-        // It knows what it sent, and no more.
+        // The server knows only what it sent itself.
         let claimed = claimed.into_iter().filter(|(name, version)| {
             self.sent
                 .contains(&(resource_type, name.clone(), version.clone()))
@@ -94,7 +94,7 @@ impl Terse {
         stream.due.push(resource_type);
     }
 
-    /// What the client lacks of a kind, as far as it said; nothing, if that is nothing.
+    /// Resources of a type that the client lacks, as far as the server knows; `None` if it lacks nothing.
     fn says(&mut self, protocol: Protocol) -> Option<Sent> {
         loop {
             let stream = self.stream.as_mut()?;
@@ -237,7 +237,7 @@ impl World {
         true
     }
 
-    /// The client has what it asks for, and whoever is up takes calls.
+    /// The client subscribes to its names, and all servers that are up accept connections.
     fn settle(&mut self) {
         loop {
             self.transmit();
@@ -267,7 +267,7 @@ impl World {
                 AdsTransmit::SotwRequest(request) => {
                     let resource_type = resource_type(&request.type_url);
                     let names: BTreeSet<_> = request.resource_names.into_iter().collect();
-                    // A version that is told says that all that was sent in it is held.
+                    // A reported version means that the client has everything of that version.
                     let version = request.version_info;
                     let claimed: Vec<_> = names
                         .iter()
@@ -291,13 +291,13 @@ impl World {
         }
     }
 
-    /// The more wanted server is there, and stays.
+    /// The server of higher priority is up, and stays up.
     fn heal(&mut self) {
         self.servers[0].is_up = true;
         for _ in 0..4 {
             self.passes(Duration::from_secs(200));
             self.settle();
-            // The less wanted one is as fast as it can be.
+            // The server of lower priority answers as fast as it can.
             for server in [1, 0] {
                 while self.arrives(server) {
                     self.settle();
@@ -319,7 +319,7 @@ impl World {
                 TYPES[*resource_type], NAMES[*name]
             );
             assert_eq!(*held.version, *self.servers[0].version(*resource_type));
-            // That it was away stays said for as long as it has nothing to say (gRFC A57).
+            // The error of its absence stays until its next response (gRFC A57).
             let error = cached.error.map(|error| error.reason);
             assert!(matches!(error, None | Some(WatchErrorReason::Unreachable)));
         }
@@ -339,7 +339,7 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn c158_once_the_first_server_stays_all_comes_from_it(
+    fn c158_stable_first_server_serves_everything(
         is_delta in any::<bool>(),
         ops in prop::collection::vec(op(), 1..60),
     ) {

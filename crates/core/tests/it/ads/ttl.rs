@@ -1,4 +1,4 @@
-//! C-279: resources that end unless they are heard of.
+//! C-279: resources that expire without heartbeats.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn played(protocol: Protocol, resource_ttl: bool) -> Played {
     played
 }
 
-/// Cluster `a` with a TTL, or, without a body, a sign of its life.
+/// Cluster `a` with a TTL; without a body, a heartbeat.
 fn mortal(body: Option<Any>, ttl: Option<i64>) -> Wrapper {
     Wrapper {
         name: "a".to_owned(),
@@ -54,10 +54,10 @@ fn send(played: &mut Played, protocol: Protocol, wrapper: Wrapper) {
     played.client.handle_delta_response(now, server, response);
 }
 
-/// given a resource that lives 10 s / when a sign of life comes in time / then it lives 10 s from then on; when none comes /
-/// then there is none; when it comes again / then it is there again.
+/// Given a resource with a TTL of 10 s. A heartbeat in time gives it another 10 s. Without one, the resource expires. When it is
+/// sent again, then it is cached again.
 #[test]
-fn c279_a_resource_lives_from_one_sign_of_life_to_the_next() {
+fn c279_heartbeats_keep_a_resource_with_ttl() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         let mut played = played(protocol, true);
         let whole = || mortal(Some(cluster("a", "")), Some(10));
@@ -67,7 +67,7 @@ fn c279_a_resource_lives_from_one_sign_of_life_to_the_next() {
             played.wait(9 * SECOND);
             send(&mut played, protocol, mortal(None, Some(10)));
         }
-        // The whole is a sign of life, too.
+        // The complete resource restarts the TTL, too.
         played.wait(9 * SECOND);
         send(&mut played, protocol, whole());
         played.wait(9 * SECOND);
@@ -91,7 +91,7 @@ fn c279_a_resource_lives_from_one_sign_of_life_to_the_next() {
 }
 
 #[test]
-fn c279_without_a_time_it_lives_for_good() {
+fn c279_resource_without_ttl_does_not_expire() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         let mut played = played(protocol, true);
         send(
@@ -104,9 +104,9 @@ fn c279_without_a_time_it_lives_for_good() {
     }
 }
 
-/// gRPC knows no TTL.
+/// gRPC ignores TTLs.
 #[test]
-fn c83_c279_a_time_to_live_is_ignored_unless_it_is_asked_for() {
+fn c83_c279_ttl_is_ignored_unless_configured() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         let mut played = played(protocol, false);
         send(

@@ -1,4 +1,4 @@
-//! What resources are read as: one type or several, with rules or without.
+//! Parsers: one or several Rust types per resource type, with and without rules.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use oxds_types::ResourceType;
 
 use super::{Played, any, bad_cluster, cluster};
 
-/// A client whose resources are read as these types, and no others.
+/// A client with exactly these parsers.
 fn played(types: impl IntoIterator<Item = ResourceParser>) -> Played {
     Played::with(|config| {
         config.parsers = ResourceParsers::default();
@@ -36,10 +36,10 @@ fn value(played: &mut Played) -> ParsedResource {
     }
 }
 
-/// given a cluster that no gRPC client can use / when it is watched as the message / then it is valid, decoded once, and the
-/// same for all.
+/// Given a cluster that is invalid for gRPC. When it is watched as the generated message, then it is valid, decoded once, and
+/// shared by all watchers.
 #[test]
-fn a_message_has_no_rules_of_grpc_and_is_decoded_once() {
+fn generated_message_is_decoded_once_without_grpc_rules() {
     let mut played = played([ResourceParser::of::<Message>()]);
     watching(&mut played, "c");
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![bad_cluster("c")]);
@@ -58,10 +58,10 @@ fn a_message_has_no_rules_of_grpc_and_is_decoded_once() {
 }
 
 #[test]
-fn what_nobody_reads_is_not_decoded() {
+fn type_without_parser_is_not_decoded() {
     let mut played = played([]);
     watching(&mut played, "c");
-    // Field 1, and then no message.
+    // Field 1, and then bytes that are no message.
     let any = oxds_types::discovery::Any {
         value: b"\x0a\x01c\xff\xff".as_slice().into(),
         ..cluster("c", "")
@@ -71,9 +71,9 @@ fn what_nobody_reads_is_not_decoded() {
     assert_eq!(played.client.counters().decoded, 0);
 }
 
-/// given a type with a rule of its own / then what breaks it is rejected with the rule; so is what makes it panic.
+/// Given a parser with a rule; then a resource that breaks it is rejected with the rule, and so is one that makes it panic.
 #[test]
-fn a_type_brings_its_rules() {
+fn parser_rules_reject_resources() {
     let rule = |cluster: &Message| match cluster.alt_stat_name.as_str() {
         "" => Err(Invalid::new("must not be empty").at("alt_stat_name")),
         "panic" => panic!("a rule that was not made for this"),
@@ -105,9 +105,9 @@ fn a_type_brings_its_rules() {
     }
 }
 
-/// given a kind that is read as two types / then both must take a resource, and each has its own of it.
+/// Given a resource type with two parsers; then both must accept a resource, and each has its own value of it.
 #[test]
-fn of_two_types_both_must_take_a_resource() {
+fn resource_must_be_accepted_by_both_parsers() {
     let mut played = played([
         ResourceParser::of::<Message>(),
         ResourceParser::of::<Cluster>(),
@@ -122,9 +122,9 @@ fn of_two_types_both_must_take_a_resource() {
     assert_eq!(&*resource.get::<Cluster>().unwrap().eds_service_name, "e");
 }
 
-/// given something held / when its kind is read as one type more / then it is read as that, too, if that type takes it.
+/// Given a cached resource. When its type gets another parser, then the resource is parsed by it, if it accepts the bytes.
 #[test]
-fn a_type_that_comes_late_reads_what_is_held() {
+fn late_parser_reads_cached_resources() {
     let mut played = played([ResourceParser::of::<Message>()]);
     played.watch(&ResourceType::CLUSTER, "good");
     watching(&mut played, "bad");
@@ -141,9 +141,9 @@ fn a_type_that_comes_late_reads_what_is_held() {
     assert!(held("bad").get::<Cluster>().is_none() && held("bad").get::<Message>().is_some());
 }
 
-/// Kinds that gRPC does not know are named as all others are, in field 1.
+/// Resource types without a view are named by field 1 as well.
 #[test]
-fn a_type_without_a_view_is_named_by_itself() {
+fn type_without_view_is_named_by_its_message() {
     let mut played = played([ResourceParser::of::<Runtime>()]);
     played.watch(&ResourceType::RUNTIME, "layer");
     played.open();

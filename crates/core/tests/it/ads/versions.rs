@@ -1,4 +1,4 @@
-//! C-48, C-52 – C-56: servers of both versions of the API (gRFC A30), and names without federation.
+//! C-48, C-52 – C-56: servers of both API versions (gRFC A30), and names without federation.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const TYPES: [ResourceType; 4] = [
     ResourceType::ENDPOINT,
 ];
 
-/// A client of one server that is asked in this version.
+/// A client of one server, with requests in this API version.
 fn with_api_version(version: ApiVersion, protocol: Protocol) -> Played {
     let mut server = Server::new("cp:18000");
     server.version = version;
@@ -29,13 +29,13 @@ fn url(resource_type: &ResourceType, version: ApiVersion) -> String {
     resource_type.type_url_in(version).unwrap().to_owned()
 }
 
-/// The same resource under the name of another version.
+/// The same resource with the type URL of another version.
 fn named_in(version: ApiVersion, resource_type: &ResourceType, mut resource: Any) -> Any {
     resource.type_url = url(resource_type, version);
     resource
 }
 
-/// A response, and the resources in it, under the names of a version.
+/// A response and its resources, with the type URLs of a version.
 fn answer_in(
     version: ApiVersion,
     revision: &str,
@@ -55,7 +55,7 @@ fn held_in(played: &Played, name: &str) -> ApiVersion {
 }
 
 #[test]
-fn c52_types_are_asked_for_by_the_names_of_the_streams_version() {
+fn c52_requests_use_type_urls_of_the_stream_version() {
     let asked = |version| {
         let mut played = with_api_version(version, Protocol::Sotw);
         for resource_type in &TYPES {
@@ -92,7 +92,7 @@ fn c52_types_are_asked_for_by_the_names_of_the_streams_version() {
 }
 
 #[test]
-fn c52_a_type_that_v2_does_not_have_goes_by_its_only_name() {
+fn c52_type_without_v2_keeps_its_type_url() {
     let mut played = with_api_version(ApiVersion::V2, Protocol::Sotw);
     played.watch(&ResourceType::EXTENSION_CONFIG, "filter");
     played.open();
@@ -103,7 +103,7 @@ fn c52_a_type_that_v2_does_not_have_goes_by_its_only_name() {
 }
 
 #[test]
-fn c53_differences_are_asked_for_by_who_wants_them_alone_in_either_version() {
+fn c53_delta_is_used_only_if_configured() {
     for version in [ApiVersion::V2, ApiVersion::V3] {
         let unless_told = Server::new("cp:18000").protocol;
         let mut played = with_api_version(version, unless_told);
@@ -124,9 +124,9 @@ fn c53_differences_are_asked_for_by_who_wants_them_alone_in_either_version() {
     }
 }
 
-/// The response, and each resource in it; which version a client holds is there to be seen.
+/// The response and its resources have the same version; the cache shows which one.
 #[test]
-fn c55_names_of_the_other_version_are_accepted() {
+fn c55_type_urls_of_other_version_are_accepted() {
     use ApiVersion::{V2, V3};
     for (asked, answered) in [(V3, V2), (V2, V3)] {
         let mut played = with_api_version(asked, Protocol::Sotw);
@@ -137,7 +137,7 @@ fn c55_names_of_the_other_version_are_accepted() {
         played.receive(answer_in(answered, "1", "n1", vec![cluster("a", "")]));
         assert_eq!(played.events(), ["a: changed"]);
         assert_eq!(played.request().error_detail, None);
-        // Either in one response: each says what it is.
+        // Both versions in one response: each resource has its own.
         let mut mixed = answer_in(asked, "2", "n2", vec![cluster("b", "")]);
         let other = named_in(answered, &ResourceType::CLUSTER, cluster("a", "new"));
         mixed.resources.push(other);
@@ -151,7 +151,7 @@ fn c55_names_of_the_other_version_are_accepted() {
 }
 
 #[test]
-fn c55_a_wrapper_of_v2_is_unwrapped() {
+fn c55_v2_wrapper_is_unwrapped() {
     let mut played = with_api_version(ApiVersion::V2, Protocol::Sotw);
     played.watch(&ResourceType::CLUSTER, "a");
     played.open();
@@ -172,7 +172,7 @@ fn c55_a_wrapper_of_v2_is_unwrapped() {
 }
 
 #[test]
-fn c55_differences_of_the_other_version_are_accepted() {
+fn c55_delta_of_other_version_is_accepted() {
     let mut played = with_api_version(ApiVersion::V3, Protocol::Delta);
     played.watch(&ResourceType::CLUSTER, "a");
     played.open();
@@ -203,9 +203,9 @@ fn c55_differences_of_the_other_version_are_accepted() {
     assert_eq!((&*ack.response_nonce, ack.error_detail), ("n", None));
 }
 
-/// The same bytes under another name are the same resource: watchers are not told, who looks is.
+/// The same bytes with another type URL are the same resource: there is no event, but the cache shows the version.
 #[test]
-fn c55_another_name_alone_changes_nothing() {
+fn c55_other_type_url_alone_is_no_change() {
     let mut played = with_api_version(ApiVersion::V3, Protocol::Sotw);
     played.watch(&ResourceType::CLUSTER, "a");
     played.open();
@@ -219,7 +219,7 @@ fn c55_another_name_alone_changes_nothing() {
 }
 
 #[test]
-fn c56_answers_keep_the_streams_names_and_nonces_know_no_version() {
+fn c56_ack_keeps_type_url_of_the_stream_version() {
     use ApiVersion::{V2, V3};
     for (asked, other) in [(V3, V2), (V2, V3)] {
         let mut played = with_api_version(asked, Protocol::Sotw);
@@ -231,7 +231,7 @@ fn c56_answers_keep_the_streams_names_and_nonces_know_no_version() {
         let said = (&*ack.type_url, &*ack.version_info, &*ack.response_nonce);
         assert_eq!(said, (&*url(&ResourceType::CLUSTER, asked), "1", "n1"));
 
-        // What comes next under the stream's own name continues the same subscription.
+        // A response with the stream's own type URL continues the same subscription.
         played.receive(answer_in(asked, "2", "n2", vec![bad_cluster("a")]));
         let nack = played.request();
         let said = (&*nack.version_info, &*nack.response_nonce);
@@ -239,7 +239,7 @@ fn c56_answers_keep_the_streams_names_and_nonces_know_no_version() {
         assert!(nack.error_detail.is_some());
         assert_eq!(nack.type_url, url(&ResourceType::CLUSTER, asked));
 
-        // Full states delete, whatever they are called.
+        // A SotW response deletes by absence, whichever type URL it has.
         played.events();
         played.receive(answer_in(other, "3", "n3", Vec::new()));
         let events = played.events();
@@ -251,9 +251,9 @@ fn c56_answers_keep_the_streams_names_and_nonces_know_no_version() {
     }
 }
 
-/// Given names that look like new-style ones, then without federation each spelling is a name of its own.
+/// Given xdstp names; then without federation each spelling is a name of its own.
 #[test]
-fn c48_without_federation_names_are_taken_as_they_are_spelt() {
+fn c48_opaque_names_are_used_as_spelled() {
     let name = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x?b=2&a=1";
     let sorted = "xdstp://a/envoy.config.endpoint.v3.ClusterLoadAssignment/x?a=1&b=2";
     let events = |names: NameSyntax| {
@@ -270,7 +270,7 @@ fn c48_without_federation_names_are_taken_as_they_are_spelt() {
         events
     };
     assert_eq!(events(NameSyntax::Opaque), [format!("{name}: changed")]);
-    // With it, whoever watches gives the spelling that is kept: this one never comes.
+    // With federation, names are watched in canonical form, so this spelling never comes.
     let federated = events(NameSyntax::Federated);
     assert_eq!(federated.len(), 1);
     assert!(federated[0].contains("does not exist"), "{federated:?}");

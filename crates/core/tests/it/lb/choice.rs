@@ -1,4 +1,4 @@
-//! C-230, C-233, C-244, C-245, C-247: weights, drops, bounds, and the state of many as one.
+//! C-230, C-233, C-244, C-245, C-247: weights, drops, limits, and the aggregate state of endpoints.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ fn first_of(point: u64, whole: u64) -> u64 {
 }
 
 proptest! {
-    /// Every item is picked for a range of random numbers, in order; the ranges cover all 2⁶⁴, and the size of each
-    /// is that item's share, but for one number at most.
+    /// Every item is picked for a range of random numbers, in order. The ranges cover all 2⁶⁴ numbers, and the size of each is the
+    /// item's share, within one number.
     #[test]
-    fn c244_each_item_is_picked_for_exactly_its_share_of_all_random_numbers(
+    fn c244_each_item_is_picked_for_its_share(
         weights in proptest::collection::vec(prop_oneof![0..4_u32, any::<u32>()], 1..8)
     ) {
         let whole: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
@@ -43,7 +43,7 @@ proptest! {
 
     /// A share is hit for that part of all random numbers, from zero on.
     #[test]
-    fn c228_a_share_is_hit_for_its_part_of_all_random_numbers(share in 1..1_000_000_u32) {
+    fn c228_share_is_hit_for_its_part_of_random_numbers(share in 1..1_000_000_u32) {
         let limit = first_of(u64::from(share), 1_000_000);
         let share = PerMillion::saturating(share);
         prop_assert!(share.hit(0));
@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn c244_a_weight_of_zero_gets_nothing_and_nothing_can_be_picked_of_zeros() {
+fn c244_zero_weight_is_never_picked() {
     assert!(Weighted::<u8>::new([]).is_none());
     assert!(Weighted::new([(0, 'a'), (0, 'b')]).is_none());
     let weighted = Weighted::new([(0, 'a'), (5, 'b'), (0, 'c')]).unwrap();
@@ -75,7 +75,7 @@ fn drops(shares: &[(&str, u32)]) -> Vec<DropCategory> {
 }
 
 #[test]
-fn c245_categories_are_drawn_in_order_and_each_on_its_own() {
+fn c245_drop_categories_are_drawn_in_order() {
     let drops = drops(&[("first", 500_000), ("second", 500_000)]);
     let (hit, miss) = (0, u64::MAX);
     for (randoms, category, drawn) in [
@@ -95,7 +95,7 @@ fn c245_categories_are_drawn_in_order_and_each_on_its_own() {
 }
 
 #[test]
-fn c245_nothing_or_everything_is_dropped_whatever_is_drawn() {
+fn c245_zero_and_full_share_ignore_random() {
     for random in [0, 1 << 63, u64::MAX] {
         assert_eq!(dropped(&drops(&[("none", 0)]), || random), None);
         assert_eq!(dropped(&[], || random), None);
@@ -105,7 +105,7 @@ fn c245_nothing_or_everything_is_dropped_whatever_is_drawn() {
 }
 
 #[test]
-fn c233_the_bound_is_the_routes_for_timeouts_else_the_routes_else_the_listeners() {
+fn c233_limit_is_of_route_timeout_route_or_listener() {
     let seconds = |seconds| Some(Duration::from_secs(seconds));
     let limit = |header, route, listener| {
         let route = StreamLimit {
@@ -118,14 +118,14 @@ fn c233_the_bound_is_the_routes_for_timeouts_else_the_routes_else_the_listeners(
     assert_eq!(limit(None, seconds(2), seconds(3)), seconds(2));
     assert_eq!(limit(None, None, seconds(3)), seconds(3));
     assert_eq!(limit(None, None, None), None);
-    // Zero is unlimited, and overrides what stands behind it.
+    // Zero means no limit, and overrides the limits after it.
     assert_eq!(limit(seconds(0), seconds(2), seconds(3)), None);
     assert_eq!(limit(None, seconds(0), seconds(3)), None);
     assert_eq!(limit(None, None, seconds(0)), None);
 }
 
 #[test]
-fn c247_a_round_robin_is_ready_if_one_is_and_failed_only_if_all_are() {
+fn c247_round_robin_is_ready_if_one_is_failed_if_all_are() {
     use Connectivity::{Connecting, Idle, Ready, TransientFailure};
     for (states, of_all) in [
         (&[][..], TransientFailure),

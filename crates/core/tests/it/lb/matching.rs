@@ -1,4 +1,4 @@
-//! C-182, C-183, C-224 – C-228: which requests a route is for.
+//! C-182, C-183, C-224 – C-228: matching of requests to routes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use oxds_core::resource::RouteConfig;
 
 use crate::support::text::accepted;
 
-/// Headers as a request has them: a name may come more than once.
+/// Headers of a request: a name may occur more than once.
 struct Request(BTreeMap<&'static str, Vec<&'static str>>);
 
 impl Headers for Request {
@@ -32,7 +32,7 @@ fn path(text: &str, path: &str) -> bool {
     matcher(text).matches(path, &Request(BTreeMap::new()), no_random)
 }
 
-/// Whether the header matcher matches a request with these headers.
+/// Returns whether the header matcher matches a request with these headers.
 fn header(text: &str, headers: &[(&'static str, &'static str)]) -> bool {
     let mut request = BTreeMap::<_, Vec<_>>::new();
     for (name, value) in headers {
@@ -43,7 +43,7 @@ fn header(text: &str, headers: &[(&'static str, &'static str)]) -> bool {
 }
 
 #[test]
-fn c182_a_prefix_is_the_beginning_of_a_path() {
+fn c182_prefix_matches_the_beginning_of_a_path() {
     for all in ["", "/"] {
         assert!(path(&format!("prefix: '{all}'"), "/s/m"));
     }
@@ -55,7 +55,7 @@ fn c182_a_prefix_is_the_beginning_of_a_path() {
 }
 
 #[test]
-fn c183_case_counts_unless_it_is_said_not_to() {
+fn c183_path_match_is_case_sensitive_by_default() {
     let without_case = "case_sensitive { value: false }";
     for text in ["prefix: '/S/'", "path: '/S/M'"] {
         assert!(!path(text, "/s/m"));
@@ -68,7 +68,7 @@ fn c183_case_counts_unless_it_is_said_not_to() {
 }
 
 #[test]
-fn c183_texts_that_are_no_ascii_are_compared_byte_by_byte() {
+fn c183_non_ascii_texts_are_compared_bytewise() {
     assert!(path("prefix: '/ä' case_sensitive { value: false }", "/ä/m"));
     // The prefix ends within a character of the path.
     assert!(!path(
@@ -79,12 +79,12 @@ fn c183_texts_that_are_no_ascii_are_compared_byte_by_byte() {
 }
 
 #[test]
-fn c224_a_path_is_the_whole_path_and_so_is_what_a_regex_matches() {
+fn c224_exact_path_and_regex_match_the_whole_path() {
     assert!(path("path: '/s/m'", "/s/m"));
     assert!(!path("path: '/s/'", "/s/m"));
     assert!(path("safe_regex { regex: '/s/.*' }", "/s/m"));
     assert!(!path("safe_regex { regex: '/s/' }", "/s/m"));
-    // The shorter alternative is not the end of it.
+    // The shorter alternative does not match the whole value.
     assert!(path("safe_regex { regex: '/s|/s/m' }", "/s/m"));
     assert!(header(
         "name: 'h' safe_regex_match { regex: 'a|ab' }",
@@ -101,7 +101,7 @@ fn c224_a_path_is_the_whole_path_and_so_is_what_a_regex_matches() {
 }
 
 #[test]
-fn c185_each_type_of_header_matcher_matches() {
+fn c185_each_header_matcher_matches() {
     for (text, yes, no) in [
         ("exact_match: 'ab'", "ab", "abc"),
         ("safe_regex_match { regex: 'a.' }", "ab", "abc"),
@@ -131,7 +131,7 @@ fn c185_each_type_of_header_matcher_matches() {
             "acb",
         ),
         ("string_match { safe_regex { regex: 'ab' } }", "ab", "AB"),
-        // gRFC A63: case is the expression's own affair.
+        // gRFC A63: `ignore_case` does not apply to regular expressions.
         (
             "string_match { safe_regex { regex: 'ab' } ignore_case: true }",
             "ab",
@@ -154,14 +154,14 @@ fn c185_each_type_of_header_matcher_matches() {
 }
 
 #[test]
-fn c225_several_values_are_one_with_commas() {
+fn c225_several_header_values_are_joined_by_commas() {
     let two = [("h", "a"), ("h", "b")];
     assert!(header("name: 'h' exact_match: 'a,b'", &two));
     assert!(!header("name: 'h' exact_match: 'a'", &two));
 }
 
 #[test]
-fn c225_absence_is_matched_by_presence_alone() {
+fn c225_absent_header_matches_only_present_match() {
     for (present, invert, matches_presence) in [
         (true, false, true),
         (true, true, false),
@@ -180,7 +180,7 @@ fn c225_absence_is_matched_by_presence_alone() {
 }
 
 #[test]
-fn c226_binary_pseudo_and_transport_headers_are_not_seen() {
+fn c226_binary_pseudo_and_transport_headers_are_absent() {
     for name in ["x-bin", ":path", ":authority", "te", "grpc-timeout"] {
         let request = [(name, "x")];
         assert!(
@@ -195,14 +195,14 @@ fn c226_binary_pseudo_and_transport_headers_are_not_seen() {
 }
 
 #[test]
-fn c226_the_content_type_is_grpc_whether_or_not_it_is_there_yet() {
+fn c226_content_type_is_always_grpc() {
     let text = "name: 'Content-Type' exact_match: 'application/grpc'";
     assert!(header(text, &[]));
     assert!(header(text, &[("content-type", "application/grpc+proto")]));
 }
 
 #[test]
-fn c227_a_range_is_of_whole_numbers_in_base_ten_and_excludes_its_end() {
+fn c227_range_is_decimal_integers_and_excludes_its_end() {
     let range = |value: &'static str| {
         header(
             "name: 'h' range_match { start: -9 end: 2 }",
@@ -229,7 +229,7 @@ fn c227_a_range_is_of_whole_numbers_in_base_ten_and_excludes_its_end() {
 }
 
 #[test]
-fn c228_a_fraction_matches_that_share_of_all_random_numbers() {
+fn c228_fraction_matches_its_share_of_random_numbers() {
     let share = |numerator: u32| {
         matcher(&format!(
             "prefix: '' runtime_fraction {{ default_value {{ numerator: {numerator} denominator: MILLION }} }}"
@@ -249,7 +249,7 @@ fn c228_a_fraction_matches_that_share_of_all_random_numbers() {
 }
 
 #[test]
-fn c228_nothing_is_drawn_unless_all_else_matches() {
+fn c228_random_is_drawn_only_if_all_else_matches() {
     let text = "path: '/s/m' runtime_fraction { default_value { numerator: 100 } }";
     assert!(!matcher(text).matches("/other", &Request(BTreeMap::new()), no_random));
 }

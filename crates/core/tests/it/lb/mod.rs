@@ -1,4 +1,4 @@
-//! Pickers: from a request and random numbers to a route, a cluster, a priority, an endpoint.
+//! Load balancing: from a request and random numbers to route, cluster, priority and endpoint.
 
 mod choice;
 mod matching;

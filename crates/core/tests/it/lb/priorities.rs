@@ -1,4 +1,4 @@
-//! C-240 – C-243: which priority takes the traffic.
+//! C-240 – C-243: the priority that gets the traffic.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl Played {
         }
     }
 
-    /// A priority comes into a state; which one is in use then?
+    /// Sets the state of a priority, and returns the active one.
     fn state(&mut self, priority: usize, state: Connectivity) -> (usize, Connectivity) {
         self.priorities.handle_state(self.now, priority, state);
         self.choose()
@@ -52,7 +52,7 @@ impl Played {
 }
 
 #[test]
-fn c240_a_lower_priority_is_not_tried_until_it_is_needed() {
+fn c240_lower_priority_is_tried_only_when_needed() {
     let mut played = Played::of(3);
     assert_eq!(played.choose(), (0, Connecting));
     assert_eq!(played.tried(), 1);
@@ -62,7 +62,7 @@ fn c240_a_lower_priority_is_not_tried_until_it_is_needed() {
 }
 
 #[test]
-fn c240_after_ten_seconds_of_connecting_the_next_one_is_tried() {
+fn c240_failover_timer_tries_the_next_priority() {
     let mut played = Played::of(2);
     played.choose();
     assert_eq!(played.timeout(), Some(10));
@@ -78,7 +78,7 @@ fn c240_after_ten_seconds_of_connecting_the_next_one_is_tried() {
 }
 
 #[test]
-fn c240_a_failure_is_not_waited_upon() {
+fn c240_failure_tries_the_next_priority_at_once() {
     let mut played = Played::of(2);
     played.choose();
     assert_eq!(played.state(0, TransientFailure), (1, Connecting));
@@ -90,7 +90,7 @@ fn c240_a_failure_is_not_waited_upon() {
 }
 
 #[test]
-fn c240_connecting_reported_twice_does_not_restart_the_timer() {
+fn c240_repeated_connecting_does_not_restart_timer() {
     let mut played = Played::of(2);
     played.choose();
     played.wait(6);
@@ -105,7 +105,7 @@ fn c240_connecting_reported_twice_does_not_restart_the_timer() {
 }
 
 #[test]
-fn c240_connecting_again_has_a_timer_unless_it_failed_last() {
+fn c240_reconnecting_has_timer_unless_it_failed_last() {
     let mut played = Played::of(2);
     played.choose();
     played.state(0, Ready);
@@ -138,7 +138,7 @@ fn c240_connecting_again_has_a_timer_unless_it_failed_last() {
 }
 
 #[test]
-fn c240_an_idle_priority_is_usable() {
+fn c240_idle_priority_is_chosen() {
     let mut played = Played::of(2);
     played.choose();
     assert_eq!(played.state(0, Idle), (0, Idle));
@@ -146,7 +146,7 @@ fn c240_an_idle_priority_is_usable() {
 }
 
 #[test]
-fn c241_when_all_have_failed_the_first_that_connects_is_waited_for_else_the_last_fails() {
+fn c241_all_failed_picks_first_connecting_else_last() {
     let mut played = Played::of(3);
     played.choose();
     for (priority, expected) in [
@@ -163,7 +163,7 @@ fn c241_when_all_have_failed_the_first_that_connects_is_waited_for_else_the_last
 }
 
 #[test]
-fn c241_when_all_have_taken_too_long_the_first_is_waited_for() {
+fn c241_all_timed_out_picks_the_first() {
     let mut played = Played::of(2);
     played.choose();
     played.wait(10);
@@ -173,14 +173,14 @@ fn c241_when_all_have_taken_too_long_the_first_is_waited_for() {
 }
 
 #[test]
-fn c241_no_priorities_are_no_choice() {
+fn c241_no_priorities_give_no_choice() {
     let mut none = Priorities::new();
     assert_eq!(none.choose(Instant::EPOCH), None);
     assert_eq!(none.tried(), 0);
 }
 
 #[test]
-fn c242_a_higher_one_that_is_ready_again_takes_over_at_once_and_the_lower_are_let_go() {
+fn c242_ready_higher_priority_takes_over_and_lower_release() {
     let mut played = Played::of(3);
     played.choose();
     played.state(0, TransientFailure);
@@ -190,7 +190,7 @@ fn c242_a_higher_one_that_is_ready_again_takes_over_at_once_and_the_lower_are_le
     assert_eq!(played.tried(), 2);
     assert_eq!(played.state(0, Ready), (0, Ready));
     assert_eq!(played.tried(), 1);
-    // What was let go is told nothing, and begins anew when it is needed.
+    // A released priority ignores reports, and starts again when it is tried.
     played.state(1, Ready);
     assert_eq!(played.tried(), 1);
     assert_eq!(played.state(0, TransientFailure), (1, Connecting));
@@ -198,12 +198,12 @@ fn c242_a_higher_one_that_is_ready_again_takes_over_at_once_and_the_lower_are_le
 }
 
 #[test]
-fn c243_a_priority_that_is_renumbered_keeps_its_state() {
+fn c243_renumbered_priority_keeps_its_state() {
     let mut played = Played::of(2);
     played.choose();
     played.state(0, TransientFailure);
     played.state(1, Ready);
-    // A new highest one; the others move down.
+    // A new highest priority; the others move down.
     played.priorities.renumber(&[None, Some(0), Some(1)]);
     assert_eq!(played.tried(), 0, "no choice is made by an update alone");
     assert_eq!(played.choose(), (0, Connecting));
@@ -213,13 +213,13 @@ fn c243_a_priority_that_is_renumbered_keeps_its_state() {
         (2, Ready),
         "without connecting again"
     );
-    // The highest ones go; what served goes on serving.
+    // The highest priorities are removed; the active one stays active.
     played.priorities.renumber(&[Some(2)]);
     assert_eq!(played.choose(), (0, Ready));
 }
 
 #[test]
-fn c243_a_timer_runs_on_through_an_update() {
+fn c243_failover_timer_survives_an_update() {
     let mut played = Played::of(2);
     played.choose();
     played.wait(7);

@@ -1,10 +1,10 @@
-//! C-223: which virtual host serves an authority.
+//! C-223: the virtual host of an authority.
 
 use oxds_core::resource::RouteConfig;
 
 use crate::support::text::accepted;
 
-/// The domains of the virtual host that is chosen out of these.
+/// Returns the domains of the chosen virtual host.
 fn chosen<'a>(hosts: &[&'a str], authority: &str) -> Option<&'a str> {
     let text: String = hosts
         .iter()
@@ -23,7 +23,7 @@ fn chosen<'a>(hosts: &[&'a str], authority: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn c223_exact_before_longest_suffix_before_longest_prefix_before_any() {
+fn c223_exact_then_suffix_then_prefix_then_any() {
     let mut hosts = vec!["*", "a.*", "a.b.*", "*.d", "*.c.d", "a.b.c.d"];
     for expected in ["a.b.c.d", "*.c.d", "*.d", "a.b.*", "a.*", "*"] {
         assert_eq!(chosen(&hosts, "a.b.c.d"), Some(expected));
@@ -39,21 +39,21 @@ fn c223_exact_before_longest_suffix_before_longest_prefix_before_any() {
 }
 
 #[test]
-fn c223_the_best_domain_of_a_host_counts_and_the_first_host_on_ties() {
+fn c223_best_domain_counts_and_first_host_wins_ties() {
     assert_eq!(chosen(&["x *", "y a.b"], "a.b"), Some("y a.b"));
     assert_eq!(chosen(&["x a.b", "y a.b"], "a.b"), Some("x a.b"));
     assert_eq!(chosen(&["x *", "y *"], "a.b"), Some("x *"));
 }
 
 #[test]
-fn c223_case_does_not_count_on_either_side() {
+fn c223_domain_match_ignores_case() {
     for domain in ["Foo.COM", "*.Com", "FOO.*"] {
         assert_eq!(chosen(&[domain], "fOO.com"), Some(domain));
     }
 }
 
 #[test]
-fn c223_a_star_stands_for_something() {
+fn c223_star_matches_at_least_one_character() {
     assert_eq!(chosen(&["*.foo.com"], "foo.com"), None);
     assert_eq!(chosen(&["*.foo.com"], ".foo.com"), None);
     assert_eq!(chosen(&["foo.*"], "foo."), None);

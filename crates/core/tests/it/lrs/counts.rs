@@ -1,4 +1,4 @@
-//! What is counted, and how it is told.
+//! Counters, and their form in reports.
 
 use std::time::Duration;
 
@@ -8,10 +8,9 @@ use oxds_core::resource::LocalityId;
 
 use super::{Played, counts, everything, here, names, rpc, window};
 
-/// given RPCs that began, succeeded, failed / then a report has what came since the one before, and those in progress as
-/// of now.
+/// Given RPCs that started, succeeded, failed; then a report has the counts since the one before, and the RPCs in progress now.
 #[test]
-fn c136_counts_are_differences_and_those_in_progress_are_not() {
+fn c136_counts_are_differences_except_in_progress() {
     let (mut played, load) = Played::reporting(5);
     let place = load.locality(&here());
     for _ in 0..5 {
@@ -28,10 +27,10 @@ fn c136_counts_are_differences_and_those_in_progress_are_not() {
     assert_eq!(counts(&stats[0].upstream_locality_stats[0]), [0, 0, 0, 2]);
 }
 
-/// given a cluster under two service names, and one that comes into use 3 s later / then there are rows of their own, by
-/// locality, and each window is as long as it was.
+/// Given a cluster with two service names, and one that is used 3 s later; then each has its own stats, by locality, with its own
+/// interval.
 #[test]
-fn c137_rows_are_by_cluster_service_and_locality_with_their_own_windows() {
+fn c137_stats_are_per_cluster_service_and_locality() {
     let (mut played, load) = Played::reporting(5);
     played.now += Duration::from_secs(3);
     let other = played
@@ -67,7 +66,7 @@ fn c137_rows_are_by_cluster_service_and_locality_with_their_own_windows() {
         (&*place.region, &*place.zone, &*place.sub_zone),
         ("eu", "1", "a")
     );
-    // A timer that fires late makes a longer window, and says so.
+    // A late timer makes a longer interval, and the report has its true length.
     rpc(&load);
     played.now += Duration::from_secs(8);
     let stats = played.requests().remove(0).cluster_stats;
@@ -75,7 +74,7 @@ fn c137_rows_are_by_cluster_service_and_locality_with_their_own_windows() {
 }
 
 #[test]
-fn c138_drops_are_told_by_category_and_in_all() {
+fn c138_drops_are_reported_by_category_and_total() {
     let (mut played, load) = Played::reporting(5);
     let (shed, _unused) = (load.category(&"shed".into()), load.category(&"test".into()));
     for _ in 0..3 {
@@ -93,10 +92,10 @@ fn c138_drops_are_told_by_category_and_in_all() {
     assert_eq!(played.report()[0].total_dropped_requests, 0, "once");
 }
 
-/// given a stream that breaks / when RPCs go on for 30 s until it is back / then the next report has all of them, and
-/// says over how long.
+/// Given a stream that breaks. When RPCs go on for 30 s until it is back, then the next report has all of them, with the true
+/// interval.
 #[test]
-fn c139_what_happened_without_a_stream_is_in_the_next_report() {
+fn c139_counts_without_stream_are_in_next_report() {
     let (mut played, load) = Played::reporting(5);
     rpc(&load);
     played.report();
@@ -113,10 +112,10 @@ fn c139_what_happened_without_a_stream_is_in_the_next_report() {
     assert_eq!(window(&stats[0]), Duration::from_secs(35));
 }
 
-/// given a cluster without traffic / then that is told once; when there is traffic / then it is told; when none again,
-/// for long / then that is told once; and a window never spans the silence.
+/// Given a cluster without traffic; then one empty report is sent. When there is traffic, then it is reported. When there is none
+/// for long, then one empty report is sent, and no interval spans the time without reports.
 #[test]
-fn c140_that_nothing_happens_is_told_once() {
+fn c140_empty_interval_is_reported_once() {
     let (mut played, load) = Played::reporting(5);
     let busy = played.enter("b");
     let mut told = Vec::new();
@@ -132,9 +131,9 @@ fn c140_that_nothing_happens_is_told_once() {
     assert_eq!(told, [true, false, false, true, true, false]);
 }
 
-/// given nothing to tell of any cluster / then nothing is sent.
+/// Given no counts of any cluster; then no request is sent.
 #[test]
-fn c140_a_report_of_nothing_is_not_sent() {
+fn c140_report_without_stats_is_not_sent() {
     let (mut played, _load) = Played::reporting(5);
     played.report();
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! The reporter of loads, played against a server that the scenario speaks for.
+//! The load reporter, against a server that the test plays.
 
 mod counts;
 mod orders;
@@ -33,7 +33,7 @@ impl Played {
         }
     }
 
-    /// A reporter whose stream is open and has said who it is, with one cluster in use.
+    /// A reporter with an open stream that has sent its first request, and one cluster in use.
     fn introduced() -> (Self, Arc<ClusterLoad>) {
         let mut played = Self::new();
         let load = played.enter("a");
@@ -41,7 +41,7 @@ impl Played {
         (played, load)
     }
 
-    /// The same, told to report everything at this interval.
+    /// The same, with settings to report all clusters at this interval.
     fn reporting(seconds: i64) -> (Self, Arc<ClusterLoad>) {
         let (mut played, load) = Self::introduced();
         played.respond(everything(seconds));
@@ -82,7 +82,7 @@ impl Played {
         requests.collect()
     }
 
-    /// Lets the time pass to the next timeout, and says how long that took.
+    /// Advances the time to the next timeout, and returns how long that took.
     fn wait(&mut self) -> Duration {
         let at = self.reporter.poll_timeout().expect("a timeout");
         let waited = at - self.now;
@@ -90,7 +90,7 @@ impl Played {
         waited
     }
 
-    /// Lets the time pass until something is due, which is one report.
+    /// Advances the time until the one report that is due.
     fn report(&mut self) -> Vec<ClusterStats> {
         self.wait();
         let mut requests = self.requests();
@@ -98,7 +98,7 @@ impl Played {
         requests.remove(0).cluster_stats
     }
 
-    /// Lets the time pass, and every attempt fail, until there is no timer.
+    /// Advances the time, with every attempt failing, until there is no timer.
     fn wait_out(&mut self) {
         while self.reporter.poll_timeout().is_some() {
             self.wait();

@@ -1,4 +1,4 @@
-//! What the server asks for, and when it gets it.
+//! Settings of the server, and reports according to them.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use envoy_types::pb::envoy::service::load_stats::v3::LoadStatsResponse;
 
 use super::{Played, counts, everything, names, orders, rpc, window};
 
-/// given orders for one of two clusters, every 10 s / then it is reported, and the other is not, every 10 s; without its
-/// node.
+/// Given settings for one of two clusters, every 10 s; then this one is reported every 10 s, without the node, and the other one
+/// is not.
 #[test]
-fn c133_what_was_asked_for_is_reported_at_the_interval() {
+fn c133_requested_clusters_are_reported_at_the_interval() {
     let (mut played, a) = Played::introduced();
     let b = played.enter("b");
     played.respond(orders(&["a"], 10));
@@ -22,7 +22,7 @@ fn c133_what_was_asked_for_is_reported_at_the_interval() {
         assert_eq!(requests[0].node, None);
         assert_eq!(names(&requests[0].cluster_stats), ["a"]);
     }
-    // The other one was not wanted: when it is, its window is short, and what came before is void.
+    // The other cluster was not wanted: once it is, its interval is short, and earlier counts are dropped.
     played.respond(orders(&["a", "b"], 10));
     rpc(&b);
     let stats = played.report();
@@ -35,7 +35,7 @@ fn c133_what_was_asked_for_is_reported_at_the_interval() {
 }
 
 #[test]
-fn c134_all_are_reported_where_all_are_wanted_whatever_the_list() {
+fn c134_send_all_clusters_ignores_the_list() {
     let (mut played, a) = Played::introduced();
     let b = played.enter("b");
     played.respond(LoadStatsResponse {
@@ -47,10 +47,10 @@ fn c134_all_are_reported_where_all_are_wanted_whatever_the_list() {
     assert_eq!(names(&played.report()), ["a", "b"]);
 }
 
-/// given reports every 10 s / when, 4 s after one, the server asks for 2 s and another cluster / then a report is due at
-/// once, of that cluster, and the next after 2 s; when the same is said again and again / then reports do not wait.
+/// Given reports every 10 s. When, 4 s after one, the server asks for 2 s and another cluster, then a report of that cluster is due
+/// at once, and the next after 2 s. Repeated settings do not delay reports.
 #[test]
-fn c135_new_orders_take_effect_at_once() {
+fn c135_new_settings_take_effect_at_once() {
     let (mut played, a) = Played::introduced();
     let b = played.enter("b");
     played.respond(orders(&["a"], 10));

@@ -1,4 +1,4 @@
-//! When there is a stream, what it begins with, and how it ends.
+//! Start, first request and end of the LRS stream.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use oxds_core::lrs::LrsTransmit;
 use super::{Played, counts, everything, rpc, window};
 
 #[test]
-fn c129_who_counts_nothing_does_not_connect() {
+fn c129_reporter_without_clusters_does_not_connect() {
     let mut played = Played::new();
     assert!(played.poll().is_empty());
     assert_eq!(played.reporter.poll_timeout(), None);
@@ -15,10 +15,10 @@ fn c129_who_counts_nothing_does_not_connect() {
     assert_eq!(played.poll(), [LrsTransmit::Open]);
 }
 
-/// given two clusters, one of them used twice / then there is one stream; when all but one use has ended / then it stays;
-/// when the last has ended / then it ends.
+/// Given two clusters, one of them used twice; then there is one stream. When all but one use has ended, then it stays. When the
+/// last one has ended, then the stream ends.
 #[test]
-fn c130_one_stream_for_as_long_as_a_cluster_is_in_use() {
+fn c130_one_stream_while_a_cluster_is_used() {
     let (mut played, _load) = Played::reporting(5);
     played.enter("a");
     played.enter("b");
@@ -32,9 +32,9 @@ fn c130_one_stream_for_as_long_as_a_cluster_is_in_use() {
     assert_eq!(played.reporter.poll_timeout(), None);
 }
 
-/// given a stream that the server has not answered, and nothing counted / when the last use ends / then it is closed.
+/// Given a stream without settings and without counts. When the last use ends, then it is closed.
 #[test]
-fn c130_a_stream_without_orders_is_given_up() {
+fn c130_stream_without_settings_is_closed_when_unused() {
     let (mut played, _load) = Played::introduced();
     played.leave("a");
     assert_eq!(played.poll(), [LrsTransmit::Close]);
@@ -50,7 +50,7 @@ fn c130_a_stream_without_orders_is_given_up() {
 }
 
 #[test]
-fn c132_the_first_request_says_who_it_is_and_nothing_else() {
+fn c132_first_request_has_only_the_node() {
     let mut played = Played::new();
     rpc(&played.enter("a"));
     played.poll();
@@ -67,10 +67,10 @@ fn c132_the_first_request_says_who_it_is_and_nothing_else() {
     assert!(played.poll().is_empty());
 }
 
-/// given a server that cannot be reached, or has no LRS / then it is tried again after 1 s, 1.6 s, …; when it has answered
-/// once / then from 1 s again.
+/// Given a server that is unreachable, or has no LRS; then it is tried again after 1 s, 1.6 s, …. When it has answered once, then
+/// the backoff starts again from 1 s.
 #[test]
-fn c141_a_server_that_fails_is_tried_again_as_for_ads() {
+fn c141_failed_server_is_retried_with_ads_backoff() {
     let mut played = Played::new();
     let _load = played.enter("a");
     let delay = |played: &mut Played| {
@@ -91,9 +91,9 @@ fn c141_a_server_that_fails_is_tried_again_as_for_ads() {
     }
 }
 
-/// given a reporting stream / when the last use ends / then all that has come is told at once, and the stream ended.
+/// Given a reporting stream. When the last use ends, then a final report is sent at once, and the stream ends.
 #[test]
-fn c142_the_last_one_to_leave_tells_what_there_is() {
+fn c142_last_use_ends_with_a_final_report() {
     let (mut played, load) = Played::reporting(5);
     played.report();
     rpc(&load);
@@ -111,10 +111,10 @@ fn c142_the_last_one_to_leave_tells_what_there_is() {
     assert!(played.reporter.is_idle());
 }
 
-/// given something to tell, and a server that has not answered yet / when the last use ends / then it has one second; when
-/// it answers in it / then it is told; else / then the stream is given up.
+/// Given counts, and a server that has not answered yet. When the last use ends, then the server has one second. If it answers in
+/// time, then the final report is sent, else the stream is closed.
 #[test]
-fn c142_the_last_counts_wait_a_second_for_a_stream() {
+fn c142_final_report_waits_one_second_for_a_stream() {
     for in_time in [true, false] {
         let (mut played, load) = Played::introduced();
         rpc(&load);
@@ -136,10 +136,10 @@ fn c142_the_last_counts_wait_a_second_for_a_stream() {
     }
 }
 
-/// given counts, and a server that is away / when the last use ends / then they are forgotten after a second, and it is
-/// not tried again until there is a use; the backoff stands.
+/// Given counts, and an unreachable server. When the last use ends, then the counts are dropped after a second, and there is no
+/// attempt until the next use; the backoff goes on.
 #[test]
-fn c142_a_server_that_is_away_hears_nothing_more() {
+fn c142_unreachable_server_gets_no_final_report() {
     let (mut played, load) = Played::reporting(5);
     rpc(&load);
     played.close();

@@ -11,7 +11,7 @@ use super::{
 };
 
 #[test]
-fn c218_nothing_is_announced_before_all_is_there_and_then_all_at_once() {
+fn c218_config_is_announced_once_complete() {
     let mut played = Played::new();
     assert_eq!(played.commands(), ["watch lds l"]);
     played.got(&ResourceType::LISTENER, &listener("r"));
@@ -40,7 +40,7 @@ fn c218_nothing_is_announced_before_all_is_there_and_then_all_at_once() {
 }
 
 #[test]
-fn c218_many_resources_of_one_moment_make_one_configuration() {
+fn c218_resources_before_a_poll_make_one_config() {
     let (mut played, _) = Played::serving();
     for port in 2..9 {
         played.got(&ResourceType::ENDPOINT, &assignment("a", port));
@@ -50,7 +50,7 @@ fn c218_many_resources_of_one_moment_make_one_configuration() {
 }
 
 #[test]
-fn c218_a_cluster_that_many_routes_name_is_there_once() {
+fn c218_cluster_of_many_routes_is_listed_once() {
     let mut played = Played::new();
     played.commands();
     let weighted = "weighted_clusters { clusters { name: 'b' weight { value: 1 } } clusters { name: 'a' weight { value: 3 } } }";
@@ -75,7 +75,7 @@ fn c218_a_cluster_that_many_routes_name_is_there_once() {
     let CompiledAction::Forward { clusters, .. } = &route.action else {
         panic!("the route forwards");
     };
-    // C-230: one draw chooses, three of four times the heavier.
+    // C-230: one random number chooses; three of four go to the heavier cluster.
     let quarter = 1 << 62;
     assert_eq!(
         config.clusters[*clusters.pick(quarter - 1)].name,
@@ -85,7 +85,7 @@ fn c218_a_cluster_that_many_routes_name_is_there_once() {
 }
 
 #[test]
-fn c218_routes_that_name_no_cluster_are_whole_by_themselves() {
+fn c218_routes_without_clusters_are_complete() {
     let mut played = Played::new();
     played.got(
         &ResourceType::LISTENER,
@@ -93,12 +93,12 @@ fn c218_routes_that_name_no_cluster_are_whole_by_themselves() {
     );
     let config = played.config();
     assert!(config.clusters.is_empty());
-    // C-229: matched, and not to be served.
+    // C-229: the route matches, but its action is unsupported.
     assert_eq!(served_by(&config, "/a"), "unsupported");
 }
 
 #[test]
-fn c223_the_virtual_host_is_chosen_by_the_targets_authority() {
+fn c223_virtual_host_is_chosen_by_authority() {
     let mut played = Played::new();
     played.got(
         &ResourceType::LISTENER,
@@ -122,7 +122,7 @@ fn c223_the_virtual_host_is_chosen_by_the_targets_authority() {
 }
 
 #[test]
-fn c233_the_bound_of_the_listener_reaches_routes_that_have_none() {
+fn c233_listener_limit_applies_to_routes_without_one() {
     let mut played = Played::new();
     played.got(
         &ResourceType::LISTENER,
@@ -153,7 +153,7 @@ fn c233_the_bound_of_the_listener_reaches_routes_that_have_none() {
 }
 
 #[test]
-fn c218_what_did_not_change_is_the_same_as_before() {
+fn c218_unchanged_parts_keep_their_arc() {
     let mut played = Played::new();
     played.got(&ResourceType::LISTENER, &listener("r"));
     played.commands();

@@ -1,4 +1,4 @@
-//! C-166, C-222, C-231: what is in use goes on until its successor is whole.
+//! C-166, C-222, C-231: the plan in use stays until the next one is complete.
 
 use oxds_core::ads::WatchErrorReason;
 use oxds_types::ResourceType;
@@ -6,7 +6,7 @@ use oxds_types::ResourceType;
 use super::{Played, assignment, cluster, cluster_of, listener, listener_with, routes, served_by};
 
 #[test]
-fn c222_other_routes_take_over_when_all_that_they_need_is_there() {
+fn c222_new_routes_take_over_when_complete() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::LISTENER, &listener("r2"));
     assert_eq!(played.commands(), ["watch rds r2"]);
@@ -25,7 +25,7 @@ fn c222_other_routes_take_over_when_all_that_they_need_is_there() {
 }
 
 #[test]
-fn c222_what_is_in_use_is_kept_up_to_date_while_its_successor_is_awaited() {
+fn c222_plan_in_use_is_updated_while_next_is_incomplete() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::ROUTE, &routes("r", "b"));
     assert_eq!(played.commands(), ["watch cds b"]);
@@ -34,9 +34,9 @@ fn c222_what_is_in_use_is_kept_up_to_date_while_its_successor_is_awaited() {
     assert_eq!(served_by(&played.config(), "/"), "a:7");
 }
 
-/// go-control-plane deletes a cluster as soon as its routes are sent; found by interop, where calls failed.
+/// go-control-plane deletes a cluster as soon as its new routes are sent; interop found it, since calls failed.
 #[test]
-fn c222_a_cluster_that_is_about_to_be_left_serves_on_when_it_is_deleted_too_soon() {
+fn c222_cluster_deleted_before_its_routes_stays_in_use() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::ROUTE, &routes("r", "b"));
     assert_eq!(played.commands(), ["watch cds b"]);
@@ -57,7 +57,7 @@ fn c222_a_cluster_that_is_about_to_be_left_serves_on_when_it_is_deleted_too_soon
 }
 
 #[test]
-fn c222_a_cluster_that_is_deleted_and_not_left_fails_though_other_routes_are_awaited() {
+fn c222_deleted_cluster_still_in_next_plan_fails() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::ROUTE, &routes("r", "a b"));
     assert_eq!(played.commands(), ["watch cds b"]);
@@ -71,7 +71,7 @@ fn c222_a_cluster_that_is_deleted_and_not_left_fails_though_other_routes_are_awa
 }
 
 #[test]
-fn c222_from_rds_to_routes_in_the_listener_and_back() {
+fn c222_switch_between_rds_and_inline_routes() {
     let (mut played, _) = Played::serving();
     let inline = listener_with(
         "route_config { virtual_hosts { name: 'inline' domains: '*' routes { match { prefix: '' } route { cluster: 'a' } } } }",
@@ -89,7 +89,7 @@ fn c222_from_rds_to_routes_in_the_listener_and_back() {
 }
 
 #[test]
-fn c222_a_cluster_with_another_assignment_is_served_by_the_one_before_until_then() {
+fn c222_new_eds_name_uses_old_assignment_until_new_arrives() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::CLUSTER, &cluster_of("a", "new"));
     assert_eq!(played.commands(), ["watch eds new"]);
@@ -100,7 +100,7 @@ fn c222_a_cluster_with_another_assignment_is_served_by_the_one_before_until_then
 }
 
 #[test]
-fn c222_a_change_taken_back_before_it_was_whole_changes_nothing() {
+fn c222_change_reverted_while_incomplete_is_no_change() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::ROUTE, &routes("r", "b"));
     assert_eq!(played.commands(), ["watch cds b"]);
@@ -108,20 +108,20 @@ fn c222_a_change_taken_back_before_it_was_whole_changes_nothing() {
     let config = played.config();
     assert_eq!(served_by(&config, "/"), "a:1");
     assert_eq!(played.commands(), ["unwatch cds b"]);
-    // What comes for it late is nobody's.
+    // A late resource for it is ignored.
     played.got(&ResourceType::CLUSTER, &cluster("b"));
     played.silent();
     assert!(played.commands().is_empty());
 }
 
 #[test]
-fn c231_a_cluster_is_dropped_with_the_routes_that_named_it_not_before() {
+fn c231_cluster_is_dropped_with_its_routes_not_before() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::ROUTE, &routes("r", "b"));
     played.commands();
     played.got(&ResourceType::CLUSTER, &cluster("b"));
     played.commands();
-    // Still routed by the old routes, hence still there.
+    // The old routes still use it, so it is still there.
     assert!(played.commands().is_empty());
     played.got(&ResourceType::ENDPOINT, &assignment("b", 2));
     let config = played.config();
@@ -130,7 +130,7 @@ fn c231_a_cluster_is_dropped_with_the_routes_that_named_it_not_before() {
 }
 
 #[test]
-fn c166_a_server_lost_in_the_middle_of_a_change_leaves_the_old_routes_in_use() {
+fn c166_server_lost_mid_update_keeps_old_routes() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::ROUTE, &routes("r", "b"));
     assert_eq!(played.commands(), ["watch cds b"]);
@@ -141,7 +141,7 @@ fn c166_a_server_lost_in_the_middle_of_a_change_leaves_the_old_routes_in_use() {
         "connection refused",
     );
     played.silent();
-    // It comes back.
+    // It returns.
     played.got(&ResourceType::CLUSTER, &cluster("b"));
     played.commands();
     played.failed(
@@ -156,7 +156,7 @@ fn c166_a_server_lost_in_the_middle_of_a_change_leaves_the_old_routes_in_use() {
 }
 
 #[test]
-fn c166_so_does_one_lost_before_other_routes_or_another_assignment_came() {
+fn c166_server_lost_before_new_routes_keeps_old_config() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::CLUSTER, &cluster_of("a", "new"));
     played.commands();
@@ -180,7 +180,7 @@ fn c166_so_does_one_lost_before_other_routes_or_another_assignment_came() {
 }
 
 #[test]
-fn c222_a_change_that_the_server_answers_with_an_error_is_made() {
+fn c222_error_answer_completes_the_next_plan() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::ROUTE, &routes("r", "b"));
     played.commands();

@@ -1,4 +1,4 @@
-//! C-219, C-220: what fails, and how much with it.
+//! C-219, C-220: failures, and how much they affect.
 
 use oxds_core::ads::WatchErrorReason;
 use oxds_types::ResourceType;
@@ -6,7 +6,7 @@ use oxds_types::ResourceType;
 use super::{Played, assignment, cluster, listener, routes, served_by};
 
 #[test]
-fn c219_without_listener_there_is_no_configuration_and_it_comes_back_with_it() {
+fn c219_deleted_listener_removes_config_until_it_returns() {
     let (mut played, _) = Played::serving();
     played.failed(
         &ResourceType::LISTENER,
@@ -41,7 +41,7 @@ fn c219_without_listener_there_is_no_configuration_and_it_comes_back_with_it() {
 }
 
 #[test]
-fn c219_without_routes_there_is_no_configuration_and_they_are_still_watched() {
+fn c219_deleted_routes_remove_config_but_stay_watched() {
     let mut played = Played::new();
     played.got(&ResourceType::LISTENER, &listener("r"));
     played.commands();
@@ -58,7 +58,7 @@ fn c219_without_routes_there_is_no_configuration_and_they_are_still_watched() {
 }
 
 #[test]
-fn c219_a_lost_server_is_an_error_for_who_has_nothing() {
+fn c219_unreachable_server_is_error_without_config() {
     let mut played = Played::new();
     played.failed(
         &ResourceType::LISTENER,
@@ -79,7 +79,7 @@ fn c219_a_lost_server_is_an_error_for_who_has_nothing() {
 }
 
 #[test]
-fn c219_no_virtual_host_for_the_authority_is_an_error_that_names_it() {
+fn c219_error_names_authority_without_virtual_host() {
     let mut played = Played::new();
     played.got(&ResourceType::LISTENER, &listener("r"));
     played.commands();
@@ -96,7 +96,7 @@ fn c219_no_virtual_host_for_the_authority_is_an_error_that_names_it() {
 }
 
 #[test]
-fn c178_a_listener_with_a_socket_is_an_error_that_says_so() {
+fn c178_socket_listener_is_a_telling_error() {
     let mut played = Played::new();
     played.got(
         &ResourceType::LISTENER,
@@ -109,7 +109,7 @@ fn c178_a_listener_with_a_socket_is_an_error_that_says_so() {
 }
 
 #[test]
-fn c220_a_cluster_that_is_missing_fails_its_own_routes_alone() {
+fn c220_missing_cluster_fails_only_its_routes() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::ROUTE, &routes("r", "a b"));
     played.commands();
@@ -122,7 +122,7 @@ fn c220_a_cluster_that_is_missing_fails_its_own_routes_alone() {
     let config = played.config();
     assert_eq!(served_by(&config, "/a"), "a:1");
     assert_eq!(served_by(&config, "/b"), "b: b does not exist");
-    // It is still watched, and comes.
+    // It is still watched, and arrives.
     assert!(played.commands().is_empty());
     played.got(&ResourceType::CLUSTER, &cluster("b"));
     assert_eq!(played.commands(), ["watch eds b"]);
@@ -131,7 +131,7 @@ fn c220_a_cluster_that_is_missing_fails_its_own_routes_alone() {
 }
 
 #[test]
-fn c220_a_cluster_without_assignment_is_kept_with_a_note() {
+fn c220_cluster_without_assignment_has_a_note() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::ROUTE, &routes("r", "a b"));
     played.commands();
@@ -149,7 +149,7 @@ fn c220_a_cluster_without_assignment_is_kept_with_a_note() {
 }
 
 #[test]
-fn c220_a_cluster_in_use_that_is_deleted_fails_and_comes_back() {
+fn c220_deleted_cluster_fails_until_it_returns() {
     let (mut played, _) = Played::serving();
     played.failed(
         &ResourceType::CLUSTER,
@@ -174,7 +174,7 @@ fn c220_a_cluster_in_use_that_is_deleted_fails_and_comes_back() {
 }
 
 #[test]
-fn c220_what_is_not_watched_is_nobodys() {
+fn c220_unwatched_resource_is_ignored() {
     let (mut played, _) = Played::serving();
     played.got(&ResourceType::CLUSTER, &cluster("other"));
     played.got(&ResourceType::ENDPOINT, &assignment("other", 1));

@@ -1,4 +1,4 @@
-//! From resources to one configuration, played against a client that the scenario speaks for.
+//! The resolver, against a client that the test plays.
 
 mod assembly;
 mod changes;
@@ -42,7 +42,7 @@ impl Played {
         (played, config)
     }
 
-    /// A resource comes.
+    /// A resource arrives.
     fn got(&mut self, resource_type: &ResourceType, text: &str) {
         let value = text::bytes(resource_type, text);
         let name = own_name(&value).unwrap();
@@ -64,7 +64,7 @@ impl Played {
         self.resolver.handle_resource(resource_type, name, &error);
     }
 
-    /// What the client is asked for, in words.
+    /// Commands to the client, as text.
     fn commands(&mut self) -> Vec<String> {
         let words = |command| {
             let (verb, resource_type, name) = match command {
@@ -78,7 +78,7 @@ impl Played {
             .collect()
     }
 
-    /// The configuration that is announced.
+    /// Returns the configuration that is announced.
     fn config(&mut self) -> Arc<XdsConfig> {
         match self.resolver.poll_config() {
             Some(Ok(config)) => config,
@@ -86,7 +86,7 @@ impl Played {
         }
     }
 
-    /// The error that is announced.
+    /// Returns the error that is announced.
     fn error(&mut self) -> String {
         match self.resolver.poll_config() {
             Some(Err(error)) => error.to_string(),
@@ -94,7 +94,7 @@ impl Played {
         }
     }
 
-    /// Nothing is announced.
+    /// Checks that nothing is announced.
     #[track_caller]
     fn silent(&mut self) {
         let announced = self.resolver.poll_config();
@@ -110,8 +110,7 @@ impl Headers for NoHeaders {
     }
 }
 
-/// The cluster that an RPC to a path is sent to, with what the configuration says of it: its endpoints' port, or an
-/// error.
+/// Returns the cluster of an RPC to a path, with the port of its endpoints, or an error.
 fn served_by(config: &XdsConfig, path: &str) -> String {
     let route = config.route(path, &NoHeaders, || 0).expect("a route");
     let CompiledAction::Forward { clusters, .. } = &route.action else {
@@ -150,7 +149,7 @@ fn listener(routes: &str) -> String {
     ))
 }
 
-/// Routes of the virtual host for `svc`: each cluster by a path of its name, `/a` to `a`, and all else to the first.
+/// Routes of the virtual host for `svc`: each cluster by a path of its name, `/a` to `a`; all other paths to the first one.
 fn routes(name: &str, clusters: &str) -> String {
     let by_path: String = clusters
         .split(' ')
@@ -169,7 +168,7 @@ fn cluster(name: &str) -> String {
     cluster_of(name, "")
 }
 
-/// A cluster whose assignment has a name of its own.
+/// A cluster whose assignment has its own name.
 fn cluster_of(name: &str, assignment: &str) -> String {
     format!(
         "name: '{name}' type: EDS eds_cluster_config {{ service_name: '{assignment}' eds_config {{ ads {{}} }} }}"

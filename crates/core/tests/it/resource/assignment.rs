@@ -1,4 +1,4 @@
-//! C-207 – C-216: assignments.
+//! C-207 – C-216: validation of assignments.
 
 use oxds_core::lb::PerMillion;
 use oxds_core::resource::Assignment;
@@ -25,7 +25,7 @@ fn endpoint(address: &str, fields: &str) -> String {
     )
 }
 
-/// What is wrong with an assignment of these localities.
+/// Returns the validation error of an assignment with these localities.
 fn fault(localities: &[String]) -> String {
     let error = rejected::<Assignment>(&of(localities));
     let rule = error.strip_prefix("a: ");
@@ -44,7 +44,7 @@ fn addresses(assignment: &Assignment) -> Vec<Vec<(String, Vec<String>)>> {
 }
 
 #[test]
-fn c207_an_assignment_and_its_localities_have_names() {
+fn c207_assignment_and_localities_need_names() {
     assert_eq!(
         rejected::<Assignment>(""),
         "cluster_name: must not be empty"
@@ -56,7 +56,7 @@ fn c207_an_assignment_and_its_localities_have_names() {
 }
 
 #[test]
-fn c207_a_locality_without_weight_is_left_out() {
+fn c207_locality_without_weight_is_ignored() {
     let assignment: Assignment = accepted(&of(&[
         locality("none", &endpoint("10.0.0.1", "")),
         locality(
@@ -76,11 +76,11 @@ fn c207_a_locality_without_weight_is_left_out() {
 }
 
 #[test]
-fn c208_the_weights_of_a_priority_add_up_within_32_bits() {
+fn c208_weight_sum_of_a_priority_fits_32_bits() {
     let heavy = |region: &str, priority: u32| {
         locality(region, &format!("priority: {priority} {}", weight(1 << 31)))
     };
-    // By priority, not over all of them.
+    // The sum is per priority, not over all of them.
     accepted::<Assignment>(&of(&[heavy("a", 0), heavy("b", 1)]));
     assert_eq!(
         fault(&[heavy("a", 0), heavy("b", 0)]),
@@ -89,7 +89,7 @@ fn c208_the_weights_of_a_priority_add_up_within_32_bits() {
 }
 
 #[test]
-fn c209_a_locality_is_in_a_priority_once_and_priorities_have_no_gaps() {
+fn c209_localities_are_unique_and_priorities_have_no_gaps() {
     let at = |region: &str, priority: u32| {
         locality(region, &format!("priority: {priority} {}", weight(1)))
     };
@@ -116,7 +116,7 @@ fn c209_a_locality_is_in_a_priority_once_and_priorities_have_no_gaps() {
 }
 
 #[test]
-fn c210_the_weight_of_an_endpoint_is_above_zero_and_one_where_it_is_not_given() {
+fn c210_endpoint_weight_is_positive_and_defaults_to_one() {
     let place = |fields: &str| locality("a", &format!("{} {fields}", weight(1)));
     let assignment: Assignment = accepted(&of(&[place(&format!(
         "{} {}",
@@ -144,7 +144,7 @@ fn c210_the_weight_of_an_endpoint_is_above_zero_and_one_where_it_is_not_given() 
 }
 
 #[test]
-fn c211_an_address_is_an_ip_address_and_a_port() {
+fn c211_address_is_an_ip_address_and_a_port() {
     let at = |endpoint: &str| {
         [locality(
             "a",
@@ -184,7 +184,7 @@ fn c211_an_address_is_an_ip_address_and_a_port() {
 }
 
 #[test]
-fn c212_an_address_is_in_the_cluster_once() {
+fn c212_address_is_unique_in_the_cluster() {
     let at = |region: &str, priority: u32| {
         let fields = format!(
             "priority: {priority} {} {}",
@@ -200,7 +200,7 @@ fn c212_an_address_is_in_the_cluster_once() {
 }
 
 #[test]
-fn c213_endpoints_that_are_not_healthy_are_left_out() {
+fn c213_unhealthy_endpoints_are_ignored() {
     let states = [
         "UNKNOWN",
         "HEALTHY",
@@ -228,7 +228,7 @@ fn c213_endpoints_that_are_not_healthy_are_left_out() {
 }
 
 #[test]
-fn c214_drops_keep_their_order_and_never_exceed_the_whole() {
+fn c214_drops_keep_order_and_are_capped_at_100_percent() {
     let drops = "policy {
         drop_overloads { category: 'z' drop_percentage { numerator: 5 } }
         drop_overloads { category: 'a' drop_percentage { numerator: 5 denominator: TEN_THOUSAND } }
@@ -254,7 +254,7 @@ fn c214_drops_keep_their_order_and_never_exceed_the_whole() {
 }
 
 #[test]
-fn c214_a_drop_has_a_category_and_a_known_denominator() {
+fn c214_drop_needs_category_and_known_denominator() {
     let fault = |drop: &str| {
         rejected::<Assignment>(&format!(
             "cluster_name: 'a' policy {{ drop_overloads {{ {drop} }} }}"
@@ -271,14 +271,14 @@ fn c214_a_drop_has_a_category_and_a_known_denominator() {
 }
 
 #[test]
-fn c215_overprovisioning_and_staleness_are_not_looked_at() {
+fn c215_overprovisioning_and_staleness_are_ignored() {
     let policy =
         "policy { overprovisioning_factor { value: 100 } endpoint_stale_after { seconds: -7 } }";
     accepted::<Assignment>(&format!("cluster_name: 'a' {policy}"));
 }
 
 #[test]
-fn c216_no_endpoints_are_valid_and_drops_are_kept() {
+fn c216_empty_assignment_is_valid_and_keeps_drops() {
     let assignment: Assignment = accepted(
         "cluster_name: 'a' policy { drop_overloads { category: 'c' drop_percentage { numerator: 100 } } }",
     );

@@ -1,4 +1,4 @@
-//! C-131, C-196, C-199 – C-203: clusters.
+//! C-131, C-196, C-199 – C-203: validation of clusters.
 
 use oxds_core::resource::MetricSelection;
 use oxds_core::resource::{Cluster, LrsServer};
@@ -10,12 +10,12 @@ const ROUND_ROBIN: &str = "envoy.extensions.load_balancing_policies.round_robin.
 const RING_HASH: &str = "envoy.extensions.load_balancing_policies.ring_hash.v3.RingHash";
 const WRR_LOCALITY: &str = "envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality";
 
-/// A valid EDS cluster with these fields besides.
+/// A valid EDS cluster with these additional fields.
 fn with(fields: &str) -> Cluster {
     accepted(&format!("name: 'c' {EDS} {fields}"))
 }
 
-/// What is wrong with it.
+/// Returns the validation error.
 fn fault(fields: &str) -> String {
     let error = rejected::<Cluster>(&format!("name: 'c' {EDS} {fields}"));
     let field = error.strip_prefix("c: ");
@@ -30,7 +30,7 @@ fn policy(message: &str, fields: &str) -> String {
 }
 
 #[test]
-fn c196_endpoints_come_from_the_same_server() {
+fn c196_eds_config_must_be_the_same_server() {
     for source in ["ads {}", "self {}"] {
         let text =
             format!("name: 'c' type: EDS eds_cluster_config {{ eds_config {{ {source} }} }}");
@@ -52,7 +52,7 @@ fn c196_endpoints_come_from_the_same_server() {
 }
 
 #[test]
-fn c196_an_assignment_may_have_a_name_of_its_own_and_must_for_an_xdstp_cluster() {
+fn c196_xdstp_cluster_needs_an_eds_service_name() {
     let named = "type: EDS eds_cluster_config { service_name: 's' eds_config { ads {} } }";
     assert_eq!(
         &*accepted::<Cluster>(&format!("name: 'c' {named}")).eds_service_name,
@@ -70,7 +70,7 @@ fn c196_an_assignment_may_have_a_name_of_its_own_and_must_for_an_xdstp_cluster()
 }
 
 #[test]
-fn c198_other_types_of_cluster_are_rejected_by_name() {
+fn c198_other_cluster_types_are_rejected_by_name() {
     for (text, error) in [
         (
             "type: STRICT_DNS",
@@ -95,7 +95,7 @@ fn c198_other_types_of_cluster_are_rejected_by_name() {
 }
 
 #[test]
-fn c199_the_policy_is_round_robin() {
+fn c199_lb_policy_must_be_round_robin() {
     with("lb_policy: ROUND_ROBIN");
     for other in ["RING_HASH", "LEAST_REQUEST", "RANDOM", "MAGLEV"] {
         assert_eq!(
@@ -107,7 +107,7 @@ fn c199_the_policy_is_round_robin() {
 }
 
 #[test]
-fn c199_the_policy_does_not_count_where_a_newer_field_overrides_it() {
+fn c199_load_balancing_policy_overrides_lb_policy() {
     let round_robin = policy(ROUND_ROBIN, "");
     with(&format!(
         "lb_policy: MAGLEV load_balancing_policy {{ {round_robin} }}"
@@ -115,7 +115,7 @@ fn c199_the_policy_does_not_count_where_a_newer_field_overrides_it() {
 }
 
 #[test]
-fn c200_the_first_policy_that_is_supported_counts() {
+fn c200_first_supported_policy_counts() {
     let chosen = |policies: &[&str]| format!("load_balancing_policy {{ {} }}", policies.join(" "));
     let unknown = policy(RING_HASH, "");
     let round_robin = policy(ROUND_ROBIN, "");
@@ -141,7 +141,7 @@ fn c200_the_first_policy_that_is_supported_counts() {
 }
 
 #[test]
-fn c200_policies_are_nested_sixteen_deep_at_most() {
+fn c200_policies_are_nested_at_most_16_deep() {
     let nested = |depth: usize| {
         (0..depth).fold(policy(ROUND_ROBIN, ""), |inner, _| {
             policy(
@@ -158,7 +158,7 @@ fn c200_policies_are_nested_sixteen_deep_at_most() {
 }
 
 #[test]
-fn c201_the_first_threshold_of_the_default_priority_bounds_requests() {
+fn c201_first_default_threshold_limits_requests() {
     assert_eq!(with("").max_requests, 1024);
     let high = "thresholds { priority: HIGH max_requests { value: 1 } }";
     assert_eq!(
@@ -170,13 +170,13 @@ fn c201_the_first_threshold_of_the_default_priority_bounds_requests() {
            thresholds {{ max_requests {{ value: 8 }} }} }}"
     );
     assert_eq!(with(&both).max_requests, 7);
-    // The first counts even where it says nothing.
+    // The first one counts, even if it sets no limit.
     let silent = "circuit_breakers { thresholds {} thresholds { max_requests { value: 8 } } }";
     assert_eq!(with(silent).max_requests, 1024);
 }
 
 #[test]
-fn c202_outlier_detection_is_checked() {
+fn c202_outlier_detection_is_validated() {
     with("outlier_detection { interval { seconds: 10 } max_ejection_percent { value: 100 } }");
     for field in ["interval", "base_ejection_time", "max_ejection_time"] {
         assert_eq!(
@@ -200,7 +200,7 @@ fn c202_outlier_detection_is_checked() {
 }
 
 #[test]
-fn c203_a_cluster_that_asks_for_security_is_not_reached_without() {
+fn c203_cluster_with_transport_socket_is_rejected() {
     assert_eq!(
         fault("transport_socket { name: 'tls' }"),
         "transport_socket: \"tls\" is not supported"
@@ -212,7 +212,7 @@ fn c203_a_cluster_that_asks_for_security_is_not_reached_without() {
 }
 
 #[test]
-fn c131_load_is_reported_to_the_same_server_or_not_at_all() {
+fn c131_lrs_server_must_be_self_or_unset() {
     assert_eq!(with("").lrs_server, None);
     assert_eq!(
         with("lrs_server { self {} }").lrs_server,
@@ -223,7 +223,7 @@ fn c131_load_is_reported_to_the_same_server_or_not_at_all() {
 }
 
 #[test]
-fn c143_a_cluster_lists_the_metrics_that_are_reported_along() {
+fn c143_cluster_lists_the_reported_metrics() {
     assert!(with("").lrs_metrics.is_empty());
     assert_eq!(
         with("lrs_report_endpoint_metrics: 'cpu_utilization'").lrs_metrics,

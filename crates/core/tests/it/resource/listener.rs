@@ -1,4 +1,4 @@
-//! C-170 – C-178: listeners.
+//! C-170 – C-178: validation of listeners.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn listener(manager: &str) -> String {
     )
 }
 
-/// What is wrong with the HttpConnectionManager.
+/// Returns the validation error of the HttpConnectionManager.
 fn fault(manager: &str) -> String {
     let error = rejected::<Listener>(&listener(manager));
     let within = "l: api_listener.api_listener.";
@@ -31,7 +31,7 @@ fn fault(manager: &str) -> String {
 }
 
 #[test]
-fn c170_a_listener_has_a_name_and_an_http_connection_manager() {
+fn c170_listener_needs_name_and_connection_manager() {
     assert_eq!(
         rejected::<Listener>("stat_prefix: 'x'"),
         "name: must not be empty"
@@ -53,7 +53,7 @@ fn c170_a_listener_has_a_name_and_an_http_connection_manager() {
 }
 
 #[test]
-fn c171_routes_come_from_the_same_server_by_name() {
+fn c171_rds_must_name_routes_of_the_same_server() {
     for source in ["ads {}", "self {}"] {
         let rds = format!("rds {{ route_config_name: 'r' config_source {{ {source} }} }}");
         let listener: Listener = accepted(&listener(&format!("{rds} {ROUTER}")));
@@ -81,7 +81,7 @@ fn c171_routes_come_from_the_same_server_by_name() {
 }
 
 #[test]
-fn c171_inline_routes_are_checked_by_the_rules_of_rds() {
+fn c171_inline_routes_follow_the_rules_of_rds() {
     let inline = |domain: &str| {
         format!("route_config {{ virtual_hosts {{ name: 'h' domains: '{domain}' }} }} {ROUTER}")
     };
@@ -97,7 +97,7 @@ fn c171_inline_routes_are_checked_by_the_rules_of_rds() {
 }
 
 #[test]
-fn c172_scoped_routes_and_no_routes_are_rejected() {
+fn c172_scoped_and_missing_routes_are_rejected() {
     assert_eq!(
         fault(&format!("scoped_routes {{ name: 's' }} {ROUTER}")),
         "scoped_routes: is not supported"
@@ -109,7 +109,7 @@ fn c172_scoped_routes_and_no_routes_are_rejected() {
 }
 
 #[test]
-fn c173_what_decides_from_whom_a_request_seems_to_come_is_rejected() {
+fn c173_client_address_options_are_rejected() {
     assert_eq!(
         fault(&format!("xff_num_trusted_hops: 1 {RDS} {ROUTER}")),
         "xff_num_trusted_hops: must be zero"
@@ -122,7 +122,7 @@ fn c173_what_decides_from_whom_a_request_seems_to_come_is_rejected() {
 }
 
 #[test]
-fn c174_filters_have_names_of_their_own_and_end_with_the_router() {
+fn c174_filter_names_are_unique_and_router_is_last() {
     let filters = |filters: &str| fault(&format!("{RDS} {filters}"));
     assert_eq!(filters(""), "http_filters: must end with a router");
     let optional =
@@ -146,14 +146,14 @@ fn c174_filters_have_names_of_their_own_and_end_with_the_router() {
 }
 
 #[test]
-fn c175_a_filter_that_is_not_known_must_be_optional_and_is_left_out() {
+fn c175_unknown_filter_must_be_optional_and_is_ignored() {
     let fault_filter = format!("http_filters {{ name: 'f' typed_config {{ {FAULT} }} }}");
     assert_eq!(
         fault(&format!("{RDS} {fault_filter} {ROUTER}")),
         "http_filters[0]: \"f\" of type \"envoy.extensions.filters.http.fault.v3.HTTPFault\" is not supported"
     );
     let optional = fault_filter.replace("'f'", "'f' is_optional: true");
-    // After the router too: it is as if it were not there.
+    // After the router, too: an ignored filter has no position.
     for filters in [
         format!("{optional} {ROUTER}"),
         format!("{ROUTER} {optional}"),
@@ -163,7 +163,7 @@ fn c175_a_filter_that_is_not_known_must_be_optional_and_is_left_out() {
 }
 
 #[test]
-fn c177_the_bound_on_a_streams_duration_is_read() {
+fn c177_listener_max_stream_duration_is_read() {
     let bounded = |duration: &str| {
         format!(
             "common_http_protocol_options {{ max_stream_duration {{ {duration} }} }} {RDS} {ROUTER}"
@@ -189,13 +189,13 @@ fn c177_the_bound_on_a_streams_duration_is_read() {
 }
 
 #[test]
-fn c178_a_listener_with_a_socket_is_valid_and_of_no_use() {
+fn c178_socket_listener_is_valid_without_api() {
     let socket = "name: 'l' address { socket_address { address: '::' port_value: 80 } }";
     assert_eq!(accepted::<Listener>(socket).api, None);
 }
 
 #[test]
-fn c84_bytes_that_are_no_message_are_rejected() {
+fn c84_undecodable_bytes_are_rejected() {
     let Err(Invalid { name, rule, .. }) = Listener::parse(b"\xff\xff\xff") else {
         panic!("accepted");
     };

@@ -1,4 +1,4 @@
-//! The views: which resources are valid, and what is said of those that are not.
+//! Views: valid resources, and the errors of invalid ones.
 
 mod assignment;
 mod cluster;

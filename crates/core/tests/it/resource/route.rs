@@ -1,4 +1,4 @@
-//! C-180 – C-189, C-191: route configurations. What their matchers then match is in `lb`.
+//! C-180 – C-189, C-191: validation of route configurations. For their matchers see `lb`.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ fn routes(routes: &str) -> String {
     format!("name: 'r' virtual_hosts {{ name: 'h' domains: '*' {routes} }}")
 }
 
-/// One route: a match, an action.
+/// One route: a match and an action.
 fn route(matching: &str, action: &str) -> String {
     routes(&format!("routes {{ match {{ {matching} }} {action} }}"))
 }
 
 const TO_C: &str = "route { cluster: 'c' }";
 
-/// What is wrong with the only route.
+/// Returns the validation error of the only route.
 fn fault(matching: &str, action: &str) -> String {
     let error = rejected::<RouteConfig>(&route(matching, action));
     let rule = error.strip_prefix("r: virtual_hosts[0].routes[0].");
     rule.unwrap_or_else(|| panic!("{error}")).to_owned()
 }
 
-/// The actions that are left of these routes.
+/// Returns the actions of the routes that are not ignored.
 fn actions(text: &str) -> Vec<RouteAction> {
     let config: RouteConfig = accepted(text);
     let routes = config
@@ -44,7 +44,7 @@ fn target(action: &str) -> RouteTarget {
 }
 
 #[test]
-fn c180_every_virtual_host_is_checked() {
+fn c180_every_virtual_host_is_validated() {
     let error = rejected::<RouteConfig>(
         "name: 'r'
          virtual_hosts { name: 'mine' domains: '*' }
@@ -57,7 +57,7 @@ fn c180_every_virtual_host_is_checked() {
 }
 
 #[test]
-fn c180_a_domain_has_its_star_at_one_end() {
+fn c180_domain_has_its_star_at_one_end() {
     let domains = |domains: &str| {
         rejected::<RouteConfig>(&format!(
             "name: 'r' virtual_hosts {{ name: 'h' {domains} }}"
@@ -78,7 +78,7 @@ fn c180_a_domain_has_its_star_at_one_end() {
 }
 
 #[test]
-fn c181_a_route_matches_by_prefix_path_or_regex() {
+fn c181_route_matches_by_prefix_path_or_regex() {
     assert_eq!(
         rejected::<RouteConfig>(&routes(&format!("routes {{ {TO_C} }}"))),
         "r: virtual_hosts[0].routes[0].match: must be set"
@@ -92,7 +92,7 @@ fn c181_a_route_matches_by_prefix_path_or_regex() {
 }
 
 #[test]
-fn c181_a_regex_must_compile_by_itself() {
+fn c181_regex_must_compile_by_itself() {
     for regex in ["(", "a)|(b", "[z-a]"] {
         let error = fault(&format!("safe_regex {{ regex: '{regex}' }}"), TO_C);
         assert!(
@@ -103,7 +103,7 @@ fn c181_a_regex_must_compile_by_itself() {
 }
 
 #[test]
-fn c120_a_regex_that_would_take_all_memory_is_rejected() {
+fn c120_regex_with_huge_memory_use_is_rejected() {
     let error = fault("safe_regex { regex: '((a{1000}){1000}){1000}' }", TO_C);
     assert!(
         error.contains("is not a valid regular expression"),
@@ -112,7 +112,7 @@ fn c120_a_regex_that_would_take_all_memory_is_rejected() {
 }
 
 #[test]
-fn c184_a_route_by_query_parameters_is_left_out() {
+fn c184_route_with_query_parameters_is_ignored() {
     let text = routes(
         "routes { match { prefix: '' query_parameters { name: 'q' } } route { cluster: 'out' } }
          routes { match { prefix: '' } route { cluster: 'in' } }",
@@ -125,7 +125,7 @@ fn c184_a_route_by_query_parameters_is_left_out() {
 }
 
 #[test]
-fn c185_header_matchers_of_other_types_are_rejected() {
+fn c185_unsupported_header_matchers_are_rejected() {
     let header = |header: &str| fault(&format!("prefix: '' headers {{ {header} }}"), TO_C);
     assert_eq!(
         header("exact_match: 'x'"),
@@ -185,7 +185,7 @@ fn c186_fractions_are_scaled_to_a_million() {
 }
 
 #[test]
-fn c187_actions_that_grpc_does_not_have_are_kept_and_fail() {
+fn c187_unsupported_actions_are_kept_and_fail() {
     for action in [
         "redirect {}",
         "direct_response { status: 200 }",
@@ -202,7 +202,7 @@ fn c187_actions_that_grpc_does_not_have_are_kept_and_fail() {
 }
 
 #[test]
-fn c188_a_cluster_has_a_name_and_other_ways_to_choose_one_are_left_out() {
+fn c188_unsupported_cluster_specifiers_are_ignored() {
     assert_eq!(target(TO_C), RouteTarget::Cluster("c".into()));
     assert_eq!(
         fault("prefix: ''", "route { cluster: '' }"),
@@ -218,7 +218,7 @@ fn c188_a_cluster_has_a_name_and_other_ways_to_choose_one_are_left_out() {
 }
 
 #[test]
-fn c189_weights_are_above_zero_and_add_up_within_32_bits() {
+fn c189_weight_sum_is_positive_and_fits_32_bits() {
     let weighted = |clusters: &[(&str, u32)]| {
         let clusters: String = clusters
             .iter()
@@ -253,13 +253,13 @@ fn c189_weights_are_above_zero_and_add_up_within_32_bits() {
 }
 
 #[test]
-fn c189_the_total_weight_that_a_resource_states_is_not_looked_at() {
+fn c189_total_weight_field_is_ignored() {
     let action = "route { weighted_clusters { clusters { name: 'a' weight { value: 1 } } total_weight { value: 7 } } }";
     assert_eq!(target(action), RouteTarget::Weighted(vec![("a".into(), 1)]));
 }
 
 #[test]
-fn c191_the_bounds_on_a_streams_duration_are_read() {
+fn c191_route_max_stream_duration_is_read() {
     let limit = |fields: &str| {
         let action = format!("route {{ cluster: 'c' max_stream_duration {{ {fields} }} }}");
         match actions(&route("prefix: ''", &action)).remove(0) {

@@ -1,4 +1,4 @@
-//! C-55, C-57 – C-59: resources in the words of API v2, read with v3's descriptors (gRFC A30).
+//! C-55, C-57 – C-59: v2 resources, read with v3 descriptors (gRFC A30).
 
 use bytes::Bytes;
 use oxds_core::resource::{
@@ -34,7 +34,7 @@ fn fault<T: Typed>(text: &str) -> String {
     }
 }
 
-/// A listener for clients whose HttpConnectionManager is v2's.
+/// A listener for clients with a v2 HttpConnectionManager.
 fn listener(manager: &str) -> String {
     format!(
         "name: 'l' api_listener {{ api_listener {{
@@ -45,18 +45,18 @@ fn listener(manager: &str) -> String {
 
 const RDS: &str = "rds { route_config_name: 'r' config_source { ads {} } }";
 
-/// Given the same words in both versions, then they are read as the same.
+/// Given the same content in both versions; then both views are equal.
 fn twins<T: Typed + PartialEq + std::fmt::Debug>(text: &str) {
     let v3 = bytes(&T::resource_type(), text);
     let expected = T::parse(&v3).unwrap_or_else(|invalid| panic!("{invalid} in {text}"));
     assert_eq!(read::<T>(text), expected);
-    // And when it is the version map that makes the one of the other.
+    // The version map makes the same translation.
     let mapped = to_v2(T::resource_type().message(), &v3).unwrap();
     assert_eq!(T::parse(&mapped).unwrap(), expected);
 }
 
 #[test]
-fn c57_routes_of_v2_are_read_as_their_twins() {
+fn c57_v2_routes_equal_their_v3_twins() {
     twins::<RouteConfig>(
         r#"name: 'r'
            virtual_hosts {
@@ -90,7 +90,7 @@ fn c57_routes_of_v2_are_read_as_their_twins() {
 }
 
 #[test]
-fn c57_clusters_of_v2_are_read_as_their_twins() {
+fn c57_v2_clusters_equal_their_v3_twins() {
     twins::<Cluster>(
         "name: 'c' type: EDS
          eds_cluster_config { eds_config { ads {} } service_name: 's' }
@@ -105,7 +105,7 @@ fn c57_clusters_of_v2_are_read_as_their_twins() {
 }
 
 #[test]
-fn c57_assignments_of_v2_are_read_as_their_twins() {
+fn c57_v2_assignments_equal_their_v3_twins() {
     let endpoint = |port: u16, health: &str| {
         format!(
             "lb_endpoints {{
@@ -125,7 +125,7 @@ fn c57_assignments_of_v2_are_read_as_their_twins() {
 }
 
 #[test]
-fn c55_c57_listeners_of_v2_lead_to_the_same_routes() {
+fn c55_c57_v2_listeners_lead_to_the_same_routes() {
     let by_name: Listener = read(&listener(RDS));
     assert_eq!(by_name.api.unwrap().routes, RouteSource::Rds("r".into()));
     let routes = "virtual_hosts { name: 'h' domains: '*' routes {
@@ -138,10 +138,10 @@ fn c55_c57_listeners_of_v2_lead_to_the_same_routes() {
     assert_eq!(inline.virtual_hosts, twin.virtual_hosts);
 }
 
-/// A listener has the same bytes in both versions: by whose rules it is read, its manager says, whatever the `Any` around
-/// it is called.
+/// A listener has the same bytes in both versions: the type URL of its manager decides which rules apply, not that of the `Any`
+/// around the listener.
 #[test]
-fn c55_the_rules_are_those_of_the_manager() {
+fn c55_manager_version_decides_the_rules() {
     let v2_manager = v2_bytes::<Listener>(&listener(RDS));
     let read = ResourceParsers::grpc()
         .parse(&Listener::resource_type(), &v2_manager)
@@ -168,7 +168,7 @@ fn c55_the_rules_are_those_of_the_manager() {
 }
 
 #[test]
-fn c58_fields_that_v3_has_given_up_count_as_unset() {
+fn c58_fields_removed_in_v3_count_as_unset() {
     let route = |matching: &str| {
         format!(
             "name: 'r' virtual_hosts {{ name: 'h' domains: '*'
@@ -183,7 +183,7 @@ fn c58_fields_that_v3_has_given_up_count_as_unset() {
         fault::<RouteConfig>(&route("prefix: '' headers { name: 'h' regex_match: 'x' }")),
         "r: virtual_hosts[0].routes[0].match.headers[0].header_match_specifier: must be set"
     );
-    // Where nothing hangs on them, the resource is as good as without.
+    // If nothing depends on these fields, the resource is valid without them.
     let hosts = "hosts { socket_address { address: '10.0.0.1' port_value: 80 } }";
     let eds = "name: 'c' type: EDS eds_cluster_config { eds_config { ads {} } }";
     assert_eq!(
@@ -193,7 +193,7 @@ fn c58_fields_that_v3_has_given_up_count_as_unset() {
 }
 
 #[test]
-fn c59_of_a_v2_manager_filters_and_durations_do_not_count() {
+fn c59_v2_manager_filters_and_durations_are_ignored() {
     let unknown = "http_filters { name: 'nobody.knows.it' config {} }";
     let nameless = "http_filters {} http_filters {}";
     let bound = "common_http_protocol_options { max_stream_duration { seconds: 1 } }";
@@ -207,7 +207,7 @@ fn c59_of_a_v2_manager_filters_and_durations_do_not_count() {
 }
 
 #[test]
-fn c59_of_routes_in_a_v2_manager_configuration_by_filter_does_not_count() {
+fn c59_v2_manager_per_filter_config_is_ignored() {
     let routes = |overridden: &str| {
         let text = format!(
             "route_config {{ virtual_hosts {{ name: 'h' domains: '*' {overridden}
@@ -220,9 +220,9 @@ fn c59_of_routes_in_a_v2_manager_configuration_by_filter_does_not_count() {
     assert_eq!(routes(overridden), routes(""));
 }
 
-/// What v2 knows too, and no gRPC client can honour, is refused in either version.
+/// Fields that v2 has too, and that no gRPC client supports, are rejected in either version.
 #[test]
-fn c57_the_rules_that_both_versions_share_hold_for_v2() {
+fn c57_shared_rules_hold_for_v2() {
     assert_eq!(
         fault::<Listener>(&listener(&format!("xff_num_trusted_hops: 1 {RDS}"))),
         "l: api_listener.api_listener.xff_num_trusted_hops: must be zero"

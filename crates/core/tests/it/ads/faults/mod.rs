@@ -1,5 +1,4 @@
-//! Servers at their worst, and a clock that jumps: whatever they do, the client keeps what was good, says why, and ends up
-//! with what there is.
+//! Misbehaving servers and a jumping clock: in any case the client keeps accepted resources, reports the reason, and recovers.
 
 mod op;
 mod tried;
@@ -21,7 +20,7 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn whatever_servers_and_clocks_do_what_is_good_stays_and_all_ends_well(
+    fn client_survives_any_faults_and_recovers(
         is_delta in any::<bool>(),
         ops in prop::collection::vec(op(), 1..60),
     ) {
@@ -34,10 +33,10 @@ proptest! {
     }
 }
 
-/// given a server that is restarted every second, for a minute / then it is called once a second if it answers in between, and
-/// ever less often if it does not; what is held stays, and afterwards all is as it should be.
+/// Given a server that restarts every second for a minute; then the client calls it once a second if it answers in between,
+/// less and less often if not; the cached resource stays, and afterwards everything recovers.
 #[test]
-fn a_minute_of_restarts_costs_a_call_a_second_at_most() {
+fn restarts_for_a_minute_cause_at_most_one_attempt_per_second() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         for (answers, calls) in [(true, 40..=61), (false, 5..=12)] {
             let mut tried = Tried::new(protocol);
@@ -64,9 +63,9 @@ fn a_minute_of_restarts_costs_a_call_a_second_at_most() {
     }
 }
 
-/// given a resource nested deeper than any reader follows / then it alone is rejected.
+/// Given a resource nested deeper than decoders allow; then it alone is rejected.
 #[test]
-fn c120_a_resource_that_is_nested_too_deep_is_rejected_and_nothing_else() {
+fn c120_deeply_nested_resource_is_rejected_alone() {
     let (mut played, _) = super::Played::watching_clusters(&["a", "b"]);
     let both = vec![deep("a"), cluster("b", "")];
     played.respond(&ResourceType::CLUSTER, "v1", "n1", both);
@@ -81,10 +80,10 @@ fn c120_a_resource_that_is_nested_too_deep_is_rejected_and_nothing_else() {
     );
 }
 
-/// given a server that sends nothing but what is wrong, at once after every answer / then each is answered, the value stays,
-/// its watcher hears of it once, and a detail has bounds.
+/// Given a server that sends only invalid responses, one after each NACK; then each is NACKed, the cached resource stays, its
+/// watcher gets one event, and the size of the NACK is bounded.
 #[test]
-fn a_storm_of_rejections_costs_its_watchers_one_word() {
+fn repeated_nacks_cause_one_event_per_watcher() {
     let names: Vec<String> = (0..2_000)
         .map(|n| format!("cluster-with-a-long-name-{n}"))
         .collect();

@@ -1,4 +1,4 @@
-//! What can happen, and what servers send.
+//! Operations of the test, and the content of responses.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::ads::{assignment, bad_cluster, cluster};
 
 pub(super) const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// What is sent under a name.
+/// Content that is sent under a name.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Body {
     Good(u8),
     Bad,
-    /// Cut off in the middle.
+    /// Truncated bytes.
     Cut,
-    /// Messages in messages, deeper than any reader follows.
+    /// Nested messages, deeper than decoders allow.
     Deep,
-    /// A resource of another kind.
+    /// A resource of another type.
     OfAnotherType,
-    /// A type URL that is none.
+    /// A malformed type URL.
     OfNoType,
     Huge,
 }
@@ -30,20 +30,20 @@ pub(super) enum Body {
 pub(super) enum Op {
     Watch(usize),
     Unwatch(usize),
-    /// The first or the second server connects, if it was told to.
+    /// The first or the second server connects, if the client asked for it.
     Opened(usize),
     Closed(usize),
-    /// Names, some of them twice, some never asked for.
+    /// Names; some of them twice, some never subscribed.
     Responds(usize, Vec<(usize, Body)>),
-    /// The same response once more.
+    /// The same response again.
     Repeats(usize),
-    /// By differences: there is no such resource.
+    /// A delta response that removes the name.
     Removes(usize, usize),
     Reports(usize, usize, i32),
     OfUnknownType(usize),
-    /// The clock goes on, by anything from nothing to a year.
+    /// The clock advances by zero up to a year.
     Jumps(Duration),
-    /// And now and then it goes back.
+    /// The clock goes back.
     Falls(Duration),
 }
 
@@ -97,7 +97,7 @@ pub(super) fn any_of(name: &str, body: Body) -> Any {
     }
 }
 
-/// A cluster with a Struct in its metadata that holds a list that holds a list, and so on.
+/// A cluster with deeply nested lists in a Struct of its metadata.
 pub(super) fn deep(name: &str) -> Any {
     let mut value = vec![0x08, 0x00];
     let field = |tag: u8, inner: &[u8]| {

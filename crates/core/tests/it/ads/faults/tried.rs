@@ -1,4 +1,4 @@
-//! The client under trial: plays what happens, and checks after each step what must hold.
+//! The client under test: plays operations, and checks its invariants after each step.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use super::MILLISECOND;
 use super::op::{Body, NAMES, Op, any_of};
 use crate::ads::response;
 
-/// The client, and what it must never lose sight of.
+/// The client, and the state that it must never lose.
 pub(super) struct Tried {
     client: Client,
     now: Instant,
-    /// The latest that it has been: the clock may have fallen back since.
+    /// The latest time so far: the clock may have gone back since.
     latest: Instant,
     protocol: Protocol,
     watched: [usize; NAMES.len()],
-    /// By server: told to connect, and not yet connected or given up.
+    /// By server: whether it was told to connect, and is not connected or given up yet.
     pub(super) opening: [bool; 2],
     open: [bool; 2],
-    /// When it was told to connect last.
+    /// Time of the last connect, by server.
     begun: [Instant; 2],
-    /// How often each was told to connect.
+    /// Number of connects, by server.
     pub(super) calls: [usize; 2],
-    /// When an attempt or a stream that failed had begun, if it was not told to connect since.
+    /// Start of the attempt or stream that failed last, until the next connect.
     failed: [Option<Instant>; 2],
     last: Option<Vec<(usize, Body)>>,
-    /// What each name was last known to hold.
+    /// The last known resource of each name.
     pub(super) held: BTreeMap<&'static str, Bytes>,
 }
 
@@ -104,7 +104,7 @@ impl Tried {
             }
             Op::Closed(server) => self.close(*server),
             Op::Responds(server, of) => {
-                // What is left out of a full state is deleted, and so is what a difference says.
+                // Deleted: names absent from a SotW response, and names removed by a delta response.
                 may_drop = true;
                 self.last = Some(of.clone());
                 self.respond(*server, of);
@@ -234,7 +234,7 @@ impl Tried {
         assert!(events <= 3 * NAMES.len(), "{events} events of one step");
     }
 
-    /// What is watched is known, nothing else is, and what was good stays.
+    /// Checks that exactly the watched names are cached, and that accepted resources stay.
     fn compare(&mut self, may_drop: bool, op: &Op) {
         let known = self.client.resources().map(|(_, name, _)| name.to_string());
         let watched = NAMES
@@ -256,7 +256,7 @@ impl Tried {
         self.held = held;
     }
 
-    /// All goes well from now on: the first server is there, and has everything.
+    /// From now on everything works: the first server is up, and has all resources.
     pub(super) fn heal(&mut self) {
         self.close(0);
         self.close(1);
@@ -290,7 +290,7 @@ impl Tried {
     }
 }
 
-/// Every error says of what, for whom, and from where (C-118).
+/// Every error has the resource, the node and the server (C-118).
 fn explained(event: &ClientEvent) {
     let (ClientEvent::Changed {
         name,
