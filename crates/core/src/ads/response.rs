@@ -129,7 +129,7 @@ impl UnparsedResource {
 }
 
 /// Result of parsing one valid resource.
-struct Parsed {
+struct ParsedElement {
     name: Arc<str>,
     api: ApiVersion,
     /// `None` if the bytes equal those in the cache.
@@ -185,7 +185,7 @@ impl ResponseValidator<'_> {
         wrapped_name: Option<&str>,
         any: &Any,
         validated: &mut ValidatedResponse,
-    ) -> Result<Parsed, Invalid> {
+    ) -> Result<ParsedElement, Invalid> {
         // gRFC A30: v2 and v3 type URLs are accepted alike, whatever version the stream has (C-55).
         let Some((found, api)) = ResourceType::from_type_url(&any.type_url) else {
             return Err(Invalid::new("must not be empty").at("type_url"));
@@ -205,7 +205,7 @@ impl ResponseValidator<'_> {
         {
             // Bytes that equal the cached ones are acknowledged, but not parsed, and watchers get no event (C-86).
             validated.unchanged += 1;
-            return Ok(Parsed {
+            return Ok(ParsedElement {
                 name: Arc::clone(name),
                 api,
                 content: None,
@@ -225,7 +225,7 @@ impl ResponseValidator<'_> {
             return Err(Invalid::new(rule));
         }
         let name = cached.map_or_else(|| name.into(), |(name, _)| Arc::clone(name));
-        Ok(Parsed {
+        Ok(ParsedElement {
             name,
             api,
             content: Some(resource),
@@ -258,7 +258,7 @@ impl ValidatedResponse {
     fn add_valid(
         &mut self,
         duplicates: Duplicates,
-        Parsed { name, api, content }: Parsed,
+        ParsedElement { name, api, content }: ParsedElement,
         unparsed: UnparsedResource,
     ) {
         let first = self.names.insert(Arc::clone(&name));

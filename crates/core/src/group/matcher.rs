@@ -11,7 +11,7 @@ use oxds_types::discovery::Node;
 /// Conditions on a node, all of which must hold. A matcher without conditions matches every node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeMatcher {
-    /// Pattern of `node.id`.
+    /// Pattern of `node.id`; `None` matches every id.
     pub id: Option<Glob>,
     /// Pattern of `node.cluster`.
     pub cluster: Option<Glob>,

@@ -86,6 +86,7 @@ impl XdsConfig {
         headers: &(impl Headers + ?Sized),
         mut random: impl FnMut() -> u64,
     ) -> Option<&CompiledRoute> {
+        // gRFC A28: routes are tried in order, and the first match decides.
         let mut routes = self.routes.routes.iter();
         routes.find(|route| route.matcher.matches(path, headers, &mut random))
     }

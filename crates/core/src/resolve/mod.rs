@@ -63,7 +63,7 @@ pub struct Resolver {
     pending: Option<PendingUpdate>,
 }
 
-/// Kind of the updates since the last poll. The greater one includes the lesser.
+/// Extent of the updates since the last poll. The greater one includes the lesser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PendingUpdate {
     /// Endpoints only, which refer to no other resources.
@@ -160,6 +160,7 @@ impl Resolver {
         let unreachable = self.unreachable();
         let complete =
             |plan: &mut Plan| plan.is_complete(&self.clusters, &self.assignments, unreachable);
+        // gRFC A74: the channel gets a new configuration only when every resource of it has an answer (C-218, C-222).
         if let Some(next) = self.next.take_if(complete) {
             self.plan = Some(next);
             // Unwatch the resources that only the plan before needed.
@@ -213,6 +214,7 @@ impl Resolver {
 
     /// Watches exactly the resources that the plans need.
     fn watch(&mut self) {
+        // gRFC A27: the listener names its RDS resource, unless the routes are inline.
         let wanted_routes = match self.listeners.get(&self.listener_name) {
             Slot::Got(listener) => listener.api.as_ref().and_then(|api| match &api.routes {
                 RouteSource::Rds(name) => Some(Arc::clone(name)),
@@ -235,6 +237,7 @@ impl Resolver {
             .collect();
         self.route_configs.want(routes, &mut self.commands);
         self.clusters.want(clusters, &mut self.commands);
+        // gRFC A74: endpoints are watched as soon as their cluster is known, whether or not its plan is in use.
         let assignments = self
             .clusters
             .values()

@@ -127,10 +127,12 @@ fn entry(
     assignments: &Slots<Assignment>,
     unreachable: Unreachable,
 ) -> Option<Result<ClusterConfig, WatchError>> {
+    // gRFC A74: an error of a cluster fails the routes to it, and no others (C-220).
     let cluster = match clusters.get(name).answer(unreachable)? {
         Ok(cluster) => Arc::clone(cluster),
         Err(error) => return Some(Err(error.clone())),
     };
+    // gRFC A74: an error of the endpoints does not hide the cluster; RPCs fail with it as their cause (C-220).
     let (assignment, note) = match assignments
         .get(&cluster.eds_service_name)
         .answer(unreachable)?

@@ -32,6 +32,7 @@ impl<T> Slot<T> {
     pub(super) fn answer(&self, unreachable: Unreachable) -> Option<Result<&Arc<T>, &WatchError>> {
         match self {
             Self::Waiting => None,
+            // gRFC A57: a connectivity error is no answer about the resource itself.
             Self::Failed(error)
                 if unreachable == Unreachable::IsPending
                     && error.reason == WatchErrorReason::Unreachable =>

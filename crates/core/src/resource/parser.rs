@@ -42,8 +42,8 @@ impl<M: Message + Name + Default + 'static> Typed for M {
     }
 }
 
-type Parsed = Arc<dyn Any + Send + Sync>;
-type ParseFn = dyn Fn(&[u8]) -> Result<Parsed, Invalid> + Send + Sync;
+type ParsedValue = Arc<dyn Any + Send + Sync>;
+type ParseFn = dyn Fn(&[u8]) -> Result<ParsedValue, Invalid> + Send + Sync;
 
 /// Parser for one [`Typed`], with additional rules.
 #[derive(Clone)]
@@ -70,7 +70,7 @@ impl ResourceParser {
         let parse = move |value: &[u8]| {
             let parsed = T::parse(value)?;
             check(&parsed)?;
-            Ok(Arc::new(parsed) as Parsed)
+            Ok(Arc::new(parsed) as ParsedValue)
         };
         Self {
             resource_type: T::resource_type(),
@@ -87,7 +87,7 @@ impl ResourceParser {
     }
 
     /// Parses a message. A resource that makes the parser panic is invalid; other resources are not affected (C-120).
-    fn parse(&self, value: &[u8]) -> Result<Parsed, Invalid> {
+    fn parse(&self, value: &[u8]) -> Result<ParsedValue, Invalid> {
         let parsed = catch_unwind(AssertUnwindSafe(|| (self.parse)(value)));
         parsed.unwrap_or_else(|_| Err(Invalid::new(format!("makes {} panic", self.name))))
     }
@@ -149,7 +149,7 @@ impl ResourceParsers {
         &self,
         resource_type: &ResourceType,
         value: &[u8],
-    ) -> Result<SmallVec<[Parsed; 1]>, Invalid> {
+    ) -> Result<SmallVec<[ParsedValue; 1]>, Invalid> {
         let parsers = self.resource_types.get(resource_type).into_iter().flatten();
         parsers.map(|parser| parser.parse(value)).collect()
     }
@@ -171,7 +171,7 @@ impl IntoIterator for ResourceParsers {
 pub struct ParsedResource {
     // `Bytes` would take twice the space here, and one more allocation.
     value: Arc<[u8]>,
-    parsed: SmallVec<[Parsed; 1]>,
+    parsed: SmallVec<[ParsedValue; 1]>,
 }
 
 impl ParsedResource {
@@ -180,7 +180,7 @@ impl ParsedResource {
     pub fn of<T: Typed>(parsed: Arc<T>) -> Self {
         Self {
             value: Arc::default(),
-            parsed: SmallVec::from_buf([parsed as Parsed]),
+            parsed: SmallVec::from_buf([parsed as ParsedValue]),
         }
     }
 
@@ -200,7 +200,7 @@ impl ParsedResource {
     /// Returns the resource as sent by `server`, if its parsed value depends on the server and came from a different one
     /// before.
     pub(crate) fn moved_to(&self, server: ServerId) -> Option<Self> {
-        let moved = |parsed: &Parsed| parsed.downcast_ref::<Cluster>()?.moved_to(server);
+        let moved = |parsed: &ParsedValue| parsed.downcast_ref::<Cluster>()?.moved_to(server);
         let mut values = self.parsed.iter().enumerate();
         let (index, moved) = values.find_map(|(index, value)| Some((index, moved(value)?)))?;
         let mut resource = self.clone();
