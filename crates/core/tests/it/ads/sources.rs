@@ -26,12 +26,12 @@ fn c267_c268_failed_poll_is_ambient_until_unchanged_poll() {
         played.client.handle_unanswered(server, "503");
     }
     let told = played.events();
-    assert_eq!(told.len(), 2, "said once: {told:?}");
+    assert_eq!(told.len(), 2, "each error is sent once: {told:?}");
     assert!(told[0].starts_with("a: ambient: "), "{told:?}");
-    assert!(told[0].contains("cannot be had: 503"), "{told:?}");
+    assert!(told[0].contains("is unavailable: 503"), "{told:?}");
     assert!(told[1].starts_with("b: error: "), "{told:?}");
     assert_eq!(state(&played, "a"), CacheState::Acked);
-    assert_eq!(played.transmit(), None, "the stream is as it was");
+    assert_eq!(played.transmit(), None, "the stream is unchanged");
     played.client.handle_unchanged(ServerId::default());
     assert_eq!(played.events(), ["a: current"]);
 }
