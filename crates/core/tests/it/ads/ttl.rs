@@ -80,7 +80,7 @@ fn c279_heartbeats_keep_a_resource_with_ttl() {
         played.wait(SECOND);
         let events = played.events();
         assert!(
-            events[0].starts_with("a: error: ") && events[0].contains("time to live"),
+            events[0].starts_with("a: error: ") && events[0].contains("TTL has ended"),
             "{events:?}"
         );
         let cached = played.client.cached(&ResourceType::CLUSTER, "a").unwrap();
