@@ -443,11 +443,13 @@ impl Model {
                 .copied()
                 .unwrap_or(1);
             // A full state is sent again for another name: before the NACK arrived, or since leaving the name out
-            // might remove the copy of the client.
+            // might remove the copy of the client. So it is after a NACK without a name: the server does not know what it
+            // meant, and repeats NACKed content with the full state (a limitation of the server today).
             let complete =
                 self.protocol == Protocol::Sotw && resource_type.all_resources_required_in_sotw();
             let crossed = complete
                 && (self.style == Style::ByName
+                    || self.rejects == Rejects::AsEnvoy
                     || self.resource_types[resource_type].unknown.contains(name));
             assert!(
                 *times <= asked || crossed,
