@@ -205,7 +205,7 @@ async fn s60_million_names_are_refused() {
     for call in [at_once, bit_by_bit] {
         let ended = call.ended().await;
         assert!(
-            matches!(&ended, Ended::Status(RESOURCE_EXHAUSTED, text) if text.contains("200000 names")),
+            matches!(&ended, Ended::Status(RESOURCE_EXHAUSTED, text) if text.contains("limit 200000")),
             "{ended:?}"
         );
     }
