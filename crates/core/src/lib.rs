@@ -22,7 +22,7 @@
 //! use std::sync::Arc;
 //!
 //! use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-//! use oxds_core::ads::{Client, Config, Event, Protocol, Server, Transmit};
+//! use oxds_core::ads::{AdsTransmit, Client, ClientConfig, ClientEvent, Protocol, Server};
 //! use oxds_core::session::{Scope, Session};
 //! use oxds_core::snapshot::{ChangeSet, Resource, Snapshot};
 //! use oxds_core::time::Instant;
@@ -45,25 +45,25 @@
 //! let (served, _) = Snapshot::unloaded().apply(ChangeSet::default().put(Resource::of(&blue)?));
 //! let mut session = Session::new(Protocol::Sotw, Scope::Aggregated, Arc::default());
 //!
-//! let mut config = Config::new(Node::default());
+//! let mut config = ClientConfig::new(Node::default());
 //! let server = config.add_server(Server::new("a control plane"));
-//! let everyone = config.add_authority(vec![server]);
+//! let authority = config.add_authority(vec![server]);
 //! let mut client = Client::new(config);
-//! client.watch(everyone, &ResourceType::CLUSTER, &"blue".into());
+//! client.watch(authority, &ResourceType::CLUSTER, &"blue".into());
 //!
 //! let now = Instant::EPOCH;
 //! while let Some((server, transmit)) = client.poll_transmit(now) {
 //!     match transmit {
-//!         Transmit::Open => client.handle_opened(server),
-//!         Transmit::Request(request) => session.handle_request(now, (*request).into())?,
-//!         Transmit::Delta(_) | Transmit::Close => {}
+//!         AdsTransmit::Open => client.handle_opened(server),
+//!         AdsTransmit::SotwRequest(request) => session.handle_request(now, (*request).into())?,
+//!         AdsTransmit::DeltaRequest(_) | AdsTransmit::Close => {}
 //!     }
 //!     while let Some(response) = session.poll_transmit(now, &served) {
 //!         let response = DiscoveryResponse::decode(response.frame.message())?;
 //!         client.handle_response(now, server, response);
 //!     }
 //! }
-//! let Some(Event::Changed { name, resource, .. }) = client.poll_event() else { panic!("an event") };
+//! let Some(ClientEvent::Changed { name, resource, .. }) = client.poll_event() else { panic!("an event") };
 //! assert!(&*name == "blue" && resource.is_ok());
 //! assert!(session.is_in_sync(&served), "the client's last request was its ACK");
 //! # Ok(())
