@@ -1,54 +1,40 @@
-//! `docs/conformance-{server,client,versioning}.md` name what shows each behaviour.
+//! `docs/conformance-{server,client,versioning}.md`: each behaviour, and the tests and real peers that show it.
 //!
-//! A behaviour is written by hand, as a row with its number; what shows it is gathered: a test by the numbers that its
-//! name starts with (`s17_s80_…`), a rule by the behaviours that it lists, a real peer by the numbers that its scenarios
-//! in `interop/` cite.
+//! A behaviour is written by hand, as a row with its number. The other columns are gathered from the code: a test by the
+//! numbers that its name starts with (`s17_s80_…`), a rule by the behaviours that it lists, a scenario of `interop/` by the
+//! numbers that it cites. Each name links to its file. Ignored tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use oxds_apicheck::rules;
 
-/// What shows a behaviour, by its number.
-type Shown = BTreeMap<u32, BTreeSet<String>>;
+use crate::repository::{read, relative, root, rust_files};
+
+/// Names of tests, rules or scenarios by the number of the behaviour that they show, each with the path that it links to.
+type Evidence = BTreeMap<u32, BTreeMap<String, String>>;
 
 #[test]
-fn the_page_of_the_server_names_what_there_is() {
-    written("conformance-server.md", 'S', [&tests('s'), &peers('S')]);
+fn page_of_the_server_is_current() {
+    check("conformance-server.md", 'S', [&tests('s'), &peers('S')]);
 }
 
 #[test]
-fn the_page_of_the_client_names_what_there_is() {
-    written("conformance-client.md", 'C', [&tests('c'), &peers('C')]);
+fn page_of_the_client_is_current() {
+    check("conformance-client.md", 'C', [&tests('c'), &peers('C')]);
 }
 
 #[test]
-fn the_page_of_versioning_names_what_there_is() {
-    written("conformance-versioning.md", 'V', [&rules(), &tests('v')]);
-}
-
-/// The page is as the code has it; with `OXDS_WRITE` set it becomes so.
-#[track_caller]
-fn written(name: &str, letter: char, columns: [&Shown; 2]) {
-    let path = root().join("docs").join(name);
-    let text = fs::read_to_string(&path).expect(name);
-    let expected = page(&text, letter, columns);
-    if std::env::var_os("OXDS_WRITE").is_some() {
-        fs::write(&path, expected).expect(name);
-    } else {
-        assert!(
-            text == expected,
-            "docs/{name} is old: run with OXDS_WRITE=1"
-        );
-    }
+fn page_of_versioning_is_current() {
+    check("conformance-versioning.md", 'V', [&rules(), &tests('v')]);
 }
 
 #[test]
-fn numbers_are_read_from_the_names_of_tests() {
+fn numbers_are_read_from_test_names() {
     let text = "#[test]\nfn v27_v28_a_rename() {}\nfn v9_helper() {}\n#[tokio::test(flavor = \"x\")]\n// why\n\
-                async fn v3_path() {}\n#[cfg(test)]\nfn v4_no() {}\n#[test]\nfn version() {}\n";
+                async fn v3_path() {}\n#[cfg(test)]\nfn v4_no() {}\n#[test]\n#[ignore = \"slow\"]\nfn v5_ignored() {}\n\
+                #[test]\nfn version() {}\n";
     let found: Vec<_> = names(text).collect();
     assert_eq!(found, ["v27_v28_a_rename", "v3_path", "version"]);
     assert_eq!(numbers("v27_v28_a_rename", 'v'), [27, 28]);
@@ -56,22 +42,44 @@ fn numbers_are_read_from_the_names_of_tests() {
     assert!(numbers("s66_late", 'v').is_empty());
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+#[test]
+fn rows_keep_their_whole_text() {
+    let row = "| C-13 | a / b / c; d / e \\| f | `old` | – |";
+    assert_eq!(split_row(row, 'C'), Some((13, "a / b / c; d / e \\| f")));
+    assert_eq!(split_row("| | behaviour | tests | real peers |", 'C'), None);
 }
 
-/// The page with what shows each behaviour put in anew, and every number that is shown having its row.
-fn page(text: &str, letter: char, columns: [&Shown; 2]) -> String {
+/// Compares a page with what the code shows; writes it when `OXDS_WRITE` is set.
+#[track_caller]
+fn check(name: &str, letter: char, columns: [&Evidence; 2]) {
+    let text = read(&format!("docs/{name}"));
+    let expected = page(&text, letter, columns);
+    if std::env::var_os("OXDS_WRITE").is_some() {
+        fs::write(root().join("docs").join(name), expected).expect(name);
+    } else {
+        assert!(
+            text == expected,
+            "docs/{name} is out of date: run with OXDS_WRITE=1"
+        );
+    }
+}
+
+/// Returns the page with its two gathered columns renewed. Every number that has evidence must have a row.
+fn page(text: &str, letter: char, columns: [&Evidence; 2]) -> String {
     let mut page = String::new();
     let mut rows = BTreeSet::new();
     for line in text.lines() {
-        let Some((number, what)) = row(line, letter) else {
+        let Some((number, behaviour)) = split_row(line, letter) else {
             writeln!(page, "{line}").expect("a string");
             continue;
         };
         rows.insert(number);
-        let [first, second] = columns.map(|shown| cell(shown.get(&number)));
-        writeln!(page, "| {letter}-{number} | {what} | {first} | {second} |").expect("a string");
+        let [first, second] = columns.map(|evidence| cell(evidence.get(&number)));
+        writeln!(
+            page,
+            "| {letter}-{number} | {behaviour} | {first} | {second} |"
+        )
+        .expect("a string");
     }
     let numbers = columns.into_iter().flat_map(BTreeMap::keys).copied();
     let missing: BTreeSet<_> = numbers.filter(|number| !rows.contains(number)).collect();
@@ -79,65 +87,83 @@ fn page(text: &str, letter: char, columns: [&Shown; 2]) -> String {
     page
 }
 
-/// Number and text of a row, as `| V-7 | what | …`.
-fn row(line: &str, letter: char) -> Option<(u32, &str)> {
+/// Number and behaviour of a row, as `| V-7 | behaviour | … | … |`. A `\|` is part of the text.
+fn split_row(line: &str, letter: char) -> Option<(u32, &str)> {
     let line = line.strip_prefix("| ")?.strip_prefix(letter)?;
     let (number, rest) = line.strip_prefix('-')?.split_once(" | ")?;
-    let (what, _) = rest.split_once(" |")?;
-    Some((number.parse().ok()?, what))
+    let (behaviour, _) = rest.split_once(" | ")?;
+    Some((number.parse().ok()?, behaviour))
 }
 
-fn cell(shown: Option<&BTreeSet<String>>) -> String {
-    let Some(shown) = shown else {
+fn cell(evidence: Option<&BTreeMap<String, String>>) -> String {
+    let Some(evidence) = evidence else {
         return "–".to_owned();
     };
-    let quoted: Vec<_> = shown.iter().map(|one| format!("`{one}`")).collect();
-    quoted.join(", ")
+    let links: Vec<_> = evidence
+        .iter()
+        .map(|(name, path)| format!("[`{name}`](../{path})"))
+        .collect();
+    links.join(", ")
 }
 
-/// The rules that list a behaviour; those of a tree or a pair have cases in `testdata/`, which `cases.rs` demands.
-fn rules() -> Shown {
-    let mut shown = Shown::new();
+/// The rules that list a behaviour. `cases.rs` demands cases in `testdata/` for each.
+fn rules() -> Evidence {
+    let mut evidence = Evidence::new();
     for rule in rules::all() {
+        let cases = format!("crates/apicheck/testdata/{}", rule.id);
+        let path = if root().join(&cases).is_dir() {
+            cases
+        } else {
+            "docs/api-rules.md".to_owned()
+        };
         for behaviour in rule.behaviours {
             let number = behaviour.strip_prefix("V-").and_then(|n| n.parse().ok());
             let number = number.expect("a number");
-            shown.entry(number).or_default().insert(rule.id.to_owned());
+            evidence
+                .entry(number)
+                .or_default()
+                .insert(rule.id.to_owned(), path.clone());
         }
     }
-    shown
+    evidence
 }
 
 /// The tests of the workspace that are named after a behaviour of this letter.
-fn tests(letter: char) -> Shown {
-    let mut shown = Shown::new();
+fn tests(letter: char) -> Evidence {
+    let mut evidence = Evidence::new();
     for folder in ["crates", "testkit", "interop"] {
-        for path in sources(&root().join(folder)) {
-            let text = fs::read_to_string(&path).expect("read");
+        for path in rust_files(&root().join(folder)) {
+            let text = fs::read_to_string(&path).expect("a source file");
             for name in names(&text) {
                 for number in numbers(name, letter) {
-                    shown.entry(number).or_default().insert(name.to_owned());
+                    evidence
+                        .entry(number)
+                        .or_default()
+                        .insert(name.to_owned(), relative(&path));
                 }
             }
         }
     }
-    shown
+    evidence
 }
 
 /// The scenarios of `interop/` that cite a behaviour of this letter, by the name of their file.
-fn peers(letter: char) -> Shown {
-    let mut shown = Shown::new();
-    for path in sources(&root().join("interop/src/scenarios")) {
-        let text = fs::read_to_string(&path).expect("read");
+fn peers(letter: char) -> Evidence {
+    let mut evidence = Evidence::new();
+    for path in rust_files(&root().join("interop/src/scenarios")) {
+        let text = fs::read_to_string(&path).expect("a source file");
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         for number in cited(&text, letter) {
-            shown.entry(number).or_default().insert(name.to_string());
+            evidence
+                .entry(number)
+                .or_default()
+                .insert(name.to_string(), relative(&path));
         }
     }
-    shown
+    evidence
 }
 
-/// The numbers that a text cites.
+/// The numbers that a text cites: 7 of `C-7`.
 fn cited(text: &str, letter: char) -> BTreeSet<u32> {
     let mark = format!("{letter}-");
     let places = text.match_indices(&mark).filter_map(|(at, _)| {
@@ -149,37 +175,22 @@ fn cited(text: &str, letter: char) -> BTreeSet<u32> {
     places.collect()
 }
 
-/// The Rust files below a folder, without what peers and builds leave there.
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("read") {
-        let path = entry.expect("read").path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if path.is_dir() {
-            if name != "target" && !name.starts_with('.') {
-                found.extend(sources(&path));
-            }
-        } else if name.ends_with(".rs") {
-            found.push(path);
-        }
-    }
-    found
-}
-
-/// The names of functions that stand under a `#[test]` of any runtime.
+/// The names of functions under a `#[test]` of any runtime, without ignored ones.
 fn names(text: &str) -> impl Iterator<Item = &str> {
-    let mut marked = false;
+    let (mut is_test, mut is_ignored) = (false, false);
     text.lines().filter_map(move |line| {
         let line = line.trim_start();
         if let Some(attribute) = line.strip_prefix("#[") {
-            let path = attribute.split([']', '(']).next().unwrap_or_default();
-            marked |= path == "test" || path.ends_with("::test");
+            let path = attribute.split([']', '(', ' ']).next().unwrap_or_default();
+            is_test |= path == "test" || path.ends_with("::test");
+            is_ignored |= path == "ignore";
             return None;
         }
         let function = line.strip_prefix("async ").unwrap_or(line);
         let name = function.strip_prefix("fn ")?;
         let name = name.split(['(', '<']).next()?;
-        std::mem::take(&mut marked).then_some(name)
+        let counts = std::mem::take(&mut is_test) & !std::mem::take(&mut is_ignored);
+        counts.then_some(name)
     })
 }
 

@@ -13,9 +13,11 @@ mod client_security;
 mod conformance;
 mod demo;
 mod drain;
+mod layers;
 mod limits;
 mod mistakes;
 mod observe;
+mod repository;
 mod rollout;
 #[cfg(feature = "tls")]
 mod security;

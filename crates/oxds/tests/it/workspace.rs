@@ -1,20 +1,13 @@
-//! What holds for the workspace as a whole: licences, sources, forbidden edges, reasons.
+//! Rules of the workspace as a whole: licences, sources, forbidden edges between crates, a reason for each dependency.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use crate::repository::{read, root};
 
-fn read(file: &str) -> String {
-    std::fs::read_to_string(root().join(file)).expect(file)
-}
-
-/// What cargo knows of the packages that this machine builds.
+/// Output of `cargo metadata` for the packages that this machine builds.
 fn metadata() -> Value {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let output = Command::new(env!("CARGO"))
@@ -122,7 +115,7 @@ fn workspace_packages_come_from_crates_io() {
     }
 }
 
-/// DESIGN's edges: the sans-IO crates stay so, client and server do not know each other.
+/// The sans-IO crates depend on no runtime, and client and server do not know each other.
 #[test]
 fn workspace_has_no_forbidden_edge() {
     let metadata = metadata();
@@ -133,10 +126,8 @@ fn workspace_has_no_forbidden_edge() {
     let mut edges: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for node in metadata["resolve"]["nodes"].as_array().expect("nodes") {
         let normal = node["deps"].as_array().expect("deps").iter().filter(|dep| {
-            let resource_types = dep["dep_kinds"].as_array().expect("kinds");
-            resource_types
-                .iter()
-                .any(|resource_type| resource_type["kind"].is_null())
+            let kinds = dep["dep_kinds"].as_array().expect("kinds");
+            kinds.iter().any(|kind| kind["kind"].is_null())
         });
         edges.insert(
             names[text(&node["id"])],
