@@ -1,8 +1,5 @@
 //! `oxds api check`, `breaking`, `lint` and `odr`.
 
-use jiff::Timestamp;
-use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use oxds_apicheck::check::{self, Settings};
 use oxds_apicheck::finding::Finding;
 use oxds_apicheck::input;
@@ -13,6 +10,7 @@ use oxds_apicheck::rules;
 
 use super::except::{AllowArgs, ExceptArgs};
 use super::report::ReportArgs;
+use super::today::today;
 use super::trees::{AgainstArgs, Pair, RuleArgs, TreeArgs, failure};
 use crate::exit::{Exit, Failure};
 use crate::progress;
@@ -180,9 +178,4 @@ fn report(findings: Vec<Finding>, pair: Pair) -> Report {
         Some(&pair.new),
         Some(pair.description),
     )
-}
-
-/// Returns today's date in UTC. It decides about expired exceptions and the deprecation clock.
-pub(super) fn today() -> Date {
-    Timestamp::now().to_zoned(TimeZone::UTC).date()
 }

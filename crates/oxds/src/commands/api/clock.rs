@@ -8,7 +8,7 @@ use oxds_apicheck::finding::Finding;
 use oxds_apicheck::generate::UpgradeReason;
 use serde::Serialize;
 
-use super::check::today;
+use super::today::today;
 use super::trees::TreeArgs;
 use crate::commands::Format;
 use crate::exit::{Exit, Failure};

@@ -7,7 +7,7 @@ use oxds_apicheck::config::{CONFIG_FILE, Config, with_exceptions};
 use oxds_apicheck::finding::{Finding, Severity};
 use oxds_apicheck::input::{self, Input};
 
-use super::check::today;
+use super::today::today;
 use super::trees::{TreeArgs, failure};
 use crate::exit::Failure;
 

@@ -12,6 +12,7 @@ mod hash;
 mod major;
 mod report;
 mod review;
+mod today;
 mod trees;
 mod version;
 
