@@ -98,7 +98,8 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 
 /// The role: reads the folder and, for comparisons, its last commit.
 pub(crate) fn work(folder: &Path, work: Work) -> Result<Done, String> {
-    let read = |input: Input| load(&input, &LoadOptions::default()).map_err(|error| error.to_string());
+    let read =
+        |input: Input| load(&input, &LoadOptions::default()).map_err(|error| error.to_string());
     let new = || read(Input::Folder(folder.to_owned()));
     let old = || {
         read(Input::Git {

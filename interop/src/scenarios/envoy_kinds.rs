@@ -133,7 +133,9 @@ impl Edge {
     async fn kept_its_listener(&self, updates: u64) -> Fallible {
         match self.listener_updates().await? == updates {
             true => Ok(()),
-            false => Err("the listener was sent again when a resource that it refers to changed".into()),
+            false => {
+                Err("the listener was sent again when a resource that it refers to changed".into())
+            }
         }
     }
 }

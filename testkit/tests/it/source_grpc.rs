@@ -54,10 +54,7 @@ async fn c271_each_type_has_its_service() {
     }
     let sotw = client.watch_raw_from(&grpc(&server).into(), ResourceType::VIRTUAL_HOST, "a");
     let error = sotw.unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "vhds has no service of its own over gRPC (SotW)"
-    );
+    assert_eq!(error, "vhds has no service of its own over gRPC (SotW)");
     let delta = grpc(&server).delta().into();
     let _watch = client
         .watch_raw_from(&delta, ResourceType::VIRTUAL_HOST, "a")
