@@ -118,7 +118,7 @@ impl ConfigWatch {
             match command {
                 WatchCommand::Watch(resource_type, name) => self.watches.add(&resource_type, &name),
                 WatchCommand::Unwatch(resource_type, name) => {
-                    self.watches.remove(&resource_type, &name)
+                    self.watches.remove(&resource_type, &name);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Admin services of our own client side, read by gRPC's own stubs (gRFC A14, A38, A40).
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use oxds_channel::{ClientPool, Pool, XdsChannel};
 
@@ -60,64 +61,89 @@ async fn is_read(cx: Context, reader: Reader) -> Fallible {
             .or_default() += 1;
     }
 
-    let seen = reader.read(&cx, admin.address).await?;
-    let of = |what: &'static str, of: &str| -> Vec<&Thing> {
-        let found = seen
-            .iter()
-            .filter(|thing| thing.what == what && thing.of == of);
-        found.collect()
-    };
-    let expect = |holds: bool, what: &str| -> Fallible {
-        let unlike = || format!("{what}; the reader saw {seen:#?}").into();
-        holds.then_some(()).ok_or_else(unlike)
-    };
-    let channels = of("channel", "");
-    let shop = channels.iter().find(|thing| thing.target == target);
-    let shop = shop.ok_or_else(|| format!("no channel {target} in {seen:#?}"))?;
-    expect(shop.state == "READY" && shop.created > 0, "a ready channel")?;
-    expect(shop.calls == [CALLS, CALLS, 0], "all calls, on the channel")?;
-    for (name, backend) in [("blue", &blue), ("green", &green)] {
-        let (address, calls) = (backend.address.to_string(), answered[name]);
-        let below = of("subchannel", &target);
-        let below = below.iter().find(|thing| thing.target == address);
-        let is_right = |thing: &&Thing| thing.calls == [calls, calls, 0] && thing.state == "READY";
-        expect(below.is_some_and(is_right), "each endpoint's calls")?;
-        let sockets = of("socket", &address);
-        let is_right =
-            |socket: &&Thing| socket.calls == [calls, calls, 0] && socket.remote == address;
-        expect(
-            sockets.len() == 1 && is_right(&sockets[0]),
-            "each connection's streams",
-        )?;
+    let seen = Seen(reader.read(&cx, admin.address).await?);
+    seen.shows_channel(
+        &target,
+        &[
+            (blue.address, answered["blue"]),
+            (green.address, answered["green"]),
+        ],
+    )?;
+    seen.shows_control_plane(&oxds.grpc.to_string())?;
+    seen.shows_the_rest(&target, &admin.address.to_string())
+}
+
+/// The contents of the admin services, as a reader saw them.
+struct Seen(Vec<Thing>);
+
+impl Seen {
+    /// The entries of one sort below a parent.
+    fn of(&self, what: &'static str, parent: &str) -> Vec<&Thing> {
+        let found = self.0.iter();
+        found
+            .filter(|thing| thing.what == what && thing.of == parent)
+            .collect()
     }
-    let uri = oxds.grpc.to_string();
-    let ads = of("socket", &uri);
-    expect(
-        channels.len() == 2 && ads.len() == 1,
-        "the connection to the control plane",
-    )?;
-    expect(
-        ads[0].remote == uri && ads[0].calls == [1, 0, 0],
-        "its one stream",
-    )?;
-    let servers = of("server", "");
-    let [server] = &servers[..] else {
-        return expect(false, "one server");
-    };
-    let is_counted = server.calls[0] > 0 && server.calls[1] + 1 == server.calls[0];
-    expect(
-        is_counted,
-        "the reader's own calls, of which one is under way",
-    )?;
-    expect(
-        server.local == admin.address.to_string(),
-        "where it listens",
-    )?;
-    let resources = of("resource", &target);
-    let acked = resources.iter().filter(|thing| thing.state == "ACKED");
-    expect(
-        resources.len() == 4 && acked.count() == 4,
-        "listener, routes, cluster, assignment",
-    )?;
-    expect(of("health", "")[0].state == "SERVING", "health")
+
+    fn expect(&self, holds: bool, what: &str) -> Fallible {
+        let unlike = || format!("{what}; the reader saw {:#?}", self.0).into();
+        holds.then_some(()).ok_or_else(unlike)
+    }
+
+    /// The channel with all its calls, and each endpoint with its own.
+    fn shows_channel(&self, target: &str, endpoints: &[(SocketAddr, u64)]) -> Fallible {
+        let channels = self.of("channel", "");
+        self.expect(channels.len() == 2, "a channel and the control plane's")?;
+        let shop = channels.iter().find(|thing| thing.target == target);
+        let shop = shop.ok_or_else(|| format!("no channel {target} in {:#?}", self.0))?;
+        self.expect(shop.state == "READY" && shop.created > 0, "a ready channel")?;
+        self.expect(shop.calls == [CALLS, CALLS, 0], "all calls, on the channel")?;
+        for (address, calls) in endpoints {
+            let (address, calls) = (address.to_string(), *calls);
+            let below = self.of("subchannel", target);
+            let below = below.iter().find(|thing| thing.target == address);
+            let is_right =
+                |thing: &&Thing| thing.calls == [calls, calls, 0] && thing.state == "READY";
+            self.expect(below.is_some_and(is_right), "each endpoint's calls")?;
+            let sockets = self.of("socket", &address);
+            let is_right =
+                |socket: &&Thing| socket.calls == [calls, calls, 0] && socket.remote == address;
+            self.expect(
+                sockets.len() == 1 && is_right(&sockets[0]),
+                "each connection's streams",
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The connection to the control plane, with its one stream.
+    fn shows_control_plane(&self, address: &str) -> Fallible {
+        let ads = self.of("socket", address);
+        self.expect(ads.len() == 1, "the connection to the control plane")?;
+        self.expect(
+            ads[0].remote == address && ads[0].calls == [1, 0, 0],
+            "its one stream",
+        )
+    }
+
+    /// The server with the reader's own calls, the resources of CSDS, and health.
+    fn shows_the_rest(&self, target: &str, address: &str) -> Fallible {
+        let servers = self.of("server", "");
+        let [server] = &servers[..] else {
+            return self.expect(false, "one server");
+        };
+        let is_counted = server.calls[0] > 0 && server.calls[1] + 1 == server.calls[0];
+        self.expect(
+            is_counted,
+            "the reader's own calls, of which one is in progress",
+        )?;
+        self.expect(server.local == address, "the address of the server")?;
+        let resources = self.of("resource", target);
+        let acked = resources.iter().filter(|thing| thing.state == "ACKED");
+        self.expect(
+            resources.len() == 4 && acked.count() == 4,
+            "listener, routes, cluster, assignment",
+        )?;
+        self.expect(self.of("health", "")[0].state == "SERVING", "health")
+    }
 }

@@ -183,7 +183,7 @@ async fn c99_drop_in_any_state_leaves_nothing_behind() {
             match state {
                 "answered" => stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]),
                 "rejected" => {
-                    stream.respond(&ResourceType::CLUSTER, "1", vec![static_cluster("c")])
+                    stream.respond(&ResourceType::CLUSTER, "1", vec![static_cluster("c")]);
                 }
                 _ => {}
             }

@@ -396,7 +396,7 @@ async fn c112_fail_on_data_errors_drops_the_cache_on_nack() {
         match next(&mut watch).await {
             Update::Changed(Err(why)) => assert!(heeds && why.reason == WatchErrorReason::Invalid),
             Update::Ambient(Some(why)) => {
-                assert!(!heeds && why.reason == WatchErrorReason::Invalid)
+                assert!(!heeds && why.reason == WatchErrorReason::Invalid);
             }
             other => panic!("{other:?}"),
         }

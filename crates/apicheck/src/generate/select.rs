@@ -13,7 +13,7 @@ pub enum UpgradeReason {
     Deprecated,
     /// A field or value of the type is deprecated: its name.
     DeprecatedMember(String),
-    /// Its file moves to another package: the new package.
+    /// The new package of a file that moves.
     MovesTo(String),
     /// The type refers to one that needs the next major: its full name.
     RefersTo(String),

@@ -98,7 +98,7 @@ pub struct Field {
     pub kind: Kind,
     /// Number of values, and whether an unset value differs from zero.
     pub cardinality: Cardinality,
-    /// Its oneof, as an index into [`Message::oneofs`].
+    /// The oneof of the field, as an index into [`Message::oneofs`].
     pub oneof: Option<usize>,
     /// Whether repeated numbers are packed, including the default of the language level.
     pub packed: bool,

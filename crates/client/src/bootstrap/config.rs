@@ -51,7 +51,7 @@ pub struct Server {
 /// Settings of one authority of resource names (gRFC A47).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Authority {
-    /// Its own servers, in order of preference; empty means the top-level servers.
+    /// Servers of the authority, in order of preference; empty means the top-level servers.
     pub servers: Vec<Server>,
     /// Template for the listener name of a channel target with this authority.
     pub listener_template: Option<String>,

@@ -38,7 +38,7 @@ struct ServerTelemetry {
     uri: String,
     /// Whether it answered at the last check; `None` while nothing is asked of it.
     connected: Option<bool>,
-    /// Its channelz channel, while something is asked of it.
+    /// Channelz channel of the server, while a resource is requested from it.
     channel: Option<Arc<ServerChannel>>,
 }
 

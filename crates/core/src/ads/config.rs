@@ -30,7 +30,7 @@ pub struct ClientConfig {
     /// Whether resources expire when their TTL ends.
     ///
     /// gRPC clients ignore TTLs (C-83). A server sends TTLs only to nodes with the client feature
-    /// `xds.config.supports-resource-ttl`; whoever makes the node adds it.
+    /// `xds.config.supports-resource-ttl`; the creator of the node adds it.
     pub resource_ttl: bool,
     pub(super) servers: Vec<Server>,
     pub(super) authorities: Vec<Vec<ServerId>>,

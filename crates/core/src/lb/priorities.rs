@@ -72,7 +72,7 @@ struct Child {
 pub struct ActivePriority {
     /// Index of the priority; 0 is the highest.
     pub priority: usize,
-    /// Its state: RPCs are sent, wait or fail accordingly.
+    /// State of the priority: RPCs are sent, wait or fail accordingly.
     pub state: Connectivity,
 }
 

@@ -15,7 +15,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 pub struct ClusterKey {
     /// Name of the cluster.
     pub cluster: Arc<str>,
-    /// Its `eds_service_name`; empty if it has none.
+    /// `eds_service_name` of the cluster; empty if it has none.
     pub service: Arc<str>,
 }
 

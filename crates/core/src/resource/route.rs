@@ -32,7 +32,7 @@ pub struct RouteConfig {
 /// Routes for a set of authorities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VirtualHost {
-    /// Its name.
+    /// Name of the virtual host.
     pub name: String,
     /// Domains; at least one.
     pub domains: Vec<Domain>,

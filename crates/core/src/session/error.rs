@@ -15,7 +15,7 @@ pub enum StreamError {
     /// `INVALID_ARGUMENT`.
     #[error("type_url too long: {len} bytes, limit {limit}")]
     TypeUrlTooLong {
-        /// Its length in bytes.
+        /// Length of the name in bytes.
         len: usize,
         /// The limit in bytes.
         limit: usize,

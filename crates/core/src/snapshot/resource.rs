@@ -61,7 +61,7 @@ pub struct Resource {
 pub enum WireError {
     /// The element has no body, as a heartbeat does.
     #[error("resource {name:?} has no body: expected a resource, not a heartbeat")]
-    NoBody {
+    MissingBody {
         /// Name of the element.
         name: String,
     },
@@ -90,7 +90,7 @@ pub enum WireError {
     NotRepresentable {
         /// Name of the resource.
         name: String,
-        /// What cannot be expressed; at least one.
+        /// Fields and values that v2 cannot express; at least one.
         reasons: Vec<NotRepresentable>,
     },
 }
@@ -143,7 +143,7 @@ impl Resource {
             ..
         } = element;
         let Some(any) = resource else {
-            return Err(WireError::NoBody { name });
+            return Err(WireError::MissingBody { name });
         };
         let ttl = ttl.map(|ttl| duration(&ttl)).map(|ttl| {
             let invalid = || WireError::InvalidTtl { name: name.clone() };

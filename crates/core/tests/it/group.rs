@@ -202,14 +202,14 @@ impl World {
         self.root = root;
         self.view = before.apply(seen).0;
         // The result equals a view that is made from scratch.
-        let (anew, _) = self.root.apply(self.groups.overlay(&self.members));
+        let (rebuilt, _) = self.root.apply(self.groups.overlay(&self.members));
         let version = |snapshot: &Snapshot| {
             snapshot
                 .of_type(&ResourceType::CLUSTER)
                 .collection()
                 .version()
         };
-        assert_eq!(version(&anew), version(&self.view));
+        assert_eq!(version(&rebuilt), version(&self.view));
         !Arc::ptr_eq(&before, &self.view)
     }
 

@@ -245,7 +245,7 @@ fn s62_v2_observer_gets_the_same_in_v2() {
     let (request, changes) = observer.handle_response(response);
     assert_eq!(changes[0].now.as_ref().unwrap().api, ApiVersion::V3);
     let ObserverRequest::Sotw(answer) = request else {
-        panic!("full states were asked for");
+        panic!("expected a SotW request");
     };
     assert_eq!(
         answer.type_url,

@@ -7,14 +7,14 @@ use oxds_core::time::Instant;
 use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse, Node};
 
 const DELAY: Duration = Duration::from_secs(10);
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// Random numbers for the middle and the ends of the jitter.
 const MIDDLE: u64 = u64::MAX / 2;
 
 fn poll() -> RestPoller {
     let pace = PollTiming {
         refresh_delay: DELAY,
-        request_timeout: PATIENCE,
+        request_timeout: TIMEOUT,
     };
     let node = Node {
         id: "node-1".to_owned(),
@@ -116,10 +116,10 @@ fn c269_one_fetch_is_open_and_times_out() {
     poll.handle_request(request("", &["a"]));
     poll.poll_transmit(now).unwrap();
     assert_eq!(poll.poll_transmit(now), None, "one is open");
-    assert_eq!(poll.poll_timeout(), Some(now + PATIENCE));
-    let early = now + PATIENCE / 2;
+    assert_eq!(poll.poll_timeout(), Some(now + TIMEOUT));
+    let early = now + TIMEOUT / 2;
     assert_eq!(poll.handle_timeout(early, MIDDLE), None);
-    let late = now + PATIENCE;
+    let late = now + TIMEOUT;
     let failed = poll.handle_timeout(late, MIDDLE);
     assert!(
         matches!(&failed, Some(PollOutcome::Failed(cause)) if cause == "no answer within 3s"),

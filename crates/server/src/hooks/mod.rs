@@ -172,7 +172,7 @@ pub struct Call {
 pub struct SentResponse<'a> {
     /// Type of its resources.
     pub resource_type: &'a ResourceType,
-    /// Its `version_info` or `system_version_info`.
+    /// `version_info` or `system_version_info`.
     pub version: &'a str,
     /// Number of resources in it.
     pub resources: usize,

@@ -80,9 +80,12 @@ async fn s58_missing_type_url_ends_only_its_own_stream() {
 async fn s59_unknown_type_gets_an_empty_response() {
     let server = Running::with_clusters(&["a"]).await;
     let mut stream = Stream::open(server.grpc, SOTW).await;
-    stream.send(&ask("type.googleapis.com/nobody.knows.This", &[]));
+    stream.send(&ask("type.googleapis.com/unknown.messages.This", &[]));
     let response = stream.sotw().await;
-    assert_eq!(response.type_url, "type.googleapis.com/nobody.knows.This");
+    assert_eq!(
+        response.type_url,
+        "type.googleapis.com/unknown.messages.This"
+    );
     assert_eq!(response.resources.len(), 0);
     stream.send(&ask(CDS, &[]));
     assert_eq!(names(&stream.sotw().await), ["a"]);

@@ -87,7 +87,7 @@ async fn s59_methods_not_served_are_unimplemented() {
     for path in [
         "/envoy.service.route.v3.VirtualHostDiscoveryService/StreamVirtualHosts",
         "/envoy.service.discovery.v3.AggregatedDiscoveryService/FetchAggregatedResources",
-        "/nobody.knows.This/Stream",
+        "/unknown.messages.This/Stream",
     ] {
         let (code, _) = Stream::open(server.grpc, path).await.status().await;
         assert_eq!(code, 12, "{path}");

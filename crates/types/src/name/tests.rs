@@ -70,7 +70,8 @@ fn directives_are_not_part_of_a_name() {
 
 #[test]
 fn malformed_names_are_errors_and_compared_byte_by_byte() {
-    let cases: [(&str, fn(String) -> NameError); 6] = [
+    type MakeError = fn(String) -> NameError;
+    let cases: [(&str, MakeError); 6] = [
         ("xdstp:a/t.T/x", NameError::NoType),
         ("xdstp://a", NameError::NoType),
         ("xdstp://a/", NameError::NoType),

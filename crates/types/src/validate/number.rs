@@ -35,7 +35,7 @@ impl<T: PartialOrd + Copy + Display> Range<T> {
             broken(BrokenRule::new(
                 format!("{rules}.{rule}"),
                 value.to_string(),
-            ))
+            ));
         };
         if let Some(equal) = self.equal.filter(|equal| value != *equal) {
             fail(format!("const = {equal}"));

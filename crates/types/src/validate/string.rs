@@ -133,7 +133,7 @@ impl BytesRules {
             broken(BrokenRule::new(
                 format!("bytes.{rule}"),
                 shorten_bytes(value),
-            ))
+            ));
         };
         let limits = [rules.len, rules.min_len, rules.max_len];
         check_len(

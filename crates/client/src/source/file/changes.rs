@@ -74,7 +74,7 @@ impl FileChanges {
             (None, None) => sleep(CHECK_INTERVAL).await,
             // A timeout leads to a check, as a report does.
             (Some(reports), None) => {
-                drop(timeout(BACKSTOP_INTERVAL, reports.arrived.notified()).await)
+                drop(timeout(BACKSTOP_INTERVAL, reports.arrived.notified()).await);
             }
         }
     }

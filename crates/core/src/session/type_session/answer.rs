@@ -176,7 +176,7 @@ impl TypeSession {
         }
     }
 
-    /// What the client uses instead of the content that was sent last.
+    /// Copy that the client uses instead of the content that was sent last.
     fn in_use(&self, name: &str, replaced: Option<&Arc<Resource>>) -> InUse {
         if let Some(copy) = replaced {
             return InUse::Resource(Arc::clone(copy));

@@ -12,7 +12,7 @@ pub(crate) struct DeniedNames(BTreeMap<Arc<str>, Denial>);
 #[derive(Debug)]
 struct Denial {
     detail: ResourceErrorDetail,
-    /// It was sent, or cannot be expressed to this client.
+    /// The reason was sent, or this client cannot receive it.
     sent: bool,
 }
 

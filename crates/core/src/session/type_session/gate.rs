@@ -52,12 +52,12 @@ pub(crate) trait PeerType {
     /// Whether the client unsubscribes from an assignment before it learns that this cluster needs it.
     fn unsubscribes_before(&self, cluster: &Arc<Resource>, assignment: &str) -> bool;
 
-    /// What is served of a type in the API version of this one.
+    /// Served resources of another type, in the API version of this one.
     fn served<'a>(&self, resource_type: &ResourceType, snapshot: &'a Snapshot) -> &'a TypeSnapshot {
         snapshot.of_type_in(resource_type, self.context().form.api)
     }
 
-    /// What is served of this type.
+    /// Served resources of this type.
     fn head<'a>(&self, snapshot: &'a Snapshot) -> &'a TypeSnapshot {
         self.served(&self.context().resource_type, snapshot)
     }
@@ -82,7 +82,7 @@ pub(crate) trait PeerType {
 /// Current snapshot and the other types of a stream, as one type sees them.
 #[derive(Debug)]
 pub(crate) struct Peers<'a, T> {
-    /// What is served of the type itself.
+    /// Served resources of the type itself.
     pub(crate) head: &'a TypeSnapshot,
     /// Types that are sent before this one.
     pub(crate) before: &'a [T],

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     session::held::{HeldBack, HeldChange, WaitsFor},
     snapshot::Resource,
+    subscription::SubscribedName,
 };
 
 /// Changes of `session` that are held back. The cause of each is found when it is asked for.
@@ -87,7 +88,7 @@ fn first_update<T>(
         .pending
         .is_all()
         .then(|| session.subscription().iter());
-    let all = all.into_iter().flatten().map(|named| named.name());
+    let all = all.into_iter().flatten().map(SubscribedName::name);
     let mut due = all.chain(session.pending.names());
     due.find_map(|name| look(current.get(name)?))
 }

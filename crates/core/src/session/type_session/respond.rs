@@ -40,9 +40,9 @@ pub(crate) struct Draft {
 enum Planned {
     /// Nothing is due any more, or an item was added.
     Done,
-    /// Its removal is held.
+    /// The removal of the resource is held.
     Held,
-    /// Its update waits for a dependency.
+    /// The update of the resource waits for a dependency.
     Waits,
 }
 
@@ -128,7 +128,7 @@ impl TypeSession {
         if matches!(step, Step::Everything)
             && let Some(versions) = self.resumed.take_resources()
         {
-            self.resume_wildcard(now, versions, peers);
+            self.resume_wildcard(now, &versions, peers);
             step = Step::InSync;
         }
         Some(self.plan_step(to, step, released, replaced))
@@ -156,7 +156,7 @@ impl TypeSession {
     fn resume_wildcard(
         &mut self,
         now: Instant,
-        reported: HashMap<String, String>,
+        reported: &HashMap<String, String>,
         peers: &Peers<'_, Self>,
     ) {
         let to = peers.head.collection();

@@ -1,6 +1,6 @@
 //! State that a reconnecting client brings from an earlier stream (S-42, S-52).
 //!
-//! Which of its copies refer to resources that are gone is not known before the later types are answered. Over SotW,
+//! Before the later types are answered, the server does not know which copies refer to removed resources. Over SotW,
 //! where absence means removal, the whole first answer waits. Over delta the client reports names and versions, and
 //! only the removals wait.
 //!
@@ -46,7 +46,7 @@ struct PendingRemovals {
     timers: ReconnectTimers,
 }
 
-/// What is known from the first request of a type about earlier streams. Resets with the stream.
+/// Facts about earlier streams, from the first request of a type. Resets with the stream.
 #[derive(Debug, Default)]
 pub(crate) struct Resumed {
     /// Used for the first answer only.

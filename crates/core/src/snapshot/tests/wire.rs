@@ -118,7 +118,7 @@ fn from_wire_reports_what_is_no_resource() {
         ..element("a", CLUSTER)
     };
     let fail = |element| Resource::from_wire(element).unwrap_err();
-    assert!(matches!(fail(heartbeat), WireError::NoBody { .. }));
+    assert!(matches!(fail(heartbeat), WireError::MissingBody { .. }));
     assert!(matches!(fail(negative), WireError::InvalidTtl { .. }));
     assert!(matches!(fail(untyped), WireError::MalformedTypeUrl(_)));
     assert!(matches!(fail(element("", b"")), WireError::NoName(_)));

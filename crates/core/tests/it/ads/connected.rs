@@ -24,7 +24,7 @@ fn c168_connected_until_failure_without_response() {
     servers.opened('P');
     assert_eq!(connected(&servers)[0], Some(false), "a stream is no answer");
     servers.responds('P', "p1", vec![cluster("a", "p")]);
-    assert_eq!(connected(&servers), [Some(true), None], "F is let go");
+    assert_eq!(connected(&servers), [Some(true), None], "F is disconnected");
     servers.fails('P');
     assert_eq!(connected(&servers)[0], Some(true), "it had answered");
     servers.waits();

@@ -159,5 +159,5 @@ fn c278_removed_unknown_name_is_an_error_at_once() {
     );
     let cached = played.client.cached(&ResourceType::CLUSTER, "a").unwrap();
     assert_eq!(cached.state, CacheState::DoesNotExist);
-    assert_eq!(played.client.poll_timeout(), None, "nobody waits for it");
+    assert_eq!(played.client.poll_timeout(), None, "no watch waits for it");
 }

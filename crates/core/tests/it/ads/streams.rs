@@ -167,7 +167,11 @@ fn c91_unreachable_server_is_ambient_if_cached_else_error() {
     played.open();
     played.request();
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
-    assert_eq!(played.events(), ["a: current"], "the remark is taken back");
+    assert_eq!(
+        played.events(),
+        ["a: current"],
+        "the ambient error is cleared"
+    );
 }
 
 #[test]
@@ -266,7 +270,7 @@ fn c89_unwatch_and_watch_does_not_shorten_backoff() {
     let until = played.client.poll_timeout().unwrap();
     played.unwatch(&ResourceType::CLUSTER, "a");
     assert_eq!(played.transmit(), None);
-    assert_eq!(played.client.poll_timeout(), None, "nobody waits");
+    assert_eq!(played.client.poll_timeout(), None, "no watch waits");
     played.watch(&ResourceType::CLUSTER, "b");
     assert_eq!(played.transmit(), None);
     assert_eq!(played.client.poll_timeout(), Some(until));

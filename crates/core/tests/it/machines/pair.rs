@@ -14,7 +14,7 @@ use envoy_types::pb::{
     google::protobuf::UInt32Value,
 };
 use oxds_core::{
-    ads::{self, AdsTransmit, CacheState},
+    ads::{self, AdsTransmit, CacheState, CacheStatus},
     session::{Config, Request, Scope, Session},
     snapshot::{ChangeSet, Protocol, Resource, Snapshot},
     time::Instant,
@@ -352,6 +352,18 @@ impl Pair {
     }
 
     pub(super) fn check(&self) {
+        self.check_removals();
+        for (resource_type, name) in &self.expected() {
+            match self.client.cached(resource_type, name) {
+                Some(cached) => self.check_cached(resource_type, name, cached),
+                None => self.check_missing(resource_type, name),
+            }
+        }
+        self.check_idle();
+    }
+
+    /// The client keeps no resource that is gone, unless the protocol cannot report the removal.
+    fn check_removals(&self) {
         let held = self
             .client
             .resources()
@@ -361,86 +373,88 @@ impl Pair {
             let may_be_gone = self.watched.contains_key(&key) && !self.tells_absence(resource_type);
             assert!(
                 may_be_gone || self.snapshot.get(resource_type, name).is_some(),
-                "{name} is gone, and still there"
+                "{name} is gone, and the client still has it"
             );
         }
-        for (resource_type, name) in &self.expected() {
-            let Some(cached) = self.client.cached(resource_type, name) else {
-                // Through a wildcard, a resource that was only ever NACKed does not exist, nor one that expired.
-                let there_is = self.snapshot.get(resource_type, name).expect("of a whole");
-                let ended = self.starved && there_is.ttl().is_some();
-                assert!(ended || there_is.value() == bad_cluster(name).value);
+    }
+
+    /// Through a wildcard, the client has no state of a resource that was only ever NACKed, or that expired.
+    fn check_missing(&self, resource_type: &ResourceType, name: &str) {
+        let there_is = self.snapshot.get(resource_type, name).expect("a member");
+        let ended = self.starved && there_is.ttl().is_some();
+        assert!(ended || there_is.value() == bad_cluster(name).value);
+        let key = (resource_type.clone(), name.to_owned());
+        assert!(!self.watched.contains_key(&key));
+    }
+
+    fn check_cached(&self, resource_type: &ResourceType, name: &str, cached: CacheStatus<'_>) {
+        let held = cached.held.map(|held| held.resource.value());
+        match self.snapshot.get(resource_type, name) {
+            Some(resource)
+                if *resource_type == ResourceType::CLUSTER
+                    && resource.value() == bad_cluster(name).value =>
+            {
+                // A SotW response that was sent again for another resource confirms the copy in use.
                 assert!(
-                    !self
-                        .watched
-                        .contains_key(&(resource_type.clone(), name.clone()))
+                    cached.state == CacheState::Nacked
+                        || held.is_some()
+                        || self.unreported.contains(name)
+                        || self.starved
+                        || self.returned,
+                    "{name} {:?} {:?}",
+                    self.protocol,
+                    cached.state
                 );
-                continue;
-            };
-            let held = cached.held.map(|held| held.resource.value());
-            match self.snapshot.get(resource_type, name) {
-                Some(resource)
-                    if *resource_type == ResourceType::CLUSTER
-                        && resource.value() == bad_cluster(name).value =>
-                {
-                    // A full state that was sent again for another resource confirms the copy in use.
-                    assert!(
-                        cached.state == CacheState::Nacked
-                            || held.is_some()
-                            || self.unreported.contains(name)
-                            || self.starved
-                            || self.returned,
-                        "{name} {:?} {:?}",
-                        self.protocol,
-                        cached.state
-                    );
-                    assert_ne!(held, Some(&*resource.value()), "{name}");
-                    let session = self.session.as_ref().unwrap();
-                    assert!(
-                        session
-                            .nacked_resources(resource_type)
-                            .any(|(rejected, _)| **rejected == **name)
-                    );
-                }
-                Some(resource) if self.starved && resource.ttl().is_some() => {
-                    let ended = cached.state == CacheState::DoesNotExist;
-                    assert!(ended || held == Some(&*resource.value()), "{name}");
-                }
-                Some(resource) => {
-                    assert_eq!(
-                        (cached.state, held),
-                        (CacheState::Acked, Some(&*resource.value()))
-                    );
-                }
-                // What was only ever refused has not come yet, so it cannot go (C-103).
-                None if self.tells_absence(resource_type) && cached.state == CacheState::Nacked => {
-                    assert_eq!(held, None, "{name}");
-                }
-                None if self.tells_absence(resource_type) => {
-                    assert_eq!(
-                        (cached.state, held),
-                        (CacheState::DoesNotExist, None),
-                        "{name}"
-                    );
-                }
-                // SotW cannot say that an assignment is gone.
-                None => assert_ne!(cached.state, CacheState::Requested, "{name}"),
+                assert_ne!(held, Some(&*resource.value()), "{name}");
+                let session = self.session.as_ref().unwrap();
+                assert!(
+                    session
+                        .nacked_resources(resource_type)
+                        .any(|(nacked, _)| **nacked == *name)
+                );
             }
+            Some(resource) if self.starved && resource.ttl().is_some() => {
+                let ended = cached.state == CacheState::DoesNotExist;
+                assert!(ended || held == Some(&*resource.value()), "{name}");
+            }
+            Some(resource) => {
+                assert_eq!(
+                    (cached.state, held),
+                    (CacheState::Acked, Some(&*resource.value()))
+                );
+            }
+            // A resource that was only ever NACKed was never there, so it cannot be removed (C-103).
+            None if self.tells_absence(resource_type) && cached.state == CacheState::Nacked => {
+                assert_eq!(held, None, "{name}");
+            }
+            None if self.tells_absence(resource_type) => {
+                assert_eq!(
+                    (cached.state, held),
+                    (CacheState::DoesNotExist, None),
+                    "{name}"
+                );
+            }
+            // SotW cannot report that an assignment is gone.
+            None => assert_ne!(cached.state, CacheState::Requested, "{name}"),
         }
+    }
+
+    /// Without TTLs, a server that is in sync has no timer.
+    fn check_idle(&self) {
         let resource_types = [ResourceType::CLUSTER, ResourceType::ENDPOINT]
             .map(|resource_type| self.snapshot.of_type(&resource_type));
         let mut all = resource_types.iter().flat_map(|of| of.collection().iter());
-        let is_mortal = all.any(|resource| resource.ttl().is_some());
+        let has_ttl = all.any(|resource| resource.ttl().is_some());
         let session = self.session.as_ref();
-        // What was refused may go on as something that has a TTL.
-        let is_refused = |session: &&Session| {
+        // A NACKed resource may still be in use in a version that has a TTL.
+        let is_nacked = |session: &&Session| {
             session
                 .nacked_resources(&ResourceType::CLUSTER)
                 .next()
                 .is_some()
         };
-        let is_mortal = is_mortal || session.as_ref().is_some_and(is_refused);
-        let session = session.filter(|_| !self.watched.is_empty() && !is_mortal);
+        let has_ttl = has_ttl || session.as_ref().is_some_and(is_nacked);
+        let session = session.filter(|_| !self.watched.is_empty() && !has_ttl);
         assert!(session.is_none_or(|session| session.poll_timeout().is_none()));
     }
 }

@@ -20,7 +20,7 @@ fn resource_that_returns_may_be_nacked_again() {
 }
 
 /// The removal of C3 is held when C3 comes back in a version that the client NACKs. The client has the held copy,
-/// which full states repeat.
+/// which SotW responses repeat.
 #[test]
 fn s17_held_copy_stays_when_its_new_version_is_nacked() {
     let ops = "Reconnect 0 0; C1=0; C3=0>E0; Pass 0; E0=0; -C3; C3=bad; -C1";

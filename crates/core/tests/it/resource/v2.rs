@@ -194,7 +194,7 @@ fn c58_fields_removed_in_v3_count_as_unset() {
 
 #[test]
 fn c59_v2_manager_filters_and_durations_are_ignored() {
-    let unknown = "http_filters { name: 'nobody.knows.it' config {} }";
+    let unknown = "http_filters { name: 'unknown.filter' config {} }";
     let nameless = "http_filters {} http_filters {}";
     let bound = "common_http_protocol_options { max_stream_duration { seconds: 1 } }";
     let wrong = "common_http_protocol_options { max_stream_duration { seconds: -1 } }";

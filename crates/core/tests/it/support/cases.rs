@@ -3,11 +3,8 @@
 //! Each property runs twice: with a fixed seed, so that luck does not decide whether a change passes, and with a
 //! random seed, to find new sequences. The random seed is printed; `OXDS_SEED` repeats it.
 
-use std::{
-    collections::hash_map::RandomState,
-    env,
-    hash::{BuildHasher, Hasher},
-};
+use std::env;
+use std::hash::{BuildHasher, Hasher};
 
 use proptest::test_runner::{Config, RngSeed};
 
@@ -32,10 +29,19 @@ pub(crate) fn fixed_cases() -> Config {
     }
 }
 
+#[expect(
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    reason = "a random seed is the purpose; the output shows how to repeat it"
+)]
 /// Cases with the seed of `OXDS_SEED`, or else with a seed of the operating system, as many as `PROPTEST_CASES`.
 pub(crate) fn random_cases() -> Config {
     let seed = variable("OXDS_SEED").map_or_else(
-        || RandomState::new().build_hasher().finish(),
+        || {
+            std::collections::hash_map::RandomState::new()
+                .build_hasher()
+                .finish()
+        },
         |seed| seed.parse().expect("OXDS_SEED is a number"),
     );
     let cases = variable("PROPTEST_CASES").map_or(RANDOM_CASES, |cases| {

@@ -33,7 +33,7 @@ pub(crate) struct Link {
     checked: bool,
     /// Since when the client receives nothing: it does not read, or has a new stream.
     deaf_since: Option<Instant>,
-    /// It received nothing for so long that resources with a TTL may expire until then.
+    /// The client received nothing for so long that resources with a TTL may expire until then.
     excused_until: Instant,
 }
 

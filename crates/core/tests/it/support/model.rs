@@ -409,7 +409,7 @@ impl Model {
                 }
                 let first = resources.iter().position(|text| is_invalid(text));
                 resources.truncate(first.map_or(0, |first| first + 1));
-                (stops, hides_name) = (true, reply.resources.len() % 2 == 0);
+                (stops, hides_name) = (true, reply.resources.len().is_multiple_of(2));
             }
         }
         Applied {

@@ -28,7 +28,7 @@ pub(super) struct TrafficPlan {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PlannedService {
     pub(super) name: Arc<str>,
-    /// Its endpoints, including standbys, or the reason why they are unknown.
+    /// Endpoints of the cluster, including standbys, or the reason why they are unknown.
     pub(super) endpoints: Result<Vec<PlannedEndpoint>, String>,
 }
 

@@ -1,4 +1,4 @@
-//! What each file of a crate names of the others.
+//! Imports between the files of one crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ impl Imports {
         });
         let mut files: BTreeMap<Module, File> = files.collect();
         let tests = files.iter().flat_map(|(module, file)| {
-            let below = |child: &String| [module.as_slice(), &[child.clone()]].concat();
+            let below = |child: &String| [module.as_slice(), std::slice::from_ref(child)].concat();
             file.test_modules.iter().map(below).collect::<Vec<_>>()
         });
         let tests: Vec<Module> = tests.collect();
@@ -60,10 +60,10 @@ impl Imports {
             let entry = edges.entry(from.clone()).or_default();
             for path in self.named_by(from, file) {
                 let item = path.last().cloned().unwrap_or_default();
-                if let Some(to) = self.definition(from, &path, &mut BTreeSet::new()) {
-                    if to != *from {
-                        entry.entry(to).or_insert_with(BTreeSet::new).insert(item);
-                    }
+                if let Some(to) = self.definition(from, &path, &mut BTreeSet::new())
+                    && to != *from
+                {
+                    entry.entry(to).or_default().insert(item);
                 }
             }
         }

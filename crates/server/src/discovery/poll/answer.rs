@@ -98,7 +98,7 @@ mod tests {
 
     fn serving(resources: &[(ResourceType, &str, &[u8])]) -> Arc<Snapshot> {
         let resources = resources.iter().map(|(resource_type, name, content)| {
-            Resource::new(resource_type.clone(), *name, *content)
+            Resource::new(resource_type.clone(), *name, content)
         });
         let changes = resources.fold(ChangeSet::default(), ChangeSet::put);
         Snapshot::unloaded().apply(changes).0

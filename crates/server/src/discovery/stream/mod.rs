@@ -68,7 +68,7 @@ struct Input {
     identifying: Option<(Request, HookFuture<'static, Node>)>,
 }
 
-/// Registration of a stream for changes of what its node sees.
+/// Registration of a stream for changes of the resources that its node sees.
 struct Watching {
     watcher: Watcher,
     /// State of the node groups by which the view was selected, see [`Cache::memberships`](crate::Cache).

@@ -305,7 +305,7 @@ impl Player {
     /// the response needs no ACK for others to go on.
     async fn silent(&mut self, step: &str) {
         self.fences += 1;
-        let url = format!("type.googleapis.com/nobody.knows.This{}", self.fences);
+        let url = format!("type.googleapis.com/unknown.messages.This{}", self.fences);
         match self.protocol {
             Protocol::Sotw => self.stream.send(&ask(&url, &["none"])),
             Protocol::Delta => self.stream.send(&subscribe(&url, &["none"])),

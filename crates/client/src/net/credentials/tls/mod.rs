@@ -59,7 +59,7 @@ impl TlsCredentials {
                 // gRFC A65: reloaded files apply to new connections; an error keeps the last valid ones (C-18).
                 match blocking(move || settings.refresh()).await? {
                     Ok(true) => {
-                        tracing::info!(target: "oxds::credentials", "certificates reloaded")
+                        tracing::info!(target: "oxds::credentials", "certificates reloaded");
                     }
                     Ok(false) => {}
                     Err(error) => {

@@ -18,7 +18,7 @@ pub(crate) struct NackedState {
     pub(crate) superseded: bool,
 }
 
-/// Content that a client uses in place of what it NACKed.
+/// Content that a client uses in place of the NACKed content.
 #[derive(Debug, Clone)]
 pub(crate) enum InUse {
     /// Content that it accepted before.
