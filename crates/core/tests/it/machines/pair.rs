@@ -355,7 +355,7 @@ impl Pair {
         self.check_removals();
         for (resource_type, name) in &self.expected() {
             match self.client.cached(resource_type, name) {
-                Some(cached) => self.check_cached(resource_type, name, cached),
+                Some(cached) => self.check_cached(resource_type, name, &cached),
                 None => self.check_missing(resource_type, name),
             }
         }
@@ -387,7 +387,7 @@ impl Pair {
         assert!(!self.watched.contains_key(&key));
     }
 
-    fn check_cached(&self, resource_type: &ResourceType, name: &str, cached: CacheStatus<'_>) {
+    fn check_cached(&self, resource_type: &ResourceType, name: &str, cached: &CacheStatus<'_>) {
         let held = cached.held.map(|held| held.resource.value());
         match self.snapshot.get(resource_type, name) {
             Some(resource)
