@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
     api, bootstrap, call, completions, csds, demo, get, serve, status, validate, wait, watch,
@@ -134,7 +134,7 @@ impl Cli {
                 demo::run(args)
             }
             Command::Api(args) => api::run(&args),
-            Command::Completions(args) => completions::run(&args),
+            Command::Completions(args) => completions::run(&args, Cli::command()),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! `oxds completions`: completion scripts for shells.
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::exit::{Exit, Failure};
@@ -21,14 +20,10 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+/// Prints the script for `command`, the whole command line.
+pub(crate) fn run(args: &Args, mut command: clap::Command) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(
-        args.shell,
-        &mut crate::cli::Cli::command(),
-        "oxds",
-        &mut script,
-    );
+    clap_complete::generate(args.shell, &mut command, "oxds", &mut script);
     Output::new().write(&String::from_utf8_lossy(&script))?;
     Ok(Exit::Success)
 }
