@@ -16,25 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::Plan;
 use crate::report::{Row, Table, Target, median};
-use crate::roles::{Part, Role};
+use crate::roles::{ApiWork, Part, Role};
 
 const OLD: &str = "crate:data-plane-api@0.1.1#subdir=data-plane-api";
 const NEW: &str = "crate:envoy-types@0.7.7#subdir=proto/data-plane-api";
 const BUF_YAML: &str =
     "version: v2\nmodules:\n  - path: .\nbreaking:\n  use: [FILE, PACKAGE, WIRE_JSON, WIRE]\n";
-
-/// Measured works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Work {
-    /// Everything that `oxds api check` does.
-    Check,
-    /// Everything that `oxds api breaking` does.
-    Breaking,
-    /// Hashes of all files, after parsing.
-    Hash,
-    /// The next major, after parsing.
-    NextMajor,
-}
 
 /// Result of one process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,13 +43,13 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let (mut checks, mut breaking, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
     let (mut hashes, mut majors, mut peaks) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let (wall, done) = ours(folder.path(), Work::Check)?;
+        let (wall, done) = ours(folder.path(), ApiWork::Check)?;
         checks.push(wall);
         peaks.push(done.peak_mib);
-        breaking.push(ours(folder.path(), Work::Breaking)?.0);
+        breaking.push(ours(folder.path(), ApiWork::Breaking)?.0);
         theirs.push(peer(&buf, folder.path())?);
-        hashes.push(ours(folder.path(), Work::Hash)?.1.millis);
-        majors.push(ours(folder.path(), Work::NextMajor)?.1.millis);
+        hashes.push(ours(folder.path(), ApiWork::Hash)?.1.millis);
+        majors.push(ours(folder.path(), ApiWork::NextMajor)?.1.millis);
     }
     table.row(&Row {
         id: "V-1",
@@ -97,7 +84,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 }
 
 /// The role: reads the folder and, for comparisons, its last commit.
-pub(crate) fn work(folder: &Path, work: Work) -> Result<Done, String> {
+pub(crate) fn work(folder: &Path, work: ApiWork) -> Result<Done, String> {
     let read =
         |input: Input| load(&input, &LoadOptions::default()).map_err(|error| error.to_string());
     let new = || read(Input::Folder(folder.to_owned()));
@@ -115,24 +102,24 @@ pub(crate) fn work(folder: &Path, work: Work) -> Result<Done, String> {
         peak_mib: peak_mib(),
     };
     match work {
-        Work::Check | Work::Breaking => {
+        ApiWork::Check | ApiWork::Breaking => {
             let start = Instant::now();
             let (old, new) = rayon::join(old, new);
             let (old, new) = (old?, new?);
             let settings = Settings::default();
             let findings = match work {
-                Work::Check => check::check(&old, &new, (None, None), &settings),
+                ApiWork::Check => check::check(&old, &new, (None, None), &settings),
                 _ => check::breaking(&old, &new, &settings),
             };
             Ok(done(start, &new, findings.len()))
         }
-        Work::Hash => {
+        ApiWork::Hash => {
             let tree = new()?;
             let start = Instant::now();
             let hashes = Hashes::of(&tree, VERSION_OPTION);
             Ok(done(start, &tree, hashes.files().len()))
         }
-        Work::NextMajor => {
+        ApiWork::NextMajor => {
             let tree = new()?;
             let start = Instant::now();
             let major = next_major(&tree);
@@ -141,7 +128,7 @@ pub(crate) fn work(folder: &Path, work: Work) -> Result<Done, String> {
     }
 }
 
-fn ours(folder: &Path, work: Work) -> Result<(f64, Done), String> {
+fn ours(folder: &Path, work: ApiWork) -> Result<(f64, Done), String> {
     let role = Role::Api {
         folder: folder.to_owned(),
         work,

@@ -18,6 +18,8 @@ mod control;
 mod follow;
 mod load;
 mod memory;
+mod plan;
+mod play;
 mod push;
 mod report;
 mod roles;
@@ -27,6 +29,8 @@ mod serve;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+pub(crate) use plan::Plan;
 
 /// Benchmarks of oxds against its peers.
 #[derive(Debug, Parser)]
@@ -44,29 +48,9 @@ enum Command {
     Role { json: String },
 }
 
-/// Scenarios of a run, and their length.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Plan {
-    /// Scenario ids, such as `R-1`; all without one
-    ids: Vec<String>,
-    /// Short runs on small inputs: shows that every scenario runs; its figures mean nothing
-    #[arg(long)]
-    smoke: bool,
-}
-
-impl Plan {
-    fn wants(&self, id: &str) -> bool {
-        self.ids.is_empty()
-            || self
-                .ids
-                .iter()
-                .any(|wanted| wanted.eq_ignore_ascii_case(id))
-    }
-}
-
 fn main() -> ExitCode {
     match Args::parse().command {
-        Command::Role { json } => roles::Role::play(&json),
+        Command::Role { json } => play::play(&json),
         Command::Run(plan) => run(&plan),
     }
 }

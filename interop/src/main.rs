@@ -15,6 +15,8 @@ mod backend;
 mod calls;
 mod certificates;
 mod config;
+mod context;
+mod fallible;
 mod http;
 mod peers;
 mod process;
@@ -23,7 +25,7 @@ mod wait;
 mod wire;
 
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,17 +34,7 @@ use std::time::{Duration, Instant};
 use peers::Peers;
 use scenarios::Scenario;
 use tokio::task::{JoinSet, LocalSet};
-
-/// Result of a scenario step. Errors are for people; no code branches on them.
-pub(crate) type Fallible<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
-
-/// Resources of one scenario.
-#[derive(Clone, Debug)]
-pub(crate) struct Context {
-    pub(crate) peers: Arc<Peers>,
-    /// The scenario's own folder: configuration, logs, bootstrap files.
-    pub(crate) dir: PathBuf,
-}
+pub(crate) use {context::Context, fallible::Fallible};
 
 /// Longer than the sum of the deadlines a passing scenario can meet; a hang ends here.
 const SCENARIO_LIMIT: Duration = Duration::from_secs(180);

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::calls::{self, Client};
+use super::resources;
 use crate::Plan;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Role};
@@ -95,7 +96,8 @@ fn backend_calls(backend: &mut Part) -> Result<u64, String> {
 
 /// Saves as most editors do: a new file, moved into place.
 fn save(folder: &Path, routes: &str, backend: &str) -> Result<(), String> {
-    let yaml = super::listener(routes) + &super::routes(1) + &super::cluster("c0", backend);
+    let yaml =
+        resources::listener(routes) + &resources::routes(1) + &resources::cluster("c0", backend);
     let new = folder.join(".bench.new");
     std::fs::write(&new, yaml).map_err(|error| error.to_string())?;
     std::fs::rename(new, folder.join("bench.yaml")).map_err(|error| error.to_string())

@@ -4,63 +4,9 @@ pub(crate) mod calls;
 mod failover;
 pub(crate) mod held;
 mod proxy;
+mod resources;
 mod startup;
 
 pub(crate) use failover::run as failover;
 pub(crate) use held::run as held;
 pub(crate) use startup::run as startup;
-
-/// Clusters, each with its endpoints, all in one place.
-fn cluster(name: &str, backend: &str) -> String {
-    let (host, port) = backend.rsplit_once(':').unwrap_or((backend, "0"));
-    format!(
-        "---
-\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster
-name: {name}
-type: EDS
-eds_cluster_config: {{ eds_config: {{ ads: {{}} }} }}
----
-\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
-cluster_name: {name}
-endpoints:
-- locality: {{ region: here }}
-  load_balancing_weight: 1
-  lb_endpoints:
-  - endpoint: {{ address: {{ socket_address: {{ address: {host}, port_value: {port} }} }} }}
-"
-    )
-}
-
-fn listener(routes: &str) -> String {
-    format!(
-        "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener
-name: bench
-api_listener:
-  api_listener:
-    \"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-    stat_prefix: bench
-    rds: {{ route_config_name: {routes}, config_source: {{ ads: {{}} }} }}
-    http_filters:
-    - name: router
-      typed_config: {{ \"@type\": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router }}
-"
-    )
-}
-
-/// Routes everything to the first cluster, and uncalled paths to the others.
-fn routes(clusters: usize) -> String {
-    let mut yaml = "---
-\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
-name: routes
-virtual_hosts:
-- name: bench
-  domains: [ \"*\" ]
-  routes:
-"
-    .to_owned();
-    for n in 1..clusters {
-        yaml +=
-            &format!("  - match: {{ prefix: \"/other.{n}/\" }}\n    route: {{ cluster: c{n} }}\n");
-    }
-    yaml + "  - match: { prefix: \"\" }\n    route: { cluster: c0 }\n"
-}

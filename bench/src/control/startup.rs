@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::calls::{self, Client};
 use super::proxy::Proxy;
+use super::resources;
 use crate::Plan;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Role};
@@ -28,9 +29,9 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     for clusters in sizes {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let yaml: String = (0..clusters)
-            .map(|n| super::cluster(&format!("c{n}"), backend.hello()))
+            .map(|n| resources::cluster(&format!("c{n}"), backend.hello()))
             .collect();
-        let yaml = super::listener("routes") + &super::routes(clusters) + &yaml;
+        let yaml = resources::listener("routes") + &resources::routes(clusters) + &yaml;
         std::fs::write(folder.path().join("bench.yaml"), yaml).map_err(|e| e.to_string())?;
         let control = Part::start(&Role::ControlPlane {
             folder: folder.path().to_owned(),

@@ -24,7 +24,7 @@ const KINDS: usize = 4;
 pub(super) fn scenarios() -> Vec<Scenario> {
     let mut all = Vec::new();
     for protocol in [Protocol::Sotw, Protocol::Delta] {
-        let mut add = |what: &str, run: fn(Context, Protocol) -> super::Ending| {
+        let mut add = |what: &str, run: fn(Context, Protocol) -> super::scenario::Ending| {
             let name = format!("envoy_{}_{what}", protocol.name());
             all.push(Scenario::new(name, move |cx| run(cx, protocol)));
         };

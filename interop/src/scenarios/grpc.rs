@@ -10,7 +10,7 @@ use crate::{Context, Fallible};
 pub(super) fn scenarios() -> Vec<Scenario> {
     let mut all = Vec::new();
     for grpc in [Grpc::Core, Grpc::Go, Grpc::Js] {
-        let mut add = |what: &str, run: fn(Context, Grpc) -> super::Ending| {
+        let mut add = |what: &str, run: fn(Context, Grpc) -> super::scenario::Ending| {
             let name = format!("{}_{what}", grpc.name());
             all.push(Scenario::new(name, move |cx| run(cx, grpc)));
         };

@@ -36,7 +36,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
                 server,
                 control_plane,
             };
-            let mut add = |what: &str, run: fn(Context, Cast) -> super::Ending| {
+            let mut add = |what: &str, run: fn(Context, Cast) -> super::scenario::Ending| {
                 let (client, plane) = (client.name(), control_plane.name());
                 let name = format!("suite_{client}_client_by_{plane}_{what}");
                 all.push(Scenario::new(name, move |cx| run(cx, cast)));

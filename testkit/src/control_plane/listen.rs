@@ -13,7 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::{Manners, Shared, stream};
+use super::receive::receive;
+use super::shared::{Manners, Shared};
 
 pub(super) enum Listener {
     Tcp(TcpListener),
@@ -74,7 +75,7 @@ async fn connection(mut socket: Box<dyn Io>, open: Open) {
     let shared = open.0.clone();
     let service = service_fn(move |request| {
         let shared = shared.clone();
-        async move { Ok::<_, Infallible>(stream::receive(request, &shared).await) }
+        async move { Ok::<_, Infallible>(receive(request, &shared).await) }
     });
     let serving =
         http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(socket), service);

@@ -2,6 +2,8 @@
 
 mod frames;
 mod listen;
+mod receive;
+mod shared;
 mod stream;
 
 use std::io;
@@ -13,33 +15,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-pub use stream::{AdsStream, LoadStream, Stream};
+pub use shared::Manners;
+pub use stream::{AdsStream, LoadStream, Missed, Stream};
 
 use crate::SOON;
 use listen::Listener;
-
-/// Behaviour towards clients.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Manners {
-    /// Hands streams to the test.
-    #[default]
-    Hand,
-    /// Rejects every stream with this gRPC status.
-    Refuse(tonic::Code, String),
-    /// Accepts sockets but never writes a byte to them, nor to those that are open already.
-    Silent,
-}
-
-/// The event that a test waited for did not happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Missed {
-    /// The deadline passed.
-    #[error("not within {SOON:?}")]
-    Late,
-    /// The client has ended the stream, so the event cannot happen any more.
-    #[error("the client ended the stream")]
-    Ended,
-}
+use shared::Shared;
 
 /// A scripted control plane. Stops when dropped, as a killed process does.
 #[derive(Debug)]
@@ -58,21 +39,6 @@ type Handed<T> = tokio::sync::Mutex<mpsc::UnboundedReceiver<T>>;
 enum Listening {
     Tcp(SocketAddr),
     Unix,
-}
-
-/// State that the handle and the connections share.
-#[derive(Debug, Clone)]
-struct Shared {
-    manners: watch::Sender<Manners>,
-    connections: watch::Sender<Connections>,
-    streams: mpsc::UnboundedSender<AdsStream>,
-    loads: mpsc::UnboundedSender<LoadStream>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Connections {
-    open: usize,
-    accepted: usize,
 }
 
 impl ControlPlane {

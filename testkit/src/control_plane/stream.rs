@@ -4,26 +4,31 @@ use std::convert::Infallible;
 
 use bytes::Bytes;
 use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStatsResponse};
-use http::{HeaderMap, HeaderValue, Request, Response, header};
+use http::{HeaderMap, HeaderValue, Request};
 use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
 use prost::Message;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
-use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::Code;
 
 use super::frames::{self, Decoder};
-use super::{Manners, Missed, Shared};
 use crate::SOON;
 
-type Written = Result<Frame<Bytes>, Infallible>;
-pub(super) type Body = StreamBody<UnboundedReceiverStream<Written>>;
-
-const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+pub(super) type Written = Result<Frame<Bytes>, Infallible>;
+/// The event that a test waited for did not happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Missed {
+    /// The deadline passed.
+    #[error("not within {SOON:?}")]
+    Late,
+    /// The client has ended the stream, so the event cannot happen any more.
+    #[error("the client ended the stream")]
+    Ended,
+}
 
 /// An ADS stream in the SotW variant.
 pub type AdsStream = Stream<DiscoveryRequest, DiscoveryResponse>;
@@ -45,33 +50,6 @@ pub struct Stream<Q, R> {
     sent: Vec<R>,
 }
 
-/// Receives a call. Its response headers are held back until the test sends something.
-pub(super) async fn receive(request: Request<Incoming>, shared: &Shared) -> Response<Body> {
-    let (frames, queue) = mpsc::unbounded_channel();
-    let manners = shared.manners.borrow().clone();
-    if let Manners::Refuse(code, message) = manners {
-        drop(frames.send(Ok(Frame::trailers(status(code, &message)))));
-        return respond(queue);
-    }
-    let (headers, released) = oneshot::channel();
-    // A test that has ended takes no more streams.
-    if request.uri().path().ends_with("/StreamLoadStats") {
-        drop(shared.loads.send(Stream::new(request, headers, frames)));
-    } else {
-        drop(shared.streams.send(Stream::new(request, headers, frames)));
-    }
-    // A dropped stream sends its headers, too.
-    drop(released.await);
-    respond(queue)
-}
-
-fn respond(queue: mpsc::UnboundedReceiver<Written>) -> Response<Body> {
-    let body = StreamBody::new(UnboundedReceiverStream::new(queue));
-    let mut response = Response::new(body);
-    response.headers_mut().insert(header::CONTENT_TYPE, GRPC);
-    response
-}
-
 /// Reads all requests as they come, so that the client never waits. Ends with the client's side.
 fn read<Q: Message + Default + 'static>(mut body: Incoming) -> mpsc::UnboundedReceiver<(Bytes, Q)> {
     let (requests, queue) = mpsc::unbounded_channel();
@@ -87,7 +65,7 @@ fn read<Q: Message + Default + 'static>(mut body: Incoming) -> mpsc::UnboundedRe
     queue
 }
 
-fn status(code: Code, message: &str) -> HeaderMap {
+pub(super) fn status(code: Code, message: &str) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", HeaderValue::from(i32::from(code)));
     if let Ok(message) = HeaderValue::from_str(message) {
@@ -97,7 +75,7 @@ fn status(code: Code, message: &str) -> HeaderMap {
 }
 
 impl<Q: Message + Default + Clone + 'static, R: Message> Stream<Q, R> {
-    fn new(
+    pub(super) fn new(
         request: Request<Incoming>,
         headers: oneshot::Sender<()>,
         frames: mpsc::UnboundedSender<Written>,

@@ -8,6 +8,7 @@
 //! Its process has its own processor, apart from the server's ([`crate::roles`]). It counts responses and answers them;
 //! only a [`probe`](super::probe) reads their contents.
 
+mod manner;
 mod scanner;
 mod stream;
 mod tally;
@@ -18,15 +19,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::client::SendRequest;
-use oxds_core::snapshot::Protocol;
-use oxds_types::ResourceType;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+pub(super) use manner::{Manner, Mood, text};
 pub(super) use scanner::LARGE;
 use stream::Stream;
 pub(super) use stream::framed;
@@ -37,41 +36,6 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// HTTP/2 window: large enough that a server never waits for it.
 const WINDOW: u32 = 16 << 20;
-
-/// Behaviour of the streams of a swarm.
-#[derive(Clone)]
-pub(super) struct Manner {
-    pub(super) resource_type: ResourceType,
-    pub(super) protocol: Protocol,
-    /// Streams per connection; a real client has its own connection.
-    pub(super) per_connection: usize,
-    /// Delay of an answer: the round trip.
-    pub(super) answer_after: Duration,
-    /// TLS configuration, if the scenario uses TLS.
-    pub(super) tls: Option<TlsConnector>,
-}
-
-impl Manner {
-    /// A connection per stream, immediate answers.
-    pub(super) fn new(resource_type: ResourceType, protocol: Protocol) -> Self {
-        Self {
-            resource_type,
-            protocol,
-            per_connection: 1,
-            answer_after: Duration::ZERO,
-            tls: None,
-        }
-    }
-}
-
-/// Commands to a running swarm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Mood {
-    /// NACK resources larger than [`LARGE`].
-    pub(super) nack: bool,
-    /// Read nothing.
-    pub(super) stalled: bool,
-}
 
 /// Open streams.
 pub(super) struct Swarm {
@@ -204,8 +168,4 @@ impl Swarm {
             .until(TIMEOUT, |counted| count(counted) >= goal)
             .await
     }
-}
-
-pub(super) fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

@@ -13,8 +13,9 @@ use prost::Message;
 use tokio::sync::watch;
 
 use super::super::holding;
+use super::manner::{Manner, Mood, text};
 use super::scanner::{Scanner, Seen};
-use super::{Manner, Mood, Tally, text};
+use super::tally::Tally;
 
 pub(super) struct Stream {
     manner: Manner,

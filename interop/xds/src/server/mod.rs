@@ -4,7 +4,6 @@ mod behaviour;
 mod service;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use clap::{ArgAction, Parser};
 use tonic::service::Routes;
@@ -145,6 +144,3 @@ fn hostname(file: &Path) -> Option<String> {
     let name = text.trim();
     (!name.is_empty()).then(|| name.to_owned())
 }
-
-/// Shared text, cheap to clone into every call.
-type Text = Arc<str>;

@@ -1,12 +1,13 @@
 //! The test service, and the control of the health service.
 
+use std::sync::Arc;
+
 use tonic::metadata::MetadataValue;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use super::Text;
 use super::behaviour::{self, BEHAVIOUR};
 use crate::messages::{Empty, Payload, SimpleRequest, SimpleResponse, path};
 use crate::wire;
@@ -15,6 +16,9 @@ use crate::wire;
 const HOSTNAME: &str = "hostname";
 /// Maximum message size of a gRPC client by default; a larger response could only fail.
 const LARGEST_ANSWER: usize = 4 << 20;
+
+/// Shared text, cheap to clone into every call.
+type Text = Arc<str>;
 
 /// Implementation of the test service.
 #[derive(Clone, Debug)]

@@ -1,0 +1,81 @@
+//! Runs one role of a scenario in this process.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "parts talk to their parent over standard output"
+)]
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::roles::Role;
+use crate::{api, control, load, push, rpc, serve};
+
+/// Runs the role that this JSON describes, in this process.
+pub(crate) fn play(json: &str) -> ExitCode {
+    let role = serde_json::from_str::<Role>(json).map_err(|error| error.to_string());
+    match role.and_then(run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(role: Role) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    match role {
+        Role::Backend => runtime.block_on(serve::backend()),
+        Role::ControlPlane { folder } => runtime.block_on(serve::control_plane(&folder)),
+        Role::Push {
+            holding,
+            count,
+            groups,
+            keys,
+        } => runtime.block_on(push::serve(holding, count, groups, keys.as_deref())),
+        Role::Load { folder } => result(&runtime.block_on(load::load(&folder))?),
+        Role::Parse { folder } => result(&load::parse(&folder)?),
+        Role::Api { folder, work } => result(&api::work(&folder, work)?),
+        Role::Calls {
+            variant,
+            rate,
+            bootstrap,
+        } => runtime.block_on(control::calls::play(variant, rate, &bootstrap)),
+        Role::Holder {
+            holding,
+            control_plane,
+        } => runtime.block_on(control::held::play(holding, &control_plane)),
+        Role::Client {
+            variant,
+            in_flight,
+            millis,
+            control_plane,
+            backends,
+        } => {
+            println!("ready");
+            let length = Duration::from_millis(millis);
+            let measured = runtime.block_on(rpc::client::measure(
+                variant,
+                &control_plane,
+                &backends,
+                in_flight,
+                length,
+            ))?;
+            result(&measured)
+        }
+    }
+}
+
+fn result(measured: &impl Serialize) -> Result<(), String> {
+    println!(
+        "{}",
+        serde_json::to_string(measured).map_err(|error| error.to_string())?
+    );
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Roles of the processes, with their arguments.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::push::Holding;
+use crate::rpc::Variant;
+
+/// Measured works of `oxds api`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ApiWork {
+    /// Everything that `oxds api check` does.
+    Check,
+    /// Everything that `oxds api breaking` does.
+    Breaking,
+    /// Hashes of all files, after parsing.
+    Hash,
+    /// The next major, after parsing.
+    NextMajor,
+}
+
+/// One part, with what it needs to know.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Role {
+    /// An echo backend on a port that the system chooses.
+    Backend,
+    /// An `oxds-server` over a folder.
+    ControlPlane { folder: PathBuf },
+    /// An `oxds-server` with generated resources, which lines on its standard input change.
+    Push {
+        holding: Holding,
+        count: usize,
+        /// Node groups, each of which has a few of its own resources.
+        groups: usize,
+        /// Use mTLS with `server.pem`, `server.key` and `ca.pem` of this folder.
+        keys: Option<PathBuf>,
+    },
+    /// Loads a folder until it is served, and reports the time.
+    Load { folder: PathBuf },
+    /// Parses the YAML of a folder only.
+    Parse { folder: PathBuf },
+    /// Does one of the works of `oxds api` on the repository in a folder.
+    Api { folder: PathBuf, work: ApiWork },
+    /// A client that calls at a rate.
+    Calls {
+        variant: Variant,
+        rate: u32,
+        bootstrap: String,
+    },
+    /// A client that caches all resources of a control plane, and answers lines of its standard input.
+    Holder {
+        holding: Holding,
+        control_plane: String,
+    },
+    /// A client that measures one variant of R-1.
+    Client {
+        variant: Variant,
+        in_flight: usize,
+        millis: u64,
+        control_plane: String,
+        backends: Vec<String>,
+    },
+}
+
+impl Role {
+    /// Processors of a role: a client has its own, servers share the other, and loading is measured on all of them.
+    pub(super) fn processors(&self) -> &'static str {
+        match self {
+            Role::Client { .. } | Role::Holder { .. } => "0",
+            Role::Load { .. } | Role::Parse { .. } | Role::Api { .. } => "0,1",
+            _ => "1",
+        }
+    }
+}
