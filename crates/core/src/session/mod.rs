@@ -40,11 +40,8 @@
 
 mod config;
 mod error;
-mod error_detail;
 mod event;
-mod held;
 mod nonce;
-mod report;
 mod request;
 mod response;
 mod status;
@@ -53,12 +50,12 @@ mod type_session;
 
 pub use crate::frame::Frame;
 pub use config::{Config, Scope, UnknownTypes};
-pub use error::StreamError;
-pub use error_detail::{ResourceErrorCode, ResourceErrorDetail};
+pub use error::{ResourceErrorCode, ResourceErrorDetail, StreamError};
 pub use event::{Event, Interest, OverdueChange};
-pub use held::{HeldBack, HeldChange, WaitsFor};
 pub use nonce::Nonce;
 pub use request::Request;
 pub use response::TransmitResponse;
-pub use status::{Nack, NackedResource, Progress, ResourceStatus, TypeStatus};
+pub use status::{
+    HeldBack, HeldChange, Nack, NackedResource, Progress, ResourceStatus, TypeStatus, WaitsFor,
+};
 pub use stream::Session;

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::{Nonce, ResourceErrorDetail};
 use crate::{
     frame::Frame,
-    snapshot::{Body, Protocol, removal_field},
+    snapshot::{Body, Protocol, put_field, removal_field, removal_len},
 };
 
 /// A response, ready to be written to the stream.
@@ -46,16 +46,6 @@ pub(super) struct ResponseBuilder {
     pub(super) removed: usize,
     errors: usize,
     bytes: usize,
-}
-
-/// Fields of a response besides its resources.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Envelope<'a> {
-    pub(super) type_url: &'a str,
-    pub(super) version: Version,
-    pub(super) nonce: Nonce,
-    /// `control_plane.identifier`; left out if empty.
-    pub(super) identifier: &'a str,
 }
 
 impl ResponseBuilder {
@@ -99,8 +89,7 @@ impl ResponseBuilder {
         detail: &ResourceErrorDetail,
         limit: usize,
     ) -> bool {
-        let room = name.len() + detail.message.len() + 32;
-        if !self.has_room_for(room, limit) {
+        if !self.has_room_for(name.len() + detail.message.len() + 32, limit) {
             return false;
         }
         let error = ResourceError {
@@ -114,9 +103,8 @@ impl ResponseBuilder {
                 ..Status::default()
             }),
         };
-        let field = Fields::of(self.protocol).resource_errors;
-        let before = self.own.len();
-        crate::snapshot::put_field(&mut self.own, field, &error.encode_to_vec());
+        let (field, before) = (errors_field(self.protocol), self.own.len());
+        put_field(&mut self.own, field, &error.encode_to_vec());
         self.bytes += self.own.len() - before;
         self.errors += 1;
         true
@@ -124,18 +112,14 @@ impl ResponseBuilder {
 
     /// Adds an element of `removed_resources`; returns false if it does not fit.
     pub(super) fn try_push_removal(&mut self, name: &Arc<str>, limit: usize) -> bool {
-        let fits = self.has_room_for(crate::snapshot::removal_len(name), limit);
+        let len = removal_len(name);
+        let fits = self.has_room_for(len, limit);
         if fits {
-            self.push_removal(name);
+            self.removed += 1;
+            self.bytes += len;
+            removal_field(&mut self.own, name);
         }
         fits
-    }
-
-    pub(super) fn push_removal(&mut self, name: &Arc<str>) {
-        self.removed += 1;
-        let before = self.own.len();
-        removal_field(&mut self.own, name);
-        self.bytes += self.own.len() - before;
     }
 
     /// Whether an element of this many bytes fits. In an empty response every element fits, as none can be split.
@@ -154,71 +138,53 @@ impl ResponseBuilder {
         }
     }
 
-    pub(super) fn finish(self, envelope: Envelope<'_>) -> Frame {
+    /// Completes the message. `identifier`: `control_plane.identifier`; left out if empty.
+    pub(super) fn finish(
+        self,
+        type_url: &str,
+        version: Version,
+        nonce: Nonce,
+        identifier: &str,
+    ) -> Frame {
         let mut own = Frame::start(self.own.len() + 192);
         own.put_slice(&self.own);
-        let fields = Fields::of(self.protocol);
-        put_string(&mut own, fields.type_url, envelope.type_url.as_bytes());
-        put_string(
-            &mut own,
-            fields.version,
-            envelope.version.as_str().as_bytes(),
-        );
-        if !envelope.identifier.is_empty() {
-            let mut control_plane = BytesMut::with_capacity(envelope.identifier.len() + 8);
-            put_string(
-                &mut control_plane,
-                IDENTIFIER,
-                envelope.identifier.as_bytes(),
-            );
-            put_string(&mut own, fields.control_plane, &control_plane);
+        put_string(&mut own, TYPE_URL, type_url);
+        put_string(&mut own, VERSION, version.as_str());
+        if !identifier.is_empty() {
+            let mut control_plane = BytesMut::with_capacity(identifier.len() + 8);
+            put_string(&mut control_plane, IDENTIFIER, identifier);
+            put_string(&mut own, control_plane_field(self.protocol), control_plane);
         }
         let mut digits = [0; Nonce::DIGITS];
-        put_string(
-            &mut own,
-            fields.nonce,
-            envelope.nonce.digits(&mut digits).as_bytes(),
-        );
-
+        put_string(&mut own, NONCE, nonce.digits(&mut digits));
         Frame::finish(own, self.shared)
     }
 }
 
+// Field numbers of `discovery.proto`; two differ between the two responses.
+const VERSION: u32 = 1;
+const TYPE_URL: u32 = 4;
+const NONCE: u32 = 5;
 /// Field number of `ControlPlane.identifier`.
 const IDENTIFIER: u32 = 1;
 
-/// Field numbers of `discovery.proto` that differ between the two responses.
-struct Fields {
-    version: u32,
-    type_url: u32,
-    nonce: u32,
-    control_plane: u32,
-    resource_errors: u32,
-}
-
-impl Fields {
-    fn of(protocol: Protocol) -> Self {
-        match protocol {
-            Protocol::Sotw => Self {
-                version: 1,
-                type_url: 4,
-                nonce: 5,
-                control_plane: 6,
-                resource_errors: 7,
-            },
-            Protocol::Delta => Self {
-                version: 1,
-                type_url: 4,
-                nonce: 5,
-                control_plane: 7,
-                resource_errors: 9,
-            },
-        }
+fn control_plane_field(protocol: Protocol) -> u32 {
+    match protocol {
+        Protocol::Sotw => 6,
+        Protocol::Delta => 7,
     }
 }
 
-fn put_string(out: &mut BytesMut, field: u32, bytes: &[u8]) {
-    if !bytes.is_empty() {
-        crate::snapshot::put_field(out, field, bytes);
+fn errors_field(protocol: Protocol) -> u32 {
+    match protocol {
+        Protocol::Sotw => 7,
+        Protocol::Delta => 9,
+    }
+}
+
+fn put_string(out: &mut BytesMut, field: u32, value: impl AsRef<[u8]>) {
+    let value = value.as_ref();
+    if !value.is_empty() {
+        put_field(out, field, value);
     }
 }

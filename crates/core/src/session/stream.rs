@@ -9,15 +9,15 @@ use envoy_types::pb::envoy::config::core::v3::Node;
 use oxds_types::{ApiVersion, ResourceType};
 
 use super::{
-    Config, Event, Interest, Nonce, Request, ResourceErrorDetail, Scope, StreamError,
-    TransmitResponse, UnknownTypes,
+    Config, Event, HeldBack, Interest, NackedResource, Nonce, Progress, Request,
+    ResourceErrorDetail, ResourceStatus, Scope, StreamError, TransmitResponse, TypeStatus,
+    UnknownTypes,
     request::{ParsedRequest, RequestedNames},
-    response::Envelope,
-    type_session::{Draft, InitialVersions, PeerType, Peers, TypeContext, TypeSession},
+    type_session::{Draft, PeerType, Peers, SentResponse, TypeContext, TypeSession, held_changes},
 };
 use crate::{
     snapshot::{Form, Protocol, Snapshot},
-    subscription::SubscriptionChange,
+    subscription::{SubscribedName, SubscriptionChange},
     time::Instant,
 };
 
@@ -262,17 +262,6 @@ impl Session {
     /// Applies what only the first request of a type reports.
     fn begin(&mut self, at: usize, names: RequestedNames) {
         let session = &mut self.types[at];
-        let versions = match names {
-            RequestedNames::Sotw { version, .. } => {
-                (!version.is_empty()).then_some(InitialVersions::Whole(version))
-            }
-            RequestedNames::Delta {
-                initial_versions, ..
-            } => {
-                let some = !initial_versions.is_empty();
-                some.then_some(InitialVersions::Resources(initial_versions))
-            }
-        };
         // An unknown type is answered, even with nothing (S-59). So are delta subscriptions by name, and SotW ones of
         // a full-state type, where absence carries information. For other SotW subscriptions an empty response
         // carries none (S-8).
@@ -280,7 +269,7 @@ impl Session {
         let absence_matters = self.protocol == Protocol::Delta || is_full_state;
         let has_names = !session.subscription().is_empty();
         let answer = !self.config.knows(session.resource_type()) || absence_matters && has_names;
-        session.begin(versions, answer);
+        session.begin(names, answer);
         if *session.resource_type() == ResourceType::ENDPOINT {
             session.distrust(&std::mem::take(&mut self.repeat));
             self.repeat_until = None;
@@ -322,13 +311,18 @@ impl Session {
         let (resource_type, api) = (session.resource_type().clone(), session.context().form.api);
         let (resources, removed) = (draft.response.resources, draft.response.removed);
         let type_url = resource_type.type_url_in(api);
-        let frame = draft.response.finish(Envelope {
-            type_url: type_url.unwrap_or(resource_type.type_url()),
-            version: draft.version,
+        let type_url = type_url.unwrap_or(resource_type.type_url());
+        let identifier = self.config.identifier.as_deref().unwrap_or_default();
+        let frame = draft
+            .response
+            .finish(type_url, draft.version, nonce, identifier);
+        session.note_sent(SentResponse {
             nonce,
-            identifier: self.config.identifier.as_deref().unwrap_or_default(),
+            sent_at: now,
+            version: draft.version,
+            content: draft.content,
+            kept: draft.kept,
         });
-        session.note_sent(now, nonce, draft.version, draft.content, draft.kept);
         TransmitResponse {
             resource_type,
             api,
@@ -358,16 +352,8 @@ impl Session {
     }
 }
 
-// For reading the state, see `report`.
+// Read access: for CSDS, the status page and `oxds wait` (S-68).
 impl Session {
-    pub(super) fn types(&self) -> &[TypeSession] {
-        &self.types
-    }
-
-    pub(super) fn is_aggregated(&self) -> bool {
-        self.scope == Scope::Aggregated
-    }
-
     /// Returns the node of the client, from its first message (S-22).
     #[must_use]
     pub fn node(&self) -> Option<&Node> {
@@ -380,6 +366,89 @@ impl Session {
     pub fn footprint(&self) -> usize {
         let types = self.types.iter().map(TypeSession::footprint);
         self.repeat.len() + self.events.len() + types.sum::<usize>()
+    }
+    /// Returns the status of every type that the client subscribed to on this stream, in the order of sending.
+    #[must_use]
+    pub fn status(&self) -> Vec<TypeStatus> {
+        self.types.iter().map(TypeSession::status).collect()
+    }
+
+    /// Returns what the client has of one resource; `None` if it is not subscribed.
+    #[must_use]
+    pub fn resource_status(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<ResourceStatus> {
+        self.find(resource_type)?.resource_status(name)
+    }
+
+    /// Returns the names that the client subscribed to, in order.
+    pub fn names(&self, resource_type: &ResourceType) -> impl Iterator<Item = &Arc<str>> {
+        let session = self.find(resource_type).into_iter();
+        let names = session.flat_map(|session| session.subscription().iter());
+        names.map(SubscribedName::name)
+    }
+
+    /// Returns the resources that the client NACKed, until it accepts other content of them, by name.
+    pub fn nacked_resources(
+        &self,
+        resource_type: &ResourceType,
+    ) -> impl Iterator<Item = (&Arc<str>, &NackedResource)> {
+        let session = self.find(resource_type).into_iter();
+        session.flat_map(TypeSession::nacked_resources)
+    }
+
+    /// Returns whether the client has accepted everything that `snapshot` serves to it.
+    #[must_use]
+    pub fn is_in_sync(&self, snapshot: &Snapshot) -> bool {
+        let mut types = self.types.iter();
+        types.all(|session| session.has_accepted_all(session.head(snapshot)))
+    }
+
+    /// Returns how far the client is with a type, compared with `snapshot`; `None` if it is not subscribed.
+    #[must_use]
+    pub fn progress(&self, resource_type: &ResourceType, snapshot: &Snapshot) -> Option<Progress> {
+        let session = self.find(resource_type)?;
+        let has_nacked = session.nacked_resources().next().is_some();
+        Some(if session.status().nack.is_some() || has_nacked {
+            Progress::Nacked
+        } else if !session.was_sent_any() {
+            Progress::NotSent
+        } else if session.has_accepted_all(session.head(snapshot)) {
+            Progress::Synced
+        } else {
+            Progress::Stale
+        })
+    }
+
+    /// Returns the changes of a type that make-before-break holds back, given the current snapshot;
+    /// [`TypeStatus::held`] is their number. The cause of each is found when it is asked for.
+    pub fn held_back<'a>(
+        &'a self,
+        resource_type: &ResourceType,
+        snapshot: &'a Snapshot,
+    ) -> impl Iterator<Item = HeldBack> + use<'a> {
+        let mut types = self.types.iter();
+        let at = types.position(|session| session.resource_type() == resource_type);
+        let held = at.and_then(|at| {
+            let (before, rest) = self.types.split_at_checked(at)?;
+            let (session, after) = rest.split_first()?;
+            let peers = Peers {
+                head: session.head(snapshot),
+                before,
+                after,
+                snapshot,
+                aggregated: self.scope == Scope::Aggregated,
+            };
+            Some(held_changes(session, peers))
+        });
+        held.into_iter().flatten()
+    }
+
+    fn find(&self, resource_type: &ResourceType) -> Option<&TypeSession> {
+        let mut types = self.types.iter();
+        types.find(|session| session.resource_type() == resource_type)
     }
 }
 

@@ -14,9 +14,8 @@ use envoy_types::pb::google::rpc::Status;
 use super::{
     TypeSession,
     blame::{Blame, truncated},
-    client::{InUse, NackedState},
-    in_flight::{SentContent, SentResponse},
-    item::Item,
+    in_flight::{Item, SentContent, SentResponse},
+    nacked::{InUse, NackedState},
 };
 use crate::{
     session::{Config, Event, Nack, NackedResource, Nonce},

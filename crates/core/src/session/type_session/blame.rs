@@ -6,10 +6,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    client::NackedState,
-    in_flight::{SentContent, SentResponse},
-    item::Item,
-    step::Step,
+    cursor::Step,
+    in_flight::{Item, SentContent, SentResponse},
+    nacked::NackedState,
 };
 use crate::snapshot::Resource;
 

@@ -23,12 +23,12 @@ use oxds_types::{Reference, ResourceType};
 use super::{
     client::{ClientState, HeldRemoval},
     context::TypeContext,
+    cursor::Step,
     hold_timer::HoldTimer,
     recent::RecentClusters,
-    step::Step,
 };
 use crate::{
-    session::held::WaitsFor,
+    session::status::WaitsFor,
     snapshot::{Resource, Snapshot, TypeSnapshot},
     time::Instant,
 };

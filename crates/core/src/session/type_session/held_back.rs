@@ -8,7 +8,7 @@ use super::{
     resumed,
 };
 use crate::{
-    session::held::{HeldBack, HeldChange, WaitsFor},
+    session::status::{HeldBack, HeldChange, WaitsFor},
     snapshot::Resource,
     subscription::SubscribedName,
 };

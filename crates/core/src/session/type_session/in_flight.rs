@@ -13,9 +13,9 @@ use std::{ops::Range, sync::Arc};
 use oxds_types::Version;
 use smallvec::SmallVec;
 
-use super::{item::Item, step::Step};
+use super::cursor::Step;
 use crate::{
-    session::Nonce,
+    session::{Nack, Nonce},
     snapshot::{Resource, ResourceSet},
     time::Instant,
 };
@@ -69,6 +69,43 @@ pub(crate) struct KeptCopies {
     pub(crate) held: Vec<Arc<Resource>>,
     /// Replaced by the response: they came back in another version while their removal was held.
     pub(crate) replaced: Vec<Arc<Resource>>,
+}
+
+/// One resource or name of a response, as opposed to bodies that streams share.
+#[derive(Debug, Clone)]
+pub(crate) enum Item {
+    /// Current content of a resource.
+    Resource(Arc<Resource>),
+    /// Subscribed name of a resource that does not exist.
+    Absent(Arc<str>),
+    /// Name of a resource that a wildcard does not cover any more.
+    Removed(Arc<str>),
+    /// Name that the store has in a form that is not served (S-73), and the reason.
+    Invalid(Arc<str>, Arc<str>),
+    /// Content that the client has already: repeated since a SotW full state without it would remove it.
+    Copy(Arc<Resource>),
+}
+
+impl Item {
+    pub(crate) fn name(&self) -> &Arc<str> {
+        match self {
+            Self::Resource(resource) | Self::Copy(resource) => resource.name(),
+            Self::Absent(name) | Self::Removed(name) | Self::Invalid(name, _) => name,
+        }
+    }
+
+    /// The content that the client learns, if it is new to it.
+    pub(crate) fn resource(&self) -> Option<&Arc<Resource>> {
+        match self {
+            Self::Resource(resource) => Some(resource),
+            Self::Absent(_) | Self::Removed(_) | Self::Invalid(..) | Self::Copy(_) => None,
+        }
+    }
+
+    /// Whether the item changes the state of its name, so that an ACK matters.
+    pub(crate) fn is_news(&self) -> bool {
+        !matches!(self, Self::Copy(_))
+    }
 }
 
 impl SentContent {
@@ -145,5 +182,39 @@ impl InFlight {
             .iter()
             .map(|response| 1 + response.content.items().len());
         items.sum()
+    }
+}
+
+/// Answers of the client to responses of one type. Resets with the stream.
+#[derive(Debug, Default)]
+pub(crate) struct AnswerRecord {
+    /// Version of the latest response.
+    pub(crate) sent: Option<Version>,
+    /// Version of the latest accepted response.
+    pub(crate) acked: Option<Version>,
+    pub(crate) acked_at: Option<Instant>,
+    /// The latest NACK, unless an ACK followed it.
+    pub(crate) nack: Option<Nack>,
+    pub(crate) acks: u64,
+    pub(crate) nacks: u64,
+}
+
+impl AnswerRecord {
+    pub(crate) fn note_ack(&mut self, now: Instant, version: Version) {
+        self.acks += 1;
+        self.acked = Some(version);
+        self.acked_at = Some(now);
+        self.nack = None;
+    }
+
+    pub(crate) fn note_nack(&mut self, nack: Nack) {
+        self.nacks += 1;
+        self.nack = Some(nack);
+    }
+
+    /// The client reported on reconnect that it has this version.
+    pub(crate) fn note_in_sync(&mut self, version: Version) {
+        self.sent = Some(version);
+        self.acked = Some(version);
     }
 }

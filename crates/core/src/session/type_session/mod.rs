@@ -21,6 +21,7 @@ mod answer;
 mod blame;
 mod client;
 mod context;
+mod cursor;
 mod denied;
 mod encode;
 mod gate;
@@ -29,22 +30,20 @@ mod heartbeat;
 mod held_back;
 mod hold_timer;
 mod in_flight;
-mod item;
+mod nacked;
 mod pending;
 mod plan;
 mod recent;
-mod record;
 mod respond;
 mod resumed;
-mod split;
-mod step;
 
 use std::{
     collections::{BTreeSet, VecDeque},
     sync::Arc,
+    time::Duration,
 };
 
-use oxds_types::{ResourceType, Version};
+use oxds_types::ResourceType;
 
 use self::{
     client::ClientState,
@@ -52,18 +51,20 @@ use self::{
     gate::Gate,
     globs::GlobSubscriptions,
     heartbeat::Heartbeats,
-    in_flight::{InFlight, KeptCopies, SentContent, SentResponse},
+    in_flight::{AnswerRecord, InFlight, SentContent},
     pending::Pending,
     recent::RecentClusters,
-    record::AnswerRecord,
     resumed::Resumed,
 };
 pub(super) use self::{
-    context::TypeContext, gate::PeerType, gate::Peers, held_back::held_changes, respond::Draft,
-    resumed::InitialVersions,
+    context::TypeContext,
+    gate::{PeerType, Peers},
+    held_back::held_changes,
+    in_flight::SentResponse,
+    respond::Draft,
 };
 use super::{
-    Config, Event, Nonce, OverdueChange, ResourceErrorDetail, ResourceStatus, TypeStatus,
+    Config, Event, OverdueChange, ResourceErrorDetail, ResourceStatus, TypeStatus,
     request::RequestedNames,
 };
 use crate::{
@@ -226,14 +227,14 @@ impl TypeSession {
         }
     }
 
-    /// Applies what only the first request of a type reports. `answer`: it is answered even if there is nothing to
-    /// send.
-    pub(super) fn begin(&mut self, versions: Option<InitialVersions>, answer: bool) {
-        let is_whole = matches!(versions, Some(InitialVersions::Whole(_)));
+    /// Applies the versions that the first request of a type reports. `answer`: it is answered even if there is
+    /// nothing to send.
+    pub(super) fn begin(&mut self, names: RequestedNames, answer: bool) {
+        self.resumed.begin(names);
+        let is_whole = self.resumed.whole_version().is_some();
         if is_whole && self.context.resource_type.all_resources_required_in_sotw() {
             self.resumed.inherited = self.client.subscribed_names();
         }
-        self.resumed.begin(versions);
         self.pending.answer |= answer;
     }
 
@@ -261,41 +262,25 @@ impl TypeSession {
         names.iter().for_each(|name| self.resumed.distrust(name));
     }
 
-    /// A response was sent.
-    pub(super) fn note_sent(
-        &mut self,
-        now: Instant,
-        nonce: Nonce,
-        version: Version,
-        content: SentContent,
-        kept: KeptCopies,
-    ) {
-        self.record.sent = Some(version);
-        self.start_heartbeats(now, &content);
-        if let (SentContent::Whole { step, .. }, true) = (&content, self.context.is_cluster()) {
-            self.recent.note_sent(step);
-        }
-        self.in_flight.push(SentResponse {
-            nonce,
-            sent_at: now,
-            version,
-            content,
-            kept,
-        });
-    }
-
-    /// The TTLs of resources count from the response that carries them (S-49).
-    fn start_heartbeats(&mut self, now: Instant, content: &SentContent) {
-        if !self.context.form.ttl {
-            return;
-        }
-        let heartbeats = &mut self.heartbeats;
-        if let SentContent::Whole { to, .. } = content {
-            to.ttls().for_each(|ttl| heartbeats.start(now, ttl));
+    /// A response was sent. The TTLs of resources count from the response that carries them (S-49).
+    pub(super) fn note_sent(&mut self, response: SentResponse) {
+        let (now, content) = (response.sent_at, &response.content);
+        self.record.sent = Some(response.version);
+        if let SentContent::Whole { to, step, .. } = content {
+            self.start_heartbeats(now, to.ttls());
+            if self.context.is_cluster() {
+                self.recent.note_sent(step);
+            }
         }
         let items = content.items().iter();
-        let ttls = items.filter_map(|item| item.resource()?.ttl());
-        ttls.for_each(|ttl| heartbeats.start(now, ttl));
+        self.start_heartbeats(now, items.filter_map(|item| item.resource()?.ttl()));
+        self.in_flight.push(response);
+    }
+
+    fn start_heartbeats(&mut self, now: Instant, ttls: impl Iterator<Item = Duration>) {
+        if self.context.form.ttl {
+            ttls.for_each(|ttl| self.heartbeats.start(now, ttl));
+        }
     }
 }
 

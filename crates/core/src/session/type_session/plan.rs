@@ -15,9 +15,8 @@ use oxds_types::{Fingerprint, Version};
 
 use super::{
     client::ClientState,
-    in_flight::{Items, KeptCopies},
-    item::Item,
-    step::Step,
+    cursor::{SplitResponse, Step},
+    in_flight::{Item, Items, KeptCopies},
 };
 use crate::{
     snapshot::{Resource, ResourceSet},
@@ -27,6 +26,8 @@ use crate::{
 /// Content of the next response.
 #[derive(Debug)]
 pub(crate) struct ResponsePlan {
+    /// State that the response leads to.
+    pub(crate) to: Arc<ResourceSet>,
     pub(crate) base: Base,
     pub(crate) items: Items,
     pub(crate) version: Version,
@@ -38,16 +39,77 @@ pub(crate) struct ResponsePlan {
 }
 
 impl ResponsePlan {
-    /// Plan of a response that shares nothing.
-    pub(crate) fn of_items(items: Items, version: Version, is_due: bool) -> Self {
+    pub(crate) fn new(to: &Arc<ResourceSet>, base: Base, items: Items, is_due: bool) -> Self {
         Self {
-            base: Base::None,
+            to: Arc::clone(to),
+            base,
             items,
-            version,
+            version: to.version(),
             kept: KeptCopies::default(),
             assignments: Vec::new(),
             is_due,
         }
+    }
+
+    /// SotW full state for a wildcard client: the shared body, without the content that it NACKed, with the copies
+    /// that it uses instead, and with those whose removal is held.
+    pub(crate) fn of_all(client: &ClientState, to: &Arc<ResourceSet>, step: Step) -> Self {
+        let held = client.held().values();
+        let held: Vec<_> = held.map(|held| Arc::clone(&held.resource)).collect();
+        let mut items: Items = held.iter().cloned().map(Item::Copy).collect();
+        let mut without = Vec::new();
+        let mut fingerprint = to.fingerprint();
+        for (name, nacked) in client.nacked() {
+            if let Some(substitute) = nacked.substitute(to.get(name)) {
+                fingerprint.remove(name, &nacked.what.version);
+                without.push(Arc::clone(name));
+                items.extend(substitute.cloned().map(Item::Copy));
+            }
+        }
+        let base = Base::FullState { without, step };
+        Self::full_state(to, base, items, held, fingerprint)
+    }
+
+    /// SotW full state for a client that subscribes by name (S-6).
+    pub(crate) fn of_names(client: &ClientState, to: &Arc<ResourceSet>) -> Self {
+        let (mut items, mut kept) = (Items::new(), Vec::new());
+        for named in client.subscription().iter() {
+            let name = named.name();
+            let (current, held) = (to.get(name), client.held().get(name));
+            // A name that the client subscribed to since the NACK is sent as it is.
+            let was_sent = named.sent() != Sent::Nothing;
+            let nacked = client.nacked().get(name).filter(|_| was_sent);
+            let substitute = nacked.and_then(|nacked| nacked.substitute(current));
+            match (substitute, current, held) {
+                (Some(in_use), _, _) => items.extend(in_use.cloned().map(Item::Copy)),
+                (None, Some(resource), _) => items.push(Item::Resource(Arc::clone(resource))),
+                (None, None, Some(held)) => {
+                    items.push(Item::Copy(Arc::clone(&held.resource)));
+                    kept.push(Arc::clone(&held.resource));
+                }
+                (None, None, None) => items.push(Item::Absent(Arc::clone(name))),
+            }
+        }
+        Self::full_state(to, Base::None, items, kept, Fingerprint::default())
+    }
+
+    /// Its version is a hash of all names and versions (S-29): those of the items besides `fingerprint`.
+    fn full_state(
+        to: &Arc<ResourceSet>,
+        base: Base,
+        items: Items,
+        held: Vec<Arc<Resource>>,
+        mut fingerprint: Fingerprint,
+    ) -> Self {
+        for item in &items {
+            if let Item::Resource(resource) | Item::Copy(resource) = item {
+                fingerprint.add(resource.name(), &resource.version());
+            }
+        }
+        let mut plan = Self::new(to, base, items, true);
+        plan.version = fingerprint.version();
+        plan.kept.held = held;
+        plan
     }
 }
 
@@ -60,23 +122,8 @@ pub(crate) enum Base {
     FullState { without: Vec<Arc<str>>, step: Step },
     /// Delta: a step. Its removals are shared, unless some of them are held for this client.
     Step { step: Step, shares_removals: bool },
-}
-
-impl Base {
-    /// The step that a response to a wildcard takes.
-    pub(crate) fn step(&self) -> Option<&Step> {
-        match self {
-            Self::None => None,
-            Self::FullState { step, .. } | Self::Step { step, .. } => Some(step),
-        }
-    }
-
-    pub(crate) fn into_step(self) -> Option<Step> {
-        match self {
-            Self::None => None,
-            Self::FullState { step, .. } | Self::Step { step, .. } => Some(step),
-        }
-    }
+    /// Delta: the next part of a step that exceeds the message limit.
+    Part(SplitResponse),
 }
 
 /// Action for a due name.
@@ -103,79 +150,4 @@ impl<'a> Verdict<'a> {
             (Sent::Nothing, None) => Self::Missing,
         }
     }
-}
-
-/// Items of a SotW full state, and the version of the whole.
-#[derive(Debug)]
-pub(crate) struct FullState {
-    pub(crate) without: Vec<Arc<str>>,
-    pub(crate) items: Items,
-    /// Copies among the items whose removal is held.
-    pub(crate) held: Vec<Arc<Resource>>,
-    pub(crate) version: Version,
-}
-
-impl FullState {
-    /// Full state for a wildcard client: the shared body, without the content that it NACKed, with the copies that it
-    /// uses instead, and with those whose removal is held.
-    pub(crate) fn of_all(client: &ClientState, current: &ResourceSet) -> Self {
-        let held = client.held().values();
-        let held: Vec<_> = held.map(|held| Arc::clone(&held.resource)).collect();
-        let mut items: Items = held.iter().cloned().map(Item::Copy).collect();
-        let mut without = Vec::new();
-        let mut fingerprint = current.fingerprint();
-        for (name, nacked) in client.nacked() {
-            if let Some(substitute) = nacked.substitute(current.get(name)) {
-                fingerprint.remove(name, &nacked.what.version);
-                without.push(Arc::clone(name));
-                items.extend(substitute.cloned().map(Item::Copy));
-            }
-        }
-        let version = version_of(&items, fingerprint);
-        Self {
-            without,
-            items,
-            held,
-            version,
-        }
-    }
-
-    /// Full state for a client that subscribes by name (S-6).
-    pub(crate) fn of_names(client: &ClientState, current: &ResourceSet) -> Self {
-        let (mut items, mut kept) = (Items::new(), Vec::new());
-        for named in client.subscription().iter() {
-            let name = named.name();
-            let (current, held) = (current.get(name), client.held().get(name));
-            // A name that the client subscribed to since the NACK is sent as it is.
-            let was_sent = named.sent() != Sent::Nothing;
-            let nacked = client.nacked().get(name).filter(|_| was_sent);
-            let substitute = nacked.and_then(|nacked| nacked.substitute(current));
-            match (substitute, current, held) {
-                (Some(in_use), _, _) => items.extend(in_use.cloned().map(Item::Copy)),
-                (None, Some(resource), _) => items.push(Item::Resource(Arc::clone(resource))),
-                (None, None, Some(held)) => {
-                    items.push(Item::Copy(Arc::clone(&held.resource)));
-                    kept.push(Arc::clone(&held.resource));
-                }
-                (None, None, None) => items.push(Item::Absent(Arc::clone(name))),
-            }
-        }
-        let version = version_of(&items, Fingerprint::default());
-        Self {
-            without: Vec::new(),
-            items,
-            held: kept,
-            version,
-        }
-    }
-}
-
-/// Version of a full state: a hash of all names and versions (S-29), with those of `items` besides `base`.
-fn version_of(items: &Items, mut base: Fingerprint) -> Version {
-    for item in items {
-        if let Item::Resource(resource) | Item::Copy(resource) = item {
-            base.add(resource.name(), &resource.version());
-        }
-    }
-    base.version()
 }

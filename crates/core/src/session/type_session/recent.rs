@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use oxds_types::{Reference, ResourceType};
 
-use super::{item::Item, step::Step};
+use super::{cursor::Step, in_flight::Item};
 use crate::{snapshot::ResourceChange, time::Instant};
 
 /// Recent changes of clusters, and when they stop being recent.

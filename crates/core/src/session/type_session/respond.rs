@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    ops::Range,
     sync::Arc,
     time::Duration,
 };
@@ -10,17 +9,16 @@ use std::{
 use oxds_types::Version;
 
 use super::{
-    TypeSession, encode,
+    TypeSession,
+    cursor::Step,
+    encode,
     gate::{self, Peers},
-    heartbeat::HeartbeatRest,
-    in_flight::{Items, KeptCopies, SentContent},
-    item::Item,
-    plan::{Base, FullState, ResponsePlan, Verdict},
-    step::Step,
+    in_flight::{Item, Items, KeptCopies, SentContent},
+    plan::{Base, ResponsePlan, Verdict},
 };
 use crate::{
     session::response::ResponseBuilder,
-    snapshot::{Resource, ResourceSet, TypeSnapshot, heartbeat},
+    snapshot::{Resource, ResourceSet, TypeSnapshot},
     time::Instant,
 };
 
@@ -67,14 +65,13 @@ impl TypeSession {
         self.pending.urgent = false;
         if let Some(mut draft) = draft {
             self.pending.answer = false;
-            self.write_denied(&mut draft.response, peers.head);
+            let (response, limit) = (&mut draft.response, peers.head.body_limit());
+            self.denied.write(&self.context, response, limit);
             return Some(draft);
         }
-        if !is_idle {
-            return None;
-        }
-        self.poll_denied(peers.head)
-            .or_else(|| self.poll_heartbeats(now, peers.head))
+        is_idle
+            .then(|| self.poll_without_resources(now, peers.head))
+            .flatten()
     }
 
     /// S-54: a cluster changed, so its assignment is due again, changed or not.
@@ -92,8 +89,8 @@ impl TypeSession {
     }
 
     fn poll_resources(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<Draft> {
-        while self.has_unsent_parts() {
-            if let Some(draft) = self.send_part(peers.head) {
+        while let Some(part) = self.next_part() {
+            if let Some(draft) = self.send(part, peers.head) {
                 return Some(draft);
             }
         }
@@ -103,6 +100,15 @@ impl TypeSession {
             self.plan_names(now, peers)
         };
         self.send(plan?, peers.head)
+    }
+
+    /// Delta: the next part of a split response (S-50). A part is of the step that was planned, not of the current
+    /// state: later changes follow as a step of their own.
+    fn next_part(&mut self) -> Option<ResponsePlan> {
+        let cursor = self.client.cursor_mut()?;
+        let base = Base::Part(cursor.unsent.take()?);
+        let to = cursor.sent.as_ref()?;
+        Some(ResponsePlan::new(to, base, Items::new(), false))
     }
 
     fn plan_wildcard(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<ResponsePlan> {
@@ -126,7 +132,7 @@ impl TypeSession {
         // xDS protocol, "Incremental xDS": a reconnecting client reports its versions, so that only differences are
         // sent (S-42).
         if matches!(step, Step::Everything)
-            && let Some(versions) = self.resumed.take_resources()
+            && let Some(versions) = self.resumed.take_versions()
         {
             self.resume_wildcard(now, &versions, peers);
             step = Step::InSync;
@@ -182,37 +188,26 @@ impl TypeSession {
     ) -> Option<ResponsePlan> {
         let has_names = self.pending.has_names();
         let is_asked = self.pending.answer || has_names || matches!(step, Step::Everything);
-        let state = FullState::of_all(&self.client, to);
+        let has_news = !released.is_empty() || !step.is_empty();
+        let changes_a_ttl = self.context.form.ttl && step.changes_a_ttl();
+        let mut plan = ResponsePlan::of_all(&self.client, to, step);
         let cursor = self.client.cursor_mut()?;
         // Changes of NACKed resources only may add up to the state that was sent last.
-        let same = cursor.version == Some(state.version)
-            && !(self.context.form.ttl && step.changes_a_ttl());
-        if !is_asked && (released.is_empty() && step.is_empty() || same) {
+        let same = cursor.version == Some(plan.version) && !changes_a_ttl;
+        if !is_asked && (!has_news || same) {
             cursor.advance(to);
             return None;
         }
         self.pending.take_names();
-        Some(ResponsePlan {
-            base: Base::FullState {
-                without: state.without,
-                step,
-            },
-            items: state.items,
-            version: state.version,
-            kept: KeptCopies {
-                held: state.held,
-                replaced,
-            },
-            assignments: Vec::new(),
-            is_due: true,
-        })
+        plan.kept.replaced = replaced;
+        Some(plan)
     }
 
     /// Delta: changes since the cursor, holds that ended, and names that are due whatever the cursor says (S-35,
     /// S-39).
     fn plan_step(
         &mut self,
-        to: &ResourceSet,
+        to: &Arc<ResourceSet>,
         step: Step,
         released: Vec<Arc<str>>,
         replaced: Vec<Arc<Resource>>,
@@ -245,11 +240,11 @@ impl TypeSession {
         let due: Items = due.collect();
         items.extend(released.into_iter().map(Item::Removed));
         items.extend(due);
-        let mut plan = ResponsePlan::of_items(items, to.version(), self.pending.answer);
-        plan.base = Base::Step {
+        let base = Base::Step {
             step,
             shares_removals,
         };
+        let mut plan = ResponsePlan::new(to, base, items, self.pending.answer);
         plan.kept.replaced = replaced;
         plan.assignments = assignments;
         plan
@@ -257,34 +252,56 @@ impl TypeSession {
 
     /// Encodes a plan and records what it sends. Items without room become due again. `None` if the response would be
     /// empty and need not be sent.
-    fn send(&mut self, mut plan: ResponsePlan, head: &TypeSnapshot) -> Option<Draft> {
-        let (to, form) = (head.collection(), self.context.form);
-        let mut response = ResponseBuilder::new(form.protocol);
-        let unsent = encode::push_base(&mut response, head, form, &plan.base);
-        let part = match plan.base {
-            Base::Step { .. } => 0..response.resources,
-            Base::None | Base::FullState { .. } => 0..usize::MAX,
-        };
+    fn send(&mut self, plan: ResponsePlan, head: &TypeSnapshot) -> Option<Draft> {
+        let (to, mut items, context) = (plan.to, plan.items, &self.context);
+        let mut response = ResponseBuilder::new(context.form.protocol);
+        let (step, part, unsent) = encode::push_base(&mut response, head, context.form, plan.base);
         // S-50: a full state cannot be split, since a resource that is left out of it is removed.
-        let is_whole = self.context.is_full_state() || matches!(plan.base, Base::FullState { .. });
+        let is_whole = context.is_full_state() || !context.is_delta() && step.is_some();
         let limit = if is_whole {
             usize::MAX
         } else {
             head.body_limit()
         };
-        let left = encode::push_items(&self.context, &mut response, &mut plan.items, limit);
-        self.pending
-            .extend(left.iter().map(|item| Arc::clone(item.name())));
+        encode::push_items(context, &mut response, &mut items, limit, &mut self.pending);
+        let completes = unsent.is_none() && !self.pending.has_names();
         if let Some(cursor) = self.client.cursor_mut() {
             cursor.unsent = unsent;
         }
         if response.is_empty() && !plan.is_due {
-            self.client.advance(to);
+            self.client.advance(&to);
             return None;
         }
-        plan.items.retain(|item| item.is_news());
-        let assignments = self.changed_assignments(&plan, part.end, to);
-        let content = self.record_content(plan.base, plan.items, plan.version, part, to);
+        items.retain(|item| item.is_news());
+        // S-54: assignments of the clusters that change. On a new stream, after `Everything`, the client subscribes
+        // to them anyway; but to those of an earlier part it may have done so.
+        let mut assignments = plan.assignments;
+        if let Some(step) = &step
+            && (matches!(step, Step::Since(_)) || part.start > 0)
+        {
+            assignments.extend(context.assignments(step.part(&part, &to)));
+        }
+        if !context.is_full_state() {
+            let new = items.iter().filter_map(Item::resource);
+            assignments.extend(context.assignments(new));
+        }
+        if is_whole {
+            self.client.supersede_nacked(&to);
+        }
+        self.note_items(step.is_some(), &items);
+        let content = match step {
+            None => SentContent::Names(items),
+            Some(step) => {
+                self.client.note_whole_sent(&to, plan.version);
+                SentContent::Whole {
+                    to,
+                    completes,
+                    step,
+                    part,
+                    extra: items,
+                }
+            }
+        };
         Some(Draft {
             response,
             version: plan.version,
@@ -294,93 +311,18 @@ impl TypeSession {
         })
     }
 
-    /// S-54: assignments of the clusters that change with a plan, of whose base `sent` resources were sent.
-    fn changed_assignments(
-        &self,
-        plan: &ResponsePlan,
-        sent: usize,
-        to: &ResourceSet,
-    ) -> Vec<Arc<str>> {
-        let mut assignments = plan.assignments.clone();
-        // On a new stream, after `Everything`, the client subscribes to the assignments anyway.
-        if let Some(step @ Step::Since(_)) = plan.base.step() {
-            assignments.extend(self.context.assignments(step.updates(to).take(sent)));
+    /// Records that these items are sent.
+    fn note_items(&mut self, to_wildcard: bool, items: &[Item]) {
+        if !to_wildcard {
+            self.client.note_items_sent(items);
         }
-        if !self.context.is_full_state() {
-            let items = plan.items.iter().filter_map(Item::resource);
-            assignments.extend(self.context.assignments(items));
-        }
-        assignments
-    }
-
-    /// Records what a response sends, and returns it for the time when it is answered.
-    fn record_content(
-        &mut self,
-        base: Base,
-        items: Items,
-        version: Version,
-        part: Range<usize>,
-        to: &Arc<ResourceSet>,
-    ) -> SentContent {
-        if !self.context.is_delta() && !matches!(base, Base::None) || self.context.is_full_state() {
-            self.client.supersede_nacked(to);
-        }
-        let Some(step) = base.into_step() else {
-            self.client.note_items_sent(&items);
-            for gone in items.iter().filter(|item| item.resource().is_none()) {
+        for gone in items.iter().filter(|item| item.resource().is_none()) {
+            if to_wildcard {
+                self.client.release(gone.name());
+            } else {
                 self.globs.remove_member(gone.name(), &mut self.client);
             }
-            return SentContent::Names(items);
-        };
-        let absent = items.iter().filter(|item| item.resource().is_none());
-        absent.for_each(|item| drop(self.client.release(item.name())));
-        self.client.note_whole_sent(to, version);
-        SentContent::Whole {
-            to: Arc::clone(to),
-            completes: !self.has_unsent_parts() && !self.pending.has_names(),
-            step,
-            part,
-            extra: items,
         }
-    }
-
-    fn has_unsent_parts(&self) -> bool {
-        let cursor = self.client.cursor();
-        cursor.is_some_and(|cursor| cursor.unsent.is_some())
-    }
-
-    /// Delta: the next part of a split response (S-50). `None` if all its removals are outdated.
-    fn send_part(&mut self, head: &TypeSnapshot) -> Option<Draft> {
-        let cursor = self.client.cursor_mut()?;
-        let mut unsent = cursor.unsent.take()?;
-        let to = cursor.sent.clone()?;
-        let mut response = ResponseBuilder::new(self.context.form.protocol);
-        let sent = unsent.resources_sent();
-        // A part is of the step that was planned, not of the current state: later changes follow as a step of their
-        // own.
-        unsent.push_next(&mut response, head.collection());
-        let step = unsent.step().clone();
-        let is_last = unsent.is_finished();
-        cursor.unsent = Some(unsent).filter(|_| !is_last);
-        if response.is_empty() {
-            return None;
-        }
-        let part = sent..sent + response.resources;
-        // Also on a new stream: the assignment of a cluster in an earlier part may have been sent already.
-        let assignments = self.context.assignments(step.part(&part, &to));
-        Some(Draft {
-            response,
-            version: to.version(),
-            content: SentContent::Whole {
-                completes: is_last && !self.pending.has_names(),
-                to,
-                step,
-                part,
-                extra: Items::new(),
-            },
-            kept: KeptCopies::default(),
-            assignments,
-        })
     }
 }
 
@@ -431,7 +373,7 @@ impl TypeSession {
 
     /// Delta, new stream: resources whose reported version is current are not sent (S-42, S-43).
     fn resume_names(&mut self, now: Instant, peers: &Peers<'_, Self>) {
-        let Some(reported) = self.resumed.take_resources() else {
+        let Some(reported) = self.resumed.take_versions() else {
             return;
         };
         let mut current = peers.head.collection().ascending();
@@ -486,7 +428,7 @@ impl TypeSession {
             .note_waiting(now, &self.context, waits, peers.head);
         // An answer that is due waits for the updates that it is about.
         let is_due = self.pending.answer && !waits;
-        ResponsePlan::of_items(items, peers.head.collection().version(), is_due)
+        ResponsePlan::new(peers.head.collection(), Base::None, items, is_due)
     }
 
     /// Adds an item for the name at a place of the subscription, unless it is up to date or has to wait.
@@ -590,9 +532,7 @@ impl TypeSession {
         if !is_due && updates.is_empty() {
             return None;
         }
-        let state = FullState::of_names(&self.client, to);
-        let mut plan = ResponsePlan::of_items(state.items, state.version, true);
-        plan.kept.held = state.held;
+        let mut plan = ResponsePlan::of_names(&self.client, to);
         plan.assignments = self.context.assignments(updates.into_iter());
         Some(plan)
     }
@@ -608,71 +548,28 @@ impl TypeSession {
     }
 }
 
-// Responses without resources of the plan.
+// Responses without a plan.
 impl TypeSession {
-    fn write_denied(&mut self, response: &mut ResponseBuilder, head: &TypeSnapshot) {
-        self.denied
-            .write(&self.context, response, head.body_limit());
-    }
-
-    /// Reasons of denied names, if nothing else is due.
-    fn poll_denied(&mut self, head: &TypeSnapshot) -> Option<Draft> {
-        let mut response = ResponseBuilder::new(self.context.form.protocol);
-        self.write_denied(&mut response, head);
-        let version = self.record.sent.unwrap_or(head.collection().version());
-        Draft::without_news(response, version)
-    }
-
-    /// Heartbeats that are due, as many as there is room for.
-    fn poll_heartbeats(&mut self, now: Instant, head: &TypeSnapshot) -> Option<Draft> {
-        if self.has_unsent_parts() {
-            return None;
+    /// Reasons of denied names if some are due, or else heartbeats: their answers change nothing that is known about
+    /// resources.
+    fn poll_without_resources(&mut self, now: Instant, head: &TypeSnapshot) -> Option<Draft> {
+        let (context, limit) = (&self.context, head.body_limit());
+        let mut response = ResponseBuilder::new(context.form.protocol);
+        self.denied.write(context, &mut response, limit);
+        let mut version = self.record.sent;
+        if response.is_empty() {
+            version = self.accepted_whole();
+            let (client, response) = (&self.client, &mut response);
+            self.heartbeats
+                .write(now, context, client, version, response, limit);
         }
-        // xDS protocol, "TTL": a heartbeat has the name and the TTL of the resource, and no content (S-49).
-        let mut response = ResponseBuilder::new(self.context.form.protocol);
-        for (ttl, rest) in self.heartbeats.take_due() {
-            let HeartbeatRest { after, began } = rest.unwrap_or(HeartbeatRest {
-                after: Arc::default(),
-                began: now,
-            });
-            let before = response.resources;
-            match self.confirm(&mut response, ttl, &after, head.body_limit()) {
-                Some(after) => self
-                    .heartbeats
-                    .continue_with(ttl, HeartbeatRest { after, began }),
-                None if response.resources > before || !after.is_empty() => {
-                    self.heartbeats.start(began, ttl);
-                }
-                None => {}
-            }
-        }
-        let version = self.accepted_whole().unwrap_or(head.collection().version());
-        Draft::without_news(response, version)
-    }
-
-    /// Writes heartbeats of the resources that have this TTL. If there is no room for all, returns the last name that
-    /// was written.
-    fn confirm(
-        &self,
-        response: &mut ResponseBuilder,
-        ttl: Duration,
-        after: &str,
-        limit: usize,
-    ) -> Option<Arc<str>> {
-        let form = self.context.form;
-        let mut last = after;
-        for resource in self.client.with_ttl(ttl, after) {
-            let delta = self.context.is_delta().then(|| resource.version());
-            let element = match delta.or(self.accepted_whole()) {
-                Some(version) => heartbeat(form, resource.name(), version, ttl),
-                None => resource.element(form),
-            };
-            if !response.try_push_element(element, limit) {
-                return Some(last.into());
-            }
-            last = resource.name();
-        }
-        None
+        (!response.is_empty()).then(|| Draft {
+            response,
+            version: version.unwrap_or(head.collection().version()),
+            content: SentContent::Names(Items::new()),
+            kept: KeptCopies::default(),
+            assignments: Vec::new(),
+        })
     }
 
     /// SotW: a heartbeat carries the version of the response that the client accepted last. A client that accepted
@@ -704,18 +601,5 @@ impl TypeSession {
             let heartbeats = &mut self.heartbeats;
             ttls.into_iter().for_each(|ttl| heartbeats.start_due(ttl));
         }
-    }
-}
-
-impl Draft {
-    /// A response whose answer changes nothing that is known about resources; `None` if it is empty.
-    fn without_news(response: ResponseBuilder, version: Version) -> Option<Self> {
-        (!response.is_empty()).then(|| Self {
-            response,
-            version,
-            content: SentContent::Names(Items::new()),
-            kept: KeptCopies::default(),
-            assignments: Vec::new(),
-        })
     }
 }

@@ -25,19 +25,10 @@ use super::{
     hold_timer::{HoldTimer, ReconnectTimers},
 };
 use crate::{
-    session::{Config, held::WaitsFor},
+    session::{Config, request::RequestedNames, status::WaitsFor},
     subscription::SubscriptionChange,
     time::Instant,
 };
-
-/// Versions that the first request of a type reports.
-#[derive(Debug)]
-pub(crate) enum InitialVersions {
-    /// SotW: `version_info`, one version for the whole response.
-    Whole(String),
-    /// Delta: `initial_resource_versions`, by name.
-    Resources(HashMap<String, String>),
-}
 
 /// Resources of an earlier stream that are gone, and whose removal is still to be sent.
 #[derive(Debug)]
@@ -49,8 +40,10 @@ struct PendingRemovals {
 /// Facts about earlier streams, from the first request of a type. Resets with the stream.
 #[derive(Debug, Default)]
 pub(crate) struct Resumed {
-    /// Used for the first answer only.
-    versions: Option<InitialVersions>,
+    /// SotW: `version_info` of the first request, one version for the whole. Used for the first answer only.
+    whole_version: Option<String>,
+    /// Delta: `initial_resource_versions`, by name. Used for the first answer only.
+    versions: Option<HashMap<String, String>>,
     /// The first request reports no version: the client never accepted a response of this type.
     pub(crate) fresh: bool,
     /// SotW full state: names of which the client may have a copy from an earlier stream, whatever it answers on this
@@ -64,55 +57,49 @@ pub(crate) struct Resumed {
 // Initial versions.
 impl Resumed {
     /// Takes the versions that the first request reports.
-    pub(crate) fn begin(&mut self, versions: Option<InitialVersions>) {
-        self.fresh = versions.is_none();
-        self.versions = versions;
+    pub(crate) fn begin(&mut self, names: RequestedNames) {
+        match names {
+            RequestedNames::Sotw { version, .. } => {
+                self.whole_version = Some(version).filter(|version| !version.is_empty());
+            }
+            RequestedNames::Delta {
+                initial_versions, ..
+            } => self.versions = Some(initial_versions).filter(|versions| !versions.is_empty()),
+        }
+        self.fresh = self.whole_version.is_none() && self.versions.is_none();
     }
 
     pub(crate) fn forget_versions(&mut self) {
+        self.whole_version = None;
         self.versions = None;
     }
 
-    /// The version of the whole that the client reports.
     pub(crate) fn whole_version(&self) -> Option<&str> {
-        match &self.versions {
-            Some(InitialVersions::Whole(version)) => Some(version),
-            Some(InitialVersions::Resources(_)) | None => None,
-        }
+        self.whole_version.as_deref()
     }
 
     /// Names that the client reports, delta only.
     pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
-        let versions = match &self.versions {
-            Some(InitialVersions::Resources(versions)) => Some(versions.keys()),
-            Some(InitialVersions::Whole(_)) | None => None,
-        };
-        versions.into_iter().flatten()
+        self.versions.iter().flat_map(HashMap::keys)
     }
 
     /// Takes the versions by name, delta only.
-    pub(crate) fn take_resources(&mut self) -> Option<HashMap<String, String>> {
-        match self.versions.take()? {
-            InitialVersions::Resources(versions) => Some(versions),
-            InitialVersions::Whole(_) => None,
-        }
+    pub(crate) fn take_versions(&mut self) -> Option<HashMap<String, String>> {
+        self.versions.take()
     }
 
     /// The version that the client reports for this name does not count: its cluster changed (S-54).
     pub(crate) fn distrust(&mut self, name: &str) {
-        if let Some(InitialVersions::Resources(versions)) = &mut self.versions
-            && let Some(version) = versions.get_mut(name)
-        {
-            version.clear();
-        }
+        let version = self.versions.as_mut().and_then(|all| all.get_mut(name));
+        version.into_iter().for_each(String::clear);
     }
 
     /// A request changed the subscription that the reported versions were about.
     pub(crate) fn note_change(&mut self, change: &SubscriptionChange) {
         if change.wildcard.is_some() {
-            self.versions = None;
+            self.forget_versions();
         }
-        if let Some(InitialVersions::Resources(versions)) = &mut self.versions {
+        if let Some(versions) = &mut self.versions {
             let names = change.added.iter().chain(&change.repeated);
             let names = names.chain(&change.dropped);
             names.for_each(|name| drop(versions.remove(&**name)));

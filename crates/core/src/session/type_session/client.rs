@@ -10,9 +10,6 @@
 //! accepted](ClientState::versions), what it [lacks](ClientState::lacks), and which copy [uses](ClientState::user)
 //! another resource.
 
-mod cursor;
-mod nacked;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -21,16 +18,12 @@ use std::{
 
 use oxds_types::{ResourceType, Version};
 
-pub(crate) use self::{
-    cursor::Cursor,
-    nacked::{InUse, NackedState},
-};
 use super::{
     context::TypeContext,
+    cursor::{Cursor, Step},
     hold_timer::HoldTimer,
-    in_flight::{InFlight, SentContent, SentResponse},
-    item::Item,
-    step::Step,
+    in_flight::{InFlight, Item, SentContent, SentResponse},
+    nacked::{InUse, NackedState},
 };
 use crate::{
     session::request::RequestedNames,
