@@ -19,11 +19,7 @@ impl Nonce {
     /// Reads the nonce that a request echoes; `None` if this server never writes such text.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let digits = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
-        if digits {
-            text.parse().ok().map(Self)
-        } else {
-            None
-        }
+        digits.then(|| text.parse().ok().map(Self)).flatten()
     }
 
     /// Writes the wire form without an allocation.

@@ -153,16 +153,12 @@ fn with_locators(mut names: Vec<String>, locators: Vec<ResourceLocator>) -> Vec<
 
 /// Initial versions by canonical names.
 fn by_canonical_name(versions: HashMap<String, String>) -> HashMap<String, String> {
-    if !versions
-        .keys()
-        .any(|name| matches!(canonical(name), Cow::Owned(_)))
-    {
+    let is_canonical = |name: &String| matches!(canonical(name), Cow::Borrowed(_));
+    if versions.keys().all(is_canonical) {
         return versions;
     }
-    let versions = versions.into_iter();
-    versions
-        .map(|(name, version)| (canonical(&name).into_owned(), version))
-        .collect()
+    let canonical = |(name, version): (String, _)| (canonical(&name).into_owned(), version);
+    versions.into_iter().map(canonical).collect()
 }
 
 impl RequestedNames {
@@ -186,18 +182,12 @@ impl RequestedNames {
                 limit: config.max_names,
             });
         }
-        let longest = names
-            .iter()
-            .chain(removed)
-            .map(String::len)
-            .max()
-            .unwrap_or(0);
-        if longest > config.max_name_len {
-            let limit = config.max_name_len;
+        let lengths = names.iter().chain(removed).map(String::len);
+        if let Some(len) = lengths.max().filter(|len| *len > config.max_name_len) {
             return Err(StreamError::NameTooLong {
                 resource_type: resource_type.clone(),
-                len: longest,
-                limit,
+                len,
+                limit: config.max_name_len,
             });
         }
         Ok(())

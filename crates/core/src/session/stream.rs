@@ -13,7 +13,7 @@ use super::{
     ResourceErrorDetail, ResourceStatus, Scope, StreamError, TransmitResponse, TypeStatus,
     UnknownTypes,
     request::{ParsedRequest, RequestedNames},
-    type_session::{Draft, PeerType, Peers, SentResponse, TypeContext, TypeSession, held_changes},
+    type_session::{Draft, PeerType, Peers, SentResponse, TypeContext, TypeSession},
 };
 use crate::{
     snapshot::{Form, Protocol, Snapshot},
@@ -215,10 +215,7 @@ impl Session {
         resource_type: &ResourceType,
         api: ApiVersion,
     ) -> Result<usize, StreamError> {
-        let found = self
-            .types
-            .binary_search_by(|session| session.resource_type().cmp(resource_type));
-        let at = match found {
+        let at = match self.position(resource_type) {
             Ok(at) => return Ok(at),
             Err(at) => at,
         };
@@ -336,18 +333,19 @@ impl Session {
 
     /// Envoy warms a changed cluster until its assignment arrives, so the assignment is sent again (S-54).
     fn repeat_assignments(&mut self, now: Instant, assignments: Vec<Arc<str>>, is_first: bool) {
-        let mut types = self.types.iter_mut();
-        match types.find(|session| *session.resource_type() == ResourceType::ENDPOINT) {
-            Some(session) => {
-                let assignments = assignments.iter();
-                assignments.for_each(|name| session.repeat_assignment(name));
+        match self.position(&ResourceType::ENDPOINT) {
+            Ok(at) => {
+                let session = &mut self.types[at];
+                assignments
+                    .iter()
+                    .for_each(|name| session.repeat_assignment(name));
             }
             // After a reconnect the client is about to report versions of assignments. Later it has none.
-            None if is_first && self.scope == Scope::Aggregated && !assignments.is_empty() => {
+            Err(_) if is_first && self.scope == Scope::Aggregated && !assignments.is_empty() => {
                 self.repeat.extend(assignments);
                 self.repeat_until = Some(now + self.config.hold);
             }
-            None => {}
+            Err(_) => {}
         }
     }
 }
@@ -429,8 +427,7 @@ impl Session {
         resource_type: &ResourceType,
         snapshot: &'a Snapshot,
     ) -> impl Iterator<Item = HeldBack> + use<'a> {
-        let mut types = self.types.iter();
-        let at = types.position(|session| session.resource_type() == resource_type);
+        let at = self.position(resource_type).ok();
         let held = at.and_then(|at| {
             let (before, rest) = self.types.split_at_checked(at)?;
             let (session, after) = rest.split_first()?;
@@ -441,14 +438,19 @@ impl Session {
                 snapshot,
                 aggregated: self.scope == Scope::Aggregated,
             };
-            Some(held_changes(session, peers))
+            Some(session.held_back(peers))
         });
         held.into_iter().flatten()
     }
 
     fn find(&self, resource_type: &ResourceType) -> Option<&TypeSession> {
-        let mut types = self.types.iter();
-        types.find(|session| session.resource_type() == resource_type)
+        self.types.get(self.position(resource_type).ok()?)
+    }
+
+    /// Index of a type, or the index at which it belongs.
+    fn position(&self, resource_type: &ResourceType) -> Result<usize, usize> {
+        let order = |session: &TypeSession| session.resource_type().cmp(resource_type);
+        self.types.binary_search_by(order)
     }
 }
 

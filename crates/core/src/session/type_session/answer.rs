@@ -82,14 +82,22 @@ impl TypeSession {
         self.resumed.fresh |= self.reported_without(&answered.content, &blame.resources);
         self.resumed.forget_versions();
         for resource in blame.resources {
-            let what = NackedResource {
-                version: resource.version(),
-                reason: Arc::clone(&reason),
-                at: now,
-            };
             let mut replaced = answered.kept.replaced.iter();
             let replaced = replaced.find(|copy| copy.name() == resource.name());
-            self.note_nacked(resource.name(), what, blame.certain, replaced, config);
+            let nacked = NackedState {
+                what: NackedResource {
+                    version: resource.version(),
+                    reason: Arc::clone(&reason),
+                    at: now,
+                },
+                certain: blame.certain,
+                in_use: self.in_use(resource.name(), replaced),
+                superseded: false,
+            };
+            let (name, max_nacked) = (resource.name(), config.max_nacked);
+            if self.client.note_nacked(name, nacked, max_nacked) {
+                self.resumed.inherited.remove(name);
+            }
         }
         if blame.certain {
             // gRFC A46: a client applies the valid resources of a response that it NACKs. Envoy does so for CDS and
@@ -100,7 +108,8 @@ impl TypeSession {
             // unknown.
             self.client.note_uncertainty();
         }
-        self.record.note_nack(Nack {
+        self.record.nacks += 1;
+        self.record.nack = Some(Nack {
             version,
             reason: Arc::clone(&reason),
             at: now,
@@ -150,29 +159,6 @@ impl TypeSession {
             }
         }
         self.client.accept(&self.context, content, bad);
-    }
-
-    fn note_nacked(
-        &mut self,
-        name: &Arc<str>,
-        what: NackedResource,
-        certain: bool,
-        replaced: Option<&Arc<Resource>>,
-        config: &Config,
-    ) {
-        // The client may have unsubscribed while the response was in flight.
-        if !self.client.covers(name) {
-            return;
-        }
-        let nacked = NackedState {
-            what,
-            certain,
-            in_use: self.in_use(name, replaced),
-            superseded: false,
-        };
-        if self.client.note_nacked(name, nacked, config.max_nacked) {
-            self.resumed.inherited.remove(name);
-        }
     }
 
     /// Copy that the client uses instead of the content that was sent last.

@@ -60,19 +60,13 @@ impl Blame {
         }
         let items = answered.content.items().iter();
         items.filter_map(Item::resource).for_each(consider);
-        match (named.is_empty(), suspects.len()) {
-            (false, _) => Self {
-                resources: named,
-                certain: true,
-            },
-            (true, count @ ..=MAX_SUSPECTS) => Self {
-                resources: suspects,
-                certain: is_whole && count == 1,
-            },
-            (true, _) => Self {
-                resources: Vec::new(),
-                certain: false,
-            },
+        let certain = !named.is_empty() || is_whole && suspects.len() == 1;
+        if named.is_empty() && suspects.len() <= MAX_SUSPECTS {
+            named = suspects;
+        }
+        Self {
+            resources: named,
+            certain,
         }
     }
 }

@@ -215,25 +215,27 @@ impl ClientState {
 
     /// Versions of a resource that were sent last, and accepted last.
     pub(crate) fn versions(&self, name: &str) -> (Option<Version>, Option<Version>) {
-        let version = |resource: &Arc<Resource>| resource.version();
         let (sent, acked) = match &self.cursor {
             Some(cursor) => {
-                let held = self.held.get(name).map(|held| held.resource.version());
-                let of = |at: &Option<Arc<ResourceSet>>| Some(at.as_ref()?.get(name)?.version());
-                (held.or(of(&cursor.sent)), held.or(of(&cursor.acked)))
+                let held = self.held.get(name).map(|held| &held.resource);
+                let sent = || cursor.sent.as_ref()?.get(name);
+                (held.or_else(sent), held.or_else(|| self.accepted(name)))
             }
             None => {
                 let named = self.subscription.get(name);
-                let sent = named.and_then(|named| named.sent().resource());
-                let acked = named.and_then(SubscribedName::acked);
-                (sent.map(version), acked.map(version))
+                (
+                    named.and_then(|named| named.sent().resource()),
+                    self.accepted(name),
+                )
             }
         };
-        // A46: a NACKed resource is not in use; the client keeps the copy that it accepted before.
-        match self.nacked.get(name) {
-            Some(nacked) => (sent, nacked.in_use.resource().map(version)),
-            None => (sent, acked),
-        }
+        let acked = match self.nacked.get(name) {
+            // A46: a NACKed resource is not in use; the client keeps the copy that it accepted before.
+            Some(nacked) => nacked.in_use.resource(),
+            None => acked,
+        };
+        let version = |resource: &Arc<Resource>| resource.version();
+        (sent.map(version), acked.map(version))
     }
 
     /// Whether the client subscribed to this name and uses no version of it. `answered`: no response is outstanding.
@@ -267,30 +269,24 @@ impl ClientState {
 
     /// Whether the client accepted the state at `revision`; by name, changes up to `seen` were looked at.
     pub(crate) fn is_at(&self, revision: Revision, seen: Revision) -> bool {
-        match &self.cursor {
-            Some(cursor) => {
-                let acked = cursor.acked.as_ref();
-                acked.is_some_and(|acked| acked.revision() == revision)
-            }
-            None => seen == revision,
-        }
+        let Some(cursor) = &self.cursor else {
+            return seen == revision;
+        };
+        let acked = cursor.acked.as_ref();
+        acked.is_some_and(|acked| acked.revision() == revision)
     }
 
     /// Whether the content that the client accepted equals `current`, whichever way it was sent.
     pub(crate) fn has_accepted(&self, current: &ResourceSet) -> bool {
-        match &self.cursor {
-            Some(cursor) => {
-                let acked = cursor.acked.as_ref();
-                acked.is_some_and(|acked| acked.version() == current.version())
-            }
-            None => self
-                .subscription
-                .iter()
-                .all(|named| match current.get(named.name()) {
-                    Some(resource) => named.acked() == Some(resource),
-                    None => named.sent().resource().is_none(),
-                }),
+        if let Some(cursor) = &self.cursor {
+            let acked = cursor.acked.as_ref();
+            return acked.is_some_and(|acked| acked.version() == current.version());
         }
+        let mut names = self.subscription.iter();
+        names.all(|named| match current.get(named.name()) {
+            Some(resource) => named.acked() == Some(resource),
+            None => named.sent().resource().is_none(),
+        })
     }
 
     /// Whether an accepted resource that was subscribed by name refers to this one.
@@ -389,6 +385,7 @@ impl ClientState {
     pub(crate) fn note_absent(&mut self, at: usize) {
         if let Some(named) = self.subscription.at_mut(at) {
             self.held.remove(named.name());
+            self.nacked.remove(named.name());
             named.set_sent(None);
         }
     }
@@ -451,10 +448,6 @@ impl ClientState {
         }
     }
 
-    pub(crate) fn drop_nacked(&mut self, name: &str) {
-        self.nacked.remove(name);
-    }
-
     /// Records the acceptance of a response, but for the names in `bad`.
     pub(crate) fn accept(
         &mut self,
@@ -462,34 +455,28 @@ impl ClientState {
         content: SentContent,
         bad: &BTreeSet<Arc<str>>,
     ) {
+        let good = |item: &&Item| !bad.contains(item.name());
+        for item in content.items().iter().filter(good) {
+            self.nacked.remove(item.name());
+        }
         match content {
             SentContent::Whole {
                 to,
                 completes,
                 step,
-                extra,
                 ..
             } => {
                 let is_everything = completes && matches!(step, Step::Everything);
                 self.clear_nacked(context, &to, is_everything, bad);
-                let names = extra.iter().map(Item::name);
-                let good = names.filter(|name| !bad.contains(*name));
-                good.for_each(|name| drop(self.nacked.remove(name)));
                 if completes {
                     self.accept_whole(to, bad);
                 }
             }
-            SentContent::Names(items) => {
-                let good = items.iter().filter(|item| !bad.contains(item.name()));
-                for name in good.clone().map(Item::name) {
-                    self.nacked.remove(name);
-                }
-                self.subscription.visit(
-                    good,
-                    |item| item.name(),
-                    |named, item| named.set_acked(item.resource()),
-                );
-            }
+            SentContent::Names(items) => self.subscription.visit(
+                items.iter().filter(good),
+                |item| item.name(),
+                |named, item| named.set_acked(item.resource()),
+            ),
         }
     }
 
@@ -530,21 +517,21 @@ impl ClientState {
         }
     }
 
-    /// Records a NACKed resource; returns false if that are too many.
+    /// Records a NACKed resource; returns false if that are too many, or if the client unsubscribed while the response
+    /// was in flight.
     pub(crate) fn note_nacked(
         &mut self,
         name: &Arc<str>,
         nacked: NackedState,
         max_nacked: usize,
     ) -> bool {
-        if self.nacked.len() >= max_nacked && !self.nacked.contains_key(name) {
+        let is_full = self.nacked.len() >= max_nacked && !self.nacked.contains_key(name);
+        if is_full || !self.covers(name) {
             return false;
         }
-        let in_use = match self.nacked.get(name) {
-            // NACKed twice in a row: the client uses what it used then.
-            Some(before) => before.in_use.clone(),
-            None => nacked.in_use.clone(),
-        };
+        // NACKed twice in a row: the client uses what it used then.
+        let before = self.nacked.remove(name);
+        let in_use = before.map_or(nacked.in_use, |before| before.in_use);
         let nacked = NackedState { in_use, ..nacked };
         self.nacked.insert(Arc::clone(name), nacked);
         true

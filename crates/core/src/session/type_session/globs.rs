@@ -127,7 +127,11 @@ impl GlobSubscriptions {
         let due = self.globs.iter().filter(|name| pending.contains(name));
         let due: Vec<Arc<str>> = due.cloned().collect();
         for glob in due {
-            let members: Vec<Arc<str>> = members(current, &glob).cloned().collect();
+            let prefix = member_prefix(&glob).unwrap_or_default();
+            let below = current.names_from(prefix);
+            let below = below.take_while(|name| name.starts_with(prefix));
+            let is_member = |name: &&Arc<str>| collection_of(name).as_deref() == Some(&*glob);
+            let members: Vec<Arc<str>> = below.filter(is_member).cloned().collect();
             let state = client.subscription().get(&glob);
             let is_new = state.is_some_and(|named| named.sent() == Sent::Nothing);
             for member in &members {
@@ -154,13 +158,4 @@ impl GlobSubscriptions {
             client.remove_name(name);
         }
     }
-}
-
-/// Names that a glob matches, in order.
-fn members<'a>(current: &'a ResourceSet, glob: &'a str) -> impl Iterator<Item = &'a Arc<str>> {
-    let prefix = member_prefix(glob).unwrap_or_default();
-    current
-        .names_from(prefix)
-        .take_while(move |name| name.starts_with(prefix))
-        .filter(move |name| collection_of(name).as_deref() == Some(glob))
 }

@@ -206,15 +206,4 @@ impl AnswerRecord {
         self.acked_at = Some(now);
         self.nack = None;
     }
-
-    pub(crate) fn note_nack(&mut self, nack: Nack) {
-        self.nacks += 1;
-        self.nack = Some(nack);
-    }
-
-    /// The client reported on reconnect that it has this version.
-    pub(crate) fn note_in_sync(&mut self, version: Version) {
-        self.sent = Some(version);
-        self.acked = Some(version);
-    }
 }

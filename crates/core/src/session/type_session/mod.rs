@@ -27,7 +27,6 @@ mod encode;
 mod gate;
 mod globs;
 mod heartbeat;
-mod held_back;
 mod hold_timer;
 mod in_flight;
 mod nacked;
@@ -48,9 +47,10 @@ use oxds_types::ResourceType;
 use self::{
     client::ClientState,
     denied::DeniedNames,
-    gate::Gate,
+    gate::{Gate, unsubscribes_itself},
     globs::GlobSubscriptions,
     heartbeat::Heartbeats,
+    hold_timer::HoldTimer,
     in_flight::{AnswerRecord, InFlight, SentContent},
     pending::Pending,
     recent::RecentClusters,
@@ -59,13 +59,12 @@ use self::{
 pub(super) use self::{
     context::TypeContext,
     gate::{PeerType, Peers},
-    held_back::held_changes,
     in_flight::SentResponse,
     respond::Draft,
 };
 use super::{
-    Config, Event, OverdueChange, ResourceErrorDetail, ResourceStatus, TypeStatus,
-    request::RequestedNames,
+    Config, Event, HeldBack, HeldChange, NackedResource, OverdueChange, ResourceErrorDetail,
+    ResourceStatus, TypeStatus, WaitsFor, request::RequestedNames,
 };
 use crate::{
     snapshot::{Resource, TypeSnapshot},
@@ -393,10 +392,8 @@ impl TypeSession {
 
     /// State of one resource; `None` without a subscription.
     pub(super) fn resource_status(&self, name: &str) -> Option<ResourceStatus> {
-        let (sent, acked) = self
-            .client
-            .covers(name)
-            .then(|| self.client.versions(name))?;
+        let covers = self.client.covers(name);
+        let (sent, acked) = covers.then(|| self.client.versions(name))?;
         let nacked = self.client.nacked().get(name);
         Some(ResourceStatus {
             sent,
@@ -405,9 +402,7 @@ impl TypeSession {
         })
     }
 
-    pub(super) fn nacked_resources(
-        &self,
-    ) -> impl Iterator<Item = (&Arc<str>, &super::NackedResource)> {
+    pub(super) fn nacked_resources(&self) -> impl Iterator<Item = (&Arc<str>, &NackedResource)> {
         let nacked = self.client.nacked().iter();
         nacked.map(|(name, nacked)| (name, &nacked.what))
     }
@@ -421,6 +416,67 @@ impl TypeSession {
             + self.heartbeats.len()
             + self.denied.len()
             + self.in_flight.footprint()
+    }
+}
+
+// Changes that make-before-break holds back (S-53).
+impl TypeSession {
+    /// Changes that are held back. The cause of each is found when it is asked for.
+    pub(super) fn held_back<'a>(
+        &'a self,
+        peers: Peers<'a, Self>,
+    ) -> impl Iterator<Item = HeldBack> + use<'a> {
+        let of = |change, name, waits_for, timer: HoldTimer| HeldBack {
+            change,
+            name,
+            waits_for,
+            since: timer.since(),
+        };
+        let held = self.client.held().iter();
+        let held = held.filter(|(_, held)| !held.timer.is_expired());
+        let held = held.map(move |(name, held)| {
+            let by_client = || unsubscribes_itself(held, self.resource_type(), name, &peers);
+            let user = peers.user(self.resource_type(), name);
+            let user = user.or_else(|| by_client().then(|| self.waits_for(Some(name))));
+            of(
+                HeldChange::Removal,
+                Some(Arc::clone(name)),
+                user,
+                held.timer,
+            )
+        });
+        let resumed = self.resumed.removals().into_iter();
+        let resumed = resumed.flat_map(move |(names, timer)| {
+            names.iter().map(move |name| {
+                let user = resumed::user(&self.context, name, &peers);
+                of(HeldChange::Removal, Some(Arc::clone(name)), user, timer)
+            })
+        });
+        let answer = self.resumed.first_answer().map(|timer| {
+            let user = peers.unanswered_user();
+            of(HeldChange::Answer, None, user, timer)
+        });
+        let update = self.gate.blocked().map(|timer| {
+            let (name, needed) = self.first_lacking(&peers).unzip();
+            of(HeldChange::Update, name, needed, timer)
+        });
+        answer.into_iter().chain(update).chain(held).chain(resumed)
+    }
+
+    /// One of the updates that are to be sent next and wait, and the dependency that it waits for.
+    fn first_lacking(&self, peers: &Peers<'_, Self>) -> Option<(Arc<str>, WaitsFor)> {
+        let current = peers.head.collection();
+        let lacking = |update: &Arc<Resource>| {
+            let needed = peers.lacking(update)?;
+            Some((Arc::clone(update.name()), needed))
+        };
+        if let Some(cursor) = self.client.cursor() {
+            return cursor.step(peers.head).updates(current).find_map(lacking);
+        }
+        let all = self.pending.is_all().then(|| self.subscription().iter());
+        let all = all.into_iter().flatten().map(SubscribedName::name);
+        let mut due = all.chain(self.pending.names());
+        due.find_map(|name| lacking(current.get(name)?))
     }
 }
 

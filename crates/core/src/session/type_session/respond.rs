@@ -154,7 +154,7 @@ impl TypeSession {
         self.pending.answer = false;
         self.pending.take_names();
         self.client.set_whole_in_sync(to);
-        self.record.note_in_sync(version);
+        (self.record.sent, self.record.acked) = (Some(version), Some(version));
         true
     }
 
@@ -468,7 +468,6 @@ impl TypeSession {
         }
         if self.context.hides_absence() {
             // xDS protocol, "Deleting resources": SotW can express it for LDS and CDS only. Nothing is sent.
-            self.client.drop_nacked(&name);
             self.client.note_absent(at);
             return Planned::Done;
         }
@@ -484,9 +483,10 @@ impl TypeSession {
     /// has no copy, and it reads the reason.
     fn absence(&self, name: Arc<str>, verdict: &Verdict<'_>, head: &TypeSnapshot) -> Item {
         let context = &self.context;
-        let is_new = context.reads_errors && matches!(verdict, Verdict::Missing);
-        let reason = Some(head).filter(|_| is_new && !context.has_aliases());
-        let reason = reason.and_then(|head| head.fault(&context.resource_type, &name));
+        let is_new = matches!(verdict, Verdict::Missing);
+        let reads = context.reads_errors && !context.has_aliases();
+        let fault = || head.fault(&context.resource_type, &name);
+        let reason = (is_new && reads).then(fault).flatten();
         match reason {
             Some(reason) => Item::Invalid(name, reason),
             None => Item::Absent(name),
@@ -558,7 +558,9 @@ impl TypeSession {
         self.denied.write(context, &mut response, limit);
         let mut version = self.record.sent;
         if response.is_empty() {
-            version = self.accepted_whole();
+            // SotW: a heartbeat carries the version of the response that the client accepted last. A client that
+            // accepted none would not take it for a heartbeat, and is sent the resource instead.
+            version = self.record.acked.filter(|_| !context.is_delta());
             let (client, response) = (&self.client, &mut response);
             self.heartbeats
                 .write(now, context, client, version, response, limit);
@@ -570,12 +572,6 @@ impl TypeSession {
             kept: KeptCopies::default(),
             assignments: Vec::new(),
         })
-    }
-
-    /// SotW: a heartbeat carries the version of the response that the client accepted last. A client that accepted
-    /// none would not take it for a heartbeat, and is sent the resource instead.
-    fn accepted_whole(&self) -> Option<Version> {
-        self.record.acked.filter(|_| !self.context.is_delta())
     }
 
     /// SotW full state: a due heartbeat is the whole state, since a response without the other resources would remove
