@@ -99,10 +99,9 @@ impl Session {
         let denied = std::mem::take(&mut self.denied).into_iter();
         let denied = denied.filter(|(of, ..)| *of == resource_type);
         let denied = denied.map(|(_, name, detail)| (name, detail)).collect();
-        session.deny(denied, &request.names);
         let is_first = !session.subscription().is_asked();
         let wanted_all = session.wants_all();
-        let change = session.subscribe(&request.names);
+        let change = session.subscribe(&request.names, denied);
         let wants_all = session.wants_all();
         if session.requested_names() > self.config.max_names {
             return Err(StreamError::TooManyNames {

@@ -390,21 +390,6 @@ impl ClientState {
         }
     }
 
-    /// A response that leads to `to` is sent to a wildcard client.
-    pub(crate) fn note_whole_sent(&mut self, to: &Arc<ResourceSet>, version: Version) {
-        if let Some(cursor) = &mut self.cursor {
-            cursor.sent = Some(Arc::clone(to));
-            cursor.version = Some(version);
-        }
-    }
-
-    /// Moves the cursor to `to` without a response.
-    pub(crate) fn advance(&mut self, to: &Arc<ResourceSet>) {
-        if let Some(cursor) = &mut self.cursor {
-            cursor.advance(to);
-        }
-    }
-
     /// Content of this name was sent, or its absence, if it is subscribed.
     pub(crate) fn set_sent(&mut self, name: &str, sent: Option<&Arc<Resource>>) {
         if let Some(named) = self.subscription.get_mut(name) {
@@ -418,11 +403,6 @@ impl ClientState {
             named.set_sent(Some(resource));
             named.set_acked(Some(resource));
         }
-    }
-
-    /// The client reported on reconnect that it has the whole collection.
-    pub(crate) fn set_whole_in_sync(&mut self, at: &Arc<ResourceSet>) {
-        self.cursor = Some(Cursor::in_sync(at));
     }
 
     /// Starts to hold a removal.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, mem, sync::Arc};
 
 use super::context::TypeContext;
-use crate::session::{ResourceErrorDetail, response::ResponseBuilder};
+use crate::session::{ResourceErrorDetail, request::RequestedNames, response::ResponseBuilder};
 
 /// Denied names with their reasons.
 #[derive(Debug, Default)]
@@ -17,40 +17,31 @@ struct Denial {
 }
 
 impl DeniedNames {
-    fn insert(&mut self, name: Arc<str>, detail: ResourceErrorDetail) {
-        let same = |before: &Denial| before.sent && before.detail == detail;
-        let sent = self.0.get(&name).is_some_and(same);
-        self.0.insert(name, Denial { detail, sent });
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// SotW: these names of the request are denied, and no others any more.
-    pub(crate) fn replace(&mut self, denied: Vec<(Arc<str>, ResourceErrorDetail)>) {
-        let mut before = mem::take(self);
-        for (name, detail) in denied {
-            if let Some(denial) = before.0.remove(&name) {
-                self.0.insert(Arc::clone(&name), denial);
-            }
-            self.insert(name, detail);
-        }
-    }
-
-    /// Delta: these names are denied too, and those that the client unsubscribes from not any more.
-    pub(crate) fn update(
+    /// Takes the denied names of a request. SotW: no others are denied any more, and known reasons are not sent again.
+    /// Delta: names that the client unsubscribes from are not denied any more; those that it subscribes to again are
+    /// sent the reason again.
+    pub(crate) fn note(
         &mut self,
         denied: Vec<(Arc<str>, ResourceErrorDetail)>,
-        unsubscribed: &[String],
+        names: &RequestedNames,
     ) {
-        for name in unsubscribed {
-            self.0.remove(&**name);
+        let mut before = BTreeMap::new();
+        match names {
+            RequestedNames::Sotw { .. } => before = mem::take(&mut self.0),
+            RequestedNames::Delta { unsubscribe, .. } => {
+                unsubscribe
+                    .iter()
+                    .for_each(|name| drop(self.0.remove(&**name)));
+            }
         }
         for (name, detail) in denied {
-            // Subscribed again, so the reason is sent again.
-            self.0.remove(&name);
-            self.insert(name, detail);
+            let is_known = |before: &Denial| before.sent && before.detail == detail;
+            let sent = before.get(&name).is_some_and(is_known);
+            self.0.insert(name, Denial { detail, sent });
         }
     }
 

@@ -131,10 +131,14 @@ impl<'a, T: PeerType> Peers<'a, T> {
         by_name.any(|peer| peer.user(resource_type, name, self.snapshot).is_some())
     }
 
-    /// Whether a copy that the client subscribed by name, accepted and keeps refers to this resource.
-    pub(crate) fn keep_by_name(&self, resource_type: &ResourceType, name: &str) -> bool {
-        self.all()
-            .any(|peer| peer.client().accepted_by_name(resource_type, name))
+    /// Whether a held removal waits for the client to unsubscribe by itself. gRFC A74: a client that subscribes by
+    /// name accepts the new user first, then subscribes to what that needs, and unsubscribes from the rest last.
+    pub(crate) fn unsubscribes_itself(&self, of: &ResourceType, held: &HeldRemoval) -> bool {
+        let name = held.resource.name();
+        held.by_name
+            && !self
+                .all()
+                .any(|peer| peer.client().accepted_by_name(of, name))
     }
 
     /// Clusters, if some of their removals are still to be sent.
@@ -282,7 +286,7 @@ pub(crate) fn removal_waits<T: PeerType>(
     let has_user = || peers.user(resource_type, name).is_some();
     // S-53: a hold that expired is not started again, so that a removal is delayed once.
     if let Some(held) = client.held().get(name) {
-        let itself = || unsubscribes_itself(held, resource_type, name, peers);
+        let itself = || peers.unsubscribes_itself(resource_type, held);
         return !held.timer.is_expired() && (has_user() || itself());
     }
     // After a NACK the client does not have the content that was sent, but may have what was there before.
@@ -313,10 +317,9 @@ pub(crate) fn hold_removals<T: PeerType>(
     for change in step.changes() {
         match (&change.old, &change.new) {
             (Some(old), None) if removal_waits(now, old, context, client, peers) => {}
-            (_, None) => drop(client.release(&change.name)),
-            // The resource came back: the client replaces the held copy, and uses it if it NACKs the new content.
-            (_, Some(_)) => {
-                let held = client.release(&change.name);
+            // A resource that came back: the client replaces the held copy, and uses it if it NACKs the new content.
+            (_, new) => {
+                let held = client.release(&change.name).filter(|_| new.is_some());
                 replaced.extend(held.map(|held| held.resource));
             }
         }
@@ -344,15 +347,4 @@ pub(crate) fn release_removals<T: PeerType>(
         recent.note_dropped(held.iter().flat_map(|held| held.resource.references()));
     }
     released
-}
-
-/// Whether a held removal waits for the client to unsubscribe by itself. gRFC A74: a client that subscribes by name
-/// accepts the new user first, then subscribes to what that needs, and unsubscribes from the rest last.
-pub(crate) fn unsubscribes_itself<T: PeerType>(
-    held: &HeldRemoval,
-    resource_type: &ResourceType,
-    name: &str,
-    peers: &Peers<'_, T>,
-) -> bool {
-    held.by_name && !peers.keep_by_name(resource_type, name)
 }

@@ -141,7 +141,7 @@ impl GlobSubscriptions {
                 }
             }
             if !members.is_empty() {
-                pending.remove_name(&glob);
+                pending.unsubscribe(&glob);
                 client.set_sent(&glob, None);
             }
         }

@@ -115,16 +115,6 @@ impl SentContent {
             Self::Names(items) => items,
         }
     }
-
-    pub(crate) fn is_everything(&self) -> bool {
-        matches!(
-            self,
-            Self::Whole {
-                step: Step::Everything,
-                ..
-            }
-        )
-    }
 }
 
 impl SentResponse {

@@ -18,7 +18,6 @@
 //! writes), `answer` for ACKs and NACKs.
 
 mod answer;
-mod blame;
 mod client;
 mod context;
 mod cursor;
@@ -46,8 +45,9 @@ use oxds_types::ResourceType;
 
 use self::{
     client::ClientState,
+    cursor::Step,
     denied::DeniedNames,
-    gate::{Gate, unsubscribes_itself},
+    gate::Gate,
     globs::GlobSubscriptions,
     heartbeat::Heartbeats,
     hold_timer::HoldTimer,
@@ -109,20 +109,13 @@ impl TypeSession {
 
 // Requests.
 impl TypeSession {
-    /// Takes the names of a request that authorization denies.
-    pub(super) fn deny(
+    /// Applies the part of a request that concerns names. `denied`: names that authorization removed from it.
+    pub(super) fn subscribe(
         &mut self,
-        denied: Vec<(Arc<str>, ResourceErrorDetail)>,
         names: &RequestedNames,
-    ) {
-        match names {
-            RequestedNames::Sotw { .. } => self.denied.replace(denied),
-            RequestedNames::Delta { unsubscribe, .. } => self.denied.update(denied, unsubscribe),
-        }
-    }
-
-    /// Applies the part of a request that changes the subscription.
-    pub(super) fn subscribe(&mut self, names: &RequestedNames) -> SubscriptionChange {
+        denied: Vec<(Arc<str>, ResourceErrorDetail)>,
+    ) -> SubscriptionChange {
+        self.denied.note(denied, names);
         let change = self.client.subscribe(&self.context.resource_type, names);
         self.resubscribe(&change);
         if self.context.is_delta() {
@@ -240,9 +233,7 @@ impl TypeSession {
     /// Nothing was loaded when the client subscribed. It has been waiting, so it is answered even if it turns out to
     /// be up to date (S-26).
     pub(super) fn note_unloaded(&mut self) {
-        if self.resumed.whole_version().is_some() {
-            self.resumed.forget_versions();
-        }
+        self.resumed.forget_whole_version();
     }
 
     /// The cluster of this assignment changed: the client needs the assignment again, changed or not (S-54).
@@ -293,9 +284,10 @@ impl TypeSession {
                 held,
             });
         };
+        let removal = |name: &Arc<str>| OverdueChange::Removal(Arc::clone(name));
         for (name, timer) in self.client.held_timers() {
             if timer.expire(now, config.hold) {
-                report(OverdueChange::Removal(Arc::clone(name)));
+                report(removal(name));
             }
         }
         if self.gate.expire(now, config.hold) {
@@ -305,7 +297,7 @@ impl TypeSession {
         if first_answer {
             report(OverdueChange::Update);
         }
-        removals.for_each(|name| report(OverdueChange::Removal(Arc::clone(name))));
+        removals.for_each(|name| report(removal(name)));
         self.recent.expire(now);
         self.heartbeats.expire(now);
     }
@@ -435,7 +427,7 @@ impl TypeSession {
         let held = self.client.held().iter();
         let held = held.filter(|(_, held)| !held.timer.is_expired());
         let held = held.map(move |(name, held)| {
-            let by_client = || unsubscribes_itself(held, self.resource_type(), name, &peers);
+            let by_client = || peers.unsubscribes_itself(self.resource_type(), held);
             let user = peers.user(self.resource_type(), name);
             let user = user.or_else(|| by_client().then(|| self.waits_for(Some(name))));
             of(
@@ -541,9 +533,11 @@ impl PeerType for TypeSession {
     fn unsubscribes_before(&self, cluster: &Arc<Resource>, assignment: &str) -> bool {
         // A response with everything, in flight on a new stream, may remove the other cluster that needs the
         // assignment.
-        let mut in_flight = self.in_flight.iter();
-        let may_drop = self.recent.may_drop(assignment)
-            || in_flight.any(|response| response.content.is_everything());
+        let is_everything = |response: &SentResponse| match &response.content {
+            SentContent::Whole { step, .. } => matches!(step, Step::Everything),
+            SentContent::Names(_) => false,
+        };
+        let may_drop = self.recent.may_drop(assignment) || self.in_flight.iter().any(is_everything);
         may_drop && self.will_learn_of(cluster)
     }
 }

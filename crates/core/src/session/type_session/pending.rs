@@ -58,11 +58,7 @@ impl Pending {
         self.names.extend(names);
     }
 
-    pub(crate) fn remove_name(&mut self, name: &str) {
-        self.names.remove(name);
-    }
-
-    /// The client unsubscribed from this name.
+    /// The client unsubscribed from this name, or its members are due in its place.
     pub(crate) fn unsubscribe(&mut self, name: &str) {
         self.names.remove(name);
         self.assignments.remove(name);

@@ -25,14 +25,8 @@ pub(crate) struct RecentClusters {
 impl RecentClusters {
     /// A step with cluster changes is sent.
     pub(crate) fn note_sent(&mut self, step: &Step) {
-        if let Step::Since(since) = step {
-            self.note_dropped(
-                since
-                    .changes()
-                    .iter()
-                    .flat_map(ResourceChange::needs_no_more),
-            );
-        }
+        let changes = step.changes().iter();
+        self.note_dropped(changes.flat_map(ResourceChange::needs_no_more));
     }
 
     /// The removal of a cluster that needed these is sent.
@@ -51,18 +45,15 @@ impl RecentClusters {
 
     /// The client accepted a step and further items.
     pub(crate) fn note_accepted(&mut self, step: &Step, extra: &[Item], until: Instant) {
-        match step {
-            Step::InSync => {}
-            Step::Since(since) => {
-                let new = since.changes().iter().filter(|change| change.needs_more());
-                self.accepted
-                    .extend(new.map(|new| (Arc::clone(&new.name), until)));
-            }
-            Step::Everything => self.all_accepted = Some(until),
+        if matches!(step, Step::Everything) {
+            self.all_accepted = Some(until);
         }
+        let new = step.changes().iter().filter(|change| change.needs_more());
+        let new = new.map(|change| &change.name);
         let extra = extra.iter().filter_map(Item::resource);
+        let names = new.chain(extra.map(|resource| resource.name()));
         self.accepted
-            .extend(extra.map(|resource| (Arc::clone(resource.name()), until)));
+            .extend(names.map(|name| (Arc::clone(name), until)));
     }
 
     /// Whether the client accepted this cluster recently, or all clusters.

@@ -10,7 +10,7 @@ use oxds_types::Version;
 
 use super::{
     TypeSession,
-    cursor::Step,
+    cursor::{Cursor, Step},
     encode,
     gate::{self, Peers},
     in_flight::{Item, Items, KeptCopies, SentContent},
@@ -153,7 +153,9 @@ impl TypeSession {
         self.resumed.forget_versions();
         self.pending.answer = false;
         self.pending.take_names();
-        self.client.set_whole_in_sync(to);
+        if let Some(cursor) = self.client.cursor_mut() {
+            *cursor = Cursor::in_sync(to);
+        }
         (self.record.sent, self.record.acked) = (Some(version), Some(version));
         true
     }
@@ -265,11 +267,16 @@ impl TypeSession {
         };
         encode::push_items(context, &mut response, &mut items, limit, &mut self.pending);
         let completes = unsent.is_none() && !self.pending.has_names();
+        let is_skipped = response.is_empty() && !plan.is_due;
         if let Some(cursor) = self.client.cursor_mut() {
             cursor.unsent = unsent;
+            if is_skipped {
+                cursor.advance(&to);
+            } else {
+                (cursor.sent, cursor.version) = (Some(Arc::clone(&to)), Some(plan.version));
+            }
         }
-        if response.is_empty() && !plan.is_due {
-            self.client.advance(&to);
+        if is_skipped {
             return None;
         }
         items.retain(|item| item.is_news());
@@ -291,16 +298,13 @@ impl TypeSession {
         self.note_items(step.is_some(), &items);
         let content = match step {
             None => SentContent::Names(items),
-            Some(step) => {
-                self.client.note_whole_sent(&to, plan.version);
-                SentContent::Whole {
-                    to,
-                    completes,
-                    step,
-                    part,
-                    extra: items,
-                }
-            }
+            Some(step) => SentContent::Whole {
+                to,
+                completes,
+                step,
+                part,
+                extra: items,
+            },
         };
         Some(Draft {
             response,

@@ -74,6 +74,10 @@ impl Resumed {
         self.versions = None;
     }
 
+    pub(crate) fn forget_whole_version(&mut self) {
+        self.whole_version = None;
+    }
+
     pub(crate) fn whole_version(&self) -> Option<&str> {
         self.whole_version.as_deref()
     }
@@ -200,14 +204,12 @@ impl Resumed {
         now: Instant,
         config: &Config,
     ) -> (bool, impl Iterator<Item = &Arc<str>>) {
-        let mut first = self.first_answer.iter_mut();
-        let first = first.any(|timers| timers.expire(now, config));
-        let removals = self.removals.iter_mut();
-        let mut expired = removals.filter_map(move |removals| {
-            let expires = removals.timers.expire(now, config);
-            expires.then_some(&removals.names)
-        });
-        (first, expired.next().into_iter().flatten())
+        let expire = |timers: &mut ReconnectTimers| timers.expire(now, config);
+        let first = self.first_answer.as_mut().is_some_and(expire);
+        let removals = self.removals.as_mut();
+        let expired =
+            removals.and_then(|removals| expire(&mut removals.timers).then_some(&removals.names));
+        (first, expired.into_iter().flatten())
     }
 
     pub(crate) fn deadlines(&self, config: &Config) -> impl Iterator<Item = Instant> {
