@@ -1,6 +1,6 @@
 //! Requests of both protocol variants, and their common form.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, collections::HashMap, mem::take};
 
 use envoy_types::pb::{envoy::config::core::v3::Node, google::rpc::Status};
 use oxds_types::{
@@ -69,6 +69,42 @@ impl Request {
         }
     }
 
+    pub(super) fn protocol(&self) -> Protocol {
+        match self {
+            Self::Sotw(_) => Protocol::Sotw,
+            Self::Delta(_) => Protocol::Delta,
+        }
+    }
+
+    /// Nonce of the response that this answers; empty if none.
+    pub(super) fn nonce(&self) -> &str {
+        match self {
+            Self::Sotw(request) => &request.response_nonce,
+            Self::Delta(request) => &request.response_nonce,
+        }
+    }
+
+    /// Takes the part that concerns the subscription. Locators are added to the names, which become canonical.
+    pub(super) fn take_names(&mut self) -> RequestedNames {
+        match self {
+            Self::Sotw(request) => RequestedNames::Sotw {
+                names: with_locators(&mut request.resource_names, &mut request.resource_locators),
+                version: take(&mut request.version_info),
+            },
+            Self::Delta(request) => RequestedNames::Delta {
+                subscribe: with_locators(
+                    &mut request.resource_names_subscribe,
+                    &mut request.resource_locators_subscribe,
+                ),
+                unsubscribe: with_locators(
+                    &mut request.resource_names_unsubscribe,
+                    &mut request.resource_locators_unsubscribe,
+                ),
+                initial_versions: by_canonical_name(take(&mut request.initial_resource_versions)),
+            },
+        }
+    }
+
     /// Returns the reason of a NACK; `None` if the request is not a NACK.
     #[must_use]
     pub fn error_detail(&self) -> Option<&Status> {
@@ -77,18 +113,6 @@ impl Request {
             Self::Delta(request) => request.error_detail.as_ref(),
         }
     }
-}
-
-/// Common form of both requests.
-#[derive(Debug)]
-pub(super) struct ParsedRequest {
-    pub(super) node: Option<Node>,
-    pub(super) type_url: String,
-    /// Nonce of the response that this answers; empty if none.
-    pub(super) nonce: String,
-    /// Present in a NACK.
-    pub(super) error: Option<Status>,
-    pub(super) names: RequestedNames,
 }
 
 /// The part of a request that concerns the subscription.
@@ -104,45 +128,10 @@ pub(super) enum RequestedNames {
     },
 }
 
-impl ParsedRequest {
-    pub(super) fn new(request: Request, protocol: Protocol) -> Result<Self, StreamError> {
-        match (request, protocol) {
-            (Request::Sotw(request), Protocol::Sotw) => Ok(Self {
-                node: request.node,
-                type_url: request.type_url,
-                nonce: request.response_nonce,
-                error: request.error_detail,
-                names: RequestedNames::Sotw {
-                    names: with_locators(request.resource_names, request.resource_locators),
-                    version: request.version_info,
-                },
-            }),
-            (Request::Delta(request), Protocol::Delta) => Ok(Self {
-                node: request.node,
-                type_url: request.type_url,
-                nonce: request.response_nonce,
-                error: request.error_detail,
-                names: RequestedNames::Delta {
-                    subscribe: with_locators(
-                        request.resource_names_subscribe,
-                        request.resource_locators_subscribe,
-                    ),
-                    unsubscribe: with_locators(
-                        request.resource_names_unsubscribe,
-                        request.resource_locators_unsubscribe,
-                    ),
-                    initial_versions: by_canonical_name(request.initial_resource_versions),
-                },
-            }),
-            _ => Err(StreamError::WrongProtocol),
-        }
-    }
-}
-
-/// Adds locators to names: a locator without dynamic parameters is another form of a name. All names become
-/// canonical.
-fn with_locators(mut names: Vec<String>, locators: Vec<ResourceLocator>) -> Vec<String> {
-    names.extend(locators.into_iter().map(|locator| locator.name));
+/// A locator without dynamic parameters is another form of a name.
+fn with_locators(names: &mut Vec<String>, locators: &mut Vec<ResourceLocator>) -> Vec<String> {
+    let mut names = take(names);
+    names.extend(take(locators).into_iter().map(|locator| locator.name));
     for name in &mut names {
         if let Cow::Owned(canonical) = canonical(name) {
             *name = canonical;

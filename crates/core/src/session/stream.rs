@@ -12,7 +12,7 @@ use super::{
     Config, Event, HeldBack, Interest, NackedResource, Nonce, Progress, Request,
     ResourceErrorDetail, ResourceStatus, Scope, StreamError, TransmitResponse, TypeStatus,
     UnknownTypes,
-    request::{ParsedRequest, RequestedNames},
+    request::RequestedNames,
     type_session::{Draft, PeerType, Peers, SentResponse, TypeContext, TypeSession},
 };
 use crate::{
@@ -81,19 +81,26 @@ impl Session {
     /// # Errors
     ///
     /// An error ends the stream: map it to a gRPC status.
-    pub fn handle_request(&mut self, now: Instant, request: Request) -> Result<(), StreamError> {
-        let request = ParsedRequest::new(request, self.protocol)?;
+    pub fn handle_request(
+        &mut self,
+        now: Instant,
+        mut request: Request,
+    ) -> Result<(), StreamError> {
+        if request.protocol() != self.protocol {
+            return Err(StreamError::WrongProtocol);
+        }
         // discovery.proto: only the first message must identify the node (S-22); a later one cannot change it (S-60).
         if self.node.is_none() {
-            self.node = request.node.map(Box::new);
+            self.node = request.node_mut().take().map(Box::new);
         }
-        let (resource_type, api) = self.resolve(&request.type_url)?;
-        request.names.check(&resource_type, &self.config)?;
+        let (resource_type, api) = self.resolve(request.type_url())?;
+        let names = request.take_names();
+        names.check(&resource_type, &self.config)?;
         let at = self.type_for(&resource_type, api)?;
         // xDS protocol, "Resource updates": one request both answers a response and changes the subscription (S-45).
         let session = &mut self.types[at];
-        let error = request.error.as_ref();
-        let answered = session.settle(now, &request.nonce, error, &self.config);
+        let (nonce, error) = (request.nonce(), request.error_detail());
+        let answered = session.settle(now, nonce, error, &self.config);
         self.events.extend(answered);
 
         let denied = std::mem::take(&mut self.denied).into_iter();
@@ -101,7 +108,7 @@ impl Session {
         let denied = denied.map(|(_, name, detail)| (name, detail)).collect();
         let is_first = !session.subscription().is_asked();
         let wanted_all = session.wants_all();
-        let change = session.subscribe(&request.names, denied);
+        let change = session.subscribe(&names, denied);
         let wants_all = session.wants_all();
         if session.requested_names() > self.config.max_names {
             return Err(StreamError::TooManyNames {
@@ -110,7 +117,7 @@ impl Session {
             });
         }
         if is_first {
-            self.begin(at, request.names);
+            self.begin(at, names);
         }
         self.announce(&resource_type, change, wanted_all, wants_all);
         Ok(())
@@ -287,13 +294,13 @@ impl Session {
         };
         let watched = interests(gained, change.added);
         if !watched.is_empty() {
-            let watched = Event::Watched(resource_type.clone(), watched);
-            self.events.push_back(watched);
+            self.events
+                .push_back(Event::Watched(resource_type.clone(), watched));
         }
         let unwatched = interests(lost, change.dropped);
         if !unwatched.is_empty() {
-            let unwatched = Event::Unwatched(resource_type.clone(), unwatched);
-            self.events.push_back(unwatched);
+            self.events
+                .push_back(Event::Unwatched(resource_type.clone(), unwatched));
         }
     }
 

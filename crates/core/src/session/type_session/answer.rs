@@ -19,9 +19,9 @@ use envoy_types::pb::google::rpc::Status;
 
 use super::{
     TypeSession,
+    client::{InUse, NackedState},
     cursor::Step,
     in_flight::{Item, SentContent, SentResponse},
-    nacked::{InUse, NackedState},
 };
 use crate::{
     session::{Config, Event, Nack, NackedResource, Nonce},
@@ -85,32 +85,18 @@ impl TypeSession {
         message: &str,
         config: &Config,
     ) -> Event {
-        let version = answered.version;
-        let reason: Arc<str> = truncated(message).into();
+        let nack = Nack {
+            version: answered.version,
+            reason: truncated(message).into(),
+            at: now,
+        };
         let is_delta = self.context.is_delta();
-        let blame = Blame::find(&answered, self.client.nacked(), is_delta, &reason);
+        let blame = Blame::find(&answered, self.client.nacked(), is_delta, &nack.reason);
         let names = blame.resources.iter().map(|one| Arc::clone(one.name()));
         let names: BTreeSet<_> = names.collect();
         self.resumed.fresh |= self.reported_without(&answered.content, &blame.resources);
         self.resumed.forget_versions();
-        for resource in blame.resources {
-            let mut replaced = answered.kept.replaced.iter();
-            let replaced = replaced.find(|copy| copy.name() == resource.name());
-            let nacked = NackedState {
-                what: NackedResource {
-                    version: resource.version(),
-                    reason: Arc::clone(&reason),
-                    at: now,
-                },
-                certain: blame.certain,
-                in_use: self.in_use(resource.name(), replaced),
-                superseded: false,
-            };
-            let (name, max_nacked) = (resource.name(), config.max_nacked);
-            if self.client.note_nacked(name, nacked, max_nacked) {
-                self.resumed.inherited.remove(name);
-            }
-        }
+        self.note_nacked(&nack, &blame, &answered.kept.replaced, config);
         if blame.certain {
             // gRFC A46: a client applies the valid resources of a response that it NACKs. Envoy does so for CDS and
             // LDS.
@@ -120,17 +106,40 @@ impl TypeSession {
             // unknown.
             self.client.note_uncertainty();
         }
-        self.record.nacks += 1;
-        self.record.nack = Some(Nack {
-            version,
-            reason: Arc::clone(&reason),
-            at: now,
-        });
-        Event::Nacked {
+        let event = Event::Nacked {
             resource_type: self.context.resource_type.clone(),
-            version,
-            reason,
+            version: nack.version,
+            reason: Arc::clone(&nack.reason),
             resources: names.into_iter().collect(),
+        };
+        self.record.nacks += 1;
+        self.record.nack = Some(nack);
+        event
+    }
+
+    /// Records the NACKed resources. `replaced`: copies that the response replaced.
+    fn note_nacked(
+        &mut self,
+        nack: &Nack,
+        blame: &Blame,
+        replaced: &[Arc<Resource>],
+        config: &Config,
+    ) {
+        for resource in &blame.resources {
+            let name = resource.name();
+            let nacked = NackedState {
+                what: NackedResource {
+                    version: resource.version(),
+                    reason: Arc::clone(&nack.reason),
+                    at: nack.at,
+                },
+                certain: blame.certain,
+                in_use: self.in_use(name, replaced.iter().find(|copy| copy.name() == name)),
+                superseded: false,
+            };
+            if self.client.note_nacked(name, nacked, config.max_nacked) {
+                self.resumed.inherited.remove(name);
+            }
         }
     }
 

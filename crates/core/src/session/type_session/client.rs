@@ -23,10 +23,9 @@ use super::{
     cursor::{Cursor, Step},
     hold_timer::HoldTimer,
     in_flight::{InFlight, Item, SentContent, SentResponse},
-    nacked::{InUse, NackedState},
 };
 use crate::{
-    session::request::RequestedNames,
+    session::{NackedResource, request::RequestedNames},
     snapshot::{Resource, ResourceSet, Revision, TypeSnapshot},
     subscription::{self, Sent, SubscribedName, Subscription, SubscriptionChange},
 };
@@ -52,17 +51,6 @@ pub(crate) struct ClientState {
     nacked: BTreeMap<Arc<str>, NackedState>,
     /// Resources that the client still has, though they are not in the snapshot any more.
     held: BTreeMap<Arc<str>, HeldRemoval>,
-}
-
-/// State at the end of a wildcard subscription.
-#[derive(Debug)]
-pub(crate) struct LeftWildcard {
-    /// Revision up to which the names that stay are known.
-    pub(crate) seen: Option<Revision>,
-    /// The client accepted a response of the wildcard.
-    pub(crate) accepted: bool,
-    /// Names whose removal was held.
-    pub(crate) held: BTreeSet<Arc<str>>,
 }
 
 // Subscription.
@@ -115,13 +103,17 @@ impl ClientState {
     }
 
     /// Ends the wildcard: the names that stay become states of their own. `owed` names were due besides the wildcard.
-    pub(crate) fn leave_wildcard(&mut self, owed: &BTreeSet<Arc<str>>) -> Option<LeftWildcard> {
-        let left = self.cursor.take()?;
+    /// Returns the last cursor, without `sent` if not all of that was sent, and the names whose removal was held.
+    pub(crate) fn leave_wildcard(
+        &mut self,
+        owed: &BTreeSet<Arc<str>>,
+    ) -> Option<(Cursor, BTreeSet<Arc<str>>)> {
+        let mut left = self.cursor.take()?;
         let held = std::mem::take(&mut self.held);
         // Which parts of a split response arrived is not known until it is complete.
-        let sent = left.sent.filter(|_| left.unsent.is_none());
+        left.sent = left.sent.filter(|_| left.unsent.is_none());
         for named in self.subscription.iter_mut() {
-            match (held.get(named.name()), &sent) {
+            match (held.get(named.name()), &left.sent) {
                 // S-52: its removal was not sent yet, so the client still has the copy.
                 (Some(held), _) => named.set_sent(Some(&held.resource)),
                 // S-39: subscribed besides the wildcard, so it is sent although the cursor covers it.
@@ -139,11 +131,7 @@ impl ClientState {
         }
         let subscription = &self.subscription;
         self.nacked.retain(|name, _| subscription.has_name(name));
-        Some(LeftWildcard {
-            seen: sent.map(|sent| sent.revision()),
-            accepted: left.acked.is_some(),
-            held: held.into_keys().collect(),
-        })
+        Some((left, held.into_keys().collect()))
     }
 
     /// The client subscribed to this name again: neither what was sent nor its NACK counts.
@@ -309,31 +297,26 @@ impl ClientState {
         if let Some(user) = held.chain(nacked).find(refers) {
             return Some(Arc::clone(user));
         }
-        match &self.cursor {
-            Some(cursor) => {
-                let mut at = [&cursor.acked, &cursor.sent].into_iter().flatten();
-                at.find_map(|at| {
-                    if at.revision() == head.collection().revision() {
-                        return None;
-                    }
-                    let difference = head.difference(at);
-                    let mut replaced = difference.changes().iter().filter_map(|c| c.old.as_ref());
-                    replaced.find(refers).cloned()
-                })
-            }
-            None => self.subscription.iter().find_map(|named| {
-                let current = head.collection().get(named.name());
-                // A copy whose absence cannot be expressed neither changes nor goes.
-                if current.is_none() && context.hides_absence() {
-                    return None;
-                }
-                let copies = [named.acked(), named.sent().resource()];
-                let mut going = copies.into_iter().flatten();
-                going
-                    .find(|copy| Some(*copy) != current && refers(copy))
-                    .cloned()
-            }),
+        if let Some(cursor) = &self.cursor {
+            let at = [&cursor.acked, &cursor.sent].into_iter().flatten();
+            let revision = head.collection().revision();
+            let mut differing = at.filter(|at| at.revision() != revision);
+            return differing.find_map(|at| {
+                let difference = head.difference(at);
+                let mut replaced = difference.changes().iter().filter_map(|c| c.old.as_ref());
+                replaced.find(refers).cloned()
+            });
         }
+        self.subscription.iter().find_map(|named| {
+            let current = head.collection().get(named.name());
+            // A copy whose absence cannot be expressed neither changes nor goes.
+            if current.is_none() && context.hides_absence() {
+                return None;
+            }
+            let copies = [named.acked(), named.sent().resource()];
+            let mut going = copies.into_iter().flatten().filter(|c| Some(*c) != current);
+            going.find(refers).cloned()
+        })
     }
 
     /// Resources that the client has with this TTL, in order of their names, starting after a name.
@@ -523,5 +506,73 @@ impl ClientState {
             nacked.in_use = InUse::Unknown;
             nacked.superseded = false;
         }
+    }
+}
+
+/// One NACKed resource. Dropped once the client accepts other content of its name.
+#[derive(Debug)]
+pub(crate) struct NackedState {
+    pub(crate) what: NackedResource,
+    /// The NACK names this resource. Otherwise it is one of several suspects.
+    pub(crate) certain: bool,
+    pub(crate) in_use: InUse,
+    /// Other content was sent since, or the same on request, and is not answered: the client may use that by now.
+    pub(crate) superseded: bool,
+}
+
+/// Content that a client uses in place of the NACKed content. A SotW full state can neither leave a NACKed resource
+/// out, since that removes what the client may use instead, nor carry it, since content is not sent again after a NACK.
+/// So it carries what the client uses.
+#[derive(Debug, Clone)]
+pub(crate) enum InUse {
+    /// Content that it accepted before.
+    Resource(Arc<Resource>),
+    /// Nothing: it accepted a state without this name.
+    Nothing,
+    /// Perhaps something from an earlier stream.
+    Unknown,
+}
+
+impl InUse {
+    pub(crate) fn resource(&self) -> Option<&Arc<Resource>> {
+        match self {
+            Self::Resource(resource) => Some(resource),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+}
+
+impl From<Option<Arc<Resource>>> for InUse {
+    fn from(accepted: Option<Arc<Resource>>) -> Self {
+        accepted.map_or(Self::Nothing, Self::Resource)
+    }
+}
+
+impl NackedState {
+    /// Content of a full state in place of `current`, so that NACKed content is not sent twice (S-80): `Some` is what
+    /// the client uses, or nothing. `None`: `current` itself, since the client may use something that leaving it out
+    /// would remove.
+    pub(crate) fn substitute(
+        &self,
+        current: Option<&Arc<Resource>>,
+    ) -> Option<Option<&Arc<Resource>>> {
+        let known = !matches!(self.in_use, InUse::Unknown);
+        (self.is_of(current) && self.certain && known && !self.superseded)
+            .then_some(self.in_use.resource())
+    }
+
+    /// Whether `current` is the content that was NACKed.
+    pub(crate) fn is_of(&self, current: Option<&Arc<Resource>>) -> bool {
+        current.is_some_and(|current| current.version() == self.what.version)
+    }
+
+    /// The client subscribed again, so the content is sent again.
+    pub(crate) fn ask_again(&mut self) {
+        self.superseded = true;
+    }
+
+    /// A full state with `current` is sent.
+    pub(crate) fn supersede(&mut self, current: Option<&Arc<Resource>>) {
+        self.superseded |= !self.is_of(current);
     }
 }

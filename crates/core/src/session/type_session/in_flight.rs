@@ -13,7 +13,7 @@ use std::{ops::Range, sync::Arc};
 use oxds_types::Version;
 use smallvec::SmallVec;
 
-use super::cursor::Step;
+use super::{context::TypeContext, cursor::Step};
 use crate::{
     session::{Nack, Nonce},
     snapshot::{Resource, ResourceSet},
@@ -109,6 +109,19 @@ impl Item {
 }
 
 impl SentContent {
+    /// S-54: assignments of the clusters that change. On a new stream, after `Everything`, the client subscribes to
+    /// them anyway; but to those of an earlier part it may have done so.
+    pub(crate) fn changed_assignments(&self, context: &TypeContext) -> Vec<Arc<str>> {
+        let new = self.items().iter().filter_map(Item::resource);
+        let mut changed = context.assignments(new.filter(|_| !context.is_full_state()));
+        if let Self::Whole { to, step, part, .. } = self
+            && (matches!(step, Step::Since(_)) || part.start > 0)
+        {
+            changed.extend(context.assignments(step.part(part, to)));
+        }
+        changed
+    }
+
     pub(crate) fn items(&self) -> &Items {
         match self {
             Self::Whole { extra, .. } => extra,

@@ -28,10 +28,8 @@ mod globs;
 mod heartbeat;
 mod hold_timer;
 mod in_flight;
-mod nacked;
 mod pending;
 mod plan;
-mod recent;
 mod respond;
 mod resumed;
 
@@ -47,13 +45,12 @@ use self::{
     client::ClientState,
     cursor::Step,
     denied::DeniedNames,
-    gate::Gate,
+    gate::{Gate, RecentClusters},
     globs::GlobSubscriptions,
     heartbeat::Heartbeats,
     hold_timer::HoldTimer,
     in_flight::{AnswerRecord, InFlight, SentContent},
     pending::Pending,
-    recent::RecentClusters,
     resumed::Resumed,
 };
 pub(super) use self::{
@@ -161,20 +158,21 @@ impl TypeSession {
 
     fn leave_wildcard(&mut self) {
         let owed = self.pending.end_wildcard();
-        let Some(left) = self.client.leave_wildcard(&owed) else {
+        let Some((left, held)) = self.client.leave_wildcard(&owed) else {
             return;
         };
         let is_full_state = self.context.resource_type.all_resources_required_in_sotw();
-        if !left.accepted && !self.resumed.fresh && is_full_state {
+        if left.acked.is_none() && !self.resumed.fresh && is_full_state {
             self.resumed.inherited = self.client.subscribed_names();
         }
-        self.pending.seen = left.seen.unwrap_or_default();
+        let seen = left.sent.map(|sent| sent.revision());
+        self.pending.seen = seen.unwrap_or_default();
         let subscription = self.client.subscription();
-        let due = owed.into_iter().chain(left.held);
+        let due = owed.into_iter().chain(held);
         self.pending
             .extend(due.filter(|name| subscription.has_name(name)));
         self.pending
-            .set_all(left.seen.is_none() && !subscription.is_empty());
+            .set_all(seen.is_none() && !subscription.is_empty());
         self.globs.add_all_to(&mut self.pending);
     }
 

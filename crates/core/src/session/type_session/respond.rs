@@ -280,18 +280,6 @@ impl TypeSession {
             return None;
         }
         items.retain(|item| item.is_news());
-        // S-54: assignments of the clusters that change. On a new stream, after `Everything`, the client subscribes
-        // to them anyway; but to those of an earlier part it may have done so.
-        let mut assignments = plan.assignments;
-        if let Some(step) = &step
-            && (matches!(step, Step::Since(_)) || part.start > 0)
-        {
-            assignments.extend(context.assignments(step.part(&part, &to)));
-        }
-        if !context.is_full_state() {
-            let new = items.iter().filter_map(Item::resource);
-            assignments.extend(context.assignments(new));
-        }
         if is_whole {
             self.client.supersede_nacked(&to);
         }
@@ -306,6 +294,8 @@ impl TypeSession {
                 extra: items,
             },
         };
+        let mut assignments = plan.assignments;
+        assignments.extend(content.changed_assignments(&self.context));
         Some(Draft {
             response,
             version: plan.version,
@@ -597,9 +587,7 @@ impl TypeSession {
 
     /// The client has resources with these TTLs from an earlier stream.
     fn resume_heartbeats(&mut self, ttls: impl IntoIterator<Item = Duration>) {
-        if self.context.form.ttl {
-            let heartbeats = &mut self.heartbeats;
-            ttls.into_iter().for_each(|ttl| heartbeats.start_due(ttl));
-        }
+        let ttls = ttls.into_iter().filter(|_| self.context.form.ttl);
+        ttls.for_each(|ttl| self.heartbeats.start_due(ttl));
     }
 }
