@@ -85,14 +85,6 @@ pub enum ResourceErrorCode {
 }
 
 impl ResourceErrorDetail {
-    /// Detail of a resource that the store has in an invalid form.
-    pub(super) fn invalid(reason: &str) -> Self {
-        Self {
-            code: ResourceErrorCode::Internal,
-            message: reason.to_owned(),
-        }
-    }
-
     /// Creates the detail of a resource that does not exist.
     #[must_use]
     pub fn not_found(resource_type: &ResourceType, name: &str) -> Self {

@@ -234,8 +234,8 @@ impl Session {
             if self.config.unknown_types == UnknownTypes::EndStream {
                 return Err(StreamError::UnknownType(excerpt(resource_type.type_url())));
             }
-            let unknown = Event::UnknownType(resource_type.clone());
-            self.events.push_back(unknown);
+            self.events
+                .push_back(Event::UnknownType(resource_type.clone()));
         }
         let session = TypeSession::new(TypeContext {
             resource_type: resource_type.clone(),

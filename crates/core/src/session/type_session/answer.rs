@@ -69,7 +69,10 @@ impl TypeSession {
 
     fn ack(&mut self, now: Instant, answered: SentResponse, config: &Config) -> Event {
         self.resumed.forget_versions();
-        self.record.note_ack(now, answered.version);
+        let record = &mut self.record;
+        record.acks += 1;
+        (record.acked, record.acked_at) = (Some(answered.version), Some(now));
+        record.nack = None;
         self.accept(now, answered.content, &BTreeSet::new(), config);
         Event::Acked {
             resource_type: self.context.resource_type.clone(),

@@ -11,7 +11,7 @@ use super::{
     plan::Base,
 };
 use crate::{
-    session::{ResourceErrorDetail, response::ResponseBuilder},
+    session::{ResourceErrorCode, ResourceErrorDetail, response::ResponseBuilder},
     snapshot::{Form, TypeSnapshot, nothing_by_alias},
 };
 
@@ -98,7 +98,8 @@ fn push_item(
             response.try_push_element(resource.element(context.form), limit)
         }
         Item::Invalid(name, reason) => {
-            let detail = ResourceErrorDetail::invalid(reason);
+            let (code, message) = (ResourceErrorCode::Internal, reason.to_string());
+            let detail = ResourceErrorDetail { code, message };
             response.try_push_error(name, &detail, limit)
         }
         // Envoy waits for an answer that has the requested name as an alias (VHDS).

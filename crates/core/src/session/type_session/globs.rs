@@ -52,7 +52,13 @@ impl GlobSubscriptions {
         let before = self.globs.len();
         self.globs.extend(added.cloned());
         if self.globs.len() > before {
-            self.add_in_flight(client, pending, in_flight);
+            // The client subscribes to a glob again while members that it was sent before are still in flight.
+            for member in in_flight.iter().flat_map(SentResponse::resources) {
+                if self.matches(member.name()) {
+                    self.add_member(member.name(), client, pending);
+                    client.set_sent(member.name(), Some(member));
+                }
+            }
         }
         for name in change.repeated.iter().chain(&change.dropped) {
             self.members.remove(name);
@@ -71,21 +77,6 @@ impl GlobSubscriptions {
             self.remove_member(&member, client);
             pending.unsubscribe(&member);
             client.drop_exceptions(&member);
-        }
-    }
-
-    /// The client subscribes to a glob again while members that it was sent before are still in flight.
-    fn add_in_flight(
-        &mut self,
-        client: &mut ClientState,
-        pending: &mut Pending,
-        in_flight: &InFlight,
-    ) {
-        for member in in_flight.iter().flat_map(SentResponse::resources) {
-            if self.matches(member.name()) {
-                self.add_member(member.name(), client, pending);
-                client.set_sent(member.name(), Some(member));
-            }
         }
     }
 

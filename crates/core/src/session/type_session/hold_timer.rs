@@ -72,9 +72,9 @@ impl ReconnectTimers {
 
     pub(crate) fn deadlines(self, config: &Config) -> impl Iterator<Item = Instant> {
         let to_subscribe = self.to_subscribe.deadline(config.follow_up);
-        to_subscribe
+        [to_subscribe, self.to_answer.deadline(config.hold)]
             .into_iter()
-            .chain(self.to_answer.deadline(config.hold))
+            .flatten()
     }
 
     /// The timer that status pages show, unless it expired.

@@ -201,12 +201,3 @@ pub(crate) struct AnswerRecord {
     pub(crate) acks: u64,
     pub(crate) nacks: u64,
 }
-
-impl AnswerRecord {
-    pub(crate) fn note_ack(&mut self, now: Instant, version: Version) {
-        self.acks += 1;
-        self.acked = Some(version);
-        self.acked_at = Some(now);
-        self.nack = None;
-    }
-}

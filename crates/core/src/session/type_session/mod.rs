@@ -344,12 +344,11 @@ impl TypeSession {
 
     /// Whether the client has accepted everything that is served.
     pub(super) fn has_accepted_all(&self, head: &TypeSnapshot) -> bool {
-        let held = self.client.held().values();
-        let mut running = held.filter(|held| !held.timer.is_expired());
+        let mut held = self.client.held().values();
         // A state that differs only in content that this client is not sent counts as accepted.
         let is_idle = self.in_flight.is_empty()
             && self.client.nacked().is_empty()
-            && running.next().is_none()
+            && held.all(|held| held.timer.is_expired())
             && !self.resumed.has_removals();
         self.is_settled(head) || is_idle && self.client.has_accepted(head.collection())
     }
