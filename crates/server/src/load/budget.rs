@@ -38,11 +38,9 @@ impl Default for Budget {
     }
 }
 
-/// Returns the bytes of an entry that keeps one count for each of `seconds`.
-pub(super) fn cost<K: NameBytes, V>(key: &K, seconds: u64) -> usize {
-    let counts = usize::try_from(seconds).unwrap_or(usize::MAX);
-    let counts = counts.saturating_mul(size_of::<(u64, u64)>());
-    (key.name_bytes() + size_of::<(K, V)>()).saturating_add(counts)
+/// Returns the bytes of an entry whose value may allocate as many as `owned`.
+pub(super) fn cost<K: NameBytes, V>(key: &K, owned: usize) -> usize {
+    (key.name_bytes() + size_of::<(K, V)>()).saturating_add(owned)
 }
 
 impl NameBytes for String {

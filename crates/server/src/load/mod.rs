@@ -10,6 +10,7 @@
 //! client with `send_all_clusters` support gets that flag, any other client the names of the clusters served to it.
 
 mod budget;
+mod rate;
 mod service;
 mod totals;
 mod v2;
@@ -47,7 +48,7 @@ struct LoadState {
 }
 
 impl LoadReports {
-    /// Asks clients to report at this interval, but at most ten times per second.
+    /// Asks clients to report at this interval, but at most ten times per second: so for zero, too.
     #[must_use]
     pub fn every(interval: Duration) -> Self {
         Self(Arc::new(LoadState {
@@ -62,7 +63,8 @@ impl LoadReports {
         self.0.interval.send_replace(interval.max(MIN_INTERVAL));
     }
 
-    /// Returns the loads of all clients, by node and cluster. A row without a report for one minute is absent.
+    /// Returns the loads of all clients, by node and cluster. A row is absent when there was no report for three of the
+    /// client's intervals, but at least for one minute.
     #[must_use]
     pub fn loads(&self) -> Vec<ClusterLoad> {
         self.0.totals.loads(self.now())

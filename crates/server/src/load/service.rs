@@ -23,6 +23,9 @@ use crate::cache::{Cache, Watcher};
 use crate::discovery::{CallError, Context};
 use crate::server::Peer;
 
+/// The longest duration in protobuf, in seconds (`google/protobuf/duration.proto`).
+const MAX_SECONDS: i64 = 315_576_000_000;
+
 /// The client feature for `send_all_clusters` support.
 const SEND_ALL: &str = "envoy.lrs.supports_send_all_clusters";
 
@@ -154,9 +157,9 @@ impl LoadStream {
             return Err(CallError::ReportedNameTooLong(limit).status(&self.context.server.metrics));
         }
         let totals = &self.reports.0.totals;
-        let now = self.reports.now();
+        let (now, asked) = (self.reports.now(), *self.interval.borrow());
         for report in &request.cluster_stats {
-            if !totals.record(now, node, report) {
+            if !totals.record(now, node, report, asked) {
                 warn!(
                     node,
                     cluster = report.cluster_name,
@@ -246,13 +249,15 @@ async fn changed(
 
 impl From<ReportRequest> for LoadStatsResponse {
     fn from(request: ReportRequest) -> Self {
+        let longest = Duration::from_secs(MAX_SECONDS.unsigned_abs());
+        let interval = request.interval.min(longest);
         Self {
             send_all_clusters: request.clusters.is_none(),
             clusters: request.clusters.unwrap_or_default(),
             load_reporting_interval: Some(ProtoDuration {
-                seconds: i64::try_from(request.interval.as_secs()).unwrap_or(i64::MAX),
+                seconds: i64::try_from(interval.as_secs()).unwrap_or(MAX_SECONDS),
                 // Below 1,000,000,000, so the cast does not truncate.
-                nanos: request.interval.subsec_nanos() as i32,
+                nanos: interval.subsec_nanos() as i32,
             }),
             report_endpoint_granularity: false,
         }

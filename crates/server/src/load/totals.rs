@@ -1,20 +1,26 @@
 //! Totals of load reports by (node, cluster, service name, locality), and request rates.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3::Locality;
 use envoy_types::pb::envoy::config::endpoint::v3::{ClusterStats, UpstreamLocalityStats};
 use oxds_core::time::Instant;
+use oxds_types::discovery::Duration as ProtoDuration;
 use serde::Serialize;
 
 use super::budget::{Budget, NameBytes, cost};
+use super::rate::{Coverage, HISTORY_BYTES, History, Period, WINDOW};
 
-/// The time after which a row without a report is deleted: twelve reports at the default interval.
-const MAX_AGE: Duration = Duration::from_secs(60);
-/// The longest window of a rate, in seconds. The counts of single seconds are kept for as long.
-const WINDOW: u64 = 60;
+/// The least time after which a row without a report is deleted: twelve reports at the default interval.
+const MIN_AGE: Duration = Duration::from_secs(60);
+/// The intervals without a report after which a row is deleted.
+const MISSED: u32 = 3;
+/// The longest interval that a client may report, unless it was asked for a longer one: the row stays for three of them.
+const MAX_INTERVAL: Duration = Duration::from_secs(3600);
+/// The window of the short rate.
+const SHORT_WINDOW: Duration = Duration::from_secs(10);
 /// The largest number of localities, drop categories and metrics in a row, each. Real clients have far fewer.
 const MAX_NAMES: usize = 256;
 
@@ -47,9 +53,11 @@ pub struct LocalityLoad {
     pub requests: Counts,
     /// The requests that were in progress at the latest report.
     pub in_progress: u64,
-    /// Requests issued per second, over the last ten seconds.
+    /// Requests issued per second, over the ten seconds before the latest report. Zero when reports stay out.
+    ///
+    /// A report counts for the time that it covers (`load_report_interval`), whatever time it came at.
     pub rate_10s: f64,
-    /// Requests issued per second, over the last minute.
+    /// Requests issued per second, over the minute before the latest report.
     pub rate_60s: f64,
     /// Metrics of backends by name, including the utilizations of gRFC A85.
     pub metrics: BTreeMap<String, Metric>,
@@ -93,8 +101,8 @@ struct RowKey {
 
 #[derive(Debug, Default)]
 struct Row {
-    /// The time of the latest report.
-    reported: Instant,
+    /// The times of the reports. `None` before the first.
+    coverage: Option<Coverage>,
     /// The part of the budget that the row's entries take.
     bytes: usize,
     dropped: u64,
@@ -107,13 +115,19 @@ struct LocalityTotals {
     requests: Counts,
     in_progress: u64,
     metrics: BTreeMap<String, Metric>,
-    /// Issued requests by the second of their report. Oldest first, none older than `WINDOW`.
-    issued: VecDeque<(u64, u64)>,
+    issued: History,
 }
 
 impl LoadTotals {
-    /// Adds a report. Returns `false` if the budget has no room for it.
-    pub(super) fn record(&self, now: Instant, node: &str, report: &ClusterStats) -> bool {
+    /// Adds a report of a client that was asked to report at the interval `asked`. Returns `false` if the budget has no room
+    /// for it.
+    pub(super) fn record(
+        &self,
+        now: Instant,
+        node: &str,
+        report: &ClusterStats,
+        asked: Duration,
+    ) -> bool {
         let key = RowKey {
             node: node.to_owned(),
             cluster: report.cluster_name.clone(),
@@ -124,7 +138,7 @@ impl LoadTotals {
             return false;
         }
         let Rows { rows, budget, .. } = &mut *all;
-        rows.entry(key).or_default().add(now, report, budget);
+        rows.entry(key).or_default().add(now, report, asked, budget);
         true
     }
 
@@ -160,7 +174,10 @@ impl Rows {
     fn expire(&mut self, now: Instant) {
         let Self { rows, budget, .. } = self;
         rows.retain(|key, row| {
-            let stays = now.saturating_since(row.reported) < MAX_AGE;
+            let stays = row.coverage.is_some_and(|coverage| {
+                let age = coverage.interval().saturating_mul(MISSED).max(MIN_AGE);
+                now.saturating_since(coverage.ended()) < age
+            });
             if !stays {
                 budget.give_back(cost::<RowKey, Row>(key, 0) + row.bytes);
             }
@@ -170,12 +187,12 @@ impl Rows {
 }
 
 impl Row {
-    fn add(&mut self, now: Instant, report: &ClusterStats, budget: &mut Budget) {
+    fn add(&mut self, now: Instant, report: &ClusterStats, asked: Duration, budget: &mut Budget) {
         let free = budget.free();
-        self.reported = now;
+        let period = self.begin(now, report.load_report_interval.as_ref(), asked);
         self.dropped = self.dropped.saturating_add(report.total_dropped_requests);
         for drop in &report.dropped_requests {
-            if let Some(sum) = entry(&mut self.drops, &drop.category, budget) {
+            if let Some(sum) = entry(&mut self.drops, &drop.category, 0, budget) {
                 *sum = sum.saturating_add(drop.dropped_count);
             }
         }
@@ -186,20 +203,45 @@ impl Row {
                 zone,
                 sub_zone,
             } = locality;
-            if let Some(totals) = entry(&mut self.localities, &[region, zone, sub_zone], budget) {
-                totals.add(now, stats, budget);
+            let locality = [region, zone, sub_zone];
+            if let Some(totals) = entry(&mut self.localities, &locality, HISTORY_BYTES, budget) {
+                totals.add(period, stats, budget);
             }
         }
         self.bytes += free - budget.free();
     }
 
+    /// Notes the time of a report, and returns the period that it covers.
+    fn begin(&mut self, now: Instant, interval: Option<&ProtoDuration>, asked: Duration) -> Period {
+        // `load_report.proto`: the time since the last report, which the client measured. Without it, or with zero, the time
+        // between the reports counts.
+        let reported = interval.and_then(positive);
+        let reported = reported.map(|reported| reported.min(MAX_INTERVAL.max(asked)));
+        let interval = reported.unwrap_or(asked);
+        let since = self
+            .coverage
+            .map(|coverage| now.saturating_since(coverage.ended()));
+        let since = since.filter(|since| !since.is_zero());
+        let length = reported.or(since).unwrap_or(asked);
+        let period = Period::new(now, length);
+        match &mut self.coverage {
+            Some(coverage) => coverage.add(now, interval),
+            None => self.coverage = Some(Coverage::first(&period, now, interval)),
+        }
+        period
+    }
+
     fn load(&self, key: &RowKey, now: Instant) -> ClusterLoad {
+        let rate = |totals: &LocalityTotals, window| {
+            let coverage = self.coverage.as_ref();
+            coverage.map_or(0.0, |coverage| totals.issued.rate(now, window, coverage))
+        };
         let locality = |(locality, totals): (&[String; 3], &LocalityTotals)| LocalityLoad {
             locality: locality.clone(),
             requests: totals.requests,
             in_progress: totals.in_progress,
-            rate_10s: totals.rate(now, 10),
-            rate_60s: totals.rate(now, WINDOW),
+            rate_10s: rate(totals, SHORT_WINDOW),
+            rate_60s: rate(totals, WINDOW),
             metrics: totals.metrics.clone(),
         };
         ClusterLoad {
@@ -216,7 +258,7 @@ impl Row {
 impl LocalityTotals {
     /// Adds a report. `load_report.proto`: counts are since the last report, except for requests in progress, which are
     /// those at present.
-    fn add(&mut self, now: Instant, stats: &UpstreamLocalityStats, budget: &mut Budget) {
+    fn add(&mut self, period: Period, stats: &UpstreamLocalityStats, budget: &mut Budget) {
         let sum = &mut self.requests;
         sum.issued = sum.issued.saturating_add(stats.total_issued_requests);
         sum.succeeded = sum
@@ -239,14 +281,7 @@ impl LocalityTotals {
                 self.add_metric(name, finished, metric.total_metric_value, budget);
             }
         }
-        let second = now.since_epoch().as_secs();
-        self.issued.retain(|(at, _)| at + WINDOW > second);
-        match self.issued.back_mut() {
-            Some((at, issued)) if *at == second => {
-                *issued = issued.saturating_add(stats.total_issued_requests);
-            }
-            _ => self.issued.push_back((second, stats.total_issued_requests)),
-        }
+        self.issued.add(period, stats.total_issued_requests);
     }
 
     fn add_metric(&mut self, name: &str, finished: u64, total: f64, budget: &mut Budget) {
@@ -254,32 +289,34 @@ impl LocalityTotals {
         if !total.is_finite() {
             return;
         }
-        if let Some(metric) = entry(&mut self.metrics, &name.to_owned(), budget) {
+        if let Some(metric) = entry(&mut self.metrics, &name.to_owned(), 0, budget) {
             metric.requests = metric.requests.saturating_add(finished);
             metric.total = (metric.total + total).clamp(f64::MIN, f64::MAX);
         }
     }
-
-    /// Returns the issued requests per second, over the last `seconds`.
-    fn rate(&self, now: Instant, seconds: u64) -> f64 {
-        let second = now.since_epoch().as_secs();
-        let recent = self.issued.iter().filter(|(at, _)| at + seconds > second);
-        let issued: u64 = recent.fold(0, |sum, (_, issued)| sum.saturating_add(*issued));
-        issued as f64 / seconds as f64
-    }
 }
 
-/// Returns the entry of a key. Creates it if the map and the budget have room, else returns `None`.
+/// Returns the entry of a key. Creates it if the map and the budget have room, else returns `None`. `owned`: the bytes that its
+/// value may allocate.
 fn entry<'a, K: NameBytes + Ord + Clone, V: Default>(
     map: &'a mut BTreeMap<K, V>,
     key: &K,
+    owned: usize,
     budget: &mut Budget,
 ) -> Option<&'a mut V> {
     let is_full = map.len() >= MAX_NAMES;
-    if !map.contains_key(key) && (is_full || !budget.take(cost::<K, V>(key, WINDOW))) {
+    if !map.contains_key(key) && (is_full || !budget.take(cost::<K, V>(key, owned))) {
         return None;
     }
     Some(map.entry(key.clone()).or_default())
+}
+
+/// Reads a duration that is longer than zero.
+fn positive(duration: &ProtoDuration) -> Option<Duration> {
+    let seconds = u64::try_from(duration.seconds).ok()?;
+    let nanos = u32::try_from(duration.nanos).ok()?;
+    let duration = Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos.into()));
+    Some(duration).filter(|duration| !duration.is_zero())
 }
 
 impl NameBytes for RowKey {
@@ -299,6 +336,22 @@ mod tests {
 
     fn at(seconds: u64) -> Instant {
         Instant::from_epoch(Duration::from_secs(seconds))
+    }
+
+    /// The interval that clients are asked for.
+    const ASKED: Duration = Duration::from_secs(5);
+
+    fn covering(seconds: i64, issued: u64) -> ClusterStats {
+        ClusterStats {
+            load_report_interval: Some(ProtoDuration { seconds, nanos: 0 }),
+            ..report("x", issued)
+        }
+    }
+
+    /// Returns the rates over 10 and 60 seconds at a time.
+    fn rates(totals: &LoadTotals, second: u64) -> (f64, f64) {
+        let load = totals.loads(at(second)).remove(0).localities.remove(0);
+        (load.rate_10s, load.rate_60s)
     }
 
     fn report(zone: &str, issued: u64) -> ClusterStats {
@@ -344,7 +397,7 @@ mod tests {
             (6, "a", "y", 5),
             (6, "b", "x", 1),
         ] {
-            assert!(totals.record(at(second), node, &report(zone, issued)));
+            assert!(totals.record(at(second), node, &report(zone, issued), ASKED));
         }
         let loads = totals.loads(at(7));
         assert_eq!(loads.len(), 2);
@@ -372,21 +425,106 @@ mod tests {
     fn s66_rates_cover_10_and_60_seconds() {
         let totals = LoadTotals::default();
         for second in (5..=120).step_by(5) {
-            totals.record(at(second), "a", &report("x", 100));
+            totals.record(at(second), "a", &report("x", 100), ASKED);
         }
-        let rates = |second| {
-            let load = totals.loads(at(second)).remove(0).localities.remove(0);
-            (load.rate_10s, load.rate_60s)
-        };
-        assert_eq!(rates(121), (20.0, 20.0));
-        assert_eq!(rates(131).0, 0.0);
+        assert_eq!(rates(&totals, 121), (20.0, 20.0));
+        assert_eq!(rates(&totals, 131).0, 0.0);
+    }
+
+    /// Given a client that reports each minute, then its rates are those of the minute that a report covers, at any time
+    /// between two reports. Given one that reports ten times per second, then they are those of its reports.
+    #[test]
+    fn b5_rates_follow_the_reported_interval() {
+        let totals = LoadTotals::default();
+        let minute = 60;
+        totals.record(at(100), "a", &covering(minute, 6_000), ASKED);
+        for second in [100, 109, 130, 159] {
+            assert_eq!(rates(&totals, second), (100.0, 100.0), "at {second}");
+        }
+        totals.record(at(160), "a", &covering(minute, 600), ASKED);
+        assert_eq!(rates(&totals, 200), (10.0, 10.0));
+        // Two intervals without a report: the client is gone, or silent.
+        assert_eq!(rates(&totals, 280), (0.0, 0.0));
+
+        let often = LoadTotals::default();
+        for tenth in 1..=1_200 {
+            let now = Instant::from_epoch(Duration::from_millis(tenth * 100));
+            let mut report = report("x", 5);
+            let nanos = 100_000_000;
+            report.load_report_interval = Some(ProtoDuration { seconds: 0, nanos });
+            often.record(now, "a", &report, ASKED);
+        }
+        let (short, long) = rates(&often, 120);
+        assert!(
+            (short - 50.0).abs() < 0.1 && (long - 50.0).abs() < 0.1,
+            "{short} {long}"
+        );
+    }
+
+    /// Given a client of which only the latest ten seconds are known, then the rate over a minute covers those. A locality
+    /// without requests is left out of reports, and its rate falls.
+    #[test]
+    fn b5_rates_cover_the_reported_time_only() {
+        let totals = LoadTotals::default();
+        totals.record(at(100), "a", &covering(5, 50), ASKED);
+        totals.record(at(105), "a", &covering(5, 100), ASKED);
+        assert_eq!(rates(&totals, 105), (15.0, 15.0));
+        let mut idle = covering(5, 1);
+        idle.upstream_locality_stats.clear();
+        totals.record(at(110), "a", &idle, ASKED);
+        assert_eq!(rates(&totals, 110), (10.0, 10.0));
+        totals.record(at(115), "a", &idle, ASKED);
+        assert_eq!(rates(&totals, 115), (0.0, 7.5));
+    }
+
+    /// Given an interval of zero, or an impossible one, then the time between two reports counts, and for the first report
+    /// the interval that was asked for. Reports at the same time are no division by zero.
+    #[test]
+    fn b5_interval_of_zero_is_replaced_by_the_measured_one() {
+        for seconds in [0, -1, i64::MIN] {
+            let totals = LoadTotals::default();
+            totals.record(at(5), "a", &covering(seconds, 100), ASKED);
+            assert_eq!(rates(&totals, 5), (20.0, 20.0), "{seconds}");
+            totals.record(at(15), "a", &covering(seconds, 100), ASKED);
+            assert_eq!(rates(&totals, 15).0, 10.0, "{seconds}");
+            totals.record(at(15), "a", &covering(seconds, 100), Duration::ZERO);
+            let (short, long) = rates(&totals, 15);
+            assert!(short.is_finite() && long.is_finite(), "{seconds}");
+        }
+    }
+
+    /// Given a client that reports every five minutes, then its row stays for three of its intervals. An interval of ages
+    /// keeps no row for ages, unless it was asked for.
+    #[test]
+    fn b5_ageing_follows_the_reported_interval() {
+        let totals = LoadTotals::default();
+        totals.record(at(1_000), "a", &covering(300, 1), ASKED);
+        assert_eq!(totals.loads(at(1_899)).len(), 1);
+        assert_eq!(totals.loads(at(1_900)).len(), 0);
+        totals.record(at(2_000), "a", &covering(i64::MAX, 1), ASKED);
+        assert_eq!(totals.loads(at(2_000 + 3 * 3_600)).len(), 0);
+        let day = Duration::from_secs(86_400);
+        totals.record(at(100_000), "a", &covering(86_400, 1), day);
+        assert_eq!(totals.loads(at(100_000 + 2 * 86_400)).len(), 1);
+    }
+
+    /// Given many processes that report as one node, then the history is bounded, and its sum is right.
+    #[test]
+    fn b5_history_of_a_locality_is_bounded() {
+        let totals = LoadTotals::default();
+        for report in 0..1_000 {
+            let now = Instant::from_epoch(Duration::from_millis(100_000 + report));
+            totals.record(now, "a", &covering(5, 10), ASKED);
+        }
+        let (short, _) = rates(&totals, 101);
+        assert!((1_600.0..2_100.0).contains(&short), "{short}");
     }
 
     #[test]
     fn s67_rows_of_a_vanished_client_expire() {
         let totals = LoadTotals::default();
-        totals.record(at(1), "gone", &report("x", 1));
-        totals.record(at(30), "here", &report("x", 1));
+        totals.record(at(1), "gone", &report("x", 1), ASKED);
+        totals.record(at(30), "here", &report("x", 1), ASKED);
         assert_eq!(totals.loads(at(60)).len(), 2);
         assert_eq!(totals.loads(at(61)).len(), 1);
     }
@@ -396,7 +534,7 @@ mod tests {
     fn s60_invented_names_are_bounded() {
         let totals = LoadTotals::default();
         for zone in 0..2 * MAX_NAMES {
-            totals.record(at(1), "a", &report(&zone.to_string(), 1));
+            totals.record(at(1), "a", &report(&zone.to_string(), 1), ASKED);
         }
         assert_eq!(totals.loads(at(1))[0].localities.len(), MAX_NAMES);
     }
@@ -412,7 +550,7 @@ mod tests {
             clusters += 1;
             let mut report = report("", 1);
             report.cluster_name = name(clusters);
-            totals.record(at(second), "a", &report)
+            totals.record(at(second), "a", &report, ASKED)
         };
         let fitting = (0..200).take_while(|_| record(1)).count();
         assert!((100..=128).contains(&fitting), "{fitting}");

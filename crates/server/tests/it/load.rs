@@ -55,8 +55,14 @@ async fn s66_reported_loads_are_in_the_status() {
     assert!(response.send_all_clusters && response.clusters.is_empty());
     assert_eq!(response.load_reporting_interval.unwrap().seconds, 5);
 
-    stream.send(&report(30));
-    stream.send(&report(20));
+    for issued in [30, 20] {
+        let mut report = report(issued);
+        report.cluster_stats[0].load_report_interval = Some(oxds_types::discovery::Duration {
+            seconds: 60,
+            nanos: 0,
+        });
+        stream.send(&report);
+    }
     let load = until("the load", async || {
         let load = json(server.http).await["loads"][0].clone();
         (load["localities"][0]["requests"]["issued"] == 50).then_some(load)
@@ -67,7 +73,27 @@ async fn s66_reported_loads_are_in_the_status() {
         (&"test-1".into(), &"a".into())
     );
     assert_eq!(load["localities"][0]["locality"][0], "eu");
-    assert_eq!(load["localities"][0]["rate_10s"], 5.0);
+    // Both cover the last minute, so their rates add up to 50 requests in 60 s.
+    let rate = load["localities"][0]["rate_10s"].as_f64().unwrap();
+    assert!((0.33..0.84).contains(&rate), "{rate}");
+}
+
+/// Given an interval of zero, or of ages, then clients are asked for the shortest one, or for the longest that protobuf has.
+#[tokio::test]
+async fn b5_requested_interval_is_in_the_range_of_protobuf() {
+    for (interval, expected) in [
+        (Duration::ZERO, (0, 100_000_000)),
+        (Duration::MAX, (315_576_000_000, 0)),
+    ] {
+        let reports = LoadReports::every(interval);
+        let server = Running::start(Server::builder().load_reports(reports)).await;
+        server.cache.apply(upsert(&["a"]));
+        let mut stream = Stream::open(server.grpc, LRS).await;
+        stream.send(&hello(&[]));
+        let response: LoadStatsResponse = stream.message().await;
+        let sent = response.load_reporting_interval.unwrap();
+        assert_eq!((sent.seconds, sent.nanos), expected);
+    }
 }
 
 /// Given a client without `send_all_clusters` support, when a cluster is added or removed, or the interval changes, then
