@@ -269,12 +269,19 @@ impl ValidatedResponse {
         }
         self.valid.push(ValidResource {
             name,
-            aliases: unparsed.aliases.into_iter().map(Arc::from).collect(),
+            aliases: self.aliases(&unparsed),
             version: unparsed.version,
             api,
             ttl: unparsed.ttl,
             content,
         });
+    }
+
+    /// Returns the aliases of a resource. They are names, so every spelling is the same alias (xRFC TP1, "Normalization").
+    fn aliases(&self, unparsed: &UnparsedResource) -> Vec<Arc<str>> {
+        let aliases = unparsed.aliases.iter();
+        let spelling = |alias: &String| Arc::from(&*self.name_syntax.spelling(alias));
+        aliases.map(spelling).collect()
     }
 
     fn add_invalid(&mut self, index: usize, version: VersionText, invalid: Invalid) {
@@ -294,10 +301,7 @@ impl ValidatedResponse {
         self.names.insert(Arc::clone(&name));
         // Envoy's VHDS: aliases without a body and without a TTL mean that no virtual host matches them.
         if unparsed.ttl.is_none() && !unparsed.aliases.is_empty() {
-            let aliases = unparsed
-                .aliases
-                .iter()
-                .map(|alias| Arc::from(alias.as_str()));
+            let aliases = self.aliases(unparsed);
             return self.missing_aliases.extend(aliases);
         }
         self.heartbeats.push((name, unparsed.ttl));

@@ -175,6 +175,37 @@ fn c280_resource_is_found_by_its_alias() {
     );
 }
 
+/// Given a watched alias: when the server spells it in another way, then the watcher gets the resource, and its absence.
+#[test]
+fn b3_alias_is_found_in_any_spelling() {
+    let resource_type = ResourceType::VIRTUAL_HOST;
+    let mut played = played();
+    played.watch(&resource_type, "xdstp://a/V/routes/x?a=1&b=2");
+    played.open();
+    request(&mut played);
+    let host = envoy_types::pb::envoy::config::route::v3::VirtualHost {
+        name: "x".to_owned(),
+        domains: vec!["x".to_owned()],
+        ..Default::default()
+    };
+    let spelt = Wrapper {
+        aliases: vec!["xdstp://a/V/routes/%78?b=2&a=1".to_owned()],
+        ..wrapped("routes/host", "1", any(&resource_type, &host))
+    };
+    send(&mut played, &resource_type, vec![spelt.clone()], &[]);
+    assert_eq!(played.events(), ["xdstp://a/V/routes/x?a=1&b=2: changed"]);
+    let nothing = Wrapper {
+        resource: None,
+        ..spelt
+    };
+    send(&mut played, &resource_type, vec![nothing], &[]);
+    let events = played.events();
+    assert!(
+        events.len() == 1 && events[0].contains(": error: "),
+        "{events:?}"
+    );
+}
+
 /// On SotW streams, absence deletes members of a wildcard watch.
 #[test]
 fn c280_wildcard_watch_over_sotw() {
