@@ -12,6 +12,20 @@ pub enum Scope {
     Aggregated,
     /// Stream of a service for one type. A request without a type URL means this type; another type URL is an error.
     Single(ResourceType),
+    /// A client that polls one type, over SotW: each response is the complete state of what it asks for, in one piece,
+    /// and absence means removal, whatever the type. A poll may be answered by another server than the last one.
+    Polled(ResourceType),
+}
+
+impl Scope {
+    /// Returns the only type; `None` for ADS.
+    #[must_use]
+    pub fn single(&self) -> Option<&ResourceType> {
+        match self {
+            Self::Aggregated => None,
+            Self::Single(resource_type) | Self::Polled(resource_type) => Some(resource_type),
+        }
+    }
 }
 
 /// Reaction to a request for a type that the server does not know (S-59).

@@ -195,18 +195,16 @@ impl Session {
         if len > limit {
             return Err(StreamError::TypeUrlTooLong { len, limit });
         }
-        match (&self.scope, type_url) {
+        let single = self.scope.single();
+        if type_url.is_empty() {
             // discovery.proto: "This is required for ADS"; on a stream of one type it is implied (S-58).
-            (Scope::Aggregated, "") => return Err(StreamError::MissingTypeUrl),
-            (Scope::Single(resource_type), "") => {
-                return Ok((resource_type.clone(), ApiVersion::V3));
-            }
-            _ => {}
+            let implied = single.ok_or(StreamError::MissingTypeUrl)?;
+            return Ok((implied.clone(), ApiVersion::V3));
         }
         let (asked, api) = ResourceType::from_type_url(type_url)
             .ok_or_else(|| StreamError::MalformedTypeUrl(excerpt(type_url)))?;
-        match &self.scope {
-            Scope::Single(served) if *served != asked => Err(StreamError::WrongType {
+        match single {
+            Some(served) if *served != asked => Err(StreamError::WrongType {
                 asked: excerpt(type_url),
                 served: served.clone(),
             }),
@@ -245,6 +243,7 @@ impl Session {
                 ttl: self.supports_ttl(),
             },
             reads_errors: self.supports(&[features::ERRORS]),
+            is_polled: matches!(self.scope, Scope::Polled(_)),
         });
         self.types.insert(at, session);
         Ok(at)
@@ -268,10 +267,13 @@ impl Session {
         // An unknown type is answered, even with nothing (S-59). So are delta subscriptions by name, and SotW ones of
         // a full-state type, where absence carries information. For other SotW subscriptions an empty response
         // carries none (S-8).
-        let is_full_state = session.resource_type().all_resources_required_in_sotw();
-        let absence_matters = self.protocol == Protocol::Delta || is_full_state;
+        let context = session.context();
+        let absence_matters = context.is_delta() || context.is_full_state();
         let has_names = !session.subscription().is_empty();
-        let answer = !self.config.knows(session.resource_type()) || absence_matters && has_names;
+        // A poll that got no answer would be repeated.
+        let answer = !self.config.knows(session.resource_type())
+            || absence_matters && has_names
+            || context.is_polled;
         session.begin(names, answer);
         if *session.resource_type() == ResourceType::ENDPOINT {
             session.distrust(&std::mem::take(&mut self.repeat));

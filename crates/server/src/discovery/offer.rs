@@ -13,9 +13,6 @@ pub(crate) struct Offer {
 impl Offer {
     /// Returns the type URL for requests without one; only services of a single type have it (S-58).
     pub(crate) fn implied_type_url(&self) -> Option<&str> {
-        match &self.scope {
-            Scope::Aggregated => None,
-            Scope::Single(resource_type) => resource_type.type_url_in(self.api),
-        }
+        self.scope.single()?.type_url_in(self.api)
     }
 }

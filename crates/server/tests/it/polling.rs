@@ -18,6 +18,16 @@ use crate::{Running, upsert};
 
 const CLUSTERS: &str = "/v3/discovery:clusters";
 
+const FETCH: &str = "/envoy.service.cluster.v3.ClusterDiscoveryService/FetchClusters";
+
+/// Creates a change set with other content of a cluster.
+fn changed(name: &str, content: u8) -> oxds_core::snapshot::ChangeSet {
+    let mut changes = upsert(&[]);
+    let changed = crate::cluster(name, &[0x10, content]);
+    changes.upserts.push(changed.into());
+    changes
+}
+
 /// Posts a body, with `Prefer: wait` if `wait` has a number of seconds.
 pub(crate) async fn post(
     address: SocketAddr,
@@ -145,6 +155,153 @@ async fn s56_fetch_is_answered_over_grpc() {
     again.version_info.clone_from(&first.version_info);
     let second: DiscoveryResponse = client.unary(path, &again).await;
     assert_eq!(first, second);
+}
+
+/// Given a REST client that rejected a change: its next polls get 304, with `Prefer: wait` or not, until the content changes.
+#[tokio::test]
+async fn a4_rest_poll_after_a_nack_gets_304() {
+    let server = Running::with_clusters(&["a"]).await;
+    let (_, first) = poll(&server, &json!({"node": {"id": "n"}}), None).await;
+    let mut request = json!({"node": {"id": "n"}, "versionInfo": first["versionInfo"]});
+    assert_eq!(poll(&server, &request, Some(0)).await.0, 304);
+    server.cache.apply(changed("a", 3));
+    let (status, second) = poll(&server, &request, Some(0)).await;
+    assert_eq!(status, StatusCode::OK);
+
+    request["errorDetail"] = json!({"message": "a: no such thing"});
+    request["responseNonce"] = second["nonce"].clone();
+    for wait in [Some(0), None, Some(0), Some(1)] {
+        let (status, body) = poll(&server, &request, wait).await;
+        assert_eq!(status, StatusCode::NOT_MODIFIED, "{wait:?}: {body}");
+    }
+    server.cache.apply(changed("a", 4));
+    let (status, third) = poll(&server, &request, Some(0)).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_ne!(third["versionInfo"], second["versionInfo"]);
+}
+
+/// Given a `Fetch` client that rejected a change: it gets the state again that it accepted, since gRPC has no "not
+/// modified". A client that accepted nothing before gets UNAVAILABLE. The change of the content is sent.
+#[tokio::test]
+async fn a4_fetch_after_a_nack_gets_the_accepted_state() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut client = Client::connect(server.grpc).await;
+    let first: DiscoveryResponse = client.unary(FETCH, &ask(CDS, &["a"])).await;
+    let mut request = ask(CDS, &["a"]);
+    request.version_info.clone_from(&first.version_info);
+    let same: DiscoveryResponse = client.unary(FETCH, &request).await;
+    assert_eq!(same, first);
+    server.cache.apply(changed("a", 3));
+    let second: DiscoveryResponse = client.unary(FETCH, &request).await;
+    assert_ne!(second.resources, first.resources);
+    request.error_detail = Some(oxds_types::discovery::Status {
+        message: "a: no such thing".into(),
+        ..Default::default()
+    });
+    for _ in 0..2 {
+        let again: DiscoveryResponse = client.unary(FETCH, &request).await;
+        assert_eq!(again, first);
+    }
+    server.cache.apply(changed("a", 4));
+    let third: DiscoveryResponse = client.unary(FETCH, &request).await;
+    assert_ne!(third.resources, second.resources);
+
+    let mut fresh = ask(CDS, &["a"]);
+    fresh.node.as_mut().unwrap().id = "fresh".into();
+    let sent: DiscoveryResponse = client.unary(FETCH, &fresh).await;
+    assert_eq!(sent.resources, third.resources);
+    fresh.error_detail.clone_from(&request.error_detail);
+    fresh.response_nonce = sent.nonce;
+    let mut denied = client.open_with(FETCH, &fresh).await;
+    let (code, text) = denied.status().await;
+    assert_eq!(code, 14, "{text}");
+    assert!(text.contains("rejected"), "{text}");
+}
+
+/// Given a client that NACKed one resource: a change of another one is sent with the accepted content of the first.
+#[tokio::test]
+async fn a4_poll_after_a_nack_gets_other_changes() {
+    let server = Running::with_clusters(&["a", "b"]).await;
+    let (_, first) = poll(&server, &json!({"node": {"id": "n"}}), None).await;
+    let mut request = json!({"node": {"id": "n"}, "versionInfo": first["versionInfo"]});
+    poll(&server, &request, Some(0)).await;
+    server.cache.apply(changed("a", 3));
+    poll(&server, &request, Some(0)).await;
+    request["errorDetail"] = json!({"message": "a: no such thing"});
+    assert_eq!(poll(&server, &request, Some(0)).await.0, 304);
+    server.cache.apply(changed("b", 2));
+    let (status, response) = poll(&server, &request, Some(0)).await;
+    assert_eq!(status, StatusCode::OK);
+    let cluster = |of: &Value, name: &str| {
+        let mut resources = of["resources"].as_array().unwrap().iter();
+        resources.find(|one| one["name"] == name).unwrap().clone()
+    };
+    assert_eq!(cluster(&response, "a"), cluster(&first, "a"));
+    assert_ne!(cluster(&response, "b"), cluster(&first, "b"));
+}
+
+/// Given scopes and a client that polls them without names, as Envoy does: it gets all of them, by REST and by `Fetch`.
+/// When one is added, then it gets that, too.
+#[tokio::test]
+async fn b1_scopes_without_names_are_all_sent() {
+    let scope = |name: &str| {
+        let scope = envoy_types::pb::envoy::config::route::v3::ScopedRouteConfiguration {
+            name: name.into(),
+            ..Default::default()
+        };
+        oxds_core::snapshot::Resource::own(name, &scope)
+    };
+    let server = Running::start(Server::builder()).await;
+    let changes = oxds_core::snapshot::ChangeSet::default();
+    server
+        .cache
+        .apply(changes.put(scope("one")).put(scope("two")));
+    let path = "/v3/discovery:scoped-routes";
+    let rest = async |version: &Value| {
+        let request = json!({"node": {"id": "n"}, "versionInfo": version});
+        let (status, body) = post(server.http, path, request.to_string(), Some(0)).await;
+        assert_eq!(status, StatusCode::OK, "{body}");
+        serde_json::from_str::<Value>(&body).unwrap()
+    };
+    let first = rest(&json!("")).await;
+    assert_eq!(first["resources"].as_array().unwrap().len(), 2);
+    let mut client = Client::connect(server.grpc).await;
+    let path = "/envoy.service.route.v3.ScopedRoutesDiscoveryService/FetchScopedRoutes";
+    let fetched: DiscoveryResponse = client.unary(path, &ask("", &[])).await;
+    assert_eq!(fetched.resources.len(), 2);
+    let changes = oxds_core::snapshot::ChangeSet::default();
+    server.cache.apply(changes.put(scope("three")));
+    let second = rest(&first["versionInfo"]).await;
+    assert_eq!(second["resources"].as_array().unwrap().len(), 3);
+}
+
+/// Given an `xdstp` name in another spelling, or a locator with that name: a poll finds the resource. Both spellings are one
+/// subscription.
+#[tokio::test]
+async fn b1_names_and_locators_are_found_in_any_spelling() {
+    let name = "xdstp://a/envoy.config.cluster.v3.Cluster/x?a=1&b=2";
+    let spelt = "xdstp://a/envoy.config.cluster.v3.Cluster/%78?b=2&a=1";
+    let server = Running::with_clusters(&[name, "plain"]).await;
+    let mut versions = Vec::new();
+    for request in [
+        json!({"node": {"id": "n"}, "resourceNames": [spelt]}),
+        json!({"node": {"id": "n"}, "resourceLocators": [{"name": spelt}]}),
+        json!({"node": {"id": "n"}, "resourceNames": [name, spelt], "resourceLocators": [{"name": name}]}),
+    ] {
+        let (status, response) = poll(&server, &request, Some(0)).await;
+        assert_eq!(status, StatusCode::OK, "{request}");
+        let resources = response["resources"].as_array().unwrap();
+        assert_eq!(resources.len(), 1, "{request}");
+        versions.push(response["versionInfo"].clone());
+    }
+    let request = json!({"node": {"id": "n"}, "resourceNames": [name], "versionInfo": versions[0]});
+    assert_eq!(poll(&server, &request, Some(0)).await.0, 304);
+    let (_, page) = crate::admin::get(server.http, "/status.json").await;
+    let page: Value = serde_json::from_str(&page).unwrap();
+    let kinds = page["nodes"][0]["kinds"].as_array().unwrap();
+    assert_eq!((kinds.len(), &kinds[0]["names"]), (1, &json!(1)));
+    assert_eq!(versions[0], versions[1]);
+    assert_eq!(versions[0], versions[2]);
 }
 
 /// Given a REST client and a `Fetch` client, then CSDS and the status page show both as they show streams: resources are

@@ -13,6 +13,8 @@ pub(crate) struct TypeContext {
     pub(crate) form: Form,
     /// Whether the client reads `resource_errors` (xRFC TP3).
     pub(crate) reads_errors: bool,
+    /// Whether the client polls, so that each response must be complete.
+    pub(crate) is_polled: bool,
 }
 
 impl TypeContext {
@@ -20,16 +22,15 @@ impl TypeContext {
         self.form.protocol == Protocol::Delta
     }
 
-    /// Whether each response must list all resources: SotW listeners and clusters, where absence means removal.
+    /// Whether each response must list all resources, as absence means removal: SotW listeners and clusters, and polls.
     pub(crate) fn is_full_state(&self) -> bool {
-        !self.is_delta() && self.resource_type.all_resources_required_in_sotw()
+        let is_required = self.resource_type.all_resources_required_in_sotw();
+        !self.is_delta() && (self.is_polled || is_required)
     }
 
     /// Whether a response cannot express that a resource does not exist. The client then keeps its copy.
     pub(crate) fn hides_absence(&self) -> bool {
-        !self.is_delta()
-            && !self.resource_type.all_resources_required_in_sotw()
-            && !self.reads_errors
+        !self.is_delta() && !self.is_full_state() && !self.reads_errors
     }
 
     /// Delta: whether the client finds resources by their aliases.

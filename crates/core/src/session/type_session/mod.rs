@@ -222,7 +222,7 @@ impl TypeSession {
     pub(super) fn begin(&mut self, names: RequestedNames, answer: bool) {
         self.resumed.begin(names);
         let is_whole = self.resumed.whole_version().is_some();
-        if is_whole && self.context.resource_type.all_resources_required_in_sotw() {
+        if is_whole && self.context.is_full_state() {
             self.resumed.inherited = self.client.subscribed_names();
         }
         self.pending.answer |= answer;

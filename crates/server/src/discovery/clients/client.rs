@@ -43,16 +43,26 @@ impl Client<'_> {
             Sessions::Stream(session) => session.status(),
             Sessions::Polls(polls) => {
                 let sessions = polls.iter();
-                sessions.flat_map(|(_, session)| session.status()).collect()
+                let mut types: Vec<TypeStatus> = Vec::new();
+                for status in sessions.flat_map(|(_, session)| session.status()) {
+                    let same =
+                        |known: &&mut TypeStatus| known.resource_type == status.resource_type;
+                    match types.iter_mut().find(same) {
+                        Some(known) => add(known, status),
+                        None => types.push(status),
+                    }
+                }
+                types
             }
         }
     }
 
-    /// Returns the progress with a resource type, compared with `snapshot`.
+    /// Returns the progress with a resource type, compared with `snapshot`: of several subscriptions the worst.
     pub(crate) fn progress(&self, resource_type: &ResourceType, snapshot: &Snapshot) -> Progress {
-        let session = self.session(resource_type);
-        let progress = session.and_then(|session| session.progress(resource_type, snapshot));
-        progress.unwrap_or(Progress::NotSent)
+        let progress = self
+            .sessions(resource_type)
+            .filter_map(|session| session.progress(resource_type, snapshot));
+        progress.max().unwrap_or(Progress::NotSent)
     }
 
     /// Whether the client has accepted all that `snapshot` holds for it.
@@ -72,14 +82,14 @@ impl Client<'_> {
         resource_type: &ResourceType,
         snapshot: &Snapshot,
     ) -> Vec<HeldBack> {
-        let sessions = self.session(resource_type).into_iter();
+        let sessions = self.sessions(resource_type);
         let held = sessions.flat_map(|session| session.held_back(resource_type, snapshot));
         held.take(HELD_SHOWN).collect()
     }
 
     /// Returns the names that the client subscribes to.
     pub(crate) fn names(&self, resource_type: &ResourceType) -> Vec<Arc<str>> {
-        let sessions = self.session(resource_type).into_iter();
+        let sessions = self.sessions(resource_type);
         let names = sessions.flat_map(|session| session.names(resource_type));
         names.cloned().collect()
     }
@@ -90,8 +100,8 @@ impl Client<'_> {
         resource_type: &ResourceType,
         name: &str,
     ) -> Option<ResourceStatus> {
-        self.session(resource_type)?
-            .resource_status(resource_type, name)
+        let mut sessions = self.sessions(resource_type);
+        sessions.find_map(|session| session.resource_status(resource_type, name))
     }
 
     /// Returns the resources that the client rejects.
@@ -99,20 +109,58 @@ impl Client<'_> {
         &self,
         resource_type: &ResourceType,
     ) -> Vec<(Arc<str>, NackedResource)> {
-        let sessions = self.session(resource_type).into_iter();
+        let sessions = self.sessions(resource_type);
         let nacked = sessions.flat_map(|session| session.nacked_resources(resource_type));
         nacked
             .map(|(name, nacked)| (Arc::clone(name), nacked.clone()))
             .collect()
     }
 
-    fn session(&self, resource_type: &ResourceType) -> Option<&Session> {
-        match &self.sessions {
-            Sessions::Stream(session) => Some(session),
-            Sessions::Polls(polls) => {
-                let found = polls.iter().find(|(of, _)| *of == resource_type);
-                found.map(|(_, session)| *session)
-            }
-        }
+    /// Returns the sessions that carry a resource type: of a client that polls, one per subscription.
+    fn sessions<'a>(
+        &'a self,
+        resource_type: &'a ResourceType,
+    ) -> impl Iterator<Item = &'a Session> {
+        let (stream, polls) = match &self.sessions {
+            Sessions::Stream(session) => (Some(*session), &[][..]),
+            Sessions::Polls(polls) => (None, &polls[..]),
+        };
+        let polls = polls.iter().filter(move |(of, _)| *of == resource_type);
+        stream.into_iter().chain(polls.map(|(_, session)| *session))
     }
+}
+
+/// Adds the status of another subscription to the same type. A version that is not the same for all is left out.
+fn add(sum: &mut TypeStatus, other: TypeStatus) {
+    let TypeStatus {
+        resource_type: _,
+        api: _,
+        wildcard,
+        names,
+        sent,
+        acked,
+        acked_at,
+        waiting_since,
+        held,
+        nack,
+        acks,
+        nacks,
+    } = other;
+    sum.wildcard |= wildcard;
+    sum.names += names;
+    sum.sent = sum.sent.filter(|version| sent == Some(*version));
+    sum.acked = sum.acked.filter(|version| acked == Some(*version));
+    sum.acked_at = sum.acked_at.max(acked_at);
+    sum.waiting_since = [sum.waiting_since, waiting_since]
+        .into_iter()
+        .flatten()
+        .min();
+    sum.held += held;
+    let earlier = sum.nack.take();
+    sum.nack = [earlier, nack]
+        .into_iter()
+        .flatten()
+        .max_by_key(|nack| nack.at);
+    sum.acks += acks;
+    sum.nacks += nacks;
 }

@@ -9,7 +9,7 @@ mod subscription;
 
 pub(crate) use client::Client;
 pub(crate) use nack::ReportedNack;
-pub(crate) use polls::{ClientPoll, PollKind};
+pub(crate) use polls::{ClientPoll, HandledPoll, OpenPoll, PollKind, PollReport};
 pub(crate) use registry::Clients;
 pub(crate) use streams::{OpenStream, StreamRegistration, lock};
 pub(crate) use subscription::PollSubscription;

@@ -6,6 +6,7 @@ use oxds_core::session::{Config, Event, Interest, Scope, Session, StreamError};
 use oxds_core::snapshot::Protocol;
 use oxds_core::time::Instant;
 use oxds_types::discovery::{DiscoveryRequest, ResourceLocator};
+use oxds_types::name::canonical;
 use oxds_types::{ApiVersion, ResourceType};
 
 /// Resources that a poll asks for, all of one type.
@@ -15,23 +16,75 @@ pub(crate) struct PollSubscription {
     /// API version of the type URL, in which the resources are sent.
     pub(crate) api: ApiVersion,
     pub(crate) type_url: String,
-    /// Names, sorted and without duplicates.
-    pub(crate) names: Vec<String>,
-    pub(crate) locators: Vec<ResourceLocator>,
+    /// Canonical names, sorted and without duplicates.
+    names: Vec<String>,
+    /// Locators with dynamic parameters; those without are other forms of a name.
+    locators: Vec<ResourceLocator>,
 }
 
 impl PollSubscription {
-    /// Opens a session with this subscription, and returns the resources whose changes concern it.
+    /// Makes the subscription to these names and locators, in any spelling.
+    pub(crate) fn new(
+        (resource_type, api): (&ResourceType, ApiVersion),
+        type_url: String,
+        names: Vec<String>,
+        locators: Vec<ResourceLocator>,
+    ) -> Self {
+        let (locators, plain): (Vec<_>, Vec<_>) = locators
+            .into_iter()
+            .partition(|locator| !locator.dynamic_parameters.is_empty());
+        let names = names
+            .into_iter()
+            .chain(plain.into_iter().map(|locator| locator.name));
+        // xRFC TP1, "Normalization": two spellings of a name are one subscription.
+        let mut names: Vec<_> = names.map(|name| canonical(&name).into_owned()).collect();
+        names.sort();
+        names.dedup();
+        Self {
+            resource_type: resource_type.clone(),
+            api,
+            type_url,
+            names,
+            locators,
+        }
+    }
+
+    /// Returns the resource type and the names.
+    pub(super) fn key(&self) -> (ResourceType, Vec<String>) {
+        let locators = self.locators.iter().map(|locator| locator.name.clone());
+        let names = self.names.iter().cloned().chain(locators);
+        (self.resource_type.clone(), names.collect())
+    }
+
+    /// Whether both ask for the same resource, or one of them for all of the type.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        let selects_all =
+            |of: &Self| of.names.is_empty() || of.names.iter().any(|name| name == "*");
+        let shares = || {
+            let mut names = self.names.iter();
+            names.any(|name| other.names.binary_search(name).is_ok())
+        };
+        self.resource_type == other.resource_type
+            && (selects_all(self) || selects_all(other) || shares())
+    }
+
+    /// Opens a session with this subscription for a client that reports a version. Returns it with the resources whose
+    /// changes concern it.
     ///
     /// The session gets no node, hence no client features: a poll has no heartbeats (S-49) and no `resource_errors`.
     pub(crate) fn open(
         &self,
+        version: &str,
         config: &Arc<Config>,
         now: Instant,
     ) -> Result<(Session, Vec<Interest>), StreamError> {
-        let scope = Scope::Single(self.resource_type.clone());
+        let scope = Scope::Polled(self.resource_type.clone());
         let mut session = Session::new(Protocol::Sotw, scope, Arc::clone(config));
-        session.handle_request(now, self.request().into())?;
+        let request = DiscoveryRequest {
+            version_info: version.to_owned(),
+            ..self.request()
+        };
+        session.handle_request(now, request.into())?;
         let mut interests = Vec::new();
         while let Some(event) = session.poll_event() {
             if let Event::Watched(_, watched) = event {

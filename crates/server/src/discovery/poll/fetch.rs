@@ -13,7 +13,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::request::FetchRequest;
-use super::wait::{Polled, poll, poll_again};
+use super::wait::{Polled, current, poll};
 use crate::discovery::clients::PollKind;
 use crate::discovery::context::Context;
 use crate::discovery::decoder::Decoder;
@@ -24,8 +24,9 @@ use crate::server::Peer;
 
 /// Answers a call.
 ///
-/// A client that has the current version gets the response after a change. Without a change in time it gets the same
-/// response again, since an empty one would mean that there are no resources.
+/// A client that has the current version gets the response after a change. Without a change in time it gets the state again
+/// that it has accepted, since an empty response would mean that there are no resources. What it has rejected is not sent
+/// again (S-80).
 pub(crate) async fn answer(
     context: &Context,
     offer: &Offer,
@@ -60,16 +61,12 @@ pub(crate) async fn answer(
 
 async fn respond(context: &Context, request: &FetchRequest) -> Result<DiscoveryResponse, End> {
     let hold = context.server.limits.poll_hold;
-    let mut polled = poll(context, request, hold).await?;
-    if polled == Polled::NotModified {
-        polled = poll_again(context, request, hold).await?;
-    }
-    match polled {
+    let unavailable = |text: &str| End::Status(Status::unavailable(text));
+    match poll(context, request, hold).await? {
         Polled::Response(response) => Ok(response),
-        Polled::NotModified | Polled::NotLoaded => {
-            let status = Status::unavailable("no configuration loaded yet");
-            Err(End::Status(status))
-        }
+        Polled::NotModified(open) => current(context, request, &open)
+            .ok_or_else(|| unavailable("nothing to send: the client rejected the current resources, and accepted none before")),
+        Polled::NotLoaded => Err(unavailable("no configuration loaded yet")),
     }
 }
 

@@ -1,17 +1,14 @@
 //! Discovery without a stream: the `Fetch*` methods and REST polls (S-56).
 //!
-//! A poll is a SotW session of one resource type that is asked once ([`answer`]). The version of the answer decides:
+//! The session of the client decides, as that of a stream does:
 //!
 //! ```text
-//!  request ──▶ answer ──▶ version_info differs ──yes──▶ response
-//!                │ ▲              │ no
-//!                │ │ a resource   ▼
-//!                │ └─ changed ── wait ──▶ time is over ──▶ not modified
-//!                ▼
-//!    poll clients: the session of this client, for status, CSDS and rollback (S-68, S-80)
+//!  request ──▶ ACK or NACK of the last response ──▶ session has a response ──yes──▶ response
+//!                                                     ▲         │ no
+//!                                    a resource       │         ▼
+//!                                    changed          └─────── wait ──▶ time is over ──▶ not modified
 //! ```
 
-mod answer;
 mod fetch;
 mod request;
 mod rest;

@@ -8,7 +8,7 @@ use oxds_types::discovery::{DiscoveryRequest, Node, Status};
 use oxds_types::{ApiVersion, ResourceType};
 
 use crate::cache::View;
-use crate::discovery::clients::{ClientPoll, PollKind, PollSubscription};
+use crate::discovery::clients::{ClientPoll, PollKind, PollReport, PollSubscription};
 
 /// A checked request of a client without a stream.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub(crate) struct FetchRequest {
     pub(crate) interests: Vec<Interest>,
     /// Version that the client has (`version_info`); empty if none.
     pub(crate) version: String,
+    /// Nonce of the last response that the client got (`response_nonce`); may be empty.
+    pub(crate) nonce: String,
     /// Present if the client rejects the last response.
     pub(crate) error: Option<Status>,
 }
@@ -37,31 +39,28 @@ impl FetchRequest {
         let DiscoveryRequest {
             version_info,
             node,
-            mut resource_names,
+            resource_names,
             resource_locators,
             mut type_url,
+            response_nonce,
             error_detail,
             ..
         } = request;
         if type_url.is_empty() {
             resource_type.type_url_on(api).clone_into(&mut type_url);
         }
-        resource_names.sort();
-        resource_names.dedup();
-        let subscription = PollSubscription {
-            resource_type: resource_type.clone(),
-            api: ResourceType::from_type_url(&type_url).map_or(api, |(_, api)| api),
-            type_url,
-            names: resource_names,
-            locators: resource_locators,
-        };
-        let (_, interests) = subscription.open(config, now)?;
+        let api = ResourceType::from_type_url(&type_url).map_or(api, |(_, api)| api);
+        let served = (resource_type, api);
+        let subscription =
+            PollSubscription::new(served, type_url, resource_names, resource_locators);
+        let (_, interests) = subscription.open(&version_info, config, now)?;
         Ok(Self {
             kind,
             node,
             subscription,
             interests,
             version: version_info,
+            nonce: response_nonce,
             error: error_detail,
         })
     }
@@ -73,6 +72,15 @@ impl FetchRequest {
             node: self.node.as_ref(),
             subscription: &self.subscription,
             view,
+        }
+    }
+
+    /// Returns the part that answers the last response.
+    pub(super) fn report(&self) -> PollReport<'_> {
+        PollReport {
+            version: &self.version,
+            nonce: &self.nonce,
+            error: self.error.as_ref(),
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! | status | condition |
 //! |---|---|
-//! | 200 | the client has another version than the current one |
-//! | 304 | the client has the current version, and nothing changed in 0.8 s, or in the time of its `Prefer: wait=N` |
+//! | 200 | the client has another version than the current one, and has not rejected that (S-80) |
+//! | 304 | the client has the current version or rejected it with `error_detail`, and nothing changed in 0.8 s, or in the time of its `Prefer: wait=N` |
 //! | 400 | the body is not a valid request, or asks for another resource type |
 //! | 403 | HTTP port: the server identifies clients by certificates, which only the gRPC port requests (S-78) |
 //! | 401, 403 | gRPC port: the certificate does not allow this node |
@@ -170,7 +170,7 @@ async fn answer(
             })?;
             Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
         }
-        Polled::NotModified => Ok(StatusCode::NOT_MODIFIED.into_response()),
+        Polled::NotModified(_) => Ok(StatusCode::NOT_MODIFIED.into_response()),
         Polled::NotLoaded => {
             let status = Status::unavailable("no configuration loaded yet");
             Err((StatusCode::NOT_FOUND, status))

@@ -4,22 +4,23 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use oxds_core::session::TransmitResponse;
 use oxds_types::ApiVersion;
-use oxds_types::discovery::DiscoveryResponse;
+use oxds_types::discovery::{ControlPlane, DiscoveryResponse};
+use prost::Message as _;
 
-use super::answer::Answer;
 use super::request::FetchRequest;
 use crate::cache::View;
-use crate::discovery::clients::ClientPoll;
+use crate::discovery::clients::{HandledPoll, OpenPoll, PollKind};
 use crate::discovery::context::Context;
 use crate::discovery::error::CallError;
 
 /// Result of a poll.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Polled {
     Response(DiscoveryResponse),
-    /// The client has the current version, and nothing changed in time.
-    NotModified,
+    /// The client has the current version, or has rejected it, and nothing changed in time.
+    NotModified(OpenPoll),
     /// No configuration is loaded, not even an empty one (S-26).
     NotLoaded,
 }
@@ -30,22 +31,51 @@ pub(super) async fn poll(
     request: &FetchRequest,
     hold: Duration,
 ) -> Result<Polled, CallError> {
+    let now = context.server.clock.now();
     let view = view(context, request);
-    handle_request(context, request, request.of_client(&view));
-    // xDS protocol, "REST-JSON polling subscriptions": the nonce is optional, so only the version tells whether the client
-    // has this answer (S-56).
-    let is_new = |answer: &Answer| *answer.version.as_str() != *request.version;
-    answer(context, request, &view, is_new, hold).await
+    let (polls, report) = (&context.clients.polls, request.report());
+    let (open, handled) = polls.open(now, request.of_client(&view), report);
+    note_answer(context, request, &handled);
+    let transmitted = tokio::select! {
+        // First of all the answer: a poll with a hold of zero gets what is there.
+        biased;
+        transmitted = transmit(context, request, &open) => Some(transmitted),
+        () = tokio::time::sleep(hold) => None,
+        () = context.server.closing.cancelled() => None,
+    };
+    let Some(transmitted) = transmitted else {
+        return Ok(if view.load().is_loaded() {
+            Polled::NotModified(open)
+        } else {
+            Polled::NotLoaded
+        });
+    };
+    context.cache.notifier().notify();
+    let response = response(context, request, &transmitted)?;
+    if request.kind == PollKind::Fetch {
+        open.keep(&response);
+    }
+    Ok(Polled::Response(response))
 }
 
-/// Returns the current answer, even if the client has it. Waits up to `hold` for the first configuration.
-pub(super) async fn poll_again(
+/// Returns the complete state that the client has: the one that it accepted, or, if it has rejected nothing, the one that is
+/// served. `None` if it has rejected what is served, and accepted nothing before.
+pub(super) fn current(
     context: &Context,
     request: &FetchRequest,
-    hold: Duration,
-) -> Result<Polled, CallError> {
-    let view = view(context, request);
-    answer(context, request, &view, |_| true, hold).await
+    open: &OpenPoll,
+) -> Option<DiscoveryResponse> {
+    if let Some(state) = open.state() {
+        return Some(state);
+    }
+    if open.has_nacked() {
+        return None;
+    }
+    // The client accepted it from another replica, or before a restart.
+    let (config, now) = (&context.config, context.server.clock.now());
+    let (mut session, _) = request.subscription.open("", config, now).ok()?;
+    let transmitted = session.poll_transmit(now, &view(context, request).load())?;
+    response(context, request, &transmitted).ok()
 }
 
 fn view(context: &Context, request: &FetchRequest) -> Arc<View> {
@@ -56,74 +86,67 @@ fn view(context: &Context, request: &FetchRequest) -> Arc<View> {
 }
 
 /// Passes the ACK or NACK of the last response to the metrics and to the rollback.
-fn handle_request(context: &Context, request: &FetchRequest, poll: ClientPoll<'_>) {
-    let now = context.server.clock.now();
-    let (version, error) = (&request.version, request.error.as_ref());
-    let polls = &context.clients.polls;
-    let Some(handled) = polls.handle_request(now, poll, version, error) else {
-        return;
-    };
+fn note_answer(context: &Context, request: &FetchRequest, handled: &HandledPoll) {
     for event in &handled.events {
         context.server.metrics.event(event);
     }
     let node = request.node.as_ref().map_or("", |node| &node.id);
+    let now = context.server.clock.now();
     context.rollback.nacked(now, node, &handled.nacks);
     context.cache.notifier().notify();
 }
 
-async fn answer(
-    context: &Context,
-    request: &FetchRequest,
-    view: &Arc<View>,
-    is_wanted: impl Fn(&Answer) -> bool,
-    hold: Duration,
-) -> Result<Polled, CallError> {
-    let (polls, server) = (&context.clients.polls, &context.server);
-    let client = request.of_client(view);
+/// Waits for the next response. Cancel-safe: a response that is due stays due until it is returned.
+async fn transmit(context: &Context, request: &FetchRequest, open: &OpenPoll) -> TransmitResponse {
+    let (cache, clock) = (&context.cache, context.server.clock);
     let subscription = &request.subscription;
-    let mut watcher = view.register_session();
-    watcher.watch(&subscription.resource_type, request.interests.clone());
-    let changed = std::future::poll_fn(|cx| {
-        // Before the snapshot is loaded: what is published from here on wakes this task again.
-        watcher.register(cx.waker());
-        let snapshot = view.snapshot();
-        if !snapshot.is_loaded() {
-            return Poll::Pending;
-        }
-        let now = server.clock.now();
-        let answer = match Answer::new(request, &context.config, now, &snapshot) {
-            Ok(answer) => answer,
-            Err(error) => return Poll::Ready(Err(error)),
+    loop {
+        // Before the view: a change of groups from here on is seen below.
+        let memberships = cache.memberships();
+        let view = view(context, request);
+        let mut watcher = match &request.node {
+            Some(node) => cache.register_session(node),
+            None => view.register_session(),
         };
-        if subscription.api == ApiVersion::V2 {
-            context
-                .not_representable
-                .log(&snapshot, &subscription.resource_type);
+        watcher.watch(&subscription.resource_type, request.interests.clone());
+        let next = std::future::poll_fn(|cx| {
+            // Before the snapshot is loaded: what is published from here on wakes this task again.
+            watcher.register(cx.waker());
+            if cache.memberships() != memberships {
+                // S-74: the node may see another view from now on.
+                return Poll::Ready(None);
+            }
+            let transmitted = open.transmit(clock.now(), watcher.view());
+            if subscription.api == ApiVersion::V2 {
+                let snapshot = watcher.view().load();
+                let log = &context.not_representable;
+                log.log(&snapshot, &subscription.resource_type);
+            }
+            match transmitted {
+                Some(transmitted) => Poll::Ready(Some(transmitted)),
+                None => Poll::Pending,
+            }
+        });
+        if let Some(transmitted) = next.await {
+            return transmitted;
         }
-        if is_wanted(&answer) {
-            return Poll::Ready(Ok((answer, snapshot)));
-        }
-        polls.record_current(now, client, answer.version, &snapshot);
-        Poll::Pending
-    });
-    let (answer, snapshot) = tokio::select! {
-        // First of all the answer: a poll with a hold of zero gets what is there.
-        biased;
-        answered = changed => answered?,
-        () = tokio::time::sleep(hold) => return Ok(unchanged(view)),
-        () = server.closing.cancelled() => return Ok(unchanged(view)),
-    };
-    let now = server.clock.now();
-    polls.record_sent(now, client, answer.version, &snapshot);
-    context.cache.notifier().notify();
-    let identifier = context.config.identifier.as_deref();
-    Ok(Polled::Response(answer.into_response(request, identifier)))
+    }
 }
 
-fn unchanged(view: &View) -> Polled {
-    if view.load().is_loaded() {
-        Polled::NotModified
-    } else {
-        Polled::NotLoaded
-    }
+/// Makes the response of a poll. Its nonce is its version, which is the same on every replica and after every restart (S-29).
+fn response(
+    context: &Context,
+    request: &FetchRequest,
+    transmitted: &TransmitResponse,
+) -> Result<DiscoveryResponse, CallError> {
+    let sent = DiscoveryResponse::decode(transmitted.frame.message())?;
+    let identifier = context.config.identifier.clone();
+    Ok(DiscoveryResponse {
+        version_info: transmitted.version.to_string(),
+        nonce: transmitted.version.to_string(),
+        type_url: request.subscription.type_url.clone(),
+        control_plane: identifier.map(|identifier| ControlPlane { identifier }),
+        resources: sent.resources,
+        ..DiscoveryResponse::default()
+    })
 }

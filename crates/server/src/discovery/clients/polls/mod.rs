@@ -1,39 +1,45 @@
 //! Poll clients: clients without a stream, by `Fetch*` or REST.
 //!
-//! Each is represented by one SotW session per resource type, which follows what the client is sent. The next poll
-//! answers for the client:
+//! Each is represented by one SotW session per subscription, which decides what the client is sent, as the session of a
+//! stream does ([`session`]). The next poll answers for the client.
 //!
 //! ```text
-//!  poll with the version of the last response ──▶ ACK
-//!  poll with error_detail                     ──▶ NACK
-//!  poll without a version                     ──▶ new session: the client has restarted
-//!  poll for other resources                   ──▶ new session
-//!  no poll for two minutes                    ──▶ the client is removed
+//!  poll ──▶ registry ──(node id, kind)──▶ PollClient ──(type, names)──▶ PollSession ──▶ response, or nothing new
 //! ```
+//!
+//! A client may have several subscriptions of one type: Envoy polls the endpoints of each cluster by themselves, with
+//! one node id for all. A subscription replaces those that share a name with it.
 
+mod session;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use oxds_core::session::{Config, Event, Nonce, Progress, Session};
-use oxds_core::snapshot::{Revision, Snapshot};
+use oxds_core::session::{Config, Event, Session, TransmitResponse};
+use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
-use oxds_types::discovery::{DiscoveryRequest, Node, Status};
-use oxds_types::{ResourceType, Version};
+use oxds_types::ResourceType;
+use oxds_types::discovery::{DiscoveryResponse, Node};
 
 use super::nack::ReportedNack;
 use super::streams::lock;
 use super::subscription::PollSubscription;
 use crate::cache::{Cache, View};
+pub(crate) use session::PollReport;
+use session::{MAX_IDLE, PollSession};
 
-/// Time without a poll after which a client is removed: twice the longest hold of a poll.
-const MAX_IDLE: Duration = Duration::from_secs(120);
-
-/// Upper bound of poll clients (S-60). Clients beyond it, and clients without a node id, get answers but no session.
+/// Upper bound of poll clients (S-60). Clients beyond it, and clients without a node id, get answers, but nothing is kept
+/// of them between two polls.
 const MAX_CLIENTS: usize = 10_000;
+
+/// Upper bound of the subscriptions of one client. The one that was not polled for the longest time ends for a new one.
+const MAX_SUBSCRIPTIONS: usize = 2_000;
+
+/// Least time between two searches for clients that poll no more. A search costs O(clients).
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// How a client polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +75,12 @@ pub(crate) struct PollClients {
     clients: Mutex<PollEntries>,
 }
 
-type PollEntries = BTreeMap<(String, PollKind), PollClient>;
+#[derive(Debug, Default)]
+struct PollEntries {
+    clients: BTreeMap<(String, PollKind), Arc<Mutex<PollClient>>>,
+    /// Time of the last search for clients that poll no more.
+    swept: Instant,
+}
 
 /// A client that polls, by `Fetch*` or REST.
 #[derive(Debug)]
@@ -80,24 +91,24 @@ pub(super) struct PollClient {
     last_poll: Instant,
     /// View of the node, which `sessions` have seen.
     view: Arc<View>,
-    sessions: BTreeMap<ResourceType, PollSession>,
+    sessions: BTreeMap<SessionKey, PollSession>,
 }
 
-/// Session of one resource type.
+/// Resource type and canonical names of a subscription.
+type SessionKey = (ResourceType, Vec<String>);
+
+/// A poll that is being answered.
 #[derive(Debug)]
-struct PollSession {
-    session: Session,
-    subscription: PollSubscription,
-    /// Nonce of the response that the client has not answered.
-    outstanding: Option<Nonce>,
-    /// `version_info` of the last response.
-    version: Option<Version>,
-    /// Revision of the last snapshot that the session has seen.
-    seen: Revision,
+pub(crate) struct OpenPoll {
+    config: Arc<Config>,
+    /// Registered for clients that identify themselves, else of this poll alone.
+    client: Arc<Mutex<PollClient>>,
+    key: SessionKey,
+    turn: u64,
 }
 
 /// Effects of a poll on its session.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct HandledPoll {
     /// The ACK or the NACK of the last response, if there is one.
     pub(crate) events: Vec<Event>,
@@ -112,125 +123,55 @@ impl PollClients {
         }
     }
 
-    /// Handles the part of a poll that answers the last response. Returns `None` for a client without a node id, and for
-    /// one beyond the limit.
-    pub(crate) fn handle_request(
+    /// Handles the part of a poll that answers the last response, and returns the poll to be answered.
+    pub(crate) fn open(
         &self,
         now: Instant,
         poll: ClientPoll<'_>,
-        version: &str,
-        error: Option<&Status>,
-    ) -> Option<HandledPoll> {
-        let ClientPoll {
-            kind,
-            node,
-            subscription,
-            view,
-        } = poll;
-        let node = node.filter(|node| !node.id.is_empty())?;
-        let mut clients = self.lock(now);
-        let key = (node.id.clone(), kind);
-        if clients.len() >= MAX_CLIENTS && !clients.contains_key(&key) {
-            return None;
-        }
-        let client = clients.entry(key).or_insert_with(|| PollClient {
-            node: node.clone(),
-            since: now,
-            last_poll: now,
-            view: Arc::clone(view),
-            sessions: BTreeMap::new(),
-        });
-        client.last_poll = now;
-        client.follow(view, &self.config, now);
-        // xDS protocol, "ACK/NACK and versioning": the first request has an empty version. The client has restarted.
-        let restarted = version.is_empty() && error.is_none();
-        let mut handled = HandledPoll {
-            events: Vec::new(),
-            nacks: Vec::new(),
+        report: PollReport<'_>,
+    ) -> (OpenPoll, HandledPoll) {
+        let client = self.client(now, poll);
+        let mut locked = lock(&client);
+        locked.last_poll = now;
+        locked.follow(poll.view, &self.config, now);
+        let (turn, handled) = locked.handle_request(now, poll.subscription, report, &self.config);
+        drop(locked);
+        let open = OpenPoll {
+            config: Arc::clone(&self.config),
+            client,
+            key: poll.subscription.key(),
+            turn,
         };
-        match client.sessions.get_mut(&subscription.resource_type) {
-            Some(known) if !restarted && known.subscription == *subscription => {
-                handled.events = known.handle_answer(now, version, error);
-                handled.nacks = known.reported_nacks(&handled.events);
-            }
-            // Another subscription of the same type: Envoy polls each EDS cluster by itself, with one node id for all.
-            _ => client.begin(subscription, &self.config, now),
-        }
-        Some(handled)
+        (open, handled)
     }
 
-    /// Records that the client is sent the content of `snapshot`, in this version.
-    pub(crate) fn record_sent(
-        &self,
-        now: Instant,
-        poll: ClientPoll<'_>,
-        version: Version,
-        snapshot: &Snapshot,
-    ) {
-        self.update(now, poll, snapshot, |poll| {
-            if poll.outstanding.is_some() {
-                if poll.version == Some(version) {
-                    // The same response again: the client lost it.
-                    return;
-                }
-                poll.restart(&self.config, now);
-            }
-            poll.transmit(now, snapshot);
-            poll.version = Some(version);
-        });
-    }
-
-    /// Records that the client has the content of `snapshot`, in this version.
-    pub(crate) fn record_current(
-        &self,
-        now: Instant,
-        poll: ClientPoll<'_>,
-        version: Version,
-        snapshot: &Snapshot,
-    ) {
-        self.update(now, poll, snapshot, |poll| {
-            // The version is a content hash (S-29), so it shows what the client has, whichever server has sent it.
-            poll.accept(now, snapshot);
-            // The client has what it rejected before: the session would wait for a change.
-            if poll.progress(snapshot) == Some(Progress::Nacked) {
-                poll.restart(&self.config, now);
-                poll.accept(now, snapshot);
-            }
-            poll.version = Some(version);
-        });
-    }
-
-    /// Updates the session of a client. A session for another subscription is replaced.
-    ///
-    /// Polls of one client may overlap. A session must not see an older snapshot than before, or one of another view, so
-    /// the slower poll has no effect.
-    fn update(
-        &self,
-        now: Instant,
-        poll: ClientPoll<'_>,
-        snapshot: &Snapshot,
-        update: impl FnOnce(&mut PollSession),
-    ) {
-        let Some(node) = poll.node else { return };
-        let mut clients = self.lock(now);
-        let Some(client) = clients.get_mut(&(node.id.clone(), poll.kind)) else {
-            return;
+    /// Returns the client of a poll. Without a node id, and beyond the limit, it is not registered.
+    fn client(&self, now: Instant, poll: ClientPoll<'_>) -> Arc<Mutex<PollClient>> {
+        let new = || {
+            Arc::new(Mutex::new(PollClient {
+                node: poll.node.cloned().unwrap_or_default(),
+                since: now,
+                last_poll: now,
+                view: Arc::clone(poll.view),
+                sessions: BTreeMap::new(),
+            }))
         };
-        if !Arc::ptr_eq(&client.view, poll.view) {
-            return;
+        let Some(node) = poll.node.filter(|node| !node.id.is_empty()) else {
+            return new();
+        };
+        let mut entries = lock(&self.clients);
+        let key = (node.id.clone(), poll.kind);
+        if now.saturating_since(entries.swept) >= SWEEP {
+            entries.sweep(now);
         }
-        client.last_poll = now;
-        let resource_type = &poll.subscription.resource_type;
-        let known = client.sessions.get(resource_type);
-        if known.is_none_or(|known| known.subscription != *poll.subscription) {
-            client.begin(poll.subscription, &self.config, now);
+        if let Some(known) = entries.clients.get(&key) {
+            return Arc::clone(known);
         }
-        if let Some(session) = client.sessions.get_mut(resource_type)
-            && session.seen <= snapshot.revision()
-        {
-            session.seen = snapshot.revision();
-            update(session);
+        let client = new();
+        if entries.clients.len() < MAX_CLIENTS {
+            entries.clients.insert(key, Arc::clone(&client));
         }
+        client
     }
 
     /// Calls `see` for every client with the snapshot that its node sees.
@@ -240,39 +181,134 @@ impl PollClients {
         now: Instant,
         mut see: impl FnMut(PollKind, &PollClient, &Snapshot),
     ) {
-        for ((_, kind), client) in &mut *self.lock(now) {
+        for (kind, client) in self.list(now) {
+            let mut client = lock(&client);
             let view = cache.view(&client.node);
             client.follow(&view, &self.config, now);
-            see(*kind, client, &view.snapshot());
+            client.end_subscriptions(now);
+            see(kind, &client, &view.snapshot());
         }
+    }
+
+    /// Returns the clients that poll, by node id and kind.
+    fn list(&self, now: Instant) -> Vec<(PollKind, Arc<Mutex<PollClient>>)> {
+        let mut entries = lock(&self.clients);
+        entries.sweep(now);
+        let clients = entries.clients.iter();
+        clients
+            .map(|((_, kind), client)| (*kind, Arc::clone(client)))
+            .collect()
     }
 
     /// Returns the number of poll clients.
     pub(crate) fn len(&self, now: Instant) -> usize {
-        self.lock(now).len()
+        let mut entries = lock(&self.clients);
+        entries.sweep(now);
+        entries.clients.len()
+    }
+}
+
+impl PollEntries {
+    /// Removes the clients that poll no more.
+    fn sweep(&mut self, now: Instant) {
+        self.swept = now;
+        self.clients.retain(|_, client| match client.try_lock() {
+            Ok(client) => now.saturating_since(client.last_poll) < MAX_IDLE,
+            // A locked client is being answered. A poisoned one is as it was before the panic.
+            Err(_) => Arc::strong_count(client) > 1,
+        });
+    }
+}
+
+impl OpenPoll {
+    /// Returns the response to send for a snapshot of this view, or `None` while the client has what is served to it.
+    pub(crate) fn transmit(&self, now: Instant, view: &Arc<View>) -> Option<TransmitResponse> {
+        let mut client = lock(&self.client);
+        client.last_poll = now;
+        client.follow(view, &self.config, now);
+        // With the lock: a session must not see an older snapshot than before.
+        let snapshot = view.load();
+        let session = client.sessions.get_mut(&self.key)?;
+        session.transmit(now, self.turn, &snapshot)
     }
 
-    /// Locks the registry, and removes the clients that poll no more.
-    fn lock(&self, now: Instant) -> MutexGuard<'_, PollEntries> {
-        let mut clients = lock(&self.clients);
-        clients.retain(|_, client| now - client.last_poll < MAX_IDLE);
-        clients
+    /// Keeps the response that was transmitted, for [`state`](Self::state).
+    pub(crate) fn keep(&self, response: &DiscoveryResponse) {
+        if let Some(session) = lock(&self.client).sessions.get_mut(&self.key) {
+            session.keep(self.turn, response);
+        }
+    }
+
+    /// Returns the complete state that the client has accepted, if it was kept.
+    pub(crate) fn state(&self) -> Option<DiscoveryResponse> {
+        let client = lock(&self.client);
+        client.sessions.get(&self.key)?.state().cloned()
+    }
+
+    /// Whether the client has rejected content that is still served.
+    pub(crate) fn has_nacked(&self) -> bool {
+        let client = lock(&self.client);
+        let session = client.sessions.get(&self.key);
+        session.is_some_and(PollSession::has_nacked)
     }
 }
 
 impl PollClient {
-    /// Returns the sessions, one per resource type.
+    /// Returns the sessions: of each resource type one or more.
     pub(super) fn sessions(&self) -> impl Iterator<Item = (&ResourceType, &Session)> {
         let sessions = self.sessions.iter();
-        sessions.map(|(resource_type, poll)| (resource_type, &poll.session))
+        sessions.map(|((resource_type, _), poll)| (resource_type, &poll.session))
     }
 
-    /// Opens a session for a subscription.
-    fn begin(&mut self, subscription: &PollSubscription, config: &Arc<Config>, now: Instant) {
-        if let Some(poll) = PollSession::new(subscription.clone(), config, now) {
-            self.sessions
-                .insert(subscription.resource_type.clone(), poll);
+    /// Handles the answer to the last response. Returns the turn of the poll, and the effects.
+    fn handle_request(
+        &mut self,
+        now: Instant,
+        subscription: &PollSubscription,
+        report: PollReport<'_>,
+        config: &Arc<Config>,
+    ) -> (u64, HandledPoll) {
+        let key = subscription.key();
+        let known = self.sessions.get(&key);
+        if known.is_none_or(|known| known.subscription != *subscription) {
+            self.begin(subscription, report, config, now);
         }
+        let Some(session) = self.sessions.get_mut(&key) else {
+            return (0, HandledPoll::default());
+        };
+        let events = session.handle_request(now, report, config);
+        let nacks = session.reported_nacks(&events);
+        (session.turn(), HandledPoll { events, nacks })
+    }
+
+    /// Opens a session for a subscription. Those of the same type that share a name with it end.
+    fn begin(
+        &mut self,
+        subscription: &PollSubscription,
+        report: PollReport<'_>,
+        config: &Arc<Config>,
+        now: Instant,
+    ) {
+        self.sessions
+            .retain(|_, known| !known.subscription.overlaps(subscription));
+        self.end_subscriptions(now);
+        if self.sessions.len() >= MAX_SUBSCRIPTIONS {
+            let sessions = self.sessions.iter();
+            let oldest = sessions.min_by_key(|(_, session)| session.last_poll());
+            let oldest = oldest.map(|(key, _)| key.clone());
+            oldest.map(|key| self.sessions.remove(&key));
+        }
+        let session = PollSession::new(subscription.clone(), report.version, config, now);
+        if let Some(session) = session {
+            self.sessions.insert(subscription.key(), session);
+        }
+    }
+
+    /// Ends the subscriptions that the client polls no more, as it polls others.
+    fn end_subscriptions(&mut self, now: Instant) {
+        let latest = self.sessions.values().map(PollSession::last_poll).max();
+        self.sessions
+            .retain(|_, session| Some(session.last_poll()) == latest || session.is_polled(now));
     }
 
     /// Changes to another view: the node is in other groups now. A session must see snapshots of one view only.
@@ -284,95 +320,5 @@ impl PollClient {
         for poll in self.sessions.values_mut() {
             poll.restart(config, now);
         }
-    }
-}
-
-impl PollSession {
-    /// Returns `None` for a subscription that a session does not accept. Those of checked requests are.
-    fn new(subscription: PollSubscription, config: &Arc<Config>, now: Instant) -> Option<Self> {
-        let (session, _) = subscription.open(config, now).ok()?;
-        Some(Self {
-            session,
-            subscription,
-            outstanding: None,
-            version: None,
-            seen: Revision::UNLOADED,
-        })
-    }
-
-    /// Forgets what the client was sent.
-    fn restart(&mut self, config: &Arc<Config>, now: Instant) {
-        if let Some(new) = Self::new(self.subscription.clone(), config, now) {
-            *self = new;
-        }
-    }
-
-    /// Turns the poll into an ACK or a NACK. A poll says it once: the next one with the same content repeats it.
-    fn handle_answer(&mut self, now: Instant, version: &str, error: Option<&Status>) -> Vec<Event> {
-        // xDS protocol, "REST-JSON polling subscriptions": one request is outstanding at a time, so the nonce is optional,
-        // and the version tells what the client accepted. `error_detail` alone makes a NACK, as on a stream (S-17).
-        let accepted = self.version.is_some_and(|sent| *sent.as_str() == *version);
-        if error.is_none() && !accepted {
-            return Vec::new();
-        }
-        self.answer(now, error.cloned())
-    }
-
-    /// Answers the outstanding response, if there is one.
-    fn answer(&mut self, now: Instant, error: Option<Status>) -> Vec<Event> {
-        let Some(nonce) = self.outstanding.take() else {
-            return Vec::new();
-        };
-        let request = DiscoveryRequest {
-            response_nonce: nonce.to_string(),
-            error_detail: error,
-            ..self.subscription.request()
-        };
-        // The session has accepted the same subscription before, so it has no error to report.
-        let _ = self.session.handle_request(now, request.into());
-        std::iter::from_fn(|| self.session.poll_event()).collect()
-    }
-
-    fn reported_nacks(&self, events: &[Event]) -> Vec<ReportedNack> {
-        let mut nacks = Vec::new();
-        for event in events {
-            if let Event::Nacked {
-                resource_type,
-                resources,
-                ..
-            } = event
-            {
-                let names = resources.clone();
-                nacks.extend(ReportedNack::of_session(
-                    &self.session,
-                    resource_type,
-                    names,
-                ));
-            }
-        }
-        nacks
-    }
-
-    /// Lets the session transmit; the caller sends the content.
-    fn transmit(&mut self, now: Instant, snapshot: &Snapshot) {
-        if let Some(sent) = self.session.poll_transmit(now, snapshot) {
-            self.outstanding = Some(sent.nonce);
-        }
-    }
-
-    /// Brings the session to the state of a client that has accepted all of `snapshot`.
-    fn accept(&mut self, now: Instant, snapshot: &Snapshot) {
-        loop {
-            self.answer(now, None);
-            self.transmit(now, snapshot);
-            if self.outstanding.is_none() {
-                return;
-            }
-        }
-    }
-
-    fn progress(&self, snapshot: &Snapshot) -> Option<Progress> {
-        let resource_type = &self.subscription.resource_type;
-        self.session.progress(resource_type, snapshot)
     }
 }
