@@ -1,120 +1,22 @@
-//! Pairs of elements with a full name: packages, messages, enums, services, extensions.
+//! Pairs of elements with a full name: messages, enums, services.
 
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
 
 use super::pair::{Fate, Pair};
-use super::similarity::{MIN_CHARACTERISTICS, pair_similar};
-use crate::model::{Enum, FileId, Kind, Message, MessageId, Name, Service, Symbol, Tree};
+use super::similarity::pair_similar;
+use crate::model::{Enum, FileId, Kind, Message, MessageId, Service, Symbol, Tree};
+use crate::package::PackageName;
 
 /// Characteristic of a declaration: its scope, a name or number in it, and the type of that member.
-type Characteristic<'t> = (&'t str, i32, &'t str, &'t str);
-
-/// Package of a compared tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ComparedPackage<'a> {
-    /// Name of the package; empty for files without one.
-    pub name: &'a Name,
-    /// First file of the package.
-    pub file: FileId,
-}
-
-/// Packages of a tree with their files.
-pub(super) type Packages<'a> = BTreeMap<&'a Name, Vec<FileId>>;
-
-pub(super) fn packages(tree: &Tree) -> Packages<'_> {
-    let mut packages = Packages::new();
-    for file in &tree.files {
-        packages.entry(&file.package).or_default().push(file.id);
-    }
-    packages
-}
-
-/// Pairs packages by name, then the remaining ones by their contents.
-pub(super) fn pair_packages<'a>(
-    old_tree: &'a Tree,
-    new_tree: &'a Tree,
-) -> Vec<Pair<ComparedPackage<'a>>> {
-    let (old, new) = (packages(old_tree), packages(new_tree));
-    let unpaired = |these: &Packages<'a>, those: &Packages<'a>| -> Vec<_> {
-        let unpaired = these.keys().filter(|name| !those.contains_key(*name));
-        unpaired.copied().collect()
-    };
-    let (removed, added) = (unpaired(&old, &new), unpaired(&new, &old));
-    let contents = |tree: &'a Tree, packages: &Packages<'a>, names: &[&'a Name]| -> Vec<_> {
-        let all = names
-            .iter()
-            .map(|name| contents(tree, name, &packages[name]));
-        all.map(|all| {
-            if all.len() < MIN_CHARACTERISTICS {
-                Vec::new()
-            } else {
-                all
-            }
-        })
-        .collect()
-    };
-    let renamed: HashMap<_, _> = pair_similar(
-        &contents(old_tree, &old, &removed),
-        &contents(new_tree, &new, &added),
-    )
-    .into_iter()
-    .map(|(index, other)| (removed[index], added[other]))
-    .collect();
-    let package = |packages: &Packages<'a>, name: &'a Name| ComparedPackage {
-        name,
-        file: packages[name][0],
-    };
-    let earlier = old.keys().map(|&name| {
-        let (new_name, fate) = match renamed.get(name) {
-            Some(&renamed) => (renamed, Fate::Renamed),
-            None if new.contains_key(name) => (name, Fate::Kept),
-            None => return Pair::Removed(package(&old, name)),
-        };
-        Pair::Both {
-            old: package(&old, name),
-            new: package(&new, new_name),
-            fate,
-        }
-    });
-    let current = added
-        .iter()
-        .filter(|name| !renamed.values().any(|new| new == *name));
-    earlier
-        .chain(current.map(|&name| Pair::Added(package(&new, name))))
-        .collect()
-}
-
-/// Returns the characteristics of a package, with names relative to the package.
-///
-/// Each characteristic contains the last part of the package name. A package with another version
-/// is therefore a new major and not a renamed package.
-fn contents<'t>(
-    tree: &'t Tree,
-    package: &'t str,
-    files: &[FileId],
-) -> Vec<(&'t str, Characteristic<'t>)> {
-    let mut characteristics = Vec::new();
-    for file in files.iter().map(|id| &tree[*id]) {
-        for message in file.messages.iter().map(|id| &tree[*id]) {
-            characteristics.push((message.short_name(), 0, "", ""));
-            characteristics.extend(message.characteristics(tree, message.short_name()));
-        }
-        for one in file.enums.iter().map(|id| &tree[*id]) {
-            characteristics.extend(one.characteristics(tree, one.short_name()));
-        }
-        for service in file.services.iter().map(|id| &tree[*id]) {
-            characteristics.extend(service.characteristics(tree, short(&service.name)));
-        }
-    }
-    characteristics
-        .into_iter()
-        .map(|one| (short(package), one))
-        .collect()
-}
+pub(super) type Characteristic<'t> = (&'t str, i32, &'t str, &'t str);
 
 /// Common interface of messages, enums and services.
 pub(super) trait Declared {
+    /// Whether a declaration may move to another major. A type of another major is another type, but
+    /// the calls of a service go to its new path.
+    const MOVES_TO_ANY_MAJOR: bool = false;
+
     fn list(tree: &Tree) -> &[Self]
     where
         Self: Sized;
@@ -194,6 +96,8 @@ impl Declared for Enum {
 }
 
 impl Declared for Service {
+    const MOVES_TO_ANY_MAJOR: bool = true;
+
     fn list(tree: &Tree) -> &[Self] {
         &tree.services
     }
@@ -340,26 +244,39 @@ impl<'t, D: Declared + 't> Linker<'t, D> {
         self.join_similar(&old, &new);
     }
 
-    /// Links the remaining declarations by short name and contents, wherever they moved.
-    /// Declarations inside a removed one count as removed with it.
+    /// Links the remaining declarations by short name and contents, in whatever package of the same
+    /// major they are now. Declarations inside a removed one count as removed with it.
     fn moved(&mut self) {
-        let old: Vec<_> = (0..)
+        let mut majors: BTreeMap<Option<u32>, [Vec<(u32, &'t str)>; 2]> = BTreeMap::new();
+        let old = (0..)
             .zip(D::list(self.old))
             .filter(|(index, one): &(u32, _)| {
                 self.links[*index as usize].is_none()
                     && !one.synthetic()
                     && self.scope(*one).is_some()
-            })
-            .map(|(index, one)| (index, short(one.name())))
-            .collect();
-        if old.is_empty() {
+            });
+        for (index, one) in old {
+            let [old, _] = majors.entry(Self::major(self.old, one)).or_default();
+            old.push((index, short(one.name())));
+        }
+        if majors.is_empty() {
             return;
         }
-        let new: Vec<_> = self
-            .unpaired()
-            .map(|(index, one)| (index, short(one.name())))
-            .collect();
-        self.join_similar(&old, &new);
+        for (index, one) in self.unpaired() {
+            if let Some([_, new]) = majors.get_mut(&Self::major(self.new, one)) {
+                new.push((index, short(one.name())));
+            }
+        }
+        for [old, new] in majors.into_values() {
+            self.join_similar(&old, &new);
+        }
+    }
+
+    /// Returns the major in which the successor of a declaration must be.
+    fn major(tree: &Tree, one: &D) -> Option<u32> {
+        let version = PackageName::of(&tree[one.file()].package).version;
+        let version = version.filter(|_| !D::MOVES_TO_ANY_MAJOR);
+        version.map(|version| version.major)
     }
 
     /// Returns the unlinked declarations of the new tree.
@@ -424,6 +341,6 @@ fn enclosing(name: &str) -> &str {
     name.rsplit_once('.').map_or("", |(scope, _)| scope)
 }
 
-fn short(name: &str) -> &str {
+pub(super) fn short(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }

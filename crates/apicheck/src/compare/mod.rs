@@ -16,14 +16,15 @@
 mod declared;
 mod files;
 mod members;
+mod packages;
 mod pair;
 mod similarity;
 
 use std::collections::HashMap;
 
-pub use declared::ComparedPackage;
 use declared::{Links, linked};
 use members::Side;
+pub use packages::ComparedPackage;
 pub use pair::{Fate, Member, Pair};
 
 use crate::model::{
@@ -60,6 +61,7 @@ pub struct Comparison<'a> {
     pub values: Vec<Member<'a, Enum, EnumValue>>,
     /// Methods of services that both trees contain.
     pub methods: Vec<Member<'a, Service, Method>>,
+    file_links: HashMap<FileId, FileId>,
     message_links: Links,
     enum_links: Links,
     service_links: Links,
@@ -71,8 +73,8 @@ impl<'a> Comparison<'a> {
     /// Pairs the elements of two trees.
     #[must_use]
     pub fn of(old: &'a Tree, new: &'a Tree) -> Self {
-        let mut packages = declared::pair_packages(old, new);
-        let carried: HashMap<&str, &str> = packages
+        let mut package_pairs = packages::pairs(old, new);
+        let carried: HashMap<&str, &str> = package_pairs
             .iter()
             .filter_map(Pair::both)
             .map(|(old, new)| (&**old.name, &**new.name))
@@ -81,11 +83,14 @@ impl<'a> Comparison<'a> {
         let enum_links = declared::link::<Enum>(old, new, &carried, Some(&message_links));
         let service_links = declared::link::<Service>(old, new, &carried, None);
         let trees = (old, new);
+        let files = files::pairs(trees, &message_links, &enum_links, &service_links);
+        let file_links = files.iter().filter_map(Pair::both);
         let mut this = Comparison {
             old,
             new,
             packages: Vec::new(),
-            files: files::pairs(trees, &message_links, &enum_links, &service_links),
+            file_links: file_links.map(|(old, new)| (old.id, new.id)).collect(),
+            files,
             messages: declared::pairs(trees, &message_links, &message_links),
             enums: declared::pairs(trees, &enum_links, &message_links),
             services: declared::pairs(trees, &service_links, &message_links),
@@ -99,10 +104,10 @@ impl<'a> Comparison<'a> {
             service_links,
             oneof_links: HashMap::new(),
         };
-        packages.retain(|pair| {
+        package_pairs.retain(|pair| {
             has_target_side(pair, |one| has_target(old, one), |one| has_target(new, one))
         });
-        this.packages = packages;
+        this.packages = package_pairs;
         this.extensions = this.pair_extensions(&carried);
         this.keep_targets();
         this.pair_members();
@@ -183,6 +188,12 @@ impl<'a> Comparison<'a> {
         let (input, output) = (message(method.input)?, message(method.output)?);
         let (client, server) = (method.client_streaming, method.server_streaming);
         Some((input.0, output.0, client, server))
+    }
+
+    /// Returns the successor of an old file.
+    #[must_use]
+    pub fn new_file(&self, old: FileId) -> Option<FileId> {
+        self.file_links.get(&old).copied()
     }
 
     /// Returns the successor of an old message.

@@ -9,7 +9,7 @@ use std::hash::Hash;
 const MAX_HOLDERS: usize = 32;
 
 /// Fewer characteristics are no evidence, unless all of them are equal.
-pub(super) const MIN_CHARACTERISTICS: usize = 3;
+const MIN_CHARACTERISTICS: usize = 3;
 
 /// Pairs each of `old` with the one of `new` that shares most of its characteristics, at least half
 /// of them.
@@ -17,6 +17,18 @@ pub(super) const MIN_CHARACTERISTICS: usize = 3;
 /// Each thing is in at most one pair. The pair with more shared characteristics wins, then the
 /// given order. Things without characteristics stay unpaired.
 pub(super) fn pair_similar<F: Eq + Hash>(old: &[Vec<F>], new: &[Vec<F>]) -> Vec<(usize, usize)> {
+    pair_if(old, new, |index, other, shared| {
+        is_similar(shared, old[index].len(), new[other].len())
+    })
+}
+
+/// Pairs each of `old` with the one of `new` that shares most of its characteristics, if
+/// `is_enough(old index, new index, number of shared characteristics)`.
+pub(super) fn pair_if<F: Eq + Hash>(
+    old: &[Vec<F>],
+    new: &[Vec<F>],
+    is_enough: impl Fn(usize, usize, usize) -> bool,
+) -> Vec<(usize, usize)> {
     if old.is_empty() || new.is_empty() {
         return Vec::new();
     }
@@ -37,7 +49,7 @@ pub(super) fn pair_similar<F: Eq + Hash>(old: &[Vec<F>], new: &[Vec<F>]) -> Vec<
         }
         let enough = shared
             .into_iter()
-            .filter(|&(other, count)| is_similar(count, characteristics.len(), new[other].len()));
+            .filter(|&(other, count)| is_enough(index, other, count));
         candidates.extend(enough.map(|(other, count)| (Reverse(count), index, other)));
     }
     candidates.sort_unstable();

@@ -3,7 +3,7 @@
 use oxds_apicheck::compare::{Comparison, Fate, Pair};
 use oxds_apicheck::model::Tree;
 
-use crate::support::{shop, tree};
+use crate::support::{findings, shop, tree};
 
 const ORDER: &str = "message Order { string id = 1; string note = 2; uint32 count = 3; }";
 
@@ -115,4 +115,89 @@ fn imported_files_are_not_listed() {
     let comparison = Comparison::of(&old, &new);
     assert_eq!(comparison.messages.len(), 1);
     assert_eq!((comparison.packages.len(), comparison.files.len()), (1, 1));
+}
+
+/// Creates one file per package, with its contents.
+fn trees(packages: &[(&str, &str)]) -> Tree {
+    let files: Vec<(String, String)> = packages
+        .iter()
+        .map(|(package, body)| {
+            let text = format!("syntax = \"proto3\";\npackage {package};\n{body}");
+            (format!("{}/x.proto", package.replace('.', "/")), text)
+        })
+        .collect();
+    tree(&files)
+}
+
+/// Returns the findings as `RULE element`.
+fn found(old: &Tree, new: &Tree) -> Vec<String> {
+    let findings = findings(old, new);
+    let found = findings
+        .iter()
+        .map(|one| format!("{} {}", one.rule.id, one.element));
+    found.collect()
+}
+
+/// A common part of many packages.
+const METADATA: &str = "message Metadata { string target = 1; string verb = 2; string detail = 3; \
+    bool cancelled = 4; string api_version = 5; }";
+
+#[test]
+fn e1_dropped_major_beside_a_new_one_is_a_removal() {
+    // given an API whose packages have their version in the middle, as google.ads has
+    let parts = ["common", "enums", "errors", "resources", "services"];
+    let major = |version: &str, more: &str| -> Vec<(String, String)> {
+        let package = |part: &&str| {
+            let body =
+                format!("{ORDER}\nmessage {part}Item {{ string id = 1; {more} }}\n{METADATA}");
+            (format!("shop.ads.{version}.{part}"), body)
+        };
+        parts.iter().map(package).collect()
+    };
+    let side = |majors: &[Vec<(String, String)>]| {
+        let all: Vec<(&str, &str)> = majors.iter().flatten().map(|(a, b)| (&**a, &**b)).collect();
+        trees(&all)
+    };
+    let second = major("v2", "string b = 2;");
+    let old = side(&[major("v1", "string a = 2;"), second.clone()]);
+    let new = side(&[second, major("v3", "string c = 2;")]);
+    // when v1 is dropped in the change that adds v3, then each package of v1 is one removal
+    let expected = parts.map(|part| format!("PACKAGE_REMOVED shop.ads.v1.{part}"));
+    assert_eq!(found(&old, &new), expected);
+}
+
+#[test]
+fn e1_unrelated_packages_with_similar_messages_are_removed() {
+    let old = trees(&[(
+        "shop.speech.v1",
+        &format!("{ORDER}\n{METADATA}\nmessage Speech {{ string a = 1; }}"),
+    )]);
+    let other = format!("{METADATA}\n{ORDER}\nmessage Vision {{ string b = 1; bool c = 2; }}");
+    assert_eq!(
+        found(&old, &trees(&[("shop.vision.v1", &other)])),
+        ["PACKAGE_REMOVED shop.speech.v1"]
+    );
+    // Small packages are equal by chance.
+    let small = "message Config { string name = 1; bool on = 2; }";
+    assert_eq!(
+        found(&trees(&[("box.v1", small)]), &trees(&[("cart.v1", small)])),
+        ["PACKAGE_REMOVED box.v1"]
+    );
+}
+
+#[test]
+fn e1_package_that_keeps_its_last_part_is_renamed_despite_edits() {
+    let body =
+        |more: &str| format!("{ORDER}\n{METADATA}\nmessage Item {{ string id = 1; {more} }}");
+    let old = trees(&[("shop.cart.v1", &body(""))]);
+    let new = trees(&[("retail.cart.v1", &body("string a = 2; string b = 3;"))]);
+    assert_eq!(found(&old, &new), ["PACKAGE_RENAMED retail.cart.v1"]);
+}
+
+#[test]
+fn e1_message_of_another_major_is_no_successor() {
+    let both = format!("{ORDER}\n{METADATA}");
+    let old = trees(&[("shop.v1", &both)]);
+    let new = trees(&[("shop.v1", ORDER), ("shop.v2", &both)]);
+    assert_eq!(found(&old, &new), ["MESSAGE_REMOVED shop.v1.Metadata"]);
 }
