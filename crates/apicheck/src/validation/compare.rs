@@ -70,11 +70,7 @@ impl ChangeCollector<'_> {
         // PGV `disabled`, `ignored` and `skip` switch rules off: switching them on tightens all
         // (V-32).
         self.add(&[Aspect::Scope], old.off && !new.off, new.off && !old.off);
-        self.set(
-            &[Aspect::Empty, Aspect::Bound, Aspect::Values],
-            &old.ordered,
-            &new.ordered,
-        );
+        self.ordered();
         self.set(&[Aspect::Empty, Aspect::Count], &old.count, &new.count);
         if old.texts.is_some() || new.texts.is_some() {
             self.texts();
@@ -114,6 +110,31 @@ impl ChangeCollector<'_> {
             old: written(self.old),
             new: written(self.new),
         });
+    }
+
+    /// Compares ordered values. `defined_only` is the set of the declared numbers, so it can be equal
+    /// to a list of them.
+    fn ordered(&mut self) {
+        let (old, new) = (self.old, self.new);
+        let is_strict = |rules: &Rules| rules.needs.contains(&Need::DefinedOnly);
+        let nothing = Set::default();
+        let declared = |rules: &Rules| rules.declared.clone().unwrap_or_default();
+        // If both sides have `defined_only`, a new value of the enum is no change of validation:
+        // other rules report it (V-31).
+        let more = match is_strict(old) && is_strict(new) {
+            true => declared(old).union(&declared(new)),
+            false => nothing,
+        };
+        self.set(
+            &[
+                Aspect::Empty,
+                Aspect::Bound,
+                Aspect::DefinedOnly,
+                Aspect::Values,
+            ],
+            &old.allowed(&more),
+            &new.allowed(&more),
+        );
     }
 
     fn set(&mut self, aspects: &[Aspect], old: &Option<Set>, new: &Option<Set>) {
@@ -164,10 +185,12 @@ impl ChangeCollector<'_> {
     /// Compares the needs, with one change per aspect. `formats`: whether to compare needs on
     /// texts.
     fn needs(&mut self, formats: bool) {
-        let unmet = |needs: &std::collections::BTreeSet<Need>, by: &Rules, aspect| {
-            needs
+        let unmet = |of: &Rules, by: &Rules, aspect| {
+            of.needs
                 .iter()
                 .filter(|need| need.aspect() == aspect)
+                // The numbers of a known enum are compared as a set.
+                .filter(|need| **need != Need::DefinedOnly || of.declared.is_none())
                 .any(|need| !by.needs.iter().any(|other| other.implies(need)))
         };
         for aspect in [
@@ -181,8 +204,8 @@ impl ChangeCollector<'_> {
             if aspect == Aspect::Format && !formats {
                 continue;
             }
-            let tighter = unmet(&self.new.needs, self.old, aspect);
-            let looser = unmet(&self.old.needs, self.new, aspect);
+            let tighter = unmet(self.new, self.old, aspect);
+            let looser = unmet(self.old, self.new, aspect);
             self.add(&[aspect], tighter, looser);
         }
     }

@@ -39,7 +39,10 @@ pub fn of_field(tree: &Tree, message: &Message, field: &Field) -> Rules {
     if of_message(message).off {
         return Rules::default();
     }
-    let subject = subject(tree, field);
+    let subject = CheckedValue {
+        in_oneof: field.oneof.is_some(),
+        ..subject(tree, field)
+    };
     let pgv = message_option(&field.options, "validate.rules");
     let buf = message_option(&field.options, "buf.validate.field");
     match (pgv, buf) {

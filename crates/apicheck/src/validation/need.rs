@@ -17,13 +17,10 @@ pub(super) enum Need {
     Contains(Vec<u8>),
     /// The text does not contain these bytes.
     NotContains(Vec<u8>),
-    /// The text has a well-known format, given by rule name: `email`, `http_header_name`.
-    Format {
-        /// Name of the format rule.
-        name: String,
-        /// Value of `strict`, for header names and values.
-        strict: bool,
-    },
+    /// The text has a well-known format, given by rule name: `email`.
+    Format(String),
+    /// The text can stand in an HTTP header.
+    Header(Header),
     /// The number is a declared value of its enum.
     DefinedOnly,
     /// All items are different.
@@ -45,6 +42,17 @@ pub(super) enum Need {
     },
     /// Unknown rule, by name and value.
     Other(String, String),
+}
+
+/// Texts of HTTP headers that a rule accepts. Each variant accepts all texts of the ones before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Header {
+    /// Header names, in strict mode.
+    Name,
+    /// Header values, in strict mode.
+    Value,
+    /// Without `strict`: names and values without NUL and line ends.
+    Loose,
 }
 
 /// Part of validation that a change is about.
@@ -83,7 +91,8 @@ impl Need {
             | Need::Suffix(_)
             | Need::Contains(_)
             | Need::NotContains(_)
-            | Need::Format { .. } => Aspect::Format,
+            | Need::Format(_)
+            | Need::Header(_) => Aspect::Format,
             Need::DefinedOnly => Aspect::DefinedOnly,
             Need::Unique | Need::NoSparse => Aspect::Items,
             Need::LessThanNow | Need::GreaterThanNow | Need::Within(_) => Aspect::Bound,
@@ -101,13 +110,8 @@ impl Need {
                 Need::Contains(theirs),
             ) => contains(mine, theirs),
             (Need::NotContains(mine), Need::NotContains(theirs)) => contains(theirs, mine),
-            (
-                Need::Format { name, strict },
-                Need::Format {
-                    name: other,
-                    strict: other_strict,
-                },
-            ) => (name == other || narrower(name, other)) && (*strict || !other_strict),
+            (Need::Format(name), Need::Format(other)) => name == other || narrower(name, other),
+            (Need::Header(mine), Need::Header(theirs)) => mine <= theirs,
             (Need::Within(mine), Need::Within(theirs)) => mine <= theirs,
             _ => self == other,
         }
@@ -124,11 +128,11 @@ impl Need {
             Need::Suffix(suffix) => Some(text.ends_with(suffix)),
             Need::Contains(part) => Some(contains(text, part)),
             Need::NotContains(part) => Some(!contains(text, part)),
-            // Only `uri_ref` and header values accept the empty text.
-            Need::Format { name, .. } if text.is_empty() => {
-                Some(matches!(name.as_str(), "uri_ref" | "http_header_value"))
-            }
-            Need::Required => Some(true),
+            Need::Header(header) => Some(header.accepts(text)),
+            // Only `uri_ref` accepts the empty text.
+            Need::Format(name) if text.is_empty() => Some(name == "uri_ref"),
+            // They are not about the text.
+            Need::Required | Need::DefinedOnly => Some(true),
             _ => None,
         }
     }
@@ -137,11 +141,32 @@ impl Need {
     pub(super) fn least_bytes(&self) -> usize {
         match self {
             Need::Prefix(part) | Need::Suffix(part) | Need::Contains(part) => part.len(),
-            Need::Format { .. } => usize::from(self.accepts(b"") == Some(false)),
+            Need::Format(_) | Need::Header(_) => usize::from(self.accepts(b"") == Some(false)),
             _ => 0,
         }
     }
 }
+
+impl Header {
+    /// Returns whether the rule accepts a text. The sets of bytes are those of protoc-gen-validate
+    /// and protovalidate.
+    fn accepts(self, text: &[u8]) -> bool {
+        match self {
+            Header::Name => {
+                let name = text.strip_prefix(b":").unwrap_or(text);
+                let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || TOKEN.contains(byte);
+                !name.is_empty() && name.iter().all(is_token)
+            }
+            Header::Value => !text
+                .iter()
+                .any(|byte| matches!(byte, 0..=8 | 10..=0x1f | 0x7f)),
+            Header::Loose => !text.iter().any(|byte| matches!(byte, 0 | b'\n' | b'\r')),
+        }
+    }
+}
+
+/// Characters of a header name besides letters and digits (RFC 9110, `tchar`).
+const TOKEN: &[u8] = b"!#$%&'*+-.^_|~`";
 
 /// Returns whether every text of the first format also has the second format.
 fn narrower(first: &str, second: &str) -> bool {

@@ -4,7 +4,7 @@
 use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 
 use super::limits::Limits;
-use super::need::{Aspect, Need};
+use super::need::{Aspect, Header, Need};
 use super::rules::Rules;
 use super::scale;
 use super::set::Set;
@@ -17,6 +17,8 @@ pub(super) struct CheckedValue {
     pub(super) implicit: bool,
     /// The value is a list or a map.
     pub(super) many: bool,
+    /// The value is a member of a oneof.
+    pub(super) in_oneof: bool,
     /// Name of the rules for its type: `uint32`, `string`; empty for messages.
     pub(super) rules: &'static str,
     /// Declared numbers of its enum.
@@ -125,6 +127,14 @@ impl Reader<'_> {
         }
     }
 
+    /// Adds `required` of protoc-gen-validate. The rules of a oneof member are checked only if the
+    /// member is set, so `required` of a member demands nothing.
+    fn required_if_chosen(&mut self) {
+        if !self.subject.in_oneof {
+            self.required();
+        }
+    }
+
     fn required(&mut self) {
         let subject = self.subject;
         if subject.many {
@@ -150,7 +160,7 @@ impl Reader<'_> {
                     self.rules.off = true;
                     self.spell(Aspect::Scope, "skip: true");
                 }
-                ("required", Value::Bool(true)) => self.required(),
+                ("required", Value::Bool(true)) => self.required_if_chosen(),
                 _ => self.other(&name, value),
             }
         }
@@ -211,7 +221,7 @@ impl Reader<'_> {
             };
             match (name.as_str(), value) {
                 ("ignore_empty", Value::Bool(on)) => self.empty_passes |= *on,
-                ("required", Value::Bool(true)) => self.required(),
+                ("required", Value::Bool(true)) => self.required_if_chosen(),
                 ("defined_only", Value::Bool(true)) => self.need(Need::DefinedOnly, &spelled),
                 ("lt_now", Value::Bool(true)) => self.need(Need::LessThanNow, &spelled),
                 ("gt_now", Value::Bool(true)) => self.need(Need::GreaterThanNow, &spelled),
@@ -252,13 +262,34 @@ impl Reader<'_> {
             .iter()
             .any(|(name, value)| name == "strict" && **value == Value::Bool(false));
         for (name, value) in parts(rules) {
-            if !(self.length(kind, &name, value) || self.affix(&name, value)) {
-                self.text_rule(&name, value, strict);
+            match (name.as_str(), value) {
+                ("well_known_regex", Value::EnumNumber(number)) => {
+                    self.header(rules, *number, strict);
+                }
+                _ if self.length(kind, &name, value) || self.affix(&name, value) => {}
+                _ => self.text_rule(&name, value),
             }
         }
     }
 
-    fn text_rule(&mut self, name: &str, value: &Value, strict: bool) {
+    /// Adds `well_known_regex`, given by the number of its value.
+    fn header(&mut self, rules: &DynamicMessage, number: i32, strict: bool) {
+        let (name, header) = match number {
+            1 => ("http_header_name", Header::Name),
+            2 => ("http_header_value", Header::Value),
+            _ => return,
+        };
+        let spelled = format!("well_known_regex: {name}");
+        let accepted = if strict { header } else { Header::Loose };
+        self.need(Need::Header(accepted), &spelled);
+        // In loose mode, protovalidate rejects the empty name; protoc-gen-validate accepts it.
+        let is_buf = rules.descriptor().package_name() == "buf.validate";
+        if header == Header::Name && is_buf {
+            intersect(&mut self.rules.bytes, &Set::between(1, u64::MAX.into()));
+        }
+    }
+
+    fn text_rule(&mut self, name: &str, value: &Value) {
         let spelled = spell::rule(name, value);
         match (name, value) {
             ("strict", Value::Bool(on)) => {
@@ -267,28 +298,10 @@ impl Reader<'_> {
                 }
             }
             ("ignore_empty", Value::Bool(on)) => self.empty_passes |= *on,
-            ("required", Value::Bool(true)) => self.required(),
+            ("required", Value::Bool(true)) => self.required_if_chosen(),
             ("pattern", Value::String(text)) => self.need(Need::Pattern(text.clone()), &spelled),
-            ("well_known_regex", Value::EnumNumber(number)) => {
-                let name = match number {
-                    1 => "http_header_name",
-                    2 => "http_header_value",
-                    _ => return,
-                };
-                let format = Need::Format {
-                    name: name.to_owned(),
-                    strict,
-                };
-                self.need(format, &format!("well_known_regex: {name}"));
-            }
-            // Other formats: `email: true`.
-            (_, Value::Bool(true)) => {
-                let format = Need::Format {
-                    name: name.to_owned(),
-                    strict: true,
-                };
-                self.need(format, &spelled);
-            }
+            // Formats: `email: true`.
+            (_, Value::Bool(true)) => self.need(Need::Format(name.to_owned()), &spelled),
             (_, Value::Bool(false)) => {}
             _ => self.other(name, value),
         }
@@ -389,10 +402,12 @@ impl Reader<'_> {
             self.spell(Aspect::Empty, "ignore_empty: true");
         }
         self.rules.unset_is_zero = self.subject.implicit || self.subject.many;
+        let zero = || Set::of(self.empty_passes.then_some(0));
+        let declared = self.subject.declared.as_ref();
+        self.rules.declared = declared.map(|declared| declared.union(&zero()));
         let all = scale::counts();
         self.rules.count = self.rules.count.filter(|count| *count != all);
-        self.rules
-            .normalize(self.whole.as_ref(), self.subject.declared.as_ref());
+        self.rules.normalize(self.whole.as_ref());
         self.rules
     }
 }

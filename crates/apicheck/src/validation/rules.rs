@@ -15,6 +15,8 @@ pub struct Rules {
     pub(super) off: bool,
     /// Allowed ordered values: numbers, bools, enums, durations, timestamps.
     pub(super) ordered: Option<Set>,
+    /// Declared numbers of the enum. Part of the meaning where the need `DefinedOnly` is set.
+    pub(super) declared: Option<Set>,
     /// Allowed texts (strings, bytes, type URLs of `Any`); `None` allows all.
     pub(super) texts: Option<BTreeSet<Vec<u8>>>,
     /// Texts that are rejected.
@@ -60,14 +62,36 @@ impl Rules {
                         || self.accept(b"") == Some(false)))
     }
 
-    /// Returns whether undeclared enum numbers are rejected.
+    /// Returns whether a value that is added to the enum is rejected because it is undeclared here.
     #[must_use]
     pub fn only_defined_values(&self) -> bool {
-        let here = !self.off && self.needs.contains(&Need::DefinedOnly);
+        let listed = |declared: &Set| {
+            let ordered = self.ordered.as_ref();
+            ordered.is_some_and(|ordered| ordered.is_subset(declared))
+        };
+        let here = !self.off
+            && self.needs.contains(&Need::DefinedOnly)
+            && !self.declared.as_ref().is_some_and(listed);
         here || [&self.items, &self.keys, &self.values]
             .into_iter()
             .flatten()
             .any(|rules| rules.only_defined_values())
+    }
+
+    /// Returns the allowed ordered values; `None` allows all. With `defined_only`, these are at most
+    /// the declared numbers and `more`.
+    pub(super) fn allowed(&self, more: &Set) -> Option<Set> {
+        let declared = self.declared.as_ref();
+        match declared.filter(|_| self.needs.contains(&Need::DefinedOnly)) {
+            Some(declared) => {
+                let declared = declared.union(more);
+                Some(match &self.ordered {
+                    Some(ordered) => ordered.intersection(&declared),
+                    None => declared,
+                })
+            }
+            None => self.ordered.clone(),
+        }
     }
 
     /// Returns whether the empty text is accepted. True for values that are not texts.
@@ -139,6 +163,7 @@ impl Rules {
             (a, b) => a.or(b),
         };
         self.ordered = meet(self.ordered, other.ordered);
+        self.declared = self.declared.or(other.declared);
         self.chars = meet(self.chars, other.chars);
         self.bytes = meet(self.bytes, other.bytes);
         self.count = meet(self.count, other.count);
@@ -177,17 +202,10 @@ impl Rules {
                 .all(|nested| nested.is_none())
     }
 
-    /// Converts the rules to their normal form. `whole` contains all values of the type, `declared`
-    /// those of its enum.
-    pub(super) fn normalize(&mut self, whole: Option<&Set>, declared: Option<&Set>) {
+    /// Converts the rules to their normal form. `whole` contains all values of the type.
+    pub(super) fn normalize(&mut self, whole: Option<&Set>) {
         if self.ordered.as_ref() == whole {
             self.ordered = None;
-        }
-        // A set of declared numbers implies `defined_only` (V-32).
-        if let (Some(ordered), Some(declared)) = (&self.ordered, declared)
-            && ordered.is_subset(declared)
-        {
-            self.needs.remove(&Need::DefinedOnly);
         }
         self.normalize_lengths();
         if let Some(texts) = self.texts.take() {

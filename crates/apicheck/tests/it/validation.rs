@@ -457,3 +457,117 @@ fn v33_expressions_are_compared_as_text() {
         ["LOOSENED: cel: this % 2 == 0 -> "]
     );
 }
+
+#[test]
+fn e3_strict_mode_of_header_formats_is_compared() {
+    let string = |old: &str, new: &str| pgv("string", "string", old, new);
+    let (name, value) = (
+        "well_known_regex: HTTP_HEADER_NAME",
+        "well_known_regex: HTTP_HEADER_VALUE",
+    );
+    let loose = |format: &str| format!("{format}, strict: false");
+    // Without `strict`, names and values have the same format, which accepts the empty text.
+    assert_eq!(string(&loose(name), &loose(value)), NONE);
+    assert_eq!(string(&loose(value), &loose(name)), NONE);
+    assert_eq!(
+        string(&loose(name), &format!("{}, min_len: 1", loose(name))),
+        ["LENGTH_TIGHTENED:  -> min_len: 1"]
+    );
+    assert_eq!(
+        string(&loose(name), name),
+        [
+            "FORMAT_TIGHTENED: well_known_regex: http_header_name, strict: false -> well_known_regex: http_header_name"
+        ]
+    );
+    // Every strict name is a strict value, and every strict value is a loose one.
+    assert_eq!(
+        string(name, value),
+        ["LOOSENED: well_known_regex: http_header_name -> well_known_regex: http_header_value"]
+    );
+    assert_eq!(
+        string(name, &loose(value)),
+        [
+            "LOOSENED: well_known_regex: http_header_name -> well_known_regex: http_header_value, strict: false"
+        ]
+    );
+    // Lists are compared with the format.
+    assert_eq!(
+        string("in: [\"x-a\", \"x-b\"]", name),
+        ["LOOSENED: in: [\"x-a\", \"x-b\"] -> well_known_regex: http_header_name"]
+    );
+    assert_eq!(
+        string("in: [\"x a\"]", name),
+        ["VALUES_TIGHTENED: in: [\"x a\"] -> well_known_regex: http_header_name"]
+    );
+}
+
+#[test]
+fn e3_loose_header_name_of_protovalidate_is_not_empty() {
+    let loose = "string = {well_known_regex: HTTP_HEADER_NAME, strict: false}";
+    let buf = loose.replace("HTTP_HEADER_NAME", "KNOWN_REGEX_HTTP_HEADER_NAME");
+    let (pgv, buf) = (
+        format!("(validate.rules).{loose}"),
+        format!("(buf.validate.field).{buf}"),
+    );
+    assert_eq!(field("string", &pgv, &buf).len(), 1);
+    assert!(field("string", &buf, &pgv)[0].starts_with("LOOSENED"));
+}
+
+#[test]
+fn e3_required_member_of_a_oneof_demands_nothing() {
+    let oneof = |rules: &str| format!("oneof to {{ Order it = 1 {rules}; string host = 2; }}");
+    let with = |rules: &str| changes(&oneof(""), &oneof(rules));
+    assert_eq!(with("[(validate.rules).message.required = true]"), NONE);
+    // protovalidate requires the member itself.
+    assert_eq!(
+        with("[(buf.validate.field).required = true]"),
+        ["REQUIRED_ADDED:  -> required: true"]
+    );
+}
+
+#[test]
+fn e3_list_of_all_enum_values_equals_defined_only() {
+    let way = |old: &str, new: &str| pgv("Way", "enum", old, new);
+    let only = "defined_only: true";
+    assert_eq!(way("in: [0, 1]", only), NONE);
+    assert_eq!(way(only, "in: [1, 0]"), NONE);
+    assert_eq!(way("defined_only: true, not_in: [0]", "const: 1"), NONE);
+    assert_eq!(
+        way(only, "in: [0]"),
+        ["VALUES_TIGHTENED: defined_only: true -> in: [0]"]
+    );
+    assert_eq!(
+        way("in: [0]", only),
+        ["LOOSENED: in: [0] -> defined_only: true"]
+    );
+    assert_eq!(
+        way("in: [0, 1, 2]", only),
+        ["VALUES_TIGHTENED: in: [0, 1, 2] -> defined_only: true"]
+    );
+    assert_eq!(
+        way("", only),
+        ["DEFINED_ONLY_ADDED:  -> defined_only: true"]
+    );
+    assert_eq!(way(only, ""), ["LOOSENED: defined_only: true -> "]);
+}
+
+#[test]
+fn e3_added_enum_value_is_no_change_of_validation() {
+    let order = |rules: &str, more: &str| {
+        one(&format!(
+            "syntax = \"proto3\";\npackage shop.v1;\nimport \"validate/validate.proto\";\n\
+             enum Way {{ POST = 0; WIRE = 1; {more} }}\n\
+             message Order {{ Way it = 1 [(validate.rules).enum = {{{rules}}}]; }}"
+        ))
+    };
+    for rules in [
+        "defined_only: true",
+        "in: [0, 1]",
+        "defined_only: true, not_in: [0]",
+    ] {
+        let (old, new) = (order(rules, ""), order(rules, "SHIP = 2;"));
+        let comparison = Comparison::of(&old, &new);
+        let found = find(&comparison, Profile::Policy, Mode::ByMeaning);
+        assert!(found.is_empty(), "{rules}: {found:?}");
+    }
+}

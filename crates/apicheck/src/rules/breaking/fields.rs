@@ -1,13 +1,12 @@
 //! Fields of messages that both trees contain.
 
 use super::reserved::{removed_after_deprecation, reused};
-use super::{oneofs, shape, text};
+use super::{oneofs, required, shape, text};
 use crate::compare::{Comparison, Fate, Member, Pair};
 use crate::finding::Language;
 use crate::model::{Cardinality, Field, Kind, Message, Tree};
 use crate::rule::{Category, Compares, Profiles, Rule};
 use crate::rules::fact::{ALL, Fact};
-use crate::validation;
 
 /// Rules of this file.
 pub(super) const RULES: &[&Rule] = &[
@@ -18,7 +17,6 @@ pub(super) const RULES: &[&Rule] = &[
     &FIELD_DEFAULT_CHANGED,
     &FIELD_OPTION_CHANGED,
     &FIELD_REMOVED,
-    &FIELD_ADDED_REQUIRED,
 ];
 
 /// Returns all changes of a field, the most severe first.
@@ -93,28 +91,9 @@ fn added(tree: &Tree, earlier: &Message, current: &Message, new: &Field) -> Opti
         let message = "uses a name that was reserved".to_owned();
         (message, format!("reserved \"{name}\""))
     } else {
-        return required(tree, current, new);
+        return required::field(tree, current, new);
     };
     Some(reused(message, old, name))
-}
-
-static FIELD_ADDED_REQUIRED: Rule = Rule {
-    id: "FIELD_ADDED_REQUIRED",
-    behaviours: &["V-31"],
-    purpose: "An added field is not required",
-    why: "Existing configurations do not set it and would become invalid. Make it optional and document the meaning of its absence.",
-    category: Category::Validation,
-    profiles: Profiles::ERROR,
-    compares: Compares::Pair,
-    buf: &["MESSAGE_SAME_REQUIRED_FIELDS"],
-};
-
-/// Reports an added field that must be set.
-fn required(tree: &Tree, owner: &Message, new: &Field) -> Option<Fact> {
-    let demanded = new.cardinality == Cardinality::Required
-        || validation::of_field(tree, owner, new).require_a_value();
-    let message = format!("added to {} as a required field", owner.short_name());
-    demanded.then(|| Fact::new(&FIELD_ADDED_REQUIRED, message, "", "required"))
 }
 
 fn replaced(comparison: &Comparison<'_>, old: &Field, new: &Field) -> Fact {

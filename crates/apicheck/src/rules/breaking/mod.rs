@@ -10,6 +10,7 @@ mod files;
 mod methods;
 mod oneofs;
 mod options;
+mod required;
 mod reserved;
 mod shape;
 mod text;
@@ -30,6 +31,7 @@ pub(super) const GROUPS: &[&[&Rule]] = &[
     options::RULES,
     declarations::RULES,
     fields::RULES,
+    required::RULES,
     shape::RULES,
     oneofs::RULES,
     enums::RULES,
@@ -150,7 +152,8 @@ fn members(comparison: &Comparison<'_>) -> Vec<ElementFacts> {
         }
     }
     for member in &comparison.oneofs {
-        let facts = oneofs::renamed(member);
+        let mut facts = oneofs::renamed(member);
+        facts.extend(required::oneof(member));
         if !facts.is_empty() {
             found.push((ChangedElement::member(comparison, member), facts));
         }
